@@ -1,0 +1,29 @@
+"""Environment variables of a CPU run, set in the driver and handed to every Ray worker."""
+
+from __future__ import annotations
+
+PLATFORM_VARIABLE = "VERL_PLATFORM"
+PLATFORM_NAME = "cpu"
+
+# GiB of KV cache per vLLM server. Tiny models need a few MiB; vLLM takes whole GiB only.
+KV_CACHE_GIB = 1
+
+
+def cpu_environment(*, threads: int) -> dict[str, str]:
+    """Variables that verl, vLLM and Ray read on a CPU-only machine.
+
+    Args:
+        threads: OpenMP threads per process, at least 1. Several processes share the cores (two trainers, two
+            servers), so more than one thread each makes a small machine slower.
+    """
+    return {
+        PLATFORM_VARIABLE: PLATFORM_NAME,
+        "OMP_NUM_THREADS": str(threads),
+        "TOKENIZERS_PARALLELISM": "false",
+        "VLLM_CPU_KVCACHE_SPACE": str(KV_CACHE_GIB),
+        # Binding threads to cores is right for one server that owns the machine, not for two that share it.
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+        # Ray clears the visible devices of actors that ask for none; the logical devices of a CPU run are
+        # only bookkeeping and must stay as they are.
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    }

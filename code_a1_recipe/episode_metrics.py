@@ -1,0 +1,103 @@
+"""Metrics of a step from compact sums, so that the trainer never holds a step's text.
+
+``Sums`` maps a metric to (sum, count); sums of episodes add up and turn into means at the end. Names carry the
+prefixes ``code/``, ``test/``, ``judge/`` and ``book/``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from sandbox import CaseOutcome
+
+from .episode import CandidateResult, Episode, SuiteResult
+
+Sums = dict[str, tuple[float, int]]
+
+# Reported as totals; everything else is a mean.
+_TOTALS = frozenset({"judge/outages", "judge/cases", "book/replayed", "test/suites", "code/candidates"})
+
+
+class _Collector:
+    def __init__(self) -> None:
+        self._sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0])
+
+    def add(self, name: str, value: float) -> None:
+        entry = self._sums[name]
+        entry[0] += float(value)
+        entry[1] += 1
+
+    def result(self) -> Sums:
+        return {name: (total, int(count)) for name, (total, count) in self._sums.items()}
+
+
+def episode_sums(episode: Episode, *, seconds: float) -> Sums:
+    """Sums of one episode; an outage counts in ``judge/outage_share`` and nowhere else."""
+    collector = _Collector()
+    collector.add("episode/seconds", seconds)
+    for candidate in episode.candidates:
+        collector.add("code/candidates", 1)
+        collector.add("judge/outage_share", bool(candidate.outage))
+        collector.add("judge/outages", bool(candidate.outage))
+        collector.add("code/refused_share", candidate.source is None)
+        if candidate.verdict is not None:
+            _add_candidate(collector, candidate)
+            for s, suite in enumerate(candidate.suites):
+                _add_suite(collector, candidate, s, suite)
+    return collector.result()
+
+
+def _add_candidate(collector: _Collector, candidate: CandidateResult) -> None:
+    verdict, reward = candidate.verdict, candidate.reward
+    assert verdict is not None
+    assert reward is not None
+    collector.add("code/reward", reward.total)
+    collector.add("code/loaded_share", verdict.loaded)
+    collector.add("judge/seconds_per_candidate", candidate.judge_seconds)
+    collector.add("judge/cpu_seconds_per_candidate", verdict.cpu_seconds)
+    cases = [case for suite in verdict.suites for case in suite.cases]
+    collector.add("judge/cases", len(cases) + len(verdict.history))
+    collector.add("book/replayed", len(verdict.history))
+    for case in cases:
+        collector.add("code/case_pass_rate", case.outcome is CaseOutcome.PASSED)
+        collector.add("judge/timeout_share", case.outcome is CaseOutcome.TIMED_OUT)
+    for case in verdict.history:
+        collector.add("book/replay_pass_rate", case.outcome is CaseOutcome.PASSED)
+    if candidate.hidden is not None:
+        hidden = candidate.hidden.suites[0]
+        collector.add("code/pass@1", hidden.num_valid > 0 and hidden.num_failed == 0)
+        collector.add("code/hidden_case_pass_rate", 1.0 - hidden.num_failed / max(1, hidden.num_valid))
+
+
+def _add_suite(collector: _Collector, candidate: CandidateResult, s: int, suite: SuiteResult) -> None:
+    assert candidate.verdict is not None
+    assert suite.reward is not None
+    verdict = candidate.verdict.suites[s]
+    collector.add("test/suites", 1)
+    collector.add("test/reward", suite.reward.total)
+    for term, value in suite.reward.terms.items():
+        collector.add(f"test/{term}", value)
+    collector.add("test/refused_share", bool(suite.refusal))
+    collector.add("test/valid_cases", verdict.num_valid)
+    collector.add("test/rejected_cases", verdict.num_rejected)
+    collector.add("test/broke_candidate_share", verdict.num_failed > 0)
+    if verdict.num_valid:
+        collector.add("test/claimed_right_share", verdict.num_claimed_right / verdict.num_valid)
+
+
+def add_sums(parts: Iterable[Sums]) -> Sums:
+    """Sums of several episodes together."""
+    total: dict[str, tuple[float, int]] = {}
+    for part in parts:
+        for name, (value, count) in part.items():
+            old_value, old_count = total.get(name, (0.0, 0))
+            total[name] = (old_value + value, old_count + count)
+    return total
+
+
+def metrics_of(sums: Sums, *, prefix: str = "") -> dict[str, float]:
+    """Means (totals for the few names that count things), ready for the loggers."""
+    return {
+        f"{prefix}{name}": value if name in _TOTALS else value / count for name, (value, count) in sums.items() if count
+    }

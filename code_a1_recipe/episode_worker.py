@@ -1,0 +1,165 @@
+"""Ray actors that run episodes, store trajectories and report compact results to the trainer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import ray
+import transfer_queue as tq
+from verl.workers.rollout.llm_server import LLMServerClient
+
+from .episode import Episode, EpisodeRunner, EpisodeTask, sampling_seed
+from .episode_metrics import Sums, episode_sums
+from .judge_worker import JudgePool
+from .replay import Lessons, failures_of
+from .rollout_log import episode_records
+from .sampling import SamplingParameters, ServerSampler
+from .selection import find_group_selector
+from .settings import RecipeSettings
+from .trajectories import StoredRows, code_trajectories, group_uid, store, test_trajectories
+
+# An actor that dies is started again and its unfinished episodes are run again; rows already stored are overwritten
+# under the same keys.
+_EPISODE_RETRIES = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyEndpoint:
+    """How an episode worker reaches one policy."""
+
+    client: LLMServerClient
+    tokenizer: Any
+    training: SamplingParameters
+    validation: SamplingParameters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeReport:
+    """What the trainer keeps of an episode."""
+
+    index: int
+    """Position of the question in its step."""
+    question_id: str
+    rows: Mapping[str, StoredRows]
+    """Stored trajectories by policy name."""
+    lessons: Lessons
+    sums: Sums
+    records: tuple[dict[str, Any], ...]
+    """Lines for the rollout log."""
+
+    def without_records(self) -> EpisodeReport:
+        """The same report without text, small enough to keep for a whole step."""
+        return replace(self, records=())
+
+
+class EpisodeWorker:
+    """Runs any number of episodes at a time on one event loop."""
+
+    def __init__(
+        self, *, settings: RecipeSettings, endpoints: Mapping[str, PolicyEndpoint], judges: JudgePool
+    ) -> None:
+        tq.init()
+        self._settings = settings
+        self._runners = {
+            validate: EpisodeRunner(
+                **{
+                    name: ServerSampler(
+                        client=endpoint.client,
+                        tokenizer=endpoint.tokenizer,
+                        parameters=endpoint.validation if validate else endpoint.training,
+                    )
+                    for name, endpoint in endpoints.items()
+                },
+                judge=judges,
+                episode=settings.episode,
+                rewards=settings.rewards,
+                prompt_pair=settings.prompts.name,
+            )
+            for validate in (False, True)
+        }
+
+    async def ready(self) -> bool:
+        return True
+
+    async def train(self, task: EpisodeTask, index: int) -> EpisodeReport:
+        """Run an episode, choose the suites that train, store both policies' rows."""
+        started = time.monotonic()
+        episode = await self._runners[False].run(task)
+        selection = self._settings.selection
+        selected = find_group_selector(selection.name)(
+            [row or [] for row in episode.test_rewards_CS],
+            update_n=selection.update_n,
+            seed=sampling_seed(task.seed, "selection", task.step, task.question.id),
+        )
+        group = group_uid(task.step, index)
+        code_rows, test_rows = await asyncio.gather(
+            store("code", code_trajectories(episode, group=group), step=task.step),
+            store("test", test_trajectories(episode, selected=selected, group=group), step=task.step),
+        )
+        return _report(
+            episode,
+            index,
+            rows={"code": code_rows, "test": test_rows},
+            selected=selected,
+            seconds=time.monotonic() - started,
+        )
+
+    async def validate(self, task: EpisodeTask, index: int) -> EpisodeReport:
+        """Run an episode on a held-out question; nothing is stored, nothing is learned."""
+        started = time.monotonic()
+        episode = await self._runners[True].run(task)
+        return _report(episode, index, rows={}, selected=(), seconds=time.monotonic() - started)
+
+
+def _report(
+    episode: Episode, index: int, *, rows: Mapping[str, StoredRows], selected: Sequence[int], seconds: float
+) -> EpisodeReport:
+    verdicts = [candidate.verdict for candidate in episode.candidates if candidate.verdict is not None]
+    return EpisodeReport(
+        index=index,
+        question_id=episode.task.question.id,
+        rows=rows,
+        lessons=failures_of(verdicts),
+        sums=episode_sums(episode, seconds=seconds),
+        records=tuple(episode_records(episode, selected=selected)),
+    )
+
+
+class EpisodePool:
+    """All episode workers, seen from the trainer."""
+
+    def __init__(self, workers: list[Any]) -> None:
+        self._workers = workers
+
+    @classmethod
+    def start(
+        cls, settings: RecipeSettings, *, endpoints: Mapping[str, PolicyEndpoint], judges: JudgePool
+    ) -> EpisodePool:
+        actor_class = ray.remote(EpisodeWorker).options(
+            max_restarts=-1, max_task_retries=_EPISODE_RETRIES, num_cpus=1, scheduling_strategy="SPREAD"
+        )
+        workers = [
+            actor_class.remote(settings=settings, endpoints=dict(endpoints), judges=judges)
+            for _ in range(settings.episode.num_workers)
+        ]
+        ray.get([worker.ready.remote() for worker in workers])
+        return cls(workers)
+
+    def run(self, tasks: Sequence[EpisodeTask], *, validate: bool) -> Iterator[EpisodeReport]:
+        """Run all tasks, yielding each report as soon as its episode ends, in no fixed order."""
+        pending = []
+        for index, task in enumerate(tasks):
+            worker = self._workers[index % len(self._workers)]
+            method = worker.validate if validate else worker.train
+            pending.append(method.remote(task, index))
+        while pending:
+            done, pending = ray.wait(pending, num_returns=1)
+            yield from ray.get(done)
+
+    def close(self) -> None:
+        for worker in self._workers:
+            ray.kill(worker)

@@ -1,0 +1,109 @@
+"""From a composed configuration to a finished run, in this process: checks, Ray, TransferQueue, trainer."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import warnings
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from .compose import to_yaml
+from .cpu.environment import cpu_environment
+from .run_folder import RunFolder
+
+logger = logging.getLogger(__name__)
+
+CPU_THREADS = 1
+
+
+def name_run(config: DictConfig, preset: str) -> None:
+    """Fill ``run_dir`` where the user left it open: ``outputs/<preset>-<time>``."""
+    if config.run_dir is None:
+        config.run_dir = str(Path("outputs") / f"{Path(preset).stem}-{datetime.now():%Y%m%d-%H%M%S}")
+    config.run_dir = str(Path(config.run_dir).absolute())
+
+
+def prepare_environment(config: DictConfig) -> dict[str, str]:
+    """Set this process's environment before verl is imported; the same variables go to every Ray worker."""
+    variables = {
+        "TENSORBOARD_DIR": str(RunFolder(Path(config.run_dir)).tensorboard),
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "VLLM_NO_USAGE_STATS": "1",
+        "VERL_LOGGING_LEVEL": os.environ.get("VERL_LOGGING_LEVEL", "WARN"),
+    }
+    if config.trainer.device == "cpu":
+        variables |= cpu_environment(threads=CPU_THREADS)
+    os.environ.update(variables)
+    return variables
+
+
+def _ray_arguments(config: DictConfig, variables: dict[str, str]) -> dict[str, Any]:
+    from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
+
+    arguments: Any = OmegaConf.to_container(config.ray_kwargs.ray_init, resolve=True)
+    runtime_env = get_ppo_ray_runtime_env(config)
+    given = {key: value for key, value in (arguments.pop("runtime_env", None) or {}).items() if value is not None}
+    runtime_env["env_vars"] = {
+        **runtime_env["env_vars"],
+        **variables,
+        "TRANSFER_QUEUE_ENABLE": "1",
+        # The recipe must be importable in every worker, also from a checkout that is not installed.
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")])),
+        **given.pop("env_vars", {}),
+    }
+    return {**arguments, "runtime_env": {**runtime_env, **given}}
+
+
+def train(config: DictConfig) -> RunFolder:
+    """Train as the configuration says; returns the folder with everything the run wrote.
+
+    Raises:
+        SettingsError: the configuration cannot work; nothing was started.
+        Exception: what ended the run early; whatever was written until then stays.
+    """
+    folder = RunFolder(Path(config.run_dir))
+    variables = prepare_environment(config)
+
+    from .preflight import check_run
+
+    check_run(config)
+    config.transfer_queue.enable = True
+    OmegaConf.resolve(config)
+    folder.resolved_config.write_text(to_yaml(config), encoding="utf-8")
+
+    import ray
+    import transfer_queue as tq
+
+    from .trainer import CodeA1Trainer
+
+    ray.init(**_ray_arguments(config, variables))
+    trainer = None
+    succeeded = False
+    try:
+        tq.init(config.transfer_queue)
+        trainer = CodeA1Trainer(config)
+        trainer.init()
+        trainer.fit(None)
+        succeeded = True
+    finally:
+        if trainer is not None:
+            trainer.close()
+            tracking = getattr(trainer, "logger", None)
+            if tracking is not None:
+                tracking.finish(exit_code=0 if succeeded else 1)
+        tq.close()
+        ray.shutdown()
+    return folder
+
+
+def configure_logging() -> None:
+    """Warnings of everyone and infos of the recipe, on stderr."""
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    # verl warns at import about every engine that is not installed, and about the critic that GRPO has none of.
+    warnings.filterwarnings("ignore", category=UserWarning, module=r"verl\.")
+    logging.getLogger("code_a1_recipe").setLevel(os.environ.get("CODE_A1_LOGGING_LEVEL", "WARNING"))

@@ -1,0 +1,72 @@
+"""Noisy demonstrations for the warm start: what a mediocre programmer and a mediocre tester write."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from .messages import Messages, code_messages, test_messages
+from .mistakes import draw_mistake, misread
+from .operations import Operation, Value, answer_or_none
+from .settings import NoiseSettings
+from .world import MicroQuestion, assert_text, draw_input
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demonstration:
+    """One prompt with the response to imitate."""
+
+    messages: Messages
+    """Before the chat template."""
+    response: str
+    """Bare code or bare asserts, without fences and without the end token."""
+
+
+def draw_code_demonstrations(
+    questions: Sequence[MicroQuestion], *, seed: int, noise: NoiseSettings
+) -> Iterator[Demonstration]:
+    """Endless programs, often wrong in the same way and sometimes in another."""
+    rng = random.Random(f"code demonstrations {seed}")
+    while True:
+        question = rng.choice(questions)
+        operation = question.operation
+        if question.mistakes and rng.random() < noise.mistake_chance:
+            operation = draw_mistake(rng, question.mistakes).operation
+        operation = misread(rng, operation, chance=noise.misread_chance)
+        yield Demonstration(messages=code_messages(question.prompt), response=operation.python)
+
+
+def draw_test_demonstrations(
+    questions: Sequence[MicroQuestion], *, seed: int, noise: NoiseSettings, suite_sizes: Sequence[int]
+) -> Iterator[Demonstration]:
+    """Endless suites of distinct asserts about a shown candidate, some of them false.
+
+    Inputs are drawn without a look at the boundaries; finding those is left to the training.
+    """
+    rng = random.Random(f"test demonstrations {seed}")
+    while True:
+        question = rng.choice(questions)
+        shown = question.operation
+        if question.mistakes and rng.random() < noise.shown_mistake_chance:
+            shown = draw_mistake(rng, question.mistakes).operation
+        num_cases = rng.choice(suite_sizes)
+        asserts: dict[str, None] = {}
+        while len(asserts) < num_cases:
+            x = draw_input(rng, question.operation)
+            claimed = _claim(rng, right=question.operation, shown=shown, x=x, noise=noise)
+            asserts[assert_text(x, claimed)] = None
+        messages = test_messages(question.prompt, candidate=shown.python, num_cases=num_cases)
+        yield Demonstration(messages=messages, response="\n".join(asserts))
+
+
+def _claim(rng: random.Random, *, right: Operation, shown: Operation, x: Value, noise: NoiseSettings) -> Value:
+    claimed = right.answer(x)
+    if rng.random() < noise.trust_chance:
+        trusted = answer_or_none(shown, x)
+        claimed = claimed if trusted is None else trusted
+    if rng.random() < noise.slip_chance:
+        if isinstance(claimed, int):
+            return claimed + rng.choice((-1, 1))
+        return claimed[:-1] if rng.random() < 0.5 else claimed[::-1]
+    return claimed

@@ -1,0 +1,121 @@
+"""Two tokenizers that disagree: about the pieces of a text, about their number, and about method.
+
+The Code LLM reads words (byte-level BPE, merged as often as its corpus allows). The Test LLM reads
+phrases, whole runs of words (a Unigram model over an explicit list of pieces). Both fall back to
+single bytes, so any text survives encoding and decoding, and both give a signed integer one token.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Literal
+
+from tokenizers import (  # type: ignore[import-untyped]
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    pre_tokenizers,
+    trainers,
+)
+from transformers import PreTrainedTokenizerFast
+
+Role = Literal["code", "test"]
+
+PAD, END, USER, MODEL = "<|pad|>", "<|end|>", "<|user|>", "<|model|>"
+_SPECIALS = (PAD, END, USER, MODEL)
+
+_INTEGERS = r"-?\d+"
+_STARTS = r"\n?assert f\(|def f\("
+_REST = r"\n *| ?[^\sA-Za-z0-9\n-]+ ?| ?- ?"
+_SPLIT_RULES: dict[Role, str] = {
+    "code": rf"{_STARTS}|{_INTEGERS}|[xvw]\b| ?[A-Za-z]+:? ?|{_REST}",
+    "test": rf"{_STARTS}|[)\]]* == |{_INTEGERS}| ?[A-Za-z]+(?: [A-Za-z]+)*:? ?|{_REST}",
+}
+
+# A merge costs one entry; beyond this many entries the corpus has nothing left to merge.
+_MAX_BPE_ENTRIES = 640
+# Log-probabilities of the Unigram model. Only their order matters: one piece beats any two, and a
+# byte is the last resort.
+_PIECE_SCORE, _BYTE_SCORE = -1.0, -10.0
+# Pieces rarer than this in the corpus are spelled out in bytes.
+_MIN_PIECE_COUNT = 3
+
+# Integers that get a token of their own: all that arithmetic on the world's inputs can reach.
+_KNOWN_INTEGERS = range(-40, 61)
+
+# Written without whitespace between the tags, which would become part of the prompt.
+_CHAT_TEMPLATE = (
+    "{% for message in messages %}"
+    f"{{% if message['role'] == 'assistant' %}}{MODEL}{{{{ message['content'] }}}}{END}"
+    f"{{% else %}}{USER}{{{{ message['content'] }}}}{{% endif %}}"
+    "{% endfor %}"
+    f"{{% if add_generation_prompt %}}{MODEL}{{% endif %}}"
+)
+
+
+def build_tokenizer(role: Role, corpus: Iterable[str], *, max_length: int) -> PreTrainedTokenizerFast:
+    """Build the tokenizer of one policy from texts of the kind it will read and write.
+
+    The result depends on the corpus only: not on the process, the machine or the number of threads.
+
+    Args:
+        role: "code" or "test"; decides the split rule and the model.
+        corpus: prompts and responses, without chat markup.
+        max_length: longest sequence of the model, in tokens; only recorded.
+    """
+    texts = [*corpus, *[f"f({i})" for i in _KNOWN_INTEGERS for _ in range(_MIN_PIECE_COUNT)]]
+    build = _build_bpe if role == "code" else _build_unigram
+    tokenizer = build(texts, split=_pre_tokenizer(role))
+    tokenizer.pre_tokenizer = _pre_tokenizer(role)
+    tokenizer.decoder = decoders.ByteLevel()
+    wrapped = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token=PAD,
+        eos_token=END,
+        additional_special_tokens=[USER, MODEL],
+        clean_up_tokenization_spaces=False,
+        model_max_length=max_length,
+        padding_side="left",
+    )
+    wrapped.chat_template = _CHAT_TEMPLATE
+    return wrapped
+
+
+def _pre_tokenizer(role: Role) -> pre_tokenizers.PreTokenizer:
+    return pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(_SPLIT_RULES[role]), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+
+
+def _build_bpe(texts: list[str], *, split: pre_tokenizers.PreTokenizer) -> Tokenizer:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = split
+    trainer = trainers.BpeTrainer(
+        vocab_size=_MAX_BPE_ENTRIES,
+        min_frequency=_MIN_PIECE_COUNT,
+        special_tokens=list(_SPECIALS),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer
+
+
+def _build_unigram(texts: list[str], *, split: pre_tokenizers.PreTokenizer) -> Tokenizer:
+    counts = Counter(piece for text in texts for piece, _span in split.pre_tokenize_str(text))
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    pieces = sorted(piece for piece, count in counts.items() if count >= _MIN_PIECE_COUNT and len(piece) > 1)
+    vocabulary = [
+        *((special, 0.0) for special in _SPECIALS),
+        *((byte, _BYTE_SCORE) for byte in alphabet),
+        *((piece, _PIECE_SCORE) for piece in pieces),
+    ]
+    # unk_id is required and never used: every byte is in the alphabet.
+    tokenizer = Tokenizer(models.Unigram(vocabulary, unk_id=0, byte_fallback=False))
+    tokenizer.add_special_tokens(list(_SPECIALS))
+    return tokenizer

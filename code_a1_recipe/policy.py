@@ -1,0 +1,181 @@
+"""One policy: its worker group, vLLM servers, weight sync, tokenizer, and verl's update phases.
+
+``Policy`` is itself a verl V1 trainer without a loop of its own. The update phases (log-probabilities, group-relative
+advantage, actor update, metrics) are verl's methods, called here on this policy's rows; used twice, for "code" and
+"test", they never see each other's configuration.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any, Self
+
+import ray
+import transfer_queue as tq
+from omegaconf import DictConfig
+from transfer_queue import KVBatchMeta
+from verl.checkpoint_engine import CheckpointEngineManager
+from verl.single_controller.ray import (
+    RayClassWithInitArgs,
+    RayResourcePool,
+    RayWorkerGroup,
+    create_colocated_worker_cls,
+)
+from verl.trainer.ppo.utils import Role
+from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
+from verl.utils.config import omega_conf_to_dataclass
+from verl.utils.debug import marked_timer
+from verl.workers.engine_workers import ActorRolloutRefWorker
+from verl.workers.rollout.llm_server import LLMServerManager
+
+from .episode_worker import PolicyEndpoint
+from .sampling import SamplingParameters
+from .trajectories import StoredRows
+from .verl_compat import SYNC_MODE, rename_training_metrics
+
+logger = logging.getLogger(__name__)
+
+
+class Policy(PPOTrainerSync):
+    """A policy inside :class:`~code_a1_recipe.trainer.CodeA1Trainer`.
+
+    Args:
+        name: "code" or "test"; also the TransferQueue partition and the prefix of its metrics.
+        config: verl's configuration as this policy sees it (``compose.policy_view``).
+        pool: the GPUs this policy's workers and servers live on.
+        total_updates: actor updates in the whole run, the horizon of the learning-rate schedule.
+    """
+
+    def __init__(self, name: str, config: DictConfig, *, pool: RayResourcePool, total_updates: int) -> None:
+        config.actor_rollout_ref.actor.optim.total_training_steps = total_updates
+        super().__init__(config)
+        self.name = name
+        self.pool = pool
+        self.global_steps = 0
+
+    def _build_replay_buffer(self) -> None:
+        """Episodes are awaited, not sampled from a buffer; verl's other branches follow its own sync trainer."""
+        self.trainer_mode = SYNC_MODE
+
+    @classmethod
+    def start(cls, name: str, config: DictConfig, *, pool: RayResourcePool, total_updates: int) -> Self:
+        """Load the model into its workers and start its servers; they sleep until the first weight sync."""
+        policy = cls(name, config, pool=pool, total_updates=total_updates)
+        policy._init_tokenizer()
+        policy._start_workers()
+        policy._start_servers()
+        logger.info("policy=%s model=%s servers=%s", name, config.actor_rollout_ref.model.path, policy.addresses)
+        return policy
+
+    def _start_workers(self) -> None:
+        model = self.config.actor_rollout_ref.model
+        lora_rank = model.get("lora", {}).get("rank", 0) or model.get("lora_rank", 0)
+        self.ref_in_actor = lora_rank > 0 or model.get("lora_adapter_path") is not None
+        separate_ref = self.use_reference_policy and not self.ref_in_actor
+        role = str(Role.ActorRolloutRef if separate_ref else Role.ActorRollout)
+        worker_class = RayClassWithInitArgs(
+            cls=ray.remote(ActorRolloutRefWorker),
+            config=self.config.actor_rollout_ref,
+            distillation_config=self.config.get("distillation"),
+            role=role,
+        )
+        group = RayWorkerGroup(
+            resource_pool=self.pool,
+            ray_cls_with_init=create_colocated_worker_cls({role: worker_class}),
+            device_name=self.config.trainer.device,
+        )
+        self.actor_rollout_wg = group.spawn(prefix_set=[role])[role]
+        self.actor_rollout_wg.init_model()
+        self.ref_policy_wg = self.actor_rollout_wg
+
+    def _start_servers(self) -> None:
+        self.llm_server_manager = LLMServerManager.create(
+            config=self.config, worker_group=self.actor_rollout_wg, rollout_resource_pool=self.pool
+        )
+        engine_config = omega_conf_to_dataclass(self.config.actor_rollout_ref.rollout.checkpoint_engine)
+        self.checkpoint_manager = CheckpointEngineManager(
+            config=engine_config,
+            actor_wg=self.actor_rollout_wg,
+            replicas=self.llm_server_manager.get_replicas(),
+        )
+        self.sleep()
+
+    @property
+    def addresses(self) -> list[str]:
+        """OpenAI-compatible HTTP addresses of the servers."""
+        return list(self.llm_server_manager.get_addresses())
+
+    def endpoint(self) -> PolicyEndpoint:
+        """What an episode worker needs to sample from this policy."""
+        rollout = self.config.actor_rollout_ref.rollout
+
+        def parameters(source: Any) -> SamplingParameters:
+            return SamplingParameters(
+                temperature=source.temperature,
+                top_p=source.top_p,
+                top_k=source.top_k,
+                max_prompt_tokens=rollout.prompt_length,
+                max_response_tokens=rollout.response_length,
+            )
+
+        return PolicyEndpoint(
+            client=self.get_llm_client(),
+            tokenizer=self.tokenizer,
+            training=parameters(rollout),
+            validation=parameters(rollout.val_kwargs),
+        )
+
+    def sleep(self) -> None:
+        """Free the servers' memory for training; they keep no weights."""
+        self.checkpoint_manager.sleep_replicas()
+
+    def sync_weights(self, step: int) -> None:
+        """Wake the servers with the trainer's current weights, labelled ``step``."""
+        self.checkpoint_manager.update_weights(step)
+
+    def update(self, rows: StoredRows, *, step: int, epoch: int) -> dict[str, float]:
+        """One verl GRPO update on the stored rows, which are removed from the queue.
+
+        Phases and their order are verl's (``PPOTrainer._step_once``): balance, old log-probs, reference log-probs,
+        advantage, actor update.
+
+        Returns:
+            verl's metrics of the update under verl's names, ``timing_s/...`` included.
+        """
+        self.global_steps = step
+        metrics: dict[str, float] = {}
+        timing: dict[str, float] = {}
+        batch = KVBatchMeta(partition_id=self.name, keys=list(rows.keys), tags=[dict(tag) for tag in rows.tags])
+        batch.extra_info["temperature"] = self.config.actor_rollout_ref.rollout.temperature
+        with marked_timer("step", timing):
+            batch = self._balance_batch(batch, metrics=metrics)
+            with marked_timer("old_log_prob", timing):
+                batch = self._compute_old_log_prob(batch, metrics=metrics)
+            if self.use_reference_policy:
+                with marked_timer("ref", timing):
+                    batch = self._compute_ref_log_prob(batch, metrics=metrics)
+            with marked_timer("adv", timing):
+                batch = self._compute_advantage(batch, metrics=metrics)
+            with marked_timer("update_actor", timing):
+                batch = self._update_actor(batch, metrics=metrics)
+        # verl reads the rollout's share of the step from this timer; here episodes serve both policies.
+        timing["gen"] = 0.0
+        self._compute_metrics(batch, metrics, timing, global_steps=step, epoch=epoch)
+        tq.kv_clear(keys=batch.keys, partition_id=batch.partition_id)
+        return rename_training_metrics(metrics)
+
+    def discard(self, rows: StoredRows) -> None:
+        """Remove rows of a step in which this policy does not update."""
+        if rows.keys:
+            tq.kv_clear(keys=list(rows.keys), partition_id=self.name)
+
+    def save(self, folder: Path, *, step: int) -> None:
+        """Weights, optimizer, scheduler and random state of every rank, in verl's own format."""
+        self.actor_rollout_wg.save_checkpoint(str(folder / "actor"), None, step, max_ckpt_to_keep=None)
+
+    def load(self, folder: Path) -> None:
+        self.actor_rollout_wg.load_checkpoint(local_path=str(folder / "actor"), del_local_after_load=False)
+
+    def _get_n_gpus_for_throughput(self) -> int:
+        return int(self.pool.world_size)

@@ -1,0 +1,48 @@
+"""vLLM servers of one policy: verl's own classes with the backend name in actor names and socket paths."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import ray
+from verl.workers.rollout.vllm_rollout.vllm_async_server import vLLMHttpServer, vLLMReplica
+from verl.workers.rollout.vllm_rollout.vllm_rollout import ServerAdapter
+
+# verl's server reads its half of the socket path from here; its adapter asks Ray for the same job id.
+_JOB_VARIABLE = "VERL_RAY_JOB_ID"
+
+
+def socket_job(job_id: str, backend: str) -> str:
+    """The job part of the weight socket's path, the same on both ends."""
+    return f"{job_id}-{backend}"
+
+
+class PolicyServerAdapter(ServerAdapter):
+    """Trainer side: sends weights to the servers of its own policy."""
+
+    def __init__(self, config: Any, *args: Any, **kwargs: Any) -> None:
+        super().__init__(config, *args, **kwargs)
+        job_id = ray.get_runtime_context().get_job_id()
+        self.zmq_handle = self.zmq_handle.replace(job_id, socket_job(job_id, self.config.name), 1)
+
+
+class PolicyHttpServer(vLLMHttpServer):
+    """Server side: tells its engine processes which policy's weights they receive."""
+
+    def _init_config(self, config: Any) -> Any:
+        rollout_config = super()._init_config(config)
+        # Set before the engine starts; its processes inherit it and build their end of the path from it.
+        os.environ[_JOB_VARIABLE] = socket_job(os.environ[_JOB_VARIABLE], rollout_config.name)
+        return rollout_config
+
+
+class PolicyReplica(vLLMReplica):
+    """One replica; its server actors carry the backend name."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.server_class = ray.remote(PolicyHttpServer)
+
+    def _get_server_name_prefix(self) -> str:
+        return f"{self.config.name}_"

@@ -1,0 +1,48 @@
+"""Questions as a torch dataset, in the form verl's dataloader asks for (`data.custom_cls`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from omegaconf import ListConfig
+from torch.utils.data import Dataset
+
+from .questions import Question, load_questions
+
+
+def _as_list(data_files: str | Sequence[str]) -> list[str]:
+    return list(data_files) if isinstance(data_files, (list, tuple, ListConfig)) else [str(data_files)]
+
+
+class QuestionDataset(Dataset[dict[str, Any]]):
+    """Rows of ``data.train_files`` or ``data.val_files``; item ``i`` is ``{"question": Question, "index": i}``.
+
+    Args:
+        data_files: one path or several; all rows are kept in file order.
+        config: verl's ``data`` block; ``adapter`` names how rows become questions.
+        max_samples: keep the first so many questions; -1 keeps all.
+
+    Raises:
+        QuestionError: a row that cannot be used, by file, index and column.
+    """
+
+    def __init__(
+        self,
+        data_files: str | Sequence[str],
+        tokenizer: Any = None,
+        config: Any = None,
+        processor: Any = None,
+        max_samples: int = -1,
+    ) -> None:
+        adapter = (config or {}).get("adapter", "auto")
+        questions = [
+            question for path in _as_list(data_files) for question in load_questions(path, adapter=adapter)
+        ]
+        self.questions: list[Question] = questions if max_samples < 0 else questions[:max_samples]
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return {"question": self.questions[index], "index": index}

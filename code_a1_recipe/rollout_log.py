@@ -1,0 +1,76 @@
+"""The rollout log: one JSON line for each candidate, with its suites, verdicts and reward parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from reward_fns import Breakdown
+from sandbox import CandidateVerdict, CaseResult, SuiteVerdict
+
+from .episode import CandidateResult, Episode
+
+
+def episode_records(episode: Episode, *, selected: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """One record per candidate; ``selected`` marks those whose suites train the Test LLM."""
+    for c, candidate in enumerate(episode.candidates):
+        yield {
+            "step": episode.task.step,
+            "question": episode.task.question.id,
+            "candidate": c,
+            "response": candidate.response.text,
+            "response_tokens": len(candidate.response.token_ids),
+            "source": candidate.source,
+            "refusal": candidate.refusal,
+            "outage": candidate.outage,
+            "verdict": _verdict(candidate.verdict),
+            "reward": _reward(candidate.reward),
+            "hidden_tests": _suite(candidate.hidden.suites[0]) if candidate.hidden else None,
+            "selected": c in selected,
+            "suites": list(_suites(candidate)),
+        }
+
+
+def _suites(candidate: CandidateResult) -> Iterator[dict[str, Any]]:
+    for s, suite in enumerate(candidate.suites):
+        yield {
+            "response": suite.response.text,
+            "response_tokens": len(suite.response.token_ids),
+            "refusal": suite.refusal,
+            "reward": _reward(suite.reward),
+            "verdict": _suite(candidate.verdict.suites[s]) if candidate.verdict else None,
+        }
+
+
+def _verdict(verdict: CandidateVerdict | None) -> dict[str, Any] | None:
+    if verdict is None:
+        return None
+    return {
+        "loaded": verdict.loaded,
+        "load_error": verdict.load_error,
+        "history": [_case(case) for case in verdict.history],
+        "cpu_seconds": verdict.cpu_seconds,
+    }
+
+
+def _suite(verdict: SuiteVerdict) -> dict[str, Any]:
+    return {
+        "cases": [_case(case) for case in verdict.cases],
+        "rejections": [{"text": entry.text, "reason": entry.reason.value} for entry in verdict.rejections],
+    }
+
+
+def _case(case: CaseResult) -> dict[str, Any]:
+    return {
+        "call": case.call,
+        "answer": case.answer,
+        "claimed": case.claimed,
+        "claimed_right": case.claimed_right,
+        "outcome": case.outcome.value,
+    }
+
+
+def _reward(reward: Breakdown | None) -> dict[str, Any] | None:
+    if reward is None:
+        return None
+    return {"total": reward.total, "parts": dict(reward.parts), "terms": dict(reward.terms)}

@@ -1,0 +1,90 @@
+"""The folder of one run: where everything is written, and the lines a user sees.
+
+``resolved_config.yaml``, ``metrics.jsonl`` (one object a step), ``rollouts/`` (JSONL), ``mistake_book.json`` (the book
+after the newest step), ``tensorboard/``, ``checkpoints/``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+RecordWriter = Callable[[int, Iterable[Mapping[str, Any]]], None]
+
+
+class RunFolder:
+    """Paths and writers of one run; creating it creates the folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+        self.root.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def resolved_config(self) -> Path:
+        return self.root / "resolved_config.yaml"
+
+    @property
+    def metrics(self) -> Path:
+        return self.root / "metrics.jsonl"
+
+    @property
+    def rollouts(self) -> Path:
+        return self.root / "rollouts"
+
+    @property
+    def mistake_book(self) -> Path:
+        return self.root / "mistake_book.json"
+
+    @property
+    def tensorboard(self) -> Path:
+        return self.root / "tensorboard"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.root / "checkpoints"
+
+    def append_metrics(self, step: int, metrics: Mapping[str, Any]) -> None:
+        """Append one JSON object: ``step`` and the metrics under the names the loggers get.
+
+        A value that is not a finite number is written as null, since JSON has no NaN.
+        """
+        row = {"step": step, **{name: _number(value) for name, value in sorted(metrics.items())}}
+        with self.metrics.open("a", encoding="utf-8") as handle:
+            handle.write(json.dumps(row) + "\n")
+
+    @contextmanager
+    def rollout_log(self, step: int, *, validation: bool = False) -> Iterator[RecordWriter]:
+        """A writer for the records of a step's episodes, in the order the episodes end.
+
+        Each record gets ``index``, the question's place in the step. The file appears under its final name when the
+        step's episodes are all there.
+        """
+        self.rollouts.mkdir(exist_ok=True)
+        path = self.rollouts / f"{'val' if validation else 'train'}_{step:06d}.jsonl"
+        partial = path.with_suffix(".partial")
+        with partial.open("w", encoding="utf-8") as handle:
+
+            def write(index: int, records: Iterable[Mapping[str, Any]]) -> None:
+                for record in records:
+                    handle.write(json.dumps({"index": index, **record}) + "\n")
+
+            yield write
+        partial.replace(path)
+
+    @staticmethod
+    def show(line: str) -> None:
+        """Print a line above the progress bar."""
+        tqdm.write(line)
+
+
+def _number(value: Any) -> float | int | None:
+    number = value.item() if hasattr(value, "item") else value
+    if isinstance(number, bool | int):
+        return int(number)
+    return float(number) if isinstance(number, float) and math.isfinite(number) else None

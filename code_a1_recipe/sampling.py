@@ -1,0 +1,72 @@
+"""Sampling one response from a policy's vLLM servers through verl's client."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from verl.workers.rollout.llm_server import LLMServerClient
+
+from .episode import Message, PromptTooLongError, Response
+
+
+class SamplingError(RuntimeError):
+    """A server broke the contract of a response; the episode that asked for it cannot go on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingParameters:
+    """How one policy samples; training and validation have one each."""
+
+    temperature: float
+    top_p: float
+    top_k: int
+    max_prompt_tokens: int
+    max_response_tokens: int
+
+
+class ServerSampler:
+    """A ``Sampler`` over one policy's servers and tokenizer."""
+
+    def __init__(self, *, client: LLMServerClient, tokenizer: Any, parameters: SamplingParameters) -> None:
+        self._client = client
+        self._tokenizer = tokenizer
+        self._parameters = parameters
+
+    async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
+        parameters = self._parameters
+        prompt_ids = prompt_token_ids(self._tokenizer, messages)
+        if len(prompt_ids) > parameters.max_prompt_tokens:
+            raise PromptTooLongError(f"{len(prompt_ids)} tokens, rollout.prompt_length={parameters.max_prompt_tokens}")
+        output = await self._client.generate(
+            session,
+            prompt_ids=prompt_ids,
+            sampling_params={
+                "temperature": parameters.temperature,
+                "top_p": parameters.top_p,
+                "top_k": parameters.top_k,
+                "max_tokens": parameters.max_response_tokens,
+                "seed": seed,
+                "logprobs": True,
+            },
+        )
+        token_ids = tuple(output.token_ids)
+        log_probs = tuple(output.log_probs or ())
+        if len(log_probs) != len(token_ids):
+            raise SamplingError(f"{len(token_ids)} tokens came with {len(log_probs)} log-probabilities")
+        return Response(
+            prompt_ids=tuple(prompt_ids),
+            token_ids=token_ids,
+            log_probs=log_probs,
+            text=self._tokenizer.decode(token_ids, skip_special_tokens=True),
+            weights_step=int(output.extra_fields.get("global_steps") or 0),
+        )
+
+
+def prompt_token_ids(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
+    """Token ids of a chat prompt that ends where the assistant's answer begins."""
+    encoded = tokenizer.apply_chat_template(
+        list(messages), add_generation_prompt=True, tokenize=True, return_dict=True
+    )
+    return [int(token) for token in encoded["input_ids"]]

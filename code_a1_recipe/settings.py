@@ -1,0 +1,195 @@
+"""The recipe's own configuration as frozen types; hydra is read here and nowhere else.
+
+Each class mirrors one block of ``config/code_a1.yaml``. Unknown keys and values out of range are refused with the
+key, the rule and the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Self, TypeVar, cast
+
+from reward_fns.registry import ADVERSARIAL_READINGS
+from sandbox import Limits
+
+from .prompts import PROMPT_PAIRS
+from .replay import REPLAY_SAMPLERS
+from .schedule import UpdateSchedule
+from .selection import GROUP_SELECTORS
+
+
+Block = TypeVar("Block")
+
+
+class SettingsError(ValueError):
+    """A configuration that cannot work; raised before Ray starts, shown to the user as it is."""
+
+
+def _require(condition: bool, key: str, rule: str, value: object) -> None:
+    if not condition:
+        raise SettingsError(f"{key} must be {rule}, got {value!r}")
+
+
+def _require_name(name: str, known: Mapping[str, object], key: str) -> None:
+    if name not in known:
+        raise SettingsError(f"{key}: unknown name {name!r}; known: {', '.join(sorted(known))}")
+
+
+def _strict(cls: type[Block], raw: Mapping[str, Any], *, where: str) -> Block:
+    known = {entry.name for entry in fields(cast("type[Any]", cls))}
+    if unknown := sorted(set(raw) - known):
+        raise SettingsError(f"unknown keys under {where}: {unknown}; known: {sorted(known)}")
+    return cls(**raw)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Block:
+    """One block of keys; ``from_mapping`` is strict about their names."""
+
+    @classmethod
+    def from_mapping(cls, raw: Mapping[str, Any], *, where: str) -> Self:
+        return _strict(cls, raw, where=where)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeSettings(_Block):
+    num_candidates: int
+    """C: programs the Code LLM writes for one question."""
+    num_suites: int
+    """S: suites the Test LLM writes for one program."""
+    cases_per_suite: int
+    """K: asserts a suite should hold."""
+    num_workers: int
+    timeout_seconds: float
+
+    def __post_init__(self) -> None:
+        group = "at least 2 (an advantage is relative to the other members of its group)"
+        _require(self.num_candidates >= 2, "episode.num_candidates", group, self.num_candidates)
+        _require(self.num_suites >= 2, "episode.num_suites", group, self.num_suites)
+        _require(self.cases_per_suite >= 1, "episode.cases_per_suite", "at least 1", self.cases_per_suite)
+        _require(self.num_workers >= 1, "episode.num_workers", "at least 1", self.num_workers)
+        _require(self.timeout_seconds > 0, "episode.timeout_seconds", "above 0", self.timeout_seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptSettings(_Block):
+    name: str
+
+    def __post_init__(self) -> None:
+        _require_name(self.name, PROMPT_PAIRS, "prompts.name")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewardSettings(_Block):
+    alpha: float
+    adversarial: str
+    nonprintable_penalty: bool
+
+    def __post_init__(self) -> None:
+        rule = "in [0, 1] (weight of validity against adversarial difficulty)"
+        _require(0.0 <= self.alpha <= 1.0, "rewards.alpha", rule, self.alpha)
+        _require_name(self.adversarial, ADVERSARIAL_READINGS, "rewards.adversarial")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MistakeBookSettings(_Block):
+    enabled: bool
+    replay_limit: int
+    sampler: str
+
+    def __post_init__(self) -> None:
+        _require(self.replay_limit >= 0, "mistake_book.replay_limit", "at least 0", self.replay_limit)
+        _require_name(self.sampler, REPLAY_SAMPLERS, "mistake_book.sampler")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionSettings(_Block):
+    name: str
+    update_n: int
+
+    def __post_init__(self) -> None:
+        _require_name(self.name, GROUP_SELECTORS, "selection.name")
+        _require(self.update_n >= 1, "selection.update_n", "at least 1", self.update_n)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxSettings(_Block):
+    num_workers: int
+    programs_per_worker: int
+    max_outage_share: float
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        _require(self.num_workers >= 1, "sandbox.num_workers", "at least 1", self.num_workers)
+        _require(self.programs_per_worker >= 1, "sandbox.programs_per_worker", "at least 1", self.programs_per_worker)
+        _require(0.0 <= self.max_outage_share <= 1.0, "sandbox.max_outage_share", "in [0, 1]", self.max_outage_share)
+
+    @classmethod
+    def from_mapping(cls, raw: Mapping[str, Any], *, where: str) -> Self:
+        limits = Limits.from_mapping(raw.get("limits") or {}, where=f"{where}.limits")
+        return super(SandboxSettings, cls).from_mapping({**raw, "limits": limits}, where=where)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidationSettings(_Block):
+    num_candidates: int
+    """Programs sampled per held-out question."""
+    num_suites: int
+    """Suites sampled per program."""
+
+    def __post_init__(self) -> None:
+        _require(self.num_candidates >= 1, "validation.num_candidates", "at least 1", self.num_candidates)
+        _require(self.num_suites >= 1, "validation.num_suites", "at least 1", self.num_suites)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipeSettings:
+    """All blocks of the recipe; what is not here belongs to verl."""
+
+    episode: EpisodeSettings
+    prompts: PromptSettings
+    rewards: RewardSettings
+    mistake_book: MistakeBookSettings
+    selection: SelectionSettings
+    schedule: UpdateSchedule
+    sandbox: SandboxSettings
+    validation: ValidationSettings
+    seed: int
+    """``data.seed``: fixes the order of questions and every sampling seed."""
+
+    @classmethod
+    def from_mapping(cls, raw: Mapping[str, Any]) -> RecipeSettings:
+        """Read the blocks from a resolved configuration (plain dictionaries).
+
+        Raises:
+            SettingsError: an unknown key, or a value out of its range.
+        """
+        blocks: dict[str, type[_Block]] = {
+            "episode": EpisodeSettings,
+            "prompts": PromptSettings,
+            "rewards": RewardSettings,
+            "mistake_book": MistakeBookSettings,
+            "selection": SelectionSettings,
+            "sandbox": SandboxSettings,
+            "validation": ValidationSettings,
+        }
+        try:
+            values: dict[str, Any] = {
+                name: block.from_mapping(raw[name], where=name) for name, block in blocks.items()
+            }
+            values["schedule"] = _strict(UpdateSchedule, raw["schedule"], where="schedule")
+        except SettingsError:
+            raise
+        except (TypeError, ValueError) as error:
+            raise SettingsError(str(error)) from error
+        seed = raw["data"]["seed"]
+        _require(isinstance(seed, int), "data.seed", "an integer (runs are reproducible by it)", seed)
+        settings = cls(**values, seed=seed)
+        _require(
+            settings.selection.update_n <= settings.episode.num_candidates,
+            "selection.update_n",
+            f"at most episode.num_candidates = {settings.episode.num_candidates}",
+            settings.selection.update_n,
+        )
+        return settings

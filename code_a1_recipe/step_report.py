@@ -1,0 +1,58 @@
+"""The line a user reads after each step, and where the step's time went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+# Timers of a step, in the order they run, and the word for each in the line.
+_PARTS = {
+    "episodes": "episodes",
+    "update_code": "code",
+    "update_test": "test",
+    "update_weights": "sync",
+    "save_checkpoint": "save",
+}
+
+_COLUMNS = (
+    ("code", "code/reward", "{:.3f}"),
+    ("pass@1", "code/pass@1", "{:.3f}"),
+    ("test", "test/reward", "{:.3f}"),
+    ("valid", "test/valid", "{:.2f}"),
+    ("adv", "test/adv", "{:.2f}"),
+    ("book", "book/cases", "{:.0f}"),
+    ("outages", "judge/outages", "{:.0f}"),
+)
+
+
+def time_shares(timing: Mapping[str, float]) -> dict[str, float]:
+    """Share of the step's wall time by part, each in [0, 1]; parts that did not run are left out.
+
+    Args:
+        timing: seconds by timer, with the whole step under ``step``.
+    """
+    whole = timing.get("step", 0.0)
+    if whole <= 0:
+        return {}
+    shares = {f"time_share/{name}": timing[name] / whole for name in _PARTS if name in timing}
+    return {**shares, "time_share/other": max(0.0, 1.0 - sum(shares.values()))}
+
+
+def step_line(step: int, total_steps: int, metrics: Mapping[str, float], *, prefix: str = "") -> str:
+    """One line: rewards, validity, adversarial rate, book size, time shares.
+
+    Args:
+        metrics: the step's metrics; a column whose metric is absent is left out.
+        prefix: of the metrics' names, e.g. ``val/`` for validation.
+    """
+    head = f"step {step}/{total_steps}" if not prefix else f"step {step} {prefix.strip('/')}"
+    columns = [
+        f"{word} {form.format(metrics[prefix + name])}" for word, name, form in _COLUMNS if prefix + name in metrics
+    ]
+    if "timing_s/step" in metrics:
+        shares = [
+            f"{word} {metrics[f'time_share/{name}']:.0%}"
+            for name, word in _PARTS.items()
+            if f"time_share/{name}" in metrics
+        ]
+        columns.append(f"{metrics['timing_s/step']:.1f}s ({', '.join(shares)})")
+    return " | ".join([head, *columns])

@@ -1,0 +1,304 @@
+"""CodeA1Trainer: a verl V1 trainer with two policies.
+
+verl's loop (``PPOTrainer.fit``) is used as it is: step, checkpoint, weight sync, validation, logging. This class says
+what a step is.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import transfer_queue as tq
+from omegaconf import DictConfig, OmegaConf
+from transfer_queue import KVBatchMeta
+from verl.trainer.ppo.v1.trainer_base import register_trainer
+from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
+from verl.utils.debug import marked_timer
+
+from . import checkpointing
+from .compose import policy_view
+from .episode import EpisodeTask
+from .episode_metrics import add_sums, metrics_of
+from .episode_worker import EpisodePool, EpisodeReport
+from .judge_worker import JudgePool
+from .mistake_book import BookChange, MistakeBook
+from .policy import Policy
+from .questions import Question
+from .replay import find_replay_sampler
+from .run_folder import RunFolder
+from .settings import RecipeSettings
+from .step_report import step_line, time_shares
+from .trajectories import StoredRows
+from .verl_compat import SYNC_MODE, TRAINER_NAME
+
+logger = logging.getLogger(__name__)
+
+_MARKER_PARTITION = "steps"
+
+
+class OutageError(RuntimeError):
+    """The sandbox failed on too many candidates of a step; training on the rest would follow a biased sample."""
+
+
+@register_trainer(TRAINER_NAME)
+class CodeA1Trainer(PPOTrainerSync):
+    """Trains a Code LLM and a Test LLM against each other (arXiv 2603.15611) on one pool of GPUs."""
+
+    def __init__(self, config: DictConfig) -> None:
+        raw = OmegaConf.to_container(config, resolve=True)
+        assert isinstance(raw, dict)
+        self.settings = RecipeSettings.from_mapping({str(key): value for key, value in raw.items()})
+        self.run_folder = RunFolder(Path(config.run_dir))
+        self.book = MistakeBook()
+        self.policies: dict[str, Policy] = {}
+        super().__init__(config)
+
+    def _build_replay_buffer(self) -> None:
+        """Episodes are awaited, not sampled from a buffer; verl's other branches follow its own sync trainer."""
+        self.trainer_mode = SYNC_MODE
+
+    # ------------------------------ start and end ------------------------------
+
+    def _setup(self) -> None:
+        # Questions are rendered per policy inside the episode; the dataset needs no tokenizer.
+        self.tokenizer = self.processor = None
+        self._init_dataloader()
+        self._init_dump_executor()
+        self._init_resource_pool_mgr()
+        self.resource_pool_manager.create_resource_pool()
+        pool = self.resource_pool_manager.resource_pool_dict["global_pool"]
+        schedule = self.settings.schedule
+        for name, every in (("code", schedule.code_every), ("test", schedule.test_every)):
+            updates = math.ceil(self.total_training_steps / every) if every else 1
+            view = policy_view(self.config, name)
+            self.policies[name] = Policy.start(name, view, pool=pool, total_updates=updates)
+        self.judges = JudgePool.start(self.settings.sandbox, seed=self.settings.seed)
+        endpoints = {name: policy.endpoint() for name, policy in self.policies.items()}
+        self.episodes = EpisodePool.start(self.settings, endpoints=endpoints, judges=self.judges)
+        self._load_checkpoint()
+
+    def on_init_end(self) -> None:
+        self._sync_weights()
+
+    def on_step_end(self) -> None:
+        with marked_timer("update_weights", self.timing_raw):
+            self._sync_weights()
+
+    def _sync_weights(self) -> None:
+        # Both, also the one that did not update: servers that slept hold no weights.
+        for policy in self.policies.values():
+            policy.sync_weights(self.global_steps)
+
+    def close(self) -> None:
+        """End judges and episode workers; the confined interpreters go with their judges."""
+        if hasattr(self, "episodes"):
+            self.episodes.close()
+        if hasattr(self, "judges"):
+            self.judges.close()
+
+    def get_llm_client(self) -> Any:
+        """The Code LLM's client: verl's own task runner asks for one."""
+        return self.policies["code"].get_llm_client()
+
+    def get_teacher_client(self) -> None:
+        return None
+
+    def get_reward_handles(self) -> None:
+        """Episodes compute their rewards themselves; verl's reward workers are not started."""
+        return
+
+    # ------------------------------ one step ------------------------------
+
+    def step(self, metrics: dict[str, Any], timing_raw: dict[str, float]) -> KVBatchMeta:
+        """Questions, episodes, Mistake Book, then one update for each policy that is due.
+
+        Returns:
+            A marker of the step: verl's loop removes the batch it is handed from the queue, and each policy has
+            removed its own rows by then.
+        """
+        questions = self._next_questions()
+        with marked_timer("episodes", timing_raw):
+            reports = self._run_episodes(questions, metrics)
+        for policy in self.policies.values():
+            policy.sleep()
+        self._update_book(reports, metrics)
+        due = self.settings.schedule.policies_at(self.global_steps)
+        epoch = (self.global_steps - 1) // self.steps_per_epoch
+        for name, policy in self.policies.items():
+            rows = _join_rows([report.rows[name] for report in reports])
+            if name not in due or not rows.keys:
+                policy.discard(rows)
+                continue
+            with marked_timer(f"update_{name}", timing_raw):
+                update_metrics = policy.update(rows, step=self.global_steps, epoch=epoch)
+            metrics.update({f"{name}/{key}": value for key, value in update_metrics.items()})
+        return self._step_marker()
+
+    def _step_marker(self) -> KVBatchMeta:
+        key, tag = f"step{self.global_steps}", {"global_steps": self.global_steps}
+        tq.kv_batch_put(keys=[key], partition_id=_MARKER_PARTITION, tags=[tag])
+        return KVBatchMeta(partition_id=_MARKER_PARTITION, keys=[key], tags=[tag])
+
+    def _next_questions(self) -> list[Question]:
+        batch = self._fetch_one_batch()
+        questions: list[Question] = list(batch["question"])
+        logger.info("step=%d questions=%s", self.global_steps, [question.id for question in questions])
+        return questions
+
+    def _fetch_one_batch(self) -> dict[str, Any]:
+        if self.train_dataloader_it is None:
+            self.train_dataloader_it = iter(self.train_dataloader)
+        try:
+            return dict(next(self.train_dataloader_it))
+        except StopIteration:
+            self.train_dataloader_it = iter(self.train_dataloader)
+            return dict(next(self.train_dataloader_it))
+
+    def _tasks(self, questions: Sequence[Question], *, validate: bool) -> list[EpisodeTask]:
+        settings = self.settings
+        counts = settings.validation if validate else settings.episode
+        return [
+            EpisodeTask(
+                question=question,
+                history=() if validate else self._history(question),
+                step=self.global_steps,
+                seed=settings.seed,
+                num_candidates=counts.num_candidates,
+                num_suites=counts.num_suites,
+                with_hidden_tests=validate,
+            )
+            for question in questions
+        ]
+
+    def _history(self, question: Question) -> tuple[str, ...]:
+        book = self.settings.mistake_book
+        if not book.enabled:
+            return ()
+        sampler = find_replay_sampler(book.sampler)
+        entries = sampler(self.book, question.id, limit=book.replay_limit, seed=self.settings.seed + self.global_steps)
+        return tuple(entry.call for entry in entries)
+
+    def _run_episodes(self, questions: Sequence[Question], metrics: dict[str, Any]) -> list[EpisodeReport]:
+        tasks = self._tasks(questions, validate=False)
+        reports = []
+        with self.run_folder.rollout_log(self.global_steps) as write:
+            for report in self.episodes.run(tasks, validate=False):
+                write(report.index, report.records)
+                reports.append(report.without_records())
+        # Episodes end in any order; everything after this line sees the order of the questions.
+        reports.sort(key=lambda report: report.index)
+        metrics.update(metrics_of(add_sums(report.sums for report in reports)))
+        self._check_outages(metrics)
+        return reports
+
+    def _check_outages(self, metrics: dict[str, Any]) -> None:
+        share, limit = metrics.get("judge/outage_share", 0.0), self.settings.sandbox.max_outage_share
+        if share > limit:
+            raise OutageError(
+                f"the sandbox could not run {share:.0%} of the candidates of step {self.global_steps}; "
+                f"sandbox.max_outage_share allows {limit:.0%}. Nothing was updated in this step. "
+                "Try `python -m sandbox check` on the machine, then resume."
+            )
+
+    def _update_book(self, reports: Sequence[EpisodeReport], metrics: dict[str, Any]) -> None:
+        change = BookChange()
+        if self.settings.mistake_book.enabled:
+            for report in reports:
+                change += self.book.update(
+                    report.question_id, failed=report.lessons.failed, passed_replays=report.lessons.passed_replays
+                )
+        stats = self.book.stats()
+        metrics.update(
+            {
+                "book/cases": stats.num_cases,
+                "book/questions": stats.num_questions,
+                "book/added": change.num_added,
+                "book/removed": change.num_removed,
+            }
+        )
+
+    def _compute_metrics(
+        self, batch: KVBatchMeta, metrics: dict[str, Any], timing_raw: dict[str, float], global_steps: int, epoch: int
+    ) -> None:
+        metrics.update({f"timing_s/{name}": seconds for name, seconds in timing_raw.items()})
+        metrics.update(time_shares(timing_raw))
+        metrics.update({"training/global_step": global_steps, "training/epoch": epoch})
+        self.run_folder.append_metrics(global_steps, metrics)
+        self.book.save(self.run_folder.mistake_book)
+        self.run_folder.show(step_line(global_steps, self.total_training_steps, metrics))
+
+    # ------------------------------ validation ------------------------------
+
+    def _validate(self) -> dict[str, float]:
+        """Both policies on the held-out questions; metrics are prefixed ``val/``."""
+        questions = [question for batch in self.val_dataloader for question in batch["question"]]
+        tasks = self._tasks(questions, validate=True)
+        reports = []
+        with self.run_folder.rollout_log(self.global_steps, validation=True) as write:
+            for report in self.episodes.run(tasks, validate=True):
+                write(report.index, report.records)
+                reports.append(report.without_records())
+        metrics = metrics_of(add_sums(report.sums for report in reports), prefix="val/")
+        if self.global_steps == 0:
+            self.run_folder.append_metrics(0, metrics)
+        self.run_folder.show(step_line(self.global_steps, self.total_training_steps, metrics, prefix="val/"))
+        return metrics
+
+    # ------------------------------ checkpoints ------------------------------
+
+    def _save_checkpoint(self) -> None:
+        root = Path(self.config.trainer.default_local_dir).absolute()
+        with checkpointing.writing(root, self.global_steps) as folder:
+            for name, policy in self.policies.items():
+                policy.save(folder / name, step=self.global_steps)
+            self.book.save(folder / checkpointing.BOOK_NAME)
+            torch.save(self.train_dataloader.state_dict(), folder / checkpointing.DATA_NAME)
+            checkpointing.write_state(folder, {"step": self.global_steps, **self._identity()})
+        checkpointing.keep_newest(root, self.config.trainer.max_actor_ckpt_to_keep)
+        self.checkpoint_callback.on_save(
+            trainer=self,
+            global_step=self.global_steps,
+            checkpoint_dir=str(checkpointing.step_folder(root, self.global_steps)),
+            async_save=False,
+        )
+
+    def _load_checkpoint(self) -> None:
+        self.global_steps = 0
+        trainer = self.config.trainer
+        root = Path(trainer.default_local_dir).absolute()
+        checkpoint = checkpointing.find_checkpoint(root, mode=trainer.resume_mode, path=trainer.resume_from_path)
+        if checkpoint is None:
+            return
+        saved, now = checkpoint.state(), self._identity()
+        differing = [key for key in now if saved.get(key) != now[key]]
+        if differing:
+            shown = "; ".join(f"{key}: saved {saved.get(key)!r}, now {now[key]!r}" for key in differing)
+            raise checkpointing.CheckpointError(f"{checkpoint.folder} does not fit this run: {shown}")
+        for name, policy in self.policies.items():
+            policy.load(checkpoint.folder / name)
+        self.book = MistakeBook.load(checkpoint.book)
+        self.train_dataloader.load_state_dict(torch.load(checkpoint.data, weights_only=False))
+        self.global_steps = checkpoint.step
+        logger.info("resumed from %s at step=%d", checkpoint.folder, checkpoint.step)
+
+    def _identity(self) -> dict[str, Any]:
+        """What a checkpoint must share with the run that resumes it."""
+        return {
+            "num_questions": len(self.train_dataset),
+            "train_batch_size": self.config.data.train_batch_size,
+            "seed": self.settings.seed,
+        }
+
+
+def _join_rows(parts: Sequence[StoredRows]) -> StoredRows:
+    return StoredRows(
+        keys=tuple(key for part in parts for key in part.keys), tags=tuple(tag for part in parts for tag in part.tags)
+    )
+
+
+

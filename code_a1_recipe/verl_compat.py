@@ -1,0 +1,38 @@
+"""What depends on verl's version: the version itself, and names whose meaning verl may change.
+
+``tests/unit/recipe/test_verl_contract.py`` holds each of these against the installed verl, so that an upgrade fails
+there, with a reason, and not in the middle of a run.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+VERL_VERSION = "0.9.1"
+"""The release this recipe was checked on; also in REQUIRED_VERL.txt."""
+
+SYNC_MODE = "sync"
+"""The only ``trainer_mode`` for which verl's base class keeps on-policy semantics. It tests for the literal string in
+several places, so a trainer registered under another name has to set the attribute back to it."""
+
+TRAINER_NAME = "code_a1"
+"""Our name in verl's trainer registry; the value of ``trainer.v1.trainer_mode``."""
+
+_TRAINING_PREFIX = "training/"
+
+
+def installed_verl() -> str:
+    """Version of the installed verl distribution."""
+    return version("verl")
+
+
+def rename_training_metrics(metrics: dict[str, float]) -> dict[str, float]:
+    """verl's metric names without its ``training/`` group, since ours are grouped by policy.
+
+    ``training/rollout_probs_diff_mean`` becomes ``rollout_probs_diff_mean``; the step counters are left out, as they
+    are the run's and not the policy's.
+    """
+    renamed = {name.removeprefix(_TRAINING_PREFIX): value for name, value in metrics.items()}
+    for counter in ("global_step", "epoch"):
+        renamed.pop(counter, None)
+    return renamed

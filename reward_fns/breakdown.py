@@ -1,0 +1,37 @@
+"""A reward as the sum of its named parts."""
+
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+def round_to_float32(value: float) -> float:
+    """The float32 nearest to ``value``, as a Python float.
+
+    float32 because verl carries rewards in it and a group-relative advantage subtracts rewards that
+    are close to one another: two rewards that are equal there should be equal here.
+    """
+    return float(struct.unpack("<f", struct.pack("<f", value))[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breakdown:
+    """One reward, with what it is made of."""
+
+    parts: Mapping[str, float]
+    """Weighted named parts; they sum to ``total``."""
+    terms: Mapping[str, float] = field(default_factory=dict)
+    """Raw, unweighted quantities for logs: rates in [0, 1] and counts."""
+
+    def __post_init__(self) -> None:
+        odd = {name: value for name, value in self.parts.items() if not math.isfinite(value)}
+        if odd:
+            raise ValueError(f"reward parts must be finite numbers, got {odd}")
+        object.__setattr__(self, "parts", dict(self.parts))
+        object.__setattr__(self, "terms", dict(self.terms))
+
+    @property
+    def total(self) -> float:
+        """The reward: the exact sum of ``parts``, rounded once, to float32."""
+        return round_to_float32(math.fsum(self.parts.values()))

@@ -1,0 +1,166 @@
+"""Response text -> a candidate program, the texts of a suite's asserts, or a typed refusal.
+
+Nothing here runs or repairs code. What is taken is a piece of the response, as written.
+"""
+
+import ast
+from dataclasses import dataclass
+
+MAX_RESPONSE_CHARS = 200_000
+"""Longest response that is read, in characters. Far above any response budget; it bounds parsing time."""
+
+MAX_ASSERT_LINES = 40
+"""Most lines one assert may span in a block that does not parse; it keeps the search for its end linear."""
+
+_PYTHON_TAGS = frozenset({"python", "py", "python3"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a response holds no candidate or no suite."""
+
+    reason: str
+    """One of ``empty``, ``too_long``, ``unclosed_block``, ``no_code``, ``no_asserts``."""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Block:
+    tag: str
+    text: str
+
+
+def extract_candidate(text: str) -> str | Refusal:
+    """Find the program in a Code LLM's response.
+
+    The last complete fenced block tagged as Python, else the last complete untagged one, else the whole
+    text when it has no fence, parses, and defines a function or class at top level (small models write no
+    fences). A fenced block is returned whether or not it parses: the judge says why it does not load.
+
+    Args:
+        text: the decoded response.
+
+    Returns:
+        The program's source, or a ``Refusal``. Never raises, whatever the text.
+    """
+    block = _find_block(text)
+    if block is not None:
+        return block
+    module = _parse(text)
+    if module is None or not any(
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) for node in module.body
+    ):
+        return Refusal(
+            reason="no_code", detail="neither a fenced block nor bare code that defines a function"
+        )
+    return text
+
+
+def extract_suite(text: str, *, max_asserts: int = 64) -> tuple[str, ...] | Refusal:
+    """Find the asserts in a Test LLM's response.
+
+    The block is found as in :func:`extract_candidate`, with the whole text in its place when there is no
+    fence. When it parses, its top-level ``assert`` statements are taken; otherwise every line that starts
+    with ``assert`` begins one, and it goes on to the first line that completes it. An assert that never
+    completes is still returned, so that it counts against validity. Other lines are passed over.
+
+    Args:
+        text: the decoded response.
+        max_asserts: further asserts are not read, at least 1.
+
+    Returns:
+        The source text of each assert, in written order, at least one, or a ``Refusal``. Never raises on
+        any text.
+
+    Raises:
+        ValueError: ``max_asserts`` is below 1.
+    """
+    if max_asserts < 1:
+        raise ValueError(f"max_asserts must be at least 1, got {max_asserts!r}")
+    block = _find_block(text)
+    if isinstance(block, Refusal):
+        return block
+    source = text if block is None else block
+    module = _parse(source)
+    asserts = _scan_asserts(source) if module is None else _top_level_asserts(module, source)
+    if not asserts:
+        return Refusal(reason="no_asserts", detail="no line of the block starts with 'assert'")
+    return tuple(asserts[:max_asserts])
+
+
+def _find_block(text: str) -> str | Refusal | None:
+    """The block to read; None when the text has no fence at all."""
+    if not text.strip():
+        return Refusal(reason="empty", detail="the response has no visible character")
+    if len(text) > MAX_RESPONSE_CHARS:
+        return Refusal(reason="too_long", detail=f"{len(text)} characters, more than {MAX_RESPONSE_CHARS}")
+    blocks, unclosed = _split_blocks(text)
+    chosen = [block for block in blocks if block.tag in _PYTHON_TAGS] or [b for b in blocks if not b.tag]
+    if chosen:
+        source = chosen[-1].text
+        return source if source.strip() else Refusal(reason="empty", detail="the last block is empty")
+    if unclosed:
+        return Refusal(reason="unclosed_block", detail="a fence opens and never closes")
+    if blocks:
+        return Refusal(reason="no_code", detail=f"only blocks tagged {sorted({b.tag for b in blocks})}")
+    return None
+
+
+def _split_blocks(text: str) -> tuple[list[_Block], bool]:
+    """All complete fenced blocks in order, and whether a fence is left open at the end."""
+    blocks: list[_Block] = []
+    tag: str | None = None
+    lines: list[str] = []
+    for line in text.split("\n"):
+        mark = line.strip()
+        if tag is None:
+            if mark.startswith("```"):
+                tag, lines = mark[3:].strip().lower(), []
+        elif mark == "```":
+            blocks.append(_Block(tag=tag, text="\n".join(lines)))
+            tag = None
+        else:
+            lines.append(line)
+    return blocks, tag is not None
+
+
+def _parse(source: str) -> ast.Module | None:
+    """The parsed module, or None. The parser refuses text in four ways; none of them is our error."""
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
+
+
+def _top_level_asserts(module: ast.Module, source: str) -> list[str]:
+    nodes = [node for node in module.body if isinstance(node, ast.Assert)]
+    return [ast.get_source_segment(source, node) or ast.unparse(node) for node in nodes]
+
+
+def _scan_asserts(source: str) -> list[str]:
+    """Asserts of a block that does not parse as a whole, for one a cut-off last line."""
+    lines = [line.strip("\r") for line in source.split("\n")]
+    asserts: list[str] = []
+    at = 0
+    while at < len(lines):
+        if not _starts_assert(lines[at]):
+            at += 1
+            continue
+        end = _end_of_assert(lines, at)
+        asserts.append("\n".join([lines[at].strip(), *lines[at + 1 : end]]))
+        at = end
+    return asserts
+
+
+def _starts_assert(line: str) -> bool:
+    return line.lstrip().startswith(("assert ", "assert(", "assert\t"))
+
+
+def _end_of_assert(lines: list[str], start: int) -> int:
+    """Index after the assert's last line; one line only when no number of lines completes it."""
+    for end in range(start + 1, min(len(lines), start + MAX_ASSERT_LINES) + 1):
+        if end > start + 1 and _starts_assert(lines[end - 1]):
+            break
+        if _parse("\n".join([lines[start].strip(), *lines[start + 1 : end]])) is not None:
+            return end
+    return start + 1

@@ -1,0 +1,250 @@
+"""``compute_score`` for any verl job: judge one response in the sandbox and reward it.
+
+In a verl config::
+
+    reward:
+      custom_reward_function:
+        path: pkg://reward_fns.verl_entry
+        name: compute_score
+        reward_kwargs: {num_cases: 8, alpha: 0.5}
+
+Name the module with ``pkg://``; loaded by file path it would lose its package and its imports.
+"""
+
+import ast
+import atexit
+import hashlib
+import json
+import logging
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .breakdown import Breakdown
+from .code_reward import code_reward
+from .extract import Refusal, extract_candidate, extract_suite
+from .sandbox_seam import CandidateVerdict, Judge, JudgeRequest, LocalRunner
+from .test_reward import test_reward
+
+logger = logging.getLogger(__name__)
+
+MAX_WORKERS = 4
+"""Most programs the process-wide judge runs at once; a machine with fewer CPUs gets one per CPU."""
+
+MAX_CACHED_QUESTIONS = 64
+"""Questions whose oracle answers stay cached. A step visits a question's responses close together."""
+
+_TRUTH_KEYS = frozenset({"id", "reference", "tests", "prelude", "entry_points", "candidate"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroundTruth:
+    """The checked ``ground_truth`` of one row."""
+
+    reference: str
+    tests: tuple[str, ...]
+    prelude: str
+    entry_points: tuple[str, ...]
+    candidate: str | None
+
+    @property
+    def question_id(self) -> str:
+        """Names the oracle: the same reference and prelude share cached answers."""
+        text = json.dumps([self.reference, self.prelude, self.entry_points])
+        return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def compute_score(
+    data_source: str,
+    solution_str: str,
+    ground_truth: Mapping[str, Any] | str,
+    extra_info: Mapping[str, Any] | None = None,
+    *,
+    num_cases: int = 8,
+    alpha: float = 0.5,
+    adversarial: str = "release",
+    nonprintable_penalty: bool = False,
+    reward_router_address: object = None,
+    reward_model_tokenizer: object = None,
+) -> dict[str, float]:
+    """Score one response; the signature is verl's for a custom reward function.
+
+    A *code* response (the default) meets the fixed asserts of ``ground_truth["tests"]``, as one suite:
+    R_C without history, the pass rate on those that hold as cases. A *test* response, marked by
+    ``extra_info["role"] == "test"``, is a suite against ``ground_truth["candidate"]``: R_T without history.
+    See :func:`~reward_fns.code_reward.code_reward` and :func:`~reward_fns.test_reward.test_reward`.
+
+    Thread-safe. The judge is created on the first call and closed when the process exits.
+
+    Args:
+        data_source: only used in messages.
+        solution_str: the decoded response.
+        ground_truth: a mapping, or its JSON text, with ``reference`` (source), ``tests`` (a sequence of
+            assert texts, numpy arrays included; needed for code), ``candidate`` (source; needed for tests),
+            and optionally ``prelude`` and ``entry_points``.
+        extra_info: ``role`` is "code" or "test"; other keys are verl's or the dataset's and are ignored.
+        num_cases, alpha, adversarial, nonprintable_penalty: as in ``test_reward``; unused for code.
+        reward_router_address, reward_model_tokenizer: passed by verl, ignored.
+
+    Returns:
+        ``score``, the reward as a float32 value, and the reward's named terms as floats. A role always
+        gives the same keys; verl wants one set of keys a batch, so do not mix roles in one.
+
+    Raises:
+        ValueError: the ground truth or an argument is wrong.
+        sandbox.SandboxUnavailableError: the sandbox could not run the program. An outage is no reward.
+    """
+    role = (extra_info or {}).get("role", "code")
+    if role not in ("code", "test"):
+        raise ValueError(f"extra_info['role'] must be 'code' or 'test', got {role!r} ({data_source})")
+    truth = read_ground_truth(ground_truth, role=role, where=f"ground_truth of data source {data_source!r}")
+    if role == "code":
+        return _score_code(solution_str, truth)
+    reward = _reward_test(
+        solution_str,
+        truth,
+        num_cases=num_cases,
+        alpha=alpha,
+        adversarial=adversarial,
+        nonprintable_penalty=nonprintable_penalty,
+    )
+    return {"score": reward.total, **reward.terms}
+
+
+def _score_code(solution: str, truth: GroundTruth) -> dict[str, float]:
+    found = extract_candidate(solution)
+    candidate = None if isinstance(found, Refusal) else found
+    verdict = _judge(truth, candidate=candidate, suite=truth.tests)
+    num_valid = len(verdict.suites[0].cases)
+    if not num_valid:
+        logger.warning(
+            "question=%s none of its %d tests is a valid case, so every response scores 0: %s",
+            truth.question_id,
+            len(truth.tests),
+            verdict.suites[0].rejections[:3],
+        )
+    reward = code_reward(verdict)
+    extracted = float(candidate is not None)
+    return {"score": reward.total, "extracted": extracted, "num_valid": float(num_valid), **reward.terms}
+
+
+def _reward_test(solution: str, truth: GroundTruth, **options: Any) -> Breakdown:
+    found = extract_suite(solution)
+    suite = () if isinstance(found, Refusal) else found
+    verdict = _judge(truth, candidate=truth.candidate, suite=suite)
+    return test_reward(verdict, 0, response_text=solution, **options)
+
+
+def _judge(truth: GroundTruth, *, candidate: str | None, suite: tuple[str, ...]) -> CandidateVerdict:
+    request = JudgeRequest(
+        question_id=truth.question_id,
+        reference=truth.reference,
+        candidate=candidate,
+        suites=(suite,),
+        prelude=truth.prelude,
+        entry_points=truth.entry_points,
+    )
+    return _SHARED.judge(request)
+
+
+def read_ground_truth(raw: Mapping[str, Any] | str, *, role: str, where: str) -> GroundTruth:
+    """Check a row's ground truth.
+
+    Args:
+        raw: the mapping or its JSON text.
+        role: "code" needs ``tests``, "test" needs ``candidate``.
+        where: named in messages.
+
+    Raises:
+        ValueError: rule, value and place.
+    """
+    if isinstance(raw, str):
+        text = raw
+        try:
+            raw = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{where} must be a mapping or JSON text, got {text[:80]!r}: {error}") from error
+    if not isinstance(raw, Mapping):
+        raise ValueError(f"{where} must be a mapping or the JSON text of one, got {type(raw).__name__}")
+    if unknown := sorted(str(key) for key in raw if key not in _TRUTH_KEYS):
+        raise ValueError(f"{where} has unknown keys {unknown}; known: {sorted(_TRUTH_KEYS)}")
+    truth = GroundTruth(
+        reference=_text(raw, "reference", where=where),
+        tests=_texts(raw, "tests", where=where),
+        prelude=_text(raw, "prelude", where=where),
+        entry_points=_texts(raw, "entry_points", where=where),
+        candidate=_text(raw, "candidate", where=where) or None,
+    )
+    if not truth.reference.strip():
+        raise ValueError(f"{where} needs 'reference', the source of a correct solution; it is the oracle")
+    try:
+        ast.parse(truth.reference)
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+        raise ValueError(f"{where}: 'reference' is not Python 3: {error}") from error
+    if role == "code" and not truth.tests:
+        raise ValueError(f"{where} needs 'tests', a list of assert statements, to score code")
+    if role == "test" and truth.candidate is None:
+        raise ValueError(f"{where} needs 'candidate', the program the suite was written for, to score tests")
+    return truth
+
+
+def _text(raw: Mapping[str, Any], key: str, *, where: str) -> str:
+    value = raw.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise ValueError(f"{where}: {key!r} must be a string, got {type(value).__name__}")
+    return value
+
+
+def _texts(raw: Mapping[str, Any], key: str, *, where: str) -> tuple[str, ...]:
+    value = raw.get(key)
+    if value is None:
+        return ()
+    if hasattr(value, "tolist"):  # a numpy array, which is how parquet lists arrive; numpy itself stays out
+        value = value.tolist()
+    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
+        raise ValueError(f"{where}: {key!r} must be a list of strings, got {str(value)[:80]!r}")
+    return tuple(str(item) for item in value)
+
+
+class _SharedJudge:
+    """One judge per process, made on first use. A forked child makes its own: zygotes are not inherited."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._judge: Judge | None = None
+        self._runner: LocalRunner | None = None
+        self._pid = 0
+        self._recent: OrderedDict[str, None] = OrderedDict()
+
+    def judge(self, request: JudgeRequest) -> CandidateVerdict:
+        with self._lock:
+            judge = self._open()
+            self._recent[request.question_id] = None
+            self._recent.move_to_end(request.question_id)
+            if len(self._recent) > MAX_CACHED_QUESTIONS:
+                judge.forget(self._recent.popitem(last=False)[0])
+        return judge.judge(request)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._pid == os.getpid() and self._judge is not None and self._runner is not None:
+                self._judge.close()
+                self._runner.close()
+            self._judge = self._runner = None
+
+    def _open(self) -> Judge:
+        if self._judge is None or self._pid != os.getpid():
+            self._pid = os.getpid()
+            self._recent.clear()
+            self._runner = LocalRunner(num_workers=min(MAX_WORKERS, os.cpu_count() or 1))
+            self._judge = Judge(self._runner)
+        return self._judge
+
+
+_SHARED = _SharedJudge()
+atexit.register(_SHARED.close)

@@ -1,0 +1,138 @@
+"""Command line: ``python -m sandbox check`` and ``python -m sandbox judge FILE.json``."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from .confine import OPTIONAL_FEATURES, UID_POLICY_MEANINGS, landlock_abi, missing_features
+from .errors import SandboxConfigError, SandboxUnavailableError
+from .judge import Judge, JudgeRequest
+from .limits import Limits
+from .local_runner import LocalRunner
+from .self_check import run_probes
+from .verdict import CandidateVerdict
+
+_KEYS: dict[str, type | tuple[type, ...]] = {"id": str, "gt": str, "code": (str, type(None)), "tests": list}
+EXIT_OK, EXIT_FAILED, EXIT_BAD_INPUT = 0, 1, 2
+
+
+class InputError(ValueError):
+    """The input file is not what ``judge`` reads."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status: 0 done, 1 the sandbox fails, 2 the input is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m sandbox", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    check = commands.add_parser("check", help="what this machine's sandbox confines, and a self-test")
+    judge = commands.add_parser("judge", help="judge a JSON list of {id, gt, code, tests}; one JSON line each")
+    judge.add_argument("file", help="input file; '-' reads standard input")
+    for command in (check, judge):
+        command.add_argument("--workers", type=int, default=1, help="programs judged at once (default 1)")
+        command.add_argument(
+            "--allow-missing",
+            action="append",
+            default=[],
+            choices=OPTIONAL_FEATURES,
+            help="do without a protection that this kernel lacks",
+        )
+    options = parser.parse_args(arguments)
+    try:
+        items = _read_items(options.file) if options.command == "judge" else []
+        with LocalRunner(num_workers=options.workers, allow_missing=options.allow_missing) as runner:
+            return _check(runner) if options.command == "check" else _judge(runner, items)
+    except (InputError, SandboxConfigError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_BAD_INPUT if isinstance(error, InputError) else EXIT_FAILED
+    except SandboxUnavailableError as error:
+        print(f"the sandbox is unavailable: {error}", file=sys.stderr)
+        return EXIT_FAILED
+
+
+def _check(runner: LocalRunner) -> int:
+    missing = missing_features()
+    kernel = os.uname()
+    print("tier       0: rlimits, no_new_privs, Landlock, seccomp")
+    print(f"kernel     {kernel.sysname} {kernel.release} {kernel.machine}")
+    for name in OPTIONAL_FEATURES:
+        version = f", ABI {landlock_abi()}" if name == "landlock" and name not in missing else ""
+        print(f"{name:<10} {'MISSING, accepted by --allow-missing' if name in missing else 'yes' + version}")
+    print(f"uid        {runner.uid_policy}: {UID_POLICY_MEANINGS[runner.uid_policy]}")
+    for note in runner.notes:
+        print(f"           {note}")
+    for field in dataclasses.fields(Limits):
+        print(f"limit      {field.name} = {getattr(runner.limits, field.name)}")
+    results = run_probes(runner)
+    for result in results:
+        outcomes = "" if result.passed else f": got {', '.join(result.outcomes) or 'no valid case'}"
+        print(f"{'ok  ' if result.passed else 'FAIL'}       {result.probe.name}{outcomes}")
+    num_failed = sum(not result.passed for result in results)
+    print(f"{len(results) - num_failed} of {len(results)} self-tests passed")
+    return EXIT_FAILED if num_failed else EXIT_OK
+
+
+def _read_items(path: str) -> list[dict[str, Any]]:
+    try:
+        if path == "-":
+            items = json.load(sys.stdin)
+        else:
+            with open(path, encoding="utf-8") as handle:
+                items = json.load(handle)
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"cannot read {path}: {error}") from error
+    if not isinstance(items, list):
+        raise InputError(f"{path}: must hold a JSON list of objects, got a {type(items).__name__}")
+    for place, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise InputError(f"{path}: item {place} must be an object, got a {type(item).__name__}")
+        for key, kind in _KEYS.items():
+            if not isinstance(item.get(key, item), kind):
+                found = f"a {type(item[key]).__name__}" if key in item else "nothing"
+                raise InputError(f"{path}: item {place}: {key!r} must be {_kind_name(kind)}, got {found}")
+        if not all(isinstance(test, str) for test in item["tests"]):
+            raise InputError(f"{path}: item {place}: 'tests' must be a list of strings, the texts of asserts")
+    return items
+
+
+def _kind_name(kind: type | tuple[type, ...]) -> str:
+    return "a string" if kind is str else "a list of strings" if kind is list else "a string or null"
+
+
+def _judge(runner: LocalRunner, items: list[dict[str, Any]]) -> int:
+    judge = Judge(runner)
+
+    def run(place: int) -> CandidateVerdict:
+        item = items[place]
+        return judge.judge(
+            JudgeRequest(
+                question_id=f"{place}:{item['id']}",
+                reference=item["gt"],
+                candidate=item["code"],
+                suites=(tuple(item["tests"]),),
+            )
+        )
+
+    with ThreadPoolExecutor(runner.num_workers) as pool:
+        for item, verdict in zip(items, pool.map(run, range(len(items))), strict=True):
+            suite = verdict.suites[0]
+            outcomes = [case.outcome.value for case in suite.cases]
+            line = {
+                "id": item["id"],
+                "valid": suite.num_valid,
+                "claimed_right": suite.num_claimed_right,
+                "passed": suite.num_valid - suite.num_failed,
+                "outcomes": outcomes,
+            }
+            print(json.dumps(line), flush=True)
+    return EXIT_OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,244 @@
+"""One process running one program: orders out, answers in, the clock watched.
+
+The process may write anything at any time. Each answer is taken for the first call still open, as the
+protocol orders it; what does not fit the protocol ends the process. So a program that forges answers
+only chooses its own output, which it could have returned as well.
+"""
+
+from __future__ import annotations
+
+import enum
+import select
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from .child import HEADER, order_kind
+from .clocks import Stopwatch, process_cpu_seconds
+from .confine import ProcessLimits
+from .runner import Answer, AnswerKind, Program
+from .zygote import Ending, Zygote
+
+_TICK_SECONDS = 0.02
+"""First look at the clock after an answer; answers sooner than this are never timed."""
+_LONGEST_POLL_SECONDS = 0.25
+_READ_BYTES = 1 << 18
+_SPARE_CPU_SECONDS = 10
+"""Added to RLIMIT_CPU, which only ends programs that nobody watches any more."""
+_LONGEST_DETAIL_BYTES = 1024
+_ANSWER_KINDS = {
+    b"V": AnswerKind.VALUE,
+    b"E": AnswerKind.RAISED,
+    b"U": AnswerKind.UNENCODABLE,
+    b"O": AnswerKind.OUTPUT_LIMIT,
+}
+
+
+class Stop(enum.Enum):
+    """Why an attempt is over."""
+
+    FINISHED = enum.auto()
+    LOAD_FAILED = enum.auto()
+    TIMED_OUT = enum.auto()
+    OUTPUT_LIMIT = enum.auto()
+    BROKE_PROTOCOL = enum.auto()
+    CLOSED = enum.auto()
+    """The process ended, or closed its channel."""
+    SETUP_FAILED = enum.auto()
+    """It ended before it was confined: our fault, not the program's."""
+
+
+class _Phase(enum.Enum):
+    SETUP = enum.auto()
+    LOADING = enum.auto()
+    CALLING = enum.auto()
+
+
+@dataclass(slots=True, kw_only=True)
+class Attempt:
+    """One process's share of a program: the calls at ``indices``, in that order."""
+
+    program: Program
+    indices: Sequence[int]
+    cpu_floor_seconds: float
+    answers: list[Answer] = field(default_factory=list)
+    """Of the first of ``indices``; shorter than it when the attempt stopped early."""
+    load_error: str = ""
+    detail: str = ""
+    cpu_seconds: float = 0.0
+    ending: Ending | None = None
+    _phase: _Phase = _Phase.SETUP
+    _received: bytearray = field(default_factory=bytearray)
+    _unsent: bytearray = field(default_factory=bytearray)
+    _num_sent: int = 0
+    _num_bytes: int = 0
+    _cpu_at_answer: float = 0.0
+
+    @property
+    def has_loaded(self) -> bool:
+        return self._phase is _Phase.CALLING
+
+    def run(self, zygote: Zygote) -> Stop:
+        """Start the process, run it, reap it.
+
+        Raises:
+            ZygoteDiedError: the zygote is gone; ``answers`` holds what came before.
+            SandboxUnavailableError: the system refused a process.
+        """
+        limits = self.program.limits
+        channel, pid = zygote.fork(self._process_limits(), value_bytes=limits.value_bytes)
+        with channel:
+            stop = self._converse(channel, pid)
+            self.cpu_seconds = process_cpu_seconds(pid)
+        self.ending = zygote.end(pid, is_closed=stop is Stop.CLOSED)
+        return stop
+
+    def _process_limits(self) -> ProcessLimits:
+        limits = self.program.limits
+        seconds = limits.load_cpu_seconds + sum(self._cpu_limit(index) for index in self.indices)
+        return ProcessLimits(
+            memory_bytes=limits.memory_bytes,
+            stack_bytes=limits.stack_bytes,
+            cpu_seconds=int(seconds) + _SPARE_CPU_SECONDS,
+            open_files=limits.open_files,
+        )
+
+    def _cpu_limit(self, index: int) -> float:
+        reference = self.program.reference_cpu_seconds[index]
+        return max(self.cpu_floor_seconds, self.program.limits.reference_factor * reference)
+
+    def _converse(self, channel: socket.socket, pid: int) -> Stop:
+        for source in (self.program.prelude, self.program.source):
+            if source:
+                self._order(b"P", source)
+        self._order(b"B", "")
+        if not self.program.timed:
+            self._order_calls(len(self.indices))
+        watch = Stopwatch(pid)
+        poller = select.poll()
+        poller.register(channel, select.POLLIN | select.POLLOUT)
+        is_writing = True
+        wait_seconds = _TICK_SECONDS
+        while True:
+            events = poller.poll(1000 * wait_seconds)
+            late = None
+            if not events:  # clock first, then the channel again: what came before the reading is in time
+                late, wait_seconds = self._check_clock(watch)
+                events = poller.poll(0)
+            if events and events[0][1] & ~select.POLLOUT:
+                num_answers, phase = len(self.answers), self._phase
+                if (stop := self._read(channel, pid)) is not None:
+                    return stop
+                if len(self.answers) > num_answers or self._phase is not phase:
+                    watch.restart()
+                    wait_seconds, late = _TICK_SECONDS, None
+            if late is not None:
+                self.detail = late
+                return Stop.SETUP_FAILED if self._phase is _Phase.SETUP else Stop.TIMED_OUT
+            if self._unsent:
+                self._write(channel)
+            if is_writing != bool(self._unsent):
+                is_writing = bool(self._unsent)
+                poller.modify(channel, select.POLLIN | (select.POLLOUT if is_writing else 0))
+
+    def _check_clock(self, watch: Stopwatch) -> tuple[str | None, float]:
+        """What limit is exceeded, if any, and how long to wait before the next look."""
+        limits = self.program.limits
+        if self._phase is _Phase.CALLING:
+            cpu_limit = self._cpu_limit(self.indices[len(self.answers)])
+        else:
+            cpu_limit = limits.load_cpu_seconds
+        idle_limit = limits.wall_seconds(cpu_limit)
+        cpu, idle = watch.read()
+        if cpu >= cpu_limit:
+            return f"more than {cpu_limit:.3g} s of CPU time", 0.0
+        if idle >= idle_limit:
+            return f"idle for more than {idle_limit:.3g} s", 0.0
+        return None, min(max(min(cpu_limit - cpu, idle_limit - idle), 0.002), _LONGEST_POLL_SECONDS)
+
+    def _order(self, kind: bytes, text: str) -> None:
+        payload = text.encode("utf-8", "surrogatepass")
+        self._unsent += HEADER.pack(kind, len(payload)) + payload
+
+    def _order_calls(self, count: int) -> None:
+        for index in self.indices[self._num_sent : self._num_sent + count]:
+            call = self.program.calls[index]
+            self._order(order_kind(awaited=call.awaited, uses_library=call.uses_library), call.expression)
+            self._num_sent += 1
+
+    def _write(self, channel: socket.socket) -> None:
+        try:
+            sent = channel.send(self._unsent)
+        except BlockingIOError:
+            return
+        except OSError:  # hung up; the answers that came before are still to be read
+            sent = len(self._unsent)
+        del self._unsent[:sent]
+
+    def _closed(self) -> Stop:
+        return Stop.SETUP_FAILED if self._phase is _Phase.SETUP else Stop.CLOSED
+
+    def _read(self, channel: socket.socket, pid: int) -> Stop | None:
+        try:
+            data = channel.recv(_READ_BYTES)
+        except BlockingIOError:
+            return None
+        except OSError:
+            data = b""
+        if not data:
+            return self._closed()
+        self._num_bytes += len(data)
+        self._received += data
+        at = 0
+        stop = None
+        while stop is None and len(self._received) - at >= HEADER.size:
+            kind, length = HEADER.unpack_from(self._received, at)
+            if length > max(self.program.limits.value_bytes, _LONGEST_DETAIL_BYTES):
+                return Stop.OUTPUT_LIMIT if self.has_loaded else Stop.BROKE_PROTOCOL
+            end = at + HEADER.size + length
+            if len(self._received) < end:
+                break
+            stop = self._take(kind, bytes(self._received[at + HEADER.size : end]), pid)
+            at = end
+        del self._received[:at]
+        if stop is None and self._num_bytes > self.program.limits.total_output_bytes:
+            return Stop.OUTPUT_LIMIT
+        return stop
+
+    def _take(self, kind: bytes, payload: bytes, pid: int) -> Stop | None:
+        if self._phase is _Phase.SETUP:
+            return self._take_greeting(kind, payload)
+        if self._phase is _Phase.LOADING:
+            if kind == b"X":
+                self.load_error = payload.decode("utf-8", "replace") or "unknown exception"
+                return Stop.LOAD_FAILED
+            if kind != b"L":
+                return Stop.BROKE_PROTOCOL
+            self._phase = _Phase.CALLING
+        elif kind not in _ANSWER_KINDS or len(self.answers) >= self._num_sent:
+            return Stop.BROKE_PROTOCOL
+        else:
+            self._take_answer(kind, payload, pid)
+        if len(self.answers) == len(self.indices):
+            return Stop.FINISHED
+        if self.program.timed:
+            self._cpu_at_answer = process_cpu_seconds(pid)
+            self._order_calls(1)
+        return None
+
+    def _take_greeting(self, kind: bytes, payload: bytes) -> Stop | None:
+        """The first frame comes from the harness, before any untrusted text was read."""
+        if kind != b"R":
+            self.detail = payload.decode("utf-8", "replace")
+            return Stop.SETUP_FAILED
+        self._phase = _Phase.LOADING
+        return None
+
+    def _take_answer(self, kind: bytes, payload: bytes, pid: int) -> None:
+        seconds = max(0.0, process_cpu_seconds(pid) - self._cpu_at_answer) if self.program.timed else 0.0
+        answer = _ANSWER_KINDS[kind]
+        if answer is AnswerKind.VALUE:
+            self.answers.append(Answer(kind=answer, value=payload, cpu_seconds=seconds))
+        else:
+            detail = payload.decode("utf-8", "replace")[:400]
+            self.answers.append(Answer(kind=answer, detail=detail, cpu_seconds=seconds))

@@ -1,0 +1,249 @@
+"""The static gate: text of an assert -> ``Case``, or a ``Rejection`` that says why not.
+
+A case has the form ``assert CALL == LITERAL``, an optional message ignored (it is never evaluated):
+
+- exactly one comparison, ``==``; nothing is rewritten into it;
+- CALL calls an entry point of the question with literal arguments: ``f(1)``, ``Stack([1]).pop()``,
+  ``Solution().f("a")``, ``await f(1)``, ``asyncio.run(f(1))``. The result may be read with
+  attributes, methods, literal subscripts, or one of a few builtins (``sorted(f(1))``);
+- no lambda, comprehension, conditional, assignment or name beginning with an underscore.
+
+Two asserts are duplicates when they make the same call: argument spelling (``1``, ``+1``, ``0x1``,
+``n=1``, a default left out), the type of equal numbers, and how the result is read do not count.
+Otherwise one wrong answer would be found ``f(1)``, ``f(0x1)``, ``f(1)[0]``, ``list(f(1))`` times.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .cases import Call, Case, Rejection, RejectionReason, Suite
+from .errors import UnencodableError
+from .interface import EntryPoint, Interface, Parameters
+from .literals import (
+    LIBRARY_MODULES,
+    LIBRARY_NAMES,
+    LiteralReader,
+    NotLiteralError,
+    names_library,
+    read_literal,
+)
+from .values import canonical_key, encode
+
+DEFAULT_ASSERT_CHARS = 16_384
+_READERS = frozenset(
+    {
+        "list",
+        "tuple",
+        "set",
+        "frozenset",
+        "dict",
+        "sorted",
+        "len",
+        "sum",
+        "min",
+        "max",
+        "abs",
+        "round",
+        "int",
+        "float",
+        "str",
+    }
+)
+"""Builtins that may wrap the call under test."""
+_PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
+
+
+class _RejectedError(Exception):
+    def __init__(self, reason: RejectionReason, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail
+
+
+@dataclass(slots=True)
+class _Target:
+    """What the left side calls, spelling removed."""
+
+    name: str
+    steps: list[Any] = field(default_factory=list)
+    """Bound arguments of the root call, then method calls on an object under test."""
+    entry: EntryPoint = field(default_factory=EntryPoint)
+    """Where method names of the next step are looked up: the class under test, or nothing."""
+    awaitable: bool = False
+
+
+def parse_suite(texts: Iterable[str], interface: Interface, *, assert_chars: int = DEFAULT_ASSERT_CHARS) -> Suite:
+    """Gate every assert of one suite; the second assert making a call is a duplicate."""
+    cases: list[Case] = []
+    rejections: list[Rejection] = []
+    seen: set[bytes] = set()
+    for text in texts:
+        parsed = parse_assert(text, interface, assert_chars=assert_chars)
+        if isinstance(parsed, Case) and parsed.key in seen:
+            parsed = Rejection(text=text, reason=RejectionReason.DUPLICATE, detail=parsed.call.text)
+        if isinstance(parsed, Rejection):
+            rejections.append(parsed)
+        else:
+            seen.add(parsed.key)
+            cases.append(parsed)
+    return Suite(cases=tuple(cases), rejections=tuple(rejections))
+
+
+def parse_assert(text: str, interface: Interface, *, assert_chars: int = DEFAULT_ASSERT_CHARS) -> Case | Rejection:
+    """Gate one assert. Never raises on any text."""
+    try:
+        statement = _single_statement(text, assert_chars)
+        if not isinstance(statement, ast.Assert):
+            raise _RejectedError(RejectionReason.UNPARSABLE, f"a {type(statement).__name__}, not an assert")
+        left, right = _sides(statement.test)
+        call, key = _CallReader(interface).read(left)
+        try:
+            claim = encode(read_literal(right))
+            claimed = ast.get_source_segment(text.strip(), right) or ast.unparse(right)
+        except (NotLiteralError, UnencodableError) as error:
+            raise _RejectedError(RejectionReason.CLAIM_NOT_LITERAL, str(error)) from error
+        return Case(text=text, call=call, key=key, claimed=claimed, claim=claim)
+    except _RejectedError as rejected:
+        return Rejection(text=text, reason=rejected.reason, detail=rejected.detail)
+    except _PARSE_ERRORS as error:
+        return Rejection(text=text, reason=RejectionReason.UNPARSABLE, detail=_short(error))
+
+
+def parse_call(text: str, interface: Interface, *, assert_chars: int = DEFAULT_ASSERT_CHARS) -> Case | Rejection:
+    """Gate one replayed call, the left side of an assert alone. Never raises on any text."""
+    try:
+        statement = _single_statement(text, assert_chars)
+        if not isinstance(statement, ast.Expr):
+            raise _RejectedError(RejectionReason.UNPARSABLE, f"a {type(statement).__name__}, not an expression")
+        call, key = _CallReader(interface).read(statement.value)
+        return Case(text=text, call=call, key=key, claimed="", claim=b"")
+    except _RejectedError as rejected:
+        return Rejection(text=text, reason=rejected.reason, detail=rejected.detail)
+    except _PARSE_ERRORS as error:
+        return Rejection(text=text, reason=RejectionReason.UNPARSABLE, detail=_short(error))
+
+
+def _short(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:200]
+
+
+def _single_statement(text: str, assert_chars: int) -> ast.stmt:
+    if len(text) > assert_chars:
+        raise _RejectedError(
+            RejectionReason.UNPARSABLE,
+            f"{len(text)} characters, more than limits.assert_chars = {assert_chars}",
+        )
+    body = ast.parse(text.strip()).body
+    if len(body) != 1:
+        raise _RejectedError(RejectionReason.UNPARSABLE, f"{len(body)} statements, not one")
+    return body[0]
+
+
+def _sides(test: ast.expr) -> tuple[ast.expr, ast.expr]:
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
+        raise _RejectedError(RejectionReason.NOT_AN_EQUALITY, "the condition is not one '=='")
+    return test.left, test.comparators[0]
+
+
+class _CallReader:
+    """Reads the left side of one assert."""
+
+    def __init__(self, interface: Interface) -> None:
+        self._interface = interface
+        self._literals = LiteralReader(arithmetic=True)
+
+    def read(self, node: ast.expr) -> tuple[Call, bytes]:
+        node, awaited = _strip_await(node)
+        target = self._target(node)
+        try:
+            key = canonical_key((target.name, target.steps))
+        except UnencodableError as error:
+            raise _RejectedError(RejectionReason.ARGUMENT_NOT_LITERAL, str(error)) from error
+        uses_library = names_library(node)
+        taken = set(self._interface.entry_points) & (set(LIBRARY_NAMES) | set(LIBRARY_MODULES))
+        if uses_library and taken:  # the question defines its own Counter, say: then the name means that one
+            uses_library = False
+        awaited = awaited or target.awaitable
+        return Call(expression=ast.unparse(node), awaited=awaited, uses_library=uses_library), key
+
+    def _target(self, node: ast.expr) -> _Target:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            return self._named_call(node, node.func.id)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            target = self._target(node.func.value)
+            method = target.entry.methods.get(node.func.attr, EntryPoint())
+            return _step(target, node.func.attr, [self._arguments(node, method.parameters)], method)
+        if isinstance(node, ast.Attribute):
+            return _step(self._target(node.value), node.attr, [], EntryPoint())
+        if isinstance(node, ast.Subscript):
+            target = self._target(node.value)
+            parts = [node.slice]
+            if isinstance(node.slice, ast.Slice):
+                parts = [part for part in (node.slice.lower, node.slice.upper, node.slice.step) if part]
+            for part in parts:
+                self._literal(part)
+            target.entry = EntryPoint()
+            return target
+        raise _RejectedError(RejectionReason.NO_CALL, f"the left side is no call of {_names(self._interface)}")
+
+    def _named_call(self, node: ast.Call, name: str) -> _Target:
+        entry = self._interface.entry_points.get(name)
+        if entry is not None:
+            steps = [self._arguments(node, entry.parameters)]
+            inside = entry if entry.is_class else EntryPoint()
+            return _Target(name=name, steps=steps, entry=inside, awaitable=entry.is_async)
+        if name in _READERS and node.args:
+            target = self._target(node.args[0])
+            self._arguments(ast.Call(func=node.func, args=node.args[1:], keywords=node.keywords), None)
+            if target.awaitable:
+                raise _RejectedError(RejectionReason.NO_CALL, f"{name}() of a result that must be awaited first")
+            target.entry = EntryPoint()
+            return target
+        raise _RejectedError(RejectionReason.NO_CALL, f"{name!r} is none of {_names(self._interface)}")
+
+    def _arguments(self, node: ast.Call, parameters: Parameters | None) -> Any:
+        arguments = [self._literal(argument) for argument in node.args]
+        keywords: dict[str, Any] = {}
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                raise _RejectedError(RejectionReason.ARGUMENT_NOT_LITERAL, "'**' in the arguments")
+            keywords[keyword.arg] = self._literal(keyword.value)
+        return parameters.bind(arguments, keywords) if parameters is not None else (arguments, keywords)
+
+    def _literal(self, node: ast.expr) -> Any:
+        try:
+            return self._literals.read(node)
+        except NotLiteralError as error:
+            raise _RejectedError(RejectionReason.ARGUMENT_NOT_LITERAL, str(error)) from error
+
+
+def _strip_await(node: ast.expr) -> tuple[ast.expr, bool]:
+    """Remove ``await X``, ``asyncio.run(X)`` and ``__import__("asyncio").run(X)``; the judge awaits itself."""
+    if isinstance(node, ast.Await):
+        return node.value, True
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "run":
+        runs = ast.unparse(node.func.value) in ("asyncio", "__import__('asyncio')")
+        if runs and len(node.args) == 1 and not node.keywords:
+            return node.args[0], True
+    return node, False
+
+
+def _step(target: _Target, attribute: str, arguments: list[Any], method: EntryPoint) -> _Target:
+    """One attribute or method of the target. Only members of the class under test make another call."""
+    if attribute.startswith("_"):
+        raise _RejectedError(RejectionReason.NO_CALL, f"the attribute {attribute!r} is private")
+    if attribute in target.entry.members:
+        target.steps.append([attribute, *arguments])
+        target.awaitable = method.is_async
+    else:
+        target.entry = EntryPoint()
+    return target
+
+
+def _names(interface: Interface) -> str:
+    names = sorted(interface.entry_points)
+    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "") or "the question (it has no entry points)"

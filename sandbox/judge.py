@@ -1,0 +1,206 @@
+"""The judge: which asserts of a suite are valid, and what a candidate makes of them.
+
+Static gate, reference pass, candidate pass, comparison. Expected values exist only here, in the
+trusted process.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import TracebackType
+
+from .case_parser import parse_call, parse_suite
+from .cases import Call, Case, Rejection, RejectionReason, Suite
+from .comparison import matches, to_literal
+from .errors import ValueFormatError
+from .interface import Interface
+from .limits import Limits
+from .oracle import NoOracle, Oracle, OracleAnswer, OracleBatch, ReferencePass
+from .runner import Answer, AnswerKind, Lane, Program, ProgramResult, Runner
+from .verdict import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
+
+_OUTCOMES = {
+    AnswerKind.RAISED: CaseOutcome.RAISED,
+    AnswerKind.UNENCODABLE: CaseOutcome.UNENCODABLE,
+    AnswerKind.OUTPUT_LIMIT: CaseOutcome.OUTPUT_LIMIT,
+    AnswerKind.TIMED_OUT: CaseOutcome.TIMED_OUT,
+    AnswerKind.DIED: CaseOutcome.DIED,
+}
+_SHOWN_VALUE_BYTES = 400
+"""Wrong values up to this size are shown in the remark of a case."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeRequest:
+    """One candidate, the suites written for it, and the replayed calls of its question."""
+
+    question_id: str
+    reference: str
+    """Source of the reference solution."""
+    candidate: str | None
+    """Source of the candidate; None when no program could be extracted from the response."""
+    suites: tuple[tuple[str, ...], ...]
+    """``suites[s]`` holds the texts of suite s's asserts, as written."""
+    history: tuple[str, ...] = ()
+    """Normalised call texts (``CaseResult.call``) to replay."""
+    prelude: str = ""
+    """Executed before the reference and before the candidate."""
+    entry_points: tuple[str, ...] = ()
+    """Names a test must call; empty means every top-level function and class of the reference."""
+
+
+class Judge:
+    """Judges candidates with one runner. Thread-safe; reference answers are cached between requests.
+
+    Args:
+        runner: runs the programs. Not closed with the judge unless ``owns_runner`` is set.
+        limits: what one program may use; the runner's own limits if None.
+        seed: shuffles the order in which a candidate is asked its calls.
+        owns_runner: ``close`` closes the runner too.
+    """
+
+    def __init__(
+        self, runner: Runner, *, limits: Limits | None = None, seed: int = 0, owns_runner: bool = False
+    ) -> None:
+        self._runner = runner
+        self._limits = limits if limits is not None else runner.limits
+        self._seed = seed
+        self._owns_runner = owns_runner
+        self._references = ReferencePass(runner, limits=self._limits)
+
+    def judge(self, request: JudgeRequest) -> CandidateVerdict:
+        """Judge one candidate; blocks until it is done.
+
+        Raises:
+            SandboxUnavailableError: something could not be run, so nothing is known.
+        """
+        started = time.monotonic()
+        chars = self._limits.assert_chars
+        interface = Interface.of(request.reference, request.entry_points)
+        suites = [parse_suite(texts, interface, assert_chars=chars) for texts in request.suites]
+        replays = [parse_call(text, interface, assert_chars=chars) for text in request.history]
+        replayed, repeated = _first_of_each(case for case in replays if isinstance(case, Case))
+        calls = list(dict.fromkeys(case.call for case in (*_all_cases(suites), *replayed)))
+        batch = self._references.answer(
+            request.question_id, prelude=request.prelude, reference=request.reference, calls=calls
+        )
+        answers, result = self._run_candidate(request, batch)
+        dropped = [case for case in replays if isinstance(case, Rejection)] + repeated
+        dropped += [_refused(case, oracle) for case, oracle in _without_oracle(replayed, batch)]
+        return CandidateVerdict(
+            loaded=result is not None and result.loaded,
+            load_error="no program in the response" if result is None else result.load_error,
+            suites=tuple(_suite_verdict(suite, batch, answers) for suite in suites),
+            history=tuple(_case_results(replayed, batch, answers)),
+            dropped_history=tuple(dropped),
+            cpu_seconds=0.0 if result is None else result.cpu_seconds,
+            wall_seconds=time.monotonic() - started,
+        )
+
+    def forget(self, question_id: str) -> None:
+        """Drop the cached reference answers of a question."""
+        self._references.forget(question_id)
+
+    def close(self) -> None:
+        """Close the runner if this judge owns it. Idempotent."""
+        if self._owns_runner:
+            self._runner.close()
+
+    def __enter__(self) -> Judge:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _run_candidate(
+        self, request: JudgeRequest, batch: OracleBatch
+    ) -> tuple[dict[Call, Answer], ProgramResult | None]:
+        """Ask the candidate every call that has an oracle, in shuffled order."""
+        if request.candidate is None:
+            return {}, None
+        oracles = {call: oracle for call, oracle in batch.oracles.items() if isinstance(oracle, OracleAnswer)}
+        calls = sorted(oracles, key=lambda call: call.text)  # an order that does not depend on the suites'
+        random.Random(f"{self._seed}:{request.question_id}").shuffle(calls)
+        program = Program(
+            prelude=request.prelude,
+            source=request.candidate,
+            calls=tuple(calls),
+            reference_cpu_seconds=tuple(oracles[call].cpu_seconds for call in calls),
+            limits=self._limits,
+            isolated=batch.is_stateful,
+        )
+        result = self._runner.run(program, lane=Lane.CANDIDATE)
+        return dict(zip(calls, result.answers, strict=False)), result
+
+
+def _all_cases(suites: Iterable[Suite]) -> list[Case]:
+    return [case for suite in suites for case in suite.cases]
+
+
+def _first_of_each(cases: Iterable[Case]) -> tuple[list[Case], list[Rejection]]:
+    """Replays of one call, once: a repeated entry must not count twice."""
+    first: dict[Call, Case] = {}
+    repeated = []
+    for case in cases:
+        if first.setdefault(case.call, case) is not case:
+            repeated.append(Rejection(text=case.text, reason=RejectionReason.DUPLICATE, detail=case.call.text))
+    return list(first.values()), repeated
+
+
+def _suite_verdict(suite: Suite, batch: OracleBatch, answers: dict[Call, Answer]) -> SuiteVerdict:
+    refused = [_refused(case, oracle) for case, oracle in _without_oracle(suite.cases, batch)]
+    return SuiteVerdict(
+        cases=tuple(_case_results(suite.cases, batch, answers)), rejections=(*suite.rejections, *refused)
+    )
+
+
+def _without_oracle(cases: Iterable[Case], batch: OracleBatch) -> list[tuple[Case, NoOracle]]:
+    found: list[tuple[Case, Oracle]] = [(case, batch.oracles[case.call]) for case in cases]
+    return [(case, oracle) for case, oracle in found if isinstance(oracle, NoOracle)]
+
+
+def _refused(case: Case, oracle: NoOracle) -> Rejection:
+    return Rejection(text=case.text, reason=oracle.reason, detail=oracle.detail)
+
+
+def _case_results(cases: Iterable[Case], batch: OracleBatch, answers: dict[Call, Answer]) -> list[CaseResult]:
+    results = []
+    for case in cases:
+        oracle = batch.oracles[case.call]
+        if isinstance(oracle, OracleAnswer):
+            outcome, detail = _outcome(oracle, answers.get(case.call))
+            results.append(
+                CaseResult(
+                    call=case.call.text,
+                    answer=oracle.literal,
+                    claimed=case.claimed or oracle.literal,
+                    claimed_right=not case.claimed or matches(oracle.value, case.claim),
+                    outcome=outcome,
+                    detail=detail,
+                )
+            )
+    return results
+
+
+def _outcome(oracle: OracleAnswer, answer: Answer | None) -> tuple[CaseOutcome, str]:
+    if answer is None:
+        return CaseOutcome.NOT_LOADED, ""
+    if answer.kind is not AnswerKind.VALUE:
+        return _OUTCOMES[answer.kind], answer.detail
+    if matches(oracle.value, answer.value):
+        return CaseOutcome.PASSED, ""
+    return CaseOutcome.WRONG_VALUE, _show(answer.value)
+
+
+def _show(value: bytes) -> str:
+    if len(value) > _SHOWN_VALUE_BYTES:
+        return f"{len(value)} bytes"
+    try:
+        return to_literal(value)
+    except ValueFormatError as error:
+        return str(error)

@@ -1,0 +1,97 @@
+"""What one program may use: seconds, bytes and descriptors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from .errors import SandboxConfigError
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Limits of one program. CPU time judges; wall time only ends programs that wait without working.
+
+    The CPU limit of a case is ``max(floor, reference_factor * t)`` with ``t`` the reference's own CPU
+    seconds for the same call. The floor starts at ``cpu_seconds_per_case`` and halves after every
+    time-out of the same program, down to ``min_cpu_seconds_per_case``: a program that hangs in every
+    case is caught in each of them, yet costs a few seconds in all.
+    """
+
+    cpu_seconds_per_case: float = 1.0
+    """CPU seconds of all threads of the program in one case, before the reference's own time is looked at."""
+    min_cpu_seconds_per_case: float = 0.05
+    """The floor never halves below this."""
+    reference_cpu_seconds_per_case: float = 2.0
+    """CPU seconds the reference itself gets; a call that takes it longer is no valid case. Its floor
+    halves too, down to an eighth."""
+    reference_factor: float = 10.0
+    """How many times slower than the reference a program may be."""
+    wall_seconds_per_case: float = 5.0
+    """Seconds a case may spend neither running nor waiting for a processor (asleep, deadlocked), while
+    the CPU limit is ``cpu_seconds_per_case``; scales with the CPU limit."""
+    load_cpu_seconds: float = 5.0
+    """CPU seconds for executing the prelude and the program's top level, imports included."""
+    memory_bytes: int = 1024 * MIB
+    """Address space a program may take beyond what the interpreter already has. Bounds threads too."""
+    stack_bytes: int = 64 * MIB
+    """Stack of the main thread."""
+    value_bytes: int = 1 * MIB
+    """Encoded size of one returned value."""
+    total_output_bytes: int = 16 * MIB
+    """Encoded size of everything one process may answer."""
+    open_files: int = 64
+    source_bytes: int = 1 * MIB
+    """Longest program text, UTF-8."""
+    assert_chars: int = 16_384
+    """Longest assert; above it the text is rejected unread."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            wanted = int if isinstance(field.default, int) else (int, float)
+            if isinstance(value, bool) or not isinstance(value, wanted) or not 0 < value < math.inf:
+                kind = "integer" if wanted is int else "number"
+                raise SandboxConfigError(f"limits.{field.name} must be a positive finite {kind}, got {value!r}")
+        for small, large in (
+            ("min_cpu_seconds_per_case", "cpu_seconds_per_case"),
+            ("value_bytes", "total_output_bytes"),
+        ):
+            if getattr(self, small) > getattr(self, large):
+                raise SandboxConfigError(
+                    f"limits.{small} must not exceed limits.{large}, "
+                    f"got {getattr(self, small)!r} > {getattr(self, large)!r}"
+                )
+        if self.open_files < 16:
+            raise SandboxConfigError(
+                f"limits.open_files must be at least 16 (imports and asyncio need some), got {self.open_files}"
+            )
+
+    @classmethod
+    def from_mapping(cls, raw: Mapping[str, Any], *, where: str) -> Limits:
+        """Read limits from a config section; unknown keys are refused.
+
+        Raises:
+            SandboxConfigError: an unknown key or a value outside its range.
+        """
+        known = {field.name for field in fields(cls)}
+        if unknown := sorted(str(key) for key in set(raw) - known):
+            raise SandboxConfigError(f"unknown keys under {where}: {unknown}; known: {sorted(known)}")
+        try:
+            return cls(**raw)
+        except SandboxConfigError as error:
+            raise SandboxConfigError(f"{where}: {error}") from error
+
+    def for_reference(self) -> Limits:
+        """The limits under which the reference runs."""
+        seconds = self.reference_cpu_seconds_per_case
+        floor = min(seconds, max(seconds / 8, self.min_cpu_seconds_per_case))
+        return replace(self, cpu_seconds_per_case=seconds, min_cpu_seconds_per_case=floor)
+
+    def wall_seconds(self, cpu_limit_seconds: float) -> float:
+        """Idle seconds that go with a CPU limit: the same proportion as between the two defaults."""
+        return self.wall_seconds_per_case * cpu_limit_seconds / self.cpu_seconds_per_case

@@ -1,0 +1,225 @@
+"""The reference pass: what is the right answer to a call, and does it have one?
+
+Every distinct call of a question runs once in each of two reference processes with different hash
+seeds, in opposite orders. The oracle of a call is its answer **in the state right after loading**. If
+the two processes agree on all calls of a batch, order and hash seed do not matter and the shared
+answers are taken. If they differ, the reference is either nondeterministic or stateful (a mutable
+default, a global counter): the batch is run again with every call in a process of its own, and what
+still differs is nondeterministic. Candidates of a stateful reference get isolated calls too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from .cases import Call, RejectionReason
+from .comparison import to_literal
+from .errors import ValueFormatError
+from .limits import Limits
+from .runner import Answer, AnswerKind, Lane, Program, Runner
+
+logger = logging.getLogger(__name__)
+
+MAX_QUESTIONS = 4096
+MAX_CALLS_PER_QUESTION = 8192
+_CRASHES = (AnswerKind.TIMED_OUT, AnswerKind.DIED, AnswerKind.OUTPUT_LIMIT)
+_REASONS = {
+    AnswerKind.RAISED: RejectionReason.REFERENCE_RAISED,
+    AnswerKind.DIED: RejectionReason.REFERENCE_RAISED,
+    AnswerKind.TIMED_OUT: RejectionReason.REFERENCE_TIMED_OUT,
+    AnswerKind.OUTPUT_LIMIT: RejectionReason.UNENCODABLE,
+    AnswerKind.UNENCODABLE: RejectionReason.UNENCODABLE,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OracleAnswer:
+    """The right answer to one call, as a snapshot taken when the call was made."""
+
+    value: bytes
+    literal: str
+    cpu_seconds: float
+    """The slower of the two processes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoOracle:
+    """Why a call has no right answer."""
+
+    reason: RejectionReason
+    detail: str
+
+
+Oracle = OracleAnswer | NoOracle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OracleBatch:
+    """The oracles of one set of calls."""
+
+    oracles: dict[Call, Oracle]
+    is_stateful: bool
+    """Calls influence one another: a candidate must be asked each of them in a process of its own."""
+
+
+@dataclass(slots=True)
+class _Question:
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    oracles: OrderedDict[Call, Oracle] = field(default_factory=OrderedDict)
+    is_stateful: bool = False
+
+
+class ReferencePass:
+    """Oracle answers per question, each computed once while it is cached. Thread-safe."""
+
+    def __init__(self, runner: Runner, *, limits: Limits) -> None:
+        self._runner = runner
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._questions: OrderedDict[tuple[str, str], _Question] = OrderedDict()
+
+    def answer(self, question_id: str, *, prelude: str, reference: str, calls: Sequence[Call]) -> OracleBatch:
+        """The oracles of ``calls``; threads that ask about one question wait for one another.
+
+        Raises:
+            SandboxUnavailableError: the reference could not be run.
+        """
+        question = self._question(question_id, prelude, reference)
+        with question.lock:
+            missing = [call for call in dict.fromkeys(calls) if call not in question.oracles]
+            if missing:
+                was_stateful = question.is_stateful
+                found = self._compute(question, prelude, reference, missing)
+                if question.is_stateful and not was_stateful:
+                    # Earlier answers were taken in a shared process: take them again.
+                    question.oracles.clear()
+                    earlier = [call for call in dict.fromkeys(calls) if call not in found]
+                    found |= self._compute(question, prelude, reference, earlier) if earlier else {}
+                question.oracles.update(found)
+            oracles = {call: question.oracles[call] for call in calls}
+            for call in oracles:
+                question.oracles.move_to_end(call)
+            while len(question.oracles) > MAX_CALLS_PER_QUESTION:
+                question.oracles.popitem(last=False)
+            return OracleBatch(oracles=oracles, is_stateful=question.is_stateful)
+
+    def forget(self, question_id: str) -> None:
+        """Drop the cached answers of a question, whatever its reference."""
+        with self._lock:
+            for key in [key for key in self._questions if key[0] == question_id]:
+                del self._questions[key]
+
+    def _question(self, question_id: str, prelude: str, reference: str) -> _Question:
+        text = f"{len(prelude)}:{prelude}{reference}".encode("utf-8", "surrogatepass")
+        key = (question_id, hashlib.sha256(text).hexdigest())
+        with self._lock:
+            question = self._questions.setdefault(key, _Question())
+            self._questions.move_to_end(key)
+            while len(self._questions) > MAX_QUESTIONS:
+                self._questions.popitem(last=False)
+            return question
+
+    def _compute(self, question: _Question, prelude: str, reference: str, calls: list[Call]) -> dict[Call, Oracle]:
+        def run(ordered: list[Call], lane: Lane, *, isolated: bool) -> list[Answer]:
+            program = Program(
+                prelude=prelude,
+                source=reference,
+                calls=tuple(ordered),
+                reference_cpu_seconds=(0.0,) * len(ordered),
+                limits=self._limits.for_reference(),
+                isolated=isolated,
+                timed=True,
+            )
+            result = self._runner.run(program, lane=lane)
+            if not result.loaded:
+                raise _NotLoadedError(result.load_error)
+            return list(result.answers)
+
+        try:
+            if not question.is_stateful:
+                shared = _compare_orders(calls, run)
+                if not shared.shows_state:
+                    return shared.oracles
+            isolated = _compare_isolated(calls, run)
+            if not question.is_stateful:
+                # Isolation made some call definite, or its repetition alone gave it away.
+                question.is_stateful = shared.repetition_differs or any(
+                    isinstance(isolated[call], OracleAnswer) for call in shared.differing
+                )
+            return isolated
+        except _NotLoadedError as error:
+            logger.warning("a reference does not load, all its cases are refused: %s", error)
+            refusal = NoOracle(reason=RejectionReason.REFERENCE_RAISED, detail=f"the reference does not load: {error}")
+            return dict.fromkeys(calls, refusal)
+
+
+class _NotLoadedError(Exception):
+    """The reference itself does not load."""
+
+
+class _Run(Protocol):
+    def __call__(self, ordered: list[Call], lane: Lane, *, isolated: bool) -> list[Answer]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SharedAnswers:
+    oracles: dict[Call, Oracle]
+    differing: frozenset[Call]
+    repetition_differs: bool
+
+    @property
+    def shows_state(self) -> bool:
+        return bool(self.differing) or self.repetition_differs
+
+
+def _compare_orders(calls: list[Call], run: _Run) -> _SharedAnswers:
+    """Two processes, opposite orders; the second one's first call is made once more at the end."""
+    first = dict(zip(calls, run(calls, Lane.REFERENCE, isolated=False), strict=True))
+    # A call that crashed one process is settled: it need not crash another.
+    backwards = [call for call in calls[::-1] if first[call].kind not in _CRASHES]
+    repeated = backwards + backwards[: 1 if len(backwards) > 1 else 0]
+    again = run(repeated, Lane.SECOND_REFERENCE, isolated=False)
+    second = dict(zip(backwards, again, strict=False))
+    return _SharedAnswers(
+        oracles={call: _judge(first[call], second.get(call, first[call])) for call in calls},
+        differing=frozenset(call for call in backwards if not _agree(first[call], second[call])),
+        repetition_differs=bool(again) and not _agree(again[0], again[-1 if len(repeated) > len(backwards) else 0]),
+    )
+
+
+def _compare_isolated(calls: list[Call], run: _Run) -> dict[Call, Oracle]:
+    """Two processes for each call, both freshly loaded."""
+    first = run(calls, Lane.REFERENCE, isolated=True)
+    live = [call for call, answer in zip(calls, first, strict=True) if answer.kind not in _CRASHES]
+    second = dict(zip(live, run(live, Lane.SECOND_REFERENCE, isolated=True), strict=True))
+    return {call: _judge(one, second.get(call, one)) for call, one in zip(calls, first, strict=True)}
+
+
+def _agree(one: Answer, other: Answer) -> bool:
+    """Same kind and same bytes. Time-outs and deaths depend on chance; they are no sign of state."""
+    if one.kind in _CRASHES or other.kind in _CRASHES:
+        return True
+    return one.kind is other.kind and one.value == other.value
+
+
+def _judge(one: Answer, other: Answer) -> Oracle:
+    for answer in (one, other):
+        if answer.kind in _CRASHES:
+            return NoOracle(reason=_REASONS[answer.kind], detail=answer.detail)
+    if one.kind is not other.kind or one.value != other.value:
+        detail = "two runs with different hash seeds differ"
+        return NoOracle(reason=RejectionReason.REFERENCE_NONDETERMINISTIC, detail=detail)
+    if one.kind is not AnswerKind.VALUE:
+        return NoOracle(reason=_REASONS[one.kind], detail=one.detail)
+    try:
+        literal = to_literal(one.value)
+    except ValueFormatError as error:
+        return NoOracle(reason=RejectionReason.UNENCODABLE, detail=str(error))
+    seconds = max(one.cpu_seconds, other.cpu_seconds)
+    return OracleAnswer(value=one.value, literal=literal, cpu_seconds=seconds)

@@ -1,0 +1,91 @@
+"""The interface of everything that can run a program: what to run, and what came back.
+
+A runner reports facts about one program. It knows no expected value and gives no verdict.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Protocol
+
+from .cases import Call
+from .limits import Limits
+
+
+class Lane(enum.StrEnum):
+    """Which processes run a program. References never share one with candidates, nor the hash seed."""
+
+    CANDIDATE = "candidate"
+    REFERENCE = "reference"
+    SECOND_REFERENCE = "second_reference"
+
+
+class AnswerKind(enum.StrEnum):
+    VALUE = "value"
+    RAISED = "raised"
+    UNENCODABLE = "unencodable"
+    OUTPUT_LIMIT = "output_limit"
+    TIMED_OUT = "timed_out"
+    DIED = "died"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """One program and the calls to make of it."""
+
+    prelude: str
+    """Executed first, in the same namespace; may be empty."""
+    source: str
+    calls: tuple[Call, ...]
+    """In the order in which they are made."""
+    reference_cpu_seconds: tuple[float, ...]
+    """What the reference needed for each call; zeros where that is not known."""
+    limits: Limits
+    isolated: bool = False
+    """Every call in a process of its own, freshly loaded."""
+    timed: bool = False
+    """Measure each call's CPU time; costs a round trip a call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What one call came to."""
+
+    kind: AnswerKind
+    value: bytes = b""
+    """Of a VALUE: bytes from an untrusted process, not yet decoded."""
+    detail: str = ""
+    """Untrusted text for logs."""
+    cpu_seconds: float = 0.0
+    """0 unless the program was timed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramResult:
+    """What became of one program."""
+
+    loaded: bool
+    load_error: str
+    answers: tuple[Answer, ...]
+    """One per call, in the order of the calls; empty when the program did not load."""
+    cpu_seconds: float
+    wall_seconds: float
+
+
+class Runner(Protocol):
+    """Runs programs. Thread-safe: several threads call ``run`` at once."""
+
+    @property
+    def limits(self) -> Limits:
+        """The limits used where a judge sets none."""
+
+    def run(self, program: Program, *, lane: Lane) -> ProgramResult:
+        """Run one program to its end; a hang, exit or crash costs the one call it happens in.
+
+        Raises:
+            SandboxUnavailableError: the program could not be run; nothing is known about it.
+        """
+
+    def close(self) -> None:
+        """Stop every process. Later runs raise ``SandboxUnavailableError``. Idempotent."""

@@ -1,0 +1,320 @@
+"""Canonical bytes of builtin values.
+
+``encode`` runs in the untrusted process, ``decode`` in the trusted one. The bytes are a prefix code:
+one tag byte, then a fixed or counted body, so no content can imitate structure.
+
+=====  ==========================================================================
+tag    value
+=====  ==========================================================================
+N T F  None, True, False
+i      int, ``i<hex>;``
+f n    float, ``f`` and 8 bytes big-endian; any NaN is ``n``
+c      complex, two floats
+q      Fraction, ``q<hex>/<hex>;``
+D      Decimal, ``D<length>:<text>``
+s b    str (UTF-8, surrogates allowed), bytes and bytearray, ``s<length>:...``
+l t Q  list, tuple, deque, ``l<count>:`` and the items
+S d    set or frozenset, dict: items sorted by their bytes
+r      range, three ints
+=====  ==========================================================================
+
+Subclasses (namedtuple, IntEnum, Counter, OrderedDict, defaultdict...) count as their builtin base and
+are read with the base's own methods, so an overridden ``__eq__`` or ``__iter__`` has no say. NumPy
+scalars count as the Python value; arrays are refused because ``==`` on them is no truth value.
+
+With ``unify=True`` equal values have equal bytes even across numeric types (``1 == 1.0 == True``);
+that form is a key, it is never decoded.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from .errors import UnencodableError, ValueFormatError
+
+MAX_DEPTH = 200
+"""Containers inside containers; deeper values (and cyclic ones) are refused on both sides."""
+_MAX_DECIMAL_EXPONENT = 5_000
+"""Decimals beyond 10**+-5000 keep their own form under ``unify``: as ratios they would not fit in memory."""
+
+_pack_float = struct.Struct(">d").pack
+_unpack_float = struct.Struct(">d").unpack_from
+_KEYS_VIEW: type = type({}.keys())
+
+
+def encode(value: object, *, unify: bool = False) -> bytes:
+    """Bytes of a builtin value.
+
+    Raises:
+        UnencodableError: a value (or an item of it) outside the table above, or nested too deep.
+    """
+    return _encode(value, 0, unify)
+
+
+def canonical_key(value: object) -> bytes:
+    """Equal for values that compare equal, numeric types unified; NaN equals NaN."""
+    return _encode(value, 0, True)
+
+
+def _encode(value: Any, depth: int, unify: bool) -> bytes:
+    if value is None:
+        return b"N"
+    kind = type(value)
+    if kind is int:
+        return b"i%s;" % _hex(value)
+    if kind is str:
+        return _text(b"s", value)
+    if kind is bool:
+        return b"i%d;" % value if unify else (b"T" if value else b"F")
+    if kind is float:
+        return _float(value, unify)
+    if depth >= MAX_DEPTH:
+        raise UnencodableError(f"nested more than {MAX_DEPTH} deep")
+    encoder = _ENCODERS.get(kind)
+    if encoder is not None:
+        return encoder(value, depth + 1, unify)
+    return _encode_other(value, kind, depth, unify)
+
+
+def _hex(value: int) -> bytes:
+    return (b"%x" % value) if value >= 0 else b"-%x" % -value
+
+
+def _text(tag: bytes, value: str) -> bytes:
+    data = value.encode("utf-8", "surrogatepass")
+    return b"%s%d:%s" % (tag, len(data), data)
+
+
+def _float(value: float, unify: bool) -> bytes:
+    if value != value:
+        return b"n"
+    if unify and value.is_integer():
+        return b"i%s;" % _hex(int(value))
+    return b"f" + _pack_float(value)
+
+
+def _complex(value: complex, depth: int, unify: bool) -> bytes:
+    if unify and value.imag == 0:
+        return _float(value.real, True)
+    return b"c" + _float(value.real, unify) + _float(value.imag, unify)
+
+
+def _ratio(value: Fraction, depth: int, unify: bool) -> bytes:
+    numerator, denominator = value.numerator, value.denominator
+    if unify:
+        if denominator == 1:
+            return b"i%s;" % _hex(numerator)
+        try:
+            if (near := numerator / denominator).as_integer_ratio() == (numerator, denominator):
+                return b"f" + _pack_float(near)
+        except OverflowError:
+            pass
+    return b"q%s/%s;" % (_hex(numerator), _hex(denominator))
+
+
+def _decimal(value: Decimal, depth: int, unify: bool) -> bytes:
+    if unify:
+        if value.is_nan():
+            return b"n"
+        if value.is_infinite():
+            return b"f" + _pack_float(float(value))
+        if abs(value.adjusted()) <= _MAX_DECIMAL_EXPONENT:
+            return _ratio(Fraction(value), depth, True)
+        value = value.normalize()
+    return _text(b"D", str(value))
+
+
+def _items(tag: bytes, values: Iterable[Any], count: int, depth: int, unify: bool) -> bytes:
+    return b"%s%d:" % (tag, count) + b"".join([_encode(item, depth, unify) for item in values])
+
+
+def _set(value: Iterable[Any], depth: int, unify: bool) -> bytes:
+    items = sorted(_encode(item, depth, unify) for item in value)
+    return b"S%d:" % len(items) + b"".join(items)
+
+
+def _dict(value: dict[Any, Any], depth: int, unify: bool) -> bytes:
+    pairs = sorted((_encode(key, depth, unify), _encode(item, depth, unify)) for key, item in value.items())
+    return b"d%d:" % len(pairs) + b"".join([key + item for key, item in pairs])
+
+
+def _bytes(value: bytes | bytearray, depth: int, unify: bool) -> bytes:
+    return b"b%d:%s" % (len(value), bytes(value))
+
+
+def _range(value: range, depth: int, unify: bool) -> bytes:
+    start, stop, step = value.start, value.stop, value.step
+    if unify:  # ranges are equal when they run through the same numbers
+        try:
+            count = len(value)
+        except OverflowError as error:
+            raise UnencodableError("a range with more items than an index can count") from error
+        start, stop, step = (start if count else 0), count, (step if count > 1 else 0)
+    return b"r%s;%s;%s;" % (_hex(start), _hex(stop), _hex(step))
+
+
+_ENCODERS: dict[type, Callable[[Any, int, bool], bytes]] = {
+    list: lambda value, depth, unify: _items(b"l", value, len(value), depth, unify),
+    tuple: lambda value, depth, unify: _items(b"t", value, len(value), depth, unify),
+    deque: lambda value, depth, unify: _items(b"Q", value, len(value), depth, unify),
+    dict: _dict,
+    set: _set,
+    frozenset: _set,
+    _KEYS_VIEW: _set,  # compares equal to a set
+    bytes: _bytes,
+    bytearray: _bytes,
+    complex: _complex,
+    range: _range,
+    Fraction: _ratio,
+    Decimal: _decimal,
+}
+
+# A subclass is rebuilt as its base through the base's own methods. Order matters only for bool, which
+# cannot be subclassed, and str/int enums, whose mixin decides.
+_BASES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+    (int, int.__int__),
+    (float, float.__float__),
+    (str, str.__str__),
+    (dict, lambda value: dict(dict.items(value))),
+    (list, lambda value: list(list.__iter__(value))),
+    (tuple, lambda value: tuple(tuple.__iter__(value))),
+    (set, lambda value: set(set.__iter__(value))),
+    (frozenset, lambda value: frozenset(frozenset.__iter__(value))),
+    (deque, lambda value: deque(deque.__iter__(value))),
+    (bytes, lambda value: bytes.__add__(value, b"")),
+    (bytearray, lambda value: bytes(bytearray.__add__(value, b""))),
+    (complex, lambda value: complex(complex.__complex__(value))),
+    (Fraction, lambda value: Fraction(Fraction.numerator.fget(value), Fraction.denominator.fget(value))),  # type: ignore[attr-defined]
+    (Decimal, lambda value: Decimal(str(Decimal.__str__(value)))),
+)
+
+
+def _encode_other(value: Any, kind: type, depth: int, unify: bool) -> bytes:
+    for base, rebuild in _BASES:
+        if base in kind.__mro__:
+            return _encode(rebuild(value), depth, unify)
+    if ("numpy", "generic") in {(base.__module__, base.__qualname__) for base in kind.__mro__}:
+        plain = value.item()
+        if type(plain) is not kind:
+            return _encode(plain, depth, unify)
+    raise UnencodableError(f"{kind.__module__}.{kind.__qualname__} is not a builtin value")
+
+
+def decode(data: bytes) -> object:
+    """The value of bytes that an untrusted process sent. Sets come back as frozensets.
+
+    Raises:
+        ValueFormatError: for anything that is not one complete encoded value; nothing else is raised.
+    """
+    try:
+        value, end = _decode(data, 0, 0)
+    except ValueFormatError:
+        raise
+    except (
+        ValueError,
+        IndexError,
+        TypeError,
+        ArithmeticError,
+        struct.error,
+        RecursionError,
+        MemoryError,
+    ) as error:
+        raise ValueFormatError(f"not an encoded value: {type(error).__name__}") from error
+    if end != len(data):
+        raise ValueFormatError(f"{len(data) - end} bytes after the value")
+    return value
+
+
+def _until(data: bytes, at: int, mark: bytes) -> tuple[bytes, int]:
+    end = data.index(mark, at)
+    return data[at:end], end + 1
+
+
+def _read_int(data: bytes, at: int, mark: bytes = b";") -> tuple[int, int]:
+    digits, at = _until(data, at, mark)
+    magnitude = digits[1:] if digits.startswith(b"-") else digits
+    if not magnitude or magnitude.strip(b"0123456789abcdef"):
+        raise ValueFormatError("malformed integer")
+    return int(digits, 16), at
+
+
+def _read_count(data: bytes, at: int) -> tuple[int, int]:
+    end = data.index(b":", at, at + 12)
+    digits = data[at:end]
+    if not digits.isdigit():
+        raise ValueFormatError("malformed count")
+    count = int(digits)
+    if count > len(data) - end - 1:  # every item and every byte takes at least one
+        raise ValueFormatError("count beyond the end of the data")
+    return count, end + 1
+
+
+def _decode(data: bytes, at: int, depth: int) -> tuple[Any, int]:
+    if depth > MAX_DEPTH:
+        raise ValueFormatError(f"nested more than {MAX_DEPTH} deep")
+    tag = data[at : at + 1]
+    at += 1
+    if tag in _CONSTANTS:
+        return _CONSTANTS[tag], at
+    if tag == b"n":
+        return float("nan"), at  # a new object each time: a set may hold several
+    if tag == b"i":
+        return _read_int(data, at)
+    if tag == b"f":
+        return _unpack_float(data, at)[0], at + 8
+    if tag in b"sbD" and tag:
+        count, at = _read_count(data, at)
+        body, at = data[at : at + count], at + count
+        if tag == b"b":
+            return body, at
+        text = body.decode("utf-8", "surrogatepass")
+        return (text if tag == b"s" else Decimal(text)), at
+    if tag in b"ltQSd" and tag:
+        return _decode_items(data, at, depth, tag)
+    if tag == b"c":
+        real, at = _decode(data, at, depth + 1)
+        imag, at = _decode(data, at, depth + 1)
+        if type(real) is not float or type(imag) is not float:
+            raise ValueFormatError("malformed complex")
+        return complex(real, imag), at
+    if tag == b"q":
+        numerator, at = _read_int(data, at, b"/")
+        denominator, at = _read_int(data, at)
+        return Fraction(numerator, denominator), at
+    if tag == b"r":
+        start, at = _read_int(data, at)
+        stop, at = _read_int(data, at)
+        step, at = _read_int(data, at)
+        return range(start, stop, step), at
+    raise ValueFormatError(f"unknown tag {tag!r}")
+
+
+_CONSTANTS: dict[bytes, bool | None] = {b"N": None, b"T": True, b"F": False}
+
+
+def _decode_items(data: bytes, at: int, depth: int, tag: bytes) -> tuple[Any, int]:
+    count, at = _read_count(data, at)
+    items: list[Any] = []
+    for _ in range(2 * count if tag == b"d" else count):
+        item, at = _decode(data, at, depth + 1)
+        items.append(item)
+    if tag == b"l":
+        return items, at
+    if tag == b"t":
+        return tuple(items), at
+    if tag == b"Q":
+        return deque(items), at
+    if tag == b"S":
+        unique = frozenset(items)
+        if len(unique) != count:
+            raise ValueFormatError("repeated set item")
+        return unique, at
+    mapping = dict(zip(items[::2], items[1::2], strict=True))
+    if len(mapping) != count:
+        raise ValueFormatError("repeated dict key")
+    return mapping, at

@@ -1,0 +1,93 @@
+"""What the judge found out about one candidate. Plain data; everything here pickles."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from .cases import Rejection, RejectionReason
+
+
+class CaseOutcome(enum.StrEnum):
+    """What happened when a candidate met one valid case."""
+
+    PASSED = "passed"
+    WRONG_VALUE = "wrong_value"
+    RAISED = "raised"
+    TIMED_OUT = "timed_out"
+    DIED = "died"
+    """The process ended or broke its channel during the case."""
+    OUTPUT_LIMIT = "output_limit"
+    UNENCODABLE = "unencodable"
+    """It returned something that is not a builtin value."""
+    NOT_LOADED = "not_loaded"
+
+    @property
+    def failed(self) -> bool:
+        return self is not CaseOutcome.PASSED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult:
+    """One valid case and the candidate's fate in it."""
+
+    call: str
+    """Normalised source of the left side; the key under which a case is remembered and replayed."""
+    answer: str
+    """The reference's answer as Python literal text."""
+    claimed: str
+    """The right side as written. A replayed case carries the reference's answer here."""
+    claimed_right: bool
+    """The claimed value equals the reference's answer. A wrong claim is still a valid case."""
+    outcome: CaseOutcome
+    detail: str = ""
+    """A short remark for logs, taken from an untrusted process; nothing may be decided on it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteVerdict:
+    """One suite: its valid, distinct cases in written order, and what was refused."""
+
+    cases: tuple[CaseResult, ...]
+    rejections: tuple[Rejection, ...]
+
+    @property
+    def num_valid(self) -> int:
+        return len(self.cases)
+
+    @property
+    def num_claimed_right(self) -> int:
+        return sum(case.claimed_right for case in self.cases)
+
+    @property
+    def num_wrong_claims(self) -> int:
+        return self.num_valid - self.num_claimed_right
+
+    @property
+    def num_failed(self) -> int:
+        return sum(case.outcome.failed for case in self.cases)
+
+    @property
+    def num_rejected(self) -> int:
+        return len(self.rejections)
+
+    def num_rejected_by(self, reason: RejectionReason) -> int:
+        return sum(rejection.reason is reason for rejection in self.rejections)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateVerdict:
+    """One candidate: whether it loads, its suites in the order given, and its replayed history."""
+
+    loaded: bool
+    load_error: str
+    """Why it did not load; empty when it did."""
+    suites: tuple[SuiteVerdict, ...]
+    history: tuple[CaseResult, ...]
+    """The replayed cases that are still valid, in the order given."""
+    dropped_history: tuple[Rejection, ...]
+    """Replayed calls that the reference no longer answers, or that are no longer well formed."""
+    cpu_seconds: float
+    """CPU time of the candidate's processes; 0 when there was no program."""
+    wall_seconds: float
+    """Wall time of the whole judgement, reference included."""

@@ -1,0 +1,88 @@
+"""Fixtures shared by all tests."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sandbox import CandidateVerdict, CaseOutcome, CaseResult, Rejection, RejectionReason, SuiteVerdict
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the checkout."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def shared_dir() -> Path:
+    """The folder of development data beside the checkout; skips where there is none."""
+    folder = REPOSITORY.parent / "shared"
+    if not folder.is_dir():
+        pytest.skip(f"needs the development data in {folder}, which is not part of the project")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def make_case() -> Callable[..., CaseResult]:
+    """A valid case the candidate passed; tests state only what differs."""
+
+    def build(**changes: object) -> CaseResult:
+        fields = {
+            "call": "f(0)",
+            "answer": "1",
+            "claimed": "1",
+            "claimed_right": True,
+            "outcome": CaseOutcome.PASSED,
+        }
+        return CaseResult(**(fields | changes))
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def make_suite(make_case: Callable[..., CaseResult]) -> Callable[..., SuiteVerdict]:
+    """A suite of ``num_valid`` distinct cases; the first ones fail, the last ones claim wrongly."""
+
+    def build(
+        num_valid: int = 0,
+        *,
+        num_failed: int = 0,
+        num_wrong_claims: int = 0,
+        num_rejected: int = 0,
+        outcome: CaseOutcome = CaseOutcome.WRONG_VALUE,
+    ) -> SuiteVerdict:
+        cases = tuple(
+            make_case(
+                call=f"f({index})",
+                claimed_right=index < num_valid - num_wrong_claims,
+                outcome=outcome if index < num_failed else CaseOutcome.PASSED,
+            )
+            for index in range(num_valid)
+        )
+        rejection = Rejection(text="assert f(", reason=RejectionReason.UNPARSABLE)
+        return SuiteVerdict(cases=cases, rejections=(rejection,) * num_rejected)
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def make_verdict(make_suite: Callable[..., SuiteVerdict]) -> Callable[..., CandidateVerdict]:
+    """A loaded candidate with the given suites and ``num_history`` replays, the first of them failed."""
+
+    def build(
+        *suites: SuiteVerdict, num_history: int = 0, num_history_failed: int = 0, loaded: bool = True
+    ) -> CandidateVerdict:
+        return CandidateVerdict(
+            loaded=loaded,
+            load_error="" if loaded else "SyntaxError",
+            suites=suites,
+            history=make_suite(num_history, num_failed=num_history_failed).cases,
+            dropped_history=(),
+            cpu_seconds=0.0,
+            wall_seconds=0.0,
+        )
+
+    return build

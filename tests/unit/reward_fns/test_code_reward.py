@@ -1,0 +1,64 @@
+from reward_fns import code_reward
+from sandbox import CaseOutcome
+
+
+def test_without_history_the_reward_is_the_mean_pass_rate_of_the_suites(make_suite, make_verdict):
+    verdict = make_verdict(make_suite(4, num_failed=1), make_suite(2, num_failed=1))
+    assert code_reward(verdict).total == 0.625
+
+
+def test_with_history_the_reward_is_half_history_and_half_new(make_suite, make_verdict):
+    verdict = make_verdict(make_suite(4), num_history=4, num_history_failed=1)
+    reward = code_reward(verdict)
+    assert reward.parts == {"history": 0.375, "new": 0.5}
+    assert reward.total == 0.875
+
+
+def test_a_suite_without_case_counts_zero_when_there_is_no_history(make_suite, make_verdict):
+    assert code_reward(make_verdict(make_suite(2), make_suite(0))).total == 0.5
+
+
+def test_a_suite_without_case_leaves_the_history_alone(make_suite, make_verdict):
+    verdict = make_verdict(make_suite(0), num_history=4, num_history_failed=1)
+    assert code_reward(verdict).total == 0.75
+
+
+def test_a_full_and_an_empty_suite_are_averaged_by_suite(make_suite, make_verdict):
+    # (1/2 + 1) / 2 for the full suite, 1/2 for the empty one, mean 0.625.
+    verdict = make_verdict(make_suite(3), make_suite(0), num_history=2, num_history_failed=1)
+    assert code_reward(verdict).total == 0.625
+
+
+def test_a_verdict_without_suites_and_history_earns_nothing(make_verdict):
+    assert code_reward(make_verdict()).total == 0.0
+
+
+def test_history_alone_is_the_reward_when_no_suite_was_judged(make_verdict):
+    assert code_reward(make_verdict(num_history=4, num_history_failed=1)).total == 0.75
+
+
+def test_a_candidate_that_does_not_load_earns_nothing(make_suite, make_verdict):
+    suite = make_suite(3, num_failed=3, outcome=CaseOutcome.NOT_LOADED)
+    assert code_reward(make_verdict(suite, loaded=False)).total == 0.0
+
+
+def test_every_kind_of_failure_costs_the_same(make_suite, make_verdict):
+    kinds = [kind for kind in CaseOutcome if kind is not CaseOutcome.PASSED]
+    totals = {code_reward(make_verdict(make_suite(4, num_failed=1, outcome=kind))).total for kind in kinds}
+    assert totals == {0.75}
+
+
+def test_a_wrong_claim_does_not_hurt_the_candidate(make_suite, make_verdict):
+    assert code_reward(make_verdict(make_suite(4, num_wrong_claims=4))).total == 1.0
+
+
+def test_terms_show_what_the_reward_was_made_of(make_suite, make_verdict):
+    verdict = make_verdict(make_suite(4, num_failed=1), make_suite(0), num_history=2)
+    assert code_reward(verdict).terms == {
+        "loaded": 1.0,
+        "pass_hist": 1.0,
+        "pass_new": 0.375,
+        "num_history": 2.0,
+        "num_suites": 2.0,
+        "num_suites_without_case": 1.0,
+    }

@@ -1,0 +1,115 @@
+import pytest
+
+from reward_fns import test_reward as reward_of_suite
+from sandbox import CaseOutcome
+
+
+def test_a_full_right_suite_that_breaks_nothing_earns_only_its_validity(make_suite, make_verdict):
+    reward = reward_of_suite(make_verdict(make_suite(8)), 0, num_cases=8)
+    assert reward.parts == {"validity": 0.5, "adversarial": 0.0}
+
+
+def test_each_failure_of_a_full_suite_earns_one_sixteenth(make_suite, make_verdict):
+    totals = [reward_of_suite(make_verdict(make_suite(8, num_failed=n)), 0, num_cases=8).total for n in (1, 4, 8)]
+    assert totals == [0.5625, 0.75, 1.0]
+
+
+def test_alpha_moves_weight_from_difficulty_to_validity(make_suite, make_verdict):
+    verdict = make_verdict(make_suite(8, num_failed=2))
+    totals = [reward_of_suite(verdict, 0, num_cases=8, alpha=a).total for a in (0.0, 0.25, 1.0)]
+    assert totals == [0.25, 0.4375, 1.0]
+
+
+def test_missing_cases_cost_validity(make_suite, make_verdict):
+    assert reward_of_suite(make_verdict(make_suite(2)), 0, num_cases=8).terms["valid"] == 0.25
+
+
+def test_rejected_cases_cost_validity_even_beside_a_full_set_of_valid_ones(make_suite, make_verdict):
+    suite = make_suite(8, num_rejected=2)
+    assert reward_of_suite(make_verdict(suite), 0, num_cases=8).terms["valid"] == 0.75
+
+
+def test_wrong_claims_cost_validity_and_still_count_as_cases(make_suite, make_verdict):
+    reward = reward_of_suite(make_verdict(make_suite(8, num_failed=8, num_wrong_claims=2)), 0, num_cases=8)
+    assert reward.parts == {"validity": 0.375, "adversarial": 0.5}
+
+
+def test_validity_is_never_below_zero_or_above_one(make_suite, make_verdict):
+    many_bad = make_suite(1, num_rejected=30)
+    many_good = make_suite(30)
+    assert reward_of_suite(make_verdict(many_bad), 0, num_cases=8).terms["valid"] == 0.0
+    assert reward_of_suite(make_verdict(many_good), 0, num_cases=8).terms["valid"] == 1.0
+
+
+def test_failures_after_the_first_k_valid_cases_earn_nothing(make_case, make_verdict, make_suite):
+    from sandbox import SuiteVerdict
+
+    passed = make_suite(2).cases
+    failed = tuple(make_case(call=f"g({i})", outcome=CaseOutcome.RAISED) for i in range(4))
+    verdict = make_verdict(SuiteVerdict(cases=passed + failed, rejections=()))
+    assert reward_of_suite(verdict, 0, num_cases=4).terms["fail_new"] == 0.5
+
+
+def test_history_the_candidate_fails_lowers_the_difficulty_of_new_cases(make_suite, make_verdict):
+    suite = make_suite(4, num_failed=2)
+    advs = [
+        reward_of_suite(make_verdict(suite, num_history=4, num_history_failed=failed), 0, num_cases=4).terms["adv"]
+        for failed in (0, 2, 4)
+    ]
+    assert advs == [0.75, 0.5, 0.25]
+
+
+def test_history_alone_makes_no_difficulty(make_suite, make_verdict):
+    for num_history_failed in (0, 4):
+        verdict = make_verdict(make_suite(0), num_history=4, num_history_failed=num_history_failed)
+        assert reward_of_suite(verdict, 0, num_cases=4).total == 0.0
+
+
+def test_the_figures_reading_pays_nothing_without_a_new_failure(make_suite, make_verdict):
+    verdict = make_verdict(make_suite(4), num_history=2)
+    release = reward_of_suite(verdict, 0, num_cases=4, adversarial="release")
+    figure = reward_of_suite(verdict, 0, num_cases=4, adversarial="figure")
+    assert (release.terms["adv"], figure.terms["adv"]) == (0.5, 0.0)
+
+
+def test_a_refused_response_earns_nothing(make_suite, make_verdict):
+    assert reward_of_suite(make_verdict(make_suite(0)), 0, num_cases=8).total == 0.0
+
+
+def test_a_candidate_that_does_not_load_gives_its_suites_nothing(make_suite, make_verdict):
+    suite = make_suite(8, num_failed=8, outcome=CaseOutcome.NOT_LOADED)
+    reward = reward_of_suite(
+        make_verdict(suite, loaded=False), 0, num_cases=8, response_text="\x00", nonprintable_penalty=True
+    )
+    assert reward.total == 0.0
+    assert reward.terms["valid"] == 1.0
+
+
+def test_nonprintable_characters_cost_their_share_when_asked_for(make_suite, make_verdict):
+    verdict = make_verdict(make_suite(8))
+    text = "assert\n\x00\x00"  # 2 of 9 characters; the newline is layout
+    without = reward_of_suite(verdict, 0, num_cases=8, response_text=text)
+    with_penalty = reward_of_suite(verdict, 0, num_cases=8, response_text=text, nonprintable_penalty=True)
+    assert without.total == 0.5
+    assert round(with_penalty.total, 6) == 0.277778
+
+
+def test_the_suite_is_chosen_by_its_index(make_suite, make_verdict):
+    verdict = make_verdict(make_suite(8), make_suite(8, num_failed=8))
+    assert [reward_of_suite(verdict, s, num_cases=8).total for s in (0, 1)] == [0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"num_cases": 0}, "num_cases"),
+        ({"alpha": 1.5}, "got 1.5"),
+        ({"suite_index": 1}, "suite_index"),
+        ({"suite_index": -1}, "suite_index"),
+        ({"adversarial": "figur"}, "known: figure, release"),
+    ],
+)
+def test_a_wrong_argument_is_named_with_its_rule(make_suite, make_verdict, changes, words):
+    arguments = {"suite_index": 0, "num_cases": 8} | changes
+    with pytest.raises(ValueError, match=words):
+        reward_of_suite(make_verdict(make_suite(8)), **arguments)

@@ -1,0 +1,161 @@
+import json
+
+import numpy as np
+import pytest
+
+from reward_fns import verl_entry
+from reward_fns.verl_entry import compute_score, read_ground_truth
+from sandbox import SandboxUnavailableError
+
+REFERENCE = "def add(a, b):\n    return a + b\n"
+GOOD = f"```python\n{REFERENCE}```"
+TRUTH = {"reference": REFERENCE, "tests": ["assert add(1, 2) == 3", "assert add(0, 0) == 0"]}
+
+
+class FakeJudge:
+    """Answers with a prepared verdict and remembers what it was asked."""
+
+    def __init__(self, verdict):
+        self.verdict = verdict
+        self.requests = []
+
+    def judge(self, request):
+        self.requests.append(request)
+        if isinstance(self.verdict, Exception):
+            raise self.verdict
+        return self.verdict
+
+
+@pytest.fixture
+def judge_with(monkeypatch):
+    """Put a fake in the place of the process-wide judge."""
+
+    def install(verdict):
+        fake = FakeJudge(verdict)
+        monkeypatch.setattr(verl_entry, "_SHARED", fake)
+        return fake
+
+    return install
+
+
+def test_code_is_judged_on_the_fixed_tests_and_scored_by_its_pass_rate(judge_with, make_suite, make_verdict):
+    fake = judge_with(make_verdict(make_suite(4, num_failed=1)))
+    score = compute_score("mine", GOOD, TRUTH, {"index": 3})
+    assert score["score"] == 0.75
+    assert (score["extracted"], score["num_valid"], score["pass_new"]) == (1.0, 4.0, 0.75)
+    (request,) = fake.requests
+    assert request.candidate == REFERENCE.rstrip("\n")
+    assert request.suites == (("assert add(1, 2) == 3", "assert add(0, 0) == 0"),)
+    assert request.history == ()
+
+
+def test_a_response_without_program_is_judged_as_no_candidate(judge_with, make_suite, make_verdict):
+    fake = judge_with(make_verdict(make_suite(1, num_failed=1), loaded=False))
+    assert compute_score("mine", "I do not know.", TRUTH)["extracted"] == 0.0
+    assert fake.requests[0].candidate is None
+
+
+def test_tests_are_judged_against_the_candidate_and_scored_as_a_suite(judge_with, make_suite, make_verdict):
+    fake = judge_with(make_verdict(make_suite(2, num_failed=1)))
+    truth = {"reference": REFERENCE, "candidate": "def add(a, b): return a"}
+    score = compute_score(
+        "mine", "assert add(1, 2) == 3\nassert add(1, 0) == 1", truth, {"role": "test"}, num_cases=4, alpha=0.25
+    )
+    assert score["score"] == 0.3125  # 0.25 * 2/4 + 0.75 * 1/4
+    assert fake.requests[0].suites == (("assert add(1, 2) == 3", "assert add(1, 0) == 1"),)
+    assert fake.requests[0].candidate == "def add(a, b): return a"
+
+
+def test_a_response_without_tests_is_an_empty_suite(judge_with, make_suite, make_verdict):
+    fake = judge_with(make_verdict(make_suite(0)))
+    truth = {"reference": REFERENCE, "candidate": "def add(a, b): return a"}
+    assert compute_score("mine", "none", truth, {"role": "test"})["score"] == 0.0
+    assert fake.requests[0].suites == ((),)
+
+
+def test_an_outage_raises_and_is_no_reward(judge_with):
+    judge_with(SandboxUnavailableError("no answer"))
+    with pytest.raises(SandboxUnavailableError):
+        compute_score("mine", GOOD, TRUTH)
+
+
+def test_tests_of_which_none_is_a_case_are_reported(judge_with, make_suite, make_verdict, caplog):
+    judge_with(make_verdict(make_suite(0, num_rejected=2)))
+    assert compute_score("mine", GOOD, TRUTH)["score"] == 0.0
+    assert "none of its 2 tests is a valid case" in caplog.text
+
+
+def test_all_scores_are_floats(judge_with, make_suite, make_verdict):
+    judge_with(make_verdict(make_suite(2)))
+    assert {type(value) for value in compute_score("mine", GOOD, TRUTH).values()} == {float}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        json.dumps(TRUTH),
+        TRUTH | {"tests": tuple(TRUTH["tests"])},
+        TRUTH | {"tests": np.array(TRUTH["tests"], dtype=object), "entry_points": np.array(["add"])},
+        TRUTH | {"tests": np.array(TRUTH["tests"]), "prelude": None},
+    ],
+    ids=["json", "tuple", "object array", "string array"],
+)
+def test_ground_truth_comes_in_several_shapes(raw):
+    truth = read_ground_truth(raw, role="code", where="row 0")
+    assert truth.tests == ("assert add(1, 2) == 3", "assert add(0, 0) == 0")
+    assert {type(text) for text in truth.tests} == {str}
+
+
+def test_the_same_oracle_has_one_id_and_another_has_another():
+    one = read_ground_truth(TRUTH, role="code", where="row 0")
+    same = read_ground_truth(TRUTH | {"tests": ["assert add(5, 5) == 10"]}, role="code", where="row 1")
+    other = read_ground_truth(TRUTH | {"prelude": "import math"}, role="code", where="row 2")
+    assert one.question_id == same.question_id != other.question_id
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        ("{not json", "must be a mapping or JSON text"),
+        ("[1]", "must be a mapping or the JSON text of one, got list"),
+        (3, "got int"),
+        ({"tests": ["assert add(1, 2) == 3"]}, "needs 'reference'"),
+        ({"reference": "def add(:", "tests": ["x"]}, "'reference' is not Python 3"),
+        ({"reference": 3, "tests": ["x"]}, "'reference' must be a string, got int"),
+        ({"reference": REFERENCE}, "needs 'tests'"),
+        ({"reference": REFERENCE, "tests": "assert add(1, 2) == 3"}, "'tests' must be a list of strings"),
+        ({"reference": REFERENCE, "tests": [1]}, "'tests' must be a list of strings"),
+        (TRUTH | {"test": []}, r"unknown keys \['test'\]; known: \['candidate'"),
+    ],
+)
+def test_bad_ground_truth_is_refused_with_its_place(raw, words):
+    with pytest.raises(ValueError, match=words):
+        compute_score("mine", GOOD, raw)
+
+
+def test_scoring_tests_needs_a_candidate():
+    with pytest.raises(ValueError, match="data source 'mine' needs 'candidate'"):
+        compute_score("mine", "assert add(1, 2) == 3", TRUTH, {"role": "test"})
+
+
+def test_an_unknown_role_is_refused():
+    with pytest.raises(ValueError, match=r"must be 'code' or 'test', got 'tests'"):
+        compute_score("mine", GOOD, TRUTH, {"role": "tests"})
+
+
+def test_a_misspelled_reward_argument_is_refused():
+    with pytest.raises(TypeError, match="alhpa"):
+        compute_score("mine", GOOD, TRUTH, alhpa=0.3)
+
+
+def test_what_verl_passes_to_every_reward_function_is_accepted(judge_with, make_suite, make_verdict):
+    judge_with(make_verdict(make_suite(1)))
+    score = compute_score(
+        data_source="mine",
+        solution_str=GOOD,
+        ground_truth=TRUTH,
+        extra_info={"num_turns": None, "rollout_reward_scores": {}},
+        reward_router_address="http://localhost",
+        reward_model_tokenizer=None,
+    )
+    assert score["score"] == 1.0
