@@ -247,9 +247,7 @@ ADAPTERS: dict[str, Adapter] = {
         needs=frozenset({"task_id", "prompt", "canonical_solution", "entry_point", "test"}),
         convert=from_humaneval,
     ),
-    "kodcode": Adapter(
-        needs=frozenset({"question_id", "question", "solution", "test_info"}), convert=from_kodcode
-    ),
+    "kodcode": Adapter(needs=frozenset({"question_id", "question", "solution", "test_info"}), convert=from_kodcode),
     "mbpp": Adapter(needs=frozenset({"task_id", "text", "code", "test_list"}), convert=from_mbpp),
     "unleaked": Adapter(
         needs=frozenset({"task_id", "func_name", "prompt", "code", "test_list"}), convert=from_unleaked

@@ -195,9 +195,7 @@ def _lists_of(check: ast.FunctionDef) -> dict[str, list[ast.expr]]:
     return {
         node.targets[0].id: node.value.elts
         for node in check.body
-        if isinstance(node, ast.Assign)
-        and isinstance(node.targets[0], ast.Name)
-        and isinstance(node.value, ast.List)
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.List)
     }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import ray
 import transfer_queue as tq
+from verl.utils import hf_tokenizer
 from verl.workers.rollout.llm_server import LLMServerClient
 
 from .episode import Episode, EpisodeRunner, EpisodeTask, sampling_seed
@@ -32,7 +33,7 @@ class PolicyEndpoint:
     """How an episode worker reaches one policy."""
 
     client: LLMServerClient
-    tokenizer: Any
+    tokenizer_path: str
     training: SamplingParameters
     validation: SamplingParameters
 
@@ -64,12 +65,13 @@ class EpisodeWorker:
     ) -> None:
         tq.init()
         self._settings = settings
+        tokenizers = {name: hf_tokenizer(endpoint.tokenizer_path) for name, endpoint in endpoints.items()}
         self._runners = {
             validate: EpisodeRunner(
                 **{
                     name: ServerSampler(
                         client=endpoint.client,
-                        tokenizer=endpoint.tokenizer,
+                        tokenizer=tokenizers[name],
                         parameters=endpoint.validation if validate else endpoint.training,
                     )
                     for name, endpoint in endpoints.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sys
@@ -35,6 +36,9 @@ def prepare_environment(config: DictConfig) -> dict[str, str]:
         "RAY_USAGE_STATS_ENABLED": "0",
         "VLLM_NO_USAGE_STATS": "1",
         "VERL_LOGGING_LEVEL": os.environ.get("VERL_LOGGING_LEVEL", "WARN"),
+        "VLLM_LOGGING_LEVEL": os.environ.get("VLLM_LOGGING_LEVEL", "ERROR"),
+        # verl is imported for its text models; transformers reports that torchvision is missing all the same.
+        "TRANSFORMERS_VERBOSITY": os.environ.get("TRANSFORMERS_VERBOSITY", "error"),
     }
     if config.trainer.device == "cpu":
         variables |= cpu_environment(threads=CPU_THREADS)
@@ -69,19 +73,32 @@ def train(config: DictConfig) -> RunFolder:
     folder = RunFolder(Path(config.run_dir))
     variables = prepare_environment(config)
 
+    # verl loads the plugin by itself and hides what goes wrong there; imported by name, it says so.
+    import verl  # noqa: F401
+
+    from . import plugin  # noqa: F401
     from .preflight import check_run
 
-    check_run(config)
+    with folder.driver_log.open("a", encoding="utf-8") as log, contextlib.redirect_stdout(log):
+        check_run(config)
     config.transfer_queue.enable = True
     OmegaConf.resolve(config)
     folder.resolved_config.write_text(to_yaml(config), encoding="utf-8")
 
+    with folder.driver_log.open("a", encoding="utf-8") as log, contextlib.redirect_stdout(log):
+        _run_on_ray(config, variables, folder)
+    return folder
+
+
+def _run_on_ray(config: DictConfig, variables: dict[str, str], folder: RunFolder) -> None:
     import ray
     import transfer_queue as tq
 
     from .trainer import CodeA1Trainer
 
     ray.init(**_ray_arguments(config, variables))
+    folder.show(f"run folder: {folder.root}\nworker logs: {ray.nodes()[0]['NodeManagerHostname']}:/tmp/ray/session_latest/logs")
+    folder.show("starting two policies and their servers (about a minute on a small machine)")
     trainer = None
     succeeded = False
     try:
@@ -98,12 +115,11 @@ def train(config: DictConfig) -> RunFolder:
                 tracking.finish(exit_code=0 if succeeded else 1)
         tq.close()
         ray.shutdown()
-    return folder
 
 
 def configure_logging() -> None:
     """Warnings of everyone and infos of the recipe, on stderr."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     # verl warns at import about every engine that is not installed, and about the critic that GRPO has none of.
-    warnings.filterwarnings("ignore", category=UserWarning, module=r"verl\.")
+    warnings.filterwarnings("ignore", category=UserWarning, module=r"(verl|torchdata)\.")
     logging.getLogger("code_a1_recipe").setLevel(os.environ.get("CODE_A1_LOGGING_LEVEL", "WARNING"))

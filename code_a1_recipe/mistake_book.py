@@ -133,9 +133,7 @@ class MistakeBook:
             raise ValueError(f"limit (cases to replay) must be at least 0, got {limit!r}")
         return tuple(sorted(self.entries(question_id), key=lambda entry: -entry.frequency)[:limit])
 
-    def update(
-        self, question_id: str, *, failed: Sequence[FailedCase], passed_replays: Sequence[str]
-    ) -> BookChange:
+    def update(self, question_id: str, *, failed: Sequence[FailedCase], passed_replays: Sequence[str]) -> BookChange:
         """Count one step's outcomes of a question.
 
         A case gains 1 for each item of ``failed`` (one per candidate and suite that fails it as a valid
@@ -203,8 +201,7 @@ class MistakeBook:
         book = cls()
         for question_id, cases in rows.items():
             book._entries[question_id] = {
-                call: BookEntry(call=call, answer=answer, frequency=frequency)
-                for call, answer, frequency in cases
+                call: BookEntry(call=call, answer=answer, frequency=frequency) for call, answer, frequency in cases
             }
         return book
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import ray
 import transfer_queue as tq
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from transfer_queue import KVBatchMeta
 from verl.checkpoint_engine import CheckpointEngineManager
 from verl.single_controller.ray import (
@@ -27,7 +27,7 @@ from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils.config import omega_conf_to_dataclass
 from verl.utils.debug import marked_timer
 from verl.workers.engine_workers import ActorRolloutRefWorker
-from verl.workers.rollout.llm_server import LLMServerManager
+from verl.workers.rollout.llm_server import LLMServerClient, LLMServerManager
 
 from .episode_worker import PolicyEndpoint
 from .sampling import SamplingParameters
@@ -62,11 +62,16 @@ class Policy(PPOTrainerSync):
     def start(cls, name: str, config: DictConfig, *, pool: RayResourcePool, total_updates: int) -> Self:
         """Load the model into its workers and start its servers; they sleep until the first weight sync."""
         policy = cls(name, config, pool=pool, total_updates=total_updates)
-        policy._init_tokenizer()
+        policy._init_model_config()
         policy._start_workers()
         policy._start_servers()
         logger.info("policy=%s model=%s servers=%s", name, config.actor_rollout_ref.model.path, policy.addresses)
         return policy
+
+    def _init_model_config(self) -> None:
+        model = omega_conf_to_dataclass(self.config.actor_rollout_ref.model)
+        self.tokenizer, self.processor = model.tokenizer, model.processor
+        self.tokenizer_path = str(model.local_tokenizer_path)
 
     def _start_workers(self) -> None:
         model = self.config.actor_rollout_ref.model
@@ -119,9 +124,15 @@ class Policy(PPOTrainerSync):
                 max_response_tokens=rollout.response_length,
             )
 
+        # The client reads nothing but the rollout block. Small constructor arguments travel inside Ray's actor
+        # specification, without which a dead worker could not be started again.
+        plain_rollout = OmegaConf.to_container(rollout, resolve=True)
+        client_config = OmegaConf.create({"actor_rollout_ref": {"rollout": plain_rollout}})
         return PolicyEndpoint(
-            client=self.get_llm_client(),
-            tokenizer=self.tokenizer,
+            client=LLMServerClient(
+                config=client_config, load_balancer_handle=self.llm_server_manager.global_load_balancer
+            ),
+            tokenizer_path=self.tokenizer_path,
             training=parameters(rollout),
             validation=parameters(rollout.val_kwargs),
         )

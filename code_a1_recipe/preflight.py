@@ -8,7 +8,10 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from .checkpointing import find_checkpoint
 from .compose import policy_view
+from .run_folder import RunFolder
+from .schedule import POLICY_NAMES
 from .settings import RecipeSettings, SettingsError
 
 logger = logging.getLogger(__name__)
@@ -21,16 +24,49 @@ def check_run(config: DictConfig) -> None:
         SettingsError: rule, value, place and cure of the first thing that cannot work.
     """
     _check_verl()
+    _check_run_folder(config)
+    check_settings(config)
     fill_micro_assets(config)
-    settings = read_settings(config)
-    for name in ("code", "test"):
-        _check_required(config, f"policies.{name}.model.path")
-    for key in ("data.train_files", "data.val_files"):
+    for key in ("policies.code.model.path", "policies.test.model.path", "data.train_files", "data.val_files"):
         _check_required(config, key)
-    _check_sizes(config, settings)
-    for name in ("code", "test"):
-        _check_model(policy_view(config, name), name)
+    for name in POLICY_NAMES:
+        view = policy_view(config, name)
+        _check_model(view, name)
+        _check_verl_config(view, name)
     _check_data(config)
+
+
+def check_settings(config: DictConfig) -> RecipeSettings:
+    """Check what needs neither models nor data: the recipe's blocks and the sizes of a step.
+
+    Raises:
+        SettingsError: as :func:`check_run`.
+    """
+    settings = read_settings(config)
+    _check_sizes(config, settings)
+    return settings
+
+
+def _check_run_folder(config: DictConfig) -> None:
+    folder = RunFolder(Path(config.run_dir))
+    root = Path(OmegaConf.to_container(config.trainer, resolve=True)["default_local_dir"])  # type: ignore[call-overload]
+    trainer = config.trainer
+    resumed = find_checkpoint(root, mode=trainer.resume_mode, path=trainer.resume_from_path)
+    if folder.metrics.exists() and resumed is None:
+        raise SettingsError(
+            f"run_dir={config.run_dir!r} holds a run that left no checkpoint to resume from; choose another run_dir, "
+            "or remove the folder"
+        )
+
+
+def _check_verl_config(view: DictConfig, name: str) -> None:
+    """verl's own checks of a policy's configuration, told with the policy's name."""
+    from verl.utils.config import validate_config
+
+    try:
+        validate_config(config=view, use_reference_policy=view.actor_rollout_ref.actor.use_kl_loss, use_critic=False)
+    except (AssertionError, ValueError, TypeError) as error:
+        raise SettingsError(f"policies.{name}: verl refuses this configuration: {error}") from error
 
 
 def _check_verl() -> None:
@@ -62,7 +98,9 @@ def fill_micro_assets(config: DictConfig) -> None:
         return
     from .micro import MicroSettings, ensure_assets
 
-    assets = ensure_assets(settings=MicroSettings(**config.micro))
+    micro: Any = OmegaConf.to_container(config.micro, resolve=True)
+
+    assets = ensure_assets(settings=MicroSettings.from_mapping(micro, where="micro"))
     made = {
         "policies.code.model.path": assets.code_model,
         "policies.test.model.path": assets.test_model,
@@ -153,5 +191,3 @@ def _check_data(config: DictConfig) -> None:
                 f"data.{key}={config.data[key]!r} holds {len(dataset)} questions, a step needs {needed} "
                 "(data.train_batch_size)"
             )
-    if not Path(config.run_dir).is_dir():
-        raise SettingsError(f"run_dir={config.run_dir!r} is not a folder")

@@ -134,9 +134,7 @@ def read_questions(
             _check_new(question.id, row_of_id)
         except RowError as error:
             cure = _CURES.get(error.column, "correct the row or remove it")
-            raise QuestionError(
-                f"{path}: row {index}, column {error.column!r}: {error.rule}; {cure}"
-            ) from error
+            raise QuestionError(f"{path}: row {index}, column {error.column!r}: {error.rule}; {cure}") from error
         row_of_id[question.id] = index
         num_dropped_tests += native.num_dropped_tests
         if len(question.tests) >= min_tests:
@@ -176,9 +174,7 @@ def _checked(row: NativeRow) -> Question:
 
 def _check_new(question_id: str, row_of_id: Mapping[str, int]) -> None:
     if question_id in row_of_id:
-        raise RowError(
-            "id", f"must be unique, but {question_id!r} is that of row {row_of_id[question_id]} too"
-        )
+        raise RowError("id", f"must be unique, but {question_id!r} is that of row {row_of_id[question_id]} too")
 
 
 def _check_columns(rows: Sequence[Mapping[str, Any]], name: str, path: Path) -> None:

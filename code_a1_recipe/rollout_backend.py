@@ -9,10 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from verl.workers.rollout import base as rollout_base
-from verl.workers.rollout.replica import RolloutReplicaRegistry
-
-POLICY_NAMES = ("code", "test")
+from .schedule import POLICY_NAMES
 
 _ADAPTER = "code_a1_recipe.policy_servers.PolicyServerAdapter"
 
@@ -29,7 +26,14 @@ def _load_replica_class() -> type[Any]:
 
 
 def register_policy_backends() -> None:
-    """Register ``vllm_code`` and ``vllm_test`` with verl; calling it twice changes nothing."""
+    """Register ``vllm_code`` and ``vllm_test`` with verl; calling it twice changes nothing.
+
+    verl is imported here and not above: verl's own import calls this function through the plugin, and a module that
+    waits for verl at that moment would be half initialised.
+    """
+    from verl.workers.rollout import base as rollout_base
+    from verl.workers.rollout.replica import RolloutReplicaRegistry
+
     for policy in POLICY_NAMES:
         rollout_base._ROLLOUT_REGISTRY[(backend_name(policy), "async")] = _ADAPTER
         RolloutReplicaRegistry.register(backend_name(policy), _load_replica_class)

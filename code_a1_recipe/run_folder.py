@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +43,11 @@ class RunFolder:
         return self.root / "mistake_book.json"
 
     @property
+    def driver_log(self) -> Path:
+        """What verl and vLLM print in the trainer's process."""
+        return self.root / "driver.log"
+
+    @property
     def tensorboard(self) -> Path:
         return self.root / "tensorboard"
 
@@ -57,6 +63,16 @@ class RunFolder:
         row = {"step": step, **{name: _number(value) for name, value in sorted(metrics.items())}}
         with self.metrics.open("a", encoding="utf-8") as handle:
             handle.write(json.dumps(row) + "\n")
+
+    def rewind(self, step: int) -> None:
+        """Forget metrics of steps after ``step``, which a resumed run will write again."""
+        if not self.metrics.exists():
+            return
+        rows = self.metrics.read_text(encoding="utf-8").splitlines(keepends=True)
+        kept = [row for row in rows if json.loads(row)["step"] <= step]
+        partial = self.metrics.with_suffix(".partial")
+        partial.write_text("".join(kept), encoding="utf-8")
+        partial.replace(self.metrics)
 
     @contextmanager
     def rollout_log(self, step: int, *, validation: bool = False) -> Iterator[RecordWriter]:
@@ -79,8 +95,8 @@ class RunFolder:
 
     @staticmethod
     def show(line: str) -> None:
-        """Print a line above the progress bar."""
-        tqdm.write(line)
+        """Print a line above the progress bar, also while the rest of stdout goes to a file."""
+        tqdm.write(line, file=sys.__stdout__)
 
 
 def _number(value: Any) -> float | int | None:

@@ -17,9 +17,7 @@ class UpdateSchedule:
     def __post_init__(self) -> None:
         for name, every in (("code_every", self.code_every), ("test_every", self.test_every)):
             if every < 0:
-                raise ValueError(
-                    f"schedule.{name} must be at least 0 (0 keeps the policy frozen), got {every!r}"
-                )
+                raise ValueError(f"schedule.{name} must be at least 0 (0 keeps the policy frozen), got {every!r}")
         if not self.code_every and not self.test_every:
             raise ValueError("schedule.code_every and schedule.test_every are both 0: nothing would train")
 

@@ -14,9 +14,7 @@ GroupSelector = Callable[..., tuple[int, ...]]
 """``(reward_CS, *, update_n, seed) -> candidate indices``; see ``top_variance``."""
 
 
-def top_variance(
-    reward_CS: Sequence[Sequence[float | None]], *, update_n: int, seed: int = 0
-) -> tuple[int, ...]:
+def top_variance(reward_CS: Sequence[Sequence[float | None]], *, update_n: int, seed: int = 0) -> tuple[int, ...]:
     """TOPVAR: the ``update_n`` candidates whose suite rewards have the largest standard deviation.
 
     Source: Code-A1, arXiv 2603.15611 (``update_n = 1`` in the published runs). The population variance
@@ -54,9 +52,7 @@ def every_candidate(
     return tuple(_eligible(reward_CS, update_n=update_n))
 
 
-def random_candidates(
-    reward_CS: Sequence[Sequence[float | None]], *, update_n: int, seed: int
-) -> tuple[int, ...]:
+def random_candidates(reward_CS: Sequence[Sequence[float | None]], *, update_n: int, seed: int) -> tuple[int, ...]:
     """``update_n`` eligible candidates, each set with equal chance; the same for the same ``seed``.
 
     The control for TOPVAR. Give a seed that differs by question and step.
@@ -81,9 +77,7 @@ def find_group_selector(name: str) -> GroupSelector:
 def _eligible(reward_CS: Sequence[Sequence[float | None]], *, update_n: int) -> list[int]:
     """Indices of candidates with all their rewards."""
     if update_n < 1:
-        raise ValueError(
-            f"update_n (candidates that train the Test LLM) must be at least 1, got {update_n!r}"
-        )
+        raise ValueError(f"update_n (candidates that train the Test LLM) must be at least 1, got {update_n!r}")
     odd = [(c, r) for c, row in enumerate(reward_CS) for r in row if r is not None and not math.isfinite(r)]
     if odd:
         raise ValueError(f"suite rewards must be finite, got {odd[0][1]!r} for candidate {odd[0][0]}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import torch
 import transfer_queue as tq
 from omegaconf import DictConfig, OmegaConf
 from transfer_queue import KVBatchMeta
+from verl.single_controller.ray import RayResourcePool
 from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils.debug import marked_timer
@@ -31,6 +33,7 @@ from .policy import Policy
 from .questions import Question
 from .replay import find_replay_sampler
 from .run_folder import RunFolder
+from .schedule import POLICY_NAMES
 from .settings import RecipeSettings
 from .step_report import step_line, time_shares
 from .trajectories import StoredRows
@@ -72,15 +75,25 @@ class CodeA1Trainer(PPOTrainerSync):
         self._init_resource_pool_mgr()
         self.resource_pool_manager.create_resource_pool()
         pool = self.resource_pool_manager.resource_pool_dict["global_pool"]
-        schedule = self.settings.schedule
-        for name, every in (("code", schedule.code_every), ("test", schedule.test_every)):
-            updates = math.ceil(self.total_training_steps / every) if every else 1
-            view = policy_view(self.config, name)
-            self.policies[name] = Policy.start(name, view, pool=pool, total_updates=updates)
-        self.judges = JudgePool.start(self.settings.sandbox, seed=self.settings.seed)
+        # Made once, before two threads ask for it: Ray refuses a second group of the same name.
+        pool.get_placement_groups(strategy="PACK", device_name=self.config.trainer.device)
+        with ThreadPoolExecutor() as starters:
+            # Loading models and engines mostly waits; the policies and the judges need nothing of one another.
+            judges = starters.submit(JudgePool.start, self.settings.sandbox, seed=self.settings.seed)
+            policies = {name: starters.submit(self._start_policy, name, pool) for name in POLICY_NAMES}
+            self.policies = {name: started.result() for name, started in policies.items()}
+            self.judges = judges.result()
         endpoints = {name: policy.endpoint() for name, policy in self.policies.items()}
         self.episodes = EpisodePool.start(self.settings, endpoints=endpoints, judges=self.judges)
         self._load_checkpoint()
+        self.run_folder.rewind(self.global_steps)
+
+    def _start_policy(self, name: str, pool: RayResourcePool) -> Policy:
+        every = {"code": self.settings.schedule.code_every, "test": self.settings.schedule.test_every}[name]
+        updates = math.ceil(self.total_training_steps / every) if every else 1
+        policy = Policy.start(name, policy_view(self.config, name), pool=pool, total_updates=updates)
+        self.run_folder.show(f"{name} policy: {policy.config.actor_rollout_ref.model.path}")
+        return policy
 
     def on_init_end(self) -> None:
         self._sync_weights()

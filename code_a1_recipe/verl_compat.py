@@ -19,6 +19,7 @@ TRAINER_NAME = "code_a1"
 """Our name in verl's trainer registry; the value of ``trainer.v1.trainer_mode``."""
 
 _TRAINING_PREFIX = "training/"
+_NOT_A_POLICYS = frozenset({"global_step", "epoch", "timing_s/gen", "timing_per_token_ms/gen"})
 
 
 def installed_verl() -> str:
@@ -29,10 +30,8 @@ def installed_verl() -> str:
 def rename_training_metrics(metrics: dict[str, float]) -> dict[str, float]:
     """verl's metric names without its ``training/`` group, since ours are grouped by policy.
 
-    ``training/rollout_probs_diff_mean`` becomes ``rollout_probs_diff_mean``; the step counters are left out, as they
-    are the run's and not the policy's.
+    ``training/rollout_probs_diff_mean`` becomes ``rollout_probs_diff_mean``. Step counters and the time of generation
+    are left out: they belong to the step, not to one policy.
     """
     renamed = {name.removeprefix(_TRAINING_PREFIX): value for name, value in metrics.items()}
-    for counter in ("global_step", "epoch"):
-        renamed.pop(counter, None)
-    return renamed
+    return {name: value for name, value in renamed.items() if name not in _NOT_A_POLICYS}

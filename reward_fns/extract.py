@@ -50,9 +50,7 @@ def extract_candidate(text: str) -> str | Refusal:
     if module is None or not any(
         isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) for node in module.body
     ):
-        return Refusal(
-            reason="no_code", detail="neither a fenced block nor bare code that defines a function"
-        )
+        return Refusal(reason="no_code", detail="neither a fenced block nor bare code that defines a function")
     return text
 
 

@@ -151,13 +151,9 @@ def nonprintable_share(text: str) -> float:
 
 def _check_arguments(verdict: CandidateVerdict, suite_index: int, *, num_cases: int, alpha: float) -> None:
     if num_cases < 1:
-        raise ValueError(
-            f"num_cases (K, the cases a suite is asked for) must be at least 1, got {num_cases!r}"
-        )
+        raise ValueError(f"num_cases (K, the cases a suite is asked for) must be at least 1, got {num_cases!r}")
     if not 0.0 <= alpha <= 1.0:
-        raise ValueError(
-            f"alpha must be in [0, 1] (weight of validity against adversarial difficulty), got {alpha!r}"
-        )
+        raise ValueError(f"alpha must be in [0, 1] (weight of validity against adversarial difficulty), got {alpha!r}")
     if not 0 <= suite_index < len(verdict.suites):
         raise ValueError(
             f"suite_index must name one of the verdict's {len(verdict.suites)} suites, counted from 0, "

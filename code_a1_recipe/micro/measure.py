@@ -60,7 +60,7 @@ def sample_responses(
 ) -> list[list[str]]:
     """Sample ``[prompt][sample]`` texts with transformers; temperature 0 is greedy, with one sample."""
     tokenizer = AutoTokenizer.from_pretrained(model_folder)
-    model = AutoModelForCausalLM.from_pretrained(model_folder).eval()
+    model = AutoModelForCausalLM.from_pretrained(model_folder).eval()  # type: ignore[no-untyped-call]
     texts = [
         tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False) for messages in prompts
     ]

@@ -105,14 +105,14 @@ def train(
         for group, peak in zip(groups, peaks, strict=True):
             group["lr"] = peak * share
         loss = response_loss(model, batch)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), _MAX_GRADIENT_NORM)
         for optimizer in optimizers:
             optimizer.step()
         model.zero_grad()
         if on_step is not None:
             on_step(step + 1, loss.item())
-    model.eval()
+    model.eval()  # type: ignore[no-untyped-call]
 
 
 def response_loss(model: LlamaForCausalLM, batch: Sequence[Example]) -> torch.Tensor:

@@ -70,7 +70,7 @@ def build_tokenizer(role: Role, corpus: Iterable[str], *, max_length: int) -> Pr
     tokenizer = build(texts, split=_pre_tokenizer(role))
     tokenizer.pre_tokenizer = _pre_tokenizer(role)
     tokenizer.decoder = decoders.ByteLevel()
-    wrapped = PreTrainedTokenizerFast(
+    wrapped = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer,
         pad_token=PAD,
         eos_token=END,

@@ -84,6 +84,11 @@ def test_an_assert_over_several_lines_is_found_beside_a_broken_one():
     assert extract_suite(text) == ("assert f(\n  1\n) == 2", "assert f(2 ==")
 
 
+def test_a_string_that_never_closes_does_not_swallow_the_next_assert():
+    text = "assert f('''x) == 1\nassert f(2) == 2\n''') == 3\nassert f(4 =="
+    assert extract_suite(text) == ("assert f('''x) == 1", "assert f(2) == 2", "assert f(4 ==")
+
+
 def test_text_inside_a_string_is_no_assert():
     assert extract_suite('assert f("""\nassert f(1) == 2\n""") == 3') == ('assert f("""\nassert f(1) == 2\n""") == 3',)
 

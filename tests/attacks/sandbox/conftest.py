@@ -1,0 +1,63 @@
+"""A judge, a secret in its surroundings, and a question whose answers cannot be guessed."""
+
+import os
+import textwrap
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from sandbox import Judge, JudgeRequest, Limits, LocalRunner
+
+REFERENCE = "def secret(n):\n    return (n * 7919 + 104729) % 1000003\n"
+ANSWERS = {1: 112648, 2: 120567, 3: 128486, 4: 136405}
+SUITE = tuple(f"assert secret({n}) == {answer}" for n, answer in ANSWERS.items())
+LIMITS = Limits(
+    cpu_seconds_per_case=0.2, wall_seconds_per_case=1.0, memory_bytes=256 << 20, total_output_bytes=4 << 20
+)
+
+
+@pytest.fixture(scope="session")
+def runner() -> Iterator[LocalRunner]:
+    os.environ["SANDBOX_TEST_SECRET"] = "swordfish"
+    with LocalRunner(limits=LIMITS) as shared:
+        yield shared
+    del os.environ["SANDBOX_TEST_SECRET"]
+
+
+@pytest.fixture
+def attack(runner: LocalRunner) -> Callable[[str], list[tuple[str, str]]]:
+    """Judge an attacking candidate; outcome and remark of its four cases."""
+
+    def run(source: str) -> list[tuple[str, str]]:
+        request = JudgeRequest(
+            question_id="secret", reference=REFERENCE, candidate=textwrap.dedent(source), suites=(SUITE,)
+        )
+        suite = Judge(runner).judge(request).suites[0]
+        assert suite.num_valid == 4
+        assert suite.num_claimed_right == 4
+        return [(case.outcome.value, case.detail) for case in suite.cases]
+
+    return run
+
+
+@pytest.fixture
+def refused(attack: Callable[[str], list[tuple[str, str]]]) -> Callable[..., None]:
+    """The candidate's ``attempt`` must raise OSError in every call; ``setup`` runs at load."""
+
+    def run(attempt: str, setup: str = "") -> None:
+        source = textwrap.dedent(setup) + (
+            "\nimport ctypes, os, signal, socket\n"
+            "libc = ctypes.CDLL(None, use_errno=True)\n"
+            "def call(*arguments):\n"
+            "    if libc.syscall(*arguments) < 0:\n"
+            "        raise OSError(ctypes.get_errno(), 'refused')\n"
+            "def secret(n):\n"
+            "    try:\n"
+            f"{textwrap.indent(textwrap.dedent(attempt).strip(), '        ')}\n"
+            "    except OSError as error:\n"
+            "        return 'refused'\n"
+            "    return 'breached'\n"
+        )
+        assert attack(source) == [("wrong_value", "'refused'")] * 4
+
+    return run

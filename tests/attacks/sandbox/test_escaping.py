@@ -1,0 +1,208 @@
+"""Programs that try to reach something outside their process. One attack a test."""
+
+import os
+
+
+def outcomes(results):
+    return [outcome for outcome, _ in results]
+
+
+def test_fork_is_refused(refused):
+    refused("os.fork()")
+
+
+def test_vfork_and_clone_without_a_thread_are_refused(refused):
+    refused("call(*((58,) if os.uname().machine == 'x86_64' else (220, 17, 0, 0, 0, 0)))")
+
+
+def test_a_subprocess_is_refused(refused):
+    refused("subprocess.run(['/bin/true'])", setup="import subprocess")
+
+
+def test_posix_spawn_is_refused(refused):
+    refused("os.posix_spawn('/bin/true', ['true'], {})")
+
+
+def test_exec_is_refused(refused):
+    refused("os.execv('/bin/true', ['true'])")
+
+
+def test_killing_the_parent_is_refused(refused, runner):
+    before = runner.zygote_pids()
+    refused("os.kill(os.getppid(), signal.SIGKILL)")
+    assert runner.zygote_pids() == before
+
+
+def test_killing_everybody_is_refused(refused):
+    refused("os.kill(-1, signal.SIGKILL)")
+
+
+def test_signalling_a_thread_of_another_process_is_refused(refused):
+    refused("call(234 if os.uname().machine == 'x86_64' else 131, os.getppid(), os.getppid(), 9)")
+
+
+def test_a_pidfd_of_the_parent_is_refused(refused):
+    refused("os.pidfd_open(os.getppid())")
+
+
+def test_tracing_the_parent_is_refused(refused):
+    refused("""
+        if libc.ptrace(16, os.getppid(), 0, 0) < 0:
+            raise OSError
+    """)
+
+
+def test_reading_the_parents_memory_is_refused(refused):
+    refused("""
+        if libc.process_vm_readv(os.getppid(), None, 0, None, 0, 0) < 0:
+            raise OSError
+    """)
+
+
+def test_proc_is_closed(refused):
+    refused("open(f'/proc/{os.getppid()}/environ', 'rb').read()")
+    refused("open('/proc/self/mem', 'rb').read(1)")
+    refused("os.listdir('/proc')")
+
+
+def test_tcp_is_refused(refused):
+    refused("socket.create_connection(('127.0.0.1', 80), 1)")
+
+
+def test_udp_is_refused(refused):
+    refused("socket.socket(socket.AF_INET, socket.SOCK_DGRAM)")
+
+
+def test_unix_sockets_are_refused(refused):
+    refused("socket.socket(socket.AF_UNIX).connect('\\0anything')")
+
+
+def test_netlink_is_refused(refused):
+    refused("socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)")
+
+
+def test_passing_descriptors_is_refused(refused):
+    refused("""
+        one, other = socket.socketpair()
+        socket.send_fds(one, [b'x'], [0])
+    """)
+
+
+def test_reading_foreign_files_is_refused(refused, tmp_path):
+    (tmp_path / "answers.json").write_text("[112648]")
+    refused(f"open({str(tmp_path / 'answers.json')!r}).read()")
+    refused("open('/etc/passwd').read()")
+
+
+def test_reading_this_test_file_is_refused(refused):
+    refused(f"open({os.path.abspath(__file__)!r}).read()")
+
+
+def test_listing_folders_is_refused(refused):
+    refused("os.listdir('/')")
+    refused("os.listdir('.')")
+
+
+def test_writing_files_is_refused(refused, tmp_path):
+    refused(f"open({str(tmp_path / 'planted.py')!r}, 'w')")
+    refused("open('/tmp/planted.py', 'w')")
+    refused("open('/dev/shm/planted.py', 'w')")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_writing_into_the_interpreter_is_refused(refused):
+    refused("open(os.__file__, 'a')")
+
+
+def test_deleting_renaming_and_linking_are_refused(refused, tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("here")
+    for attempt in ("os.unlink({0})", "os.rename({0}, {0} + 'x')", "os.link({0}, {0} + 'x')", "os.truncate({0}, 0)"):
+        refused(attempt.format(repr(str(victim))))
+    refused(f"os.mkdir({str(tmp_path / 'folder')!r})")
+    refused(f"os.chmod({str(victim)!r}, 0)")
+    assert [path.name for path in tmp_path.iterdir()] == ["victim"]
+    assert victim.read_text() == "here"
+
+
+def test_anonymous_memory_files_are_refused(refused):
+    refused("os.memfd_create('x')")
+
+
+def test_the_environment_holds_no_secret(attack):
+    results = attack("""
+        import os
+        def secret(n):
+            return [name for name, value in os.environ.items() if "SECRET" in name or "swordfish" in value]
+    """)
+    assert results == [("wrong_value", "[]")] * 4
+
+
+def test_no_descriptor_is_inherited_but_the_standard_ones_and_the_channel(attack):
+    results = attack("""
+        import os
+        def secret(n):
+            found = []
+            for fd in range(64):
+                try:
+                    os.fstat(fd)
+                    found.append(fd)
+                except OSError:
+                    pass
+            return found
+    """)
+    assert results == [("wrong_value", "[0, 1, 2, 3]")] * 4
+
+
+def test_becoming_root_is_refused(refused):
+    refused("""
+        os.setuid(0)
+        os.setresuid(0, 0, 0)
+    """)
+
+
+def test_new_namespaces_and_mounts_are_refused(refused):
+    refused("""
+        if libc.unshare(0x10000000) < 0 or libc.mount(b'none', b'/', None, 0, None) < 0:
+            raise OSError
+    """)
+
+
+def test_undoing_the_parent_death_signal_is_refused(refused):
+    refused("""
+        if libc.prctl(1, 0, 0, 0, 0) < 0:
+            raise OSError
+    """)
+
+
+def test_raising_limits_is_refused(refused):
+    refused(
+        """
+        try:
+            resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+        except ValueError as error:
+            raise OSError from error
+        """,
+        setup="import resource",
+    )
+
+
+def test_limits_of_the_parent_are_out_of_reach(refused):
+    refused("resource.prlimit(os.getppid(), resource.RLIMIT_CPU, (1, 1))", setup="import resource")
+
+
+def test_rare_kernel_interfaces_are_refused(refused):
+    names = {"bpf": (321, 280), "perf_event_open": (298, 241), "io_uring_setup": (425, 425), "keyctl": (250, 219),
+             "userfaultfd": (323, 282), "open_by_handle_at": (304, 265), "shmget": (29, 194)}  # fmt: skip
+    for x86, arm in names.values():
+        refused(f"call({x86} if os.uname().machine == 'x86_64' else {arm}, 0, 0, 0, 0, 0)")
+
+
+def test_a_call_of_the_32_bit_convention_is_fatal_or_refused(attack):
+    results = attack("""
+        import ctypes
+        libc = ctypes.CDLL(None, use_errno=True)
+        def secret(n):
+            return "breached" if libc.syscall(0x40000000 + 39) > 0 else "refused"
+    """)
+    assert set(results) <= {("died", "ended by SIGSYS"), ("wrong_value", "'refused'")}

@@ -1,0 +1,154 @@
+"""Programs that try to take everything, or never to end. One attack a test."""
+
+
+def outcomes(results):
+    return [outcome for outcome, _ in results]
+
+
+def test_a_fork_bomb_forks_nothing(attack):
+    results = attack("""
+        import os
+        def secret(n):
+            while True:
+                try:
+                    os.fork()
+                except OSError:
+                    pass
+    """)
+    assert outcomes(results) == ["timed_out"] * 4
+
+
+def test_a_memory_bomb_is_an_exception(attack):
+    results = attack("""
+        def secret(n):
+            hoard = []
+            while True:
+                hoard.append(bytearray(1 << 24))
+    """)
+    assert set(outcomes(results)) <= {"raised", "timed_out"}
+
+
+def test_a_thread_bomb_is_bounded_by_memory(attack):
+    results = attack("""
+        import threading
+        gate = threading.Event()
+        def secret(n):
+            count = 0
+            try:
+                while True:
+                    threading.Thread(target=gate.wait, daemon=True).start()
+                    count += 1
+            except RuntimeError:
+                return count < 1000
+    """)
+    assert set(results) <= {("wrong_value", "True"), ("timed_out", "more than 0.2 s of CPU time")}
+
+
+def test_descriptors_run_out_at_the_limit(attack):
+    results = attack("""
+        import os
+        def secret(n):
+            opened = []
+            try:
+                while True:
+                    opened.append(os.open("/dev/null", 0))
+            except OSError:
+                for fd in opened:
+                    os.close(fd)
+                return len(opened)
+    """)
+    assert results == [("wrong_value", "60")] * 4
+
+
+def test_a_spin_that_ignores_signals_is_timed_out(attack):
+    results = attack("""
+        import signal
+        for number in range(1, 65):
+            try:
+                signal.signal(number, signal.SIG_IGN)
+            except (OSError, ValueError):
+                pass
+        def secret(n):
+            while True:
+                try:
+                    while True:
+                        pass
+                except BaseException:
+                    continue
+    """)
+    assert outcomes(results) == ["timed_out"] * 4
+
+
+def test_a_spin_in_another_thread_counts_as_the_programs_time(attack):
+    results = attack("""
+        import threading, time
+        def spin():
+            while True:
+                pass
+        def secret(n):
+            threading.Thread(target=spin, daemon=True).start()
+            time.sleep(1000)
+    """)
+    assert outcomes(results) == ["timed_out"] * 4
+
+
+def test_a_sleep_without_end_is_timed_out(attack):
+    results = attack("""
+        import time
+        def secret(n):
+            time.sleep(10**6)
+    """)
+    assert outcomes(results) == ["timed_out"] * 4
+
+
+def test_an_alarm_that_interrupts_the_harness_hurts_only_the_program(attack):
+    results = attack("""
+        import signal
+        def ring(*_):
+            raise KeyboardInterrupt
+        signal.signal(signal.SIGALRM, ring)
+        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+        def secret(n):
+            return -1
+    """)
+    assert "passed" not in outcomes(results)
+
+
+def test_a_flood_of_frames_is_cut_off(attack):
+    results = attack("""
+        import os
+        def secret(n):
+            while True:
+                os.write(3, b"\\0" * 65536)
+    """)
+    assert set(outcomes(results)) <= {"died", "output_limit"}
+
+
+def test_native_stack_overflow_costs_only_its_own_cases(attack):
+    results = attack("""
+        import sys
+        sys.setrecursionlimit(10**9)
+        class Deep:
+            def __repr__(self):
+                return repr(self)
+        def secret(n):
+            return repr(Deep())
+    """)
+    assert set(outcomes(results)) <= {"died", "raised", "timed_out"}
+
+
+def test_a_huge_value_is_an_output_limit(attack):
+    assert outcomes(attack("def secret(n):\n    return 'x' * 2_000_000\n")) == ["output_limit"] * 4
+
+
+def test_a_hang_while_loading_is_a_program_that_does_not_load(runner):
+    from dataclasses import replace
+
+    from sandbox import Judge, JudgeRequest
+
+    judge = Judge(runner, limits=replace(runner.limits, load_cpu_seconds=0.2))
+    request = JudgeRequest(
+        question_id="q", reference="def f(): return 1", candidate="while True: pass", suites=(("assert f() == 1",),)
+    )
+    verdict = judge.judge(request)
+    assert (verdict.loaded, verdict.suites[0].cases[0].outcome.value) == (False, "not_loaded")

@@ -1,0 +1,209 @@
+"""The static gate, one form or one refusal at a time."""
+
+import pytest
+
+from sandbox.case_parser import parse_assert, parse_call, parse_suite
+from sandbox.cases import Case, Rejection, RejectionReason
+from sandbox.interface import Interface
+
+REFERENCE = '''
+import functools
+
+def f(n, k=2, *, flag=False):
+    return n
+
+async def fetch(n):
+    return n
+
+class Stack:
+    def __init__(self, items=()):
+        self.items = list(items)
+    def push(self, item):
+        self.items.append(item)
+        return self
+    def pop(self):
+        return self.items.pop()
+
+class Solution:
+    def solve(self, xs):
+        return xs
+
+@functools.wraps(len)
+def odd(x):
+    return x
+
+square = lambda x: x * x
+'''
+INTERFACE = Interface.of(REFERENCE)
+
+
+def parsed(text):
+    return parse_assert(text, INTERFACE)
+
+
+def test_an_assert_becomes_a_call_and_a_claim():
+    case = parsed("assert  f( 1,k = 3 )==(1, 2) , 'why'")
+    assert isinstance(case, Case)
+    assert (case.call.text, case.claimed, case.claim) == ("f(1, k=3)", "(1, 2)", b"t2:i1;i2;")
+
+
+@pytest.mark.parametrize(
+    ("text", "call"),
+    [
+        ("assert Stack([1]).push(2).pop() == 2", "Stack([1]).push(2).pop()"),
+        ("assert Stack([1]).items == [1]", "Stack([1]).items"),
+        ("assert Solution().solve([1]) == [1]", "Solution().solve([1])"),
+        ("assert await fetch(3) == 6", "await fetch(3)"),
+        ("assert fetch(3) == 6", "await fetch(3)"),
+        ("assert asyncio.run(fetch(3)) == 6", "await fetch(3)"),
+        ("assert __import__('asyncio').run(fetch(3)) == 6", "await fetch(3)"),
+        ("assert sorted(f([2, 1]), reverse=True) == [2, 1]", "sorted(f([2, 1]), reverse=True)"),
+        ("assert f([2, 1])[0] == 2", "f([2, 1])[0]"),
+        ("assert f('ab')[1:] == 'b'", "f('ab')[1:]"),
+        ("assert round(f(1.25), 1) == 1.2", "round(f(1.25), 1)"),
+        ("assert f(10 ** 5) == 1", "f(10 ** 5)"),
+        ("assert f([0] * 3 + [1]) == 1", "f([0] * 3 + [1])"),
+        ("assert f(-1, float('inf'), flag=True) == 1", "f(-1, float('inf'), flag=True)"),
+        ("assert f({1: {2}, (3,): [None, b'x', 1j]}) == 1", "f({1: {2}, (3,): [None, b'x', 1j]})"),
+        ("assert f(deque([1]), collections.Counter('ab')) == 1", "f(deque([1]), collections.Counter('ab'))"),
+        ("assert (f(1) == 1)", "f(1)"),
+        ("assert square(3) == 9", "square(3)"),
+    ],
+)
+def test_this_form_is_accepted(text, call):
+    case = parsed(text)
+    assert isinstance(case, Case), case
+    assert case.call.text == call
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("assert f(1) != 2", RejectionReason.NOT_AN_EQUALITY),
+        ("assert f(1) > 0", RejectionReason.NOT_AN_EQUALITY),
+        ("assert f(1)", RejectionReason.NOT_AN_EQUALITY),
+        ("assert f(1) is True", RejectionReason.NOT_AN_EQUALITY),
+        ("assert f(1) == 1 == 1", RejectionReason.NOT_AN_EQUALITY),
+        ("assert f(1) == 1 and f(2) == 2", RejectionReason.NOT_AN_EQUALITY),
+        ("assert not f(1) == 1", RejectionReason.NOT_AN_EQUALITY),
+        ("assert 1 == 1", RejectionReason.NO_CALL),
+        ("assert 1 == f(1)", RejectionReason.NO_CALL),
+        ("assert g(1) == 1", RejectionReason.NO_CALL),
+        ("assert len([1]) == 1", RejectionReason.NO_CALL),
+        ("assert f(1) + 1 == 2", RejectionReason.NO_CALL),
+        ("assert f(1).__class__ == 1", RejectionReason.NO_CALL),
+        ("assert (lambda: f(1))() == 1", RejectionReason.NO_CALL),
+        ("assert print(f(1)) == None", RejectionReason.NO_CALL),
+        ("assert [f(1)] == [1]", RejectionReason.NO_CALL),
+        ("assert (y := f(1)) == 1", RejectionReason.NO_CALL),
+        ("assert f == 1", RejectionReason.NO_CALL),
+        ("assert f(lambda: 1) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
+        ("assert f([i for i in range(3)]) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
+        ("assert f(f(1)) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
+        ("assert f(x) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
+        ("assert f(*[1]) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
+        ("assert f(**{'n': 1}) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
+        ("assert f(open('/etc/passwd').read()) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
+        ("assert f(5 if 'x' in globals() else 6) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
+        ("assert f(f'{1}') == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
+        ("assert f([0] * 10 ** 9) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
+        ("assert f(9 ** 9 ** 9) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
+        ("assert f(list(range(10 ** 9))) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
+        ("assert f(bytes(10 ** 9)) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
+        ("assert f(Fraction('1e999999999')) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
+        ("assert f({[]}) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
+        ("assert f(1 / 0) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
+        ("assert f(...) == 1", RejectionReason.ARGUMENT_NOT_LITERAL),
+        ("assert f(1) == f(1)", RejectionReason.CLAIM_NOT_LITERAL),
+        ("assert f(1) == 2 ** 3", RejectionReason.CLAIM_NOT_LITERAL),
+        ("assert f(1) == mock.ANY", RejectionReason.CLAIM_NOT_LITERAL),
+        ("assert f(1) == sum(range(2))", RejectionReason.CLAIM_NOT_LITERAL),
+        ("assert f(1) == int", RejectionReason.CLAIM_NOT_LITERAL),
+        ("f(1) == 1", RejectionReason.UNPARSABLE),
+        ("assert f(1) == 1; assert f(2) == 2", RejectionReason.UNPARSABLE),
+        ("assert f(1 == 1", RejectionReason.UNPARSABLE),
+        ("", RejectionReason.UNPARSABLE),
+        ("assert f('\0') == 1", RejectionReason.UNPARSABLE),
+        ("assert f(" + "9" * 5000 + ") == 1", RejectionReason.UNPARSABLE),
+        ("assert f(0x" + "9" * 5000 + ") == 1", RejectionReason.UNPARSABLE),
+        ("assert f(" + "(" * 5000 + ") == 1", RejectionReason.UNPARSABLE),
+        ("assert f(" + "-" * 9000 + "1) == 1", RejectionReason.UNPARSABLE),
+        ("assert f(1)" + ".a" * 5000 + " == 1", RejectionReason.UNPARSABLE),
+        ("assert f('" + "a" * 20_000 + "') == 1", RejectionReason.UNPARSABLE),
+    ],
+)
+def test_this_form_is_refused(text, reason):
+    rejection = parsed(text)
+    assert isinstance(rejection, Rejection), rejection
+    assert rejection.reason is reason
+    assert rejection.text == text
+
+
+def test_a_value_nested_too_deep_for_canonical_bytes_is_refused():
+    text = "[" * 150 + "]" * 150
+    nested = parse_assert(f"assert f({text}, {{1: {text[:100]}}}) == 1", INTERFACE)
+    assert isinstance(nested, Rejection)
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "f(1)", "f(+1)", "f(0x1)", "f(1.0)", "f(True)", "f(n=1)", "f(1, 2)", "f(1, k=2)", "f(1, 2, flag=False)",
+        "list(f(1))", "f(1)[0]", "f(1).real", "f(1).bit_length()", "str(f(1))", "f(2 - 1)",
+    ],
+)  # fmt: skip
+def test_this_spelling_makes_the_same_call(spelling):
+    assert parsed(f"assert {spelling} == 1").key == parsed("assert f(1) == 1").key
+
+
+@pytest.mark.parametrize("spelling", ["f(2)", "f(1, 3)", "f(1, flag=True)", "f('1')", "f([1])", "f((1,))", "square(1)"])
+def test_this_call_is_another_one(spelling):
+    assert parsed(f"assert {spelling} == 1").key != parsed("assert f(1) == 1").key
+
+
+def test_members_of_a_class_under_test_are_calls_of_their_own():
+    keys = {
+        parsed(f"assert {call} == 1").key
+        for call in ("Stack([1]).pop()", "Stack([1]).items", "Stack([1]).push(1).pop()", "Stack([1]).push(2).pop()")
+    }
+    assert len(keys) == 4
+    assert parsed("assert Stack([1]).pop().real == 1").key == parsed("assert Stack([1]).pop() == 1").key
+
+
+def test_parameters_of_decorated_functions_are_not_guessed():
+    assert parsed("assert odd(1) == 1").key != parsed("assert odd(x=1) == 1").key
+
+
+def test_the_second_assert_of_a_call_is_a_duplicate_even_with_another_claim():
+    suite = parse_suite(["assert f(1) == 1", "assert f(0x1) == 2", "assert f(2) == 2"], INTERFACE)
+    assert [case.call.text for case in suite.cases] == ["f(1)", "f(2)"]
+    assert [(one.reason, one.text) for one in suite.rejections] == [(RejectionReason.DUPLICATE, "assert f(0x1) == 2")]
+
+
+def test_a_call_text_parses_to_itself():
+    for text in ("await fetch(3)", "Stack([1]).pop()", 'f("it\'s \\"x\\"\\n")'):
+        case = parse_call(text, INTERFACE)
+        assert isinstance(case, Case)
+        assert parse_call(case.call.text, INTERFACE).call == case.call
+
+
+def test_an_assert_is_no_call():
+    assert parse_call("assert f(1) == 1", INTERFACE).reason is RejectionReason.UNPARSABLE
+
+
+def test_named_entry_points_narrow_the_interface():
+    narrow = Interface.of(REFERENCE, ["f"])
+    assert isinstance(parse_assert("assert f(1) == 1", narrow), Case)
+    assert parse_assert("assert square(1) == 1", narrow).reason is RejectionReason.NO_CALL
+
+
+def test_a_reference_that_does_not_parse_still_has_its_named_entry_points():
+    broken = Interface.of("def f(:", ["f"])
+    assert isinstance(parse_assert("assert f(1) == 1", broken), Case)
+
+
+def test_a_question_that_defines_a_library_name_means_its_own():
+    own = Interface.of("class Counter:\n    def top(self): return 1\n")
+    case = parse_assert("assert Counter().top() == 1", own)
+    assert isinstance(case, Case)
+    assert not case.call.uses_library

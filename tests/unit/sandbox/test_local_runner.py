@@ -1,0 +1,179 @@
+"""The pool of zygotes when somebody kills things, and what is left when it closes."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from sandbox import Call, Lane, Limits, LocalRunner, Program, SandboxUnavailableError
+
+SLOW = "import time\ndef f(n):\n    time.sleep(0.5)\n    return n\n"
+
+
+def program(source, *expressions, **changes):
+    return Program(
+        prelude="",
+        source=source,
+        calls=tuple(Call(expression=expression) for expression in expressions),
+        reference_cpu_seconds=(0.0,) * len(expressions),
+        limits=Limits(),
+        **changes,
+    )
+
+
+def children(pid):
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def is_gone(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def wait_until(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "the awaited condition did not come"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def own_runner():
+    with LocalRunner() as runner:
+        yield runner
+
+
+def candidate_zygote(runner):
+    return runner._pools[Lane.CANDIDATE].pids()[0]
+
+
+def run_while(runner, disturb):
+    """Run four slow calls and call ``disturb(zygote, child)`` in the middle of them."""
+    results = []
+    work = threading.Thread(
+        target=lambda: results.append(
+            runner.run(program(SLOW, "f(1)", "f(2)", "f(3)", "f(4)"), lane=Lane.CANDIDATE)
+        )
+    )
+    zygote = candidate_zygote(runner)
+    work.start()
+    wait_until(lambda: children(zygote))
+    time.sleep(0.7)
+    disturb(zygote, children(zygote)[0])
+    work.join()
+    return [(answer.kind.value, answer.value) for answer in results[0].answers]
+
+
+ALL_FOUR = [("value", b"i1;"), ("value", b"i2;"), ("value", b"i3;"), ("value", b"i4;")]
+
+
+def test_a_zygote_killed_in_the_middle_is_replaced_and_nothing_is_lost(own_runner):
+    assert run_while(own_runner, lambda zygote, child: os.kill(zygote, signal.SIGKILL)) == ALL_FOUR
+
+
+def test_a_program_killed_from_outside_gets_its_case_once_more(own_runner):
+    assert run_while(own_runner, lambda zygote, child: os.kill(child, signal.SIGKILL)) == ALL_FOUR
+
+
+def test_a_program_killed_by_another_signal_has_died(own_runner):
+    answers = run_while(own_runner, lambda zygote, child: os.kill(child, signal.SIGTERM))
+    assert sorted(kind for kind, _ in answers) == ["died", "value", "value", "value"]
+
+
+def test_a_sandbox_that_cannot_start_a_zygote_is_an_outage(own_runner, monkeypatch):
+    os.kill(candidate_zygote(own_runner), signal.SIGKILL)
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    with pytest.raises(SandboxUnavailableError, match="/no/such/python"):
+        own_runner.run(program(SLOW, "f(1)"), lane=Lane.CANDIDATE)
+
+
+def test_zygotes_that_keep_dying_are_an_outage(own_runner, monkeypatch):
+    from sandbox import local_runner
+
+    def die(self, zygote):
+        raise local_runner.ZygoteDiedError("again")
+
+    monkeypatch.setattr(local_runner._Progress, "run", die)
+    with pytest.raises(SandboxUnavailableError, match="3 zygotes of lane candidate died"):
+        own_runner.run(program(SLOW, "f(1)"), lane=Lane.CANDIDATE)
+
+
+def test_closing_leaves_no_process(own_runner):
+    work = threading.Thread(
+        target=lambda: pytest.raises(
+            SandboxUnavailableError, own_runner.run, program("def f():\n    while 1: pass\n", "f()"), lane=Lane.CANDIDATE
+        )
+    )
+    zygotes = own_runner.zygote_pids()
+    work.start()
+    wait_until(lambda: children(candidate_zygote(own_runner)))
+    running = children(candidate_zygote(own_runner))
+    own_runner.close()
+    work.join()
+    wait_until(lambda: all(is_gone(pid) for pid in (*zygotes, *running)))
+
+
+def test_a_closed_runner_is_an_outage(own_runner):
+    own_runner.close()
+    own_runner.close()
+    with pytest.raises(SandboxUnavailableError, match="closed"):
+        own_runner.run(program(SLOW, "f(1)"), lane=Lane.CANDIDATE)
+
+
+def test_no_process_outlives_a_parent_that_was_killed(repository):
+    script = (
+        "import sys, threading\n"
+        "from sandbox import *\n"
+        "runner = LocalRunner()\n"
+        "program = Program(prelude='', source='def f():\\n while 1: pass', calls=(Call(expression='f()'),),\n"
+        "                  reference_cpu_seconds=(100.0,), limits=Limits())\n"
+        "threading.Thread(target=runner.run, args=(program,), kwargs={'lane': Lane.CANDIDATE}).start()\n"
+        "print(*runner.zygote_pids(), flush=True)\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script], cwd=repository, stdout=subprocess.PIPE, text=True)
+    zygotes = [int(pid) for pid in parent.stdout.readline().split()]
+    assert len(zygotes) == 3
+    wait_until(lambda: any(children(pid) for pid in zygotes))
+    running = [child for pid in zygotes for child in children(pid)]
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    wait_until(lambda: all(is_gone(pid) for pid in (*zygotes, *running)))
+
+
+def test_a_finished_program_leaves_no_process(own_runner):
+    own_runner.run(program("import threading\nthreading.Thread(target=threading.Event().wait).start()\ndef f(): pass\n", "f()"), lane=Lane.CANDIDATE)
+    assert children(candidate_zygote(own_runner)) == []
+
+
+def test_a_program_is_told_nothing_of_the_parents_environment(own_runner):
+    answer = own_runner.run(program("import os\ndef f(): return sorted(os.environ)\n", "f()"), lane=Lane.CANDIDATE).answers[0]
+    assert b"HOME" in answer.value
+    assert not {name for name in os.environ if f":{name}".encode() in answer.value} - {
+        "HOME", "LANG", "PATH", "TZ", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONHASHSEED",
+        "PYTHONDONTWRITEBYTECODE", "LC_CTYPE",
+    }  # fmt: skip
+
+
+def test_lanes_have_different_hash_seeds_and_each_keeps_its_own(own_runner):
+    hashed = {
+        lane: {own_runner.run(program("def f(): return hash('x')\n", "f()"), lane=lane).answers[0].value for _ in range(2)}
+        for lane in Lane
+    }
+    assert [len(values) for values in hashed.values()] == [1, 1, 1]
+    assert len(set.union(*hashed.values())) == 3
+
+
+def test_the_references_calls_are_timed(own_runner):
+    source = "import time\ndef f(s):\n    end = time.process_time() + s\n    while time.process_time() < end: pass\n"
+    result = own_runner.run(program(source, "f(0.3)", "f(0)", timed=True), lane=Lane.REFERENCE)
+    slow, fast = (answer.cpu_seconds for answer in result.answers)
+    assert 0.25 < slow < 1.0
+    assert fast < 0.2

@@ -1,0 +1,193 @@
+"""Canonical bytes: what is equal, what is not, and what hostile bytes come to."""
+
+import enum
+from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+
+from sandbox.comparison import matches, to_literal
+from sandbox.errors import UnencodableError, ValueFormatError
+from sandbox.values import canonical_key, decode, encode
+
+Point = namedtuple("Point", "x y")
+
+
+class Colour(enum.IntEnum):
+    RED = 1
+
+
+class AlwaysEqualInt(int):
+    def __eq__(self, other):
+        return True
+
+    __hash__ = int.__hash__
+
+
+@pytest.mark.parametrize(
+    ("value", "data"),
+    [
+        (None, b"N"),
+        (True, b"T"),
+        (-31, b"i-1f;"),
+        (0.5, b"f\x3f\xe0\x00\x00\x00\x00\x00\x00"),
+        ("é", b"s2:\xc3\xa9"),
+        (b"ab", b"b2:ab"),
+        ([1, (2,)], b"l2:i1;t1:i2;"),
+        ({2, 1}, b"S2:i1;i2;"),
+        ({"b": 1, "a": 2}, b"d2:s1:ai2;s1:bi1;"),
+        (deque([1]), b"Q1:i1;"),
+        (Fraction(1, 3), b"q1/3;"),
+        (Decimal("1.50"), b"D4:1.50"),
+        (range(0, 6, 2), b"r0;6;2;"),
+        (float("nan"), b"n"),
+    ],
+)
+def test_a_value_has_these_bytes(value, data):
+    assert encode(value) == data
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (Point(1, 2), (1, 2)),
+        (Counter("aab"), {"a": 2, "b": 1}),
+        (OrderedDict(b=1, a=2), {"a": 2, "b": 1}),
+        (defaultdict(list, {1: [2]}), {1: [2]}),
+        (Colour.RED, 1),
+        (bytearray(b"x"), b"x"),
+        (frozenset({1}), {1}),
+        ({1: 2}.keys(), {1}),
+        (AlwaysEqualInt(7), 7),
+    ],
+)
+def test_a_subclass_counts_as_its_builtin_base(value, plain):
+    assert encode(value) == encode(plain)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (1, True), (1, 1.0), (0, -0.0), (2, 2 + 0j), (0.5, Fraction(1, 2)), (0.5, Decimal("0.50")),
+        (Decimal("0.1"), Fraction(1, 10)), ([1, 2], [True, 2.0]), ({1: "a"}, {1.0: "a"}),
+        (float("inf"), Decimal("Infinity")), (range(0, 5, 2), range(0, 6, 2)), (range(3, 3), range(9, 1)),
+    ],
+)  # fmt: skip
+def test_values_that_compare_equal_share_a_key(one, other):
+    assert canonical_key(one) == canonical_key(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ([1], (1,)), ("1", 1), (b"a", "a"), ([1], deque([1])), (0.1, Decimal("0.1")), ({1}, [1]),
+        (None, False), ([[]], []), (range(2), [0, 1]), ({}, set()),
+    ],
+)  # fmt: skip
+def test_values_that_differ_have_different_keys(one, other):
+    assert canonical_key(one) != canonical_key(other)
+
+
+@pytest.mark.parametrize("value", [object(), lambda: 1, (i for i in ()), int, [object()], {1: len}, map(int, ())])
+def test_other_objects_are_unencodable(value):
+    with pytest.raises(UnencodableError):
+        encode(value)
+
+
+def test_a_cyclic_value_is_unencodable():
+    cycle = []
+    cycle.append(cycle)
+    with pytest.raises(UnencodableError, match="200 deep"):
+        encode(cycle)
+
+
+def test_numpy_scalars_count_as_python_numbers_and_arrays_are_refused():
+    numpy = pytest.importorskip("numpy")
+    assert encode(numpy.int64(3)) == b"i3;"
+    assert encode(numpy.float64(0.5)) == encode(0.5)
+    assert encode([numpy.bool_(True)]) == b"l1:T"
+    with pytest.raises(UnencodableError):
+        encode(numpy.arange(3))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"", b"i", b"i;", b"i0x1;", b"i 1;", b"i_1;", b"i--1;", b"f123", b"s5:ab", b"s1:\xff", b"l1:", b"l9999999999999:",
+        b"l2:i1;", b"S2:i1;i1;", b"S1:l0:", b"d1:i1;", b"d2:i1;Ni1;N", b"q1/0;", b"D3:abc", b"x", b"i1;i1;", b"ci1;i1;",
+        b"r1;2;0;", b"l1:" * 5000 + b"N", b"s-1:", b"s\xb2:ab",
+    ],
+)  # fmt: skip
+def test_malformed_bytes_raise_the_one_typed_error(data):
+    with pytest.raises(ValueFormatError):
+        decode(data)
+
+
+@pytest.mark.parametrize(
+    ("reference", "claim"),
+    [
+        (0.1 + 0.2, 0.3),
+        (2.0, 1.9999999999),
+        ([1.0, "a"], [1.0000000001, "a"]),
+        ({"mean": 0.5, "n": 3}, {"mean": 0.5000001, "n": 3}),
+        ((2.0, 3), (1.9999999999, 3)),
+        (1e9, 1e9 + 50),
+        ({0.1, 0.2}, {0.10000001, 0.2}),
+        (float("nan"), float("nan")),
+        ([True], [1.0]),
+        (1 + 2j, 1.0000001 + 2j),
+    ],
+)
+def test_floats_of_the_reference_are_compared_with_a_tolerance(reference, claim):
+    assert matches(encode(reference), encode(claim))
+
+
+@pytest.mark.parametrize(
+    ("reference", "claim"),
+    [
+        (0.1, 0.10001),
+        (2, 1.9999999999),
+        ((0.5, 1_000_000_000), (0.5, 1_000_000_050)),
+        ([1.0], (1.0,)),
+        (0.0, "0.0"),
+        (float("inf"), 1e308),
+        (float("nan"), 0.0),
+        (1.0, 10**400),
+        ([1], [1, 1]),
+        ({"a": 1}, {"b": 1}),
+        ({1}, {1.0000000001}),
+        (0.5, None),
+    ],
+)
+def test_other_differences_are_differences(reference, claim):
+    assert not matches(encode(reference), encode(claim))
+
+
+def test_an_oversized_claim_is_not_even_decoded():
+    assert not matches(encode(0.5), b"l1:" * 100_000)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ([1, 2.0, True, None], "[1, 2.0, True, None]"),
+        ({1}, "{1}"),
+        (set(), "set()"),
+        ({(1,): {2}}, "{(1,): {2}}"),
+        ({frozenset({1})}, "{frozenset({1})}"),
+        (float("-inf"), "float('-inf')"),
+        (deque(["a"]), "deque(['a'])"),
+        (Fraction(1, 3), "Fraction(1, 3)"),
+        (Decimal("0.10"), "Decimal('0.10')"),
+        (range(3), "range(0, 3, 1)"),
+        ("it's \"x\"\n", "'it\\'s \"x\"\\n'"),
+        (1j, "complex(0.0, 1.0)"),
+    ],
+)
+def test_an_answer_is_shown_as_this_literal(value, text):
+    assert to_literal(encode(value)) == text
+
+
+def test_an_integer_beyond_the_digit_limit_is_shown_in_hexadecimal():
+    assert to_literal(encode(2**20000)) == "0x1" + "0" * 5000
