@@ -34,6 +34,9 @@ from .assert_texts import (
 
 Row = Mapping[str, Any]
 
+UNLEAKED_PRELUDE = "import itertools, logging, math, operator, os, random, re, sys, time\n"
+"""The standard modules that functions of UnLeakedTestBench name without importing them."""
+
 
 class RowError(ValueError):
     """One row does not hold what its adapter needs. ``questions`` adds the file and the row index."""
@@ -160,7 +163,8 @@ def from_kodcode(row: Row) -> NativeRow:
 def from_unleaked(row: Row) -> NativeRow:
     """UnLeakedTestBench: ``task_id, func_name, prompt, code, test_list`` (the list as text).
 
-    The set's own asserts are kept as written, although many do not hold for ``code``: the oracle decides.
+    The set's own asserts are kept as written, although most do not hold for ``code``: the oracle decides. The
+    functions were cut out of files and 24 of the 200 lost their imports; the prelude gives those back.
     """
     raw = row.get("test_list")
     try:
@@ -176,6 +180,7 @@ def from_unleaked(row: Row) -> NativeRow:
         reference=reference,
         entry_points=(entry,),
         tests=tests,
+        prelude=UNLEAKED_PRELUDE,
         data_source="unleaked",
         num_dropped_tests=len(texts) - len(tests),
     )

@@ -114,7 +114,7 @@ def _near_misses(key: str, known: list[str]) -> str:
 
 
 def _leaf_keys(config: DictConfig, prefix: str = "") -> Iterator[str]:
-    for key in config:
+    for key in map(str, config):
         path = f"{prefix}{key}"
         yield path
         node = config._get_node(key)
@@ -150,7 +150,7 @@ def policy_view(config: DictConfig, policy: str) -> DictConfig:
     Interpolations resolve against the merged tree, so a value that refers to ``actor_rollout_ref.actor.…`` follows the
     policy's own override. The result has no ``policies`` key and nothing left to resolve.
     """
-    view = OmegaConf.masked_copy(config, [key for key in config if key != "policies"])
+    view = OmegaConf.masked_copy(config, [str(key) for key in config if key != "policies"])
     overrides = OmegaConf.to_container(config.policies[policy], resolve=False)
     view.actor_rollout_ref = OmegaConf.merge(view.actor_rollout_ref, overrides)
     OmegaConf.resolve(view)

@@ -174,9 +174,7 @@ class EpisodeRunner:
 
     async def _suites(self, task: EpisodeTask, c: int, source: str) -> tuple[SuiteResult, ...]:
         cases = self._episode.cases_per_suite
-        messages = render(
-            self._prompts.test, prompt=task.question.prompt, candidate=source, num_cases=cases
-        )
+        messages = render(self._prompts.test, prompt=task.question.prompt, candidate=source, num_cases=cases)
         key = (task.step, task.question.id, c)
         session = f"{task.question.id}/{c}"
         try:

@@ -60,9 +60,7 @@ class EpisodeReport:
 class EpisodeWorker:
     """Runs any number of episodes at a time on one event loop."""
 
-    def __init__(
-        self, *, settings: RecipeSettings, endpoints: Mapping[str, PolicyEndpoint], judges: JudgePool
-    ) -> None:
+    def __init__(self, *, settings: RecipeSettings, endpoints: Mapping[str, PolicyEndpoint], judges: JudgePool) -> None:
         tq.init()
         self._settings = settings
         tokenizers = {name: hf_tokenizer(endpoint.tokenizer_path) for name, endpoint in endpoints.items()}

@@ -90,6 +90,14 @@ def train(config: DictConfig) -> RunFolder:
     return folder
 
 
+def ray_log_folder() -> Path:
+    """Where the workers of the running Ray session log, on each node."""
+    from ray._private.worker import global_worker
+
+    node = global_worker.node
+    return Path(node.get_logs_dir_path()) if node else Path("/tmp/ray/session_latest/logs")
+
+
 def _run_on_ray(config: DictConfig, variables: dict[str, str], folder: RunFolder) -> None:
     import ray
     import transfer_queue as tq
@@ -97,7 +105,7 @@ def _run_on_ray(config: DictConfig, variables: dict[str, str], folder: RunFolder
     from .trainer import CodeA1Trainer
 
     ray.init(**_ray_arguments(config, variables))
-    folder.show(f"run folder: {folder.root}\nworker logs: {ray.nodes()[0]['NodeManagerHostname']}:/tmp/ray/session_latest/logs")
+    folder.show(f"run folder: {folder.root}\nworker logs: {ray_log_folder()}")
     folder.show("starting two policies and their servers (about a minute on a small machine)")
     trainer = None
     succeeded = False

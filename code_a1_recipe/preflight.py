@@ -49,7 +49,7 @@ def check_settings(config: DictConfig) -> RecipeSettings:
 
 def _check_run_folder(config: DictConfig) -> None:
     folder = RunFolder(Path(config.run_dir))
-    root = Path(OmegaConf.to_container(config.trainer, resolve=True)["default_local_dir"])  # type: ignore[call-overload]
+    root = Path(config.trainer.default_local_dir)
     trainer = config.trainer
     resumed = find_checkpoint(root, mode=trainer.resume_mode, path=trainer.resume_from_path)
     if folder.metrics.exists() and resumed is None:

@@ -36,9 +36,7 @@ class QuestionDataset(Dataset[dict[str, Any]]):
         max_samples: int = -1,
     ) -> None:
         adapter = (config or {}).get("adapter", "auto")
-        questions = [
-            question for path in _as_list(data_files) for question in load_questions(path, adapter=adapter)
-        ]
+        questions = [question for path in _as_list(data_files) for question in load_questions(path, adapter=adapter)]
         self.questions: list[Question] = questions if max_samples < 0 else questions[:max_samples]
 
     def __len__(self) -> int:

@@ -255,7 +255,7 @@ def _read_rows(path: Path) -> list[dict[str, Any]]:
         raise QuestionError(f"{path}: must end in .parquet, .jsonl or .json (the last two also with .gz)")
     try:
         if name.endswith(".parquet"):
-            import pyarrow.parquet  # type: ignore[import-untyped]  # here: only this format needs it
+            import pyarrow.parquet  # here: only this format needs it
 
             return list(pyarrow.parquet.read_table(path).to_pylist())
         data = path.read_bytes()

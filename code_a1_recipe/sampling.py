@@ -66,7 +66,5 @@ class ServerSampler:
 
 def prompt_token_ids(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
     """Token ids of a chat prompt that ends where the assistant's answer begins."""
-    encoded = tokenizer.apply_chat_template(
-        list(messages), add_generation_prompt=True, tokenize=True, return_dict=True
-    )
+    encoded = tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=True, return_dict=True)
     return [int(token) for token in encoded["input_ids"]]

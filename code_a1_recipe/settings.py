@@ -18,7 +18,6 @@ from .replay import REPLAY_SAMPLERS
 from .schedule import UpdateSchedule
 from .selection import GROUP_SELECTORS
 
-
 Block = TypeVar("Block")
 
 
@@ -175,9 +174,7 @@ class RecipeSettings:
             "validation": ValidationSettings,
         }
         try:
-            values: dict[str, Any] = {
-                name: block.from_mapping(raw[name], where=name) for name, block in blocks.items()
-            }
+            values: dict[str, Any] = {name: block.from_mapping(raw[name], where=name) for name, block in blocks.items()}
             values["schedule"] = _strict(UpdateSchedule, raw["schedule"], where="schedule")
         except SettingsError:
             raise

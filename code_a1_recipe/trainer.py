@@ -312,6 +312,3 @@ def _join_rows(parts: Sequence[StoredRows]) -> StoredRows:
     return StoredRows(
         keys=tuple(key for part in parts for key in part.keys), tags=tuple(tag for part in parts for tag in part.tags)
     )
-
-
-

@@ -42,12 +42,12 @@ def _device_module() -> types.ModuleType:
     for name in _RETURN_NONE:
         setattr(module, name, lambda *args, **kwargs: None)
     # verl reads "is an accelerator there"; a CPU is none.
-    module.is_available = lambda: False  # type: ignore[attr-defined]
-    module.mem_get_info = lambda *args, **kwargs: (0, 0)  # type: ignore[attr-defined]
-    module.get_rng_state = torch.get_rng_state  # type: ignore[attr-defined]
-    module.set_rng_state = torch.set_rng_state  # type: ignore[attr-defined]
-    module.current_device = lambda: PLATFORM_NAME  # type: ignore[attr-defined]
-    module.get_device_name = lambda *args: "CPU"  # type: ignore[attr-defined]
+    module.is_available = lambda: False
+    module.mem_get_info = lambda *args, **kwargs: (0, 0)
+    module.get_rng_state = torch.get_rng_state
+    module.set_rng_state = torch.set_rng_state
+    module.current_device = lambda: PLATFORM_NAME
+    module.get_device_name = lambda *args: "CPU"
     return module
 
 
@@ -65,7 +65,7 @@ class CpuPlatform(PlatformBase):
     def is_platform_available(self, use_smi_check: bool = False) -> bool:
         return False
 
-    def current_device(self) -> torch.device:  # type: ignore[override]
+    def current_device(self) -> torch.device:
         # verl hands this to Tensor.to(); an int would mean a CUDA device.
         return torch.device("cpu")
 

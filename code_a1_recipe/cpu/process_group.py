@@ -24,5 +24,5 @@ def use_gloo_only() -> None:
     def initialize(timeout_second: float | None = None, backend: str | None = None) -> Any:
         return original(timeout_second=timeout_second, backend=backend or _BACKEND)
 
-    initialize.code_a1_gloo_only = True  # type: ignore[attr-defined]
+    initialize.code_a1_gloo_only = True
     verl_distributed.initialize_global_process_group_ray = initialize

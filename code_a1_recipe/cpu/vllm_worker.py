@@ -10,7 +10,7 @@ from verl.workers.rollout.vllm_rollout.utils import vLLMColocateWorkerExtension
 
 def _keep_weight(layer: torch.nn.Module, remove_weight: bool) -> None:
     if getattr(layer, "weight", None) is not None and layer.weight.ndim == 2:
-        layer.cpu_linear = torch.nn.functional.linear
+        setattr(layer, "cpu_linear", torch.nn.functional.linear)  # noqa: B010  # a Module types its attributes
 
 
 class CpuWorkerExtension(vLLMColocateWorkerExtension):

@@ -10,7 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
-from tqdm import tqdm  # type: ignore[import-untyped]
+from tqdm import tqdm
 
 from .settings import MicroSettings
 from .world import make_split, write_rows
