@@ -72,6 +72,13 @@ def _as_hydra_override(override: str) -> str:
     return f"++{override}" if override.startswith("policies.") and "=" in override else override
 
 
+def _compose(config_dir: Path, name: str, overrides: Sequence[str]) -> DictConfig:
+    search_path = f"hydra.searchpath=[file://{_verl_config_dir()},file://{CONFIG_DIR}]"
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(config_dir=str(config_dir), version_base=None):
+        return compose(name, overrides=[search_path, *map(_as_hydra_override, overrides)])
+
+
 def compose_config(preset_or_path: str, overrides: Sequence[str] = ()) -> DictConfig:
     """Compose a preset (`cpu`) or a YAML file with hydra overrides (`data.train_batch_size=4`).
 
@@ -79,12 +86,9 @@ def compose_config(preset_or_path: str, overrides: Sequence[str] = ()) -> DictCo
         SettingsError: unknown preset, file, key or a value hydra cannot read; the message names near misses.
     """
     config_dir, name = _locate(preset_or_path)
-    search_path = f"hydra.searchpath=[file://{_verl_config_dir()},file://{CONFIG_DIR}]"
-    GlobalHydra.instance().clear()
     try:
-        with initialize_config_dir(config_dir=str(config_dir), version_base=None):
-            base = compose(BASE_CONFIG, overrides=[search_path])
-            config = compose(name, overrides=[search_path, *map(_as_hydra_override, overrides)])
+        base = _compose(CONFIG_DIR, BASE_CONFIG, ())
+        config = _compose(config_dir, name, overrides)
     except (HydraException, OmegaConfBaseException) as error:
         raise SettingsError(_explain(error, overrides)) from error
     OmegaConf.set_struct(config, False)

@@ -38,6 +38,10 @@ Message = dict[str, str]
 """One chat message: ``{"role": ..., "content": ...}``."""
 
 
+TEST_PROMPT_TOO_LONG = "test_prompt_too_long"
+"""``CandidateResult.refusal`` of a program the Test LLM could not be shown; it is masked, not scored."""
+
+
 class PromptTooLongError(ValueError):
     """The rendered prompt does not fit the policy's ``rollout.prompt_length``."""
 
@@ -110,7 +114,7 @@ class Episode:
     candidates: tuple[CandidateResult, ...]
 
     @property
-    def test_rewards_CS(self) -> list[list[float] | None]:
+    def suite_rewards_CS(self) -> list[list[float] | None]:
         """Suite rewards per candidate; None where an outage or a refusal left a candidate without suites."""
         return [
             [suite.reward.total for suite in candidate.suites if suite.reward is not None] or None
@@ -167,8 +171,12 @@ class EpisodeRunner:
         if isinstance(extracted, Refusal):
             result = CandidateResult(response=response, source=None, refusal=extracted.reason)
         else:
-            suites = await self._suites(task, c, extracted)
-            result = CandidateResult(response=response, source=extracted, suites=suites)
+            result = CandidateResult(response=response, source=extracted)
+            try:
+                result = replace(result, suites=await self._suites(task, c, extracted))
+            except PromptTooLongError:
+                # Cutting the prompt would show the Test LLM half a program, so nothing is learned from this one.
+                result = replace(result, refusal=TEST_PROMPT_TOO_LONG)
         result = replace(result, generation_seconds=time.monotonic() - started)
         return await self._judged(task, result)
 
@@ -177,16 +185,12 @@ class EpisodeRunner:
         messages = render(self._prompts.test, prompt=task.question.prompt, candidate=source, num_cases=cases)
         key = (task.step, task.question.id, c)
         session = f"{task.question.id}/{c}"
-        try:
-            responses = await asyncio.gather(
-                *[
-                    self._test.sample(messages, seed=sampling_seed(task.seed, "test", *key, s), session=session)
-                    for s in range(task.num_suites)
-                ]
-            )
-        except PromptTooLongError:
-            # The program is judged on the replays alone; cutting the prompt would show the Test LLM half of it.
-            return ()
+        responses = await asyncio.gather(
+            *[
+                self._test.sample(messages, seed=sampling_seed(task.seed, "test", *key, s), session=session)
+                for s in range(task.num_suites)
+            ]
+        )
         return tuple(_suite_result(response) for response in responses)
 
     async def _judged(self, task: EpisodeTask, result: CandidateResult) -> CandidateResult:
@@ -214,6 +218,8 @@ class EpisodeRunner:
     def _rewarded(self, result: CandidateResult, judge_seconds: float) -> CandidateResult:
         verdict = result.verdict
         assert verdict is not None
+        if result.refusal == TEST_PROMPT_TOO_LONG:
+            return replace(result, judge_seconds=judge_seconds)
         rewards = self._rewards
         suites = tuple(
             replace(

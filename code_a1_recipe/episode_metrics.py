@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from sandbox import CaseOutcome
 
-from .episode import CandidateResult, Episode, SuiteResult
+from .episode import TEST_PROMPT_TOO_LONG, CandidateResult, Episode, SuiteResult
 
 Sums = dict[str, tuple[float, int]]
 
@@ -41,7 +41,8 @@ def episode_sums(episode: Episode, *, seconds: float) -> Sums:
         collector.add("judge/outage_share", bool(candidate.outage))
         collector.add("judge/outages", bool(candidate.outage))
         collector.add("code/refused_share", candidate.source is None)
-        if candidate.verdict is not None:
+        collector.add("code/too_long_to_test_share", candidate.refusal == TEST_PROMPT_TOO_LONG)
+        if candidate.verdict is not None and candidate.reward is not None:
             _add_candidate(collector, candidate)
             for s, suite in enumerate(candidate.suites):
                 _add_suite(collector, candidate, s, suite)

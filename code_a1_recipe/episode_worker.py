@@ -91,7 +91,7 @@ class EpisodeWorker:
         episode = await self._runners[False].run(task)
         selection = self._settings.selection
         selected = find_group_selector(selection.name)(
-            [row or [] for row in episode.test_rewards_CS],
+            [row or [] for row in episode.suite_rewards_CS],
             update_n=selection.update_n,
             seed=sampling_seed(task.seed, "selection", task.step, task.question.id),
         )

@@ -15,6 +15,6 @@ from .rollout_backend import register_policy_backends
 register_policy_backends()
 
 if os.environ.get(PLATFORM_VARIABLE, "").strip().lower() == PLATFORM_NAME:
-    from .cpu import platform, process_group  # noqa: F401  # importing the platform registers it
+    from .cpu import process_group, verl_platform  # noqa: F401  # importing verl_platform registers it
 
     process_group.use_gloo_only()

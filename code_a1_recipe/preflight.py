@@ -154,7 +154,7 @@ def _check_model(view: DictConfig, name: str) -> None:
     try:
         model_config = AutoConfig.from_pretrained(path)
         tokenizer = AutoTokenizer.from_pretrained(view.actor_rollout_ref.model.tokenizer_path or path)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, KeyError) as error:  # a damaged tokenizer file ends in any of these
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise SettingsError(
             f"{key}={path!r} cannot be loaded: {first}; give a folder with config.json, weights and tokenizer, or a "

@@ -22,7 +22,7 @@ from typing import Any
 
 from .cases import Call, Case, Rejection, RejectionReason, Suite
 from .errors import UnencodableError
-from .interface import EntryPoint, Interface, Parameters
+from .interface import EntryPoint, Interface, Parameters, parse_untrusted
 from .literals import (
     LIBRARY_MODULES,
     LIBRARY_NAMES,
@@ -137,7 +137,7 @@ def _single_statement(text: str, assert_chars: int) -> ast.stmt:
             RejectionReason.UNPARSABLE,
             f"{len(text)} characters, more than limits.assert_chars = {assert_chars}",
         )
-    body = ast.parse(text.strip()).body
+    body = parse_untrusted(text.strip()).body
     if len(body) != 1:
         raise _RejectedError(RejectionReason.UNPARSABLE, f"{len(body)} statements, not one")
     return body[0]

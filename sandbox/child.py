@@ -46,12 +46,13 @@ CHANNEL_FD = 3
 MODULE_NAME = "solution"
 """Not ``__main__``: a program's ``if __name__ == "__main__"`` block wants a terminal, not a judge."""
 _CALL_FLAGS = {b"C": (False, False), b"A": (True, False), b"D": (False, True), b"E": (True, True)}
+_CALL_KINDS = {flags: kind for kind, flags in _CALL_FLAGS.items()}
 _DETAIL_CHARS = 200
 
 
 def order_kind(*, awaited: bool, uses_library: bool) -> bytes:
     """The order byte of a call."""
-    return {flags: kind for kind, flags in _CALL_FLAGS.items()}[awaited, uses_library]
+    return _CALL_KINDS[awaited, uses_library]
 
 
 class _Channel:

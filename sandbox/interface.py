@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,10 @@ from typing import Any
 from .literals import NotLiteralError, read_literal
 
 _NO_SHAPE_DECORATORS = frozenset({"staticmethod", "classmethod", "property", "cache", "lru_cache", "cached_property"})
+_UNTRUSTED = "<untrusted>"
+# Invalid escapes and the like, common in generated code, and errors under -W error. By file name because
+# warnings.catch_warnings is not thread-safe.
+warnings.filterwarnings("ignore", module=_UNTRUSTED)
 _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -64,12 +69,21 @@ class Interface:
         A reference that does not parse yields the given names without parameters.
         """
         try:
-            found = _top_level(ast.parse(reference))
+            found = _top_level(parse_untrusted(reference))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             found = {}
         if names:
             found = {name: found.get(name, EntryPoint()) for name in names}
         return cls(entry_points=found)
+
+
+def parse_untrusted(text: str) -> ast.Module:
+    """``ast.parse`` without the compiler's warnings about style, which are not for our log.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: the text does not parse.
+    """
+    return ast.parse(text, filename=_UNTRUSTED)
 
 
 def _top_level(module: ast.Module) -> dict[str, EntryPoint]:

@@ -24,7 +24,6 @@ logger = logging.getLogger(__name__)
 MAX_ATTEMPTS = 3
 """Zygotes that may die under one program before the runner gives up."""
 HASH_SEEDS = {Lane.CANDIDATE: 0, Lane.REFERENCE: 1, Lane.SECOND_REFERENCE: 2}
-_MISSING = Answer(kind=AnswerKind.DIED, detail="not run")
 
 
 class LocalRunner:
@@ -214,11 +213,11 @@ class _Progress:
             self._settle(attempt, stop)
 
     def result(self, wall_seconds: float) -> ProgramResult:
-        answers = [self.answers.get(index, _MISSING) for index in range(len(self.program.calls))]
+        num_calls = len(self.program.calls) if self._has_loaded else 0
         return ProgramResult(
             loaded=self._has_loaded,
             load_error=self.load_error,
-            answers=tuple(answers) if self._has_loaded else (),
+            answers=tuple(self.answers[index] for index in range(num_calls)),
             cpu_seconds=self.cpu_seconds,
             wall_seconds=wall_seconds,
         )

@@ -1,5 +1,9 @@
 """Programs that try to take everything, or never to end. One attack a test."""
 
+from dataclasses import replace
+
+from sandbox import Judge, JudgeRequest
+
 
 def outcomes(results):
     return [outcome for outcome, _ in results]
@@ -142,10 +146,6 @@ def test_a_huge_value_is_an_output_limit(attack):
 
 
 def test_a_hang_while_loading_is_a_program_that_does_not_load(runner):
-    from dataclasses import replace
-
-    from sandbox import Judge, JudgeRequest
-
     judge = Judge(runner, limits=replace(runner.limits, load_cpu_seconds=0.2))
     request = JudgeRequest(
         question_id="q", reference="def f(): return 1", candidate="while True: pass", suites=(("assert f() == 1",),)

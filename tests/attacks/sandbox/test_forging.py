@@ -102,7 +102,7 @@ def test_a_forged_frame_of_huge_length_is_an_output_limit(attack):
     assert outcomes(results) == ["output_limit"] * 4
 
 
-def test_hostile_bytes_for_a_value_are_a_wrong_value(attack):
+def test_hostile_bytes_for_a_value_earn_nothing(attack):
     results = attack("""
         import os, struct
         def secret(n):
@@ -110,7 +110,7 @@ def test_hostile_bytes_for_a_value_are_a_wrong_value(attack):
             os.write(3, struct.pack("<cI", b"V", len(data)) + data)
             os._exit(0)
     """)
-    assert outcomes(results) == [WRONG] * 4
+    assert set(outcomes(results)) == {WRONG, "died"}
 
 
 def test_closing_the_channel_is_dying(attack):
@@ -143,11 +143,11 @@ def test_patching_the_encoder_only_changes_the_programs_own_output(attack):
             frame = sys._getframe(1)
             while frame:
                 if "encode" in frame.f_globals:
-                    frame.f_globals["encode"] = lambda value: b"i1b808;"
+                    frame.f_globals["encode"] = lambda value: b"i7;"
                 frame = frame.f_back
             return -1
     """)
-    assert outcomes(results) == [outcome for outcome in (WRONG,) * 4]
+    assert results == [(WRONG, "7")] * 4
 
 
 def test_patching_builtins_only_changes_the_programs_own_output(attack):

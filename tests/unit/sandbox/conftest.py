@@ -22,9 +22,7 @@ def ask(runner):
     def run(reference, candidate, *asserts, judge=None, **request):
         judge = judge or Judge(runner)
         return judge.judge(
-            JudgeRequest(
-                question_id="q", reference=reference, candidate=candidate, suites=(asserts,), **request
-            )
+            JudgeRequest(question_id="q", reference=reference, candidate=candidate, suites=(asserts,), **request)
         )
 
     return run

@@ -6,7 +6,7 @@ from sandbox.case_parser import parse_assert, parse_call, parse_suite
 from sandbox.cases import Case, Rejection, RejectionReason
 from sandbox.interface import Interface
 
-REFERENCE = '''
+REFERENCE = """
 import functools
 
 def f(n, k=2, *, flag=False):
@@ -33,7 +33,7 @@ def odd(x):
     return x
 
 square = lambda x: x * x
-'''
+"""
 INTERFACE = Interface.of(REFERENCE)
 
 

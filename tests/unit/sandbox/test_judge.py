@@ -1,6 +1,7 @@
 """What the judge concludes, one behaviour a test."""
 
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -82,8 +83,6 @@ def test_an_object_without_canonical_bytes_is_unencodable(ask):
     ],
 )
 def test_a_program_that_does_not_load_fails_every_case(runner, ask, candidate, error):
-    from dataclasses import replace
-
     judge = Judge(runner, limits=replace(runner.limits, load_cpu_seconds=0.3))
     verdict = ask(DOUBLE, candidate, *THREE, judge=judge)
     assert not verdict.loaded
@@ -106,9 +105,7 @@ def test_a_program_that_loads_is_loaded_even_without_a_valid_case(ask):
 
 def test_suites_are_judged_apart_and_one_call_may_stand_in_several(runner):
     suites = (("assert f(1) == 2", "assert f(2) == 4"), (), ("assert f(0x1) == 2", "assert f(1) == 2"))
-    verdict = Judge(runner).judge(
-        JudgeRequest(question_id="q", reference=DOUBLE, candidate=DOUBLE, suites=suites)
-    )
+    verdict = Judge(runner).judge(JudgeRequest(question_id="q", reference=DOUBLE, candidate=DOUBLE, suites=suites))
     assert [suite.num_valid for suite in verdict.suites] == [2, 0, 1]
     assert [suite.num_rejected_by(RejectionReason.DUPLICATE) for suite in verdict.suites] == [0, 0, 1]
 
@@ -120,8 +117,6 @@ def test_a_reference_that_raises_drops_the_case(ask):
 
 
 def test_a_reference_that_hangs_drops_the_case(runner, ask):
-    from dataclasses import replace
-
     reference = "def f(n):\n    while n == 0:\n        pass\n    return n\n"
     judge = Judge(runner, limits=replace(runner.limits, reference_cpu_seconds_per_case=0.2))
     verdict = ask(reference, reference, "assert f(0) == 0", "assert f(5) == 5", judge=judge)
@@ -238,7 +233,13 @@ def test_deep_recursion_works_as_in_a_script(ask):
 
 
 def test_a_slow_reference_earns_the_candidate_more_time(runner, ask):
-    spin = "import time\ndef f(n):\n    end = time.process_time() + {0}\n    while time.process_time() < end: pass\n    return n\n"
+    spin = (
+        "import time\n"
+        "def f(n):\n"
+        "    end = time.process_time() + {0}\n"
+        "    while time.process_time() < end: pass\n"
+        "    return n\n"
+    )
     verdict = ask(spin.format(0.15), spin.format(0.8), "assert f(1) == 1")
     assert outcomes(verdict) == ["passed"]
 

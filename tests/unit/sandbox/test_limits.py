@@ -36,7 +36,7 @@ def test_an_unknown_key_is_refused_and_the_known_ones_are_named():
     ],
 )
 def test_a_value_out_of_range_names_its_place_and_rule(raw, words):
-    with pytest.raises(SandboxConfigError, match="sandbox.limits") as caught:
+    with pytest.raises(SandboxConfigError, match=r"sandbox\.limits") as caught:
         Limits.from_mapping(raw, where="sandbox.limits")
     assert words in str(caught.value)
 
@@ -81,7 +81,7 @@ def test_errors_requests_and_verdicts_pickle():
 
 
 def test_a_suite_counts_its_rejections_by_reason():
-    rejections = tuple(Rejection(text="", reason=reason) for reason in ("duplicate", "no_call", "duplicate"))
-    rejections = tuple(Rejection(text="", reason=RejectionReason(one.reason)) for one in rejections)
+    reasons = (RejectionReason.DUPLICATE, RejectionReason.NO_CALL, RejectionReason.DUPLICATE)
+    rejections = tuple(Rejection(text="", reason=reason) for reason in reasons)
     suite = SuiteVerdict(cases=(), rejections=rejections)
     assert (suite.num_rejected, suite.num_rejected_by(RejectionReason.DUPLICATE)) == (3, 2)

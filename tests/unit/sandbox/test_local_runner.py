@@ -58,9 +58,7 @@ def run_while(runner, disturb):
     """Run four slow calls and call ``disturb(zygote, child)`` in the middle of them."""
     results = []
     work = threading.Thread(
-        target=lambda: results.append(
-            runner.run(program(SLOW, "f(1)", "f(2)", "f(3)", "f(4)"), lane=Lane.CANDIDATE)
-        )
+        target=lambda: results.append(runner.run(program(SLOW, "f(1)", "f(2)", "f(3)", "f(4)"), lane=Lane.CANDIDATE))
     )
     zygote = candidate_zygote(runner)
     work.start()
@@ -106,17 +104,22 @@ def test_zygotes_that_keep_dying_are_an_outage(own_runner, monkeypatch):
 
 
 def test_closing_leaves_no_process(own_runner):
-    work = threading.Thread(
-        target=lambda: pytest.raises(
-            SandboxUnavailableError, own_runner.run, program("def f():\n    while 1: pass\n", "f()"), lane=Lane.CANDIDATE
-        )
-    )
+    raised = []
+
+    def spin():
+        try:
+            own_runner.run(program("def f():\n    while 1: pass\n", "f()"), lane=Lane.CANDIDATE)
+        except SandboxUnavailableError as error:
+            raised.append(error)
+
+    work = threading.Thread(target=spin)
     zygotes = own_runner.zygote_pids()
     work.start()
     wait_until(lambda: children(candidate_zygote(own_runner)))
     running = children(candidate_zygote(own_runner))
     own_runner.close()
     work.join()
+    assert len(raised) == 1
     wait_until(lambda: all(is_gone(pid) for pid in (*zygotes, *running)))
 
 
@@ -149,12 +152,17 @@ def test_no_process_outlives_a_parent_that_was_killed(repository):
 
 
 def test_a_finished_program_leaves_no_process(own_runner):
-    own_runner.run(program("import threading\nthreading.Thread(target=threading.Event().wait).start()\ndef f(): pass\n", "f()"), lane=Lane.CANDIDATE)
+    own_runner.run(
+        program("import threading\nthreading.Thread(target=threading.Event().wait).start()\ndef f(): pass\n", "f()"),
+        lane=Lane.CANDIDATE,
+    )
     assert children(candidate_zygote(own_runner)) == []
 
 
 def test_a_program_is_told_nothing_of_the_parents_environment(own_runner):
-    answer = own_runner.run(program("import os\ndef f(): return sorted(os.environ)\n", "f()"), lane=Lane.CANDIDATE).answers[0]
+    answer = own_runner.run(
+        program("import os\ndef f(): return sorted(os.environ)\n", "f()"), lane=Lane.CANDIDATE
+    ).answers[0]
     assert b"HOME" in answer.value
     assert not {name for name in os.environ if f":{name}".encode() in answer.value} - {
         "HOME", "LANG", "PATH", "TZ", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONHASHSEED",
@@ -164,7 +172,9 @@ def test_a_program_is_told_nothing_of_the_parents_environment(own_runner):
 
 def test_lanes_have_different_hash_seeds_and_each_keeps_its_own(own_runner):
     hashed = {
-        lane: {own_runner.run(program("def f(): return hash('x')\n", "f()"), lane=lane).answers[0].value for _ in range(2)}
+        lane: {
+            own_runner.run(program("def f(): return hash('x')\n", "f()"), lane=lane).answers[0].value for _ in range(2)
+        }
         for lane in Lane
     }
     assert [len(values) for values in hashed.values()] == [1, 1, 1]

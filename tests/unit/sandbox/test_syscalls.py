@@ -11,12 +11,15 @@ HEADERS = {
     "x86_64": ("/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "/usr/include/asm/unistd_64.h"),
     "aarch64": ("/usr/include/asm-generic/unistd.h",),
 }
-FORBIDDEN = (
-    "execve execveat fork vfork kill tkill tgkill rt_sigqueueinfo ptrace process_vm_readv process_vm_writev socket "
-    "connect bind sendmsg recvmsg mount unshare setns bpf perf_event_open io_uring_setup keyctl memfd_create "
-    "userfaultfd open_by_handle_at pidfd_open pidfd_getfd setuid setresuid capset chroot unlinkat mkdirat renameat "
-    "symlinkat linkat fchmodat fchownat truncate ftruncate shmget msgget semget openat2 name_to_handle_at"
-).split()
+FORBIDDEN = set(
+    """
+    execve execveat fork vfork kill tkill tgkill rt_sigqueueinfo ptrace process_vm_readv process_vm_writev
+    socket connect bind sendmsg recvmsg mount unshare setns bpf perf_event_open io_uring_setup keyctl
+    memfd_create userfaultfd open_by_handle_at name_to_handle_at pidfd_open pidfd_getfd setuid setresuid
+    capset chroot unlinkat mkdirat renameat symlinkat linkat fchmodat fchownat truncate ftruncate shmget
+    msgget semget openat2
+    """.split()  # noqa: SIM905 - a column of quoted names is harder to check against the manual
+)
 
 
 def header_numbers(architecture):
@@ -38,7 +41,7 @@ def test_every_number_is_the_kernels(architecture):
 
 
 def test_nothing_dangerous_is_in_the_tables():
-    assert not set(FORBIDDEN) & set(ALLOWED | CHECKED)
+    assert not FORBIDDEN & set(ALLOWED | CHECKED)
 
 
 @pytest.mark.parametrize("architecture", ["x86_64", "aarch64"])

@@ -1,0 +1,67 @@
+"""The corpus of cheating, hostile and honest programs, through the command line."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+REFUSED_BY_TIER_0 = {"K11": "file writes", "K13": "processes"}
+# The corpus's own note on T28: the reference is random, but r(1) == 0 always holds, "so 1 valid is also fine".
+ALSO_FINE = {"T28": {"pass": 1, "valid": 1}}
+
+
+@pytest.fixture(scope="module")
+def corpus(shared_dir):
+    return {entry["id"]: entry for entry in json.loads((shared_dir / "corpus/cheating_programs.json").read_text())}
+
+
+@pytest.fixture(scope="module")
+def lines(shared_dir, repository, corpus):
+    command = [sys.executable, "-m", "sandbox", "judge", "--workers", "2"]
+    done = subprocess.run(
+        [*command, str(shared_dir / "corpus/cheating_programs.json")],
+        cwd=repository, capture_output=True, text=True, check=True, timeout=600,
+    )  # fmt: skip
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["id"] for line in found] == list(corpus)
+    return {line["id"]: line for line in found}
+
+
+@pytest.mark.shared
+def test_nothing_is_credited_beyond_the_honest_verdict(corpus, lines):
+    excess = {}
+    for name, entry in corpus.items():
+        honest = entry["honest"] | ALSO_FINE.get(name, {})
+        most = honest["pass"] if honest["pass"] is not None else len(entry["tests"])
+        if lines[name]["passed"] > most or lines[name]["valid"] > honest["valid"]:
+            excess[name] = (lines[name], honest)
+    assert excess == {}
+
+
+@pytest.mark.shared
+def test_every_control_is_fully_credited_but_what_tier_0_refuses(corpus, lines):
+    lost = {
+        name: lines[name]
+        for name, entry in corpus.items()
+        if entry["role"] == "control" and lines[name]["passed"] != entry["honest"]["pass"]
+    }
+    assert set(lost) == set(REFUSED_BY_TIER_0)
+    assert all(line["valid"] == corpus[name]["honest"]["valid"] for name, line in lost.items())
+
+
+@pytest.mark.shared
+def test_honest_candidates_under_hostile_tests_lose_nothing_but_what_the_policy_says(corpus, lines):
+    short = {
+        name: (lines[name]["passed"], lines[name]["valid"])
+        for name, entry in corpus.items()
+        if entry["role"] == "test" and lines[name]["passed"] < entry["honest"]["pass"]
+    }
+    # T20: 1/3 is no rounding of 0. T22: 2 ** 20000 is computed, not literal.
+    assert short == {"T20": (3, 4), "T22": (1, 1)}
+
+
+@pytest.mark.shared
+def test_partly_right_candidates_get_exactly_their_part(lines):
+    exact = {name: lines[name]["passed"] for name in ("C24", "C33", "M03", "M04", "R07", "R15", "T29", "T30")}
+    assert exact == {"C24": 1, "C33": 3, "M03": 8, "M04": 3, "R07": 8, "R15": 8, "T29": 3, "T30": 3}

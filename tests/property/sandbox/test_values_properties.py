@@ -1,0 +1,130 @@
+"""Laws of canonical bytes, searched for exceptions."""
+
+import contextlib
+from collections import deque
+from decimal import Decimal
+from fractions import Fraction
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sandbox.case_parser import parse_assert
+from sandbox.cases import Case
+from sandbox.comparison import matches, to_literal
+from sandbox.errors import ValueFormatError
+from sandbox.interface import Interface
+from sandbox.values import canonical_key, decode, encode
+
+INTERFACE = Interface.of("def f(): pass")
+numbers = st.one_of(
+    st.booleans(),
+    st.integers(),
+    st.sampled_from([0, 1, 2, 0.0, -0.0, 1.0, 2.0, 0.5, 1j, 2 + 0j]),
+    st.floats(allow_nan=False),
+    st.fractions(),
+    st.decimals(allow_nan=False, places=3),
+)
+text = st.text(st.characters(codec=None, exclude_categories=()), max_size=8)
+hashable = st.recursive(
+    st.one_of(st.none(), numbers, text, st.binary(max_size=8)),
+    lambda inner: st.one_of(st.tuples(inner, inner), st.frozensets(inner, max_size=3)),
+    max_leaves=6,
+)
+values = st.recursive(
+    st.one_of(hashable, st.builds(range, st.integers(-9, 9), st.integers(-9, 9), st.sampled_from([-3, -1, 1, 2]))),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.tuples(inner),
+        st.dictionaries(hashable, inner, max_size=3),
+        st.lists(inner, max_size=3).map(deque),
+    ),
+    max_leaves=10,
+)
+nan = st.sampled_from([float("nan"), -float("nan")])
+
+
+@given(values)
+def test_decoding_undoes_encoding(value):
+    data = encode(value)
+    assert encode(decode(data)) == data
+    assert decode(data) == value
+
+
+@given(values, values)
+def test_equal_values_and_only_they_share_a_key(one, other):
+    assert (canonical_key(one) == canonical_key(other)) == (one == other)
+
+
+@given(st.lists(numbers, min_size=2, max_size=2))
+def test_numbers_share_a_key_exactly_when_they_are_equal(pair):
+    one, other = pair
+    assert (canonical_key(one) == canonical_key(other)) == (one == other)
+
+
+@given(st.lists(hashable, max_size=5), st.randoms())
+def test_the_order_of_insertion_leaves_no_trace(items, random):
+    shuffled = list(items)
+    random.shuffle(shuffled)
+    unique = {canonical_key(item): item for item in items}.values()
+    again = {canonical_key(item): item for item in shuffled}.values()
+    assert canonical_key(set(unique)) == canonical_key(set(again))
+    assert encode(dict.fromkeys(unique)) == encode(dict.fromkeys(sorted(unique, key=canonical_key)))
+
+
+@given(st.lists(nan, max_size=3))
+def test_nan_equals_nan_in_every_container(items):
+    assert matches(encode(items), encode([float("nan") for _ in items]))
+    assert matches(encode({"a": tuple(items)}), encode({"a": tuple(float("nan") for _ in items)}))
+
+
+@given(values, values)
+def test_equal_values_match(one, other):
+    if one == other:
+        assert matches(encode(one), encode(other))
+    assert matches(encode(one), encode(one))
+
+
+@given(st.binary(max_size=60))
+def test_arbitrary_bytes_decode_or_raise_the_one_typed_error(data):
+    try:
+        value = decode(data)
+    except ValueFormatError:
+        return
+    encode(value)
+    assert isinstance(to_literal(data), str)
+
+
+@settings(max_examples=200)
+@given(values, st.data())
+def test_damaged_bytes_decode_or_raise_the_one_typed_error(value, data):
+    original = encode(value)
+    place = data.draw(st.integers(0, max(len(original) - 1, 0)))
+    damaged = original[:place] + data.draw(st.binary(max_size=3)) + original[place + 1 :]
+    with contextlib.suppress(ValueFormatError):
+        decode(damaged)
+    assert matches(original, damaged) in (True, False)
+
+
+@given(values)
+def test_a_literal_read_as_a_claim_is_the_value(value):
+    data = encode(value)
+    case = parse_assert(f"assert f() == {to_literal(data)}", INTERFACE)
+    assert isinstance(case, Case), case
+    assert matches(data, case.claim)
+    assert canonical_key(decode(case.claim)) == canonical_key(value)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.floats(-1, 1))
+def test_the_tolerance_is_that_of_allclose(reference, shift):
+    claim = reference + shift * 2e-6
+    if type(reference) is float and encode(claim) != encode(reference):
+        expected = claim == reference or abs(claim - reference) <= 1e-6 + 1e-7 * abs(reference)
+        assert matches(encode(reference), encode(claim)) == expected
+
+
+def test_decimals_far_out_do_not_blow_up():
+    for exponent in ("1E+999999", "1E-999999", "-1E+999999"):
+        value = Decimal(exponent)
+        assert canonical_key(value) == canonical_key(Decimal(exponent + "0" * 0))
+        assert decode(encode(value)) == value
+    assert canonical_key(Fraction(1, 10**400)) != canonical_key(0)

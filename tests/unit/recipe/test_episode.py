@@ -1,0 +1,183 @@
+"""The order of events in an episode, masked outages, seeds; samplers and judge are scripted."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from code_a1_recipe.episode import (
+    EpisodeRunner,
+    EpisodeTask,
+    PromptTooLongError,
+    Response,
+    sampling_seed,
+)
+from code_a1_recipe.questions import Question
+from code_a1_recipe.settings import EpisodeSettings, RewardSettings
+from sandbox import CandidateVerdict, CaseOutcome, CaseResult, SandboxUnavailableError, SuiteVerdict
+
+QUESTION = Question(id="q1", prompt="Add one.", reference="def f(x): return x + 1")
+
+
+def response(text: str) -> Response:
+    return Response(prompt_ids=(1,), token_ids=(2, 3), log_probs=(-0.1, -0.2), text=text, weights_step=0)
+
+
+@dataclass
+class ScriptedSampler:
+    """Answers by session in the order asked; waits where an event says so, and notes what happened."""
+
+    name: str
+    texts: list[str]
+    log: list[str]
+    gates: dict[int, asyncio.Event] = field(default_factory=dict)
+    error: Exception | None = None
+    seeds: list[int] = field(default_factory=list)
+
+    async def sample(self, messages, *, seed, session):
+        number = len(self.seeds)
+        self.seeds.append(seed)
+        self.log.append(f"{self.name} asked {session}")
+        if self.error is not None:
+            raise self.error
+        if number in self.gates:
+            await self.gates[number].wait()
+        return response(self.texts[number % len(self.texts)])
+
+
+@dataclass
+class ScriptedJudge:
+    """Every case fails, except where an outage is due."""
+
+    log: list[str]
+    outages: set[str] = field(default_factory=set)
+
+    async def judge(self, request):
+        self.log.append(f"judge {request.candidate!r}")
+        if request.candidate in self.outages:
+            raise SandboxUnavailableError("no answer")
+        loaded = request.candidate is not None
+        outcome = CaseOutcome.WRONG_VALUE if loaded else CaseOutcome.NOT_LOADED
+        suites = tuple(
+            SuiteVerdict(
+                cases=tuple(
+                    CaseResult(call=text, answer="1", claimed="1", claimed_right=True, outcome=outcome)
+                    for text in suite
+                ),
+                rejections=(),
+            )
+            for suite in request.suites
+        )
+        return CandidateVerdict(
+            loaded=loaded,
+            load_error="",
+            suites=suites,
+            history=(),
+            dropped_history=(),
+            cpu_seconds=0.0,
+            wall_seconds=0.0,
+        )
+
+
+def task(**changes) -> EpisodeTask:
+    values = {"question": QUESTION, "history": (), "step": 1, "seed": 7, "num_candidates": 2, "num_suites": 2}
+    return EpisodeTask(**(values | changes))
+
+
+def runner(code, test, judge) -> EpisodeRunner:
+    return EpisodeRunner(
+        code=code,
+        test=test,
+        judge=judge,
+        episode=EpisodeSettings(
+            num_candidates=2, num_suites=2, cases_per_suite=1, num_workers=1, timeout_seconds=5
+        ),
+        rewards=RewardSettings(alpha=0.5, adversarial="release", nonprintable_penalty=False),
+        prompt_pair="chat_v1",
+    )
+
+
+PROGRAMS = ["def f(x): return 1", "def f(x): return 2"]
+
+
+def test_a_candidates_suites_start_while_another_candidate_is_still_being_written():
+    log: list[str] = []
+
+    async def run():
+        gate = asyncio.Event()
+        code = ScriptedSampler("code", PROGRAMS, log, gates={1: gate})
+        test = ScriptedSampler("test", ["assert f(1) == 1"], log)
+        episode = asyncio.ensure_future(runner(code, test, ScriptedJudge(log)).run(task()))
+        while not any(line.startswith("judge") for line in log):
+            await asyncio.sleep(0)
+        seen = list(log)
+        gate.set()
+        await episode
+        return seen
+
+    assert asyncio.run(run()) == [
+        "code asked q1",
+        "code asked q1",
+        "test asked q1/0",
+        "test asked q1/0",
+        "judge 'def f(x): return 1'",
+    ]
+
+
+def test_an_outage_masks_its_candidate_and_no_other():
+    log: list[str] = []
+    code = ScriptedSampler("code", PROGRAMS, log)
+    test = ScriptedSampler("test", ["assert f(1) == 1"], log)
+    judge = ScriptedJudge(log, outages={PROGRAMS[0]})
+    first, second = asyncio.run(runner(code, test, judge).run(task())).candidates
+    assert (first.verdict, first.reward, [suite.reward for suite in first.suites]) == (None, None, [None, None])
+    assert first.outage == "SandboxUnavailableError: no answer"
+    assert second.outage == ""
+    assert second.reward.total == 0.0
+    assert [suite.reward.total for suite in second.suites] == [1.0, 1.0]
+
+
+def test_a_response_without_a_program_gets_no_suites_and_reward_zero():
+    log: list[str] = []
+    code = ScriptedSampler("code", ["I cannot do that."], log)
+    test = ScriptedSampler("test", ["assert f(1) == 1"], log)
+    episode = asyncio.run(runner(code, test, ScriptedJudge(log)).run(task()))
+    assert [candidate.source for candidate in episode.candidates] == [None, None]
+    assert [candidate.reward.total for candidate in episode.candidates] == [0.0, 0.0]
+    assert test.seeds == []
+    assert episode.suite_rewards_CS == [None, None]
+
+
+def test_a_program_too_long_to_show_is_masked_rather_than_punished():
+    log: list[str] = []
+    code = ScriptedSampler("code", PROGRAMS, log)
+    test = ScriptedSampler("test", [], log, error=PromptTooLongError("9000 tokens"))
+    episode = asyncio.run(runner(code, test, ScriptedJudge(log)).run(task()))
+    assert [candidate.reward for candidate in episode.candidates] == [None, None]
+    assert [candidate.refusal for candidate in episode.candidates] == ["test_prompt_too_long"] * 2
+
+
+def test_a_lost_server_ends_the_episode():
+    log: list[str] = []
+    code = ScriptedSampler("code", [], log, error=ConnectionError("gone"))
+    with pytest.raises(ConnectionError, match="gone"):
+        asyncio.run(runner(code, ScriptedSampler("test", [], log), ScriptedJudge(log)).run(task()))
+
+
+def test_every_sample_of_a_step_has_its_own_seed_and_a_repetition_has_the_same():
+    def seeds() -> list[int]:
+        log: list[str] = []
+        code = ScriptedSampler("code", PROGRAMS, log)
+        test = ScriptedSampler("test", ["assert f(1) == 1"], log)
+        asyncio.run(runner(code, test, ScriptedJudge(log)).run(task()))
+        return code.seeds + test.seeds
+
+    first = seeds()
+    assert len(set(first)) == 6
+    assert seeds() == first
+
+
+def test_the_seed_formula_is_pinned():
+    assert sampling_seed(0, "code", 1, "q", 0) == 284003691
+    assert sampling_seed(0, "code", 1, "q", 1) != sampling_seed(0, "code", 1, "q", 0)
+    assert sampling_seed(1, "code", 1, "q", 0) != sampling_seed(0, "code", 1, "q", 0)

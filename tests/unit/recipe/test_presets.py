@@ -1,0 +1,62 @@
+"""Each shipped preset composes, says what the paper says, and can work."""
+
+import pytest
+from omegaconf import OmegaConf
+
+from code_a1_recipe.compose import compose_config, policy_view, preset_names
+from code_a1_recipe.preflight import check_settings
+
+GPU_PRESETS = [name for name in preset_names() if name != "cpu"]
+
+
+@pytest.mark.parametrize("preset", preset_names())
+def test_a_preset_composes_and_its_sizes_fit(preset):
+    settings = check_settings(compose_config(preset, ["run_dir=outputs/x"]))
+    assert settings.episode.num_candidates >= 2
+
+
+@pytest.mark.parametrize("preset", preset_names())
+@pytest.mark.parametrize("policy", ["code", "test"])
+def test_verl_accepts_a_presets_view_of_each_policy(preset, policy):
+    from verl.utils.config import omega_conf_to_dataclass
+
+    view = policy_view(compose_config(preset, ["run_dir=outputs/x"]), policy).actor_rollout_ref
+    actor, rollout = omega_conf_to_dataclass(view.actor), omega_conf_to_dataclass(view.rollout)
+    assert actor.strategy == "fsdp2"
+    assert rollout.name == f"vllm_{policy}"
+
+
+@pytest.mark.parametrize("preset", GPU_PRESETS)
+def test_a_gpu_preset_has_the_papers_settings(preset):
+    config = compose_config(preset, ["run_dir=outputs/x"])
+    code, test = (policy_view(config, name).actor_rollout_ref for name in ("code", "test"))
+    episode = config.episode
+    assert (config.data.train_batch_size, episode.num_candidates, episode.num_suites) == (256, 8, 8)
+    assert (episode.cases_per_suite, config.rewards.alpha, config.trainer.total_epochs) == (8, 0.5, 3)
+    for policy in (code, test):
+        actor, optim = policy.actor, policy.actor.optim
+        assert (optim.lr, optim.lr_warmup_steps, optim.lr_scheduler_type) == (1e-6, 10, "cosine")
+        assert (optim.weight_decay, actor.entropy_coeff, actor.loss_agg_mode) == (0.1, 0, "token-mean")
+        assert (actor.clip_ratio_low, actor.clip_ratio_high, actor.clip_ratio_c) == (0.2, 0.28, 10.0)
+        assert (actor.use_kl_loss, actor.kl_loss_coef, actor.kl_loss_type) == (True, 0.001, "low_var_kl")
+        assert (actor.ppo_mini_batch_size, policy.rollout.temperature) == (128, 1.0)
+        assert (policy.rollout.val_kwargs.temperature, policy.rollout.val_kwargs.top_p) == (0.7, 0.95)
+    assert (code.rollout.prompt_length, test.rollout.prompt_length) == (4096, 8192)
+    assert (code.rollout.response_length, test.rollout.response_length) == (4096, 4096)
+    assert (config.validation.num_candidates, config.trainer.test_freq) == (32, 10)
+
+
+def test_gpu_presets_differ_only_where_they_must():
+    def without_model(preset: str) -> dict:
+        config = OmegaConf.to_container(compose_config(preset, ["run_dir=outputs/x"]))
+        for policy in ("code", "test"):
+            config["policies"][policy]["model"].pop("path")
+        return config
+
+    small, middle, large = (without_model(preset) for preset in GPU_PRESETS)
+    assert small == middle
+    offload = large["actor_rollout_ref"]["actor"]["fsdp_config"]
+    assert (offload.pop("param_offload"), offload.pop("optimizer_offload")) == (True, True)
+    for key in ("param_offload", "optimizer_offload"):
+        small["actor_rollout_ref"]["actor"]["fsdp_config"].pop(key)
+    assert large == small

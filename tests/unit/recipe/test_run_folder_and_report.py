@@ -1,0 +1,80 @@
+"""What a run writes and prints."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from code_a1_recipe.episode_metrics import add_sums, metrics_of
+from code_a1_recipe.run_folder import RunFolder
+from code_a1_recipe.step_report import step_line, time_shares
+
+
+def test_metrics_are_one_json_object_a_step(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    folder.append_metrics(1, {"b": np.float32(0.5), "a": 2, "nan": math.nan})
+    folder.append_metrics(2, {"a": True})
+    rows = [json.loads(line) for line in folder.metrics.read_text().splitlines()]
+    assert rows == [{"step": 1, "a": 2, "b": 0.5, "nan": None}, {"step": 2, "a": 1}]
+
+
+def test_a_resumed_run_writes_each_step_once(tmp_path):
+    folder = RunFolder(tmp_path)
+    for step in (0, 1, 2, 3):
+        folder.append_metrics(step, {"a": step})
+    folder.rewind(2)
+    folder.append_metrics(3, {"a": 30})
+    rows = [json.loads(line) for line in folder.metrics.read_text().splitlines()]
+    assert [(row["step"], row["a"]) for row in rows] == [(0, 0), (1, 1), (2, 2), (3, 30)]
+
+
+def test_a_rollout_log_appears_only_when_the_step_is_complete(tmp_path):
+    folder = RunFolder(tmp_path)
+    with pytest.raises(RuntimeError, match="lost"), folder.rollout_log(1) as write:
+        write(0, [{"text": "a\nb\u2028"}])
+        raise RuntimeError("lost")
+    assert list(folder.rollouts.glob("*.jsonl")) == []
+    with folder.rollout_log(1) as write:
+        write(1, [{"text": "a\nb\u2028"}])
+        write(0, [{"text": "c"}, {"text": "d"}])
+    rows = [json.loads(line) for line in (folder.rollouts / "train_000001.jsonl").read_text().split("\n") if line]
+    assert rows == [
+        {"index": 1, "text": "a\nb\u2028"},
+        {"index": 0, "text": "c"},
+        {"index": 0, "text": "d"},
+    ]
+
+
+def test_the_shares_of_a_steps_time_add_up_to_one():
+    shares = time_shares({"step": 4.0, "episodes": 2.0, "update_code": 0.5, "update_test": 0.5, "gen": 9.0})
+    assert shares == {
+        "time_share/episodes": 0.5,
+        "time_share/update_code": 0.125,
+        "time_share/update_test": 0.125,
+        "time_share/other": 0.25,
+    }
+    assert time_shares({}) == {}
+
+
+def test_the_line_of_a_step():
+    metrics = {
+        "code/reward": 0.5,
+        "test/reward": 0.25,
+        "test/valid": 0.75,
+        "test/adv": 0.125,
+        "book/cases": 12,
+        "judge/outages": 0,
+        "timing_s/step": 4.0,
+        "time_share/episodes": 0.5,
+        "time_share/update_code": 0.25,
+    }
+    assert step_line(3, 30, metrics) == (
+        "step 3/30 | code 0.500 | test 0.250 | valid 0.75 | adv 0.12 | book 12 | outages 0 | "
+        "4.0s (episodes 50%, code 25%)"
+    )
+
+
+def test_sums_of_episodes_turn_into_means_and_totals():
+    sums = add_sums([{"code/reward": (1.0, 2), "judge/outages": (1.0, 2)}, {"code/reward": (2.0, 2)}])
+    assert metrics_of(sums, prefix="val/") == {"val/code/reward": 0.75, "val/judge/outages": 1.0}

@@ -1,0 +1,99 @@
+"""What cannot work is refused before anything starts, with the key, the rule and the value."""
+
+from pathlib import Path
+
+import pytest
+
+from code_a1_recipe.compose import compose_config
+from code_a1_recipe.preflight import check_run, check_settings
+from code_a1_recipe.settings import SettingsError
+
+
+def refusal(*overrides: str) -> str:
+    with pytest.raises(SettingsError) as caught:
+        check_settings(compose_config("cpu", ["run_dir=outputs/x", *overrides]))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (["rewards.alpha=1.5"], "rewards.alpha must be in [0, 1] (weight of validity against adversarial difficulty)"),
+        (["rewards.adversarial=paper"], "rewards.adversarial: unknown name 'paper'; known: figure, release"),
+        (["selection.name=best"], "selection.name: unknown name 'best'; known: all, random, topvar"),
+        (["mistake_book.sampler=frequncy"], "known: frequency, uniform"),
+        (["prompts.name=poetry"], "prompts.name: unknown name 'poetry'; known: chat_v1, micro"),
+        (["episode.num_suites=1"], "episode.num_suites must be at least 2"),
+        (["selection.update_n=5"], "selection.update_n must be at most episode.num_candidates = 4, got 5"),
+        (["schedule.code_every=0", "schedule.test_every=0"], "nothing would train"),
+        (["data.seed=null"], "data.seed must be an integer"),
+        (["sandbox.max_outage_share=2"], "sandbox.max_outage_share must be in [0, 1]"),
+        (["sandbox.limits={memory: 5}"], "sandbox.limits"),
+        (["trainer.n_gpus_per_node=3"], "which 3 devices (trainer.n_gpus_per_node * trainer.nnodes) cannot share"),
+        (["actor_rollout_ref.actor.ppo_mini_batch_size=3"], "must divide the step's 8 groups, got 3"),
+        (["data.max_response_length=600"], "exceed max_model_len 1024"),
+    ],
+)
+def test_a_value_that_cannot_work_is_refused(overrides, words):
+    assert words in refusal(*overrides)
+
+
+@pytest.fixture
+def tiny_model(tmp_path: Path) -> Path:
+    from tokenizers import Tokenizer, models
+    from transformers import LlamaConfig, PreTrainedTokenizerFast
+
+    folder = tmp_path / "model"
+    LlamaConfig(vocab_size=8, hidden_size=32, max_position_embeddings=1024).save_pretrained(folder)
+    words = Tokenizer(models.WordLevel({"a": 0, "<unk>": 1}, unk_token="<unk>"))
+    PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>").save_pretrained(folder)
+    return folder
+
+
+def refused_run(tmp_path: Path, *overrides: str) -> str:
+    with pytest.raises(SettingsError) as caught:
+        check_run(compose_config("cpu", [f"run_dir={tmp_path / 'run'}", "micro=null", *overrides]))
+    return str(caught.value)
+
+
+def test_a_model_that_is_not_there_is_named_with_the_cure(tmp_path):
+    words = refused_run(
+        tmp_path,
+        "data.train_files=x",
+        "data.val_files=x",
+        "policies.code.model.path=/nowhere",
+        "policies.test.model.path=/nowhere",
+    )
+    assert "policies.code.model.path='/nowhere' cannot be loaded" in words
+    assert "give a folder with config.json" in words
+
+
+def test_a_tokenizer_without_chat_template_is_refused(tmp_path, tiny_model):
+    paths = [f"policies.{name}.model.path={tiny_model}" for name in ("code", "test")]
+    words = refused_run(tmp_path, "data.train_files=x", "data.val_files=x", *paths)
+    assert "its tokenizer has no chat template" in words
+
+
+def test_a_model_with_too_few_positions_is_refused(tmp_path, tiny_model):
+    (tiny_model / "chat_template.jinja").write_text("{{ messages[0]['content'] }}")
+    paths = [f"policies.{name}.model.path={tiny_model}" for name in ("code", "test")]
+    words = refused_run(
+        tmp_path,
+        "data.train_files=x",
+        "data.val_files=x",
+        "actor_rollout_ref.rollout.max_model_len=null",
+        "policies.code.rollout.prompt_length=2000",
+        *paths,
+    )
+    assert "1024 positions (max_position_embeddings)" in words
+
+
+def test_a_path_left_open_is_asked_for(tmp_path):
+    assert "policies.code.model.path is not set" in refused_run(tmp_path)
+
+
+def test_a_run_folder_of_another_run_is_refused(tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "metrics.jsonl").write_text("{}\n")
+    assert "holds a run that left no checkpoint" in refused_run(tmp_path)

@@ -1,0 +1,83 @@
+"""What the recipe assumes of verl 0.9.1; an upgrade that changes one of these fails here, with a name."""
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+from code_a1_recipe.verl_compat import SYNC_MODE, TRAINER_NAME, VERL_VERSION, installed_verl, rename_training_metrics
+
+pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh setup")
+
+
+def test_the_pinned_version_is_the_same_in_all_places(repository: Path):
+    assert installed_verl() == VERL_VERSION
+    assert f"verl=={VERL_VERSION}" in (repository / "REQUIRED_VERL.txt").read_text()
+    pins = re.findall(r'"verl(?:\[vllm\])?==([\d.]+)"', (repository / "pyproject.toml").read_text())
+    assert set(pins) == {VERL_VERSION}
+
+
+def test_our_trainer_is_registered_under_its_name():
+    import code_a1_recipe.trainer
+    from verl.trainer.ppo.v1.trainer_base import get_trainer_cls
+
+    assert get_trainer_cls(TRAINER_NAME) is code_a1_recipe.trainer.CodeA1Trainer
+
+
+def test_verl_loads_our_plugin_and_knows_a_backend_per_policy():
+    import verl  # noqa: F401
+    from verl.workers.rollout.base import get_rollout_class
+    from verl.workers.rollout.replica import RolloutReplicaRegistry
+
+    for policy in ("code", "test"):
+        assert get_rollout_class(f"vllm_{policy}").__name__ == "PolicyServerAdapter"
+        assert RolloutReplicaRegistry.get(f"vllm_{policy}").__name__ == "PolicyReplica"
+
+
+def test_verl_still_tests_for_the_literal_sync_mode():
+    from verl.trainer.ppo.v1 import trainer_base
+
+    assert f'trainer_mode == "{SYNC_MODE}"' in inspect.getsource(trainer_base)
+
+
+@pytest.mark.parametrize(
+    "phase",
+    [
+        "_balance_batch",
+        "_compute_old_log_prob",
+        "_compute_ref_log_prob",
+        "_compute_advantage",
+        "_update_actor",
+        "_compute_metrics",
+        "_init_dataloader",
+        "_init_dump_executor",
+        "_init_resource_pool_mgr",
+    ],
+)
+def test_the_phases_we_call_are_verls(phase):
+    from verl.trainer.ppo.v1.trainer_base import PPOTrainer
+
+    assert callable(getattr(PPOTrainer, phase))
+
+
+def test_verls_loop_asks_for_what_we_override():
+    from verl.trainer.ppo.v1.trainer_base import PPOTrainer
+
+    loop = inspect.getsource(PPOTrainer.fit)
+    for call in ("self.step(", "self._save_checkpoint()", "self.on_step_end()", "self._validate()", "_compute_metrics("):
+        assert call in loop
+
+
+def test_both_ends_of_the_weight_socket_are_named_by_job_and_rank():
+    from verl.workers.rollout.vllm_rollout import utils, vllm_async_server, vllm_rollout
+
+    pattern = "ipc:///tmp/rl-colocate-zmq-{job_id}-replica-"
+    assert pattern in inspect.getsource(vllm_rollout.ServerAdapter.__init__)
+    assert pattern in inspect.getsource(utils.vLLMColocateWorkerExtension._get_zmq_handle)
+    assert '"VERL_RAY_JOB_ID"' in inspect.getsource(vllm_async_server.vLLMHttpServer.__init__)
+
+
+def test_metric_names_lose_the_training_group_and_what_is_not_a_policys():
+    metrics = {"training/rollout_probs_diff_mean": 1e-7, "actor/lr": 1.0, "training/global_step": 3, "timing_s/gen": 0}
+    assert rename_training_metrics(metrics) == {"rollout_probs_diff_mean": 1e-7, "actor/lr": 1.0}

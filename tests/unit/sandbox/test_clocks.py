@@ -1,0 +1,61 @@
+"""Time another process used, and time it merely waited."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from sandbox.clocks import Stopwatch, process_cpu_seconds
+
+
+@pytest.fixture
+def start():
+    started = []
+
+    def run(code):
+        process = subprocess.Popen(
+            [sys.executable, "-S", "-c", f"print(1, flush=True)\n{code}"], stdout=subprocess.PIPE
+        )
+        started.append(process)
+        process.stdout.readline()
+        return process.pid
+
+    yield run
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def read_until(watch, enough):
+    deadline = time.monotonic() + 30
+    while not enough(reading := watch.read()):
+        assert time.monotonic() < deadline, reading
+        time.sleep(0.02)
+    return reading
+
+
+def test_a_spinning_process_uses_processor_time_and_is_not_idle(start):
+    watch = Stopwatch(start("while True: pass"))
+    cpu, idle = read_until(watch, lambda reading: reading[0] > 0.3)
+    assert idle < cpu
+
+
+def test_a_sleeping_process_is_idle(start):
+    watch = Stopwatch(start("import time; time.sleep(1000)"))
+    cpu, _ = read_until(watch, lambda reading: reading[1] > 0.3)
+    assert cpu < 0.1
+
+
+def test_a_restarted_stopwatch_begins_at_its_next_reading(start):
+    watch = Stopwatch(start("while True: pass"))
+    read_until(watch, lambda reading: reading[0] > 0.1)
+    watch.restart()
+    assert watch.read() == (0.0, 0.0)
+
+
+def test_a_process_that_is_gone_has_used_nothing():
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    assert process_cpu_seconds(process.pid) == 0.0

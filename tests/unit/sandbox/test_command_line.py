@@ -1,0 +1,69 @@
+"""``python -m sandbox``: what it prints and which status it ends with."""
+
+import json
+
+import pytest
+
+from sandbox.__main__ import main
+
+ITEM = {
+    "id": "a",
+    "gt": "def f(x):\n    return x + 1\n",
+    "code": "def f(x):\n    return 2\n",
+    "tests": ["assert f(1) == 2", "assert f(2) == 2", "assert f(x) == 1"],
+}
+
+
+@pytest.fixture
+def write(tmp_path):
+    def to_file(content):
+        path = tmp_path / "items.json"
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return str(path)
+
+    return to_file
+
+
+def test_judge_prints_one_line_an_item_in_order(write, capsys):
+    assert main(["judge", write([ITEM, ITEM | {"id": "b", "code": None}]), "--workers", "2"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        {"id": "a", "valid": 2, "claimed_right": 1, "passed": 1, "outcomes": ["passed", "wrong_value"]},
+        {"id": "b", "valid": 2, "claimed_right": 1, "passed": 0, "outcomes": ["not_loaded", "not_loaded"]},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("{", "cannot read"),
+        ({"id": "a"}, "must hold a JSON list"),
+        ([1], "item 0 must be an object"),
+        ([ITEM | {"tests": "assert"}], "item 0: 'tests' must be a list of strings, got a str"),
+        ([ITEM | {"tests": [1]}], "item 0: 'tests' must be a list of strings"),
+        ([ITEM, {"id": "b"}], "item 1: 'gt' must be a string, got nothing"),
+        ([ITEM | {"code": 3}], "item 0: 'code' must be a string or null, got a int"),
+    ],
+)
+def test_bad_input_is_named_and_ends_with_status_2(write, capsys, content, words):
+    assert main(["judge", write(content)]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_missing_file_ends_with_status_2(capsys):
+    assert main(["judge", "/no/such/file.json"]) == 2
+    assert "/no/such/file.json" in capsys.readouterr().err
+
+
+def test_check_shows_features_limits_and_passes_on_a_machine_that_confines(capsys):
+    assert main(["check"]) == 0
+    printed = capsys.readouterr().out
+    assert "landlock   yes" in printed
+    assert "limit      memory_bytes = 1073741824" in printed
+    assert "13 of 13 self-tests passed" in printed
+
+
+def test_a_kernel_without_seccomp_ends_with_status_1_and_the_cure(monkeypatch, capsys):
+    monkeypatch.setattr("sandbox.confine.has_seccomp", lambda: False)
+    assert main(["check"]) == 1
+    assert "allow_missing=('seccomp',)" in capsys.readouterr().err
