@@ -1,0 +1,100 @@
+"""Real runs on this machine, each a process of its own as a user starts it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+# Seconds one run may take on 2 cores; a run that hangs must not hang the tests.
+RUN_TIMEOUT_SECONDS = 600
+
+
+@dataclass(frozen=True)
+class Run:
+    folder: Path
+    returncode: int
+    output: str
+
+    @property
+    def metrics(self) -> list[dict]:
+        """Rows of metrics.jsonl, validation before training (step 0) left out."""
+        rows = [json.loads(line) for line in (self.folder / "metrics.jsonl").read_text().splitlines()]
+        return [row for row in rows if row["step"] > 0]
+
+    def rollouts(self, step: int, kind: str = "train") -> list[dict]:
+        """Records of a step in the order of questions and candidates."""
+        path = self.folder / "rollouts" / f"{kind}_{step:06d}.jsonl"
+        records = [json.loads(line) for line in path.read_text().splitlines()]
+        return sorted(records, key=lambda record: (record["index"], record["candidate"]))
+
+
+def start(command: list[str], folder: Path, repository: Path) -> Run:
+    log = folder.with_suffix(".log")
+    with log.open("w") as handle:
+        done = subprocess.run(
+            command, cwd=repository, stdout=handle, stderr=subprocess.STDOUT, timeout=RUN_TIMEOUT_SECONDS, check=False
+        )
+    return Run(folder=folder, returncode=done.returncode, output=log.read_text())
+
+
+@pytest.fixture(scope="session")
+def train(repository: Path) -> Callable[..., Run]:
+    """``train(folder, *overrides)``: the command line of a user, preset `cpu`."""
+    if sys.platform != "linux":
+        pytest.skip("trains with confined processes, which need Linux")
+
+    def run(folder: Path, *overrides: str) -> Run:
+        command = [sys.executable, "-m", "code_a1_recipe", "cpu", f"run_dir={folder}", *overrides]
+        return start(command, folder, repository)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def drive(repository: Path) -> Callable[..., Run]:
+    """``drive(script, folder, *overrides)``: a run with a saboteur from tests/e2e/drivers."""
+
+    def run(script: str, folder: Path, *overrides: str) -> Run:
+        path = Path(__file__).parent / "drivers" / script
+        return start([sys.executable, str(path), f"run_dir={folder}", *overrides], folder, repository)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def trained(train, tmp_path_factory) -> Run:
+    """Two steps with validation and checkpoints; the other tests read what it left."""
+    folder = tmp_path_factory.mktemp("e2e") / "trained"
+    return train(
+        folder,
+        "trainer.total_training_steps=2",
+        "trainer.save_freq=1",
+        "trainer.test_freq=2",
+        "trainer.val_before_train=False",
+        "data.val_max_samples=8",
+    )
+
+
+@pytest.fixture(scope="session")
+def processes_mentioning() -> Callable[[str], list[str]]:
+    """``processes_mentioning(words)``: command lines of live processes that contain ``words``, ours excepted."""
+    return _processes_mentioning
+
+
+def _processes_mentioning(words: str) -> list[str]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:  # it ended while we looked
+            continue
+        if words in command:
+            found.append(f"{entry.name} {command}")
+    return found

@@ -1,0 +1,90 @@
+"""A run in which a zygote, a judge process and candidates are killed while episodes run.
+
+Prints one line for each kill, so that the test knows that they happened.
+"""
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+from code_a1_recipe.compose import compose_config
+from code_a1_recipe.launch import configure_logging, name_run, prepare_environment, train
+
+KILLS_PER_KIND = {"zygote": 2, "judge": 1, "candidate": 5}
+
+
+def children_of() -> dict[int, list[int]]:
+    tree: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            except (OSError, IndexError):
+                continue
+            tree.setdefault(parent, []).append(int(entry.name))
+    return tree
+
+
+def command_of(pid: int) -> str:
+    try:
+        return (Path("/proc") / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def targets() -> dict[str, list[int]]:
+    """Processes of this run's sandbox by kind: a judge is a parent of zygotes, a candidate a child of one."""
+    tree = children_of()
+    found: dict[str, list[int]] = {"zygote": [], "judge": [], "candidate": []}
+    for parent, pids in tree.items():
+        zygotes = [pid for pid in pids if "zygote" in command_of(pid)]
+        if zygotes and "JudgeWorker" in command_of(parent):
+            found["judge"].append(parent)
+            found["zygote"] += zygotes
+            found["candidate"] += [child for pid in zygotes for child in tree.get(pid, [])]
+    return found
+
+
+def sabotage(stop: threading.Event) -> None:
+    left = dict(KILLS_PER_KIND)
+    while not stop.is_set() and any(left.values()):
+        for kind, pids in targets().items():
+            if left[kind] and pids:
+                try:
+                    os.kill(pids[-1], signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+                left[kind] -= 1
+                os.write(2, f"killed a {kind}\n".encode())
+        time.sleep(0.02)
+
+
+def main() -> None:
+    configure_logging()
+    config = compose_config("cpu", sys.argv[1:])
+    name_run(config, "cpu")
+    prepare_environment(config)
+
+    from code_a1_recipe.trainer import CodeA1Trainer
+
+    run_episodes = CodeA1Trainer._run_episodes
+
+    def sabotaged(self, questions, metrics):
+        stop = threading.Event()
+        saboteur = threading.Thread(target=sabotage, args=(stop,))
+        saboteur.start()
+        try:
+            return run_episodes(self, questions, metrics)
+        finally:
+            stop.set()
+            saboteur.join()
+
+    CodeA1Trainer._run_episodes = sabotaged
+    train(config)
+
+
+if __name__ == "__main__":
+    main()

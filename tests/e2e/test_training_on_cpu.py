@@ -1,0 +1,145 @@
+"""Two policies train for real: verl's trainer, vLLM servers, FSDP2 updates, confined processes, files."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from code_a1_recipe.mistake_book import FailedCase, MistakeBook
+
+pytestmark = pytest.mark.e2e
+
+POLICIES = ("code", "test")
+
+
+def test_the_run_ends_well_and_says_where_everything_is(trained):
+    assert trained.returncode == 0, trained.output[-4000:]
+    for name in ("resolved_config.yaml", "metrics.jsonl", "rollouts", "mistake_book.json", "checkpoints", "tensorboard"):
+        assert (trained.folder / name).exists()
+        assert str(trained.folder / name) in trained.output
+    assert "step 2/2 | code " in trained.output
+
+
+def test_servers_sample_with_the_trainers_weights_at_every_step(trained):
+    for row in trained.metrics:
+        for policy in POLICIES:
+            assert row[f"{policy}/rollout_probs_diff_mean"] <= 1e-5
+            assert row[f"{policy}/rollout_probs_diff_valid"] == 1
+
+
+def weights(folder: Path, step: int, policy: str) -> dict[str, torch.Tensor]:
+    path = folder / "checkpoints" / f"global_step_{step}" / policy / "actor" / "model_world_size_1_rank_0.pt"
+    state = torch.load(path, weights_only=False)
+    return {name: value.to_local() if hasattr(value, "to_local") else value for name, value in state.items()}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_each_policys_weights_change_from_step_to_step(trained, policy):
+    first, second = weights(trained.folder, 1, policy), weights(trained.folder, 2, policy)
+    assert first.keys() == second.keys()
+    assert any(not torch.equal(first[name], second[name]) for name in first)
+
+
+def test_the_two_policies_are_two_models_with_two_tokenizers(trained):
+    config = yaml.safe_load((trained.folder / "resolved_config.yaml").read_text())
+    folders = [Path(config["policies"][policy]["model"]["path"]) for policy in POLICIES]
+    sizes = [sum(tensor.numel() for tensor in weights(trained.folder, 1, policy).values()) for policy in POLICIES]
+    vocabularies = [json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"] for folder in folders]
+    assert sizes[0] != sizes[1]
+    assert len(vocabularies[0]) != len(vocabularies[1])
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_every_candidate_suite_and_verdict_is_recorded(trained, step):
+    records = trained.rollouts(step)
+    assert len(records) == 8 * 4
+    for record in records:
+        assert record["outage"] == ""
+        assert record["verdict"] is not None
+        assert record["reward"]["total"] == pytest.approx(sum(record["reward"]["parts"].values()), abs=1e-6)
+        assert len(record["suites"]) == (4 if record["source"] is not None else 0)
+        for suite in record["suites"]:
+            assert suite["verdict"] is not None
+            assert 0.0 <= suite["reward"]["total"] <= 1.0
+
+
+def test_one_candidate_of_a_question_trains_the_test_llm(trained):
+    for step in (1, 2):
+        chosen = {record["index"]: 0 for record in trained.rollouts(step)}
+        for record in trained.rollouts(step):
+            chosen[record["index"]] += record["selected"]
+        assert set(chosen.values()) <= {0, 1}
+        assert sum(chosen.values()) >= 7
+
+
+def replayed_book(records_by_step: list[list[dict]]) -> MistakeBook:
+    """The Mistake Book that follows from the recorded verdicts alone."""
+    book = MistakeBook()
+    for records in records_by_step:
+        for index in sorted({record["index"] for record in records}):
+            failed, passed = [], []
+            mine = [record for record in records if record["index"] == index]
+            for record in mine:
+                for suite in record["suites"]:
+                    failed += [
+                        FailedCase(call=case["call"], answer=case["answer"])
+                        for case in suite["verdict"]["cases"]
+                        if case["outcome"] not in ("passed", "not_loaded")
+                    ]
+                passed += [case["call"] for case in record["verdict"]["history"] if case["outcome"] == "passed"]
+            book.update(mine[0]["question"], failed=failed, passed_replays=passed)
+    return book
+
+
+def test_the_book_is_what_the_verdicts_say(trained):
+    expected = replayed_book([trained.rollouts(1), trained.rollouts(2)])
+    assert expected.num_cases > 0
+    assert MistakeBook.load(trained.folder / "mistake_book.json") == expected
+    checkpoint = trained.folder / "checkpoints" / "global_step_2" / "mistake_book.json"
+    assert MistakeBook.load(checkpoint) == expected
+
+
+def test_validation_judges_both_policies_on_held_out_questions(trained):
+    row = trained.metrics[-1]
+    assert 0.0 <= row["val/code/pass@1"] <= 1.0
+    assert 0.0 <= row["val/test/valid"] <= 1.0
+    assert len(trained.rollouts(2, kind="val")) == 8
+    trained_on = {record["question"] for step in (1, 2) for record in trained.rollouts(step)}
+    assert trained_on.isdisjoint({record["question"] for record in trained.rollouts(2, kind="val")})
+
+
+def test_tensorboard_has_the_same_names(trained):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(trained.folder / "tensorboard"))
+    events.Reload()
+    assert set(trained.metrics[-1]) - {"step"} == set(events.Tags()["scalars"])
+
+
+def test_a_run_resumes_with_the_questions_that_come_next(trained, train, tmp_path_factory):
+    straight = train(
+        tmp_path_factory.mktemp("e2e") / "straight",
+        "trainer.total_training_steps=3",
+        "trainer.save_freq=-1",
+        "trainer.test_freq=-1",
+        "trainer.val_before_train=False",
+    )
+    resumed = train(
+        trained.folder,
+        "trainer.total_training_steps=3",
+        "trainer.save_freq=-1",
+        "trainer.test_freq=-1",
+        "trainer.val_before_train=False",
+    )
+    assert straight.returncode == 0, straight.output[-4000:]
+    assert resumed.returncode == 0, resumed.output[-4000:]
+    assert [row["step"] for row in resumed.metrics] == [1, 2, 3]
+    for step in (1, 3):
+        questions = [[record["question"] for record in run.rollouts(step)] for run in (straight, resumed)]
+        assert questions[0] == questions[1]
+    # Same seed, another process: the same book after the first step, call by call.
+    first_books = [replayed_book([run.rollouts(1)]) for run in (straight, resumed)]
+    assert first_books[0] == first_books[1]
+    assert first_books[0].num_cases > 0

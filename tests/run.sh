@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Sets up .venv as run_codea1.sh does, then runs every check and test this machine can run.
+# Arguments go to pytest: `bash tests/run.sh -m "not e2e"` leaves out the runs that train.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+bash run_codea1.sh setup --dev
+PYTHON="${CODE_A1_VENV:-.venv}/bin/python"
+export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
+
+"$PYTHON" -m ruff check .
+"$PYTHON" -m mypy sandbox reward_fns code_a1_recipe
+exec "$PYTHON" -m pytest "$@"
