@@ -67,9 +67,11 @@ def _locate(preset_or_path: str) -> tuple[Path, str]:
 
 
 def _as_hydra_override(override: str) -> str:
-    # A policy's tree holds only what differs from actor_rollout_ref, so a key named on the command line is usually
-    # not there yet. `++` sets or adds it; `check_keys` then holds it against the schema.
-    return f"++{override}" if override.startswith("policies.") and "=" in override else override
+    # A policy's tree holds only what differs from actor_rollout_ref, and a free subtree what a user puts there, so a
+    # key named on the command line is usually not there yet. `++` sets or adds it; `check_keys` then checks the rest.
+    key, separator, _ = override.partition("=")
+    addable = separator and not override.startswith(("+", "~")) and (key.startswith("policies.") or _is_free(key))
+    return f"++{override}" if addable else override
 
 
 def _compose(config_dir: Path, name: str, overrides: Sequence[str]) -> DictConfig:

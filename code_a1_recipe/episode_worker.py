@@ -10,6 +10,7 @@ from typing import Any
 
 import ray
 import transfer_queue as tq
+from ray import cloudpickle
 from verl.utils import hf_tokenizer
 from verl.workers.rollout.llm_server import LLMServerClient
 
@@ -60,7 +61,9 @@ class EpisodeReport:
 class EpisodeWorker:
     """Runs any number of episodes at a time on one event loop."""
 
-    def __init__(self, *, settings: RecipeSettings, endpoints: Mapping[str, PolicyEndpoint], judges: JudgePool) -> None:
+    def __init__(self, settings: RecipeSettings, connections: bytes) -> None:
+        """``connections``: pickled ``(endpoints, judges)``, see :meth:`EpisodePool.start`."""
+        endpoints, judges = cloudpickle.loads(connections)
         tq.init()
         self._settings = settings
         tokenizers = {name: hf_tokenizer(endpoint.tokenizer_path) for name, endpoint in endpoints.items()}
@@ -139,13 +142,13 @@ class EpisodePool:
     def start(
         cls, settings: RecipeSettings, *, endpoints: Mapping[str, PolicyEndpoint], judges: JudgePool
     ) -> EpisodePool:
+        # As bytes, so that Ray can start a dead worker again: a handle among constructor arguments counts as an
+        # object that may be gone by then.
+        connections = cloudpickle.dumps((dict(endpoints), judges))
         actor_class = ray.remote(EpisodeWorker).options(
             max_restarts=-1, max_task_retries=_EPISODE_RETRIES, num_cpus=1, scheduling_strategy="SPREAD"
         )
-        workers = [
-            actor_class.remote(settings=settings, endpoints=dict(endpoints), judges=judges)
-            for _ in range(settings.episode.num_workers)
-        ]
+        workers = [actor_class.remote(settings, connections) for _ in range(settings.episode.num_workers)]
         ray.get([worker.ready.remote() for worker in workers])
         return cls(workers)
 

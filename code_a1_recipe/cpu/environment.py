@@ -23,6 +23,8 @@ def cpu_environment(*, threads: int) -> dict[str, str]:
         "VLLM_CPU_KVCACHE_SPACE": str(KV_CACHE_GIB),
         # Binding threads to cores is right for one server that owns the machine, not for two that share it.
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+        # Tiny models spend longer in the compiler than in training, and a laptop may have none for C++.
+        "TORCHDYNAMO_DISABLE": "1",
         # Ray clears the visible devices of actors that ask for none; the logical devices of a CPU run are
         # only bookkeeping and must stay as they are.
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",

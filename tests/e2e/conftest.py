@@ -81,6 +81,19 @@ def trained(train, tmp_path_factory) -> Run:
 
 
 @pytest.fixture(scope="session")
+def cut(drive, tmp_path_factory) -> Run:
+    """Three steps with the seed of ``trained``, whose servers keep their first weights."""
+    return drive(
+        "cut_weight_sync.py",
+        tmp_path_factory.mktemp("e2e") / "cut",
+        "trainer.total_training_steps=3",
+        "trainer.save_freq=-1",
+        "trainer.test_freq=-1",
+        "trainer.val_before_train=False",
+    )
+
+
+@pytest.fixture(scope="session")
 def processes_mentioning() -> Callable[[str], list[str]]:
     """``processes_mentioning(words)``: command lines of live processes that contain ``words``, ours excepted."""
     return _processes_mentioning

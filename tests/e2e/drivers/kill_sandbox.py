@@ -1,4 +1,4 @@
-"""A run in which a zygote, a judge process and candidates are killed while episodes run.
+"""A run in which zygotes, a judge process, candidates and an episode worker are killed while episodes run.
 
 Prints one line for each kill, so that the test knows that they happened.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from code_a1_recipe.compose import compose_config
 from code_a1_recipe.launch import configure_logging, name_run, prepare_environment, train
 
-KILLS_PER_KIND = {"zygote": 2, "judge": 1, "candidate": 5}
+KILLS_PER_KIND = {"zygote": 2, "judge": 1, "candidate": 5, "episode worker": 1}
 
 
 def children_of() -> dict[int, list[int]]:
@@ -38,13 +38,16 @@ def command_of(pid: int) -> str:
 def targets() -> dict[str, list[int]]:
     """Processes of this run's sandbox by kind: a judge is a parent of zygotes, a candidate a child of one."""
     tree = children_of()
-    found: dict[str, list[int]] = {"zygote": [], "judge": [], "candidate": []}
+    found: dict[str, list[int]] = {"zygote": [], "judge": [], "candidate": [], "episode worker": []}
     for parent, pids in tree.items():
         zygotes = [pid for pid in pids if "zygote" in command_of(pid)]
         if zygotes and "JudgeWorker" in command_of(parent):
             found["judge"].append(parent)
             found["zygote"] += zygotes
             found["candidate"] += [child for pid in zygotes for child in tree.get(pid, [])]
+    if found["candidate"]:  # the worker is to die with episodes under way
+        everyone = [pid for pids in tree.values() for pid in pids]
+        found["episode worker"] = [pid for pid in everyone if "ray::EpisodeWorker" in command_of(pid)]
     return found
 
 
