@@ -130,4 +130,6 @@ def configure_logging() -> None:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     # verl warns at import about every engine that is not installed, and about the critic that GRPO has none of.
     warnings.filterwarnings("ignore", category=UserWarning, module=r"(verl|torchdata)\.")
-    logging.getLogger("code_a1_recipe").setLevel(os.environ.get("CODE_A1_LOGGING_LEVEL", "WARNING"))
+    # Levels of their own, because importing vLLM raises the root logger's.
+    for package in ("code_a1_recipe", "reward_fns", "sandbox"):
+        logging.getLogger(package).setLevel(os.environ.get("CODE_A1_LOGGING_LEVEL", "WARNING"))

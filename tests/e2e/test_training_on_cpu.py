@@ -16,7 +16,8 @@ POLICIES = ("code", "test")
 
 def test_the_run_ends_well_and_says_where_everything_is(trained):
     assert trained.returncode == 0, trained.output[-4000:]
-    for name in ("resolved_config.yaml", "metrics.jsonl", "rollouts", "mistake_book.json", "checkpoints", "tensorboard"):
+    written = ("resolved_config.yaml", "metrics.jsonl", "rollouts", "mistake_book.json", "checkpoints", "tensorboard")
+    for name in written:
         assert (trained.folder / name).exists()
         assert str(trained.folder / name) in trained.output
     assert "step 2/2 | code " in trained.output

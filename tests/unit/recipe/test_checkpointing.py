@@ -18,6 +18,12 @@ def save(root, step, **state):
         write_state(folder, {"step": step, **state})
 
 
+def break_off(root, step):
+    with writing(root, step) as folder:
+        (folder / "half").write_text("x")
+        raise OSError("disk full")
+
+
 def test_a_saved_step_is_found_with_its_state(tmp_path):
     save(tmp_path, 3, seed=1)
     save(tmp_path, 6, seed=1)
@@ -28,9 +34,8 @@ def test_a_saved_step_is_found_with_its_state(tmp_path):
 
 def test_a_save_that_breaks_off_leaves_the_one_before(tmp_path):
     save(tmp_path, 3)
-    with pytest.raises(OSError, match="disk full"), writing(tmp_path, 6) as folder:
-        (folder / "half").write_text("x")
-        raise OSError("disk full")
+    with pytest.raises(OSError, match="disk full"):
+        break_off(tmp_path, 6)
     assert saved_steps(tmp_path) == [3]
     assert find_checkpoint(tmp_path, mode="auto", path=None).step == 3
     save(tmp_path, 6)

@@ -29,11 +29,16 @@ def test_a_resumed_run_writes_each_step_once(tmp_path):
     assert [(row["step"], row["a"]) for row in rows] == [(0, 0), (1, 1), (2, 2), (3, 30)]
 
 
+def lose_an_episode(folder):
+    with folder.rollout_log(1) as write:
+        write(0, [{"text": "a"}])
+        raise RuntimeError("lost")
+
+
 def test_a_rollout_log_appears_only_when_the_step_is_complete(tmp_path):
     folder = RunFolder(tmp_path)
-    with pytest.raises(RuntimeError, match="lost"), folder.rollout_log(1) as write:
-        write(0, [{"text": "a\nb\u2028"}])
-        raise RuntimeError("lost")
+    with pytest.raises(RuntimeError, match="lost"):
+        lose_an_episode(folder)
     assert list(folder.rollouts.glob("*.jsonl")) == []
     with folder.rollout_log(1) as write:
         write(1, [{"text": "a\nb\u2028"}])

@@ -10,6 +10,8 @@ from code_a1_recipe.trajectories import (
     _tag,
     code_trajectories,
     group_uid,
+)
+from code_a1_recipe.trajectories import (
     test_trajectories as suite_trajectories,
 )
 from reward_fns import Breakdown

@@ -19,8 +19,9 @@ def test_the_pinned_version_is_the_same_in_all_places(repository: Path):
 
 
 def test_our_trainer_is_registered_under_its_name():
-    import code_a1_recipe.trainer
     from verl.trainer.ppo.v1.trainer_base import get_trainer_cls
+
+    import code_a1_recipe.trainer
 
     assert get_trainer_cls(TRAINER_NAME) is code_a1_recipe.trainer.CodeA1Trainer
 
@@ -65,7 +66,8 @@ def test_verls_loop_asks_for_what_we_override():
     from verl.trainer.ppo.v1.trainer_base import PPOTrainer
 
     loop = inspect.getsource(PPOTrainer.fit)
-    for call in ("self.step(", "self._save_checkpoint()", "self.on_step_end()", "self._validate()", "_compute_metrics("):
+    hooks = ("self.step(", "self._save_checkpoint()", "self.on_step_end()", "self._validate()", "_compute_metrics(")
+    for call in hooks:
         assert call in loop
 
 
