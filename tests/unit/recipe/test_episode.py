@@ -89,9 +89,7 @@ def runner(code, test, judge) -> EpisodeRunner:
         code=code,
         test=test,
         judge=judge,
-        episode=EpisodeSettings(
-            num_candidates=2, num_suites=2, cases_per_suite=1, num_workers=1, timeout_seconds=5
-        ),
+        episode=EpisodeSettings(num_candidates=2, num_suites=2, cases_per_suite=1, num_workers=1, timeout_seconds=5),
         rewards=RewardSettings(alpha=0.5, adversarial="release", nonprintable_penalty=False),
         prompt_pair="chat_v1",
     )

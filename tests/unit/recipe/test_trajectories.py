@@ -18,9 +18,7 @@ from reward_fns import Breakdown
 
 
 def response(*tokens: int) -> Response:
-    return Response(
-        prompt_ids=(5, 6, 7), token_ids=tokens, log_probs=(-0.5,) * len(tokens), text="", weights_step=3
-    )
+    return Response(prompt_ids=(5, 6, 7), token_ids=tokens, log_probs=(-0.5,) * len(tokens), text="", weights_step=3)
 
 
 def suite(reward: float | None) -> SuiteResult:
