@@ -30,8 +30,8 @@ stamp_of() { printf '%s %s' "$1" "$(cksum < pyproject.toml | cut -d' ' -f1)"; }
 install_torch_cpu() {
     local torch="torch==2.13.0"
     # The "+cpu" label keeps pip from taking a CUDA build from an index that has both.
-    "$VENV/bin/python" -m pip install --quiet "$torch+cpu" 2>/dev/null ||
-        "$VENV/bin/python" -m pip install --quiet "$torch" --index-url "$TORCH_CPU_INDEX" ||
+    "$VENV/bin/python" -m pip install -qq "$torch+cpu" 2>/dev/null ||
+        "$VENV/bin/python" -m pip install -qq "$torch" --index-url "$TORCH_CPU_INDEX" ||
         fail "no CPU build of $torch: not on the configured package index and $TORCH_CPU_INDEX is not reachable"
 }
 
@@ -40,16 +40,16 @@ setup() {
     local stamp="$VENV/.code-a1-$extras"
     if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(stamp_of "$flavour")" ]; then return; fi
     python="$(find_python)"
-    printf 'setting up %s (%s) in %s\n' "$extras" "$flavour" "$VENV" >&2
+    printf 'setting up %s for %s in %s: some minutes the first time\n' "$extras" "$flavour" "$VENV" >&2
     [ -x "$VENV/bin/python" ] || "$python" -m venv "$VENV"
     if [ "$flavour" = cpu ]; then
         install_torch_cpu
-        "$VENV/bin/python" -m pip install --quiet -e ".[cpu${extras#run}]"
+        "$VENV/bin/python" -m pip install -qq -e ".[cpu${extras#run}]"
         "$VENV/bin/python" -m code_a1_recipe.cpu.package_fixes
     else
         # flash-attn builds against the torch that is already there.
-        "$VENV/bin/python" -m pip install --quiet "verl[vllm]==0.9.1" wheel packaging ninja psutil
-        "$VENV/bin/python" -m pip install --quiet --no-build-isolation -e ".[gpu${extras#run}]"
+        "$VENV/bin/python" -m pip install -qq "verl[vllm]==0.9.1" wheel packaging ninja psutil
+        "$VENV/bin/python" -m pip install -qq --no-build-isolation -e ".[gpu${extras#run}]"
     fi
     stamp_of "$flavour" > "$VENV/.code-a1-run"
     stamp_of "$flavour" > "$stamp"
