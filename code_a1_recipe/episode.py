@@ -143,12 +143,14 @@ class EpisodeRunner:
         episode: EpisodeSettings,
         rewards: RewardSettings,
         prompt_pair: str,
+        judge_timeout_seconds: float,
     ) -> None:
         self._code = code
         self._test = test
         self._judge = judge
         self._episode = episode
         self._rewards = rewards
+        self._judge_timeout_seconds = judge_timeout_seconds
         self._prompts = find_prompt_pair(prompt_pair)
 
     async def run(self, task: EpisodeTask) -> Episode:
@@ -206,7 +208,7 @@ class EpisodeRunner:
             entry_points=question.entry_points,
         )
         try:
-            async with asyncio.timeout(self._episode.timeout_seconds):
+            async with asyncio.timeout(self._judge_timeout_seconds):
                 verdict = await self._judge.judge(request)
                 hidden = None
                 if task.with_hidden_tests and question.tests:

@@ -81,6 +81,7 @@ class EpisodeWorker:
                 episode=settings.episode,
                 rewards=settings.rewards,
                 prompt_pair=settings.prompts.name,
+                judge_timeout_seconds=settings.sandbox.judge_timeout_seconds,
             )
             for validate in (False, True)
         }

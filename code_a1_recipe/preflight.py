@@ -100,6 +100,7 @@ def fill_micro_assets(config: DictConfig) -> None:
 
     micro: Any = OmegaConf.to_container(config.micro, resolve=True)
 
+    RunFolder.show("finding the shipped questions and tiny models (made on first use, one to two minutes)")
     assets = ensure_assets(settings=MicroSettings.from_mapping(micro, where="micro"))
     made = {
         "policies.code.model.path": assets.code_model,

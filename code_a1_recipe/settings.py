@@ -60,7 +60,6 @@ class EpisodeSettings(_Block):
     cases_per_suite: int
     """K: asserts a suite should hold."""
     num_workers: int
-    timeout_seconds: float
 
     def __post_init__(self) -> None:
         group = "at least 2 (an advantage is relative to the other members of its group)"
@@ -68,7 +67,6 @@ class EpisodeSettings(_Block):
         _require(self.num_suites >= 2, "episode.num_suites", group, self.num_suites)
         _require(self.cases_per_suite >= 1, "episode.cases_per_suite", "at least 1", self.cases_per_suite)
         _require(self.num_workers >= 1, "episode.num_workers", "at least 1", self.num_workers)
-        _require(self.timeout_seconds > 0, "episode.timeout_seconds", "above 0", self.timeout_seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,12 +114,16 @@ class SelectionSettings(_Block):
 class SandboxSettings(_Block):
     num_workers: int
     programs_per_worker: int
+    judge_timeout_seconds: float
+    """Seconds a program may wait for its verdict, the queue included; then it is an outage."""
     max_outage_share: float
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         _require(self.num_workers >= 1, "sandbox.num_workers", "at least 1", self.num_workers)
         _require(self.programs_per_worker >= 1, "sandbox.programs_per_worker", "at least 1", self.programs_per_worker)
+        seconds = self.judge_timeout_seconds
+        _require(seconds > 0, "sandbox.judge_timeout_seconds", "above 0", seconds)
         _require(0.0 <= self.max_outage_share <= 1.0, "sandbox.max_outage_share", "in [0, 1]", self.max_outage_share)
 
     @classmethod

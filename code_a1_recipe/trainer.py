@@ -77,8 +77,10 @@ class CodeA1Trainer(PPOTrainerSync):
         pool = self.resource_pool_manager.resource_pool_dict["global_pool"]
         # Made once, before two threads ask for it: Ray refuses a second group of the same name.
         pool.get_placement_groups(strategy="PACK", device_name=self.config.trainer.device)
-        with ThreadPoolExecutor() as starters:
-            # Loading models and engines mostly waits; the policies and the judges need nothing of one another.
+        # Loading models and engines mostly waits, so on a CPU all of it happens at once. On a GPU a server measures
+        # the free memory while it starts, which another one that starts beside it would falsify.
+        at_once = None if self.config.trainer.device == "cpu" else 1
+        with ThreadPoolExecutor(max_workers=at_once) as starters:
             judges = starters.submit(JudgePool.start, self.settings.sandbox, seed=self.settings.seed)
             policies = {name: starters.submit(self._start_policy, name, pool) for name in POLICY_NAMES}
             self.policies = {name: started.result() for name, started in policies.items()}

@@ -13,6 +13,9 @@ import pytest
 # Seconds one run may take on 2 cores; a run that hangs must not hang the tests.
 RUN_TIMEOUT_SECONDS = 600
 
+# Questions come back at step 3, and the stop at step 2 falls on the end of an epoch.
+TWO_STEPS_AN_EPOCH = "data.train_max_samples=16"
+
 
 @dataclass(frozen=True)
 class Run:
@@ -77,6 +80,7 @@ def trained(train, tmp_path_factory) -> Run:
         "trainer.test_freq=2",
         "trainer.val_before_train=False",
         "data.val_max_samples=8",
+        TWO_STEPS_AN_EPOCH,
     )
 
 
@@ -90,6 +94,7 @@ def cut(drive, tmp_path_factory) -> Run:
         "trainer.save_freq=-1",
         "trainer.test_freq=-1",
         "trainer.val_before_train=False",
+        TWO_STEPS_AN_EPOCH,
     )
 
 

@@ -21,7 +21,9 @@ def without_time(record: dict) -> dict:
 
 
 def test_killing_the_sandbox_invents_no_reward_and_leaves_no_process(trained, drive, tmp_path, processes_mentioning):
-    run = drive("kill_sandbox.py", tmp_path / "killed", "trainer.total_training_steps=1", *SHORT)
+    run = drive(
+        "kill_sandbox.py", tmp_path / "killed", "trainer.total_training_steps=1", "data.train_max_samples=16", *SHORT
+    )
     assert run.returncode == 0, run.output[-4000:]
     for kind in ("zygote", "judge", "candidate", "episode worker"):
         assert f"killed a {kind}" in run.output

@@ -126,6 +126,7 @@ def test_a_run_resumes_with_the_questions_that_come_next(trained, train, cut):
         "trainer.save_freq=-1",
         "trainer.test_freq=-1",
         "trainer.val_before_train=False",
+        "data.train_max_samples=16",
     )
     assert resumed.returncode == 0, resumed.output[-4000:]
     assert [row["step"] for row in resumed.metrics] == [1, 2, 3]
@@ -133,6 +134,13 @@ def test_a_run_resumes_with_the_questions_that_come_next(trained, train, cut):
     for step in (1, 2, 3):
         questions = [[record["question"] for record in run.rollouts(step)] for run in (cut, resumed)]
         assert questions[0] == questions[1]
+    # The second epoch meets the mistakes of the first, also those that only the checkpoint remembers.
+    assert {record["question"] for record in resumed.rollouts(3)} <= {
+        record["question"] for step in (1, 2) for record in resumed.rollouts(step)
+    }
+    assert resumed.metrics[2]["book/replayed"] > 0
+    expected = replayed_book([resumed.rollouts(step) for step in (1, 2, 3)])
+    assert MistakeBook.load(resumed.folder / "mistake_book.json") == expected
 
 
 def test_a_second_run_with_the_same_seed_has_the_same_book_after_the_first_step(trained, cut):

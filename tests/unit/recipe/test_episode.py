@@ -84,14 +84,15 @@ def task(**changes) -> EpisodeTask:
     return EpisodeTask(**(values | changes))
 
 
-def runner(code, test, judge) -> EpisodeRunner:
+def runner(code, test, judge, *, timeout: float = 5.0) -> EpisodeRunner:
     return EpisodeRunner(
         code=code,
         test=test,
         judge=judge,
-        episode=EpisodeSettings(num_candidates=2, num_suites=2, cases_per_suite=1, num_workers=1, timeout_seconds=5),
+        episode=EpisodeSettings(num_candidates=2, num_suites=2, cases_per_suite=1, num_workers=1),
         rewards=RewardSettings(alpha=0.5, adversarial="release", nonprintable_penalty=False),
         prompt_pair="chat_v1",
+        judge_timeout_seconds=timeout,
     )
 
 
@@ -133,6 +134,20 @@ def test_an_outage_masks_its_candidate_and_no_other():
     assert second.outage == ""
     assert second.reward.total == 0.0
     assert [suite.reward.total for suite in second.suites] == [1.0, 1.0]
+
+
+def test_a_verdict_that_does_not_come_in_time_is_an_outage():
+    log: list[str] = []
+
+    class StalledJudge(ScriptedJudge):
+        async def judge(self, request):
+            await asyncio.Event().wait()
+
+    code = ScriptedSampler("code", PROGRAMS, log)
+    test = ScriptedSampler("test", ["assert f(1) == 1"], log)
+    episode = asyncio.run(runner(code, test, StalledJudge(log), timeout=0.01).run(task()))
+    assert [candidate.reward for candidate in episode.candidates] == [None, None]
+    assert [candidate.outage.split(":")[0] for candidate in episode.candidates] == ["TimeoutError"] * 2
 
 
 def test_a_response_without_a_program_gets_no_suites_and_reward_zero():
