@@ -39,6 +39,9 @@ setup() {
     local flavour="$1" extras="$2" python
     local stamp="$VENV/.code-a1-$extras"
     if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(stamp_of "$flavour")" ]; then return; fi
+    if [ -n "${CODE_A1_VENV:-}" ] && [ -z "${ASKED_FOR_SETUP:-}" ] && [ -d "$VENV" ]; then
+        fail "CODE_A1_VENV=$VENV was not set up for this checkout; \`bash $0 setup\` installs into it, or unset the variable"
+    fi
     python="$(find_python)"
     printf 'setting up %s for %s in %s: some minutes the first time\n' "$extras" "$flavour" "$VENV" >&2
     [ -x "$VENV/bin/python" ] || "$python" -m venv "$VENV"
@@ -55,10 +58,20 @@ setup() {
     stamp_of "$flavour" > "$stamp"
 }
 
+usage() {
+    local presets
+    presets="$(cd code_a1_recipe/config && ls | grep -v -e '^code_a1.yaml$' -e '^gpu.yaml$' | sed 's/.yaml$//' | paste -sd, | sed 's/,/, /g')"
+    sed "s/{presets}/$presets/" code_a1_recipe/usage.txt
+}
+
 main() {
-    local flavour="" extras="run"
+    local flavour="" extras="run" word
+    for word in "$@"; do
+        case "$word" in -h | --help | help) usage; return ;; esac
+    done
     if [ "${1:-}" = setup ]; then
         shift
+        ASKED_FOR_SETUP=1
         while [ $# -gt 0 ]; do
             case "$1" in
                 --cpu) flavour=cpu ;;

@@ -47,6 +47,23 @@ class Checkpoint:
     def data(self) -> Path:
         return self.folder / DATA_NAME
 
+    def check_fits(self, identity: Mapping[str, Any]) -> None:
+        """Refuse a checkpoint of another run.
+
+        Args:
+            identity: what the run that resumes is, see ``preflight.run_identity``.
+
+        Raises:
+            CheckpointError: names each key that differs, with both values.
+        """
+        saved = self.state()
+        differing = [key for key in identity if saved.get(key) != identity[key]]
+        if differing:
+            shown = "; ".join(f"{key}: saved {saved.get(key)!r}, now {identity[key]!r}" for key in differing)
+            raise CheckpointError(
+                f"{self.folder} does not fit this run ({shown}); use the saved values, or another run_dir"
+            )
+
     def state(self) -> dict[str, Any]:
         """What the run was when it saved.
 

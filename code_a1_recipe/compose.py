@@ -10,6 +10,7 @@ import importlib.util
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import yaml
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import HydraException
@@ -31,6 +32,7 @@ _FREE_SUBTREES = (
     "ray_kwargs.ray_init",
     "optim.override_optimizer_config",
     "sandbox.limits",
+    "data.columns",
     "micro",
 )
 
@@ -58,6 +60,8 @@ def _locate(preset_or_path: str) -> tuple[Path, str]:
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():
             raise SettingsError(f"config file {path} does not exist (relative paths start at {Path.cwd()})")
+        if (CONFIG_DIR / f"{path.stem}.yaml").is_file() and path.resolve().parent != CONFIG_DIR.resolve():
+            raise SettingsError(f"{path} has the name of a shipped config, which it would hide from itself; rename it")
         return path.resolve().parent, path.stem
     if preset_or_path not in preset_names():
         raise SettingsError(
@@ -91,9 +95,14 @@ def compose_config(preset_or_path: str, overrides: Sequence[str] = ()) -> DictCo
     try:
         base = _compose(CONFIG_DIR, BASE_CONFIG, ())
         config = _compose(config_dir, name, overrides)
-    except (HydraException, OmegaConfBaseException) as error:
+    except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
         raise SettingsError(_explain(error, overrides)) from error
     OmegaConf.set_struct(config, False)
+    if "run_dir" not in config or "policies" not in config:
+        raise SettingsError(f"{preset_or_path} must build on a preset: begin it with `defaults: [cpu, _self_]`")
+    for policy in ("code", "test"):
+        if not isinstance(config.policies.get(policy), DictConfig):
+            raise SettingsError(f"policies.{policy} must be a block of keys, got {config.policies.get(policy)!r}")
     check_keys(config, base=base)
     return config
 
@@ -102,6 +111,9 @@ def _explain(error: Exception, overrides: Sequence[str]) -> str:
     lines = str(error).splitlines() or [type(error).__name__]
     cause = str(error.__cause__).splitlines()[0] if error.__cause__ else ""
     message = lines[0] + (f" ({cause})" if cause and cause not in lines[0] else "")
+    malformed = [override for override in overrides if "=" not in override and not override.startswith("~")]
+    if malformed:
+        return f"{malformed[0]!r} is not of the form key=value"
     keys = [override.lstrip("+~").partition("=")[0] for override in overrides]
     for key in keys:
         if f"'{key}'" in message and "override" in message:

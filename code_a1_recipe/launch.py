@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import os
 import sys
@@ -16,6 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 from .compose import to_yaml
 from .cpu.environment import cpu_environment
 from .run_folder import RunFolder
+from .settings import SettingsError
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +26,7 @@ CPU_THREADS = 1
 
 def name_run(config: DictConfig, preset: str) -> None:
     """Fill ``run_dir`` where the user left it open: ``outputs/<preset>-<time>``."""
-    if config.run_dir is None:
+    if not config.run_dir:
         config.run_dir = str(Path("outputs") / f"{Path(preset).stem}-{datetime.now():%Y%m%d-%H%M%S}")
     config.run_dir = str(Path(config.run_dir).absolute())
 
@@ -79,8 +81,12 @@ def train(config: DictConfig) -> RunFolder:
     from . import plugin  # noqa: F401
     from .preflight import check_run
 
-    with folder.driver_log.open("a", encoding="utf-8") as log, contextlib.redirect_stdout(log):
+    with contextlib.redirect_stdout(io.StringIO()):  # verl prints that it is content
         check_run(config)
+    try:
+        folder.create()
+    except OSError as error:
+        raise SettingsError(f"run_dir={config.run_dir!r} cannot be made: {error}; choose another") from error
     config.transfer_queue.enable = True
     OmegaConf.resolve(config)
     folder.resolved_config.write_text(to_yaml(config), encoding="utf-8")

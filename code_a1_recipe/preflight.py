@@ -10,63 +10,46 @@ from omegaconf import DictConfig, OmegaConf
 
 from .checkpointing import find_checkpoint
 from .compose import policy_view
+from .prompts import find_prompt_pair, render
+from .question_dataset import QuestionDataset
 from .run_folder import RunFolder
 from .schedule import POLICY_NAMES
-from .settings import RecipeSettings, SettingsError
+from .settings import SettingsError
+from .value_checks import check_settings
 
 logger = logging.getLogger(__name__)
 
 
 def check_run(config: DictConfig) -> None:
-    """Check verl's version, settings, models, data and sizes of a run.
+    """Check verl's version, values, models, data and the checkpoint to resume from.
 
     Raises:
         SettingsError: rule, value, place and cure of the first thing that cannot work.
+        CheckpointError: the checkpoint does not fit this run.
     """
     _check_verl()
-    _check_run_folder(config)
     check_settings(config)
+    _check_device(config)
+    _check_run_folder(config)
     fill_micro_assets(config)
     for key in ("policies.code.model.path", "policies.test.model.path", "data.train_files", "data.val_files"):
         _check_required(config, key)
+    tokenizers = {}
     for name in POLICY_NAMES:
         view = policy_view(config, name)
-        _check_model(view, name)
+        tokenizers[name] = _check_model(view, name)
         _check_verl_config(view, name)
-    _check_data(config)
+    train, _ = (_check_data(config, key, tokenizers["code"]) for key in ("train_files", "val_files"))
+    _check_resume(config, num_questions=len(train))
 
 
-def check_settings(config: DictConfig) -> RecipeSettings:
-    """Check what needs neither models nor data: the recipe's blocks and the sizes of a step.
-
-    Raises:
-        SettingsError: as :func:`check_run`.
-    """
-    settings = read_settings(config)
-    _check_sizes(config, settings)
-    return settings
-
-
-def _check_run_folder(config: DictConfig) -> None:
-    folder = RunFolder(Path(config.run_dir))
-    root = Path(config.trainer.default_local_dir)
-    trainer = config.trainer
-    resumed = find_checkpoint(root, mode=trainer.resume_mode, path=trainer.resume_from_path)
-    if folder.metrics.exists() and resumed is None:
-        raise SettingsError(
-            f"run_dir={config.run_dir!r} holds a run that left no checkpoint to resume from; choose another run_dir, "
-            "or remove the folder"
-        )
-
-
-def _check_verl_config(view: DictConfig, name: str) -> None:
-    """verl's own checks of a policy's configuration, told with the policy's name."""
-    from verl.utils.config import validate_config
-
-    try:
-        validate_config(config=view, use_reference_policy=view.actor_rollout_ref.actor.use_kl_loss, use_critic=False)
-    except (AssertionError, ValueError, TypeError) as error:
-        raise SettingsError(f"policies.{name}: verl refuses this configuration: {error}") from error
+def run_identity(config: DictConfig, *, num_questions: int) -> dict[str, Any]:
+    """What a checkpoint must share with the run that resumes it."""
+    return {
+        "num_questions": num_questions,
+        "train_batch_size": config.data.train_batch_size,
+        "seed": config.data.seed,
+    }
 
 
 def _check_verl() -> None:
@@ -80,13 +63,45 @@ def _check_verl() -> None:
         )
 
 
-def read_settings(config: DictConfig) -> RecipeSettings:
-    raw: Any = OmegaConf.to_container(config, resolve=True)
-    return RecipeSettings.from_mapping(raw)
+def _check_device(config: DictConfig) -> None:
+    import torch
+
+    remote = OmegaConf.select(config, "ray_kwargs.ray_init.address") is not None
+    if config.trainer.device == "cuda" and not remote and not torch.cuda.is_available():
+        raise SettingsError(
+            "trainer.device=cuda, but torch finds no GPU here; use the preset `cpu`, or name the Ray cluster that has "
+            "them: +ray_kwargs.ray_init.address=auto"
+        )
+
+
+def _check_run_folder(config: DictConfig) -> None:
+    folder = RunFolder(Path(config.run_dir))
+    if folder.root.exists() and not folder.root.is_dir():
+        raise SettingsError(f"run_dir={config.run_dir!r} is not a folder; choose another")
+    trainer = config.trainer
+    resumed = find_checkpoint(Path(trainer.default_local_dir), mode=trainer.resume_mode, path=trainer.resume_from_path)
+    if folder.metrics.exists() and resumed is None:
+        raise SettingsError(
+            f"run_dir={config.run_dir!r} holds another run, and there is no checkpoint to resume from "
+            f"(trainer.resume_mode={trainer.resume_mode}); choose another run_dir, or remove the folder"
+        )
+
+
+def _check_resume(config: DictConfig, *, num_questions: int) -> None:
+    trainer = config.trainer
+    checkpoint = find_checkpoint(
+        Path(trainer.default_local_dir), mode=trainer.resume_mode, path=trainer.resume_from_path
+    )
+    if checkpoint is not None:
+        checkpoint.check_fits(run_identity(config, num_questions=num_questions))
 
 
 def fill_micro_assets(config: DictConfig) -> None:
-    """Put the paths of the shipped questions and tiny models where the configuration left them open."""
+    """Put the paths of the shipped questions and tiny models where the configuration left them open.
+
+    Raises:
+        SettingsError: a value under ``micro`` cannot work, or the cache folder cannot be written.
+    """
     if config.get("micro") is None:
         return
     open_paths = [
@@ -96,12 +111,14 @@ def fill_micro_assets(config: DictConfig) -> None:
     ]
     if not open_paths:
         return
-    from .micro import MicroSettings, ensure_assets
+    from .micro import MicroAssetsError, MicroSettings, ensure_assets
 
     micro: Any = OmegaConf.to_container(config.micro, resolve=True)
-
     RunFolder.show("finding the shipped questions and tiny models (made on first use, one to two minutes)")
-    assets = ensure_assets(settings=MicroSettings.from_mapping(micro, where="micro"))
+    try:
+        assets = ensure_assets(settings=MicroSettings.from_mapping(micro, where="micro"))
+    except (MicroAssetsError, TypeError, ValueError) as error:
+        raise SettingsError(f"micro: {error}") from error
     made = {
         "policies.code.model.path": assets.code_model,
         "policies.test.model.path": assets.test_model,
@@ -117,37 +134,18 @@ def _check_required(config: DictConfig, key: str) -> None:
         raise SettingsError(f"{key} is not set; give it on the command line ({key}=...) or in the YAML file")
 
 
-def _check_sizes(config: DictConfig, settings: RecipeSettings) -> None:
-    devices = config.trainer.n_gpus_per_node * config.trainer.nnodes
-    questions = config.data.train_batch_size
-    for name, groups in (("code", questions), ("test", questions * settings.selection.update_n)):
-        view = policy_view(config, name).actor_rollout_ref
-        rows, mini_batch = groups * view.rollout.n, view.actor.ppo_mini_batch_size
-        if rows % devices:
-            raise SettingsError(
-                f"policy {name}: {groups} groups of {view.rollout.n} responses are {rows} rows a step, which "
-                f"{devices} devices (trainer.n_gpus_per_node * trainer.nnodes) cannot share evenly; change "
-                "data.train_batch_size or the number of devices"
-            )
-        if groups % mini_batch:
-            raise SettingsError(
-                f"policies.{name}.actor.ppo_mini_batch_size must divide the step's {groups} groups, got {mini_batch}"
-            )
-        parallel = view.rollout.tensor_model_parallel_size
-        if devices % parallel:
-            raise SettingsError(
-                f"policies.{name}.rollout.tensor_model_parallel_size must divide the {devices} devices, got {parallel}"
-            )
-        needed = view.rollout.prompt_length + view.rollout.response_length
-        limit = view.rollout.max_model_len
-        if limit is not None and needed > limit:
-            raise SettingsError(
-                f"policies.{name}.rollout: prompt_length {view.rollout.prompt_length} + response_length "
-                f"{view.rollout.response_length} = {needed} tokens exceed max_model_len {limit}"
-            )
+def _check_verl_config(view: DictConfig, name: str) -> None:
+    """verl's own checks of a policy's configuration, told with the policy's name."""
+    from verl.utils.config import validate_config
+
+    try:
+        validate_config(config=view, use_reference_policy=view.actor_rollout_ref.actor.use_kl_loss, use_critic=False)
+    except (AssertionError, ValueError, TypeError) as error:
+        raise SettingsError(f"policies.{name}: verl refuses this configuration: {error}") from error
 
 
-def _check_model(view: DictConfig, name: str) -> None:
+def _check_model(view: DictConfig, name: str) -> Any:
+    """Load configuration and tokenizer of a model; returns the tokenizer."""
     from transformers import AutoConfig, AutoTokenizer
 
     path = view.actor_rollout_ref.model.path
@@ -174,21 +172,39 @@ def _check_model(view: DictConfig, name: str) -> None:
             f"policies.{name}.rollout: prompt_length + response_length = {needed} tokens, but {path!r} has "
             f"{limit} positions (max_position_embeddings)"
         )
+    return tokenizer
 
 
-def _check_data(config: DictConfig) -> None:
-    from .question_dataset import QuestionDataset
+def _check_data(config: DictConfig, key: str, tokenizer: Any) -> QuestionDataset:
+    samples = {"train_files": config.data.train_max_samples, "val_files": config.data.val_max_samples}[key]
+    try:
+        dataset = QuestionDataset(config.data[key], config=config.data, max_samples=samples)
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"data.{key}: {error}") from error
+    needed = config.data.train_batch_size if key == "train_files" else 1
+    if len(dataset) < needed:
+        raise SettingsError(
+            f"data.{key}={config.data[key]!r} holds {len(dataset)} questions, a step needs {needed} "
+            "(data.train_batch_size)"
+        )
+    _check_prompt_lengths(config, key, dataset, tokenizer)
+    return dataset
 
-    for key, samples in (("train_files", "train_max_samples"), ("val_files", "val_max_samples")):
-        try:
-            dataset = QuestionDataset(config.data[key], config=config.data, max_samples=config.data[samples])
-        except OSError as error:
-            raise SettingsError(f"data.{key}={config.data[key]!r} cannot be read: {error}") from error
-        except ValueError as error:
-            raise SettingsError(str(error)) from error
-        needed = config.data.train_batch_size if key == "train_files" else 1
-        if len(dataset) < needed:
-            raise SettingsError(
-                f"data.{key}={config.data[key]!r} holds {len(dataset)} questions, a step needs {needed} "
-                "(data.train_batch_size)"
-            )
+
+def _check_prompt_lengths(config: DictConfig, key: str, dataset: QuestionDataset, tokenizer: Any) -> None:
+    from .sampling import prompt_token_ids
+
+    limit = policy_view(config, "code").actor_rollout_ref.rollout.prompt_length
+    template = find_prompt_pair(config.prompts.name).code
+    lengths = {
+        question.id: len(prompt_token_ids(tokenizer, render(template, prompt=question.prompt)))
+        for question in dataset.questions
+    }
+    too_long = {identity: length for identity, length in lengths.items() if length > limit}
+    if too_long:
+        identity, length = max(too_long.items(), key=lambda item: item[1])
+        raise SettingsError(
+            f"data.{key}: {len(too_long)} of {len(lengths)} questions exceed the Code LLM's prompt length of {limit} "
+            f"tokens, the longest is {identity!r} with {length}; raise data.max_prompt_length (and "
+            "policies.test.rollout.prompt_length with it) or take those rows out"
+        )

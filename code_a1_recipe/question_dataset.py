@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from omegaconf import ListConfig
 from torch.utils.data import Dataset
 
-from .questions import Question, load_questions
+from .questions import Question, QuestionError, load_questions
 
 
 def _as_list(data_files: str | Sequence[str]) -> list[str]:
     return list(data_files) if isinstance(data_files, (list, tuple, ListConfig)) else [str(data_files)]
+
+
+def _refuse_repeated_ids(questions: Sequence[Question], data_files: object) -> None:
+    counts = Counter(question.id for question in questions)
+    if repeated := [identity for identity, count in counts.items() if count > 1]:
+        raise QuestionError(
+            f"{data_files}: id {repeated[0]!r} stands for {counts[repeated[0]]} questions; ids must be unique over all "
+            "files of a dataset, since the Mistake Book is kept by them"
+        )
 
 
 class QuestionDataset(Dataset[dict[str, Any]]):
@@ -35,8 +45,12 @@ class QuestionDataset(Dataset[dict[str, Any]]):
         processor: Any = None,
         max_samples: int = -1,
     ) -> None:
-        adapter = (config or {}).get("adapter", "auto")
-        questions = [question for path in _as_list(data_files) for question in load_questions(path, adapter=adapter)]
+        options = config if config is not None else {}
+        adapter, columns = options.get("adapter", "auto"), dict(options.get("columns") or {}) or None
+        questions: list[Question] = []
+        for path in _as_list(data_files):
+            questions += load_questions(path, adapter=adapter, columns=columns)
+        _refuse_repeated_ids(questions, data_files)
         self.questions: list[Question] = questions if max_samples < 0 else questions[:max_samples]
 
     def __len__(self) -> int:

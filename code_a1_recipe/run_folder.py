@@ -20,10 +20,17 @@ RecordWriter = Callable[[int, Iterable[Mapping[str, Any]]], None]
 
 
 class RunFolder:
-    """Paths and writers of one run; creating it creates the folder."""
+    """Paths and writers of one run."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
+
+    def create(self) -> None:
+        """Make the folder where it is missing.
+
+        Raises:
+            OSError: it cannot be made, or something else is in its place.
+        """
         self.root.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -65,11 +72,11 @@ class RunFolder:
             handle.write(json.dumps(row) + "\n")
 
     def rewind(self, step: int) -> None:
-        """Forget metrics of steps after ``step``, which a resumed run will write again."""
+        """Forget metrics of steps after ``step``, which a resumed run will write again, and a half-written last row."""
         if not self.metrics.exists():
             return
         rows = self.metrics.read_text(encoding="utf-8").splitlines(keepends=True)
-        kept = [row for row in rows if json.loads(row)["step"] <= step]
+        kept = [row for row in rows if row.endswith("\n") and json.loads(row)["step"] <= step]
         partial = self.metrics.with_suffix(".partial")
         partial.write_text("".join(kept), encoding="utf-8")
         partial.replace(self.metrics)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, TypeVar, cast, get_type_hints
 
 from reward_fns.registry import ADVERSARIAL_READINGS
 from sandbox import Limits
@@ -37,9 +37,26 @@ def _require_name(name: str, known: Mapping[str, object], key: str) -> None:
 
 def _strict(cls: type[Block], raw: Mapping[str, Any], *, where: str) -> Block:
     known = {entry.name for entry in fields(cast("type[Any]", cls))}
+    if not isinstance(raw, Mapping):
+        raise SettingsError(f"{where} must be a block of keys, got {raw!r}; known: {sorted(known)}")
     if unknown := sorted(set(raw) - known):
         raise SettingsError(f"unknown keys under {where}: {unknown}; known: {sorted(known)}")
+    types = get_type_hints(cls)
+    for key, value in raw.items():
+        _require_type(value, types[key], f"{where}.{key}")
     return cls(**raw)
+
+
+_KINDS = {int: "an integer", float: "a number", bool: "true or false", str: "a name"}
+
+
+def _require_type(value: object, wanted: object, key: str) -> None:
+    """YAML gives what it reads; `nope` is a true string and 2.5 no count."""
+    if wanted not in _KINDS:
+        return
+    allowed = (int, float) if wanted is float else (wanted,)
+    fits = type(value) in allowed
+    _require(fits, key, _KINDS[cast("type[Any]", wanted)], value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +145,7 @@ class SandboxSettings(_Block):
 
     @classmethod
     def from_mapping(cls, raw: Mapping[str, Any], *, where: str) -> Self:
+        _require(isinstance(raw, Mapping), where, "a block of keys", raw)
         limits = Limits.from_mapping(raw.get("limits") or {}, where=f"{where}.limits")
         return super(SandboxSettings, cls).from_mapping({**raw, "limits": limits}, where=where)
 

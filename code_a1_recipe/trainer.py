@@ -30,6 +30,7 @@ from .episode_worker import EpisodePool, EpisodeReport
 from .judge_worker import JudgePool
 from .mistake_book import BookChange, MistakeBook
 from .policy import Policy
+from .preflight import run_identity
 from .questions import Question
 from .replay import find_replay_sampler
 from .run_folder import RunFolder
@@ -71,6 +72,9 @@ class CodeA1Trainer(PPOTrainerSync):
         # Questions are rendered per policy inside the episode; the dataset needs no tokenizer.
         self.tokenizer = self.processor = None
         self._init_dataloader()
+        # verl's loop ends at whichever comes first; a number of steps that was asked for is what counts.
+        epochs = math.ceil(self.total_training_steps / self.steps_per_epoch)
+        self.config.trainer.total_epochs = max(self.config.trainer.total_epochs, epochs)
         self._init_dump_executor()
         self._init_resource_pool_mgr()
         self.resource_pool_manager.create_resource_pool()
@@ -92,7 +96,7 @@ class CodeA1Trainer(PPOTrainerSync):
 
     def _start_policy(self, name: str, pool: RayResourcePool) -> Policy:
         every = {"code": self.settings.schedule.code_every, "test": self.settings.schedule.test_every}[name]
-        updates = math.ceil(self.total_training_steps / every) if every else 1
+        updates = max(1, self.total_training_steps // every) if every else 1
         policy = Policy.start(name, policy_view(self.config, name), pool=pool, total_updates=updates)
         self.run_folder.show(f"{name} policy: {policy.config.actor_rollout_ref.model.path}")
         return policy
@@ -289,11 +293,7 @@ class CodeA1Trainer(PPOTrainerSync):
         checkpoint = checkpointing.find_checkpoint(root, mode=trainer.resume_mode, path=trainer.resume_from_path)
         if checkpoint is None:
             return
-        saved, now = checkpoint.state(), self._identity()
-        differing = [key for key in now if saved.get(key) != now[key]]
-        if differing:
-            shown = "; ".join(f"{key}: saved {saved.get(key)!r}, now {now[key]!r}" for key in differing)
-            raise checkpointing.CheckpointError(f"{checkpoint.folder} does not fit this run: {shown}")
+        checkpoint.check_fits(self._identity())
         for name, policy in self.policies.items():
             policy.load(checkpoint.folder / name)
         self.book = MistakeBook.load(checkpoint.book)
@@ -302,12 +302,7 @@ class CodeA1Trainer(PPOTrainerSync):
         logger.info("resumed from %s at step=%d", checkpoint.folder, checkpoint.step)
 
     def _identity(self) -> dict[str, Any]:
-        """What a checkpoint must share with the run that resumes it."""
-        return {
-            "num_questions": len(self.train_dataset),
-            "train_batch_size": self.config.data.train_batch_size,
-            "seed": self.settings.seed,
-        }
+        return run_identity(self.config, num_questions=len(self.train_dataset))
 
 
 def _join_rows(parts: Sequence[StoredRows]) -> StoredRows:

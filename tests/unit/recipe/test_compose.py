@@ -78,3 +78,31 @@ def test_keys_of_vllm_and_hugging_face_pass_through():
     config = compose_config("cpu", ["policies.code.rollout.engine_kwargs.vllm.swap_space=1"])
     check_keys(config, base=compose_config("cpu"))
     assert policy_view(config, "code").actor_rollout_ref.rollout.engine_kwargs.vllm.swap_space == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("defaults: [cpu, _self_]\nrewards: {alpha: [", "while parsing"),
+        ("rewards: {alpha: 0.5}", "must build on a preset"),
+        ("defaults: [cpu, _self_]\npolicies: {code: null}", "policies.code must be a block of keys"),
+    ],
+)
+def test_a_yaml_file_that_cannot_be_a_config_is_refused(tmp_path: Path, text, words):
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    with pytest.raises(SettingsError) as caught:
+        compose_config(str(path))
+    assert words in str(caught.value)
+
+
+def test_a_file_that_would_hide_the_preset_it_builds_on_is_refused(tmp_path: Path):
+    path = tmp_path / "cpu.yaml"
+    path.write_text("defaults: [cpu, _self_]")
+    with pytest.raises(SettingsError, match="has the name of a shipped config"):
+        compose_config(str(path))
+
+
+def test_a_word_that_is_no_override_is_named():
+    with pytest.raises(SettingsError, match=r"'data\.train_batch_size' is not of the form key=value"):
+        compose_config("cpu", ["data.train_batch_size"])

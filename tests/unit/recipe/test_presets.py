@@ -4,7 +4,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from code_a1_recipe.compose import compose_config, policy_view, preset_names
-from code_a1_recipe.preflight import check_settings
+from code_a1_recipe.value_checks import check_settings
 
 GPU_PRESETS = [name for name in preset_names() if name != "cpu"]
 

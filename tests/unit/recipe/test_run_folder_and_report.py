@@ -13,6 +13,7 @@ from code_a1_recipe.step_report import step_line, time_shares
 
 def test_metrics_are_one_json_object_a_step(tmp_path):
     folder = RunFolder(tmp_path / "run")
+    folder.create()
     folder.append_metrics(1, {"b": np.float32(0.5), "a": 2, "nan": math.nan})
     folder.append_metrics(2, {"a": True})
     rows = [json.loads(line) for line in folder.metrics.read_text().splitlines()]
@@ -23,6 +24,8 @@ def test_a_resumed_run_writes_each_step_once(tmp_path):
     folder = RunFolder(tmp_path)
     for step in (0, 1, 2, 3):
         folder.append_metrics(step, {"a": step})
+    with folder.metrics.open("a") as handle:
+        handle.write('{"step": 4, "a"')  # the run died here
     folder.rewind(2)
     folder.append_metrics(3, {"a": 30})
     rows = [json.loads(line) for line in folder.metrics.read_text().splitlines()]

@@ -1,12 +1,15 @@
 """What cannot work is refused before anything starts, with the key, the rule and the value."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from code_a1_recipe.checkpointing import CheckpointError, write_state, writing
 from code_a1_recipe.compose import compose_config
-from code_a1_recipe.preflight import check_run, check_settings
+from code_a1_recipe.preflight import check_run
 from code_a1_recipe.settings import SettingsError
+from code_a1_recipe.value_checks import check_settings
 
 
 def refusal(*overrides: str) -> str:
@@ -32,6 +35,23 @@ def refusal(*overrides: str) -> str:
         (["trainer.n_gpus_per_node=3"], "which 3 devices (trainer.n_gpus_per_node * trainer.nnodes) cannot share"),
         (["actor_rollout_ref.actor.ppo_mini_batch_size=3"], "must divide the step's 8 groups, got 3"),
         (["data.max_response_length=600"], "exceed max_model_len 1024"),
+        (
+            ["actor_rollout_ref.actor.ppo_mini_batch_size=0"],
+            "policies.code.actor.ppo_mini_batch_size must be an integer",
+        ),
+        (["trainer.n_gpus_per_node=0"], "trainer.n_gpus_per_node must be an integer of at least 1, got 0"),
+        (["trainer.total_training_steps=-1"], "trainer.total_training_steps must be an integer of at least 1"),
+        (["episode.num_candidates=2.5"], "episode.num_candidates must be an integer, got 2.5"),
+        (["episode.num_candidates=three"], "episode.num_candidates must be an integer, got 'three'"),
+        (["schedule.test_every=1.5"], "schedule.test_every must be an integer, got 1.5"),
+        (["mistake_book.enabled=nope"], "mistake_book.enabled must be true or false, got 'nope'"),
+        (["schedule=null"], "schedule must be a block of keys"),
+        (["algorithm.adv_estimator=gae"], "algorithm.adv_estimator must be 'grpo' in this recipe, got 'gae'"),
+        (["trainer.v1.trainer_mode=sync"], "trainer.v1.trainer_mode must be 'code_a1'"),
+        (["policies.code.rollout.name=vllm"], "policies.code.rollout.name must be 'vllm_code'"),
+        (["policies.code.rollout.n=16"], "policies.code.rollout.n follows episode.num_candidates = 4, got 16"),
+        (["policies.test.actor.optim.lr=abc"], "policies.test.actor.optim.lr must be a number"),
+        (["selection.name=all", "policies.test.actor.ppo_mini_batch_size=12"], "must divide the step's 32 groups"),
     ],
 )
 def test_a_value_that_cannot_work_is_refused(overrides, words):
@@ -40,12 +60,13 @@ def test_a_value_that_cannot_work_is_refused(overrides, words):
 
 @pytest.fixture
 def tiny_model(tmp_path: Path) -> Path:
-    from tokenizers import Tokenizer, models
+    from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import LlamaConfig, PreTrainedTokenizerFast
 
     folder = tmp_path / "model"
     LlamaConfig(vocab_size=8, hidden_size=32, max_position_embeddings=1024).save_pretrained(folder)
     words = Tokenizer(models.WordLevel({"a": 0, "<unk>": 1}, unk_token="<unk>"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
     PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>").save_pretrained(folder)
     return folder
 
@@ -92,8 +113,48 @@ def test_a_path_left_open_is_asked_for(tmp_path):
     assert "policies.code.model.path is not set" in refused_run(tmp_path)
 
 
+def questions_file(tmp_path: Path, *ids: str, prompt: str = "Add one.") -> Path:
+    path = tmp_path / "questions.jsonl"
+    rows = [{"id": name, "prompt": prompt, "reference": "def f(x):\n    return x + 1"} for name in ids]
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    return path
+
+
+@pytest.fixture
+def whole_model(tiny_model: Path) -> list[str]:
+    (tiny_model / "chat_template.jinja").write_text("{{ messages[0]['content'] }}")
+    return [f"policies.{name}.model.path={tiny_model}" for name in ("code", "test")]
+
+
+def test_a_prompt_that_does_not_fit_is_refused_with_its_question(tmp_path, whole_model):
+    path = questions_file(tmp_path, *(f"q{i}" for i in range(8)), prompt="a " * 600)
+    words = refused_run(tmp_path, f"data.train_files={path}", f"data.val_files={path}", *whole_model)
+    assert "data.train_files: 8 of 8 questions exceed the Code LLM's prompt length of 512 tokens" in words
+
+
+def test_ids_must_be_unique_over_all_files(tmp_path, whole_model):
+    path = questions_file(tmp_path, "q1")
+    words = refused_run(tmp_path, f"data.train_files=[{path},{path}]", f"data.val_files={path}", *whole_model)
+    assert "id 'q1' stands for 2 questions" in words
+
+
+def test_a_checkpoint_of_another_run_is_refused_before_anything_starts(tmp_path, whole_model):
+    path = questions_file(tmp_path, *(f"q{i}" for i in range(8)))
+    with writing(tmp_path / "run" / "checkpoints", 2) as folder:
+        write_state(folder, {"step": 2, "num_questions": 8, "train_batch_size": 8, "seed": 1})
+    with pytest.raises(CheckpointError) as caught:
+        refused_run(tmp_path, "data.seed=7", f"data.train_files={path}", f"data.val_files={path}", *whole_model)
+    assert "does not fit this run (seed: saved 1, now 7)" in str(caught.value)
+    assert not (tmp_path / "run" / "resolved_config.yaml").exists()
+
+
+def test_a_run_folder_that_is_a_file_is_refused(tmp_path):
+    (tmp_path / "run").write_text("")
+    assert "is not a folder" in refused_run(tmp_path)
+
+
 def test_a_run_folder_of_another_run_is_refused(tmp_path):
     run = tmp_path / "run"
     run.mkdir()
     (run / "metrics.jsonl").write_text("{}\n")
-    assert "holds a run that left no checkpoint" in refused_run(tmp_path)
+    assert "holds another run, and there is no checkpoint to resume from" in refused_run(tmp_path)
