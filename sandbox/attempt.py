@@ -10,19 +10,22 @@ from __future__ import annotations
 import enum
 import select
 import socket
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .child import HEADER, order_kind
 from .clocks import Stopwatch, process_cpu_seconds
 from .confine import ProcessLimits
-from .runner import Answer, AnswerKind, Program
+from .runner import TOTAL_SPENT, Answer, AnswerKind, Program
 from .zygote import Ending, Zygote
 
 _TICK_SECONDS = 0.02
 """First look at the clock after an answer; answers sooner than this are never timed."""
 _LONGEST_POLL_SECONDS = 0.25
 _READ_BYTES = 1 << 18
+_LEAST_REFERENCE_FACTOR = 2
+"""After any number of time-outs a program still has this many times the reference's CPU seconds."""
 _SPARE_CPU_SECONDS = 10
 """Added to RLIMIT_CPU, which only ends programs that nobody watches any more."""
 _LONGEST_DETAIL_BYTES = 1024
@@ -60,12 +63,17 @@ class Attempt:
 
     program: Program
     indices: Sequence[int]
-    cpu_floor_seconds: float
+    patience: float
+    """Share of a case's full CPU limit that is left after earlier time-outs, in (0, 1]."""
+    seconds_left: float
+    """CPU and idle seconds this process may use in all."""
     answers: list[Answer] = field(default_factory=list)
     """Of the first of ``indices``; shorter than it when the attempt stopped early."""
     load_error: str = ""
     detail: str = ""
     cpu_seconds: float = 0.0
+    used_seconds: float = 0.0
+    """CPU and idle seconds."""
     ending: Ending | None = None
     _phase: _Phase = _Phase.SETUP
     _received: bytearray = field(default_factory=bytearray)
@@ -87,9 +95,12 @@ class Attempt:
         """
         limits = self.program.limits
         channel, pid = zygote.fork(self._process_limits(), value_bytes=limits.value_bytes)
+        total = Stopwatch(pid)
+        total.read()
         with channel:
-            stop = self._converse(channel, pid)
+            stop = self._converse(channel, pid, total)
             self.cpu_seconds = process_cpu_seconds(pid)
+            self.used_seconds = sum(total.read())
         self.ending = zygote.end(pid, is_closed=stop is Stop.CLOSED)
         return stop
 
@@ -99,15 +110,17 @@ class Attempt:
         return ProcessLimits(
             memory_bytes=limits.memory_bytes,
             stack_bytes=limits.stack_bytes,
-            cpu_seconds=int(seconds) + _SPARE_CPU_SECONDS,
+            cpu_seconds=int(min(seconds, self.seconds_left)) + _SPARE_CPU_SECONDS,
             open_files=limits.open_files,
         )
 
     def _cpu_limit(self, index: int) -> float:
-        reference = self.program.reference_cpu_seconds[index]
-        return max(self.cpu_floor_seconds, self.program.limits.reference_factor * reference)
+        limits, reference = self.program.limits, self.program.reference_cpu_seconds[index]
+        full = max(limits.cpu_seconds_per_case, limits.reference_factor * reference)
+        least = max(limits.min_cpu_seconds_per_case, min(_LEAST_REFERENCE_FACTOR, limits.reference_factor) * reference)
+        return max(self.patience * full, least)
 
-    def _converse(self, channel: socket.socket, pid: int) -> Stop:
+    def _converse(self, channel: socket.socket, pid: int, total: Stopwatch) -> Stop:
         for source in (self.program.prelude, self.program.source):
             if source:
                 self._order(b"P", source)
@@ -119,11 +132,15 @@ class Attempt:
         poller.register(channel, select.POLLIN | select.POLLOUT)
         is_writing = True
         wait_seconds = _TICK_SECONDS
+        looked_at = time.monotonic()
         while True:
             events = poller.poll(1000 * wait_seconds)
             late = None
-            if not events:  # clock first, then the channel again: what came before the reading is in time
-                late, wait_seconds = self._check_clock(watch)
+            # Whatever arrives: a program that keeps writing must not keep us from the clock.
+            if not events or time.monotonic() - looked_at > _LONGEST_POLL_SECONDS:
+                # Clock first, then the channel again: what came before the reading is in time.
+                late, wait_seconds = self._check_clock(watch, total)
+                looked_at = time.monotonic()
                 events = poller.poll(0)
             if events and events[0][1] & ~select.POLLOUT:
                 num_answers, phase = len(self.answers), self._phase
@@ -141,7 +158,7 @@ class Attempt:
                 is_writing = bool(self._unsent)
                 poller.modify(channel, select.POLLIN | (select.POLLOUT if is_writing else 0))
 
-    def _check_clock(self, watch: Stopwatch) -> tuple[str | None, float]:
+    def _check_clock(self, watch: Stopwatch, total: Stopwatch) -> tuple[str | None, float]:
         """What limit is exceeded, if any, and how long to wait before the next look."""
         limits = self.program.limits
         if self._phase is _Phase.CALLING:
@@ -154,7 +171,10 @@ class Attempt:
             return f"more than {cpu_limit:.3g} s of CPU time", 0.0
         if idle >= idle_limit:
             return f"idle for more than {idle_limit:.3g} s", 0.0
-        return None, min(max(min(cpu_limit - cpu, idle_limit - idle), 0.002), _LONGEST_POLL_SECONDS)
+        left = self.seconds_left - sum(total.read())
+        if left <= 0 and self._phase is not _Phase.SETUP:
+            return TOTAL_SPENT, 0.0
+        return None, min(max(min(cpu_limit - cpu, idle_limit - idle, left), 0.002), _LONGEST_POLL_SECONDS)
 
     def _order(self, kind: bytes, text: str) -> None:
         payload = text.encode("utf-8", "surrogatepass")

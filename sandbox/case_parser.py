@@ -5,7 +5,10 @@ A case has the form ``assert CALL == LITERAL``, an optional message ignored (it 
 - exactly one comparison, ``==``; nothing is rewritten into it;
 - CALL calls an entry point of the question with literal arguments: ``f(1)``, ``Stack([1]).pop()``,
   ``Solution().f("a")``, ``await f(1)``, ``asyncio.run(f(1))``. The result may be read with
-  attributes, methods, literal subscripts, or one of a few builtins (``sorted(f(1))``);
+  literal subscripts or one of a few builtins (``sorted(f(1))``), an object of a class under test with
+  that class's own members. Reads that say little about the value are refused, or a test could be right
+  about any program: slices (``f(1)[:0]``), members of other types (``f(1).imag``, ``f(1).clear()``), ``str``,
+  ``max(f(1), 10**30)``, ``round(f(1), -30)``;
 - no lambda, comprehension, conditional, assignment or name beginning with an underscore.
 
 Two asserts are duplicates when they make the same call: argument spelling (``1``, ``+1``, ``0x1``,
@@ -50,11 +53,11 @@ _READERS = frozenset(
         "round",
         "int",
         "float",
-        "str",
     }
 )
-"""Builtins that may wrap the call under test."""
-_PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
+"""Builtins that may wrap the call under test, with nothing beside it but what ``_reads_plainly`` lists."""
+_MAX_ROUNDED_DIGITS = 15
+_PARSE_ERRORS = (SyntaxError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError)
 
 
 class _RejectedError(Exception):
@@ -181,11 +184,9 @@ class _CallReader:
             return _step(self._target(node.value), node.attr, [], EntryPoint())
         if isinstance(node, ast.Subscript):
             target = self._target(node.value)
-            parts = [node.slice]
             if isinstance(node.slice, ast.Slice):
-                parts = [part for part in (node.slice.lower, node.slice.upper, node.slice.step) if part]
-            for part in parts:
-                self._literal(part)
+                raise _RejectedError(RejectionReason.NO_CALL, "a slice of the result; compare the whole result")
+            self._literal(node.slice)
             target.entry = EntryPoint()
             return target
         raise _RejectedError(RejectionReason.NO_CALL, f"the left side is no call of {_names(self._interface)}")
@@ -198,7 +199,12 @@ class _CallReader:
             return _Target(name=name, steps=steps, entry=inside, awaitable=entry.is_async)
         if name in _READERS and node.args:
             target = self._target(node.args[0])
-            self._arguments(ast.Call(func=node.func, args=node.args[1:], keywords=node.keywords), None)
+            beside, keywords = self._arguments(
+                ast.Call(func=node.func, args=node.args[1:], keywords=node.keywords), None
+            )
+            if not _reads_plainly(name, beside, keywords):
+                detail = f"{name}() with further arguments; compare the whole result"
+                raise _RejectedError(RejectionReason.NO_CALL, detail)
             if target.awaitable:
                 raise _RejectedError(RejectionReason.NO_CALL, f"{name}() of a result that must be awaited first")
             target.entry = EntryPoint()
@@ -233,15 +239,24 @@ def _strip_await(node: ast.expr) -> tuple[ast.expr, bool]:
 
 
 def _step(target: _Target, attribute: str, arguments: list[Any], method: EntryPoint) -> _Target:
-    """One attribute or method of the target. Only members of the class under test make another call."""
+    """One attribute or method of an object under test."""
     if attribute.startswith("_"):
         raise _RejectedError(RejectionReason.NO_CALL, f"the attribute {attribute!r} is private")
-    if attribute in target.entry.members:
-        target.steps.append([attribute, *arguments])
-        target.awaitable = method.is_async
-    else:
-        target.entry = EntryPoint()
+    if attribute not in target.entry.members:
+        detail = f"{attribute!r} is no member of a class under test; compare the whole result"
+        raise _RejectedError(RejectionReason.NO_CALL, detail)
+    target.steps.append([attribute, *arguments])
+    target.awaitable = method.is_async
     return target
+
+
+def _reads_plainly(name: str, beside: list[Any], keywords: dict[str, Any]) -> bool:
+    """Nothing beside the result, but for ``sorted(x, reverse=...)`` and ``round(x, few digits)``."""
+    if name == "sorted":
+        return not beside and not set(keywords) - {"reverse"}
+    if name == "round" and len(beside) == 1 and not keywords:
+        return type(beside[0]) is int and 0 <= beside[0] <= _MAX_ROUNDED_DIGITS
+    return not beside and not keywords
 
 
 def _names(interface: Interface) -> str:

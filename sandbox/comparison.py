@@ -7,15 +7,19 @@ from collections import deque
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
+from operator import itemgetter
 from typing import Any
 
 from .errors import ValueFormatError
-from .values import decode
+from .values import RawDict, RawRatio, RawSet, canonical_key, decode, decode_raw
 
 ABSOLUTE_TOLERANCE = 1e-6
 RELATIVE_TOLERANCE = 1e-7
 _DECODED_SIZE_FACTOR = 8
 _DECODED_SIZE_SLACK = 64
+_FEWEST_COMPARED_BITS = 1 << 15
+"""A claimed number is compared up to this size, or eight times the reference's: a ratio near a float is long."""
+_NUMBERS = (bool, int, float, complex, RawRatio, Decimal)
 _LONGEST_DECIMAL_INT_BITS = 14_000
 """Beyond about 4,300 digits Python neither prints nor parses a decimal integer; hexadecimal has no such limit."""
 
@@ -28,37 +32,43 @@ def matches(reference: bytes, claim: bytes) -> bool:
     ``numpy.allclose`` with the tolerances of EvalPlus (arXiv:2305.01210, its evaluator's defaults),
     applied at every depth rather than to flat lists only.
 
-    ``claim`` may be any bytes. Work is bounded by the size of ``reference``: an equal value never needs
-    eight times its bytes (``1`` and ``1.0`` differ by a factor of three).
+    ``claim`` may be any bytes; False for whatever cannot be compared. Work is bounded by the size of
+    ``reference``: an equal value never needs eight times its bytes (``1`` and ``1.0`` differ by a factor
+    of three), and nothing of the claim is hashed, reduced or converted before its size is known.
     """
     if reference == claim:
         return True
     if len(claim) > _DECODED_SIZE_FACTOR * len(reference) + _DECODED_SIZE_SLACK:
         return False
     try:
-        return _close(decode(reference), decode(claim))
-    except ValueFormatError:
-        return False
+        return _close(decode_raw(reference), decode_raw(claim))
+    except (ArithmeticError, TypeError, ValueError, RecursionError, MemoryError):
+        return False  # ValueFormatError and UnencodableError among them
 
 
 def _close(reference: Any, claim: Any) -> bool:
-    if isinstance(reference, (bool, int, float, complex, Fraction, Decimal)):
+    if isinstance(reference, _NUMBERS):
         return _close_numbers(reference, claim)
     if type(reference) is not type(claim):
         return False
     if isinstance(reference, (list, tuple, deque)):
         return len(reference) == len(claim) and all(map(_close, reference, claim))
-    if isinstance(reference, dict):
+    if isinstance(reference, RawDict):
         return _close_dicts(reference, claim)
-    if isinstance(reference, frozenset):
+    if isinstance(reference, RawSet):
         return _close_sets(reference, claim)
     return bool(reference == claim)
 
 
 def _close_numbers(reference: Any, claim: Any) -> bool:
-    if not isinstance(claim, (bool, int, float, complex, Fraction, Decimal)):
+    if not isinstance(claim, _NUMBERS):
         return False
-    if reference == claim or (_is_nan(reference) and _is_nan(claim)):
+    if _is_nan(reference) or _is_nan(claim):  # first: a signalling NaN raises when it is compared
+        return _is_nan(reference) and _is_nan(claim)
+    if _num_bits(claim) > max(_FEWEST_COMPARED_BITS, _DECODED_SIZE_FACTOR * _num_bits(reference)):
+        return False
+    reference, claim = _reduced(reference), _reduced(claim)
+    if reference == claim:
         return True
     if isinstance(reference, complex) and isinstance(claim, (bool, int, float, complex)):
         claim = complex(claim) if not isinstance(claim, int) or abs(claim) < 1 << 1000 else complex("nan")
@@ -76,21 +86,41 @@ def _is_nan(value: Any) -> bool:
     return bool(value != value) if not isinstance(value, Decimal) else value.is_nan()
 
 
-def _close_dicts(reference: dict[Any, Any], claim: dict[Any, Any]) -> bool:
-    if len(reference) != len(claim):
+def _reduced(value: Any) -> Any:
+    return Fraction(value.numerator, value.denominator) if isinstance(value, RawRatio) else value
+
+
+def _num_bits(value: Any) -> int:
+    """About how much work a number is; an exponent counts by its own length."""
+    if isinstance(value, RawRatio):
+        return value.numerator.bit_length() + value.denominator.bit_length()
+    if isinstance(value, int):
+        return value.bit_length()
+    return 4 * len(value.as_tuple().digits) if isinstance(value, Decimal) else 64
+
+
+def _close_dicts(reference: RawDict, claim: RawDict) -> bool:
+    if len(reference.keys) != len(claim.keys):
         return False
-    missing = object()
-    found = [(value, claim.get(key, missing)) for key, value in reference.items()]
-    return all(other is not missing and _close(value, other) for value, other in found)
+    pairs, claimed = (
+        sorted(zip(map(canonical_key, side.keys), side.values, strict=True), key=itemgetter(0))
+        for side in (reference, claim)
+    )
+    return all(
+        one_key == other_key and _close(one, other)
+        for (one_key, one), (other_key, other) in zip(pairs, claimed, strict=True)
+    )
 
 
-def _close_sets(reference: frozenset[Any], claim: frozenset[Any]) -> bool:
-    if reference == claim:
+def _close_sets(reference: RawSet, claim: RawSet) -> bool:
+    if len(reference.items) != len(claim.items):
+        return False
+    if sorted(map(canonical_key, reference.items)) == sorted(map(canonical_key, claim.items)):
         return True
-    if len(reference) != len(claim) or not all(type(item) in (int, float) for item in reference | claim):
+    if not all(type(item) in (int, float) for item in (*reference.items, *claim.items)):
         return False
     # Both sides in order: if any pairing is within the tolerance, so is this one.
-    return all(map(_close, sorted(reference), sorted(claim)))
+    return all(map(_close, sorted(reference.items), sorted(claim.items)))
 
 
 def to_literal(data: bytes) -> str:

@@ -143,11 +143,11 @@ def _all_cases(suites: Iterable[Suite]) -> list[Case]:
 
 
 def _first_of_each(cases: Iterable[Case]) -> tuple[list[Case], list[Rejection]]:
-    """Replays of one call, once: a repeated entry must not count twice."""
-    first: dict[Call, Case] = {}
+    """Replays of one call, once, however it is spelled: a repeated entry must not count twice."""
+    first: dict[bytes, Case] = {}
     repeated = []
     for case in cases:
-        if first.setdefault(case.call, case) is not case:
+        if first.setdefault(case.key, case) is not case:
             repeated.append(Rejection(text=case.text, reason=RejectionReason.DUPLICATE, detail=case.call.text))
     return list(first.values()), repeated
 

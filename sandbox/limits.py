@@ -16,18 +16,18 @@ MIB = 1 << 20
 class Limits:
     """Limits of one program. CPU time judges; wall time only ends programs that wait without working.
 
-    The CPU limit of a case is ``max(floor, reference_factor * t)`` with ``t`` the reference's own CPU
-    seconds for the same call. The floor starts at ``cpu_seconds_per_case`` and halves after every
-    time-out of the same program, down to ``min_cpu_seconds_per_case``: a program that hangs in every
-    case is caught in each of them, yet costs a few seconds in all.
+    The CPU limit of a case is ``max(cpu_seconds_per_case, reference_factor * t)`` with ``t`` the
+    reference's own CPU seconds for the same call. It halves after every time-out of the same program,
+    down to ``max(min_cpu_seconds_per_case, 2 * t)``: a program that hangs in every case is caught in
+    each of them, yet costs a few seconds in all. ``total_seconds`` bounds the sum over all cases.
     """
 
     cpu_seconds_per_case: float = 1.0
     """CPU seconds of all threads of the program in one case, before the reference's own time is looked at."""
     min_cpu_seconds_per_case: float = 0.05
-    """The floor never halves below this."""
+    """The CPU limit of a case never halves below this."""
     reference_cpu_seconds_per_case: float = 2.0
-    """CPU seconds the reference itself gets; a call that takes it longer is no valid case. Its floor
+    """CPU seconds the reference itself gets; a call that takes it longer is no valid case. This
     halves too, down to an eighth."""
     reference_factor: float = 10.0
     """How many times slower than the reference a program may be."""
@@ -36,6 +36,9 @@ class Limits:
     the CPU limit is ``cpu_seconds_per_case``; scales with the CPU limit."""
     load_cpu_seconds: float = 5.0
     """CPU seconds for executing the prelude and the program's top level, imports included."""
+    total_seconds: float = 30.0
+    """CPU and idle seconds of one program over all its processes and loads; waiting for a processor on a
+    loaded machine does not count. Once they are spent, the remaining calls are timed out unasked."""
     memory_bytes: int = 1024 * MIB
     """Address space a program may take beyond what the interpreter already has. Bounds threads too."""
     stack_bytes: int = 64 * MIB

@@ -16,7 +16,7 @@ from .attempt import Attempt, Stop
 from .confine import UidPolicy, check_features, missing_features
 from .errors import SandboxConfigError, SandboxUnavailableError
 from .limits import Limits
-from .runner import Answer, AnswerKind, Lane, Program, ProgramResult
+from .runner import TOTAL_SPENT, Answer, AnswerKind, Lane, Program, ProgramResult
 from .zygote import Zygote, ZygoteDiedError, ZygoteSettings
 
 logger = logging.getLogger(__name__)
@@ -188,7 +188,8 @@ class _Progress:
     load_error: str = ""
     cpu_seconds: float = 0.0
     _has_loaded: bool = False
-    _floor_seconds: float | None = None
+    _used_seconds: float = 0.0
+    _patience: float = 1.0
     _killed_from_outside: set[int] = field(default_factory=set)
     """Calls (-1: the load) during which somebody else killed the process; each is tried once more."""
 
@@ -198,17 +199,22 @@ class _Progress:
             pending = [index for index in range(len(self.program.calls)) if index not in self.answers]
             if self._has_loaded and not pending:
                 return
-            floor = self._floor_seconds or self.program.limits.cpu_seconds_per_case
+            seconds_left = self.program.limits.total_seconds - self._used_seconds
+            if seconds_left <= 0:
+                self._give_up(pending)
+                return
             attempt = Attempt(
                 program=self.program,
                 indices=pending[:1] if self.program.isolated else pending,
-                cpu_floor_seconds=floor,
+                patience=self._patience,
+                seconds_left=seconds_left,
             )
             try:
                 stop = attempt.run(zygote)
             finally:
                 self.answers |= dict(zip(attempt.indices, attempt.answers, strict=False))
                 self.cpu_seconds += attempt.cpu_seconds
+                self._used_seconds += attempt.used_seconds
                 self._has_loaded |= attempt.has_loaded
             self._settle(attempt, stop)
 
@@ -222,6 +228,12 @@ class _Progress:
             wall_seconds=wall_seconds,
         )
 
+    def _give_up(self, pending: Sequence[int]) -> None:
+        if not self._has_loaded:
+            self.load_error = f"{AnswerKind.TIMED_OUT.value} while loading: {TOTAL_SPENT}"
+            return
+        self.answers |= {index: Answer(kind=AnswerKind.TIMED_OUT, detail=TOTAL_SPENT) for index in pending}
+
     def _settle(self, attempt: Attempt, stop: Stop) -> None:
         """Charge an early end to the one call, or the load, it happened in."""
         if stop is Stop.FINISHED:
@@ -234,13 +246,14 @@ class _Progress:
             self._killed_from_outside.add(current)
             return
         kind, detail = _ENDINGS.get(stop, (AnswerKind.DIED, "")), attempt.detail
+        if detail == TOTAL_SPENT:
+            return  # nothing is left for the pending calls, this one included
         if current == -1:
             self._fail_load(attempt, kind[0], detail)
             return
         self.answers[current] = Answer(kind=kind[0], detail=detail or kind[1] or _describe_end(attempt))
         if stop is Stop.TIMED_OUT:
-            floor = self._floor_seconds or self.program.limits.cpu_seconds_per_case
-            self._floor_seconds = max(floor / 2, self.program.limits.min_cpu_seconds_per_case)
+            self._patience /= 2
 
     def _fail_load(self, attempt: Attempt, kind: AnswerKind, detail: str) -> None:
         reason = attempt.load_error or detail or _describe_end(attempt)

@@ -22,7 +22,7 @@ from .cases import Call, RejectionReason
 from .comparison import to_literal
 from .errors import ValueFormatError
 from .limits import Limits
-from .runner import Answer, AnswerKind, Lane, Program, Runner
+from .runner import TOTAL_SPENT, Answer, AnswerKind, Lane, Program, Runner
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +57,9 @@ class NoOracle:
 
 
 Oracle = OracleAnswer | NoOracle
+
+
+_UNASKED = NoOracle(reason=RejectionReason.REFERENCE_TIMED_OUT, detail=TOTAL_SPENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,10 +104,12 @@ class ReferencePass:
                     question.oracles.clear()
                     earlier = [call for call in dict.fromkeys(calls) if call not in found]
                     found |= self._compute(question, prelude, reference, earlier) if earlier else {}
-                question.oracles.update(found)
-            oracles = {call: question.oracles[call] for call in calls}
+                # A call for which no time was left may have an answer in another batch.
+                question.oracles.update({call: oracle for call, oracle in found.items() if oracle != _UNASKED})
+            oracles = {call: question.oracles.get(call, _UNASKED) for call in calls}
             for call in oracles:
-                question.oracles.move_to_end(call)
+                if call in question.oracles:
+                    question.oracles.move_to_end(call)
             while len(question.oracles) > MAX_CALLS_PER_QUESTION:
                 question.oracles.popitem(last=False)
             return OracleBatch(oracles=oracles, is_stateful=question.is_stateful)

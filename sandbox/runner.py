@@ -12,6 +12,9 @@ from typing import Protocol
 from .cases import Call
 from .limits import Limits
 
+TOTAL_SPENT = "the program's total time is spent"
+"""Detail of a TIMED_OUT answer to a call that was not made, or not finished, for want of ``total_seconds``."""
+
 
 class Lane(enum.StrEnum):
     """Which processes run a program. References never share one with candidates, nor the hash seed."""

@@ -1,5 +1,6 @@
 """Programs that try to take everything, or never to end. One attack a test."""
 
+import time
 from dataclasses import replace
 
 from sandbox import Judge, JudgeRequest
@@ -152,3 +153,70 @@ def test_a_hang_while_loading_is_a_program_that_does_not_load(runner):
     )
     verdict = judge.judge(request)
     assert (verdict.loaded, verdict.suites[0].cases[0].outcome.value) == (False, "not_loaded")
+
+
+def test_a_candidate_that_dribbles_bytes_does_not_starve_the_clock(attack):
+    started = time.monotonic()
+    results = attack("""
+        import os, struct, time
+        def secret(n):
+            os.write(3, struct.pack("<cI", b"V", 1 << 20))
+            while True:
+                os.write(3, b"x")
+                time.sleep(0.002)
+    """)
+    assert outcomes(results) == ["timed_out"] * 4
+    assert time.monotonic() - started < 15
+
+
+def judged_within(runner, total_seconds, candidate, *, cases=40, reference="def f(n):\n    return n\n"):
+    """Outcomes and details of a candidate with so many seconds in all; the reference has plenty."""
+    limits = replace(runner.limits, wall_seconds_per_case=1.0, total_seconds=total_seconds)
+    suite = tuple(f"assert f({n}) == {n}" for n in range(cases))
+    request = JudgeRequest(question_id="q", reference=reference, candidate=candidate, suites=(suite,))
+    verdict = Judge(runner, limits=limits).judge(request)
+    assert verdict.wall_seconds < 10 * total_seconds + 10
+    return verdict, [(case.outcome.value, case.detail) for case in verdict.suites[0].cases]
+
+
+SPENT = ("timed_out", "the program's total time is spent")
+
+
+def test_a_nap_in_every_case_ends_when_the_total_time_is_spent(runner):
+    _, results = judged_within(runner, 2.0, "import time\ndef f(n):\n    time.sleep(0.5)\n    return n\n")
+    assert set(results) == {("passed", ""), SPENT}
+    assert 2 <= results.count(("passed", "")) <= 4
+
+
+def test_a_nap_at_every_reload_ends_when_the_total_time_is_spent(runner):
+    candidate = "import os, time\ntime.sleep(0.5)\ndef f(n):\n    os._exit(0)\n"
+    _, results = judged_within(runner, 2.0, candidate)
+    assert set(results) == {("died", "exited with status 0"), SPENT}
+    assert 2 <= results.count(("died", "exited with status 0")) <= 4
+
+
+def test_a_nap_while_loading_that_spends_the_total_time_is_a_failed_load(runner):
+    verdict, _ = judged_within(runner, 0.5, "import time\ntime.sleep(3)\n")
+    assert verdict.load_error == "timed_out while loading: the program's total time is spent"
+
+
+def test_a_hang_beside_a_slow_reference_costs_less_each_time(runner):
+    reference = (
+        "import time\ndef f(n):\n    end = time.process_time() + 0.1\n"
+        "    while time.process_time() < end: pass\n    return n\n"
+    )
+    verdict, results = judged_within(runner, 30.0, "def f(n):\n    while True: pass\n", cases=6, reference=reference)
+    assert [outcome for outcome, _ in results] == ["timed_out"] * 6
+    assert verdict.cpu_seconds < 4  # 1 + 0.5 + 0.25 + 3 * 0.2, not 6 * 1
+
+
+def test_a_reference_without_time_left_refuses_the_rest_but_does_not_remember_it(runner):
+    slow = "import time\ndef f(n):\n    time.sleep(0.3)\n    return n\n"
+    judge = Judge(runner, limits=replace(runner.limits, total_seconds=1.0))
+    suite = tuple(f"assert f({n}) == {n}" for n in range(8))
+    request = JudgeRequest(question_id="slow", reference=slow, candidate="def f(n): return n", suites=(suite,))
+    first = judge.judge(request).suites[0]
+    assert 1 <= first.num_valid <= 4
+    assert {one.reason.value for one in first.rejections} == {"reference_timed_out"}
+    last = JudgeRequest(question_id="slow", reference=slow, candidate="def f(n): return n", suites=(suite[-1:],))
+    assert judge.judge(last).suites[0].num_valid == 1

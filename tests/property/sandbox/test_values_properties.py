@@ -122,6 +122,29 @@ def test_the_tolerance_is_that_of_allclose(reference, shift):
         assert matches(encode(reference), encode(claim)) == expected
 
 
+decimals = st.one_of(
+    st.decimals(),
+    st.sampled_from(["NaN", "sNaN", "-sNaN7", "Infinity", "-Infinity", "0E+999999", "-0"]).map(Decimal),
+    st.builds("{}E{}".format, st.integers(), st.integers(-(10**17), 10**17)).map(Decimal),
+)
+
+
+@given(decimals, st.one_of(decimals, numbers))
+def test_any_two_numbers_are_compared_without_an_exception(one, other):
+    assert matches(encode(one), encode(other)) in (True, False)
+    assert matches(encode([other]), encode([one])) in (True, False)
+    assert matches(encode(one), encode(one))
+    assert isinstance(canonical_key(one), bytes)
+    if one.is_finite() and isinstance(other, Decimal) and other.is_finite():
+        assert (canonical_key(one) == canonical_key(other)) == (one == other)
+
+
+@given(decimals, decimals)
+def test_any_decimal_may_be_argument_and_claim(argument, claim):
+    case = parse_assert(f"assert g({argument!r}) == {claim!r}", Interface.of("def g(x): pass"))
+    assert isinstance(case, Case), case
+
+
 def test_decimals_far_out_do_not_blow_up():
     for exponent in ("1E+999999", "1E-999999", "-1E+999999"):
         value = Decimal(exponent)

@@ -186,6 +186,12 @@ def test_history_is_replayed_with_the_references_answer(ask):
     ]
 
 
+def test_history_counts_one_call_once_however_it_is_spelled(ask):
+    verdict = ask(DOUBLE, DOUBLE, history=("f(3)", "f(n=3)", "f(3.0)", "abs(f(3))", "f(4)"))
+    assert [case.call for case in verdict.history] == ["f(3)", "f(4)"]
+    assert [one.reason.value for one in verdict.dropped_history] == ["duplicate"] * 3
+
+
 def test_a_call_with_both_quotes_and_a_newline_replays_as_itself(ask):
     reference = "def f(s):\n    return s[::-1]\n"
     first = ask(reference, reference, 'assert f("it\'s \\"x\\"\\n") == ""').suites[0].cases[0]
@@ -294,3 +300,23 @@ def test_the_order_of_calls_is_shuffled_but_repeatable(ask):
     first, second = ([case.detail for case in ask(reference, candidate, *asserts).suites[0].cases] for _ in range(2))
     assert first == second
     assert max(first, key=len) != str(list(range(20)))
+
+
+SUCCESSOR = "def f(x):\n    return x + 1\n"
+
+
+def test_a_claim_that_is_a_signalling_nan_is_a_wrong_claim(ask):
+    suite = ask(SUCCESSOR, SUCCESSOR, 'assert f(3) == Decimal("sNaN")', "assert f(4) == 5").suites[0]
+    assert [case.claimed_right for case in suite.cases] == [False, True]
+    assert [case.outcome.value for case in suite.cases] == ["passed"] * 2
+
+
+def test_a_candidate_that_returns_a_signalling_nan_is_wrong(ask):
+    candidate = "from decimal import Decimal\ndef f(x):\n    return Decimal('sNaN')\n"
+    assert outcomes(ask(SUCCESSOR, candidate, "assert f(3) == 4")) == ["wrong_value"]
+
+
+def test_an_argument_beyond_the_decimal_context_has_a_verdict(ask):
+    constant = "def f(x):\n    return 1\n"
+    asserts = ("assert f(Decimal('1e9999999')) == 1", "assert f(Decimal('sNaN')) == 1")
+    assert outcomes(ask(constant, constant, *asserts)) == ["passed"] * 2

@@ -1,6 +1,7 @@
 """Canonical bytes: what is equal, what is not, and what hostile bytes come to."""
 
 import enum
+import time
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from decimal import Decimal
 from fractions import Fraction
@@ -167,6 +168,61 @@ def test_other_differences_are_differences(reference, claim):
 
 def test_an_oversized_claim_is_not_even_decoded():
     assert not matches(encode(0.5), b"l1:" * 100_000)
+
+
+@pytest.mark.parametrize("name", ["NaN", "sNaN", "-sNaN", "sNaN123"])
+def test_any_decimal_nan_equals_nan_and_nothing_else(name):
+    claim = encode([Decimal(name)])
+    assert matches(encode([float("nan")]), claim)
+    assert matches(claim, encode([Decimal("NaN")]))
+    assert not matches(encode([4]), claim)
+    assert not matches(claim, encode([4]))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Decimal("0E+999999"), 0),
+        (Decimal("10E+9999999"), Decimal("1E+10000000")),
+        (Decimal("-1.50E-999999999"), Decimal("-15E-1000000000")),
+        (Decimal("1" * 6000), Decimal("1" * 6000 + ".000")),
+    ],
+)
+def test_extreme_decimals_of_one_value_share_a_key(one, other):
+    assert canonical_key(one) == canonical_key(other)
+
+
+def test_extreme_decimals_of_two_values_have_two_keys():
+    assert canonical_key(Decimal("1E+9999999")) != canonical_key(Decimal("1E+9999998"))
+    assert canonical_key(Decimal("1" * 6000)) != canonical_key(Decimal("1" * 5999 + "2"))
+
+
+def seconds(reference, claim):
+    started = time.process_time()
+    assert not matches(reference, claim)
+    return time.process_time() - started
+
+
+@pytest.mark.parametrize("kind", [list, frozenset, dict.fromkeys])
+def test_colliding_integers_are_compared_in_linear_time(kind):
+    num = 20_000
+    keys = [b"i%x;" % (k * (2**61 - 1)) for k in range(1, num + 1)]
+    reference = encode(kind(range(num)))
+    assert seconds(reference, b"S%d:" % num + b"".join(keys)) < 2
+    assert seconds(reference, b"d%d:" % num + b"".join(key + b"N" for key in keys)) < 2
+
+
+def test_huge_numbers_are_not_reduced_or_converted():
+    digits = b"%x" % (3**900_000)
+    ratio = b"q%s/%s;" % (digits, digits[:-1] + b"1")
+    decimal = b"D%d:%s" % (300_000, b"7" * 300_000)
+    for reference in (Fraction(1, 3), 0.5, Decimal("1.5"), 3, 1j, "a", {Decimal("0.5")}, {Fraction(1, 3): 1}):
+        padded = encode([reference, "a" * 200_000])
+        text = encode("a" * 200_000)
+        for number in (ratio, decimal, b"i%s;" % digits):
+            assert seconds(padded, b"l2:" + number + text) < 1
+            assert seconds(padded, b"l2:S1:" + number + text) < 1
+            assert seconds(padded, b"l2:d1:" + number + b"i1;" + text) < 1
 
 
 @pytest.mark.parametrize(
