@@ -11,7 +11,13 @@ from sandbox import Judge, JudgeRequest, Limits, LocalRunner
 REFERENCE = "def secret(n):\n    return (n * 7919 + 104729) % 1000003\n"
 ANSWERS = {1: 112648, 2: 120567, 3: 128486, 4: 136405}
 SUITE = tuple(f"assert secret({n}) == {answer}" for n, answer in ANSWERS.items())
-LIMITS = Limits(cpu_seconds_per_case=0.2, wall_seconds_per_case=1.0, memory_bytes=256 << 20, total_output_bytes=4 << 20)
+LIMITS = Limits(
+    cpu_seconds_per_case=0.2,
+    wall_seconds_per_case=1.0,
+    load_cpu_seconds=1.0,
+    memory_bytes=256 << 20,
+    total_output_bytes=4 << 20,
+)
 
 
 @pytest.fixture(scope="session")
