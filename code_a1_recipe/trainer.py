@@ -120,17 +120,6 @@ class CodeA1Trainer(PPOTrainerSync):
         if hasattr(self, "judges"):
             self.judges.close()
 
-    def get_llm_client(self) -> Any:
-        """The Code LLM's client: verl's own task runner asks for one."""
-        return self.policies["code"].get_llm_client()
-
-    def get_teacher_client(self) -> None:
-        return None
-
-    def get_reward_handles(self) -> None:
-        """Episodes compute their rewards themselves; verl's reward workers are not started."""
-        return
-
     # ------------------------------ one step ------------------------------
 
     def step(self, metrics: dict[str, Any], timing_raw: dict[str, float]) -> KVBatchMeta:

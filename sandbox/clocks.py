@@ -48,10 +48,6 @@ class Stopwatch:
     def restart(self) -> None:
         self._start = None
 
-    @property
-    def is_running(self) -> bool:
-        return self._start is not None
-
     def read(self) -> tuple[float, float]:
         """CPU seconds and idle seconds. Without scheduler statistics waiting for a processor counts as idle."""
         now = _Reading(cpu=process_cpu_seconds(self._pid), wall=time.monotonic(), waiting=waiting_seconds(self._pid))
