@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 
 MAX_ATTEMPTS = 3
 """Zygotes that may die under one program before the runner gives up."""
+MAX_OUTSIDE_KILLS = 8
+"""Times somebody else may kill a program's process before the runner gives up; programs cannot send signals."""
 HASH_SEEDS = {Lane.CANDIDATE: 0, Lane.REFERENCE: 1, Lane.SECOND_REFERENCE: 2}
 
 
@@ -190,8 +192,7 @@ class _Progress:
     _has_loaded: bool = False
     _used_seconds: float = 0.0
     _patience: float = 1.0
-    _killed_from_outside: set[int] = field(default_factory=set)
-    """Calls (-1: the load) during which somebody else killed the process; each is tried once more."""
+    _num_outside_kills: int = 0
 
     def run(self, zygote: Zygote) -> None:
         """Fork until every call has an answer, or the program turns out not to load."""
@@ -241,9 +242,17 @@ class _Progress:
         if stop is Stop.SETUP_FAILED:
             raise ZygoteDiedError(f"a program's process was lost before it started: {attempt.detail}")
         current = attempt.indices[len(attempt.answers)] if attempt.has_loaded else -1
-        if stop is Stop.CLOSED and _was_killed(attempt) and current not in self._killed_from_outside:
-            logger.warning("a program's process was killed from outside; trying that case once more")
-            self._killed_from_outside.add(current)
+        if stop is Stop.CLOSED and _was_killed(attempt):
+            self._num_outside_kills += 1
+            logger.warning(
+                "a program's process was killed from outside, %d of %d: trying that case again",
+                self._num_outside_kills, MAX_OUTSIDE_KILLS,
+            )  # fmt: skip
+            if self._num_outside_kills == MAX_OUTSIDE_KILLS:
+                raise SandboxUnavailableError(
+                    f"one program's process was killed {MAX_OUTSIDE_KILLS} times by somebody other than the judge "
+                    "(the kernel, short of memory?): lower limits.memory_bytes or the number of judge workers"
+                )
             return
         kind, detail = _ENDINGS.get(stop, (AnswerKind.DIED, "")), attempt.detail
         if detail == TOTAL_SPENT:

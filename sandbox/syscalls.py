@@ -22,6 +22,7 @@ _CLONE_THREAD = 0x00010000
 # O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND | __O_TMPFILE; equal on both architectures.
 _WRITING_FLAGS = 0o1 | 0o2 | 0o100 | 0o1000 | 0o2000 | 0o20000000
 _AF_UNIX = 1
+_RLIMIT_STACK = 3
 # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC. Not F_SETOWN: it aims signals.
 _FCNTL_COMMANDS = (0, 1, 2, 3, 4, 1030)
 # TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX.
@@ -152,8 +153,15 @@ def _argument_rules(name: str) -> list[_Instruction]:
         return _one_of(1, _FCNTL_COMMANDS, errno.EPERM)
     if name == "ioctl":
         return _one_of(1, _IOCTL_REQUESTS, errno.ENOTTY)
-    if name == "prlimit64":  # its own limits; raising one takes a capability that is gone
-        return _one_of(0, (0,), errno.EPERM)
+    if name == "prlimit64":
+        # Its own limits: any may be read; only the stack's may be set, which programs do for deep recursion.
+        # Not the CPU time's: the kernel's SIGKILL at its end would look like somebody else's.
+        return [
+            _argument(0), (_JUMP_EQUAL, 0, 6, 0),
+            _argument(1), (_JUMP_EQUAL, 5, 0, _RLIMIT_STACK),
+            _argument(2), (_JUMP_EQUAL, 0, 2, 0), _argument(2, high=True), (_JUMP_EQUAL, 1, 0, 0),
+            refuse, allow,
+        ]  # fmt: skip
     if name == "socketpair":
         return _one_of(0, (_AF_UNIX,), errno.EPERM)
     if name == "prctl":

@@ -43,6 +43,9 @@ MAX_MESSAGE = 65536
 _PARENT_CHECK_MS = 1000
 _DYING_SECONDS = 0.2
 """A process whose socket is closed gets this long to finish dying by itself, so that its own status is seen."""
+_EXITING_SECONDS = 20.0
+"""The same for one that the kernel is already ending: on a loaded machine its last instructions wait for a processor."""
+_PF_EXITING = 0x4
 _RECURSION_SLACK = 64
 """Frames of the harness below the program's first one, so that programs get the usual thousand."""
 
@@ -146,17 +149,31 @@ def _isolate(jail: Jail, *, channel: int, devnull: int) -> None:
 
 def _end(pid: int, is_closed: bool) -> bytes:
     """Kill and reap one child. One that is ending by itself is left the time to, for its own status."""
-    deadline = time.monotonic() + (_DYING_SECONDS if is_closed else 0.0)
+    now = time.monotonic()
+    deadline, latest = (now + _DYING_SECONDS, now + _EXITING_SECONDS) if is_closed else (now, now)
     while True:
         found, status = os.waitpid(pid, os.WNOHANG)
         if found:
             return STATUS.pack(b"S", status, True)
-        if time.monotonic() >= deadline:
+        now = time.monotonic()
+        if now >= latest or (now >= deadline and not _is_ending(pid)):
             break
         time.sleep(0.001)
     os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
     return STATUS.pack(b"S", status, False)
+
+
+def _is_ending(pid: int) -> bool:
+    """True once the kernel is ending the process, or holds a SIGKILL for it that it had no processor to obey."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as handle:
+            flags = int(handle.read().rpartition(b")")[2].split()[6])
+        with open(f"/proc/{pid}/status", "rb") as handle:
+            pending = [int(line.split()[1], 16) for line in handle if line.startswith((b"SigPnd:", b"ShdPnd:"))]
+    except (OSError, ValueError, IndexError):
+        return False
+    return bool(flags & _PF_EXITING) or any(mask & 1 << (signal.SIGKILL - 1) for mask in pending)
 
 
 def _choose_jail(features: list[str], readable: list[str], devnull: int) -> tuple[Jail | None, list[str]]:

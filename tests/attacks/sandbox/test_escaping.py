@@ -187,6 +187,19 @@ def test_raising_limits_is_refused(refused):
     )
 
 
+def test_asking_the_kernel_for_its_own_kill_is_refused(refused):
+    """SIGKILL at the hard CPU limit would look like an outage, and an outage is never a verdict."""
+    refused(
+        """
+        try:
+            resource.setrlimit(resource.RLIMIT_CPU, (0, 1))
+        except ValueError as error:
+            raise OSError from error
+        """,
+        setup="import resource",
+    )
+
+
 def test_limits_of_the_parent_are_out_of_reach(refused):
     refused("resource.prlimit(os.getppid(), resource.RLIMIT_CPU, (1, 1))", setup="import resource")
 

@@ -80,6 +80,38 @@ def test_a_program_killed_from_outside_gets_its_case_once_more(own_runner):
     assert run_while(own_runner, lambda zygote, child: os.kill(child, signal.SIGKILL)) == ALL_FOUR
 
 
+def test_a_program_killed_again_and_again_is_an_outage_and_no_verdict(own_runner):
+    stop = threading.Event()
+
+    def keep_killing():
+        while not stop.is_set():
+            for child in children(candidate_zygote(own_runner)):
+                os.kill(child, signal.SIGKILL)
+            time.sleep(0.01)
+
+    saboteur = threading.Thread(target=keep_killing)
+    saboteur.start()
+    try:
+        with pytest.raises(SandboxUnavailableError, match="killed 8 times by somebody other than the judge"):
+            own_runner.run(program(SLOW, "f(1)"), lane=Lane.CANDIDATE)
+    finally:
+        stop.set()
+        saboteur.join()
+
+
+def test_a_process_that_the_kernel_is_ending_is_waited_for(tmp_path):
+    """Channel closed, SIGKILL pending, no processor to obey it: the state of a victim on a loaded machine."""
+    from sandbox import zygote_main
+
+    child = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    assert not zygote_main._is_ending(child.pid)
+    child.kill()
+    assert zygote_main._is_ending(child.pid) or is_gone(child.pid)
+    wait_until(lambda: is_gone(child.pid))
+    assert zygote_main._end(child.pid, is_closed=True) == zygote_main.STATUS.pack(b"S", signal.SIGKILL, True)
+    child.returncode = -signal.SIGKILL  # reaped above
+
+
 def test_a_program_killed_by_another_signal_has_died(own_runner):
     answers = run_while(own_runner, lambda zygote, child: os.kill(child, signal.SIGTERM))
     assert sorted(kind for kind, _ in answers) == ["died", "value", "value", "value"]
