@@ -44,7 +44,7 @@ _PARENT_CHECK_MS = 1000
 _DYING_SECONDS = 0.2
 """A process whose socket is closed gets this long to finish dying by itself, so that its own status is seen."""
 _EXITING_SECONDS = 20.0
-"""The same for one that the kernel is already ending: on a loaded machine its last instructions wait for a processor."""
+"""The same for one that the kernel is ending already: on a loaded machine its last instructions wait for a core."""
 _PF_EXITING = 0x4
 _RECURSION_SLACK = 64
 """Frames of the harness below the program's first one, so that programs get the usual thousand."""
