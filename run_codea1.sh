@@ -67,6 +67,7 @@ usage() {
 main() {
     local flavour="" extras="run" word
     for word in "$@"; do
+        if [ "$1" = score ]; then break; fi # it has a --help of its own
         case "$word" in -h | --help | help) usage; return ;; esac
     done
     if [ "${1:-}" = setup ]; then

@@ -169,13 +169,10 @@ class EpisodeRunner:
         response = await self._code.sample(
             messages, seed=sampling_seed(task.seed, "code", *key), session=task.question.id
         )
-        extracted = extract_candidate(response.text)
-        if isinstance(extracted, Refusal):
-            result = CandidateResult(response=response, source=None, refusal=extracted.reason)
-        else:
-            result = CandidateResult(response=response, source=extracted)
+        result = candidate_result(response)
+        if result.source is not None:
             try:
-                result = replace(result, suites=await self._suites(task, c, extracted))
+                result = replace(result, suites=await self._suites(task, c, result.source))
             except PromptTooLongError:
                 # Cutting the prompt would show the Test LLM half a program, so nothing is learned from this one.
                 result = replace(result, refusal=TEST_PROMPT_TOO_LONG)
@@ -193,55 +190,78 @@ class EpisodeRunner:
                 for s in range(task.num_suites)
             ]
         )
-        return tuple(_suite_result(response) for response in responses)
+        return tuple(suite_result(response) for response in responses)
 
     async def _judged(self, task: EpisodeTask, result: CandidateResult) -> CandidateResult:
         started = time.monotonic()
-        question = task.question
-        request = JudgeRequest(
-            question_id=question.id,
-            reference=question.reference,
-            candidate=result.source,
-            suites=tuple(suite.asserts for suite in result.suites),
-            history=task.history,
-            prelude=question.prelude,
-            entry_points=question.entry_points,
-        )
+        request = request_for(task.question, result, history=task.history)
         try:
             async with asyncio.timeout(self._judge_timeout_seconds):
                 verdict = await self._judge.judge(request)
                 hidden = None
-                if task.with_hidden_tests and question.tests:
-                    hidden = await self._judge.judge(replace(request, suites=(question.tests,), history=()))
+                if task.with_hidden_tests and task.question.tests:
+                    hidden = await self._judge.judge(hidden_request(request, task.question))
         except (SandboxUnavailableError, TimeoutError) as error:
             return replace(result, outage=f"{type(error).__name__}: {error}")
-        return self._rewarded(replace(result, verdict=verdict, hidden=hidden), time.monotonic() - started)
+        result = replace(result, verdict=verdict, hidden=hidden, judge_seconds=time.monotonic() - started)
+        return rewarded(result, rewards=self._rewards, num_cases=self._episode.cases_per_suite)
 
-    def _rewarded(self, result: CandidateResult, judge_seconds: float) -> CandidateResult:
-        verdict = result.verdict
-        assert verdict is not None
-        if result.refusal == TEST_PROMPT_TOO_LONG:
-            return replace(result, judge_seconds=judge_seconds)
-        rewards = self._rewards
-        suites = tuple(
-            replace(
-                suite,
-                reward=test_reward(
-                    verdict,
-                    s,
-                    num_cases=self._episode.cases_per_suite,
-                    alpha=rewards.alpha,
-                    adversarial=rewards.adversarial,
-                    response_text=suite.response.text,
-                    nonprintable_penalty=rewards.nonprintable_penalty,
-                ),
-            )
-            for s, suite in enumerate(result.suites)
+
+def request_for(question: Question, result: CandidateResult, *, history: tuple[str, ...]) -> JudgeRequest:
+    """What the judge is asked about one candidate, its suites and the replayed calls."""
+    return JudgeRequest(
+        question_id=question.id,
+        reference=question.reference,
+        candidate=result.source,
+        suites=tuple(suite.asserts for suite in result.suites),
+        history=history,
+        prelude=question.prelude,
+        entry_points=question.entry_points,
+    )
+
+
+def hidden_request(request: JudgeRequest, question: Question) -> JudgeRequest:
+    """The same candidate on the question's own tests."""
+    return replace(request, suites=(question.tests,), history=())
+
+
+def rewarded(result: CandidateResult, *, rewards: RewardSettings, num_cases: int) -> CandidateResult:
+    """A judged candidate with its reward and its suites'; ``num_cases`` is K.
+
+    None is given where the Test LLM could not be shown the program: nothing is learned from that one.
+    """
+    verdict = result.verdict
+    assert verdict is not None
+    if result.refusal == TEST_PROMPT_TOO_LONG:
+        return result
+    suites = tuple(
+        replace(
+            suite,
+            reward=test_reward(
+                verdict,
+                s,
+                num_cases=num_cases,
+                alpha=rewards.alpha,
+                adversarial=rewards.adversarial,
+                response_text=suite.response.text,
+                nonprintable_penalty=rewards.nonprintable_penalty,
+            ),
         )
-        return replace(result, suites=suites, reward=code_reward(verdict), judge_seconds=judge_seconds)
+        for s, suite in enumerate(result.suites)
+    )
+    return replace(result, suites=suites, reward=code_reward(verdict))
 
 
-def _suite_result(response: Response) -> SuiteResult:
+def candidate_result(response: Response) -> CandidateResult:
+    """The response with the program found in it, or why there is none."""
+    extracted = extract_candidate(response.text)
+    if isinstance(extracted, Refusal):
+        return CandidateResult(response=response, source=None, refusal=extracted.reason)
+    return CandidateResult(response=response, source=extracted)
+
+
+def suite_result(response: Response) -> SuiteResult:
+    """The response with the asserts found in it, or why there are none."""
     extracted = extract_suite(response.text)
     if isinstance(extracted, Refusal):
         return SuiteResult(response=response, asserts=(), refusal=extracted.reason)

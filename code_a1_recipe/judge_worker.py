@@ -1,4 +1,4 @@
-"""Judges as Ray actors: each holds a pool of confined interpreters, none holds torch."""
+"""Judges as Ray actors: each holds a runner, by default its own pool of confined interpreters; none holds torch."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import ray
 from ray.exceptions import RayError, RayTaskError
 
-from sandbox import CandidateVerdict, Judge, JudgeRequest, LocalRunner, SandboxUnavailableError
+from sandbox import CandidateVerdict, Judge, JudgeRequest, SandboxUnavailableError
 
+from .runners import find_runner
 from .settings import SandboxSettings
 
 # A judge that dies is started again by Ray and the call repeated: verdicts do not depend on what it remembered.
@@ -20,7 +21,7 @@ class JudgeWorker:
     """One judge process; its methods run in as many threads as it may run programs."""
 
     def __init__(self, settings: SandboxSettings, seed: int) -> None:
-        self._runner = LocalRunner(num_workers=settings.programs_per_worker, limits=settings.limits)
+        self._runner = find_runner(settings.runner).make(settings)
         self._judge = Judge(self._runner, limits=settings.limits, seed=seed)
 
     def judge(self, request: JudgeRequest) -> CandidateVerdict:
@@ -30,7 +31,7 @@ class JudgeWorker:
         return True
 
     def close(self) -> None:
-        """Ends the confined interpreters; the actor is of no use afterwards."""
+        """Ends the runner and what it started; the actor is of no use afterwards."""
         self._judge.close()
         self._runner.close()
 
@@ -48,7 +49,7 @@ class JudgePool:
             max_concurrency=settings.programs_per_worker,
             max_restarts=-1,
             max_task_retries=_CALL_RETRIES,
-            num_cpus=settings.programs_per_worker,
+            num_cpus=find_runner(settings.runner).cpus_per_judge(settings),
             scheduling_strategy="SPREAD",
         )
         workers = [actor_class.remote(settings, seed) for _ in range(settings.num_workers)]

@@ -6,7 +6,9 @@ import contextlib
 import io
 import logging
 import os
+import shutil
 import sys
+import tempfile
 import warnings
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +24,7 @@ from .settings import SettingsError
 logger = logging.getLogger(__name__)
 
 CPU_THREADS = 1
+VLLM_SOCKETS = "VLLM_RPC_BASE_PATH"
 
 
 def name_run(config: DictConfig, preset: str) -> None:
@@ -44,6 +47,8 @@ def prepare_environment(config: DictConfig) -> dict[str, str]:
     }
     if config.trainer.device == "cpu":
         variables |= cpu_environment(threads=CPU_THREADS)
+        # vLLM leaves its sockets behind; in a folder of their own they can be removed.
+        variables[VLLM_SOCKETS] = os.environ.get(VLLM_SOCKETS) or tempfile.mkdtemp(prefix="code-a1-")
     os.environ.update(variables)
     return variables
 
@@ -72,9 +77,15 @@ def train(config: DictConfig) -> RunFolder:
         SettingsError: the configuration cannot work; nothing was started.
         Exception: what ended the run early; whatever was written until then stays.
     """
-    folder = RunFolder(Path(config.run_dir))
     variables = prepare_environment(config)
+    try:
+        return _train(config, variables)
+    finally:
+        _remove_sockets(variables)
 
+
+def _train(config: DictConfig, variables: dict[str, str]) -> RunFolder:
+    folder = RunFolder(Path(config.run_dir))
     # verl loads the plugin by itself and hides what goes wrong there; imported by name, it says so.
     import verl  # noqa: F401
 
@@ -129,6 +140,12 @@ def _run_on_ray(config: DictConfig, variables: dict[str, str], folder: RunFolder
                 tracking.finish(exit_code=0 if succeeded else 1)
         tq.close()
         ray.shutdown()
+
+
+def _remove_sockets(variables: dict[str, str]) -> None:
+    folder = Path(variables.get(VLLM_SOCKETS, ""))
+    if folder.name.startswith("code-a1-"):  # made by this run, not named by the user
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def configure_logging() -> None:

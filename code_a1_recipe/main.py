@@ -1,4 +1,4 @@
-"""Command line: ``code-a1 [train] [PRESET | path/to.yaml] [key=value ...]``."""
+"""Command line: ``code-a1 [train] [PRESET | path/to.yaml] [key=value ...]`` and ``code-a1 score INPUT ...``."""
 
 from __future__ import annotations
 
@@ -29,6 +29,11 @@ def default_preset() -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status: 0 trained, 1 the run broke off, 2 the configuration was refused, 130 interrupted."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if words and words[0] == "score":
+        from .score import main as score  # here: training needs none of it
+
+        configure_logging()
+        return score(words[1:])
     if words and words[0] == "train":
         words = words[1:]
     if any(word in ("-h", "--help", "help") for word in words):

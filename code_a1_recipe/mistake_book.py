@@ -1,6 +1,8 @@
 """The Mistake Book: for each question, the cases that candidates failed, and how often.
 
-Source of every rule here: Code-A1, arXiv 2603.15611, "Mistake Book".
+Source of every rule here: Code-A1, arXiv 2603.15611, "Mistake Book". A case is known by its key, which is
+equal for all spellings and reads of one call, so ``f(3)``, ``f(n=3)``, ``f(3.0)`` and ``abs(f(3))`` are one
+case with the text that failed first.
 """
 
 import hashlib
@@ -17,7 +19,7 @@ from typing import Any
 logger = logging.getLogger(__name__)
 
 FORMAT_NAME = "code-a1-mistake-book"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 REPLAY_LIMIT = 8
 """Cases of a question replayed at a time; 8 in the published runs."""
@@ -36,11 +38,13 @@ class BookEntry:
     """One remembered case."""
 
     call: str
-    """Normalised source of the call."""
+    """Source of the call, to be replayed."""
     answer: str
     """The reference's answer as Python literal text. For readers; a replay asks the reference again."""
     frequency: int
     """Failures minus passed replays, at least 1."""
+    key: str = ""
+    """What the case is known by; the call itself where the judge gave no key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +54,8 @@ class FailedCase:
     call: str
     answer: str
     """The reference's answer, never a claim of the Test LLM."""
+    key: str = ""
+    """``CaseResult.key``; empty when the call is its own key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +90,7 @@ class BookStats:
 
 
 class MistakeBook:
-    """``{question id -> {call -> entry}}``, each question's entries in the order they were first added.
+    """``{question id -> {key -> entry}}``, each question's entries in the order they were first added.
 
     Not thread-safe: the trainer updates it once a step, from one place.
     """
@@ -143,23 +149,24 @@ class MistakeBook:
         order of the items does not matter. A pass of a case that is not in the book does nothing by itself.
 
         New cases are appended in the order of their call texts, which keeps ties of ``retrieve`` the same
-        for any order of ``failed``.
+        for any order of ``failed``. Of several texts with one key the shortest is kept, or the first among
+        equally short ones in the order of texts.
 
         Args:
             question_id: any string.
             failed: calls with the reference's answer.
-            passed_replays: calls.
+            passed_replays: keys.
 
         Returns:
             What changed.
         """
-        net: Counter[str] = Counter(case.call for case in failed)
+        net: Counter[str] = Counter(case.key or case.call for case in failed)
         net.subtract(passed_replays)
-        answers = _answers_by_call(question_id, failed)
+        texts = _texts_by_key(question_id, failed)
         entries = self._entries.setdefault(question_id, {})
         change = BookChange()
-        for call in sorted(net):
-            change += _apply(entries, call, net[call], answers.get(call))
+        for key in sorted(net, key=lambda key: texts.get(key, (key, ""))):
+            change += _apply(entries, key, net[key], texts.get(key))
         if not entries:
             del self._entries[question_id]
         return change
@@ -201,7 +208,8 @@ class MistakeBook:
         book = cls()
         for question_id, cases in rows.items():
             book._entries[question_id] = {
-                call: BookEntry(call=call, answer=answer, frequency=frequency) for call, answer, frequency in cases
+                key or call: BookEntry(call=call, answer=answer, frequency=frequency, key=key)
+                for call, answer, frequency, key in cases
             }
         return book
 
@@ -210,39 +218,42 @@ class MistakeBook:
             yield from entries.values()
 
     def _rows(self) -> dict[str, list[list[Any]]]:
-        """Questions by id, each with ``[call, answer, frequency]`` oldest first."""
+        """Questions by id, each with ``[call, answer, frequency, key]`` oldest first."""
         return {
-            question_id: [[e.call, e.answer, e.frequency] for e in self._entries[question_id].values()]
+            question_id: [[e.call, e.answer, e.frequency, e.key] for e in self._entries[question_id].values()]
             for question_id in sorted(self._entries)
         }
 
 
-def _answers_by_call(question_id: str, failed: Sequence[FailedCase]) -> dict[str, str]:
-    """One answer per call. Two answers mean a reference that wavers: the smaller text is kept."""
-    answers: dict[str, str] = {}
+def _texts_by_key(question_id: str, failed: Sequence[FailedCase]) -> dict[str, tuple[str, str]]:
+    """One call and answer per key. Two answers to one call mean a reference that wavers: the smaller is kept."""
+    texts: dict[str, tuple[str, str]] = {}
     for case in failed:
-        known = answers.setdefault(case.call, case.answer)
-        if known != case.answer:
+        known = texts.setdefault(case.key or case.call, (case.call, case.answer))
+        if known[0] == case.call and known[1] != case.answer:
             logger.warning(
                 "question=%s the reference answered %r and %r to %r",
                 question_id,
-                known,
+                known[1],
                 case.answer,
                 case.call,
             )
-            answers[case.call] = min(known, case.answer)
-    return answers
+        texts[case.key or case.call] = min(known, (case.call, case.answer), key=lambda text: (len(text[0]), text))
+    return texts
 
 
-def _apply(entries: dict[str, BookEntry], call: str, net: int, answer: str | None) -> BookChange:
-    """Add ``net`` to one case in place. ``answer`` is None when the case was only passed."""
-    old = entries.get(call)
+def _apply(entries: dict[str, BookEntry], key: str, net: int, text: tuple[str, str] | None) -> BookChange:
+    """Add ``net`` to one case in place. ``text`` is its call and answer, None when the case was only passed."""
+    old = entries.get(key)
     frequency = net + (old.frequency if old else 0)
     if frequency <= 0:
-        return BookChange(num_removed=1 if entries.pop(call, None) else 0)
-    if answer is None:
-        answer = old.answer if old else ""
-    entries[call] = BookEntry(call=call, answer=answer, frequency=frequency)
+        return BookChange(num_removed=1 if entries.pop(key, None) else 0)
+    if old is not None:  # it keeps the text that failed first, with the latest answer to it
+        call, answer = old.call, text[1] if text is not None and text[0] == old.call else old.answer
+    else:
+        assert text is not None, "a case that was only passed has no positive count"
+        call, answer = text
+    entries[key] = BookEntry(call=call, answer=answer, frequency=frequency, key="" if key == call else key)
     if old is None:
         return BookChange(num_added=1)
     return BookChange(num_raised=int(net > 0), num_lowered=int(net < 0))
@@ -264,7 +275,7 @@ def _checked_rows(document: Any, path: Path) -> dict[str, list[list[Any]]]:
     rows = document.get("questions")
     if not isinstance(rows, dict) or not all(_is_question(cases) for cases in rows.values()):
         raise MistakeBookError(
-            f"{path} is damaged: 'questions' must map ids to lists of [call, answer, frequency >= 1]"
+            f"{path} is damaged: 'questions' must map ids to lists of [call, answer, frequency >= 1, key]"
         )
     if _digest(rows) != document.get("digest"):
         raise MistakeBookError(f"{path} is damaged or was edited: its content does not match its digest")
@@ -274,9 +285,10 @@ def _checked_rows(document: Any, path: Path) -> dict[str, list[list[Any]]]:
 def _is_question(cases: Any) -> bool:
     return isinstance(cases, list) and all(
         isinstance(case, list)
-        and len(case) == 3
+        and len(case) == 4
         and isinstance(case[0], str)
         and isinstance(case[1], str)
+        and isinstance(case[3], str)
         and type(case[2]) is int
         and case[2] >= 1
         for case in cases

@@ -13,6 +13,7 @@ from .compose import policy_view
 from .prompts import find_prompt_pair, render
 from .question_dataset import QuestionDataset
 from .run_folder import RunFolder
+from .runners import check_service
 from .schedule import POLICY_NAMES
 from .settings import SettingsError
 from .value_checks import check_settings
@@ -21,16 +22,17 @@ logger = logging.getLogger(__name__)
 
 
 def check_run(config: DictConfig) -> None:
-    """Check verl's version, values, models, data and the checkpoint to resume from.
+    """Check verl's version, values, models, data, the checkpoint to resume from and a remote judge's service.
 
     Raises:
         SettingsError: rule, value, place and cure of the first thing that cannot work.
         CheckpointError: the checkpoint does not fit this run.
     """
     _check_verl()
-    check_settings(config)
+    settings = check_settings(config)
     _check_device(config)
     _check_run_folder(config)
+    check_service(settings.sandbox)
     fill_micro_assets(config)
     for key in ("policies.code.model.path", "policies.test.model.path", "data.train_files", "data.val_files"):
         _check_required(config, key)

@@ -116,7 +116,7 @@ def read_questions(
         ValueError: unknown adapter or native column.
     """
     path = Path(path)
-    rows = _read_rows(path)
+    rows = read_rows(path)
     if not rows:
         raise QuestionError(f"{path}: no rows; a dataset needs at least one")
     if columns is not None:
@@ -130,7 +130,7 @@ def read_questions(
     for index, row in enumerate(rows):
         try:
             native = ADAPTERS[name].convert(row)
-            question = _checked(native)
+            question = check_row(native)
             _check_new(question.id, row_of_id)
         except RowError as error:
             cure = _CURES.get(error.column, "correct the row or remove it")
@@ -148,7 +148,7 @@ def read_questions(
     )
 
 
-def _checked(row: NativeRow) -> Question:
+def check_row(row: NativeRow) -> Question:
     """The row as a Question; RowError names the column that breaks a rule."""
     if isinstance(row.id, bool) or not isinstance(row.id, str | int) or row.id == "":
         raise RowError("id", f"must be a string that is not empty, or an integer, got {row.id!r}")
@@ -248,8 +248,12 @@ def _renamed(row: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, An
     return found
 
 
-def _read_rows(path: Path) -> list[dict[str, Any]]:
-    """All rows of the file as dictionaries."""
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """All rows of a ``.parquet``, ``.jsonl`` or ``.json`` file as dictionaries; the last two also with ``.gz``.
+
+    Raises:
+        QuestionError: the file cannot be read, or a row is no JSON object.
+    """
     name = path.name.removesuffix(".gz")
     if not name.endswith((".parquet", ".jsonl", ".json")):
         raise QuestionError(f"{path}: must end in .parquet, .jsonl or .json (the last two also with .gz)")

@@ -45,7 +45,7 @@ class Lessons:
     failed: tuple[FailedCase, ...]
     """One item per (candidate, suite) that fails a valid case."""
     passed_replays: tuple[str, ...]
-    """One call per candidate that passes a replayed case."""
+    """One key per candidate that passes a replayed case."""
 
 
 def failures_of(verdicts: Sequence[CandidateVerdict]) -> Lessons:
@@ -62,11 +62,11 @@ def failures_of(verdicts: Sequence[CandidateVerdict]) -> Lessons:
         Items in the order of candidates, suites and cases; the book does not depend on it.
     """
     failed = tuple(
-        FailedCase(call=case.call, answer=case.answer)
+        FailedCase(call=case.call, answer=case.answer, key=case.key)
         for verdict in verdicts
         for suite in verdict.suites
         for case in suite.cases
         if case.outcome.failed and case.outcome is not CaseOutcome.NOT_LOADED
     )
-    passed = tuple(case.call for verdict in verdicts for case in verdict.history if not case.outcome.failed)
+    passed = tuple(case.key or case.call for verdict in verdicts for case in verdict.history if not case.outcome.failed)
     return Lessons(failed=failed, passed_replays=passed)

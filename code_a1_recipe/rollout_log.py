@@ -23,9 +23,9 @@ def episode_records(episode: Episode, *, selected: Sequence[int]) -> Iterator[di
             "source": candidate.source,
             "refusal": candidate.refusal,
             "outage": candidate.outage,
-            "verdict": _verdict(candidate.verdict),
-            "reward": _reward(candidate.reward),
-            "hidden_tests": _suite(candidate.hidden.suites[0]) if candidate.hidden else None,
+            "verdict": verdict_record(candidate.verdict),
+            "reward": reward_record(candidate.reward),
+            "hidden_tests": suite_record(candidate.hidden.suites[0]) if candidate.hidden else None,
             "selected": c in selected,
             "suites": list(_suites(candidate)),
         }
@@ -37,12 +37,13 @@ def _suites(candidate: CandidateResult) -> Iterator[dict[str, Any]]:
             "response": suite.response.text,
             "response_tokens": len(suite.response.token_ids),
             "refusal": suite.refusal,
-            "reward": _reward(suite.reward),
-            "verdict": _suite(candidate.verdict.suites[s]) if candidate.verdict else None,
+            "reward": reward_record(suite.reward),
+            "verdict": suite_record(candidate.verdict.suites[s]) if candidate.verdict else None,
         }
 
 
-def _verdict(verdict: CandidateVerdict | None) -> dict[str, Any] | None:
+def verdict_record(verdict: CandidateVerdict | None) -> dict[str, Any] | None:
+    """A verdict without its suites; None stands for an outage."""
     if verdict is None:
         return None
     return {
@@ -53,7 +54,8 @@ def _verdict(verdict: CandidateVerdict | None) -> dict[str, Any] | None:
     }
 
 
-def _suite(verdict: SuiteVerdict) -> dict[str, Any]:
+def suite_record(verdict: SuiteVerdict) -> dict[str, Any]:
+    """A suite's cases and rejections."""
     return {
         "cases": [_case(case) for case in verdict.cases],
         "rejections": [{"text": entry.text, "reason": entry.reason.value} for entry in verdict.rejections],
@@ -67,10 +69,12 @@ def _case(case: CaseResult) -> dict[str, Any]:
         "claimed": case.claimed,
         "claimed_right": case.claimed_right,
         "outcome": case.outcome.value,
+        "key": case.key,
     }
 
 
-def _reward(reward: Breakdown | None) -> dict[str, Any] | None:
+def reward_record(reward: Breakdown | None) -> dict[str, Any] | None:
+    """A reward with its parts and terms; None where there is none."""
     if reward is None:
         return None
     return {"total": reward.total, "parts": dict(reward.parts), "terms": dict(reward.terms)}

@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar, cast, get_type_hints
 
 from reward_fns.registry import ADVERSARIAL_READINGS
 from sandbox import Limits
+from sandbox.confine import OPTIONAL_FEATURES
 
 from .prompts import PROMPT_PAIRS
 from .replay import REPLAY_SAMPLERS
@@ -129,6 +130,14 @@ class SelectionSettings(_Block):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxSettings(_Block):
+    runner: str = "local"
+    """Where programs run: a name of ``runners.RUNNERS``."""
+    url: str | None = None
+    """Of the remote service, for the runner that uses one."""
+    tier: int = 0
+    """Confinement on our own nodes, see ``sandbox``'s README."""
+    allow_missing: tuple[str, ...] = ()
+    """Protections to do without where the kernel lacks them."""
     num_workers: int
     programs_per_worker: int
     judge_timeout_seconds: float
@@ -139,6 +148,7 @@ class SandboxSettings(_Block):
     def __post_init__(self) -> None:
         _require(self.num_workers >= 1, "sandbox.num_workers", "at least 1", self.num_workers)
         _require(self.programs_per_worker >= 1, "sandbox.programs_per_worker", "at least 1", self.programs_per_worker)
+        _require(self.url is None or type(self.url) is str, "sandbox.url", "a text or null", self.url)
         seconds = self.judge_timeout_seconds
         _require(seconds > 0, "sandbox.judge_timeout_seconds", "above 0", seconds)
         _require(0.0 <= self.max_outage_share <= 1.0, "sandbox.max_outage_share", "in [0, 1]", self.max_outage_share)
@@ -147,7 +157,11 @@ class SandboxSettings(_Block):
     def from_mapping(cls, raw: Mapping[str, Any], *, where: str) -> Self:
         _require(isinstance(raw, Mapping), where, "a block of keys", raw)
         limits = Limits.from_mapping(raw.get("limits") or {}, where=f"{where}.limits")
-        return super(SandboxSettings, cls).from_mapping({**raw, "limits": limits}, where=where)
+        allowed = raw.get("allow_missing") or ()
+        names = isinstance(allowed, (list, tuple)) and all(name in OPTIONAL_FEATURES for name in allowed)
+        _require(names, f"{where}.allow_missing", f"a list of names among {list(OPTIONAL_FEATURES)}", allowed)
+        values = {**raw, "limits": limits, "allow_missing": tuple(allowed)}
+        return super(SandboxSettings, cls).from_mapping(values, where=where)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

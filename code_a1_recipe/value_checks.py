@@ -8,6 +8,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from .compose import policy_view
 from .rollout_backend import backend_name
+from .runners import check_runner
 from .schedule import POLICY_NAMES
 from .settings import RecipeSettings, SettingsError
 from .verl_compat import TRAINER_NAME
@@ -35,6 +36,7 @@ def check_settings(config: DictConfig) -> RecipeSettings:
     """
     raw: Any = OmegaConf.to_container(config, resolve=True)
     settings = RecipeSettings.from_mapping(raw)
+    check_runner(settings.sandbox)
     for key in _AT_LEAST_ONE:
         _check_count(OmegaConf.select(config, key), key)
     steps = config.trainer.total_training_steps

@@ -4,6 +4,8 @@ Nothing here runs or repairs code. What is taken is a piece of the response, as 
 """
 
 import ast
+import re
+import warnings
 from dataclasses import dataclass
 
 MAX_RESPONSE_CHARS = 200_000
@@ -12,7 +14,15 @@ MAX_RESPONSE_CHARS = 200_000
 MAX_ASSERT_LINES = 40
 """Most lines one assert may span in a block that does not parse; it keeps the search for its end linear."""
 
+MAX_ASSERT_CHARS = 16_384
+"""Longest assert that is put together from lines of such a block; the judge's default refuses longer ones."""
+
+_LINE = re.compile(rb"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
+"""A line as Python's parser counts them, its end included; ``splitlines`` also splits at form feeds."""
 _PYTHON_TAGS = frozenset({"python", "py", "python3"})
+_RESPONSE = "<response>"
+# The compiler's remarks on style (invalid escapes) are not for our log, and must not become errors under -W error.
+warnings.filterwarnings("ignore", module=_RESPONSE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,10 +90,10 @@ def extract_suite(text: str, *, max_asserts: int = 64) -> tuple[str, ...] | Refu
         return block
     source = text if block is None else block
     module = _parse(source)
-    asserts = _scan_asserts(source) if module is None else _top_level_asserts(module, source)
+    asserts = _scan_asserts(source, max_asserts) if module is None else _top_level_asserts(module, source, max_asserts)
     if not asserts:
         return Refusal(reason="no_asserts", detail="no line of the block starts with 'assert'")
-    return tuple(asserts[:max_asserts])
+    return tuple(asserts)
 
 
 def _find_block(text: str) -> str | Refusal | None:
@@ -125,22 +135,34 @@ def _split_blocks(text: str) -> tuple[list[_Block], bool]:
 def _parse(source: str) -> ast.Module | None:
     """The parsed module, or None. The parser refuses text in four ways; none of them is our error."""
     try:
-        return ast.parse(source)
+        return ast.parse(source, filename=_RESPONSE)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
 
 
-def _top_level_asserts(module: ast.Module, source: str) -> list[str]:
-    nodes = [node for node in module.body if isinstance(node, ast.Assert)]
-    return [ast.get_source_segment(source, node) or ast.unparse(node) for node in nodes]
+def _top_level_asserts(module: ast.Module, source: str, max_asserts: int) -> list[str]:
+    # Split once: ast.get_source_segment splits the whole source again for every node.
+    lines = _LINE.findall(source.encode())
+    nodes = [node for node in module.body if isinstance(node, ast.Assert)][:max_asserts]
+    return [_segment(lines, node) for node in nodes]
 
 
-def _scan_asserts(source: str) -> list[str]:
+def _segment(lines: list[bytes], node: ast.stmt) -> str:
+    """The source text of a node; its offsets count UTF-8 bytes."""
+    assert node.end_lineno is not None, "only nodes from the parser come here"
+    first, last = node.lineno - 1, node.end_lineno - 1
+    if first == last:
+        return lines[first][node.col_offset : node.end_col_offset].decode()
+    inner = lines[first + 1 : last]
+    return b"".join([lines[first][node.col_offset :], *inner, lines[last][: node.end_col_offset]]).decode()
+
+
+def _scan_asserts(source: str, max_asserts: int) -> list[str]:
     """Asserts of a block that does not parse as a whole, for one a cut-off last line."""
     lines = [line.strip("\r") for line in source.split("\n")]
     asserts: list[str] = []
     at = 0
-    while at < len(lines):
+    while at < len(lines) and len(asserts) < max_asserts:
         if not _starts_assert(lines[at]):
             at += 1
             continue
@@ -155,9 +177,14 @@ def _starts_assert(line: str) -> bool:
 
 
 def _end_of_assert(lines: list[str], start: int) -> int:
-    """Index after the assert's last line; one line only when no number of lines completes it."""
+    """Index after the assert's last line; one line only when no number of lines completes it.
+
+    The search also ends at ``MAX_ASSERT_CHARS``: each further line costs another parse of all lines so far.
+    """
+    num_chars = 0
     for end in range(start + 1, min(len(lines), start + MAX_ASSERT_LINES) + 1):
-        if end > start + 1 and _starts_assert(lines[end - 1]):
+        num_chars += len(lines[end - 1]) + 1
+        if end > start + 1 and (_starts_assert(lines[end - 1]) or num_chars > MAX_ASSERT_CHARS):
             break
         if _parse("\n".join([lines[start].strip(), *lines[start + 1 : end]])) is not None:
             return end

@@ -6,36 +6,43 @@ In a verl config::
       custom_reward_function:
         path: pkg://reward_fns.verl_entry
         name: compute_score
-        reward_kwargs: {num_cases: 8, alpha: 0.5}
+        reward_kwargs: {num_cases: 8, alpha: 0.5, sandbox: {num_workers: 4, limits: {total_seconds: 10}}}
 
 Name the module with ``pkg://``; loaded by file path it would lose its package and its imports.
+
+What verl 0.9.1 does with an outage, which is an exception here: its V1 trainer leaves that one response out of
+the step, and its group trains with the others; with an outage of every response of a step the job stops. It
+never sees a reward for it.
 """
 
 import ast
 import atexit
 import hashlib
+import inspect
 import json
 import logging
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from .breakdown import Breakdown
 from .code_reward import code_reward
 from .extract import Refusal, extract_candidate, extract_suite
-from .sandbox_seam import CandidateVerdict, Judge, JudgeRequest, LocalRunner
+from .sandbox_seam import CandidateVerdict, Judge, JudgeRequest, Limits, LocalRunner
 from .test_reward import test_reward
 
 logger = logging.getLogger(__name__)
 
 MAX_WORKERS = 4
-"""Most programs the process-wide judge runs at once; a machine with fewer CPUs gets one per CPU."""
+"""Programs a process's judge runs at once where ``sandbox.num_workers`` does not say it; fewer on fewer CPUs.
+verl starts ``reward.num_workers`` processes, 8 by default."""
 
-MAX_CACHED_QUESTIONS = 64
-"""Questions whose oracle answers stay cached. A step visits a question's responses close together."""
+MAX_CACHED_QUESTIONS = 1024
+"""Questions whose oracle answers stay cached. verl deals a step's responses to its reward processes at random, so
+each of them meets most questions of a step, in the order in which generation ends."""
 
 _TRUTH_KEYS = frozenset({"id", "reference", "tests", "prelude", "entry_points", "candidate"})
 
@@ -67,6 +74,7 @@ def compute_score(
     alpha: float = 0.5,
     adversarial: str = "release",
     nonprintable_penalty: bool = False,
+    sandbox: Mapping[str, Any] | None = None,
     reward_router_address: object = None,
     reward_model_tokenizer: object = None,
 ) -> dict[str, float]:
@@ -87,6 +95,8 @@ def compute_score(
             and optionally ``prelude`` and ``entry_points``.
         extra_info: ``role`` is "code" or "test"; other keys are verl's or the dataset's and are ignored.
         num_cases, alpha, adversarial, nonprintable_penalty: as in ``test_reward``; unused for code.
+        sandbox: arguments of ``sandbox.LocalRunner``, of which ``limits`` may be a mapping too; the same in
+            every call of a process, since it has one judge.
         reward_router_address, reward_model_tokenizer: passed by verl, ignored.
 
     Returns:
@@ -94,18 +104,20 @@ def compute_score(
         gives the same keys; verl wants one set of keys a batch, so do not mix roles in one.
 
     Raises:
-        ValueError: the ground truth or an argument is wrong.
+        ValueError: the ground truth or an argument is wrong, or this machine cannot confine programs as asked.
         sandbox.SandboxUnavailableError: the sandbox could not run the program. An outage is no reward.
     """
     role = (extra_info or {}).get("role", "code")
     if role not in ("code", "test"):
         raise ValueError(f"extra_info['role'] must be 'code' or 'test', got {role!r} ({data_source})")
     truth = read_ground_truth(ground_truth, role=role, where=f"ground_truth of data source {data_source!r}")
+    options = _plain(sandbox or {})
     if role == "code":
-        return _score_code(solution_str, truth)
+        return _score_code(solution_str, truth, options)
     reward = _reward_test(
         solution_str,
         truth,
+        options,
         num_cases=num_cases,
         alpha=alpha,
         adversarial=adversarial,
@@ -114,10 +126,10 @@ def compute_score(
     return {"score": reward.total, **reward.terms}
 
 
-def _score_code(solution: str, truth: GroundTruth) -> dict[str, float]:
+def _score_code(solution: str, truth: GroundTruth, sandbox: dict[str, Any]) -> dict[str, float]:
     found = extract_candidate(solution)
     candidate = None if isinstance(found, Refusal) else found
-    verdict = _judge(truth, candidate=candidate, suite=truth.tests)
+    verdict = _judge(truth, candidate=candidate, suite=truth.tests, sandbox=sandbox)
     num_valid = len(verdict.suites[0].cases)
     if not num_valid:
         logger.warning(
@@ -131,14 +143,16 @@ def _score_code(solution: str, truth: GroundTruth) -> dict[str, float]:
     return {"score": reward.total, "extracted": extracted, "num_valid": float(num_valid), **reward.terms}
 
 
-def _reward_test(solution: str, truth: GroundTruth, **options: Any) -> Breakdown:
+def _reward_test(solution: str, truth: GroundTruth, sandbox: dict[str, Any], **options: Any) -> Breakdown:
     found = extract_suite(solution)
     suite = () if isinstance(found, Refusal) else found
-    verdict = _judge(truth, candidate=truth.candidate, suite=suite)
+    verdict = _judge(truth, candidate=truth.candidate, suite=suite, sandbox=sandbox)
     return test_reward(verdict, 0, response_text=solution, **options)
 
 
-def _judge(truth: GroundTruth, *, candidate: str | None, suite: tuple[str, ...]) -> CandidateVerdict:
+def _judge(
+    truth: GroundTruth, *, candidate: str | None, suite: tuple[str, ...], sandbox: dict[str, Any]
+) -> CandidateVerdict:
     request = JudgeRequest(
         question_id=truth.question_id,
         reference=truth.reference,
@@ -147,7 +161,7 @@ def _judge(truth: GroundTruth, *, candidate: str | None, suite: tuple[str, ...])
         prelude=truth.prelude,
         entry_points=truth.entry_points,
     )
-    return _SHARED.judge(request)
+    return _SHARED.judge(request, sandbox)
 
 
 def read_ground_truth(raw: Mapping[str, Any] | str, *, role: str, where: str) -> GroundTruth:
@@ -211,6 +225,15 @@ def _texts(raw: Mapping[str, Any], key: str, *, where: str) -> tuple[str, ...]:
     return tuple(str(item) for item in value)
 
 
+def _plain(value: Any) -> Any:
+    """Mappings and lists of any kind (hydra's are its own) as dictionaries and lists."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(inner) for inner in value]
+    return value
+
+
 class _SharedJudge:
     """One judge per process, made on first use. A forked child makes its own: zygotes are not inherited."""
 
@@ -218,12 +241,13 @@ class _SharedJudge:
         self._lock = threading.Lock()
         self._judge: Judge | None = None
         self._runner: LocalRunner | None = None
+        self._options: dict[str, Any] = {}
         self._pid = 0
         self._recent: OrderedDict[str, None] = OrderedDict()
 
-    def judge(self, request: JudgeRequest) -> CandidateVerdict:
+    def judge(self, request: JudgeRequest, options: dict[str, Any]) -> CandidateVerdict:
         with self._lock:
-            judge = self._open()
+            judge = self._open(options)
             self._recent[request.question_id] = None
             self._recent.move_to_end(request.question_id)
             if len(self._recent) > MAX_CACHED_QUESTIONS:
@@ -237,13 +261,28 @@ class _SharedJudge:
                 self._runner.close()
             self._judge = self._runner = None
 
-    def _open(self) -> Judge:
-        if self._judge is None or self._pid != os.getpid():
-            self._pid = os.getpid()
+    def _open(self, options: dict[str, Any]) -> Judge:
+        if self._pid != os.getpid():
+            self._judge = self._runner = None
+        if self._judge is None:
             self._recent.clear()
-            self._runner = LocalRunner(num_workers=min(MAX_WORKERS, os.cpu_count() or 1))
+            self._runner = _make_runner(options)
             self._judge = Judge(self._runner)
+            self._options, self._pid = options, os.getpid()
+        elif options != self._options:
+            raise ValueError(
+                f"sandbox={options} differs from what this process's judge was started with, {self._options}; give "
+                "every row of a job the same (reward.custom_reward_function.reward_kwargs)"
+            )
         return self._judge
+
+
+def _make_runner(options: dict[str, Any]) -> LocalRunner:
+    known = set(inspect.signature(LocalRunner).parameters)
+    if unknown := sorted(set(options) - known):
+        raise ValueError(f"unknown keys under sandbox: {unknown}; known: {sorted(known)}")
+    limits = Limits.from_mapping(options.get("limits") or {}, where="sandbox.limits")
+    return LocalRunner(**{"num_workers": min(MAX_WORKERS, os.cpu_count() or 1), **options, "limits": limits})
 
 
 _SHARED = _SharedJudge()

@@ -8,16 +8,20 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from .bench_command import add_arguments as add_bench_arguments
+from .bench_command import run as run_bench
 from .confine import OPTIONAL_FEATURES, UID_POLICY_MEANINGS, landlock_abi, missing_features
+from .conformance.command import add_arguments as add_conformance_arguments
+from .conformance.command import run as run_conformance
 from .errors import SandboxConfigError, SandboxUnavailableError
-from .judge import Judge, JudgeRequest
+from .judge import JudgeRequest
+from .judge_processes import JudgeProcesses, WorkerSettings
 from .limits import Limits
 from .local_runner import LocalRunner
 from .self_check import run_probes
-from .verdict import CandidateVerdict
+from .tiers import LOCAL_TIERS, TIER_MEANINGS, probe
 
 _KEYS: dict[str, type | tuple[type, ...]] = {"id": str, "gt": str, "code": (str, type(None)), "tests": list}
 EXIT_OK, EXIT_FAILED, EXIT_BAD_INPUT = 0, 1, 2
@@ -34,8 +38,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     check = commands.add_parser("check", help="what this machine's sandbox confines, and a self-test")
     judge = commands.add_parser("judge", help="judge a JSON list of {id, gt, code, tests}; one JSON line each")
     judge.add_argument("file", help="input file; '-' reads standard input")
-    for command in (check, judge):
-        command.add_argument("--workers", type=int, default=1, help="programs judged at once (default 1)")
+    conformance = commands.add_parser("conformance", help="what every runner must do, checked on the local one")
+    add_conformance_arguments(conformance)
+    add_bench_arguments(commands)
+    for command in (check, judge, conformance):
+        command.add_argument(
+            "--workers", type=int, default=1, help="programs run at once; for judge, processes of its own (default 1)"
+        )
+        command.add_argument("--tier", type=int, default=0, choices=LOCAL_TIERS, help="confinement (default 0)")
         command.add_argument(
             "--allow-missing",
             action="append",
@@ -45,9 +55,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     options = parser.parse_args(arguments)
     try:
-        items = _read_items(options.file) if options.command == "judge" else []
-        with LocalRunner(num_workers=options.workers, allow_missing=options.allow_missing) as runner:
-            return _check(runner) if options.command == "check" else _judge(runner, items)
+        if options.command in ("bench", "soak"):
+            return run_bench(options)
+        if options.command == "conformance":
+            return run_conformance(options)
+        if options.command == "judge":
+            return _judge(options, _read_items(options.file))
+        with LocalRunner(num_workers=options.workers, tier=options.tier, allow_missing=options.allow_missing) as runner:
+            return _check(runner)
     except (InputError, SandboxConfigError) as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_BAD_INPUT if isinstance(error, InputError) else EXIT_FAILED
@@ -59,7 +74,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _check(runner: LocalRunner) -> int:
     missing = missing_features()
     kernel = os.uname()
-    print("tier       0: rlimits, no_new_privs, Landlock, seccomp")
+    print(f"tier       {runner.tier}: {TIER_MEANINGS[runner.tier]}")
+    for state in probe():
+        print(f"tier {state.tier}     {'works here' if state.is_available else state.reason}")
+    print(f"tier 3     {TIER_MEANINGS[3]}")
     print(f"kernel     {kernel.sysname} {kernel.release} {kernel.machine}")
     for name in OPTIONAL_FEATURES:
         version = f", ABI {landlock_abi()}" if name == "landlock" and name not in missing else ""
@@ -69,7 +87,7 @@ def _check(runner: LocalRunner) -> int:
         print(f"           {note}")
     for field in dataclasses.fields(Limits):
         print(f"limit      {field.name} = {getattr(runner.limits, field.name)}")
-    results = run_probes(runner)
+    results = run_probes(runner, tier=runner.tier)
     for result in results:
         outcomes = "" if result.passed else f": got {', '.join(result.outcomes) or 'no valid case'}"
         print(f"{'ok  ' if result.passed else 'FAIL'}       {result.probe.name}{outcomes}")
@@ -105,23 +123,22 @@ def _kind_name(kind: type | tuple[type, ...]) -> str:
     return "a string" if kind is str else "a list of strings" if kind is list else "a string or null"
 
 
-def _judge(runner: LocalRunner, items: list[dict[str, Any]]) -> int:
-    judge = Judge(runner)
-
-    def run(place: int) -> CandidateVerdict:
-        item = items[place]
-        return judge.judge(
-            JudgeRequest(
-                question_id=f"{place}:{item['id']}",
-                reference=item["gt"],
-                candidate=item["code"],
-                suites=(tuple(item["tests"]),),
-            )
+def _judge(options: argparse.Namespace, items: list[dict[str, Any]]) -> int:
+    requests = [
+        JudgeRequest(
+            question_id=f"{place}:{item['id']}",
+            reference=item["gt"],
+            candidate=item["code"],
+            suites=(tuple(item["tests"]),),
         )
-
-    with ThreadPoolExecutor(runner.num_workers) as pool:
-        for item, verdict in zip(items, pool.map(run, range(len(items))), strict=True):
-            suite = verdict.suites[0]
+        for place, item in enumerate(items)
+    ]
+    settings = WorkerSettings(runner={"tier": options.tier, "allow_missing": tuple(options.allow_missing)})
+    with JudgeProcesses(options.workers, settings=settings) as judges:
+        for item, result in zip(items, judges.judge_all(requests), strict=True):
+            if isinstance(result, SandboxUnavailableError):
+                raise result
+            suite = result.suites[0]
             outcomes = [case.outcome.value for case in suite.cases]
             line = {
                 "id": item["id"],

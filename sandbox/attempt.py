@@ -12,10 +12,11 @@ import select
 import socket
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
-from .child import HEADER, order_kind
-from .clocks import Stopwatch, process_cpu_seconds
+from .child import CPU_TIME, HEADER, pack_call
+from .clocks import Stopwatch, is_stopped, process_cpu_seconds
 from .confine import ProcessLimits
 from .runner import TOTAL_SPENT, Answer, AnswerKind, Program
 from .zygote import Ending, Zygote
@@ -24,6 +25,10 @@ _TICK_SECONDS = 0.02
 """First look at the clock after an answer; answers sooner than this are never timed."""
 _LONGEST_POLL_SECONDS = 0.25
 _READ_BYTES = 1 << 18
+_NAP_SECONDS = 0.0003
+"""Between two readings of a program that keeps answering: one reading then takes many answers."""
+_PACKED_CALLS = 8192
+"""Compiled calls kept; each is asked of the two references and of every candidate it was written for."""
 _LEAST_REFERENCE_FACTOR = 2
 """After any number of time-outs a program still has this many times the reference's CPU seconds."""
 _SPARE_CPU_SECONDS = 10
@@ -44,6 +49,10 @@ class Stop(enum.Enum):
     LOAD_FAILED = enum.auto()
     TIMED_OUT = enum.auto()
     OUTPUT_LIMIT = enum.auto()
+    FULL = enum.auto()
+    """It has answered all that one process may; no single call is to blame for that."""
+    STOPPED = enum.auto()
+    """Somebody other than the program has stopped its process."""
     BROKE_PROTOCOL = enum.auto()
     CLOSED = enum.auto()
     """The process ended, or closed its channel."""
@@ -78,9 +87,15 @@ class Attempt:
     _phase: _Phase = _Phase.SETUP
     _received: bytearray = field(default_factory=bytearray)
     _unsent: bytearray = field(default_factory=bytearray)
+    _hung_up: bool = False
+    _was_slow: bool = False
+    """Its clock was looked at."""
     _num_sent: int = 0
     _num_bytes: int = 0
-    _cpu_at_answer: float = 0.0
+
+    @property
+    def _longest_frame(self) -> int:
+        return max(self.program.limits.value_bytes, _LONGEST_DETAIL_BYTES) + CPU_TIME.size * self.program.timed
 
     @property
     def has_loaded(self) -> bool:
@@ -95,13 +110,14 @@ class Attempt:
         """
         limits = self.program.limits
         channel, pid = zygote.fork(self._process_limits(), value_bytes=limits.value_bytes)
-        total = Stopwatch(pid)
-        total.read()
+        total = Stopwatch.of_new_process(pid)
         with channel:
             stop = self._converse(channel, pid, total)
             self.cpu_seconds = process_cpu_seconds(pid)
-            self.used_seconds = sum(total.read())
-        self.ending = zygote.end(pid, is_closed=stop is Stop.CLOSED)
+            self.used_seconds = sum(total.read()) if self._was_slow else self.cpu_seconds
+        if self.program.timed:  # its own claims; it cannot have used more in one call than in all
+            self.answers = [replace(one, cpu_seconds=min(one.cpu_seconds, self.cpu_seconds)) for one in self.answers]
+        self.ending = zygote.end(pid, is_closed=self._hung_up)
         return stop
 
     def _process_limits(self) -> ProcessLimits:
@@ -112,6 +128,9 @@ class Attempt:
             stack_bytes=limits.stack_bytes,
             cpu_seconds=int(min(seconds, self.seconds_left)) + _SPARE_CPU_SECONDS,
             open_files=limits.open_files,
+            threads=limits.threads,
+            scratch_bytes=limits.scratch_bytes,
+            scratch_files=limits.scratch_files,
         )
 
     def _cpu_limit(self, index: int) -> float:
@@ -125,8 +144,7 @@ class Attempt:
             if source:
                 self._order(b"P", source)
         self._order(b"B", "")
-        if not self.program.timed:
-            self._order_calls(len(self.indices))
+        self._order_calls()
         watch = Stopwatch(pid)
         poller = select.poll()
         poller.register(channel, select.POLLIN | select.POLLOUT)
@@ -144,16 +162,20 @@ class Attempt:
                 events = poller.poll(0)
             if events and events[0][1] & ~select.POLLOUT:
                 num_answers, phase = len(self.answers), self._phase
-                if (stop := self._read(channel, pid)) is not None:
+                if (stop := self._read(channel)) is not None:
                     return stop
                 if len(self.answers) > num_answers or self._phase is not phase:
                     watch.restart()
                     wait_seconds, late = _TICK_SECONDS, None
             if late is not None:
                 self.detail = late
+                if is_stopped(pid):
+                    return Stop.STOPPED
                 return Stop.SETUP_FAILED if self._phase is _Phase.SETUP else Stop.TIMED_OUT
             if self._unsent:
                 self._write(channel)
+            elif events:
+                time.sleep(_NAP_SECONDS)
             if is_writing != bool(self._unsent):
                 is_writing = bool(self._unsent)
                 poller.modify(channel, select.POLLIN | (select.POLLOUT if is_writing else 0))
@@ -161,6 +183,7 @@ class Attempt:
     def _check_clock(self, watch: Stopwatch, total: Stopwatch) -> tuple[str | None, float]:
         """What limit is exceeded, if any, and how long to wait before the next look."""
         limits = self.program.limits
+        self._was_slow = True
         if self._phase is _Phase.CALLING:
             cpu_limit = self._cpu_limit(self.indices[len(self.answers)])
         else:
@@ -180,11 +203,11 @@ class Attempt:
         payload = text.encode("utf-8", "surrogatepass")
         self._unsent += HEADER.pack(kind, len(payload)) + payload
 
-    def _order_calls(self, count: int) -> None:
-        for index in self.indices[self._num_sent : self._num_sent + count]:
-            call = self.program.calls[index]
-            self._order(order_kind(awaited=call.awaited, uses_library=call.uses_library), call.expression)
-            self._num_sent += 1
+    def _order_calls(self) -> None:
+        calls = (self.program.calls[index] for index in self.indices)
+        payload = b"".join([_pack_call(call.expression, call.awaited, call.uses_library) for call in calls])
+        self._unsent += HEADER.pack(b"T" if self.program.timed else b"C", len(payload)) + payload
+        self._num_sent = len(self.indices)
 
     def _write(self, channel: socket.socket) -> None:
         try:
@@ -196,9 +219,10 @@ class Attempt:
         del self._unsent[:sent]
 
     def _closed(self) -> Stop:
+        self._hung_up = True
         return Stop.SETUP_FAILED if self._phase is _Phase.SETUP else Stop.CLOSED
 
-    def _read(self, channel: socket.socket, pid: int) -> Stop | None:
+    def _read(self, channel: socket.socket) -> Stop | None:
         try:
             data = channel.recv(_READ_BYTES)
         except BlockingIOError:
@@ -213,19 +237,19 @@ class Attempt:
         stop = None
         while stop is None and len(self._received) - at >= HEADER.size:
             kind, length = HEADER.unpack_from(self._received, at)
-            if length > max(self.program.limits.value_bytes, _LONGEST_DETAIL_BYTES):
+            if length > self._longest_frame:
                 return Stop.OUTPUT_LIMIT if self.has_loaded else Stop.BROKE_PROTOCOL
             end = at + HEADER.size + length
             if len(self._received) < end:
                 break
-            stop = self._take(kind, bytes(self._received[at + HEADER.size : end]), pid)
+            stop = self._take(kind, bytes(self._received[at + HEADER.size : end]))
             at = end
         del self._received[:at]
         if stop is None and self._num_bytes > self.program.limits.total_output_bytes:
-            return Stop.OUTPUT_LIMIT
+            return Stop.FULL if self.answers else Stop.OUTPUT_LIMIT
         return stop
 
-    def _take(self, kind: bytes, payload: bytes, pid: int) -> Stop | None:
+    def _take(self, kind: bytes, payload: bytes) -> Stop | None:
         if self._phase is _Phase.SETUP:
             return self._take_greeting(kind, payload)
         if self._phase is _Phase.LOADING:
@@ -237,14 +261,13 @@ class Attempt:
             self._phase = _Phase.CALLING
         elif kind not in _ANSWER_KINDS or len(self.answers) >= self._num_sent:
             return Stop.BROKE_PROTOCOL
+        elif not self.program.timed:
+            self._take_answer(kind, payload, 0.0)
+        elif len(payload) < CPU_TIME.size:
+            return Stop.BROKE_PROTOCOL
         else:
-            self._take_answer(kind, payload, pid)
-        if len(self.answers) == len(self.indices):
-            return Stop.FINISHED
-        if self.program.timed:
-            self._cpu_at_answer = process_cpu_seconds(pid)
-            self._order_calls(1)
-        return None
+            self._take_answer(kind, payload[CPU_TIME.size :], CPU_TIME.unpack_from(payload)[0] / 1e9)
+        return Stop.FINISHED if len(self.answers) == len(self.indices) else None
 
     def _take_greeting(self, kind: bytes, payload: bytes) -> Stop | None:
         """The first frame comes from the harness, before any untrusted text was read."""
@@ -254,11 +277,15 @@ class Attempt:
         self._phase = _Phase.LOADING
         return None
 
-    def _take_answer(self, kind: bytes, payload: bytes, pid: int) -> None:
-        seconds = max(0.0, process_cpu_seconds(pid) - self._cpu_at_answer) if self.program.timed else 0.0
+    def _take_answer(self, kind: bytes, payload: bytes, seconds: float) -> None:
         answer = _ANSWER_KINDS[kind]
         if answer is AnswerKind.VALUE:
             self.answers.append(Answer(kind=answer, value=payload, cpu_seconds=seconds))
         else:
             detail = payload.decode("utf-8", "replace")[:400]
             self.answers.append(Answer(kind=answer, detail=detail, cpu_seconds=seconds))
+
+
+@lru_cache(_PACKED_CALLS)
+def _pack_call(expression: str, awaited: bool, uses_library: bool) -> bytes:
+    return pack_call(expression, awaited=awaited, uses_library=uses_library)

@@ -8,12 +8,17 @@ A case has the form ``assert CALL == LITERAL``, an optional message ignored (it 
   literal subscripts or one of a few builtins (``sorted(f(1))``), an object of a class under test with
   that class's own members. Reads that say little about the value are refused, or a test could be right
   about any program: slices (``f(1)[:0]``), members of other types (``f(1).imag``, ``f(1).clear()``), ``str``,
-  ``max(f(1), 10**30)``, ``round(f(1), -30)``;
+  ``max(f(1), 10**30)``, ``round(f(1), -30)``, a method that returns nothing where the object has more to
+  show (``Stack([1]).push(2) == None``). So is ``int``: it cuts 2.9999999999 to 2, past any tolerance;
 - no lambda, comprehension, conditional, assignment or name beginning with an underscore.
 
 Two asserts are duplicates when they make the same call: argument spelling (``1``, ``+1``, ``0x1``,
 ``n=1``, a default left out), the type of equal numbers, and how the result is read do not count.
 Otherwise one wrong answer would be found ``f(1)``, ``f(0x1)``, ``f(1)[0]``, ``list(f(1))`` times.
+
+The call that is made has one text for all spellings of the same values: literals as ``literals.spell`` writes
+them, arguments by position as far as the reference's signature says where they belong. Types of numbers,
+the order of dicts, defaults left out and the read stay as written, since programs can tell them apart.
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
 from .cases import Call, Case, Rejection, RejectionReason, Suite
@@ -29,10 +35,12 @@ from .interface import EntryPoint, Interface, Parameters, parse_untrusted
 from .literals import (
     LIBRARY_MODULES,
     LIBRARY_NAMES,
+    SPELLED_BUILTINS,
     LiteralReader,
     NotLiteralError,
     names_library,
     read_literal,
+    spell,
 )
 from .values import canonical_key, encode
 
@@ -51,12 +59,15 @@ _READERS = frozenset(
         "max",
         "abs",
         "round",
-        "int",
         "float",
     }
 )
 """Builtins that may wrap the call under test, with nothing beside it but what ``_reads_plainly`` lists."""
 _MAX_ROUNDED_DIGITS = 15
+_LONGEST_CANONICAL_TEXT = 4_096
+"""Characters; a call whose folded literals (``[0] * 10_000``) make it longer keeps its own text."""
+_KEY_BYTES = 16
+_LIBRARY = frozenset({*LIBRARY_NAMES, *LIBRARY_MODULES})
 _PARSE_ERRORS = (SyntaxError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError)
 
 
@@ -72,22 +83,30 @@ class _Target:
     """What the left side calls, spelling removed."""
 
     name: str
+    text: str
+    """The call and its read in canonical spelling."""
     steps: list[Any] = field(default_factory=list)
     """Bound arguments of the root call, then method calls on an object under test."""
     entry: EntryPoint = field(default_factory=EntryPoint)
     """Where method names of the next step are looked up: the class under test, or nothing."""
     awaitable: bool = False
+    shows_nothing: bool = False
+    """The last step is a method without a result, of an object that has more to show."""
 
 
 def parse_suite(texts: Iterable[str], interface: Interface, *, assert_chars: int = DEFAULT_ASSERT_CHARS) -> Suite:
     """Gate every assert of one suite; the second assert making a call is a duplicate."""
+    return gather_suite(parse_assert(text, interface, assert_chars=assert_chars) for text in texts)
+
+
+def gather_suite(asserts: Iterable[Case | Rejection]) -> Suite:
+    """One suite of asserts that were gated one by one."""
     cases: list[Case] = []
     rejections: list[Rejection] = []
     seen: set[bytes] = set()
-    for text in texts:
-        parsed = parse_assert(text, interface, assert_chars=assert_chars)
+    for parsed in asserts:
         if isinstance(parsed, Case) and parsed.key in seen:
-            parsed = Rejection(text=text, reason=RejectionReason.DUPLICATE, detail=parsed.call.text)
+            parsed = Rejection(text=parsed.text, reason=RejectionReason.DUPLICATE, detail=parsed.call.text)
         if isinstance(parsed, Rejection):
             rejections.append(parsed)
         else:
@@ -103,10 +122,10 @@ def parse_assert(text: str, interface: Interface, *, assert_chars: int = DEFAULT
         if not isinstance(statement, ast.Assert):
             raise _RejectedError(RejectionReason.UNPARSABLE, f"a {type(statement).__name__}, not an assert")
         left, right = _sides(statement.test)
-        call, key = _CallReader(interface).read(left)
+        call, key = _CallReader(interface, assert_chars).read(left)
         try:
             claim = encode(read_literal(right))
-            claimed = ast.get_source_segment(text.strip(), right) or ast.unparse(right)
+            claimed = _segment(text.strip(), right)
         except (NotLiteralError, UnencodableError) as error:
             raise _RejectedError(RejectionReason.CLAIM_NOT_LITERAL, str(error)) from error
         return Case(text=text, call=call, key=key, claimed=claimed, claim=claim)
@@ -122,7 +141,7 @@ def parse_call(text: str, interface: Interface, *, assert_chars: int = DEFAULT_A
         statement = _single_statement(text, assert_chars)
         if not isinstance(statement, ast.Expr):
             raise _RejectedError(RejectionReason.UNPARSABLE, f"a {type(statement).__name__}, not an expression")
-        call, key = _CallReader(interface).read(statement.value)
+        call, key = _CallReader(interface, assert_chars).read(statement.value)
         return Case(text=text, call=call, key=key, claimed="", claim=b"")
     except _RejectedError as rejected:
         return Rejection(text=text, reason=rejected.reason, detail=rejected.detail)
@@ -146,6 +165,13 @@ def _single_statement(text: str, assert_chars: int) -> ast.stmt:
     return body[0]
 
 
+def _segment(text: str, node: ast.expr) -> str:
+    """The source of one expression of ``text``."""
+    if text.isascii() and text.isprintable():  # one line, and offsets in bytes are offsets in characters
+        return text[node.col_offset : node.end_col_offset]
+    return ast.get_source_segment(text, node) or ast.unparse(node)
+
+
 def _sides(test: ast.expr) -> tuple[ast.expr, ast.expr]:
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
         raise _RejectedError(RejectionReason.NOT_AN_EQUALITY, "the condition is not one '=='")
@@ -155,23 +181,35 @@ def _sides(test: ast.expr) -> tuple[ast.expr, ast.expr]:
 class _CallReader:
     """Reads the left side of one assert."""
 
-    def __init__(self, interface: Interface) -> None:
+    def __init__(self, interface: Interface, assert_chars: int) -> None:
         self._interface = interface
+        self._longest_text = min(_LONGEST_CANONICAL_TEXT, assert_chars)
         self._literals = LiteralReader(arithmetic=True)
 
     def read(self, node: ast.expr) -> tuple[Call, bytes]:
         node, awaited = _strip_await(node)
         target = self._target(node)
+        if target.shows_nothing:
+            detail = f"{target.steps[-1][0]}() returns nothing in the reference; read the object's state after it"
+            raise _RejectedError(RejectionReason.NO_CALL, detail)
         try:
             key = canonical_key((target.name, target.steps))
         except UnencodableError as error:
             raise _RejectedError(RejectionReason.ARGUMENT_NOT_LITERAL, str(error)) from error
-        uses_library = names_library(node)
-        taken = set(self._interface.entry_points) & (set(LIBRARY_NAMES) | set(LIBRARY_MODULES))
-        if uses_library and taken:  # the question defines its own Counter, say: then the name means that one
-            uses_library = False
+        expression, uses_library = self._expression(node, target)
         awaited = awaited or target.awaitable
-        return Call(expression=ast.unparse(node), awaited=awaited, uses_library=uses_library), key
+        call = Call(expression=expression, awaited=awaited, uses_library=uses_library)
+        return call, blake2b(key, digest_size=_KEY_BYTES).digest()
+
+    def _expression(self, node: ast.expr, target: _Target) -> tuple[str, bool]:
+        """The text to evaluate, and whether it needs the library's names."""
+        own_names = self._interface.entry_points.keys()
+        if not _LIBRARY.isdisjoint(own_names):  # the question defines its own Counter, say: then it means that one
+            return ast.unparse(node), False
+        if len(target.text) > self._longest_text or not SPELLED_BUILTINS.isdisjoint(own_names):
+            return ast.unparse(node), names_library(node)
+        may_name = any(name in target.text for name in LIBRARY_NAMES)  # also inside a string
+        return target.text, may_name and names_library(ast.parse(target.text, mode="eval"))
 
     def _target(self, node: ast.expr) -> _Target:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
@@ -179,14 +217,15 @@ class _CallReader:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             target = self._target(node.func.value)
             method = target.entry.methods.get(node.func.attr, EntryPoint())
-            return _step(target, node.func.attr, [self._arguments(node, method.parameters)], method)
+            bound, text = self._arguments(node, method.parameters)
+            return _step(target, node.func.attr, [bound], method, text=text)
         if isinstance(node, ast.Attribute):
-            return _step(self._target(node.value), node.attr, [], EntryPoint())
+            return _step(self._target(node.value), node.attr, [], EntryPoint(), text="")
         if isinstance(node, ast.Subscript):
             target = self._target(node.value)
             if isinstance(node.slice, ast.Slice):
                 raise _RejectedError(RejectionReason.NO_CALL, "a slice of the result; compare the whole result")
-            self._literal(node.slice)
+            target.text += f"[{spell(self._literal(node.slice))}]"
             target.entry = EntryPoint()
             return target
         raise _RejectedError(RejectionReason.NO_CALL, f"the left side is no call of {_names(self._interface)}")
@@ -194,31 +233,38 @@ class _CallReader:
     def _named_call(self, node: ast.Call, name: str) -> _Target:
         entry = self._interface.entry_points.get(name)
         if entry is not None:
-            steps = [self._arguments(node, entry.parameters)]
+            bound, text = self._arguments(node, entry.parameters)
             inside = entry if entry.is_class else EntryPoint()
-            return _Target(name=name, steps=steps, entry=inside, awaitable=entry.is_async)
+            return _Target(name=name, text=name + text, steps=[bound], entry=inside, awaitable=entry.is_async)
         if name in _READERS and node.args:
             target = self._target(node.args[0])
-            beside, keywords = self._arguments(
-                ast.Call(func=node.func, args=node.args[1:], keywords=node.keywords), None
-            )
+            beside, keywords = self._values(ast.Call(func=node.func, args=node.args[1:], keywords=node.keywords))
             if not _reads_plainly(name, beside, keywords):
                 detail = f"{name}() with further arguments; compare the whole result"
                 raise _RejectedError(RejectionReason.NO_CALL, detail)
             if target.awaitable:
                 raise _RejectedError(RejectionReason.NO_CALL, f"{name}() of a result that must be awaited first")
+            target.text = f"{name}{_spell_arguments([target.text, *map(spell, beside)], keywords)}"
             target.entry = EntryPoint()
             return target
         raise _RejectedError(RejectionReason.NO_CALL, f"{name!r} is none of {_names(self._interface)}")
 
-    def _arguments(self, node: ast.Call, parameters: Parameters | None) -> Any:
+    def _arguments(self, node: ast.Call, parameters: Parameters | None) -> tuple[Any, str]:
+        """The arguments in the form that is equal for all spellings, and their canonical text."""
+        arguments, keywords = self._values(node)
+        if parameters is None:
+            return (arguments, keywords), _spell_arguments(map(spell, arguments), keywords)
+        placed, named = parameters.by_position(arguments, keywords)
+        return parameters.bind(arguments, keywords), _spell_arguments(map(spell, placed), named)
+
+    def _values(self, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
         arguments = [self._literal(argument) for argument in node.args]
         keywords: dict[str, Any] = {}
         for keyword in node.keywords:
             if keyword.arg is None:
                 raise _RejectedError(RejectionReason.ARGUMENT_NOT_LITERAL, "'**' in the arguments")
             keywords[keyword.arg] = self._literal(keyword.value)
-        return parameters.bind(arguments, keywords) if parameters is not None else (arguments, keywords)
+        return arguments, keywords
 
     def _literal(self, node: ast.expr) -> Any:
         try:
@@ -238,14 +284,21 @@ def _strip_await(node: ast.expr) -> tuple[ast.expr, bool]:
     return node, False
 
 
-def _step(target: _Target, attribute: str, arguments: list[Any], method: EntryPoint) -> _Target:
-    """One attribute or method of an object under test."""
+def _spell_arguments(positional: Iterable[str], keywords: dict[str, Any]) -> str:
+    return f"({', '.join([*positional, *(f'{name}={spell(value)}' for name, value in keywords.items())])})"
+
+
+def _step(target: _Target, attribute: str, arguments: list[Any], method: EntryPoint, *, text: str) -> _Target:
+    """One attribute or method of an object under test; ``text`` spells the arguments."""
     if attribute.startswith("_"):
         raise _RejectedError(RejectionReason.NO_CALL, f"the attribute {attribute!r} is private")
     if attribute not in target.entry.members:
         detail = f"{attribute!r} is no member of a class under test; compare the whole result"
         raise _RejectedError(RejectionReason.NO_CALL, detail)
+    others = {name for name in target.entry.members - {attribute} if not name.startswith("_")}
     target.steps.append([attribute, *arguments])
+    target.text += f".{attribute}{text}"
+    target.shows_nothing = method.returns_nothing and bool(others)
     target.awaitable = method.is_async
     return target
 

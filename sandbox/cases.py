@@ -36,15 +36,18 @@ class Call:
     """The left side of an assert, ready to be evaluated in a program's namespace."""
 
     expression: str
-    """Normalised source, without ``await``."""
+    """Canonical source, without ``await``: one text for all spellings of the same values."""
     awaited: bool = False
     """The expression yields an awaitable, whose result is the value."""
     uses_library: bool = False
     """The arguments name standard library constructors, which the program need not have imported."""
 
+    def __hash__(self) -> int:
+        return hash(self.expression)  # a string keeps its hash; calls are looked up a dozen times each
+
     @property
     def text(self) -> str:
-        """Normalised source; parsing it again gives the same call."""
+        """Canonical source; parsing it again gives the same call."""
         return f"await {self.expression}" if self.awaited else self.expression
 
 
@@ -55,7 +58,7 @@ class Case:
     text: str
     call: Call
     key: bytes
-    """Equal for two asserts that make the same call, however they are spelled."""
+    """16 bytes, equal for two asserts that make the same call, however it is spelled and its result is read."""
     claimed: str
     """Source of the right side as written; empty for a replayed call."""
     claim: bytes

@@ -10,8 +10,9 @@ order  payload
 =====  ==================================================================
 P      source to execute in the program's namespace (prelude, program)
 B      none; loading is over, answer L
-C      a call expression; A, one whose result is awaited. Capital D and E:
-       the same two with the library constructors of literals in scope
+C      calls (see ``pack_call``), answered one by one in their order
+T      the same, timed: the payload of every answer begins with the CPU
+       nanoseconds of its call, eight bytes, little-endian
 =====  ==================================================================
 
 ======  =================================================================
@@ -31,10 +32,13 @@ O       none; the encoded value exceeds the limit
 from __future__ import annotations
 
 import asyncio
+import marshal
 import os
 import struct
 import sys
 import types
+from collections.abc import Iterator
+from time import process_time_ns
 from typing import Any
 
 from .errors import UnencodableError
@@ -42,17 +46,41 @@ from .literals import LIBRARY_MODULES, LIBRARY_NAMES
 from .values import encode
 
 HEADER = struct.Struct("<cI")
+CPU_TIME = struct.Struct("<Q")
+_CALL_HEADER = struct.Struct("<BI")
 CHANNEL_FD = 3
 MODULE_NAME = "solution"
 """Not ``__main__``: a program's ``if __name__ == "__main__"`` block wants a terminal, not a judge."""
-_CALL_FLAGS = {b"C": (False, False), b"A": (True, False), b"D": (False, True), b"E": (True, True)}
-_CALL_KINDS = {flags: kind for kind, flags in _CALL_FLAGS.items()}
+_AWAITED, _USES_LIBRARY, _IS_SOURCE = 1, 2, 4
 _DETAIL_CHARS = 200
 
 
-def order_kind(*, awaited: bool, uses_library: bool) -> bytes:
-    """The order byte of a call."""
-    return _CALL_KINDS[awaited, uses_library]
+def pack_call(expression: str, *, awaited: bool, uses_library: bool) -> bytes:
+    """One call of an order: a byte of flags, four of length, the compiled expression or, failing that, its source.
+
+    Compiled by the judge, an expression is compiled once for all programs that are asked it. One that
+    does not compile raises in the program, like any other call.
+    """
+    flags = _AWAITED * awaited | _USES_LIBRARY * uses_library
+    try:
+        data = marshal.dumps(_compile(expression))
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
+        flags |= _IS_SOURCE
+        data = expression.encode("utf-8", "surrogatepass")
+    return _CALL_HEADER.pack(flags, len(data)) + data
+
+
+def _unpack_calls(payload: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at < len(payload):
+        flags, length = _CALL_HEADER.unpack_from(payload, at)
+        at += _CALL_HEADER.size
+        yield flags, payload[at : at + length]
+        at += length
+
+
+def _compile(expression: str) -> types.CodeType:
+    return compile(expression, "<call>", "eval", dont_inherit=True)
 
 
 class _Channel:
@@ -96,9 +124,11 @@ def serve(value_bytes: int) -> None:
     if not _load(channel, scope):
         return
     while True:
-        kind, payload = channel.receive()
-        awaited, uses_library = _CALL_FLAGS[kind]
-        channel.send(*_answer(payload, scope, library if uses_library else None, awaited, value_bytes))
+        order, payload = channel.receive()
+        for flags, expression in _unpack_calls(payload):
+            started = process_time_ns()
+            kind, data = _answer(flags, expression, scope, library if flags & _USES_LIBRARY else None, value_bytes)
+            channel.send(kind, CPU_TIME.pack(process_time_ns() - started) + data if order == b"T" else data)
 
 
 def _load(channel: _Channel, scope: dict[str, Any]) -> bool:
@@ -116,12 +146,13 @@ def _load(channel: _Channel, scope: dict[str, Any]) -> bool:
 
 
 def _answer(
-    expression: bytes, scope: dict[str, Any], library: dict[str, Any] | None, awaited: bool, value_bytes: int
+    flags: int, expression: bytes, scope: dict[str, Any], library: dict[str, Any] | None, value_bytes: int
 ) -> tuple[bytes, bytes]:
     try:
-        code = compile(expression.decode("utf-8", "surrogatepass"), "<call>", "eval", dont_inherit=True)
+        is_source = flags & _IS_SOURCE
+        code = _compile(expression.decode("utf-8", "surrogatepass")) if is_source else marshal.loads(expression)
         value = eval(code, scope, library)
-        if awaited:
+        if flags & _AWAITED:
             value = asyncio.run(_wait(value))
         data = encode(value)
     except UnencodableError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 
@@ -20,12 +21,31 @@ def process_cpu_seconds(pid: int) -> float:
 
 
 def waiting_seconds(pid: int) -> float | None:
-    """Seconds the main thread was runnable but had no processor; None where the kernel does not say."""
+    """Seconds its threads were runnable but had no processor, summed; None where the kernel does not say.
+
+    All threads: the main one may sleep until those that cannot get a processor are done.
+    """
     try:
-        with open(f"/proc/{pid}/schedstat") as handle:
-            return int(handle.read().split()[1]) / 1e9
+        return sum(_thread_waiting_seconds(f"/proc/{pid}/task/{thread}") for thread in os.listdir(f"/proc/{pid}/task"))
     except (OSError, ValueError, IndexError):
         return None
+
+
+def _thread_waiting_seconds(path: str) -> float:
+    try:
+        with open(f"{path}/schedstat") as handle:
+            return int(handle.read().split()[1]) / 1e9
+    except ProcessLookupError:  # ended in between
+        return 0.0
+
+
+def is_stopped(pid: int) -> bool:
+    """True while the process is stopped, as by SIGSTOP. Programs cannot stop themselves: somebody else did."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as handle:
+            return handle.read().rpartition(b")")[2].split()[0] in b"Tt"
+    except (OSError, IndexError):
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +64,13 @@ class Stopwatch:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._start: _Reading | None = None
+
+    @classmethod
+    def of_new_process(cls, pid: int) -> Stopwatch:
+        """Measures from now on a process that was started just now and has used nothing."""
+        watch = cls(pid)
+        watch._start = _Reading(cpu=0.0, wall=time.monotonic(), waiting=0.0)
+        return watch
 
     def restart(self) -> None:
         self._start = None

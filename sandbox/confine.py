@@ -1,7 +1,8 @@
-"""Confinement of one process, tier 0: rlimits, credentials, no_new_privs, Landlock, seccomp.
+"""Confinement of one process: rlimits, credentials, no_new_privs, Landlock, seccomp.
 
 A ``Jail`` is prepared once in the zygote and entered once in every child; entering takes a fraction
-of a millisecond and cannot be undone. Works without privileges, and inside a default container.
+of a millisecond and cannot be undone. Works without privileges, and inside a default container. This
+is the whole of tier 0; the other tiers put it into namespaces and give each program a scratch folder.
 """
 
 from __future__ import annotations
@@ -9,23 +10,33 @@ from __future__ import annotations
 import ctypes
 import enum
 import os
+import re
 import resource
 import signal
 import struct
 import sys
 import sysconfig
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from .errors import SandboxConfigError
+from .kernel import check, libc
+from .namespaces import NOBODY, SCRATCH_PARENT, Scratch
 from .syscalls import build_filter, this_architecture
 
-NOBODY = 65534
-"""The kernel's overflow id: mapped in every user namespace, and owner of no file."""
+OWN_UIDS = 0x70000000
+"""First of the ids that programs get, one each: a range that no distribution hands out to users,
+services or containers. An id is this plus a pid."""
+_MOST_PIDS = 1 << 22
+_OWN_TASK_COUNTS_SINCE = (5, 14)
+"""Kernel that first counted the processes of a user in each user namespace."""
+_ZYGOTE_TASKS = 2
+"""A zygote and the init of its programs, which are the same user there."""
 OPTIONAL_FEATURES = ("landlock", "seccomp")
 """Protections that ``allow_missing`` may name."""
 _LOST = {
-    "landlock": "programs could read every file that this user can read, reference solutions included",
+    "landlock": "programs could read every file that this user can read, reference solutions included (at tier 1 "
+    "and 2 they still find none but the readable paths)",
     "seccomp": "programs could start processes, open sockets and send signals",
 }
 
@@ -37,14 +48,13 @@ _CAPABILITY_VERSION_3 = 0x20080522
 # Landlock's three system calls have the same numbers on every architecture.
 _LANDLOCK_CREATE, _LANDLOCK_ADD_RULE, _LANDLOCK_RESTRICT = 444, 445, 446
 _LANDLOCK_RULE_PATH_BENEATH = 1
-_ACCESS_EXECUTE, _ACCESS_READ_FILE, _ACCESS_READ_DIR = 1, 4, 8
+_ACCESS_WRITE_FILE, _ACCESS_READ_FILE, _ACCESS_READ_DIR = 2, 4, 8
+# Everything but EXECUTE (bit 0), MAKE_CHAR, MAKE_SOCK, MAKE_FIFO, MAKE_BLOCK (6, 9, 10, 11) and IOCTL_DEV (15).
+_ACCESS_SCRATCH = 0x71BE
 # Rights the ruleset governs, by ABI version (include/uapi/linux/landlock.h): what is governed and not
 # granted is refused. 2 adds REFER, 3 TRUNCATE, 5 IOCTL_DEV; 4 governs TCP, 6 abstract sockets and signals.
 _FILE_RIGHTS_BY_ABI = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF}
 _NEWEST_FILE_RIGHTS = 0xFFFF
-
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.syscall.restype = ctypes.c_long
 
 
 class UidPolicy(enum.StrEnum):
@@ -56,9 +66,9 @@ class UidPolicy(enum.StrEnum):
 
 
 UID_POLICY_MEANINGS = {
-    UidPolicy.OTHER_USER: "an unprivileged uid and gid, no groups, no capabilities",
-    UidPolicy.OTHER_USER_READING: "an unprivileged uid and gid that keeps CAP_DAC_READ_SEARCH, because the "
-    "interpreter lies in a folder closed to others; Landlock decides what can be read",
+    UidPolicy.OTHER_USER: "an unprivileged uid and gid of each program's own, no groups, no capabilities",
+    UidPolicy.OTHER_USER_READING: "an unprivileged uid and gid of each program's own that keeps "
+    "CAP_DAC_READ_SEARCH, because the interpreter lies in a folder closed to others; Landlock decides what can be read",
     UidPolicy.SAME_USER: "the user who runs this, with every capability dropped",
 }
 
@@ -71,21 +81,24 @@ class ProcessLimits:
     stack_bytes: int
     cpu_seconds: int
     open_files: int
+    threads: int
+    scratch_bytes: int
+    scratch_files: int
 
-    LAYOUT = struct.Struct("=QQQQ")
+    LAYOUT = struct.Struct("=QQQQQQQ")
 
     def pack(self) -> bytes:
-        return self.LAYOUT.pack(self.memory_bytes, self.stack_bytes, self.cpu_seconds, self.open_files)
+        return self.LAYOUT.pack(*(getattr(self, field.name) for field in fields(self)))
 
     @classmethod
     def unpack(cls, data: bytes) -> ProcessLimits:
-        memory_bytes, stack_bytes, cpu_seconds, open_files = cls.LAYOUT.unpack(data)
-        return cls(memory_bytes=memory_bytes, stack_bytes=stack_bytes, cpu_seconds=cpu_seconds, open_files=open_files)
+        names = (field.name for field in fields(cls))
+        return cls(**dict(zip(names, cls.LAYOUT.unpack(data), strict=True)))
 
 
 def landlock_abi() -> int:
     """Version of the kernel's Landlock interface; 0 without Landlock."""
-    return max(0, int(_libc.syscall(_LANDLOCK_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint(1))))
+    return max(0, int(libc.syscall(_LANDLOCK_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint(1))))
 
 
 def has_seccomp() -> bool:
@@ -95,7 +108,7 @@ def has_seccomp() -> bool:
         return False
     action = ctypes.c_uint32(_SECCOMP_RET_ERRNO)
     number = ctypes.c_long(architecture.seccomp_number)
-    available = _libc.syscall(number, ctypes.c_uint(_SECCOMP_GET_ACTION_AVAIL), ctypes.c_uint(0), ctypes.byref(action))
+    available = libc.syscall(number, ctypes.c_uint(_SECCOMP_GET_ACTION_AVAIL), ctypes.c_uint(0), ctypes.byref(action))
     return bool(available == 0)
 
 
@@ -103,6 +116,11 @@ def missing_features() -> tuple[str, ...]:
     """The optional protections that this machine lacks."""
     present = {"landlock": landlock_abi() > 0, "seccomp": has_seccomp()}
     return tuple(name for name in OPTIONAL_FEATURES if not present[name])
+
+
+def reason_missing(name: str) -> str:
+    """What is lost without a protection that this kernel lacks."""
+    return f"this kernel ({os.uname().release}, {os.uname().machine}) offers no {name}: without it {_LOST[name]}"
 
 
 def check_features(allow_missing: Collection[str]) -> None:
@@ -118,13 +136,16 @@ def check_features(allow_missing: Collection[str]) -> None:
     for name in missing_features():
         if name not in allow_missing:
             raise SandboxConfigError(
-                f"this kernel ({os.uname().release}, {os.uname().machine}) offers no {name}: without it "
-                f"{_LOST[name]}. Run on a kernel that has it, or accept the loss with allow_missing=({name!r},)"
+                f"{reason_missing(name)}. "
+                f"Run on a kernel that has it, or accept the loss with allow_missing=({name!r},)"
             )
 
 
-def readable_roots(extra: Iterable[str] = ()) -> tuple[str, ...]:
-    """What programs may read: the standard library, installed packages, shared libraries, time zones."""
+def readable_paths(extra: Iterable[str] = ()) -> tuple[str, ...]:
+    """What programs may read: the standard library, installed packages, shared libraries, time zones.
+
+    As programs and the loader spell them, links included; every path exists.
+    """
     paths = sysconfig.get_paths()
     roots = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     roots |= {
@@ -133,7 +154,7 @@ def readable_roots(extra: Iterable[str] = ()) -> tuple[str, ...]:
     }
     roots |= {"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache"}
     roots |= {"/usr/share/zoneinfo", "/etc/localtime", "/dev/null", "/dev/urandom", "/dev/zero", *extra}
-    return tuple(sorted(root for root in map(os.path.realpath, roots) if os.path.exists(root)))
+    return tuple(sorted(os.path.abspath(root) for root in roots if os.path.exists(root)))
 
 
 def _is_package_folder(path: str) -> bool:
@@ -142,12 +163,48 @@ def _is_package_folder(path: str) -> bool:
 
 def end_with_parent() -> None:
     """Have the kernel kill this process when its parent ends. Credential changes undo it; call it after them."""
-    _check(_libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "PR_SET_PDEATHSIG")
+    check(libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "PR_SET_PDEATHSIG")
 
 
 def forbid_inspection() -> None:
     """Make this process's memory and /proc entries unreadable for its own user, forks included."""
-    _check(_libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0), "PR_SET_DUMPABLE")
+    check(libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0), "PR_SET_DUMPABLE")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZygoteFacts:
+    """What a zygote reads about itself in /proc, while it still sees one."""
+
+    address_bytes: int
+    """Address space of the interpreter and its modules."""
+    has_own_uids: bool
+    """The ids from ``OWN_UIDS`` on exist in its user namespace."""
+    has_nobody: bool
+    """``NOBODY`` exists in it."""
+    counts_own_tasks: bool
+    """Its user namespace is new, and the kernel counts a user's processes in each one by itself."""
+
+    @classmethod
+    def read(cls, *, has_own_user: bool) -> ZygoteFacts:
+        with open("/proc/self/statm") as handle:
+            address_bytes = int(handle.read().split()[0]) * resource.getpagesize()
+        version = tuple(int(number) for number in re.findall(r"\d+", os.uname().release)[:2])
+        return cls(
+            address_bytes=address_bytes,
+            has_own_uids=_are_mapped(OWN_UIDS, _MOST_PIDS),
+            has_nobody=_are_mapped(NOBODY, 1),
+            counts_own_tasks=has_own_user and version >= _OWN_TASK_COUNTS_SINCE,
+        )
+
+
+def _are_mapped(first: int, count: int) -> bool:
+    """Whether uids and gids of this range exist in this user namespace."""
+    found = True
+    for kind in ("uid", "gid"):
+        with open(f"/proc/self/{kind}_map") as handle:
+            ranges = [[int(number) for number in line.split()] for line in handle]
+        found &= any(start <= first <= start + size - count for start, _, size in ranges)
+    return found
 
 
 class Jail:
@@ -156,17 +213,28 @@ class Jail:
     Args:
         features: the optional protections to apply.
         uid_policy: how to change credentials.
-        roots: paths that stay readable.
+        roots: real paths that stay readable.
+        facts: of the zygote, which is the process that prepares.
+        scratch: where programs may write; None refuses every write.
     """
 
-    def __init__(self, *, features: Collection[str], uid_policy: UidPolicy, roots: Iterable[str]) -> None:
+    def __init__(
+        self,
+        *,
+        features: Collection[str],
+        uid_policy: UidPolicy,
+        roots: Iterable[str],
+        facts: ZygoteFacts,
+        scratch: Scratch | None = None,
+    ) -> None:
         self.features = frozenset(features)
         self.uid_policy = uid_policy
-        self.ruleset_fd = _landlock_ruleset(roots) if "landlock" in self.features else None
-        self._filter = _SeccompProgram() if "seccomp" in self.features else None
-        # Address space limits are absolute, the setting is relative to the interpreter's own size.
-        with open("/proc/self/statm") as handle:
-            self._base_bytes = int(handle.read().split()[0]) * resource.getpagesize()
+        self.scratch = scratch
+        self._facts = facts
+        self._zygote_pid = os.getpid()
+        can_write = scratch is not None
+        self.ruleset_fd = _landlock_ruleset(roots, can_write=can_write) if "landlock" in self.features else None
+        self._filter = _SeccompProgram(can_write=can_write) if "seccomp" in self.features else None
 
     def enter(self, limits: ProcessLimits) -> None:
         """Confine this process for good.
@@ -174,26 +242,54 @@ class Jail:
         Raises:
             OSError: a step failed; the process must then end without running anything.
         """
-        self._set_rlimits(limits)
-        _change_credentials(self.uid_policy)
+        uid = self._program_uid()
+        if self.scratch is not None:
+            self.scratch.enter(
+                size_bytes=limits.scratch_bytes,
+                num_files=limits.scratch_files,
+                uid=os.geteuid() if uid is None else uid,
+                gid=os.getegid() if uid is None else uid,
+            )
+        self._set_rlimits(limits, uid)
+        _change_credentials(self.uid_policy, uid)
         end_with_parent()
-        _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "PR_SET_NO_NEW_PRIVS")
+        check(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "PR_SET_NO_NEW_PRIVS")
         if self.ruleset_fd is not None:
-            restricted = _libc.syscall(_LANDLOCK_RESTRICT, ctypes.c_int(self.ruleset_fd), ctypes.c_uint(0))
-            _check(restricted, "landlock_restrict_self")
+            restricted = libc.syscall(_LANDLOCK_RESTRICT, ctypes.c_int(self.ruleset_fd), ctypes.c_uint(0))
+            check(restricted, "landlock_restrict_self")
             os.close(self.ruleset_fd)
         if self._filter is not None:
             self._filter.install()
 
-    def _set_rlimits(self, limits: ProcessLimits) -> None:
-        memory = self._base_bytes + limits.memory_bytes
+    def _program_uid(self) -> int | None:
+        """Uid and gid of this process's program; None keeps those of the zygote.
+
+        A program with an id of its own shares no kernel account (signals, pipe pages, watches) with
+        another one, and its threads can be counted. Pids name it, as they are unique while it runs; with
+        a pid namespace it is the zygote's, whose programs see no other ones.
+        """
+        if self.uid_policy is UidPolicy.SAME_USER:
+            return None
+        if not self._facts.has_own_uids:
+            return NOBODY
+        return OWN_UIDS + (os.getpid() if self.scratch is None else self._zygote_pid)
+
+    def _set_rlimits(self, limits: ProcessLimits, uid: int | None) -> None:
+        # Address space limits are absolute, the setting is relative to the interpreter's own size.
+        memory = self._facts.address_bytes + limits.memory_bytes
+        file_size = 0 if self.scratch is None else limits.scratch_bytes
         _lower(resource.RLIMIT_AS, memory, memory)
         _lower(resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + 1)
         _lower(resource.RLIMIT_NOFILE, limits.open_files, limits.open_files)
-        _lower(resource.RLIMIT_FSIZE, 0, 0)
+        _lower(resource.RLIMIT_FSIZE, file_size, file_size)
         _lower(resource.RLIMIT_CORE, 0, 0)
-        # The hard limit stays: programs raise their own stack for deep recursion. No RLIMIT_NPROC: it
-        # counts a whole uid, so programs would fail one another; fork is refused, memory bounds threads.
+        # This limit counts a whole uid: of a shared one programs would fail one another, so there only
+        # memory bounds threads. Fork is refused in any case.
+        if uid not in (None, NOBODY):
+            _lower(resource.RLIMIT_NPROC, limits.threads, limits.threads)
+        elif self._facts.counts_own_tasks:
+            _lower(resource.RLIMIT_NPROC, limits.threads + _ZYGOTE_TASKS, limits.threads + _ZYGOTE_TASKS)
+        # The hard limit stays: programs raise their own stack for deep recursion.
         _, hard = resource.getrlimit(resource.RLIMIT_STACK)
         _lower(resource.RLIMIT_STACK, limits.stack_bytes, hard)
 
@@ -206,47 +302,51 @@ def _lower(which: int, soft: int, hard: int) -> None:
     resource.setrlimit(which, (soft, hard))
 
 
-def _change_credentials(policy: UidPolicy) -> None:
+_capset = libc.capset
+"""Looked up here, once: the search through every loaded library costs a child more than all its limits."""
+
+
+def _change_credentials(policy: UidPolicy, uid: int | None) -> None:
     capabilities = 0
-    if policy is not UidPolicy.SAME_USER:
+    if uid is not None:
         if policy is UidPolicy.OTHER_USER_READING:
             capabilities = 1 << _CAP_DAC_READ_SEARCH
-            _check(_libc.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0), "PR_SET_KEEPCAPS")
+            check(libc.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0), "PR_SET_KEEPCAPS")
         os.setgroups([])
-        os.setresgid(NOBODY, NOBODY, NOBODY)
-        os.setresuid(NOBODY, NOBODY, NOBODY)
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
     header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
     sets = struct.pack("=IIIIII", capabilities, capabilities, 0, 0, 0, 0)  # effective, permitted, inheritable
-    _check(_libc.capset(header, sets), "capset")
+    check(_capset(header, sets), "capset")
 
 
-def _landlock_ruleset(roots: Iterable[str]) -> int:
+def _landlock_ruleset(roots: Iterable[str], *, can_write: bool) -> int:
     abi = landlock_abi()
+    governed = _FILE_RIGHTS_BY_ABI.get(abi, _NEWEST_FILE_RIGHTS)
     attributes = struct.pack(
         "=QQQ",
-        _FILE_RIGHTS_BY_ABI.get(abi, _NEWEST_FILE_RIGHTS),
+        governed,
         0b11 if abi >= 4 else 0,  # bind and connect TCP
         0b11 if abi >= 6 else 0,  # abstract unix sockets, signals
     )
     size = 8 if abi < 4 else 16 if abi < 6 else 24
-    ruleset = _libc.syscall(_LANDLOCK_CREATE, attributes, ctypes.c_size_t(size), ctypes.c_uint(0))
-    _check(ruleset, "landlock_create_ruleset")
+    ruleset = check(libc.syscall(_LANDLOCK_CREATE, attributes, ctypes.c_size_t(size), ctypes.c_uint(0)), "landlock")
     for root in roots:
-        handle = os.open(root, os.O_PATH | os.O_CLOEXEC)
-        try:
-            access = _ACCESS_READ_FILE | (_ACCESS_READ_DIR if os.path.isdir(root) else 0)
-            rule = struct.pack("=Qi", access, handle)
-            added = _libc.syscall(
-                _LANDLOCK_ADD_RULE,
-                ctypes.c_int(ruleset),
-                ctypes.c_int(_LANDLOCK_RULE_PATH_BENEATH),
-                rule,
-                ctypes.c_uint(0),
-            )
-            _check(added, f"landlock_add_rule {root}")
-        finally:
-            os.close(handle)
+        _grant(ruleset, root, _ACCESS_READ_FILE | (_ACCESS_READ_DIR if os.path.isdir(root) else 0))
+    if can_write:
+        _grant(ruleset, SCRATCH_PARENT, _ACCESS_SCRATCH & governed)
+        _grant(ruleset, os.devnull, _ACCESS_READ_FILE | _ACCESS_WRITE_FILE)
     return int(ruleset)
+
+
+def _grant(ruleset: int, path: str, access: int) -> None:
+    handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        rule = struct.pack("=Qi", access, handle)
+        arguments = (ctypes.c_int(ruleset), ctypes.c_int(_LANDLOCK_RULE_PATH_BENEATH), rule, ctypes.c_uint(0))
+        check(libc.syscall(_LANDLOCK_ADD_RULE, *arguments), f"landlock_add_rule {path}")
+    finally:
+        os.close(handle)
 
 
 class _SeccompProgram:
@@ -255,19 +355,13 @@ class _SeccompProgram:
     class _Header(ctypes.Structure):
         _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
 
-    def __init__(self) -> None:
+    def __init__(self, *, can_write: bool) -> None:
         architecture = this_architecture()
         assert architecture is not None, "has_seccomp() was not asked"
-        code = build_filter(architecture)
+        code = build_filter(architecture, can_write=can_write)
         self._code = ctypes.create_string_buffer(code, len(code))
         self._header = self._Header(len(code) // 8, ctypes.addressof(self._code))
 
     def install(self) -> None:
-        installed = _libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(self._header), 0, 0)
-        _check(installed, "PR_SET_SECCOMP")
-
-
-def _check(result: int, what: str) -> None:
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"{what}: {os.strerror(code)}")
+        installed = libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(self._header), 0, 0)
+        check(installed, "PR_SET_SECCOMP")

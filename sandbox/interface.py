@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +42,24 @@ class Parameters:
         bound = self.defaults | bound
         return bound, extra, {name: value for name, value in keywords.items() if name not in named}
 
+    def by_position(self, arguments: Sequence[Any], keywords: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The same arguments with as many as possible given by position; the rest by name, in the signature's order.
+
+        Nothing is filled in or left out: a program may have defaults of its own.
+        """
+        placed, named = list(arguments), dict(keywords)
+        for place, name in enumerate(self.positional):
+            if place < len(arguments):
+                if name in named and place >= self.num_positional_only:
+                    break  # given twice: the call will raise
+            elif name in named and place >= self.num_positional_only:
+                placed.append(named.pop(name))
+            else:
+                break
+        known = (*self.positional[self.num_positional_only :], *self.keyword_only)
+        order = {name: place for place, name in enumerate(known)}
+        return placed, dict(sorted(named.items(), key=lambda item: order.get(item[0], len(order))))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryPoint:
@@ -51,6 +69,8 @@ class EntryPoint:
     """Unknown for imported names, decorated functions and inherited constructors."""
     is_async: bool = False
     is_class: bool = False
+    returns_nothing: bool = False
+    """A function whose text never returns a value, so that its result is None whatever it does."""
     methods: dict[str, EntryPoint] = field(default_factory=dict)
     members: frozenset[str] = frozenset()
     """Methods and attributes that the class's own text mentions."""
@@ -112,21 +132,25 @@ def _function(node: _FunctionNode, *, skip_first: bool) -> EntryPoint:
     decorators = _decorators(node)
     if not decorators <= _NO_SHAPE_DECORATORS:
         return EntryPoint()
+    own = list(_own_parts(node))
+    is_generator = any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in own)
+    returned = [part.value for part in own if isinstance(part, ast.Return) and part.value is not None]
     return EntryPoint(
         parameters=_parameters(node.args, skip_first=skip_first and "staticmethod" not in decorators),
-        is_async=isinstance(node, ast.AsyncFunctionDef) and not _is_generator(node),
+        is_async=isinstance(node, ast.AsyncFunctionDef) and not is_generator,
+        returns_nothing=not is_generator
+        and all(isinstance(value, ast.Constant) and value.value is None for value in returned),
     )
 
 
-def _is_generator(node: _FunctionNode) -> bool:
+def _own_parts(node: _FunctionNode) -> Iterator[ast.AST]:
+    """Everything in a function's body but what belongs to functions and classes inside it."""
     pending: list[ast.AST] = list(node.body)
     while pending:
         part = pending.pop()
-        if isinstance(part, (ast.Yield, ast.YieldFrom)):
-            return True
+        yield part
         if not isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
             pending.extend(ast.iter_child_nodes(part))
-    return False
 
 
 def _parameters(arguments: ast.arguments, *, skip_first: bool) -> Parameters:

@@ -12,11 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
 
-from .case_parser import parse_call, parse_suite
 from .cases import Call, Case, Rejection, RejectionReason, Suite
 from .comparison import matches, to_literal
 from .errors import ValueFormatError
-from .interface import Interface
+from .gate import Gates
 from .limits import Limits
 from .oracle import NoOracle, Oracle, OracleAnswer, OracleBatch, ReferencePass
 from .runner import Answer, AnswerKind, Lane, Program, ProgramResult, Runner
@@ -45,7 +44,7 @@ class JudgeRequest:
     suites: tuple[tuple[str, ...], ...]
     """``suites[s]`` holds the texts of suite s's asserts, as written."""
     history: tuple[str, ...] = ()
-    """Normalised call texts (``CaseResult.call``) to replay."""
+    """Call texts (``CaseResult.call``) to replay."""
     prelude: str = ""
     """Executed before the reference and before the candidate."""
     entry_points: tuple[str, ...] = ()
@@ -69,6 +68,7 @@ class Judge:
         self._limits = limits if limits is not None else runner.limits
         self._seed = seed
         self._owns_runner = owns_runner
+        self._gates = Gates(assert_chars=self._limits.assert_chars)
         self._references = ReferencePass(runner, limits=self._limits)
 
     def judge(self, request: JudgeRequest) -> CandidateVerdict:
@@ -78,15 +78,10 @@ class Judge:
             SandboxUnavailableError: something could not be run, so nothing is known.
         """
         started = time.monotonic()
-        chars = self._limits.assert_chars
-        interface = Interface.of(request.reference, request.entry_points)
-        suites = [parse_suite(texts, interface, assert_chars=chars) for texts in request.suites]
-        replays = [parse_call(text, interface, assert_chars=chars) for text in request.history]
+        suites, replays = self._parse(request)
         replayed, repeated = _first_of_each(case for case in replays if isinstance(case, Case))
         calls = list(dict.fromkeys(case.call for case in (*_all_cases(suites), *replayed)))
-        batch = self._references.answer(
-            request.question_id, prelude=request.prelude, reference=request.reference, calls=calls
-        )
+        batch = self._ask_references(request, calls)
         answers, result = self._run_candidate(request, batch)
         dropped = [case for case in replays if isinstance(case, Rejection)] + repeated
         dropped += [_refused(case, oracle) for case, oracle in _without_oracle(replayed, batch)]
@@ -98,6 +93,34 @@ class Judge:
             dropped_history=tuple(dropped),
             cpu_seconds=0.0 if result is None else result.cpu_seconds,
             wall_seconds=time.monotonic() - started,
+        )
+
+    def prepare(self, requests: Iterable[JudgeRequest]) -> None:
+        """Ask the references, in one go a question, everything that ``judge`` will ask for these requests.
+
+        Never needed, but two reference processes then serve all candidates of a question.
+
+        Raises:
+            SandboxUnavailableError: a reference could not be run.
+        """
+        first: dict[tuple[str, str, str], JudgeRequest] = {}
+        calls: dict[tuple[str, str, str], dict[Call, None]] = {}
+        for request in requests:
+            key = (request.question_id, request.prelude, request.reference)
+            first.setdefault(key, request)
+            suites, replays = self._parse(request)
+            cases = [*_all_cases(suites), *(case for case in replays if isinstance(case, Case))]
+            calls.setdefault(key, {}).update(dict.fromkeys(case.call for case in cases))
+        for key, request in first.items():
+            self._ask_references(request, list(calls[key]))
+
+    def _parse(self, request: JudgeRequest) -> tuple[list[Suite], list[Case | Rejection]]:
+        gate = self._gates.of(request.reference, request.entry_points)
+        return [gate.suite(texts) for texts in request.suites], [gate.call(text) for text in request.history]
+
+    def _ask_references(self, request: JudgeRequest, calls: list[Call]) -> OracleBatch:
+        return self._references.answer(
+            request.question_id, prelude=request.prelude, reference=request.reference, calls=calls
         )
 
     def forget(self, question_id: str) -> None:
@@ -147,8 +170,10 @@ def _first_of_each(cases: Iterable[Case]) -> tuple[list[Case], list[Rejection]]:
     first: dict[bytes, Case] = {}
     repeated = []
     for case in cases:
-        if first.setdefault(case.key, case) is not case:
+        if case.key in first:  # by key: the gate gives one object for one text
             repeated.append(Rejection(text=case.text, reason=RejectionReason.DUPLICATE, detail=case.call.text))
+        else:
+            first[case.key] = case
     return list(first.values()), repeated
 
 
@@ -182,6 +207,7 @@ def _case_results(cases: Iterable[Case], batch: OracleBatch, answers: dict[Call,
                     claimed_right=not case.claimed or matches(oracle.value, case.claim),
                     outcome=outcome,
                     detail=detail,
+                    key=case.key.hex(),
                 )
             )
     return results

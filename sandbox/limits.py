@@ -18,27 +18,29 @@ class Limits:
 
     The CPU limit of a case is ``max(cpu_seconds_per_case, reference_factor * t)`` with ``t`` the
     reference's own CPU seconds for the same call. It halves after every time-out of the same program,
-    down to ``max(min_cpu_seconds_per_case, 2 * t)``: a program that hangs in every case is caught in
-    each of them, yet costs a few seconds in all. ``total_seconds`` bounds the sum over all cases.
+    down to ``max(min_cpu_seconds_per_case, 2 * t)``, and a program that has answered nothing after a few
+    time-outs is asked no more: one that hangs in every case costs half a second in all, one that
+    hangs in some is caught in each of them. ``total_seconds`` bounds the sum over all cases.
     """
 
-    cpu_seconds_per_case: float = 1.0
+    cpu_seconds_per_case: float = 0.25
     """CPU seconds of all threads of the program in one case, before the reference's own time is looked at."""
-    min_cpu_seconds_per_case: float = 0.05
+    min_cpu_seconds_per_case: float = 0.02
     """The CPU limit of a case never halves below this."""
     reference_cpu_seconds_per_case: float = 2.0
     """CPU seconds the reference itself gets; a call that takes it longer is no valid case. This
     halves too, down to an eighth."""
     reference_factor: float = 10.0
     """How many times slower than the reference a program may be."""
-    wall_seconds_per_case: float = 5.0
+    wall_seconds_per_case: float = 2.0
     """Seconds a case may spend neither running nor waiting for a processor (asleep, deadlocked), while
     the CPU limit is ``cpu_seconds_per_case``; scales with the CPU limit."""
     load_cpu_seconds: float = 5.0
     """CPU seconds for executing the prelude and the program's top level, imports included."""
     total_seconds: float = 30.0
     """CPU and idle seconds of one program over all its processes and loads; waiting for a processor on a
-    loaded machine does not count. Once they are spent, the remaining calls are timed out unasked."""
+    loaded machine does not count. Once they are spent, the remaining calls are timed out unasked. A program
+    gets twice the reference's time for the same calls where that is more."""
     memory_bytes: int = 1024 * MIB
     """Address space a program may take beyond what the interpreter already has. Bounds threads too."""
     stack_bytes: int = 64 * MIB
@@ -46,8 +48,15 @@ class Limits:
     value_bytes: int = 1 * MIB
     """Encoded size of one returned value."""
     total_output_bytes: int = 16 * MIB
-    """Encoded size of everything one process may answer."""
+    """Encoded size of everything one process may answer; a fresh process answers the remaining calls."""
     open_files: int = 64
+    threads: int = 256
+    """Threads of one process, the first included. Held wherever programs have a uid or a user namespace
+    of their own (as root; from tier 1 on); elsewhere only memory bounds them."""
+    scratch_bytes: int = 64 * MIB
+    """Size of the private folder for files, held in memory beside ``memory_bytes``; from tier 1 on."""
+    scratch_files: int = 1024
+    """Files, folders and links in that folder."""
     source_bytes: int = 1 * MIB
     """Longest program text, UTF-8."""
     assert_chars: int = 16_384

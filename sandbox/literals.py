@@ -1,8 +1,9 @@
 """Static evaluation of literal expressions. Nothing is executed, and nothing large is built.
 
 Literals are constants, signed numbers, ``1+2j``, displays of literals, and calls of a few constructors
-on literals (``set()``, ``float('inf')``, ``deque([1])``...). With ``arithmetic=True`` (arguments only)
-constant arithmetic such as ``10 ** 5`` or ``[0] * 1000`` is folded under size caps.
+on literals (``set()``, ``float('inf')``, ``deque([1])``...). So is an integer written with a power
+(``2 ** 31 - 1``, ``10 ** 9 + 7``): Python reads no decimal integer of more than 4,300 digits. With
+``arithmetic=True`` (arguments only) constant arithmetic such as ``[0] * 1000`` is folded under size caps.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from typing import Any
 MAX_ITEMS = 100_000
 """Items a folded or constructed value may hold in all, nested ones included."""
 MAX_INT_BITS = 65_536
+_LARGEST_RANGE_END = 1 << 60
+"""Integers hash modulo 2**61 - 1: the items of ``range(0, 10**24, 2**61 - 1)`` would all collide in a set."""
 LIBRARY_NAMES: dict[str, Any] = {
     "Counter": Counter,
     "Decimal": Decimal,
@@ -30,7 +33,11 @@ LIBRARY_NAMES: dict[str, Any] = {
 }
 """Names outside the builtins that literals may use. Programs need not import them for their tests."""
 LIBRARY_MODULES = ("collections", "decimal", "fractions", "math")
+SPELLED_BUILTINS = frozenset({"bytearray", "complex", "float", "frozenset", "range", "set"})
+"""Builtins that ``spell`` calls."""
 _MATH_CONSTANTS = {"inf": math.inf, "nan": math.nan, "pi": math.pi, "e": math.e}
+LONGEST_DECIMAL_INT_BITS = 14_000
+"""Beyond about 4,300 digits Python neither prints nor parses a decimal integer; hexadecimal has no such limit."""
 _RATIO_TEXT = re.compile(r"\s*[+-]?\d{1,400}(/\d{1,400}|\.\d{1,400})?\s*")
 
 
@@ -53,6 +60,47 @@ def names_library(node: ast.AST) -> bool:
         isinstance(part, ast.Name) and (part.id in LIBRARY_NAMES or part.id in LIBRARY_MODULES)
         for part in ast.walk(node)
     )
+
+
+def spell(value: Any) -> str:
+    """The one source text of a value that ``LiteralReader`` read; reading it again gives the same value.
+
+    Types are kept (``1``, ``1.0`` and ``True`` are three texts) and so is the order of dicts, which programs see.
+    Needs at most ``SPELLED_BUILTINS`` and ``LIBRARY_NAMES`` in scope.
+    """
+    kind = type(value)
+    if kind in (list, tuple, set, frozenset):
+        return _spell_items(value, kind)
+    if kind is dict:
+        return "{" + ", ".join(f"{spell(key)}: {spell(item)}" for key, item in value.items()) + "}"
+    if kind in (Counter, OrderedDict):
+        return f"{kind.__name__}({spell(dict(value))})"
+    if kind is defaultdict:
+        factory = value.default_factory
+        return f"defaultdict({factory.__name__ if factory else None}, {spell(dict(value))})"
+    if kind is deque:
+        return f"deque({spell(list(value))})"
+    if kind is int:
+        return repr(value) if value.bit_length() < LONGEST_DECIMAL_INT_BITS else hex(value)
+    if kind is float:
+        return repr(value) if math.isfinite(value) else f"float({str(value)!r})"
+    if kind is complex:
+        return f"complex({spell(value.real)}, {spell(value.imag)})"
+    if kind is Fraction:
+        return f"Fraction({spell(value.numerator)}, {spell(value.denominator)})"
+    if kind is range:
+        return f"range({spell(value.start)}, {spell(value.stop)}, {spell(value.step)})"
+    return repr(value)  # None, bool, str, bytes, bytearray, Decimal
+
+
+def _spell_items(values: Any, kind: type) -> str:
+    texts = [spell(value) for value in values]
+    if kind is list:
+        return f"[{', '.join(texts)}]"
+    if kind is tuple:
+        return f"({', '.join(texts)}{',' * (len(texts) == 1)})"
+    inside = f"{{{', '.join(sorted(texts))}}}" if texts else ""
+    return f"frozenset({inside})" if kind is frozenset else inside or "set()"
 
 
 def num_items(value: Any) -> int:
@@ -129,7 +177,7 @@ class LiteralReader:
         number = (int, float)
         if isinstance(node.op, (ast.Add, ast.Sub)) and isinstance(right, complex) and isinstance(left, number):
             return left + right if isinstance(node.op, ast.Add) else left - right
-        if not self._arithmetic:
+        if not self._arithmetic and not _has_power(node):
             raise NotLiteralError(f"{_source(node)} is computed, not literal")
         if isinstance(left, number) and isinstance(right, number):
             return _fold_numbers(node.op, left, right)
@@ -164,19 +212,38 @@ class LiteralReader:
             self._take(sum(len(part) for part in arguments if hasattr(part, "__len__")), name)
         return constructor(*arguments, **keywords)
 
-    def _defaultdict(self, node: ast.Call) -> dict[Any, Any]:
+    def _defaultdict(self, node: ast.Call) -> defaultdict[Any, Any]:
         first = node.args[0] if node.args else ast.Constant(value=None)
-        factory_ok = (isinstance(first, ast.Constant) and first.value is None) or (
-            isinstance(first, ast.Name) and first.id in ("int", "float", "str", "list", "set", "dict", "tuple", "bool")
-        )
-        if not factory_ok or node.keywords or len(node.args) > 2:
+        is_none = isinstance(first, ast.Constant) and first.value is None
+        factory = _FACTORIES.get(first.id) if isinstance(first, ast.Name) else None
+        if not (is_none or factory) or node.keywords or len(node.args) > 2:
             raise NotLiteralError("defaultdict takes a builtin type and one literal here")
-        return dict(self._read(node.args[1])) if len(node.args) == 2 else {}
+        return defaultdict(factory, dict(self._read(node.args[1])) if len(node.args) == 2 else {})
+
+
+def _has_power(node: ast.BinOp) -> bool:
+    """``2 ** 64``, or one such power plus, minus or times one integer."""
+    sides = (_unsigned(node.left), _unsigned(node.right))
+    if isinstance(node.op, ast.Pow):
+        return all(map(_is_integer, sides)) and sides[1] is node.right
+    if not isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)) or sum(map(_is_integer, sides)) != 1:
+        return False
+    return any(isinstance(side, ast.BinOp) and isinstance(side.op, ast.Pow) and _has_power(side) for side in sides)
+
+
+def _unsigned(node: ast.expr) -> ast.expr:
+    return node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)) else node
+
+
+def _is_integer(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is int
 
 
 def _bounded(value: Any, name: str) -> Any:
     if name in _SIZED_BY_INT and not hasattr(value, "__len__"):
         raise NotLiteralError(f"{name} of {type(value).__name__} is not a literal")
+    if isinstance(value, range) and max(abs(value.start), abs(value.stop)) > _LARGEST_RANGE_END:
+        raise NotLiteralError(f"{name} of a range beyond {_LARGEST_RANGE_END}")
     if name.endswith("Fraction") and isinstance(value, str) and not _RATIO_TEXT.fullmatch(value):
         raise NotLiteralError("Fraction takes 'n', 'n/d' or 'n.d' of at most 400 digits")
     if name.endswith("Fraction") and isinstance(value, Decimal):
@@ -220,6 +287,7 @@ _NUMBER_FOLDS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Mod: operator.mod,
     ast.Pow: operator.pow,
 }
+_FACTORIES: dict[str, type] = {kind.__name__: kind for kind in (int, float, str, list, set, dict, tuple, bool)}
 _SIZED_BY_INT = frozenset({"list", "tuple", "set", "frozenset", "bytes", "bytearray", "deque", "collections.deque"})
 _CONSTRUCTORS: dict[str, Callable[..., Any]] = {
     **{kind.__name__: kind for kind in (list, tuple, set, frozenset, dict, float, complex, range, bytes, bytearray)},

@@ -17,6 +17,7 @@ from .confine import UidPolicy, check_features, missing_features
 from .errors import SandboxConfigError, SandboxUnavailableError
 from .limits import Limits
 from .runner import TOTAL_SPENT, Answer, AnswerKind, Lane, Program, ProgramResult
+from .tiers import check_tier, probe
 from .zygote import Zygote, ZygoteDiedError, ZygoteSettings
 
 logger = logging.getLogger(__name__)
@@ -25,6 +26,10 @@ MAX_ATTEMPTS = 3
 """Zygotes that may die under one program before the runner gives up."""
 MAX_OUTSIDE_KILLS = 8
 """Times somebody else may kill a program's process before the runner gives up; programs cannot send signals."""
+MAX_BARREN_TIMEOUTS = 6
+"""Time-outs after which a program that has answered no call at all is taken to hang in the remaining ones too."""
+HANGS_THROUGHOUT = f"the first {MAX_BARREN_TIMEOUTS} calls all timed out"
+"""Detail of a TIMED_OUT answer to a call that was not made for that reason."""
 HASH_SEEDS = {Lane.CANDIDATE: 0, Lane.REFERENCE: 1, Lane.SECOND_REFERENCE: 2}
 
 
@@ -34,6 +39,8 @@ class LocalRunner:
     Args:
         num_workers: programs of one lane that run at once. Zygotes start when they are first needed,
             about 15 MB each.
+        tier: how programs are confined, see ``sandbox.tiers``: 0 without privileges; 1 with namespaces
+            and a private folder for files; 2 in bubblewrap too. Never lowered.
         limits: used where a judge sets none.
         allow_missing: protections to do without where the kernel lacks them (``"landlock"``,
             ``"seccomp"``); never the default.
@@ -49,6 +56,7 @@ class LocalRunner:
         self,
         *,
         num_workers: int = 1,
+        tier: int = 0,
         limits: Limits | None = None,
         allow_missing: Sequence[str] = (),
         preload: Sequence[str] = (),
@@ -56,12 +64,16 @@ class LocalRunner:
     ) -> None:
         if num_workers < 1:
             raise SandboxConfigError(f"num_workers must be at least 1, got {num_workers!r}")
+        check_tier(tier)
         check_features(allow_missing)
+        for state in probe():
+            logger.info("sandbox tier %d: %s", state.tier, state.reason or "works here")
         if absent := [path for path in readable if not os.path.exists(path)]:
             raise SandboxConfigError(f"readable names paths that do not exist: {absent}")
         self.limits = limits if limits is not None else Limits()
         self.num_workers = num_workers
-        base = ZygoteSettings(hash_seed=0, preload=tuple(preload), readable=tuple(readable))
+        self.tier = tier
+        base = ZygoteSettings(hash_seed=0, preload=tuple(preload), readable=tuple(readable), tier=tier)
         self._pools = {
             lane: _Pool(replace(base, hash_seed=seed), size=num_workers) for lane, seed in HASH_SEEDS.items()
         }
@@ -74,8 +86,8 @@ class LocalRunner:
             self.close()
             raise
         logger.info(
-            "sandbox tier=0 missing=%s uid_policy=%s workers=%d",
-            ",".join(missing_features()) or "none", self.uid_policy, num_workers,
+            "sandbox tier=%d missing=%s uid_policy=%s workers=%d",
+            tier, ",".join(missing_features()) or "none", self.uid_policy, num_workers,
         )  # fmt: skip
         for note in self.notes:
             logger.warning("sandbox: %s", note)
@@ -200,7 +212,7 @@ class _Progress:
             pending = [index for index in range(len(self.program.calls)) if index not in self.answers]
             if self._has_loaded and not pending:
                 return
-            seconds_left = self.program.limits.total_seconds - self._used_seconds
+            seconds_left = self._total_seconds() - self._used_seconds
             if seconds_left <= 0:
                 self._give_up(pending)
                 return
@@ -229,6 +241,10 @@ class _Progress:
             wall_seconds=wall_seconds,
         )
 
+    def _total_seconds(self) -> float:
+        """Never less than twice the reference's own time: else a suite of heavy calls would fail honest programs."""
+        return max(self.program.limits.total_seconds, 2 * sum(self.program.reference_cpu_seconds))
+
     def _give_up(self, pending: Sequence[int]) -> None:
         if not self._has_loaded:
             self.load_error = f"{AnswerKind.TIMED_OUT.value} while loading: {TOTAL_SPENT}"
@@ -237,15 +253,13 @@ class _Progress:
 
     def _settle(self, attempt: Attempt, stop: Stop) -> None:
         """Charge an early end to the one call, or the load, it happened in."""
-        if stop is Stop.FINISHED:
+        if stop in (Stop.FINISHED, Stop.FULL):
             return
-        if stop is Stop.SETUP_FAILED:
-            raise ZygoteDiedError(f"a program's process was lost before it started: {attempt.detail}")
         current = attempt.indices[len(attempt.answers)] if attempt.has_loaded else -1
-        if stop is Stop.CLOSED and _was_killed(attempt):
+        if stop is Stop.STOPPED or (stop in (Stop.CLOSED, Stop.SETUP_FAILED) and _was_killed(attempt)):
             self._num_outside_kills += 1
             logger.warning(
-                "a program's process was killed from outside, %d of %d: trying that case again",
+                "a program's process was killed or stopped from outside, %d of %d: trying that case again",
                 self._num_outside_kills, MAX_OUTSIDE_KILLS,
             )  # fmt: skip
             if self._num_outside_kills == MAX_OUTSIDE_KILLS:
@@ -254,6 +268,8 @@ class _Progress:
                     "(the kernel, short of memory?): lower limits.memory_bytes or the number of judge workers"
                 )
             return
+        if stop is Stop.SETUP_FAILED:
+            raise ZygoteDiedError(f"a program's process was lost before it started: {attempt.detail}")
         kind, detail = _ENDINGS.get(stop, (AnswerKind.DIED, "")), attempt.detail
         if detail == TOTAL_SPENT:
             return  # nothing is left for the pending calls, this one included
@@ -263,6 +279,16 @@ class _Progress:
         self.answers[current] = Answer(kind=kind[0], detail=detail or kind[1] or _describe_end(attempt))
         if stop is Stop.TIMED_OUT:
             self._patience /= 2
+            # Not a reference: one suite's hanging calls must not cost another suite its answers.
+            if len(self.answers) == MAX_BARREN_TIMEOUTS and self._only_timed_out() and not self.program.timed:
+                self.answers |= {
+                    index: Answer(kind=AnswerKind.TIMED_OUT, detail=HANGS_THROUGHOUT)
+                    for index in range(len(self.program.calls))
+                    if index not in self.answers
+                }
+
+    def _only_timed_out(self) -> bool:
+        return all(answer.kind is AnswerKind.TIMED_OUT for answer in self.answers.values())
 
     def _fail_load(self, attempt: Attempt, kind: AnswerKind, detail: str) -> None:
         reason = attempt.load_error or detail or _describe_end(attempt)

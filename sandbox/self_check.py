@@ -1,4 +1,4 @@
-"""What this machine's sandbox does and refuses, shown on a dozen small programs."""
+"""What this machine's sandbox does and refuses, shown on small programs."""
 
 from __future__ import annotations
 
@@ -100,11 +100,6 @@ PROBES = (
         expected=_PASSED,
     ),
     Probe(
-        name="writing files is refused",
-        source=_DENIED.format(attempt="open('/tmp/planted', 'w')"),
-        expected=_PASSED,
-    ),
-    Probe(
         name="reading foreign files is refused",
         source=_DENIED.format(attempt="open('/etc/passwd').read()"),
         expected=_PASSED,
@@ -115,17 +110,64 @@ PROBES = (
         expected=_PASSED,
     ),
 )
+NO_WRITING_PROBES = (
+    Probe(
+        name="writing files is refused",
+        source=_DENIED.format(attempt="open('/tmp/planted', 'w')"),
+        expected=_PASSED,
+    ),
+)
+SCRATCH_PROBES = (
+    Probe(
+        name="files in the private folder work",
+        source="import tempfile\n"
+        "def double(n):\n"
+        "    with open('/tmp/here', 'w') as handle:\n"
+        "        handle.write('x' * n)\n"
+        "    with tempfile.TemporaryFile() as copy:\n"
+        "        copy.write(open('here', 'rb').read() * 2)\n"
+        "        return copy.tell()\n",
+        expected=_PASSED,
+    ),
+    Probe(
+        name="no file outlives its process",
+        source="import os\n"
+        "def double(n):\n"
+        "    if os.path.exists('left'):\n"
+        "        return 'found'\n"
+        "    if n == 2:\n"
+        "        open('left', 'w').close()\n"
+        "        os._exit(0)\n"
+        "    return 2 * n\n",
+        expected=(CaseOutcome.PASSED, CaseOutcome.DIED, CaseOutcome.PASSED),
+    ),
+    Probe(
+        name="the private folder is limited",
+        source=_DENIED.format(attempt="open('big', 'wb').write(bytes(1 << 28))"),
+        expected=_PASSED,
+    ),
+    Probe(
+        name="writing elsewhere is refused",
+        source="import os\n" + _DENIED.format(attempt="open(os.__file__, 'r+b')"),
+        expected=_PASSED,
+    ),
+    Probe(
+        name="other files are not there",
+        source="import os\n" + _DENIED.format(attempt="os.stat('/etc/passwd')"),
+        expected=_PASSED,
+    ),
+)
 
 
-def run_probes(runner: Runner) -> list[ProbeResult]:
-    """Judge every probe.
+def run_probes(runner: Runner, *, tier: int = 0) -> list[ProbeResult]:
+    """Judge every probe of a tier.
 
     Raises:
         SandboxUnavailableError: the sandbox does not run programs at all.
     """
     judge = Judge(runner)
     results = []
-    for probe in PROBES:
+    for probe in (*PROBES, *(SCRATCH_PROBES if tier else NO_WRITING_PROBES)):
         request = JudgeRequest(question_id="self-check", reference=_REFERENCE, candidate=probe.source, suites=(_SUITE,))
         suite = judge.judge(request).suites[0]
         results.append(ProbeResult(probe=probe, outcomes=tuple(case.outcome for case in suite.cases)))

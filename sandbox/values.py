@@ -40,9 +40,9 @@ from .errors import UnencodableError, ValueFormatError
 
 MAX_DEPTH = 200
 """Containers inside containers; deeper values (and cyclic ones) are refused on both sides."""
-_MAX_DECIMAL_EXPONENT = 5_000
-"""Decimals beyond 10**+-5000, or with more digits, keep their own form under ``unify``: as ratios they
-would not fit in memory, or take minutes."""
+_MAX_DECIMAL_EXPONENT = 400
+"""Decimals beyond 10**+-400, or with more digits, keep their own form under ``unify``: as ratios they
+take ten times their bytes and more, and a set may hold a hundred thousand of them."""
 
 _pack_float = struct.Struct(">d").pack
 _unpack_float = struct.Struct(">d").unpack_from
@@ -334,7 +334,7 @@ def _decode(data: bytes, at: int, depth: int, raw: bool) -> tuple[Any, int]:
     if tag == b"q":
         numerator, at = _read_int(data, at, b"/")
         denominator, at = _read_int(data, at)
-        if raw and denominator <= 0:
+        if denominator <= 0:
             raise ValueFormatError("malformed ratio")
         return (RawRatio if raw else Fraction)(numerator, denominator), at
     if tag == b"r":

@@ -32,7 +32,7 @@ class CaseResult:
     """One valid case and the candidate's fate in it."""
 
     call: str
-    """Normalised source of the left side; the key under which a case is remembered and replayed."""
+    """Canonical source of the left side, as it was asked; a replay asks it again."""
     answer: str
     """The reference's answer as Python literal text."""
     claimed: str
@@ -41,7 +41,11 @@ class CaseResult:
     """The claimed value equals the reference's answer. A wrong claim is still a valid case."""
     outcome: CaseOutcome
     detail: str = ""
-    """A short remark for logs, taken from an untrusted process; nothing may be decided on it."""
+    """A short remark for logs, taken from an untrusted process; nothing may be decided on it. Of a
+    TIMED_OUT case it says which limit; ``TOTAL_SPENT`` where no time was left to ask, or to finish."""
+    key: str = ""
+    """Hexadecimal digest, equal for cases of one question that make the same call, however it is spelled and
+    its result is read: a case is remembered under it. Empty in verdicts made by hand; then ``call`` serves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

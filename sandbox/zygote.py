@@ -11,8 +11,10 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
+from . import bubblewrap
 from .confine import OPTIONAL_FEATURES, ProcessLimits, UidPolicy, missing_features
 from .errors import SandboxConfigError, SandboxError, SandboxUnavailableError
+from .namespaces import TMP, may_mount
 from .zygote_main import END, MAX_MESSAGE, PID, STATUS
 
 logger = logging.getLogger(__name__)
@@ -23,19 +25,23 @@ _CONTROL_SECONDS = 60.0
 """Longest wait for a fork or a reap."""
 _STOP_SECONDS = 5.0
 _BOOTSTRAP = """\
-import sys, types
+import importlib, sys, types
 package = types.ModuleType("sandbox")
 package.__path__ = [sys.argv.pop(1)]
 sys.modules["sandbox"] = package
-from sandbox import zygote_main
-zygote_main.main(sys.argv[1:])
+importlib.import_module("sandbox." + sys.argv.pop(1)).main(sys.argv[1:])
 """
 # -P and -s keep the working directory and the user's packages off the path, -B writes no byte code.
 _FLAGS = ("-P", "-s", "-B", "-X", "utf8")
-_ENVIRONMENT = {
+CLEAN_ENVIRONMENT = {
     "PATH": "/usr/bin:/bin", "HOME": "/", "LANG": "C.UTF-8", "TZ": "UTC", "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1",
 }  # fmt: skip
+
+
+def clean_interpreter(module: str) -> list[str]:
+    """The command that runs ``main`` of a module of this package, and nothing else of it, in a new interpreter."""
+    return [sys.executable, *_FLAGS, "-c", _BOOTSTRAP, os.path.dirname(os.path.abspath(__file__)), module]
 
 
 class ZygoteDiedError(SandboxError):
@@ -50,6 +56,7 @@ class ZygoteSettings:
     """PYTHONHASHSEED, and the seed of ``random`` in its programs."""
     preload: tuple[str, ...] = ()
     readable: tuple[str, ...] = ()
+    tier: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,33 +85,35 @@ class Zygote:
         self._control.settimeout(START_SECONDS)
         options = {
             "features": features, "readable": settings.readable, "preload": settings.preload,
-            "seed": settings.hash_seed,
+            "seed": settings.hash_seed, "tier": settings.tier, "has_own_user": settings.tier > 0 and not may_mount(),
         }  # fmt: skip
-        folder = os.path.dirname(os.path.abspath(__file__))
-        command = [sys.executable, *_FLAGS, "-c", _BOOTSTRAP, folder]
-        command += [str(theirs.fileno()), str(os.getpid()), json.dumps(options)]
+        command = [*clean_interpreter("zygote_main"), str(theirs.fileno()), str(os.getpid()), json.dumps(options)]
+        home = {"HOME": TMP} if settings.tier else {}
         try:
+            if settings.tier == 2:
+                command = bubblewrap.wrap(command, readable=settings.readable)
             self._process = subprocess.Popen(
                 command,
                 pass_fds=(theirs.fileno(),),
-                env=_ENVIRONMENT | {"PYTHONHASHSEED": str(settings.hash_seed)},
+                env=CLEAN_ENVIRONMENT | {"PYTHONHASHSEED": str(settings.hash_seed)} | home,
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
             )
+        except SandboxConfigError:
+            self._control.close()
+            raise
         except OSError as error:
             self._control.close()
             raise SandboxUnavailableError(f"cannot start {sys.executable}: {error}") from error
         finally:
             theirs.close()
+        self.pid = self._process.pid
+        """Of the zygote itself; bubblewrap has another one."""
         self.uid_policy, self.notes = self._greeting()
         self._control.settimeout(_CONTROL_SECONDS)
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     def _greeting(self) -> tuple[UidPolicy, tuple[str, ...]]:
         try:
@@ -117,11 +126,14 @@ class Zygote:
             assert self._process.stderr is not None
             said = self._process.stderr.read()[-2000:].decode("utf-8", "replace").strip()
             self.close()
+            if reason := bubblewrap.explain(said):
+                raise SandboxConfigError(reason)
             raise SandboxUnavailableError(f"the zygote did not start: {said or 'no message'}")
         greeting = json.loads(message)
         if "error" in greeting:
             self.close()
             raise SandboxConfigError(f"programs cannot be confined on this machine: {greeting['error']}")
+        self.pid = greeting["pid"]
         return UidPolicy(greeting["uid_policy"]), tuple(greeting["notes"])
 
     def fork(self, limits: ProcessLimits, *, value_bytes: int) -> tuple[socket.socket, int]:

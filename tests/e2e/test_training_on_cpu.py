@@ -85,11 +85,11 @@ def replayed_book(records_by_step: list[list[dict]]) -> MistakeBook:
             for record in mine:
                 for suite in record["suites"]:
                     failed += [
-                        FailedCase(call=case["call"], answer=case["answer"])
+                        FailedCase(call=case["call"], answer=case["answer"], key=case["key"])
                         for case in suite["verdict"]["cases"]
                         if case["outcome"] not in ("passed", "not_loaded")
                     ]
-                passed += [case["call"] for case in record["verdict"]["history"] if case["outcome"] == "passed"]
+                passed += [case["key"] for case in record["verdict"]["history"] if case["outcome"] == "passed"]
             book.update(mine[0]["question"], failed=failed, passed_replays=passed)
     return book
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from sandbox import Judge, JudgeRequest, Limits, LocalRunner
+from sandbox import Judge, JudgeRequest, Limits, LocalRunner, SuiteVerdict
 
 REFERENCE = "def secret(n):\n    return (n * 7919 + 104729) % 1000003\n"
 ANSWERS = {1: 112648, 2: 120567, 3: 128486, 4: 136405}
@@ -15,6 +15,7 @@ LIMITS = Limits(
     cpu_seconds_per_case=0.2,
     wall_seconds_per_case=1.0,
     load_cpu_seconds=1.0,
+    reference_cpu_seconds_per_case=0.5,
     memory_bytes=256 << 20,
     total_output_bytes=4 << 20,
 )
@@ -28,17 +29,39 @@ def runner() -> Iterator[LocalRunner]:
     del os.environ["SANDBOX_TEST_SECRET"]
 
 
-@pytest.fixture
-def attack(runner: LocalRunner) -> Callable[[str], list[tuple[str, str]]]:
-    """Judge an attacking candidate; outcome and remark of its four cases."""
+@pytest.fixture(autouse=True)
+def honest_programs_are_unharmed(runner: LocalRunner) -> Iterator[None]:
+    """Whatever a test's attack did, the same pool credits an honest program right after it."""
+    yield
+    request = JudgeRequest(question_id="honest", reference=REFERENCE, candidate=REFERENCE, suites=(SUITE,))
+    suite = Judge(runner).judge(request).suites[0]
+    assert [case.outcome.value for case in suite.cases] == ["passed"] * 4
 
-    def run(source: str) -> list[tuple[str, str]]:
+
+@pytest.fixture
+def judged(runner: LocalRunner) -> Callable[..., SuiteVerdict]:
+    """Judge a candidate (the reference itself by default) by any suite of asserts."""
+
+    def run(reference: str, *asserts: str, candidate: str | None = None) -> SuiteVerdict:
+        reference = textwrap.dedent(reference)
+        source = reference if candidate is None else textwrap.dedent(candidate)
+        request = JudgeRequest(question_id=reference, reference=reference, candidate=source, suites=(asserts,))
+        return Judge(runner).judge(request).suites[0]
+
+    return run
+
+
+@pytest.fixture
+def attack(runner: LocalRunner) -> Callable[..., list[tuple[str, str]]]:
+    """Judge an attacking candidate; outcome and remark of its four cases, or fewer where each takes long."""
+
+    def run(source: str, *, cases: int = 4) -> list[tuple[str, str]]:
         request = JudgeRequest(
-            question_id="secret", reference=REFERENCE, candidate=textwrap.dedent(source), suites=(SUITE,)
+            question_id="secret", reference=REFERENCE, candidate=textwrap.dedent(source), suites=(SUITE[:cases],)
         )
         suite = Judge(runner).judge(request).suites[0]
-        assert suite.num_valid == 4
-        assert suite.num_claimed_right == 4
+        assert suite.num_valid == cases
+        assert suite.num_claimed_right == cases
         return [(case.outcome.value, case.detail) for case in suite.cases]
 
     return run
@@ -50,7 +73,8 @@ def refused(attack: Callable[[str], list[tuple[str, str]]]) -> Callable[..., Non
 
     def run(attempt: str, setup: str = "") -> None:
         source = textwrap.dedent(setup) + (
-            "\nimport ctypes, os, signal, socket\n"
+            "\nimport ctypes, errno, os, signal, socket\n"
+            "REFUSALS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTTY, None)\n"
             "libc = ctypes.CDLL(None, use_errno=True)\n"
             "def call(*arguments):\n"
             "    if libc.syscall(*arguments) < 0:\n"
@@ -59,7 +83,7 @@ def refused(attack: Callable[[str], list[tuple[str, str]]]) -> Callable[..., Non
             "    try:\n"
             f"{textwrap.indent(textwrap.dedent(attempt).strip(), '        ')}\n"
             "    except OSError as error:\n"
-            "        return 'refused'\n"
+            "        return 'refused' if error.errno in REFUSALS else repr(error)\n"
             "    return 'breached'\n"
         )
         assert attack(source) == [("wrong_value", "'refused'")] * 4

@@ -57,8 +57,8 @@ def test_honest_candidates_under_hostile_tests_lose_nothing_but_what_the_policy_
         for name, entry in corpus.items()
         if entry["role"] == "test" and lines[name]["passed"] < entry["honest"]["pass"]
     }
-    # T20: 1/3 is no rounding of 0. T22: 2 ** 20000 is computed, not literal.
-    assert short == {"T20": (3, 4), "T22": (1, 1)}
+    # T20: the reference loses 1/3 to cancellation and answers 0; no tolerance can tell that from a wrong answer.
+    assert short == {"T20": (3, 4)}
 
 
 @pytest.mark.shared

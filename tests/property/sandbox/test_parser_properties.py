@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from sandbox.case_parser import parse_assert, parse_call, parse_suite
 from sandbox.cases import Case, Rejection
 from sandbox.interface import Interface
+from sandbox.values import canonical_key
 
 REFERENCE = """
 def f(a, b=2, *rest, c=None, **more): pass
@@ -113,3 +114,86 @@ def test_a_suite_keeps_the_first_assert_of_each_call_in_order(numbers):
     suite = parse_suite([f"assert f({number}) == 0" for number in numbers], INTERFACE)
     assert [case.call.text for case in suite.cases] == [f"f({number})" for number in dict.fromkeys(numbers)]
     assert len(suite.rejections) == len(numbers) - len(suite.cases)
+
+
+plain = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(), st.text(max_size=5), st.floats(allow_nan=False, allow_infinity=False)
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.tuples(inner), st.dictionaries(st.text(max_size=2), inner, max_size=2)
+    ),
+    max_leaves=5,
+)
+
+
+def spellings(value):
+    """Source texts of ``value``, of which one is drawn."""
+    if type(value) is int:
+        texts = [
+            repr(value),
+            hex(value),
+            f"({value})",
+            f"{value - 1} + 1",
+            f"--{value}" if value >= 0 else f"-{-value}",
+        ]
+        return st.sampled_from(texts)
+    if type(value) is str:
+        return st.sampled_from([repr(value), f"{value[:1]!r} + {value[1:]!r}"])
+    if type(value) is float:
+        return st.sampled_from([repr(value), f"float('{value}')", f"{value!r} * 1"])
+    if type(value) is list:
+        return st.tuples(*map(spellings, value)).flatmap(
+            lambda items: st.sampled_from(
+                [f"[{', '.join(items)}]", f"list([{','.join(items)}])", f"[] + [{','.join(items)}]"]
+            )
+        )
+    if type(value) is dict:
+        return st.sampled_from([repr(value), f"dict({list(value.items())!r})"])
+    return st.just(repr(value))
+
+
+calls = st.lists(plain, min_size=1, max_size=2).flatmap(
+    lambda values: st.tuples(st.just(values), st.tuples(*map(spellings, values)), st.integers(0, len(values)))
+)
+
+
+def call_text(texts, num_positional):
+    named = [f"{name}={text}" for name, text in zip("ab", texts, strict=False)][num_positional:]
+    return f"f({', '.join([*texts[:num_positional], *named])})"
+
+
+@given(calls)
+def test_every_spelling_of_the_same_arguments_has_one_text_and_one_key(drawn):
+    values, texts, num_positional = drawn
+    one = parse_call(call_text(texts, num_positional), INTERFACE)
+    other = parse_call(f"f({', '.join(map(repr, values))})", INTERFACE)
+    assert isinstance(one, Case), one
+    assert (one.call, one.key) == (other.call, other.key)
+
+
+@given(calls)
+def test_the_canonical_text_is_a_fixed_point_and_passes_the_same_arguments(drawn):
+    values, texts, num_positional = drawn
+    case = parse_call(call_text(texts, num_positional), INTERFACE)
+    again = parse_call(case.call.text, INTERFACE)
+    assert (again.call, again.key) == (case.call, case.key)
+    passed = eval(case.call.text, {"f": lambda *arguments: arguments})
+    assert repr(passed) == repr(tuple(values))
+
+
+@given(plain, plain)
+def test_different_arguments_have_different_keys_and_texts(one, other):
+    first, second = (parse_call(f"f({value!r})", INTERFACE) for value in (one, other))
+    assert (first.key == second.key) == (canonical_key(one) == canonical_key(other))
+    assert (first.call.text == second.call.text) == (repr(one) == repr(other))
+
+
+@given(
+    st.sampled_from(["{0}", "set({0})", "frozenset({0})", "deque({0})", "Counter({0})", "tuple({0})"]), st.lists(plain)
+)
+def test_constructed_arguments_are_a_fixed_point_too(constructor, items):
+    case = parse_call(f"f({constructor.format(items)})", INTERFACE)
+    if isinstance(case, Case):  # items may be unhashable
+        again = parse_call(case.call.text, INTERFACE)
+        assert (again.call, again.key) == (case.call, case.key)

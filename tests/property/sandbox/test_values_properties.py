@@ -114,6 +114,74 @@ def test_a_literal_read_as_a_claim_is_the_value(value):
     assert canonical_key(decode(case.claim)) == canonical_key(value)
 
 
+exact = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.fractions(), text, st.binary(max_size=8)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.tuples(inner, inner), st.dictionaries(text, inner, max_size=3),
+        st.frozensets(st.one_of(st.integers(), text), max_size=3),
+    ),
+    max_leaves=8,
+)  # fmt: skip
+
+
+@given(exact, st.one_of(exact, st.none()), st.data())
+def test_without_floats_values_match_exactly_when_they_are_equal(one, other, data):
+    other = data.draw(st.sampled_from([other, one, [one], (one,)]))
+    assert matches(encode(one), encode(other)) == (one == other)
+    assert matches(encode(one), encode(other)) == (canonical_key(one) == canonical_key(other))
+
+
+finite = st.floats(-1e12, 1e12)
+shifts = st.floats(-3e-6, 3e-6)
+
+
+@given(finite, shifts, st.sampled_from([-1.0, 0.5, 2.0]))
+def test_the_tolerance_knows_no_sign(reference, shift, factor):
+    shift *= 1 + abs(reference) / 10
+    claim = reference + shift
+    assert matches(encode(reference), encode(claim)) == matches(encode(-reference), encode(-claim))
+
+
+@given(finite, shifts, st.floats(0, 1))
+def test_what_lies_nearer_to_the_reference_matches_too(reference, shift, share):
+    shift *= 1 + abs(reference) / 10
+    if matches(encode(reference), encode(reference + shift)):
+        assert matches(encode(reference), encode(reference + share * shift))
+
+
+@given(finite, shifts)
+def test_at_half_the_distance_the_tolerance_is_mutual(reference, shift):
+    claim = reference + shift * (1 + abs(reference) / 10)
+    if matches(encode(reference), encode(claim)):
+        between = (reference + claim) / 2
+        assert matches(encode(between), encode(reference))
+        assert matches(encode(between), encode(claim))
+
+
+wrappers = st.sampled_from(
+    [
+        lambda x: [x, "a"],
+        lambda x: (1, x),
+        lambda x: {"k": x},
+        lambda x: deque([x]),
+        lambda x: {x},
+        lambda x: [[{1: x}]],
+    ]
+)
+
+
+@given(finite, shifts, wrappers)
+def test_containers_neither_widen_nor_narrow_the_tolerance(reference, shift, wrap):
+    claim = reference + shift
+    assert matches(encode(wrap(reference)), encode(wrap(claim))) == matches(encode(reference), encode(claim))
+
+
+@given(st.integers(), shifts)
+def test_an_integer_of_the_reference_has_no_tolerance(reference, shift):
+    claim = reference + shift
+    assert matches(encode(reference), encode(claim)) == (claim == reference)
+
+
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(-1, 1))
 def test_the_tolerance_is_that_of_allclose(reference, shift):
     claim = reference + shift * 2e-6

@@ -107,6 +107,23 @@ def test_two_answers_to_one_call_are_reported_and_resolved_the_same_way_in_any_o
     assert "the reference answered" in caplog.text
 
 
+def test_spellings_with_one_key_are_one_case_under_the_shortest_text(tmp_path):
+    book = MistakeBook()
+    spellings = [FailedCase(call=call, answer="6", key="k3") for call in ("f(3, k=1)", "f(3)", "abs(f(3))")]
+    assert book.update("q", failed=spellings, passed_replays=[]) == BookChange(num_added=1)
+    assert book.entries("q") == (BookEntry(call="f(3)", answer="6", frequency=3, key="k3"),)
+    book.save(tmp_path / "book.json")
+    assert MistakeBook.load(tmp_path / "book.json") == book
+    assert book.update("q", failed=[], passed_replays=["k3"]) == BookChange(num_lowered=1)
+
+
+def test_a_case_keeps_the_text_that_failed_first():
+    book = MistakeBook()
+    book.update("q", failed=[FailedCase(call="f(3.0)", answer="6.0", key="k3")], passed_replays=[])
+    book.update("q", failed=[FailedCase(call="f(3)", answer="6", key="k3")], passed_replays=[])
+    assert book.entries("q") == (BookEntry(call="f(3.0)", answer="6.0", frequency=2, key="k3"),)
+
+
 def test_questions_do_not_share_cases(book):
     book.update("p", failed=failed("f(0)"), passed_replays=[])
     book.update("p", failed=[], passed_replays=["f(1)"])
@@ -188,10 +205,10 @@ def edited(path, **changes):
     ("changes", "words"),
     [
         ({"format": "diary"}, "is not a Mistake Book"),
-        ({"version": 2}, "format version 2, this code reads 1"),
+        ({"version": 1}, "format version 1, this code reads 2"),
         ({"questions": []}, "is damaged"),
         ({"questions": {"q": [["f(0)", "1", 0]]}}, "frequency >= 1"),
-        ({"questions": {"q": [["f(0)", "1", 2]]}}, "does not match its digest"),
+        ({"questions": {"q": [["f(0)", "1", 2, ""]]}}, "does not match its digest"),
         ({"digest": ""}, "does not match its digest"),
     ],
 )

@@ -62,10 +62,10 @@ def test_every_format_gives_the_same_questions(tmp_path, write):
 
 def test_numpy_arrays_of_tests_are_lists():
     from code_a1_recipe.adapters import from_native
-    from code_a1_recipe.questions import _checked
+    from code_a1_recipe.questions import check_row
 
     native = from_native(row(tests=np.array(["assert f(1) == 2"], dtype=object)))
-    assert _checked(native).tests == ("assert f(1) == 2",)
+    assert check_row(native).tests == ("assert f(1) == 2",)
 
 
 def test_columns_may_have_other_names_and_be_nested(write):

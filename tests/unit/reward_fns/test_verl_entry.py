@@ -1,11 +1,14 @@
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from omegaconf import OmegaConf
 
 from reward_fns import verl_entry
 from reward_fns.verl_entry import compute_score, read_ground_truth
-from sandbox import SandboxUnavailableError
+from sandbox import LocalRunner, SandboxUnavailableError
 
 REFERENCE = "def add(a, b):\n    return a + b\n"
 GOOD = f"```python\n{REFERENCE}```"
@@ -19,8 +22,9 @@ class FakeJudge:
         self.verdict = verdict
         self.requests = []
 
-    def judge(self, request):
+    def judge(self, request, options):
         self.requests.append(request)
+        self.options = options
         if isinstance(self.verdict, Exception):
             raise self.verdict
         return self.verdict
@@ -161,3 +165,66 @@ def test_what_verl_passes_to_every_reward_function_is_accepted(judge_with, make_
         reward_model_tokenizer=None,
     )
     assert score["score"] == 1.0
+
+
+def test_many_threads_and_questions_share_one_judge():
+    """verl calls from a thread pool, in any order of questions."""
+
+    def score(number):
+        reference = f"def add(a, b):\n    return a + b + {number % 5}\n"
+        truth = {"reference": reference, "tests": [f"assert add(1, {number}) == {1 + number + number % 5}"]}
+        wrong = reference.replace("a + b", "a - b")
+        return [compute_score("mine", f"```python\n{text}```", truth)["score"] for text in (reference, wrong)]
+
+    with ThreadPoolExecutor(16) as threads:
+        scores = list(threads.map(score, range(1, 33)))
+    assert scores == [[1.0, 0.0]] * 32
+    assert isinstance(verl_entry._SHARED._runner, LocalRunner)
+
+
+@pytest.fixture
+def fresh_judge(monkeypatch):
+    """A process-wide judge that nobody has used yet."""
+    fresh = verl_entry._SharedJudge()
+    monkeypatch.setattr(verl_entry, "_SHARED", fresh)
+    yield fresh
+    fresh.close()
+
+
+def test_sandbox_settings_reach_the_runner_in_hydras_containers_too(fresh_judge):
+    settings = OmegaConf.create({"num_workers": 1, "limits": {"total_seconds": 7.5}, "preload": ["fractions"]})
+    assert compute_score("mine", GOOD, TRUTH, sandbox=settings)["score"] == 1.0
+    assert (fresh_judge._runner.num_workers, fresh_judge._runner.limits.total_seconds) == (1, 7.5)
+    with pytest.raises(ValueError, match="differs from what this process's judge was started with"):
+        compute_score("mine", GOOD, TRUTH, sandbox={"num_workers": 2})
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"num_worker": 1}, r"unknown keys under sandbox: \['num_worker'\]; known: \["),
+        ({"limits": {"total": 1}}, r"unknown keys under sandbox.limits: \['total'\]"),
+        ({"num_workers": 0}, "num_workers must be at least 1"),
+    ],
+)
+def test_bad_sandbox_settings_are_refused(fresh_judge, settings, words):
+    with pytest.raises(ValueError, match=words):
+        compute_score("mine", GOOD, TRUTH, sandbox=settings)
+
+
+def test_a_forked_process_gets_a_judge_of_its_own(fresh_judge):
+    assert compute_score("mine", GOOD, TRUTH, sandbox={"num_workers": 1})["score"] == 1.0
+    mine = fresh_judge._runner.zygote_pids()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        score = compute_score("mine", GOOD, TRUTH, sandbox={"num_workers": 1})["score"]
+        shared = set(mine) & set(fresh_judge._runner.zygote_pids())
+        os.write(writer, f"{score} {len(shared)}".encode())
+        fresh_judge.close()
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        assert pipe.read() == "1.0 0"
+    os.waitpid(child, 0)
+    assert compute_score("mine", GOOD, TRUTH, sandbox={"num_workers": 1})["score"] == 1.0

@@ -1,5 +1,6 @@
 """The pool of zygotes when somebody kills things, and what is left when it closes."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -85,8 +86,9 @@ def test_a_program_killed_again_and_again_is_an_outage_and_no_verdict(own_runner
 
     def keep_killing():
         while not stop.is_set():
-            for child in children(candidate_zygote(own_runner)):
-                os.kill(child, signal.SIGKILL)
+            for child in [child for zygote in own_runner.zygote_pids() for child in children(zygote)]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
             time.sleep(0.01)
 
     saboteur = threading.Thread(target=keep_killing)

@@ -166,6 +166,13 @@ def test_other_differences_are_differences(reference, claim):
     assert not matches(encode(reference), encode(claim))
 
 
+def test_repeated_items_of_a_forged_set_or_dict_stand_for_no_others():
+    assert not matches(encode({1, 2}), b"S2:i1;i1;")
+    assert not matches(encode({1, 2}), b"S2:i1;T")
+    assert not matches(encode({"a", "b"}), b"S2:s1:as1:a")
+    assert not matches(encode({1: None, 2: None}), b"d2:i1;Ni1;N")
+
+
 def test_an_oversized_claim_is_not_even_decoded():
     assert not matches(encode(0.5), b"l1:" * 100_000)
 

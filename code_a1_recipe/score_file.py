@@ -1,0 +1,189 @@
+"""The output of a scoring run: JSON lines that are only ever appended, and can be taken up again.
+
+``OUT`` holds one row an item, keyed by ``item``. ``OUT.settings.json`` holds what the rows were made from and with;
+another run may only go on where all of that is the same.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+Row = dict[str, Any]
+
+
+class ScoreFileError(ValueError):
+    """The output cannot be written or taken up again. Says which rule, where, and what to do instead."""
+
+
+class ScoreFile:
+    """One output file, open for appending by this process alone.
+
+    Args:
+        path: the JSON lines; made where missing.
+        settings: plain JSON values that decide what the rows say.
+
+    Raises:
+        ScoreFileError: the file holds something else, rows of other settings, or another process writes it.
+    """
+
+    def __init__(self, path: Path, *, settings: Mapping[str, Any]) -> None:
+        self.path = path
+        self.settings_path = path.with_name(path.name + ".settings.json")
+        self._settings = json.loads(json.dumps(settings))
+        self._check_settings()
+        try:
+            self._handle = _open_locked(path)
+        except OSError as error:
+            raise ScoreFileError(f"--output {path} cannot be written: {error}; choose another") from error
+        self._offsets: dict[int, int] = {}
+        self.num_repaired = 0
+        """1 when a last line that was cut off had to be removed."""
+        self.num_dropped_outages = 0
+        """Rows of earlier outages, which are scored anew."""
+        try:
+            self._take_up()
+            _write_whole(self.settings_path, json.dumps(self._settings, indent=2, sort_keys=True) + "\n")
+        except BaseException:
+            self._handle.close()
+            raise
+
+    @property
+    def done(self) -> set[int]:
+        """Items whose rows are there."""
+        return set(self._offsets)
+
+    def append(self, row: Row) -> None:
+        """Write one row with a single system call, so that a kill leaves a whole line or a cut-off last one."""
+        line = json.dumps(row).encode() + b"\n"
+        offset = self._handle.seek(0, os.SEEK_END)
+        _write_line(self._handle, line)
+        self._offsets[row["item"]] = offset
+
+    def rows(self) -> Iterator[Row]:
+        """All rows in the order of their items."""
+        with self.path.open("rb") as handle:
+            for item in sorted(self._offsets):
+                handle.seek(self._offsets[item])
+                yield json.loads(handle.readline())
+
+    def sort(self) -> None:
+        """Put the rows into the order of their items, whatever order they were judged in."""
+        self._rewrite(sorted(self._offsets))
+
+    def close(self) -> None:
+        """Let others write the file. Idempotent."""
+        self._handle.close()
+
+    def __enter__(self) -> ScoreFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _check_settings(self) -> None:
+        has_rows = self.path.exists() and self.path.stat().st_size > 0
+        if not has_rows:
+            return
+        try:
+            earlier = json.loads(self.settings_path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ScoreFileError(
+                f"--output {self.path} exists, but not as the output of a scoring run that can be taken up "
+                f"({self.settings_path.name}: {error}); choose another, or remove it"
+            ) from error
+        differences = [
+            f"{name} was {_shown(earlier.get(name))}, now is {_shown(self._settings.get(name))}"
+            for name in sorted({*earlier, *self._settings})
+            if earlier.get(name) != self._settings.get(name)
+        ]
+        if differences:
+            raise ScoreFileError(
+                f"--output {self.path} holds rows of other settings: {'; '.join(differences)}. Rows of two settings "
+                "do not belong in one file: choose another output, repeat the first settings, or remove it"
+            )
+
+    def _take_up(self) -> None:
+        """Find the rows that are there; cut off a torn last line, leave out rows of outages."""
+        outages: set[int] = set()
+        with self.path.open("rb") as handle:
+            offset = 0
+            for number, line in enumerate(handle):
+                if not line.endswith(b"\n"):
+                    self._handle.truncate(offset)
+                    self.num_repaired = 1
+                    break
+                row = self._parsed(line, number)
+                self._offsets[row["item"]] = offset
+                (outages.add if row.get("outage") else outages.discard)(row["item"])
+                offset += len(line)
+        self.num_dropped_outages = len(outages)
+        if outages:
+            self._rewrite([item for item in self._offsets if item not in outages])
+
+    def _parsed(self, line: bytes, number: int) -> Row:
+        try:
+            row = json.loads(line)
+            if type(row["item"]) is int:
+                return dict(row)
+        except (ValueError, TypeError, KeyError):
+            pass
+        raise ScoreFileError(
+            f"--output {self.path}: line {number + 1} is no row of a scoring run; something else wrote there. Remove "
+            "the line, or choose another output"
+        )
+
+    def _rewrite(self, items: list[int]) -> None:
+        """Replace the file, all at once, by these items' rows in this order."""
+        partial = self.path.with_name(self.path.name + ".partial")
+        replacement = _open_locked(partial)
+        replacement.truncate(0)
+        offsets: dict[int, int] = {}
+        end = 0
+        with self.path.open("rb") as source:
+            for item in items:
+                source.seek(self._offsets[item])
+                line = source.readline()
+                _write_line(replacement, line)
+                offsets[item] = end
+                end += len(line)
+        partial.replace(self.path)
+        self._handle.close()
+        self._handle, self._offsets = replacement, offsets
+
+
+def _open_locked(path: Path) -> IO[bytes]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = path.open("ab", buffering=0)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        handle.close()
+        raise ScoreFileError(
+            f"--output {path} is being written by another process; wait for it, or choose another"
+        ) from error
+    return handle
+
+
+def _write_line(handle: IO[bytes], line: bytes) -> None:
+    if handle.write(line) != len(line):
+        raise OSError(errno.ENOSPC, "no space for a whole row", handle.name)
+
+
+def _write_whole(path: Path, text: str) -> None:
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 100 else f"{text[:100]}..."

@@ -1,0 +1,41 @@
+"""Questions -> the parquet files that verl's own dataset reads, and the tiny model beside them.
+
+python make_data.py FOLDER
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+
+from code_a1_recipe.micro import ensure_assets
+from code_a1_recipe.micro.messages import code_messages
+from code_a1_recipe.questions import Question, load_questions
+
+
+def row(question: Question, index: int) -> dict[str, object]:
+    """One row: the prompt as chat messages, and beside it what the judge needs and the model never sees."""
+    truth = {"reference": question.reference, "tests": question.tests, "entry_points": question.entry_points}
+    return {
+        "data_source": question.data_source,
+        "prompt": code_messages(question.prompt),
+        "reward_model": {"style": "rule", "ground_truth": json.dumps(truth)},
+        "extra_info": {"index": index, "role": "code", "id": question.id},
+    }
+
+
+def main(folder: Path) -> None:
+    assets = ensure_assets()  # made once, one to two minutes
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, source, limit in (("train", assets.train_file, 64), ("val", assets.val_file, 48)):
+        rows = [row(question, index) for index, question in enumerate(load_questions(source)[:limit])]
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), folder / f"{name}.parquet")
+    model = folder / "model"
+    model.unlink(missing_ok=True)
+    model.symlink_to(assets.code_model)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

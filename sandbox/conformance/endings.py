@@ -1,0 +1,229 @@
+"""Checks of programs that end early: what does not load, hangs, exits, crashes, and what that costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..runner import TOTAL_SPENT, AnswerKind, Runner
+from .harness import LIMITS, check, expect, expect_equal, expect_kinds, expect_not_loaded, expect_values, kinds, run
+
+V, RAISED, TIMED_OUT, DIED = AnswerKind.VALUE, AnswerKind.RAISED, AnswerKind.TIMED_OUT, AnswerKind.DIED
+HANG = "    while True: pass\n"
+
+
+@check()
+def a_syntax_error_does_not_load(runner: Runner) -> None:
+    expect_not_loaded(run(runner, "def f(:", "f()"), "SyntaxError")
+
+
+@check()
+def an_exception_at_top_level_does_not_load(runner: Runner) -> None:
+    expect_not_loaded(run(runner, "raise ValueError('no way')", "f()"), "ValueError: no way")
+
+
+@check()
+def an_exit_at_top_level_does_not_load(runner: Runner) -> None:
+    expect_not_loaded(run(runner, "import sys\nsys.exit(0)", "1"), "SystemExit")
+    expect_not_loaded(run(runner, "import os\nos._exit(0)", "1"))
+
+
+@check()
+def a_hang_at_top_level_does_not_load(runner: Runner) -> None:
+    expect_not_loaded(run(runner, "while True: pass", "1"), "timed_out")
+
+
+@check()
+def a_sleep_without_end_at_top_level_does_not_load(runner: Runner) -> None:
+    limits = replace(LIMITS, load_cpu_seconds=0.3, wall_seconds_per_case=0.5)
+    expect_not_loaded(run(runner, "import time\ntime.sleep(1000)", "1", limits=limits), "timed_out")
+
+
+@check()
+def a_crash_at_top_level_does_not_load(runner: Runner) -> None:
+    expect_not_loaded(run(runner, "import ctypes\nctypes.string_at(0)", "1"))
+
+
+@check()
+def running_out_of_memory_at_top_level_does_not_load(runner: Runner) -> None:
+    expect_not_loaded(run(runner, "x = bytearray(1 << 40)", "1"), "MemoryError")
+
+
+@check()
+def a_nul_byte_or_a_lone_surrogate_in_the_source_does_not_load(runner: Runner) -> None:
+    expect_not_loaded(run(runner, "x = 1\0", "x"))
+    expect_not_loaded(run(runner, "x = '\ud800'", "x"))
+
+
+@check()
+def a_source_over_the_limit_does_not_load_and_says_both_numbers(runner: Runner) -> None:
+    limits = replace(LIMITS, source_bytes=1000)
+    result = run(runner, "# " + "x" * 2000, "1", limits=limits)
+    expect_not_loaded(result, "1000")
+    expect("2002" in result.load_error, "the error must name the size", result.load_error)
+
+
+@check()
+def a_prelude_that_fails_does_not_load(runner: Runner) -> None:
+    expect_not_loaded(run(runner, "x = 1", "x", prelude="import no_such_module"), "no_such_module")
+
+
+@check()
+def a_program_without_calls_loads(runner: Runner) -> None:
+    for source in ("x = 1", ""):
+        result = run(runner, source)
+        expect_equal((result.loaded, result.answers, result.load_error), (True, (), ""), "a program without calls")
+
+
+@check()
+def each_early_end_costs_one_call(runner: Runner) -> None:
+    source = (
+        "import os\ndef f(x):\n"
+        "    if x == 1: os._exit(0)\n"
+        "    if x == 3:\n        while True: pass\n"
+        "    if x == 5: raise KeyError\n"
+        "    if x == 6: return object()\n"
+        "    if x == 7: return 'x' * 2_000_000\n"
+        "    return x\n"
+    )
+    result = run(runner, source, *(f"f({x})" for x in range(9)))
+    expect_kinds(
+        result, [V, DIED, V, TIMED_OUT, V, RAISED, AnswerKind.UNENCODABLE, AnswerKind.OUTPUT_LIMIT, V]
+    )  # fmt: skip
+
+
+@check()
+def a_busy_hang_is_timed_out_and_the_next_call_answered(runner: Runner) -> None:
+    result = run(runner, f"def f(x):\n    if x: return x\n{HANG}", "f(0)", "f(1)")
+    expect_kinds(result, [TIMED_OUT, V])
+    expect(result.answers[0].detail != "", "a time-out must say of what", result.answers[0])
+
+
+@check()
+def a_sleeping_hang_is_timed_out_and_the_next_call_answered(runner: Runner) -> None:
+    limits = replace(LIMITS, wall_seconds_per_case=0.5)
+    result = run(runner, "import time\ndef f(x): time.sleep(x)", "f(1000)", "f(0)", limits=limits)
+    expect_kinds(result, [TIMED_OUT, V])
+
+
+@check()
+def a_hang_in_c_code_is_timed_out(runner: Runner) -> None:
+    result = run(runner, "def f(n): return len(bytes(n)) and 7 ** n % 10", "f(100_000_000)", "1")
+    expect_kinds(result, [TIMED_OUT, V])
+
+
+@check()
+def a_hang_that_catches_everything_is_timed_out(runner: Runner) -> None:
+    source = (
+        "import signal\nfor number in range(1, 32):\n    try: signal.signal(number, signal.SIG_IGN)\n"
+        "    except (OSError, ValueError): pass\n"
+        "def f():\n    while True:\n        try:\n            while True: pass\n        except BaseException: pass\n"
+    )
+    expect_kinds(run(runner, source, "f()", "1"), [TIMED_OUT, V])
+
+
+@check()
+def hanging_in_every_call_gets_cheaper_each_time(runner: Runner) -> None:
+    result = run(runner, f"def f(x):\n{HANG}", *(f"f({x})" for x in range(6)))
+    expect_kinds(result, [TIMED_OUT] * 6)
+    most = 6 * LIMITS.cpu_seconds_per_case
+    expect(result.cpu_seconds < most, f"six hangs must cost less than {most} CPU seconds", result.cpu_seconds)
+
+
+@check()
+def the_reference_s_own_time_extends_the_limit(runner: Runner) -> None:
+    source = (
+        "import time\ndef f(seconds):\n    end = time.process_time() + seconds\n"
+        "    while time.process_time() < end: pass\n    return 1\n"
+    )
+    result = run(runner, source, "f(0.4)", "f(0.4)", reference_cpu_seconds=(0.1, 0.0))
+    expect_kinds(result, [V, TIMED_OUT])
+
+
+@check()
+def a_wait_below_the_limit_is_no_time_out(runner: Runner) -> None:
+    expect_values(run(runner, "import time\ndef f(): return time.sleep(0.4)", "f()"), None)
+
+
+@check()
+def calls_left_after_the_total_time_are_timed_out_unasked(runner: Runner) -> None:
+    limits = replace(LIMITS, min_cpu_seconds_per_case=0.2, total_seconds=0.5)
+    source = f"def f(x):\n    if x > 5: return x\n{HANG}"
+    result = run(runner, source, *(f"f({x})" for x in range(10)), limits=limits)
+    expect_kinds(result, [TIMED_OUT] * 10)
+    expect_equal(result.answers[-1].detail, TOTAL_SPENT, "detail of a call that was not made")
+
+
+@check()
+def the_limits_are_the_program_s_not_the_runner_s(runner: Runner) -> None:
+    limits = replace(LIMITS, cpu_seconds_per_case=0.05, value_bytes=100)
+    result = run(runner, f"def f(x):\n    if x: return 'x' * x\n{HANG}", "f(0)", "f(50)", "f(200)", limits=limits)
+    expect_kinds(result, [TIMED_OUT, V, AnswerKind.OUTPUT_LIMIT])
+    expect(result.cpu_seconds < 1.0, "a shorter limit must cost less", result.cpu_seconds)
+
+
+@check()
+def leaving_by_exit_is_raised_or_died_and_costs_one_call(runner: Runner) -> None:
+    source = "import os, sys\ndef f(x):\n    if x == 1: sys.exit(3)\n    if x == 2: os._exit(3)\n    return x\n"
+    result = run(runner, source, "f(0)", "f(1)", "f(2)", "f(4)")
+    expect_kinds(result, [V, RAISED, DIED, V])
+    expect("SystemExit" in result.answers[1].detail, "the detail must name SystemExit", result.answers[1])
+    expect("3" in result.answers[2].detail, "the detail must name the status", result.answers[2])
+
+
+@check()
+def a_crash_by_a_signal_has_died_and_costs_one_call(runner: Runner) -> None:
+    source = (
+        "import ctypes, os\ndef f(x):\n    if x == 1: ctypes.string_at(0)\n    if x == 2: os.abort()\n    return x\n"
+    )
+    result = run(runner, source, "f(0)", "f(1)", "f(2)", "f(3)")
+    expect_kinds(result, [V, DIED, DIED, V])
+    expect("SIGSEGV" in result.answers[1].detail, "the detail must name the signal", result.answers[1])
+
+
+@check()
+def running_out_of_memory_is_raised_and_costs_one_call(runner: Runner) -> None:
+    limits = replace(LIMITS, memory_bytes=256 << 20)
+    source = "def f(n):\n    x = bytearray(n)\n    return len(x)\n"
+    result = run(runner, source, "f(1000)", "f(1 << 29)", "f(1 << 40)", "f(2000)", limits=limits)
+    expect_kinds(result, [V, RAISED, RAISED, V])
+    expect("MemoryError" in result.answers[1].detail, "the detail must name MemoryError", result.answers[1])
+
+
+@check()
+def endless_recursion_is_raised_and_costs_one_call(runner: Runner) -> None:
+    result = run(runner, "def f(n): return n and 1 + f(n - 1)", "f(900)", "f(10**9)", "f(3)")
+    expect_equal([kinds(result)[0], kinds(result)[1], kinds(result)[2]], ["value", "raised", "value"], "kinds")
+    expect("RecursionError" in result.answers[1].detail, "the detail must name RecursionError", result.answers[1])
+
+
+@check()
+def recursion_without_python_s_guard_costs_one_call(runner: Runner) -> None:
+    source = (
+        "import sys\nsys.setrecursionlimit(10**9)\ndef f(n):\n    if n == 0: return 0\n"
+        "    return [f(n - 1) for _ in range(1)][0] + 1\n"
+    )
+    result = run(runner, source, "f(5)", "f(10**8)", "f(6)")
+    expect_equal(kinds(result)[::2], ["value", "value"], "kinds around the deep call")
+    expect(kinds(result)[1] in ("died", "raised", "timed_out"), "the deep call must end", result.answers[1])
+
+
+@check()
+def a_program_that_dies_is_loaded_afresh_for_the_next_call(runner: Runner) -> None:
+    source = "import os\nseen = []\ndef f(x):\n    seen.append(x)\n    if x == 2: os._exit(1)\n    return len(seen)\n"
+    result = run(runner, source, "f(0)", "f(1)", "f(2)", "f(3)")
+    expect_kinds(result, [V, V, DIED, V])
+    expect_equal(result.answers[3].value, b"i1;", "the first call after the death")
+
+
+@check()
+def closing_every_descriptor_costs_at_most_its_own_call(runner: Runner) -> None:
+    result = run(runner, "import os\ndef f():\n    os.closerange(0, 256)\n    return 1", "1", "f()", "2")
+    expect_equal(kinds(result)[::2], ["value", "value"], "kinds around the call")
+    expect(kinds(result)[1] in ("died", "value", "raised"), "the call that closed everything", result.answers[1])
+
+
+@check()
+def more_open_files_than_the_limit_are_refused(runner: Runner) -> None:
+    source = "import os\ndef f(n):\n    return len([os.dup(0) for _ in range(n)])\n"
+    result = run(runner, source, "f(5)", f"f({LIMITS.open_files + 10})", "1")
+    expect_kinds(result, [V, RAISED, V])

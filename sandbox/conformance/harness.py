@@ -1,0 +1,101 @@
+"""What a check is made of: programs, expectations, and the register of checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..cases import Call
+from ..limits import Limits
+from ..runner import AnswerKind, Lane, Program, ProgramResult, Runner
+from ..values import encode
+
+LIMITS = Limits(cpu_seconds_per_case=0.2, wall_seconds_per_case=1.5, load_cpu_seconds=0.8)
+"""Short, so that the checks which hang cost little. Busy machines need no longer ones: CPU time judges."""
+
+CheckFunction = Callable[[Runner], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing that every runner must do."""
+
+    name: str
+    """States the behaviour."""
+    function: CheckFunction
+    """Raises ``AssertionError`` with what came back."""
+    needs: str = ""
+    """An attribute of the runner which, where it is False, declares that it cannot do this."""
+    closes: bool = False
+    """The check closes the runner it is given."""
+
+
+CHECKS: dict[str, Check] = {}
+"""Every check by its name, in the order in which they were written."""
+
+
+def check(*, needs: str = "", closes: bool = False) -> Callable[[CheckFunction], CheckFunction]:
+    """Register a function as a check under its own name."""
+
+    def register(function: CheckFunction) -> CheckFunction:
+        CHECKS[function.__name__] = Check(name=function.__name__, function=function, needs=needs, closes=closes)
+        return function
+
+    return register
+
+
+def program(source: str, *calls: str | Call, **changes: Any) -> Program:
+    """A program with the checks' limits; ``calls`` are expressions or whole calls."""
+    made = tuple(call if isinstance(call, Call) else Call(expression=call) for call in calls)
+    fields: dict[str, Any] = {
+        "prelude": "",
+        "source": source,
+        "calls": made,
+        "reference_cpu_seconds": (0.0,) * len(made),
+        "limits": LIMITS,
+    }
+    return Program(**(fields | changes))
+
+
+def run(runner: Runner, source: str, *calls: str | Call, lane: Lane = Lane.CANDIDATE, **changes: Any) -> ProgramResult:
+    """Run one program in the candidate lane unless another is named."""
+    return runner.run(program(source, *calls, **changes), lane=lane)
+
+
+def kinds(result: ProgramResult) -> list[str]:
+    """The kinds of all answers as plain text; for a program that did not load, why."""
+    if not result.loaded:
+        return [f"did not load: {result.load_error}"]
+    return [answer.kind.value for answer in result.answers]
+
+
+def expect(condition: bool, what: str, found: object = None) -> None:
+    """Raise unless the condition holds; plain ``assert`` would vanish under ``python -O``."""
+    if not condition:
+        raise AssertionError(what if found is None else f"{what}; got {found!r}")
+
+
+def expect_equal(found: object, wanted: object, what: str) -> None:
+    """Raise unless the two are equal, showing both."""
+    if found != wanted:
+        raise AssertionError(f"{what}: expected {wanted!r}, got {found!r}")
+
+
+def expect_values(result: ProgramResult, *values: object) -> None:
+    """Raise unless the program loaded and answered exactly these values."""
+    expect_equal(kinds(result), ["value"] * len(values), "kinds of the answers")
+    expect_equal([answer.value for answer in result.answers], [encode(value) for value in values], "encoded values")
+
+
+def expect_kinds(result: ProgramResult, wanted: Sequence[AnswerKind]) -> None:
+    """Raise unless the program loaded and its answers are of these kinds."""
+    expect_equal(kinds(result), [kind.value for kind in wanted], "kinds of the answers")
+
+
+def expect_not_loaded(result: ProgramResult, *words: str) -> None:
+    """Raise unless the program did not load, answered nothing, and says why in these words (any of them)."""
+    expect(not result.loaded, "the program must not load", kinds(result))
+    expect_equal(result.answers, (), "answers of a program that did not load")
+    expect(result.load_error != "", "load_error must say why")
+    expect(not words or any(word in result.load_error for word in words), f"one of {words}", result.load_error)

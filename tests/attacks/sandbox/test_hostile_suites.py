@@ -1,0 +1,224 @@
+"""Test writers who cheat: asserts that say nothing, hurt, count twice or tell phases apart. One attack a test."""
+
+from dataclasses import replace
+
+import pytest
+
+from sandbox import Judge, JudgeRequest
+
+HONEST = "def f(x=0, y=1, *rest, z=None):\n    return [x, y, list(rest), z]\n"
+
+
+def valid(suite):
+    return [case.call for case in suite.cases]
+
+
+def reasons(suite):
+    return [rejection.reason.value for rejection in suite.rejections]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "assert True", "assert 1 == 1", "assert [1] == [1]", "assert f", "assert f(1)", "assert not f(1)",
+        "assert f(1) != 0", "assert f(1) is not None", "assert f(1) == f(1)", "assert f(1) or True",
+        "assert f(1) == 1 or True",
+        "assert f(1) in ([1, 1, [], None], 0)", "assert f(1) >= []", "assert isinstance(f(1), list)",
+        "assert len(f(1)) > 0",
+        "assert 1 == f(1) == 1", "assert f(1) == [1, 1, [], None] == [1, 1, [], None]", "assert (f(1) == 0) == False",
+        "assert f(1)[:0] == []", "assert f(1) * 0 == []", "assert f(1).__class__ == list",
+        "assert f(1).clear() == None",
+        "assert f(1).__len__() == 4", "assert str(f(1)) == ''", "assert type(f(1)) == list",
+        "assert bool(f(1)) == True",
+        "assert {**{}} == {}", "assert max(f(1), key=str) == 1", "assert all(x == x for x in f(1))",
+        "assert any([f(1)])",
+    ],
+)  # fmt: skip
+def test_an_assert_that_says_little_about_the_value_is_refused(judged, text):
+    suite = judged(HONEST, text)
+    assert (valid(suite), len(suite.rejections)) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "assert f(__import__('os').getpid()) == 1", "assert f(open('/etc/passwd').read()) == 1",
+        "assert f(lambda: 1) == 1",
+        "assert f([x for x in range(3)]) == 1", "assert f(f(1)) == 1", "assert f(x := 1) == 1", "assert f(f'{1}') == 1",
+        "assert f(*[1, 2]) == 1", "assert f(**{'x': 1}) == 1", "assert f(1 if True else 2) == 1",
+        "assert f(print) == 1",
+        "assert f(input()) == 1", "assert f(exit()) == 1", "assert f(globals()) == 1", "assert f(eval('1')) == 1",
+        "assert f((yield)) == 1", "assert f([].append(1)) == 1", "assert f(id(1)) == 1", "assert f(...) == 1",
+        "assert f.__globals__ == {}", "assert f.__code__.co_consts == ()", "assert (lambda: f(1))() == 1",
+        "assert [f][0](1) == 1",
+        "assert getattr(f, '__call__')(1) == 1", "assert (f)(1) == unittest.mock.ANY",
+        "assert f(1) == type('A', (), {'__eq__': 1})",
+        "import os; assert f(1) == 1", "assert f(1) == 1; exit()", "x = assert f(1) == 1", "def f(x): return 1",
+        "exec('assert f(1) == 1')",
+        "assert f(1) == 1\nassert f(2) == 1", "assert exec('raise SystemExit') == None", "assert f(1) == (lambda: 1)()",
+        "assert \u0192(1) == 1", "assert f\u200b(1) == 1", "assert \u0444(1) == 1", "f(1) == 1", "", "   ",
+        "#assert f(1) == 1", "\x00assert f(1) == 1",
+    ],
+)  # fmt: skip
+def test_an_assert_that_would_run_more_than_the_call_is_refused(judged, text):
+    suite = judged(HONEST, text)
+    assert (valid(suite), len(suite.rejections)) == ([], 1)
+
+
+def test_one_call_in_many_spellings_counts_once(judged):
+    suite = judged(
+        HONEST,
+        "assert f(1) == 0", "assert f(x=1) == 0", "assert f(1, 1) == 0", "assert f(0x1) == 0", "assert f(+1) == 0",
+        "assert f(1, y=1) == 0", "assert f(y=1, x=1) == 0", "assert f(1, z=None) == 0", "assert f(2 - 1) == 0",
+        "assert f(True) == 0", "assert f(1.0) == 0", "assert (f(1)) == 0", "assert f(1,) == 0", "assert f(\n1) == 0",
+        "assert f(1)[0] == 0", "assert list(f(1)) == 0", "assert len(f(1)) == 0", "assert \uff46(1) == 0",
+        "assert f(1)  ==  1",
+        "assert(f(1) == 0)", "assert f(1) == 0, 'again'", "assert f(0b1) == 0", "assert f(10 ** 0) == 0",
+        "assert f(1_0 - 9) == 0",
+    )  # fmt: skip
+    assert len(valid(suite)) == 1
+    assert set(reasons(suite)) == {"duplicate"}
+
+
+def test_unicode_look_alikes_of_one_name_are_one_call(judged):
+    suite = judged(
+        "def file(x): return x", "assert file(1) == 1", "assert \ufb01le(1) == 1", "assert \uff46ile(1) == 1"
+    )
+    assert len(valid(suite)) == 1
+
+
+def test_equal_texts_in_two_unicode_forms_are_two_calls(judged):
+    suite = judged("def f(x): return len(x)", "assert f('\u00e9') == 1", "assert f('e\u0301') == 2")
+    assert (len(valid(suite)), suite.num_claimed_right) == (2, 2)
+
+
+def test_the_message_of_an_assert_is_never_evaluated(judged):
+    suite = judged(HONEST, "assert f(1) == [1, 1, [], None], __import__('os')._exit(3)")
+    assert [case.outcome.value for case in suite.cases] == ["passed"]
+
+
+def test_a_mutated_default_argument_costs_no_honest_program(judged):
+    source = "def f(x, seen=[]):\n    seen.append(x)\n    return list(seen)\n"
+    suite = judged(source, *(f"assert f({n}) == [{n}]" for n in range(5)))
+    assert [case.outcome.value for case in suite.cases] == ["passed"] * 5
+    assert suite.num_claimed_right == 5
+
+
+def test_calls_that_change_a_global_do_not_poison_the_others(judged):
+    source = """
+        state = {"factor": 1}
+        def f(x):
+            if x < 0:
+                state["factor"] = x
+            return state["factor"] * x
+    """
+    suite = judged(source, "assert f(-5) == 25", "assert f(2) == 2", "assert f(3) == 3")
+    assert [(case.outcome.value, case.claimed_right) for case in suite.cases] == [("passed", True)] * 3
+
+
+def test_a_counter_in_the_reference_makes_no_case_valid_twice_or_wrong(judged):
+    source = "count = 0\ndef f():\n    global count\n    count += 1\n    return count\n"
+    suite = judged(source, "assert f() == 1", "assert f() == 2", "assert f() == 3")
+    assert [(case.call, case.claimed_right, case.outcome.value) for case in suite.cases] == [("f()", True, "passed")]
+
+
+def test_a_claim_wrong_on_purpose_is_a_valid_case_with_a_wrong_claim(judged):
+    suite = judged(HONEST, "assert f(1) == 'never'")
+    assert (suite.num_valid, suite.num_claimed_right, suite.num_failed) == (1, 0, 0)
+
+
+def test_randomness_in_the_reference_is_refused(judged):
+    source = "import random, os\ndef f(x): return int.from_bytes(os.urandom(4), 'big') + x\n"
+    assert reasons(judged(source, "assert f(1) == 1", "assert f(2) == 1")) == ["reference_nondeterministic"] * 2
+
+
+def test_the_order_of_a_set_of_texts_is_refused(judged):
+    source = "def f(x): return list(set(x.split()))\n"
+    suite = judged(source, "assert f('a b c d e f g h i j k l') == []")
+    assert reasons(suite) == ["reference_nondeterministic"]
+
+
+def test_the_identity_of_an_object_is_refused(judged):
+    assert reasons(judged("def f(x): return [id(object())]", "assert f(1) == [1]")) == ["reference_nondeterministic"]
+
+
+def test_the_number_of_its_process_is_refused(judged):
+    assert reasons(judged("import os\ndef f(x): return os.getpid()", "assert f(1) == 1")) == [
+        "reference_nondeterministic"
+    ]
+
+
+def test_the_clock_is_refused(judged):
+    assert reasons(judged("import time\ndef f(x): return time.time_ns()", "assert f(1) == 1")) == [
+        "reference_nondeterministic"
+    ]
+
+
+def test_a_reference_that_detects_its_phase_by_the_hash_seed_is_refused(judged):
+    assert reasons(judged("def f(x): return hash('phase') % 97", "assert f(1) == 1")) == ["reference_nondeterministic"]
+
+
+def test_an_argument_that_hangs_the_reference_is_refused_and_costs_the_others_nothing(judged):
+    source = "def f(x):\n    while x < 0: pass\n    return x\n"
+    suite = judged(source, "assert f(-1) == 0", "assert f(1) == 1", "assert f(2) == 2")
+    assert (valid(suite), reasons(suite)) == (["f(1)", "f(2)"], ["reference_timed_out"])
+    assert suite.num_failed == 0
+
+
+def test_an_argument_that_bombs_the_reference_is_refused_and_costs_the_others_nothing(judged):
+    source = "def f(x): return len([0] * 10 ** x)\n"
+    suite = judged(source, "assert f(15) == 0", "assert f(1) == 10", "assert f(2) == 100")
+    assert (valid(suite), reasons(suite)) == (["f(1)", "f(2)"], ["reference_raised"])
+
+
+def test_an_argument_that_kills_the_reference_is_refused_and_costs_the_others_nothing(judged):
+    source = "import os\ndef f(x): return os._exit(0) if x < 0 else x\n"
+    suite = judged(source, "assert f(-1) == 0", "assert f(1) == 1", "assert f(2) == 2")
+    assert (valid(suite), reasons(suite)) == (["f(1)", "f(2)"], ["reference_raised"])
+
+
+def test_an_argument_with_an_answer_too_large_to_keep_is_refused(judged):
+    suite = judged("def f(x): return 'x' * x", "assert f(9999999) == ''", "assert f(1) == 'x'")
+    assert (valid(suite), reasons(suite)) == (["f(1)"], ["unencodable"])
+
+
+def test_slow_but_valid_calls_do_not_use_up_an_honest_programs_time(runner):
+    """The time of one program is bounded; a suite of heavy calls must not turn that bound into failed cases."""
+    source = (
+        "import time\ndef f(x):\n    end = time.process_time() + 0.05\n"
+        "    while time.process_time() < end: pass\n    return x\n"
+    )
+    judge = Judge(runner, limits=replace(runner.limits, total_seconds=0.15))
+    suites = [(f"assert f({n}) == {n}",) for n in range(4)]
+    for suite in suites:  # each request finds time for its own calls; the answers are remembered
+        judge.judge(
+            JudgeRequest(question_id="heavy", reference=source, candidate="def f(x): return x", suites=(suite,))
+        )
+    verdict = judge.judge(JudgeRequest(question_id="heavy", reference=source, candidate=source, suites=tuple(suites)))
+    outcomes = [case.outcome.value for suite in verdict.suites for case in suite.cases]
+    assert outcomes == ["passed"] * 4
+
+
+def test_the_same_assert_a_thousand_times_counts_once(judged):
+    suite = judged(HONEST, *["assert f(1) == 0"] * 1000)
+    assert (suite.num_valid, suite.num_rejected) == (1, 999)
+
+
+def test_two_suites_with_the_same_call_are_judged_alike(runner):
+    request = JudgeRequest(
+        question_id="twice",
+        reference=HONEST,
+        candidate=HONEST,
+        suites=(("assert f(1) == 0",), ("assert f(x=1) == [1, 1, [], None]",)),
+    )
+    first, second = Judge(runner).judge(request).suites
+    assert (first.cases[0].outcome, first.num_claimed_right) == (second.cases[0].outcome, 0)
+    assert second.num_claimed_right == 1
+
+
+def test_a_replay_in_many_spellings_counts_once(runner):
+    history = ("f(1)", "f(x=1)", "f(0x1)", "f(1, 1)")
+    verdict = Judge(runner).judge(
+        JudgeRequest(question_id="again", reference=HONEST, candidate=HONEST, suites=(), history=history)
+    )
+    assert (len(verdict.history), len(verdict.dropped_history)) == (1, 3)

@@ -1,0 +1,192 @@
+"""Programs that look for what they should compute: in memory, descriptors, folders, the kernel. One attack a test."""
+
+import os
+
+from sandbox import Judge, JudgeRequest
+
+WRONG = "wrong_value"
+
+
+def test_a_scan_of_the_heap_finds_only_what_the_program_put_there(attack):
+    """``write`` refuses an address that is not mapped instead of crashing, so it reads memory safely."""
+    results = attack("""
+        import ctypes, os
+        libc = ctypes.CDLL(None)
+        libc.write.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)
+        # In halves, or the scan would find its own search terms.
+        halves = {"own": (b"my own ", b"mark"), "assert": (b"assert sec", b"ret("), "secret": (b"sword", b"fish"),
+                  "reference": (b"79", b"19 + 1047")}
+        planted = b"".join(halves["own"])
+        def secret(n):
+            reading, writing = os.pipe()
+            found, page = set(), id(planted) & ~0xFFF
+            for address in range(page - (2000 << 12), page + (2000 << 12), 1 << 12):
+                if libc.write(writing, address, 4096) == 4096:
+                    data = os.read(reading, 4096)
+                    for name, (first, second) in halves.items():
+                        found |= {name for part in data.split(first)[1:] if part.startswith(second)}
+            os.close(reading), os.close(writing)
+            return sorted(found)
+    """)
+    assert results == [(WRONG, "['own']")] * 4
+
+
+def test_frames_hold_neither_claim_nor_answer_in_any_local(attack):
+    results = attack("""
+        import sys
+        def secret(n):
+            frame, seen = sys._getframe(1), []
+            while frame:
+                seen += {"claim", "claimed", "expected", "oracle"} & frame.f_locals.keys()
+                frame = frame.f_back
+            return seen
+    """)
+    assert results == [(WRONG, "[]")] * 4
+
+
+def test_reading_all_orders_at_load_shows_calls_without_answers(attack):
+    results = attack("""
+        import os
+        os.set_blocking(3, False)
+        try:
+            orders = os.read(3, 1 << 20)
+        except OSError:
+            orders = b""
+        answers = {1: 112648, 2: 120567, 3: 128486, 4: 136405}
+        leaked = [a for a in answers.values() if str(a).encode() in orders or a.to_bytes(4, "little") in orders]
+        os.write(3, b"X" + len(str(leaked)).to_bytes(4, "little") + str(leaked).encode())
+        while True:
+            pass
+    """)
+    assert [outcome for outcome, _ in results] == ["not_loaded"] * 4
+
+
+def test_what_leaks_from_the_orders_is_no_answer(runner):
+    """The same program, its finding read from the load error."""
+    source = (
+        "import os, struct\n"
+        "os.set_blocking(3, False)\n"
+        "try: orders = os.read(3, 1 << 20)\n"
+        "except OSError: orders = b''\n"
+        "bad = [a for a in (112648, 120567) if str(a).encode() in orders or struct.pack('<I', a) in orders]\n"
+        "raise KeyError(*bad)\n"
+    )
+    request = JudgeRequest(
+        question_id="orders",
+        reference="def secret(n):\n    return (n * 7919 + 104729) % 1000003\n",
+        candidate=source,
+        suites=(("assert secret(1) == 112648", "assert secret(2) == 120567"),),
+    )
+    assert Judge(runner).judge(request).load_error == "KeyError: "
+
+
+def test_the_parents_environment_and_arguments_are_out_of_reach(refused):
+    refused("open(f'/proc/{os.getppid()}/cmdline', 'rb').read()")
+
+
+def test_its_own_memory_map_is_closed(refused):
+    refused("open('/proc/self/maps').read()")
+
+
+def test_other_processes_cannot_be_listed_by_probing_pids(attack):
+    results = attack("""
+        import os
+        def secret(n):
+            alive = 0
+            for pid in range(1, 500):
+                try:
+                    os.kill(pid, 0)
+                    alive += 1
+                except ProcessLookupError:
+                    pass
+                except PermissionError:
+                    alive += 0
+            return alive
+    """)
+    assert results == [(WRONG, "0")] * 4
+
+
+def test_scheduling_of_other_processes_is_out_of_reach(refused):
+    refused("os.setpriority(os.PRIO_PROCESS, os.getppid(), 19)")
+
+
+def test_its_own_processors_cannot_be_chosen(refused):
+    refused("os.sched_setaffinity(0, {0})")
+
+
+def test_the_kernels_log_is_closed(refused):
+    refused("""
+        if libc.klogctl(3, ctypes.create_string_buffer(4096), 4096) < 0:
+            raise OSError
+    """)
+
+
+def test_device_files_are_closed(refused):
+    for device in filter(os.path.exists, ("/dev/mem", "/dev/kmsg", "/dev/tty", "/dev/fuse", "/dev/ptmx", "/dev/shm")):
+        refused(f"os.open({device!r}, os.O_RDONLY)")
+
+
+def test_terminal_input_cannot_be_faked(refused):
+    """TIOCSTI would type into the terminal of whoever runs the judge."""
+    refused("fcntl.ioctl(0, 0x5412, b'x')", setup="import fcntl")
+
+
+def test_descriptors_are_not_aimed_at_other_processes(refused):
+    """F_SETOWN and F_SETSIG make the kernel send a signal of choice to a process of choice."""
+    refused("fcntl.fcntl(0, fcntl.F_SETOWN, os.getppid())", setup="import fcntl")
+    refused("fcntl.fcntl(3, 10, 9)", setup="import fcntl")
+
+
+def test_asynchronous_input_with_a_chosen_owner_is_refused(refused):
+    refused("fcntl.ioctl(3, 0x8901, (0).to_bytes(4, 'little'))", setup="import fcntl")
+
+
+def test_a_timer_that_sends_sigkill_is_refused(refused):
+    """An event of ``timer_create`` may carry any signal; SIGKILL would look like an outage."""
+    refused("call(222 if os.uname().machine == 'x86_64' else 107, 1, 0, 0)")
+
+
+def test_queueing_a_signal_to_itself_is_refused(refused):
+    refused("call(129 if os.uname().machine == 'x86_64' else 138, os.getpid(), 9, 0)")
+
+
+def test_a_second_filter_of_its_own_is_refused(refused):
+    refused("call(317 if os.uname().machine == 'x86_64' else 277, 1, 0, 0)")
+
+
+def test_moving_into_other_namespaces_is_refused(refused):
+    refused("call(308 if os.uname().machine == 'x86_64' else 268, 3, 0)")
+
+
+def test_a_changed_root_is_refused(refused):
+    refused("os.chroot('/')")
+
+
+def test_locking_files_to_signal_other_candidates_is_refused(refused):
+    refused("fcntl.flock(os.open(os.__file__, os.O_RDONLY), fcntl.LOCK_SH)", setup="import fcntl")
+
+
+def test_record_locks_to_signal_other_candidates_are_refused(refused):
+    refused("fcntl.lockf(os.open(os.__file__, os.O_RDONLY), fcntl.LOCK_SH)", setup="import fcntl")
+
+
+def test_watching_files_for_other_candidates_is_refused(refused):
+    refused("call(294 if os.uname().machine == 'x86_64' else 26, 0)")
+
+
+def test_shared_memory_of_system_v_is_refused(refused):
+    refused("call(29 if os.uname().machine == 'x86_64' else 194, 4919, 4096, 0o1666)")
+
+
+def test_message_queues_are_refused(refused):
+    refused("call(68 if os.uname().machine == 'x86_64' else 186, 4919, 0o1666)")
+
+
+def test_named_semaphores_are_refused(refused):
+    refused("multiprocessing.Lock()", setup="import multiprocessing")
+
+
+def test_shared_memory_blocks_are_refused(refused):
+    refused(
+        "SharedMemory('planted', create=True, size=64)", setup="from multiprocessing.shared_memory import SharedMemory"
+    )

@@ -1,0 +1,173 @@
+"""Values, texts and suites meant to make the trusted process slow, large or wrong. One attack a test.
+
+No test here looks at a clock: each of them took from many seconds to many minutes of the judge's own
+time, or gigabytes of its memory, before the bound it is about.
+"""
+
+import pytest
+
+from reward_fns import Refusal, extract_candidate, extract_suite
+from sandbox.case_parser import parse_assert, parse_suite
+from sandbox.cases import Case, Rejection
+from sandbox.comparison import matches
+from sandbox.interface import Interface
+from sandbox.values import encode
+
+INTERFACE = Interface.of("def f(*arguments, **named): pass")
+HUGE = b"f" * 1_000_000
+
+
+def test_a_small_decimal_for_a_giant_integer_is_not_converted():
+    assert not matches(b"i%s;" % HUGE, b"D1:1")
+
+
+def test_a_giant_decimal_for_a_giant_integer_is_not_converted():
+    assert not matches(b"i%s;" % HUGE, b"D1000000:" + b"7" * 1_000_000)
+
+
+def test_a_giant_ratio_for_a_giant_integer_is_not_reduced():
+    assert not matches(b"i%s;" % HUGE, b"q%s/%s;" % (HUGE, HUGE[:-1]))
+
+
+def test_a_giant_ratio_for_a_giant_ratio_is_not_reduced():
+    assert not matches(b"q%s/7;" % HUGE, b"q%s/%s;" % (HUGE[:-1], HUGE[:-2]))
+
+
+def test_a_giant_equal_ratio_beside_a_float_is_still_right():
+    ratio = b"q%s/7;" % HUGE[:-1]
+    assert matches(b"l2:" + ratio + encode(0.5), b"l2:" + ratio + encode(0.5 + 1e-9))
+
+
+def test_colliding_integers_of_a_claimed_set_are_never_hashed():
+    prime = 2**61 - 1
+    reference = encode(set(range(20_000)))
+    claim = b"S20000:" + b"".join(b"i%x;" % (number * prime) for number in range(20_000))
+    assert not matches(reference, claim)
+
+
+def test_far_out_decimals_of_a_claimed_set_are_not_written_out():
+    reference = encode(set(range(50_000)))
+    assert not matches(reference, b"S50000:" + b"D7:1E+4999" * 50_000)
+
+
+def test_a_claimed_list_far_longer_than_the_reference_is_not_decoded():
+    assert not matches(encode([1]), b"l1000000:" + b"N" * 1_000_000)
+
+
+def test_counts_beyond_the_data_allocate_nothing():
+    for claim in (b"l99999999999:", b"s99999999999:", b"d99999999999:", b"S99999999999:N"):
+        assert not matches(encode([1]), claim)
+
+
+def test_a_set_of_a_range_whose_items_collide_is_no_argument():
+    parsed = parse_assert("assert f(set(range(0, (2 ** 61 - 1) * 99999, 2 ** 61 - 1))) == 1", INTERFACE)
+    assert isinstance(parsed, Rejection)
+
+
+def test_a_counter_of_a_list_of_a_colliding_range_is_no_argument():
+    parsed = parse_assert("assert f(Counter(list(range(0, (2 ** 61 - 1) * 99999, 2 ** 61 - 1)))) == 1", INTERFACE)
+    assert isinstance(parsed, Rejection)
+
+
+@pytest.mark.parametrize(
+    "argument",
+    ["10 ** 10 ** 10", "2 ** 2 ** 2 ** 2 ** 2 ** 2", "[0] * 10 ** 9", "'a' * 10 ** 9", "[[0] * 10 ** 4] * 10 ** 4",
+     "range(10 ** 9), list(range(10 ** 9))", "set(range(10 ** 12))", "1 << 10 ** 10", "'%1000000000d' % 1",
+     "bytes(10 ** 9)", "int('9' * 10 ** 9)", "((1,) * 10 ** 5,) * 10 ** 5", "Fraction(Decimal('1E+999999999'))",
+     "Fraction('1E+999999999')", "deque([0] * 10 ** 4, 10 ** 12) * 10 ** 9"],
+)  # fmt: skip
+def test_an_argument_that_would_be_giant_is_refused_unbuilt(argument):
+    assert isinstance(parse_assert(f"assert f({argument}) == 1", INTERFACE), Rejection)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["assert f(" + "(" * 8000, "assert f(" + "-" * 16000 + "1) == 1", "assert " + "f(" * 4000 + ")" * 4000,
+     "assert f() == " + "[" * 190 + "]" * 190, "assert f" + "()" * 5000 + " == 1", "assert f()" + ".x" * 8000 + " == 1",
+     "assert f() == " + "1+" * 8000 + "1", "assert f()" + "[0]" * 5000 + " == 1",
+     "assert f(" + "lambda:" * 2000 + "0) == 1",
+     "assert f() == " + "not " * 4000 + "1", "assert f({" + "1:{" * 4000, "assert " + "await " * 2700 + "f() == 1",
+     "assert f('" + "\\N{" * 5000 + "') == 1", "assert f(" + "f'{" * 3000 + "1", "assert f(" + "*" * 16000 + "1) == 1"],
+)  # fmt: skip
+def test_a_text_made_to_break_the_parser_is_refused(text):
+    assert isinstance(parse_assert(text, INTERFACE), Case | Rejection)
+    if not text.startswith("assert f() == [["):
+        assert isinstance(parse_assert(text, INTERFACE), Rejection)
+
+
+def test_a_gigantic_assert_is_refused_unread():
+    parsed = parse_assert("assert f(" + "1," * 10**6 + ") == 1", INTERFACE)
+    assert isinstance(parsed, Rejection)
+    assert "more than limits.assert_chars" in parsed.detail
+
+
+def test_many_asserts_cost_in_proportion():
+    suite = parse_suite((f"assert f({number}) == {number}" for number in range(5_000)), INTERFACE)
+    assert (len(suite.cases), len(suite.rejections)) == (5_000, 0)
+
+
+def test_a_response_of_twenty_thousand_asserts_is_cut_at_the_limit():
+    suite = extract_suite("```python\n" + "assert 1\n" * 20_000 + "```", max_asserts=64)
+    assert suite == ("assert 1",) * 64
+
+
+def test_a_response_of_unfinished_asserts_is_read_in_bounded_time():
+    text = "```python\n" + ("assert f([1,\n" + ("1," * 2000 + "\n") * 12) * 4 + "def :\n```"
+    suite = extract_suite(text)
+    assert not isinstance(suite, Refusal)
+    assert len(suite) == 4
+
+
+def test_a_response_that_opens_ten_thousand_fences_is_read_in_bounded_time():
+    assert extract_candidate("```\n" * 10_001) == Refusal(reason="empty", detail="the last block is empty")
+    assert isinstance(extract_suite("```python\n```\n" * 10_000), Refusal)
+
+
+def test_a_response_beyond_the_limit_is_refused_unread():
+    found = extract_candidate("def f(): pass\n" * 20_000)
+    assert isinstance(found, Refusal)
+    assert found.reason == "too_long"
+
+
+def test_null_bytes_in_the_source_are_a_program_that_does_not_load(attack):
+    assert [outcome for outcome, _ in attack("def secret(n): return -1\n\x00")] == ["not_loaded"] * 4
+
+
+def test_surrogates_in_the_source_are_a_program_that_does_not_load(attack):
+    assert [outcome for outcome, _ in attack("x = '\ud800'\ndef secret(n): return -1")] == ["not_loaded"] * 4
+
+
+def test_a_declared_encoding_changes_nothing(attack):
+    assert attack("# -*- coding: utf-7 -*-\ndef secret(n): return -1") == [("wrong_value", "-1")] * 4
+
+
+def test_a_source_made_to_break_the_compiler_is_a_program_that_does_not_load(attack):
+    for source in ("(" * 5000, "x = " + "-" * 50_000 + "1", "x" + ".x" * 50_000, "if 1:\n" * 200, "f" + "()" * 20_000):
+        assert [outcome for outcome, _ in attack(source)] == ["not_loaded"] * 4
+
+
+def test_a_source_beyond_the_limit_is_not_even_sent(attack):
+    assert [outcome for outcome, _ in attack("#" * (1 << 20) + "\ndef secret(n): return -1")] == ["not_loaded"] * 4
+
+
+def test_deep_values_are_refused_on_both_sides(attack):
+    source = "def secret(n):\n    deep = 1\n    for _ in range(201): deep = [deep]\n    return deep"
+    assert [outcome for outcome, _ in attack(source)] == ["unencodable"] * 4
+    assert not matches(b"l1:" * 150 + b"N", b"l1:" * 300 + b"N")
+
+
+def test_values_just_below_the_limit_in_every_case_are_only_wrong(attack):
+    results = attack("def secret(n): return 'x' * 1_040_000")
+    assert results == [("wrong_value", "1040009 bytes")] * 4
+
+
+def test_many_large_right_answers_cost_an_honest_program_nothing(judged):
+    """Together they exceed what one process may answer; a fresh one goes on where it stopped."""
+    suite = judged("def f(n): return 'x' * 900_000 + str(n)", *(f"assert f({n}) == 0" for n in range(9)))
+    assert [case.outcome.value for case in suite.cases] == ["passed"] * 9
+
+
+def test_a_wrong_value_full_of_markup_is_shown_as_one_short_line(attack):
+    for outcome, detail in attack("def secret(n): return '\\x1b[2J\\n\\r\\u2028PASSED' * 5"):
+        assert outcome == "wrong_value"
+        assert detail.isprintable()

@@ -1,0 +1,227 @@
+"""The SandboxFusion client against a service process that misbehaves: outages, never verdicts."""
+
+import base64
+import json
+import os
+import re
+import signal
+import threading
+import zlib
+
+import pytest
+
+from sandbox import (
+    Judge,
+    JudgeRequest,
+    Limits,
+    SandboxConfigError,
+    SandboxUnavailableError,
+)
+from sandbox.conformance.harness import LIMITS, kinds, run
+from sandbox.fusion import SandboxFusionRunner
+
+FAULTS = (
+    "busy", "error", "bad_gateway", "half", "cut_json", "cut_stdout", "slow", "hang_up", "garbage", "wrong_shape",
+    "deep_json", "another_answer", "sandbox_error", "run_error", "no_python", "time_limit",
+)  # fmt: skip
+DOUBLING = "def f(x): return 2 * x"
+
+
+@pytest.fixture(scope="module")
+def runner(fusion_service):
+    with SandboxFusionRunner(
+        fusion_service.url, num_workers=3, limits=LIMITS, tries=3, backoff_seconds=0.01, queue_seconds=60
+    ) as made:
+        yield made
+
+
+@pytest.fixture
+def hasty(fusion_service, monkeypatch):
+    """A client that waits about a second for an answer."""
+    monkeypatch.setattr("sandbox.fusion._START_SECONDS", 0.2)
+    limits = Limits(total_seconds=0.4)
+    with SandboxFusionRunner(fusion_service.url, limits=limits, tries=2, backoff_seconds=0.01, queue_seconds=1) as made:
+        yield made
+
+
+def sent_task(request):
+    """What a request tells the service beside the harness."""
+    packed = re.search(r"task = json.loads\(zlib.decompress\(base64.b64decode\('([^']*)'", request["code"])
+    return json.loads(zlib.decompress(base64.b64decode(packed[1])))
+
+
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault != "slow"])
+def test_one_bad_answer_changes_nothing(runner, fusion_service, fault):
+    fusion_service.misbehave(fault)
+    result = run(runner, DOUBLING, "f(1)", "f(2)", "f(4)")
+    assert [answer.value for answer in result.answers] == [b"i2;", b"i4;", b"i8;"]
+
+
+@pytest.mark.parametrize("fault", ["busy", "error", "garbage", "another_answer", "sandbox_error", "no_python"])
+def test_a_service_that_keeps_failing_is_an_outage(runner, fusion_service, fault):
+    run(runner, "x = 5", "x")  # the answer that `another_answer` repeats
+    fusion_service.misbehave(*[fault] * 3)
+    with pytest.raises(SandboxUnavailableError, match="try 3 of 3"):
+        run(runner, DOUBLING, "f(1)")
+
+
+def test_a_service_that_is_too_slow_is_an_outage(hasty, fusion_service):
+    fusion_service.misbehave("slow", "slow")
+    with pytest.raises(SandboxUnavailableError, match=r"try 2 of 2.*[Tt]ime"):
+        run(hasty, DOUBLING, "f(1)", limits=hasty.limits)
+
+
+def test_a_refusal_that_will_not_change_is_not_asked_again(runner, fusion_service):
+    fusion_service.seen()
+    fusion_service.misbehave("forbidden")
+    with pytest.raises(SandboxUnavailableError, match=r"status 403.*no key"):
+        run(runner, DOUBLING, "f(1)")
+    assert len(fusion_service.seen()["requests"]) == 1
+
+
+def test_answers_that_arrived_are_not_asked_for_again(runner, fusion_service):
+    fusion_service.seen()
+    fusion_service.misbehave("cut_stdout")
+    result = run(runner, DOUBLING, *(f"f({n})" for n in range(60)))
+    assert [answer.value for answer in result.answers] == [b"i%x;" % (2 * n) for n in range(60)]
+    first, second = (sent_task(request)["calls"] for request in fusion_service.seen()["requests"])
+    assert len(first) == 60
+    assert 0 < len(second) < 40
+
+
+def test_more_answers_than_standard_output_holds_take_more_requests(fusion_service):
+    with SandboxFusionRunner(fusion_service.url, limits=LIMITS, stdout_bytes=1 << 15) as runner:
+        fusion_service.seen()
+        source = "import random\ndef f(n): return random.Random(n).randbytes(10_000)"
+        result = run(runner, source, *(f"f({n})" for n in range(6)), "f(1)[:0] + random.randbytes(100_000)")
+        assert kinds(result) == ["value"] * 6 + ["output_limit"]
+        assert len(fusion_service.seen()["requests"]) > 2
+
+
+def test_only_code_and_calls_are_sent(fusion_service, runner):
+    fusion_service.seen()
+    secret = "a claim that nobody must send"
+    verdict = Judge(runner).judge(
+        JudgeRequest(
+            question_id="q",
+            reference="def f(x): return 'the answer ' + x",
+            candidate="def f(x): return 'the answer ' + x",
+            suites=((f"assert f('is') == {secret!r}", "assert f('is 4') == 'the answer is 4'"),),
+        )
+    )
+    assert [case.outcome.value for case in verdict.suites[0].cases] == ["passed", "passed"]
+    requests = fusion_service.seen()["requests"]
+    assert len(requests) == 3
+    for request in requests:
+        text = json.dumps(sent_task(request))
+        assert "f('is')" in text
+        assert secret not in text
+        assert "the answer is" not in text
+
+
+def test_requests_are_bounded_and_their_limits_are_told(fusion_service, runner):
+    fusion_service.seen()
+    threads = [threading.Thread(target=run, args=(runner, DOUBLING, "f(1)")) for _ in range(9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    seen = fusion_service.seen()
+    assert len(seen["requests"]) == 9
+    assert seen["most_at_once"] <= 3
+    request = seen["requests"][0]
+    assert request["language"] == "python"
+    assert request["memory_limit_MB"] == (LIMITS.memory_bytes >> 20) + 1024
+    assert request["run_timeout"] >= LIMITS.total_seconds
+
+
+def test_a_hang_costs_one_case_and_no_further_request(fusion_service, runner):
+    fusion_service.seen()
+    result = run(runner, "def f(x):\n    while x: pass\n    return x", "f(0)", "f(1)", "f(0)")
+    assert kinds(result) == ["value", "timed_out", "value"]
+    assert len(fusion_service.seen()["requests"]) == 1
+
+
+def test_a_program_that_kills_what_watches_it_has_died(runner):
+    """Its own answers are all it loses; three tries tell it from a service that is short of memory."""
+    source = f"import os\ndef f(x):\n    if x == 2: os.kill(os.getppid(), {signal.SIGKILL:d})\n    return x\n"
+    result = run(runner, source, "f(1)", "f(2)", "f(3)")
+    if kinds(result) == ["value", "raised", "value"]:
+        pytest.skip("the service's programs run as another user here, which cannot signal")
+    # Answers that the watcher had not passed on yet are lost with it, so the death may count for an earlier call.
+    reasons = [result.load_error, *(answer.detail for answer in result.answers)]
+    assert any("ended the process that watches it" in reason for reason in reasons)
+    assert kinds(result)[1:2] != ["value"]
+
+
+def test_a_program_that_kills_itself_has_died(runner):
+    source = f"import os\ndef f(x):\n    if x == 2: os.kill(os.getpid(), {signal.SIGKILL:d})\n    return x\n"
+    result = run(runner, source, "f(1)", "f(2)", "f(3)")
+    assert kinds(result) == ["value", "died", "value"]
+    assert result.answers[1].detail == "killed by SIGKILL in 3 of 3 tries"
+
+
+def test_frames_that_a_program_prints_are_not_read(runner):
+    source = (
+        "import os, sys\nline = '\\n' + '0' * 32 + ' {\"event\": \"answer\", \"index\": 0, \"kind\": \"value\"}\\n'\n"
+        "def f():\n    for fd in range(1, 9):\n        try: os.write(fd, line.encode())\n        except OSError: pass\n"
+        "    return 1\n"
+    )  # fmt: skip
+    assert kinds(run(runner, source, "f()", "7"))[1] == "value"
+
+
+def test_an_address_where_nobody_listens_is_refused_at_the_start(fusion_service):
+    with pytest.raises(SandboxUnavailableError, match="ConnectionRefusedError"):
+        SandboxFusionRunner("http://127.0.0.1:9", tries=2, backoff_seconds=0.01)
+
+
+def test_an_address_of_something_else_is_a_wrong_setting(fusion_service):
+    with pytest.raises(SandboxConfigError, match=r"404.*is this the address of a SandboxFusion service"):
+        SandboxFusionRunner(f"{fusion_service.url}/elsewhere", backoff_seconds=0.01)
+
+
+@pytest.mark.parametrize("url", ["", "localhost:8080", "ftp://host/", "http://", "http://host:port/"])
+def test_a_url_that_is_none_is_refused(url):
+    with pytest.raises(SandboxConfigError, match="url must be http"):
+        SandboxFusionRunner(url)
+
+
+def test_closing_ends_a_run_under_way(fusion_service):
+    runner = SandboxFusionRunner(fusion_service.url, limits=LIMITS, backoff_seconds=0.01)
+    fusion_service.misbehave("slow", "slow", "slow", "slow", "slow")
+    raised = []
+
+    def spin():
+        try:
+            run(runner, DOUBLING, "f(1)")
+        except SandboxUnavailableError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=spin)
+    thread.start()
+    while not fusion_service.seen()["most_at_once"]:
+        pass
+    runner.close()
+    thread.join()
+    fusion_service.misbehave()
+    assert len(raised) == 1
+
+
+def test_a_dropped_connection_is_replaced_without_costing_a_try(fusion_service):
+    """A kept connection may be closed by the service at any time between two requests."""
+    with SandboxFusionRunner(fusion_service.url, limits=LIMITS, tries=1) as runner:
+        fusion_service.misbehave("hang_up")
+        assert kinds(run(runner, DOUBLING, "f(1)")) == ["value"]
+
+
+def test_programs_leave_no_process_behind(fusion_service, runner):
+    source = (
+        "import os, time\ndef f():\n    pid = os.fork()\n"
+        "    if pid == 0:\n        os.setsid()\n        time.sleep(600)\n    return pid\n"
+    )
+    result = run(runner, source, "f()", "1")
+    assert kinds(result)[1] == "value"
+    if kinds(result)[0] == "raised":
+        pytest.skip("the service refuses processes here")
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(result.answers[0].value[1:-1], 16), 0)

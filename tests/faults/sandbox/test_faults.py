@@ -1,0 +1,151 @@
+"""What becomes of a case when the machine, not the program, is at fault; and what floods and full disks come to."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sandbox import AnswerKind, Call, Lane, Limits, LocalRunner, Program, SandboxUnavailableError, zygote, zygote_main
+from sandbox.confine import ProcessLimits
+
+LIMITS = Limits(cpu_seconds_per_case=10.0, min_cpu_seconds_per_case=5.0, wall_seconds_per_case=60.0)
+SLEEPER = "import time\ndef f(n):\n    time.sleep(0.3)\n    return n\n"
+
+
+def program(source, *expressions, limits=LIMITS):
+    return Program(
+        prelude="",
+        source=source,
+        calls=tuple(Call(expression=expression) for expression in expressions),
+        reference_cpu_seconds=(0.0,) * len(expressions),
+        limits=limits,
+    )
+
+
+def children(pid):
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def wait_until(condition, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "the awaited condition did not come"
+        time.sleep(0.005)
+
+
+@pytest.fixture(scope="module")
+def runner():
+    with LocalRunner() as shared:
+        yield shared
+
+
+def ask(runner, source, *expressions, limits=LIMITS):
+    result = runner.run(program(source, *expressions, limits=limits), lane=Lane.CANDIDATE)
+    return [(answer.kind, answer.value) for answer in result.answers]
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        ("def f(n):\n    print('x' * 5_000_000)\n    return n\n", AnswerKind.VALUE),
+        (
+            "import os\ndef f(n):\n    block = b'x' * 10**6\n    for _ in range(5_000):\n        os.write(1, block)\n"
+            "    return n\n",
+            AnswerKind.VALUE,
+        ),
+        ("def f(n):\n    return 'x' * 5_000_000 if n == 1 else n\n", AnswerKind.OUTPUT_LIMIT),
+        ("def f(n):\n    return 'x' * 5_000_000_000 if n == 1 else n\n", AnswerKind.RAISED),
+    ],
+    ids=["5 MB printed", "5 GB printed", "5 MB returned", "5 GB returned"],
+)
+def test_a_flood_costs_at_most_its_own_case(runner, source, kind):
+    kinds = [answer_kind for answer_kind, _ in ask(runner, source, "f(1)", "f(2)")]
+    assert kinds[0] is kind
+    assert kinds[1] is AnswerKind.VALUE
+
+
+def test_judging_needs_no_disk(repository):
+    script = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+        "from sandbox import *\n"
+        "with LocalRunner() as runner:\n"
+        "    request = JudgeRequest(question_id='q', reference='def f(n): return n', candidate='def f(n): return n',\n"
+        "                           suites=(('assert f(1) == 1',),))\n"
+        "    print(Judge(runner).judge(request).suites[0].cases[0].outcome.value)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=repository, capture_output=True, text=True, check=True)
+    assert done.stdout == "passed\n"
+
+
+def test_a_fork_that_the_system_refuses_is_reported_and_not_survived_by_a_verdict(monkeypatch):
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+    def refuse():
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(zygote_main.os, "fork", refuse)
+    inside = zygote_main._Zygote(theirs, parent=os.getppid(), jail=None, seed=0, namespaces=None)
+    outside = zygote.Zygote.__new__(zygote.Zygote)
+    outside._control = ours
+    numbers = {field: 64 for field in ProcessLimits.__dataclass_fields__ if field != "LAYOUT"}
+    served = threading.Thread(target=inside.serve)
+    served.start()
+    with pytest.raises(SandboxUnavailableError, match=r"refused a fork: .*unavailable"):
+        outside.fork(ProcessLimits(**numbers), value_bytes=64)
+    ours.close()
+    served.join()
+    theirs.close()
+
+
+def test_a_wall_clock_that_jumps_changes_no_outcome(runner, monkeypatch):
+    jumps = iter(range(10**9))
+    monkeypatch.setattr(time, "time", lambda: 1e9 * (-1) ** next(jumps))
+    assert ask(runner, SLEEPER, "f(1)", "f(2)") == [(AnswerKind.VALUE, b"i1;"), (AnswerKind.VALUE, b"i2;")]
+
+
+def run_and_stop(runner, choose, limits=LIMITS):
+    """Run two sleeping calls, stopping the process that ``choose(zygote)`` names once the program runs."""
+    results = []
+    pid = runner._pools[Lane.CANDIDATE].pids()[0]
+    work = threading.Thread(target=lambda: results.append(ask(runner, SLEEPER, "f(1)", "f(2)", limits=limits)))
+    work.start()
+    wait_until(lambda: children(pid))
+    os.kill(choose(pid), signal.SIGSTOP)
+    work.join()
+    return results[0]
+
+
+def test_a_stopped_program_is_asked_again_in_another_process(runner):
+    limits = replace(LIMITS, wall_seconds_per_case=1.5)
+    answers = run_and_stop(runner, lambda pid: children(pid)[0], limits)
+    assert answers == [(AnswerKind.VALUE, b"i1;"), (AnswerKind.VALUE, b"i2;")]
+
+
+def test_a_stopped_zygote_is_replaced(monkeypatch):
+    monkeypatch.setattr(zygote, "_CONTROL_SECONDS", 3.0)
+    with LocalRunner() as own:
+        answers = run_and_stop(own, lambda pid: pid)
+    assert answers == [(AnswerKind.VALUE, b"i1;"), (AnswerKind.VALUE, b"i2;")]
+
+
+def test_threads_that_wait_for_a_processor_are_not_idle(runner):
+    source = (
+        "import threading, time\n"
+        "def work():\n    end = time.thread_time() + 0.2\n    while time.thread_time() < end: pass\n"
+        "def f(n):\n    one = threading.Thread(target=work)\n    one.start()\n    one.join()\n    return n\n"
+    )
+    limits = replace(LIMITS, wall_seconds_per_case=0.5)
+    spinners = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * os.cpu_count())]
+    try:
+        assert ask(runner, source, "f(1)", limits=limits) == [(AnswerKind.VALUE, b"i1;")]
+    finally:
+        for spinner in spinners:
+            spinner.kill()
+            spinner.wait()

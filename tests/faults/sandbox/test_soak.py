@@ -1,0 +1,17 @@
+"""Short seeded versions of ``python -m sandbox soak``."""
+
+from sandbox.soak import run_programs
+from sandbox.soak_kills import run_kills
+
+
+def test_a_pool_is_after_hundreds_of_programs_as_it_was_before():
+    found = run_programs(300, num_workers=2, report=lambda sample: None)
+    assert found["wrong_answers"] == 0
+    assert found["descriptor_growth"] == 0
+    assert found["zygotes_growth"] < 0.05
+
+
+def test_kills_at_random_moments_invent_no_verdict_and_leave_nothing():
+    found = run_kills(8, seed=3, num_questions=2)
+    assert {key: found[key] for key in ("differing", "orphans")} == {"differing": 0, "orphans": 0}
+    assert found["verdicts"] >= 16

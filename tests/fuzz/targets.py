@@ -1,0 +1,354 @@
+"""What reads untrusted bytes, one entry function each: any bytes go in, a broken promise is an exception.
+
+Driven by ``coverage_guided.py`` (atheris, hours if you like) and by ``test_fuzz_targets.py`` (seeded, seconds).
+Time and memory are not asserted here: libFuzzer's ``-timeout`` and ``-rss_limit_mb`` watch them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+
+from reward_fns.extract import MAX_RESPONSE_CHARS, Refusal, extract_candidate, extract_suite
+from sandbox.attempt import Attempt, Stop
+from sandbox.case_parser import parse_assert, parse_call, parse_suite
+from sandbox.cases import Call, Case, Rejection
+from sandbox.child import CPU_TIME, HEADER, pack_call
+from sandbox.comparison import matches, to_literal
+from sandbox.errors import UnencodableError, ValueFormatError
+from sandbox.interface import Interface
+from sandbox.limits import Limits
+from sandbox.runner import AnswerKind, Program
+from sandbox.values import canonical_key, decode, decode_raw, encode
+
+_SEEDS = Path(__file__).resolve().parent / "seeds"
+
+
+class BrokenPromiseError(AssertionError):
+    """A reader did with some bytes what it says it never does."""
+
+
+def require(condition: object, promise: str) -> None:
+    if not condition:
+        raise BrokenPromiseError(promise)
+
+
+# Frame reader -------------------------------------------------------------------------------------------------
+
+_LIMITS = Limits(value_bytes=64, total_output_bytes=1 << 11)
+_NUM_CALLS = 3
+_ANSWERS = {
+    b"V": AnswerKind.VALUE,
+    b"E": AnswerKind.RAISED,
+    b"U": AnswerKind.UNENCODABLE,
+    b"O": AnswerKind.OUTPUT_LIMIT,
+}
+_LONGEST_FRAME = 1024
+"""Payloads that are details, not values, may be this long whatever ``value_bytes`` is."""
+
+
+class _Wire:
+    """A channel that delivers given chunks, then hangs up."""
+
+    def __init__(self, chunks: list[bytes]) -> None:
+        self._chunks = iter(chunks)
+
+    def recv(self, count: int) -> bytes:
+        return next(self._chunks, b"")
+
+
+def _attempt(*, timed: bool) -> Attempt:
+    program = Program(
+        prelude="",
+        source="",
+        calls=tuple(Call(expression=f"f({n})") for n in range(_NUM_CALLS)),
+        reference_cpu_seconds=(0.0,) * _NUM_CALLS,
+        limits=_LIMITS,
+        timed=timed,
+    )
+    return Attempt(program=program, indices=range(_NUM_CALLS), patience=1.0, seconds_left=1.0)
+
+
+def _chunks(data: bytes, cuts: bytes) -> list[bytes]:
+    """``data`` in pieces whose sizes follow ``cuts``."""
+    pieces, at, turn = [], 0, 0
+    while at < len(data):
+        size = cuts[turn % len(cuts)] + 1 if cuts else len(data)
+        pieces.append(data[at : at + size])
+        at, turn = at + size, turn + 1
+    return pieces
+
+
+def _read_all(data: bytes, cuts: bytes, *, timed: bool) -> tuple[Stop, list[tuple[AnswerKind, bytes]], Attempt]:
+    attempt, pieces = _attempt(timed=timed), _chunks(data, cuts)
+    attempt._order_calls()
+    wire = _Wire(pieces)
+    for _ in range(len(pieces) + 1):
+        stop = attempt._read(wire)  # type: ignore[arg-type]
+        if stop is not None:
+            return stop, [(answer.kind, answer.value) for answer in attempt.answers], attempt
+        longest = HEADER.size + _LONGEST_FRAME + CPU_TIME.size
+        require(len(attempt._received) < longest, "less than one frame is kept unread")
+    raise BrokenPromiseError("a hang-up ends the attempt")
+
+
+def _model(data: bytes, *, timed: bool) -> tuple[Stop | None, list[tuple[AnswerKind, bytes]]]:
+    """The protocol in ten lines, for one delivery in a piece; None where the process ended in between."""
+    answers: list[tuple[AnswerKind, bytes]] = []
+    wanted = [b"R", b"L"]
+    num_clock_bytes = CPU_TIME.size if timed else 0
+    while len(data) >= HEADER.size:
+        kind, length = HEADER.unpack_from(data)
+        if length > _LONGEST_FRAME + num_clock_bytes:
+            return Stop.OUTPUT_LIMIT if not wanted else Stop.BROKE_PROTOCOL, answers
+        payload, rest = data[HEADER.size : HEADER.size + length], data[HEADER.size + length :]
+        if len(payload) < length:
+            break
+        data = rest
+        if wanted:
+            if kind != wanted.pop(0):
+                is_load_error = kind == b"X" and len(wanted) == 0
+                return (
+                    Stop.LOAD_FAILED if is_load_error else Stop.BROKE_PROTOCOL if not wanted else Stop.SETUP_FAILED,
+                    answers,
+                )
+        elif kind not in _ANSWERS or length < num_clock_bytes:
+            return Stop.BROKE_PROTOCOL, answers
+        else:
+            answers.append((_ANSWERS[kind], payload[num_clock_bytes:] if kind == b"V" else b""))
+        if len(answers) == _NUM_CALLS:
+            return Stop.FINISHED, answers
+    return None, answers
+
+
+def frames(data: bytes) -> None:
+    """The frame reader: agrees with the protocol's ten-line model, however the bytes are cut."""
+    if len(data) < 2:
+        return
+    timed, num_cuts = bool(data[0] & 1), data[0] >> 5
+    cuts, stream = data[1 : 1 + num_cuts], data[1 + num_cuts :]
+    stop, answers, attempt = _read_all(stream, cuts, timed=timed)
+    require(len(answers) <= _NUM_CALLS, "no more answers than calls")
+    require((stop is Stop.FINISHED) == (len(answers) == _NUM_CALLS), "finished means every call has its answer")
+    require(all(len(answer.detail) <= 400 for answer in attempt.answers), "remarks are short")
+    expected_stop, expected = _model(stream, timed=timed)
+    if len(stream) <= _LIMITS.total_output_bytes:
+        require(answers == expected, f"the model reads {expected}, the reader {answers}")
+        if stop is Stop.SETUP_FAILED:
+            require(expected_stop in (None, Stop.SETUP_FAILED) and not answers, "a failed set-up comes first")
+        elif expected_stop is not None:
+            require(stop is expected_stop, f"the model ends in {expected_stop}, the reader in {stop}")
+        else:
+            require(stop in (Stop.CLOSED, Stop.OUTPUT_LIMIT, Stop.BROKE_PROTOCOL), "an unfinished stream is an end")
+    else:
+        require(answers == expected[: len(answers)], "a cut-off stream gives a prefix of its answers")
+
+
+# Bounded decoder and comparison -------------------------------------------------------------------------------
+
+
+def decoder(data: bytes) -> None:
+    """``decode``, ``decode_raw``, ``matches``, ``to_literal`` and the keys, on bytes a program may send."""
+    place = data[0] % (len(data) or 1) if data else 0
+    one, other = data[1 : 1 + place], data[1 + place :]
+    for claim in (data[1:], one, other):
+        _decode_one(claim)
+    require(matches(one, other) in (True, False), "a comparison is a verdict")
+    try:
+        reference = encode(decode(one))
+    except (ValueFormatError, UnencodableError):
+        return
+    require(matches(reference, reference), "a value equals itself")
+    if matches(reference, other):
+        require(len(other) <= 8 * len(reference) + 64, "nothing long is compared")
+
+
+def _decode_one(claim: bytes) -> None:
+    raw_error = value = None
+    try:
+        decode_raw(claim)
+    except ValueFormatError as error:
+        raw_error = error
+    try:
+        value = decode(claim)
+    except ValueFormatError:
+        return
+    require(raw_error is None, f"decode takes what decode_raw refuses: {raw_error}")
+    again = encode(value)
+    require(encode(decode(again)) == again, "encode(decode(x)) is a fixed point")
+    require(matches(again, again), "a decoded value equals itself")
+    require(isinstance(canonical_key(decode(again)), bytes) if _has_key(value) else True, "a value has a key")
+    try:
+        literal = to_literal(again)
+    except ValueFormatError:
+        return
+    case = parse_assert(f"assert f() == {literal}", _INTERFACE, assert_chars=1 << 24)
+    if isinstance(case, Case):  # a few literals are too deep or too large for the gate
+        require(matches(again, case.claim), f"{literal[:80]} reads back as another value")
+
+
+def _has_key(value: object) -> bool:
+    try:
+        canonical_key(value)
+    except UnencodableError:  # a range that no index can count
+        return False
+    return True
+
+
+# Case parser --------------------------------------------------------------------------------------------------
+
+_REFERENCE = """
+def f(a=1, b=2, *rest, c=None, **more): pass
+async def g(x, /, y=(), *, z=[]): pass
+class C:
+    size = 0
+    def __init__(self, x=0): self.x = x
+    def m(self, k=1): pass
+    async def n(self): pass
+    @staticmethod
+    def s(t): pass
+class D(C): pass
+"""
+_INTERFACE = Interface.of(_REFERENCE)
+_TOKENS = (
+    "f(", "g(", "C(", "D(", ")", ").m(", ").x", "[0]", ", ", "a=", "b=", "x=", "==", " == ", "1", "-1", "0x1", "1.0",
+    "1e999", "True", "None", "'a'", "b'x'", "'\\ud800'", "[", "]", "{", "}", ": ", "(", "set(", "frozenset(", "dict(",
+    "range(", "deque(", "Counter(", "OrderedDict(", "defaultdict(int, ", "Fraction(", "Decimal(", "float('nan')",
+    "float('inf')", "complex(", "math.inf", "**", "*", "+", "//", "%", "<<", "10**9", "2**61-1", "99999", "await ",
+    "asyncio.run(", "sorted(", "len(", "round(", "reverse=True", "lambda: ", " if ", " else ", " for x in ", ":=",
+    "f'{", "...", "\n", "\\\n", "\t", ";", "#", "\x00", "\x0c", "\r", "\u00e9", "\ufeff", "\u037e", "_", "__class__",
+    ".s(", ".n(", ".size", "not ", " in ", "assert ", "assert(", "'1' * 9", "[0] * 1000", "-", "~", "1j", "1_0",
+    "1/3", "\\", '"""', "Decimal('1E+99')", "0.1",
+)  # fmt: skip
+
+
+def _text(data: bytes) -> str:
+    """Odd first byte: the rest chooses tokens; even: the rest is the text itself, broken UTF-8 included."""
+    if data and data[0] & 1:
+        return "".join(_TOKENS[byte % len(_TOKENS)] for byte in data[1:])
+    return data[1:].decode("utf-8", "surrogateescape")
+
+
+def parser(data: bytes) -> None:
+    """The static gate: a case or a typed rejection, and what it accepts it accepts again unchanged."""
+    text = _text(data)
+    for written in (text, f"assert f({text}", f"assert {text}"):
+        parsed = parse_assert(written, _INTERFACE)
+        require(isinstance(parsed, Case | Rejection), "any text is a case or a rejection")
+        require(parsed.text == written, "the text is kept as written")
+        if isinstance(parsed, Case):
+            _check_case(parsed)
+    called = parse_call(text, _INTERFACE)
+    require(isinstance(called, Case | Rejection), "any text is a call or a rejection")
+    if isinstance(called, Case):
+        _check_call(called)
+    require(isinstance(Interface.of(text), Interface), "any reference has an interface, if an empty one")
+    lines = text.split("\n")
+    suite = parse_suite(lines, _INTERFACE)
+    require(len(suite.cases) + len(suite.rejections) == len(lines), "nothing is lost")
+    require(len({case.key for case in suite.cases}) == len(suite.cases), "every call is made once")
+
+
+def _check_call(case: Case) -> None:
+    again = parse_call(case.call.text, _INTERFACE, assert_chars=1 << 24)
+    require(isinstance(again, Case), f"a call's own text is refused: {again}")
+    require((again.call, again.key) == (case.call, case.key), "a call's own text is another call")  # type: ignore[union-attr]
+    pack_call(case.call.expression, awaited=case.call.awaited, uses_library=case.call.uses_library)
+    ast.parse(case.call.text if not case.call.awaited else case.call.text.removeprefix("await "), mode="eval")
+
+
+def _check_case(case: Case) -> None:
+    _check_call(case)
+    require(encode(decode(case.claim)) == case.claim, "a claim is canonical")
+    require(matches(case.claim, case.claim), "a claim equals itself")
+    again = parse_assert(f"assert f() == {to_literal(case.claim)}", _INTERFACE, assert_chars=1 << 24)
+    require(isinstance(again, Case), f"a claim's own literal is refused: {again}")
+    require(matches(case.claim, again.claim), "a claim's own literal is another value")  # type: ignore[union-attr]
+
+
+# Extractor ----------------------------------------------------------------------------------------------------
+
+_PIECES = (
+    "```python\n", "```py\n", "```Python3\n", "```\n", "```", "\n```\n", "````", "~~~", "\n", "\r\n", "\r", "\x0c",
+    "\u2028", "\x00", "assert f(1) == 2\n", "assert(", "assert\tx\n", "assert ", "  assert f(", "f([1,\n", "2])\n",
+    ") == 1\n", "def f(x):\n", "    return x\n", "class A: pass\n", "async def g(): ...\n", '"""', "'''", "'", '"',
+    "\\\n", ";", "#", "if x:\n", " ", "\t", "\u00e9", "\ud800", "text", "(", ")", "[", "]", "{", "}", "import os\n",
+    "@d\n", "lambda: 0", "==", "\x1c", "\v",
+)  # fmt: skip
+
+
+def extractor(data: bytes) -> None:
+    """Candidate and suite out of any response: a piece of it, or a typed refusal."""
+    odd = bool(data) and bool(data[0] & 1)
+    text = "".join(_PIECES[byte % len(_PIECES)] for byte in data[1:]) if odd else _text(data)
+    candidate, suite = extract_candidate(text), extract_suite(text)
+    few = extract_suite(text, max_asserts=2)
+    if isinstance(candidate, Refusal):
+        require(candidate.reason in _REASONS, f"an unknown reason: {candidate.reason}")
+    else:
+        require(candidate in text and candidate.strip(), "a candidate is a visible piece of the response")
+    if isinstance(suite, Refusal):
+        require(suite.reason in _REASONS and few == suite, f"an unknown reason: {suite.reason}")
+        return
+    require(0 < len(suite) <= 64 and few == suite[:2], "a suite is cut at its limit, not chosen differently")
+    require(all(item.startswith("assert") for item in suite), "an assert begins as one")
+    require(len(text) <= MAX_RESPONSE_CHARS, "nothing longer than the limit is read")
+    plain = "".join(text.split())  # white space at the ends of lines is not kept
+    require(all("".join(item.split()) in plain for item in suite), "an assert is a piece of the response")
+
+
+_REASONS = frozenset({"empty", "too_long", "unclosed_block", "no_code", "no_asserts"})
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    "frames": frames,
+    "decoder": decoder,
+    "parser": parser,
+    "extractor": extractor,
+}
+
+
+# Seeds --------------------------------------------------------------------------------------------------------
+
+
+def saved_inputs(name: str) -> Iterator[bytes]:
+    """Inputs kept in ``seeds``: hexadecimal, one a line, ``#`` begins a comment."""
+    for line in (_SEEDS / f"{name}.hex").read_text().splitlines():
+        if text := line.partition("#")[0].strip():
+            yield bytes.fromhex(text)
+
+
+def valid_inputs(name: str) -> Iterator[bytes]:
+    """Well-formed inputs from which mutation starts."""
+    if name == "frames":
+        answers = [(b"R", b""), (b"L", b""), (b"V", b"i1;"), (b"E", b"ValueError: x"), (b"U", b"object")]
+        stream = b"".join(HEADER.pack(kind, len(payload)) + payload for kind, payload in answers)
+        yield b"\x00" + stream
+        yield b"\x61\x00\x04\x02" + stream
+        yield b"\x01" + stream[:12] + HEADER.pack(b"X", 4) + b"fail"
+        yield b"\x20\x07" + HEADER.pack(b"!", 4) + b"down"
+        yield b"\x00" + stream[:10] + HEADER.pack(b"V", 0xFFFFFFFF) + b"x"
+    elif name == "decoder":
+        scalars = (0, -255, 1.5, float("nan"), True, None, 1j, "a\ud800", b"\0", range(3), Fraction(1, 3))
+        for value in (*scalars, [1, (2, {3})], {"a": [1]}):
+            data = encode(value)
+            yield bytes([len(data)]) + data + data
+        yield b"\x04D6:1E+99i5;q1/3;S2:i1;TQ1:nl3:TFN"
+    elif name == "parser":
+        for text in (
+            "assert f(1, b=[2]) == {'a': (1,)}",
+            "assert await g(1, z=Counter('ab')) == float('inf')",
+            "assert C(1).m(k=2) == frozenset({1})",
+            "assert sorted(f(set(range(3))), reverse=True) == [0x1, -1.5]",
+            "f(Decimal('1.5') , Fraction(1, 3), *[1])",
+        ):
+            yield b"\x00" + text.encode()
+        yield b"\x01" + bytes(range(0, len(_TOKENS), 3))
+    else:
+        for text in (
+            "```python\ndef f(x):\n    return x\n```",
+            "Here:\n```\nassert f(1) == 2\nassert f(\n  2) == 3\n```\nbye",
+        ):
+            yield b"\x00" + text.encode()
+        yield b"\x01" + bytes(range(0, len(_PIECES), 2))

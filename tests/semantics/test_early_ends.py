@@ -1,0 +1,141 @@
+"""Rows S40 to S59: what an early end does to its case and to the following ones."""
+
+from dataclasses import replace
+
+import pytest
+
+from sandbox import CaseOutcome
+from sandbox.runner import TOTAL_SPENT
+
+DOUBLE = "def f(n):\n    return 2 * n\n"
+FIVE = tuple(f"assert f({n}) == {2 * n}" for n in range(5))
+
+
+def but_for_two(statement, prelude=""):
+    """A program that is right but for f(2)."""
+    return f"{prelude}\ndef f(n):\n    if n == 2:\n        {statement}\n    return 2 * n\n"
+
+
+def one_of_five(outcome):
+    return ["passed", "passed", outcome, "passed", "passed"]
+
+
+def spin(seconds):
+    return (
+        "import time\ndef f(n):\n    end = time.process_time() + "
+        + str(seconds)
+        + "\n    while time.process_time() < end:\n        pass\n    return 2 * n\n"
+    )
+
+
+def test_s40_a_hang_is_one_failed_case(outcomes):
+    assert outcomes(DOUBLE, but_for_two("while True: pass"), *FIVE) == one_of_five("timed_out")
+
+
+def test_s41_idling_is_a_time_out_by_the_clock_on_the_wall(outcomes):
+    assert outcomes(DOUBLE, but_for_two("time.sleep(10 ** 6)", "import time"), *FIVE) == one_of_five("timed_out")
+
+
+def test_s42_the_limit_of_a_case_is_ten_times_the_references_own_cpu_time(runner, outcomes):
+    limits = replace(runner.limits, cpu_seconds_per_case=0.2)
+    assert outcomes(spin(0.06), spin(0.4), "assert f(1) == 2", limits=limits) == ["passed"]
+    assert outcomes(spin(0.0), spin(0.4), "assert f(1) == 2", limits=limits) == ["timed_out"]
+
+
+def test_s43_each_time_out_halves_the_patience_with_a_program(runner, ask):
+    limits = replace(runner.limits, cpu_seconds_per_case=0.2, min_cpu_seconds_per_case=0.05)
+    cases = ask(DOUBLE, "def f(n):\n    while True: pass\n", *FIVE, limits=limits).suites[0].cases
+    assert {case.outcome for case in cases} == {CaseOutcome.TIMED_OUT}
+    assert sorted(case.detail for case in cases) == [
+        "more than 0.05 s of CPU time", "more than 0.05 s of CPU time", "more than 0.05 s of CPU time",
+        "more than 0.1 s of CPU time", "more than 0.2 s of CPU time",
+    ]  # fmt: skip
+
+
+def test_s44_calls_left_after_the_total_time_are_timed_out_unasked_and_say_so(runner, ask):
+    limits = replace(runner.limits, cpu_seconds_per_case=0.2, min_cpu_seconds_per_case=0.2, total_seconds=0.5)
+    cases = ask(DOUBLE, "def f(n):\n    while True: pass\n", *FIVE, limits=limits).suites[0].cases
+    assert {case.outcome for case in cases} == {CaseOutcome.TIMED_OUT}
+    assert sum(case.detail == TOTAL_SPENT for case in cases) == 3
+
+
+@pytest.mark.parametrize("statement", ["sys.exit(0)", "raise SystemExit", "raise KeyboardInterrupt", "exit()"])
+def test_s45_a_raised_exit_is_an_exception_of_its_case(outcomes, statement):
+    assert outcomes(DOUBLE, but_for_two(statement, "import sys"), *FIVE) == one_of_five("raised")
+
+
+def test_s46_an_exit_of_the_process_is_one_failed_case(ask):
+    cases = ask(DOUBLE, but_for_two("os._exit(0)", "import os"), *FIVE).suites[0].cases
+    assert [case.outcome.value for case in cases] == one_of_five("died")
+    assert cases[2].detail == "exited with status 0"
+
+
+def test_s47_a_crash_is_one_failed_case(ask):
+    cases = ask(DOUBLE, but_for_two("ctypes.string_at(0)", "import ctypes"), *FIVE).suites[0].cases
+    assert [case.outcome.value for case in cases] == one_of_five("died")
+    assert cases[2].detail == "ended by SIGSEGV"
+
+
+def test_s48_a_memory_error_is_an_exception_of_its_case(ask):
+    cases = ask(DOUBLE, but_for_two("[0] * 10 ** 10"), *FIVE).suites[0].cases
+    assert [case.outcome.value for case in cases] == one_of_five("raised")
+    assert cases[2].detail.startswith("MemoryError")
+
+
+def test_s49_a_recursion_error_is_an_exception_of_its_case(ask):
+    cases = ask(DOUBLE, "def g(n):\n    return g(n)\n" + but_for_two("g(n)"), *FIVE).suites[0].cases
+    assert [case.outcome.value for case in cases] == one_of_five("raised")
+    assert cases[2].detail.startswith("RecursionError")
+
+
+def test_s50_an_overflow_of_the_stack_is_one_failed_case(outcomes):
+    deep = "import sys\nsys.setrecursionlimit(10 ** 9)\ndef g(n):\n    return list(map(g, [n]))\n" + but_for_two("g(n)")
+    assert outcomes(DOUBLE, deep, *FIVE) in (one_of_five("died"), one_of_five("raised"))
+
+
+def test_s51_a_value_beyond_its_limit_is_one_failed_case(outcomes):
+    assert outcomes(DOUBLE, but_for_two("return 'x' * 10 ** 7"), *FIVE) == one_of_five("output_limit")
+
+
+def test_s52_values_beyond_the_total_of_one_process_cost_no_case(runner, outcomes):
+    limits = replace(runner.limits, value_bytes=300_000, total_output_bytes=700_000)
+    text = "def f(n):\n    return 'x' * 250_000\n"
+    assert outcomes(text, text, *FIVE, limits=limits) == ["passed"] * 5
+
+
+def test_s53_an_unencodable_value_is_one_failed_case(ask):
+    cases = ask(DOUBLE, but_for_two("return object()"), *FIVE).suites[0].cases
+    assert [case.outcome.value for case in cases] == one_of_five("unencodable")
+    assert cases[2].detail == "builtins.object is not a builtin value"
+
+
+def test_s54_an_exception_is_one_failed_case_whatever_the_reference_does(ask, reasons):
+    cases = ask(DOUBLE, but_for_two("raise ValueError('no')"), *FIVE).suites[0].cases
+    assert [case.outcome.value for case in cases] == one_of_five("raised")
+    assert cases[2].detail == "ValueError: no"
+    assert reasons(but_for_two("raise ValueError"), DOUBLE, *FIVE) == ["reference_raised"]
+
+
+@pytest.mark.parametrize(
+    ("candidate", "error"),
+    [
+        ("def f(:", "SyntaxError"),
+        ("import no_such_package", "ModuleNotFoundError"),
+        ("while True: pass", "timed_out while loading"),
+        ("import os\nos._exit(3)", "died while loading: exited with status 3"),
+        ("#" + "x" * 2_000_000, "limits.source_bytes"),
+        (None, "no program in the response"),
+    ],
+)
+def test_s55_a_program_that_does_not_load_fails_every_case(runner, ask, candidate, error):
+    verdict = ask(DOUBLE, candidate, *FIVE, limits=replace(runner.limits, load_cpu_seconds=0.3))
+    assert not verdict.loaded
+    assert error in verdict.load_error
+    assert {case.outcome for case in verdict.suites[0].cases} == {CaseOutcome.NOT_LOADED}
+
+
+def test_s56_what_a_reference_cannot_answer_is_no_case(runner, reasons):
+    limits = replace(runner.limits, reference_cpu_seconds_per_case=0.2)
+    assert reasons(but_for_two("while True: pass"), DOUBLE, *FIVE, limits=limits) == ["reference_timed_out"]
+    assert reasons(but_for_two("return object()"), DOUBLE, *FIVE) == ["unencodable"]
+    assert reasons("import no_such_package\n", DOUBLE, *FIVE, entry_points=("f",)) == ["reference_raised"] * 5

@@ -1,0 +1,63 @@
+"""What the benchmark judges, and the judges in processes of their own that it measures."""
+
+import os
+import signal
+
+import pytest
+
+from sandbox import Judge, JudgeRequest, LocalRunner, SandboxUnavailableError
+from sandbox.bench import requests_of
+from sandbox.bench_programs import workload
+from sandbox.judge_processes import JudgeProcesses, WorkerSettings
+
+
+def outcomes(results):
+    return [[case.outcome.value for suite in one.suites for case in suite.cases] for one in results]
+
+
+@pytest.fixture(scope="module")
+def judges():
+    with JudgeProcesses(1, settings=WorkerSettings(questions_at_once=2)) as pool:
+        yield pool
+
+
+def test_a_candidate_is_asked_64_different_calls_in_8_suites():
+    for question in workload(24):
+        for candidate in question.candidates:
+            assert [len(suite) for suite in candidate.suites] == [8] * 8
+            assert len({text.rpartition(" == ")[0] for suite in candidate.suites for text in suite}) == 64
+
+
+def test_no_two_programs_of_a_workload_have_the_same_text():
+    sources = [candidate.source for question in workload(50) for candidate in question.candidates]
+    assert len(set(sources)) == 400
+
+
+def test_two_in_a_hundred_candidates_hang_when_asked_to():
+    hanging = [one.hangs for question in workload(100, hanging_share=0.02) for one in question.candidates]
+    assert sum(hanging) == 16
+
+
+def test_judge_processes_agree_with_a_judge_in_this_process(judges):
+    requests = requests_of(workload(2, seed=5))
+    with LocalRunner() as runner:
+        judge = Judge(runner)
+        expected = outcomes([judge.judge(request) for request in requests])
+    assert outcomes(judges.judge_all(requests[::-1])) == expected[::-1]
+
+
+def test_a_worker_that_was_killed_costs_no_verdict(judges):
+    requests = requests_of(workload(2, seed=6))
+    expected = outcomes(judges.judge_all(requests))
+    results = judges.judge_all(requests)
+    os.kill(judges.worker_pids()[0], signal.SIGKILL)
+    assert outcomes(results) == expected
+
+
+def test_closed_judge_processes_are_an_outage():
+    pool = JudgeProcesses(1)
+    pool.close()
+    pool.close()
+    request = JudgeRequest(question_id="q", reference="", candidate="", suites=())
+    with pytest.raises(SandboxUnavailableError, match="closed"):
+        next(iter(pool.judge_all([request])))

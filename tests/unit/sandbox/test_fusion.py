@@ -1,0 +1,190 @@
+"""What the SandboxFusion client believes of a service's answer, and what the script tells the service."""
+
+import ast
+import base64
+import json
+import zlib
+
+import pytest
+
+from sandbox import AnswerKind, Call, Limits, Program
+from sandbox.fusion import MODULES, _script
+from sandbox.fusion_http import FusionClient, ServiceAnswer, ServiceOutageError, _parse
+from sandbox.fusion_progress import FusionProgress
+from sandbox.values import encode
+
+TAG = "t" * 32
+LIMITS = Limits()
+
+
+def progress(num_calls=2, **changes):
+    return FusionProgress(
+        Program(
+            prelude="",
+            source="def f(x): return x",
+            calls=tuple(Call(expression=f"f({n})") for n in range(num_calls)),
+            reference_cpu_seconds=(0.0,) * num_calls,
+            limits=LIMITS,
+            **changes,
+        )
+    )
+
+
+def packed(value):
+    return base64.b64encode(zlib.compress(value)).decode()
+
+
+def answered(index, of=5, **changes):
+    return {
+        "event": "answer",
+        "index": index,
+        "kind": "value",
+        "value": packed(encode(of)),
+        "seconds": 0.0,
+    } | changes
+
+
+READY, LOADED, END = {"event": "ready"}, {"event": "loaded"}, {"event": "end"}
+COUNTERS = {"cpu_seconds": 0.1, "used_seconds": 0.2, "patience": 1.0}
+
+
+def take(open_calls, *events, return_code=0, timed_out=False, noise=""):
+    lines = [event if isinstance(event, str) else json.dumps(COUNTERS | event) for event in events]
+    stdout = noise + "".join(f"\n{TAG} {line}\n" for line in lines)
+    open_calls.take(ServiceAnswer(timed_out=timed_out, return_code=return_code, stdout=stdout, stderr=""), tag=TAG)
+
+
+def test_a_whole_answer_finishes_the_program():
+    made = progress()
+    take(made, READY, LOADED, answered(0), answered(1, "x"), END, noise=f"\nnot{TAG} {{}}\nprinted {TAG} by somebody\n")
+    assert made.is_done
+    result = made.result(1.5)
+    assert [answer.value for answer in result.answers] == [encode(5), encode("x")]
+    assert (result.loaded, result.cpu_seconds, result.wall_seconds) == (True, 0.1, 1.5)
+
+
+def test_seconds_and_patience_of_several_requests_add_up():
+    made = progress(timed=True)
+    take(made, READY, LOADED, answered(0, seconds=0.05, patience=0.5), {"event": "more", "patience": 0.5})
+    task = made.task()
+    assert [call["index"] for call in task["calls"]] == [1]
+    assert (task["has_loaded"], task["patience"]) == (True, 0.5)
+    assert task["seconds_left"] == pytest.approx(LIMITS.total_seconds - 0.2)
+    take(made, READY, answered(1), END)
+    assert made.result(0.0).cpu_seconds == pytest.approx(0.2)
+    assert made.result(0.0).answers[0].cpu_seconds == 0.05
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        (),
+        (LOADED,),
+        (READY,),
+        (READY, LOADED, answered(0)),
+        (READY, LOADED, answered(1)),
+        (READY, LOADED, answered(True)),
+        (READY, answered(0)),
+        (READY, LOADED, answered(0), END),
+        (READY, LOADED, answered(0), answered(0)),
+        (READY, LOADED, {"event": "more"}),
+        (READY, LOADED, {"event": "failed", "detail": "late"}),
+        (READY, LOADED, {"event": "lost", "detail": "fork: EAGAIN"}),
+        (READY, LOADED, {"event": ["answer"]}),
+        (READY, LOADED, answered(0, kind="passed")),
+        (READY, LOADED, answered(0, kind=["value"])),
+        (READY, LOADED, answered(0, value=5)),
+        (READY, LOADED, answered(0, value="not base64")),
+        (READY, LOADED, answered(0, value=packed(b"i5;")[:-6])),
+        (READY, LOADED, answered(0, value=packed(b"x" * (LIMITS.value_bytes + 1)))),
+        (READY, LOADED, answered(0, cpu_seconds=-1)),
+        (READY, LOADED, answered(0, cpu_seconds=float("inf"))),
+        (READY, LOADED, answered(0, used_seconds="5")),
+        (READY, LOADED, "[]"),
+        (READY, LOADED, "{" * 100_000),
+        (READY, LOADED, '{"event": "answer", "index": 0, "ki'),
+        (READY, LOADED, "9" * 10_000),
+    ],
+)
+def test_what_is_not_the_whole_answer_to_this_request_is_an_outage(events):
+    made = progress()
+    with pytest.raises(ServiceOutageError):
+        take(made, *events)
+    assert not made.is_done
+
+
+def test_a_value_is_never_unpacked_beyond_its_limit():
+    bomb = packed(bytes(1 << 24))
+    with pytest.raises(ServiceOutageError, match="too large"):
+        take(progress(), READY, LOADED, answered(0, value=bomb))
+
+
+def test_answers_before_the_fault_are_kept():
+    made = progress()
+    with pytest.raises(ServiceOutageError, match="cut off"):
+        take(made, READY, LOADED, answered(0), '{"event": "ans')
+    assert [call["index"] for call in made.task()["calls"]] == [1]
+
+
+def test_a_time_limit_of_the_service_is_an_outage_and_no_time_out_of_the_program():
+    made = progress()
+    with pytest.raises(ServiceOutageError, match="too slow"):
+        take(made, READY, LOADED, answered(0), return_code=None, timed_out=True)
+    take(made, READY, answered(1, kind="timed_out", value="", detail="more than 1 s of CPU time"), END)
+    assert [answer.kind for answer in made.result(0.0).answers] == [AnswerKind.VALUE, AnswerKind.TIMED_OUT]
+
+
+def test_a_script_that_is_killed_again_and_again_has_been_killed_by_its_program():
+    made = progress()
+    for _ in range(2):
+        with pytest.raises(ServiceOutageError, match="return_code -9"):
+            take(made, READY, LOADED, return_code=-9)
+    take(made, READY, LOADED, return_code=-9)
+    take(made, READY, answered(1), END)
+    assert [answer.kind for answer in made.result(0.0).answers] == [AnswerKind.DIED, AnswerKind.VALUE]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"null", b"[]", b"5", b'"Success"', b"{}", b"\xff", b"[" * 100_000,
+        b'{"status": "Success"}', b'{"status": "Success", "run_result": []}',
+        b'{"status": "SandboxError", "message": "no"}', b'{"status": 1, "run_result": {"status": "Finished"}}',
+        b'{"status": "Failed", "run_result": {"status": "Error", "return_code": 1}}',
+        b'{"status": "Success", "run_result": {"status": "Finished", "return_code": "0", "stdout": ""}}',
+        b'{"status": "Success", "run_result": {"status": "Finished", "return_code": 0, "stdout": 5}}',
+    ],
+)  # fmt: skip
+def test_a_body_that_is_no_answer_is_an_outage(body):
+    with pytest.raises(ServiceOutageError):
+        _parse(body)
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("http://host:8080", "/run_code"),
+        ("http://host:8080/", "/run_code"),
+        ("https://host/gateway/", "/gateway/run_code"),
+        ("http://host/run_code", "/run_code"),
+    ],
+)
+def test_the_address_may_be_given_with_or_without_the_method(url, path):
+    assert FusionClient(url, headers={})._path == path
+
+
+def test_the_script_is_ascii_and_the_program_travels_as_data():
+    task = {"tag": TAG, "source": 'x = \'\ud800é\'\n"""', "hash_seed": 1}
+    script = _script(task)
+    assert script.isascii()
+    ast.parse(script, feature_version=(3, 10))
+    assert "é" not in script
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_what_is_sent_runs_on_older_interpreters_and_needs_nothing_that_is_not_sent(name, repository):
+    tree = ast.parse((repository / "sandbox" / f"{name}.py").read_text(encoding="utf-8"), feature_version=(3, 10))
+    relative = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level}
+    assert relative <= set(MODULES[: MODULES.index(name)])
+    newer = {"StrEnum", "ExceptionGroup", "Self", "tomllib"}
+    assert not newer & {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}

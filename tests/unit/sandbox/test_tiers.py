@@ -1,0 +1,285 @@
+"""Tiers: what they are, how a machine without one says so, and how a runner in tier 1 behaves from outside."""
+
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from sandbox import Call, Lane, Limits, LocalRunner, Program, SandboxConfigError, bubblewrap, tiers
+from sandbox.__main__ import main
+from sandbox.confine import OWN_UIDS, ProcessLimits
+from sandbox.namespaces import TMP, NamespaceError, plan_layout
+
+SLOW = "import time\ndef f():\n    time.sleep(0.5)\n    return 1\n"
+
+
+def program(source, *expressions, **limits):
+    return Program(
+        prelude="",
+        source=source,
+        calls=tuple(Call(expression=expression) for expression in expressions),
+        reference_cpu_seconds=(0.0,) * len(expressions),
+        limits=Limits(**limits),
+    )
+
+
+def answers(runner, source, *expressions, **limits):
+    result = runner.run(program(source, *expressions, **limits), lane=Lane.CANDIDATE)
+    return [(answer.kind.value, answer.value) for answer in result.answers]
+
+
+def children(pid):
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def is_gone(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def wait_until(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "the awaited condition did not come"
+        time.sleep(0.01)
+
+
+def need(tier):
+    state = tiers.probe()[tier]
+    if not state.is_available:
+        pytest.skip(f"tier {tier}: {state.reason}")
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def walled(request):
+    """A runner of tier 1, and one of tier 2, where the machine has them."""
+    need(request.param)
+    with LocalRunner(tier=request.param) as runner:
+        yield runner
+
+
+@pytest.fixture
+def own_runner():
+    need(1)
+    with LocalRunner(tier=1) as runner:
+        yield runner
+
+
+@pytest.mark.parametrize("tier", [3, -1, True, "1", 0.5])
+def test_a_number_that_is_no_local_tier_is_refused(tier):
+    with pytest.raises(SandboxConfigError, match=r"tier must be one of \[0, 1, 2\], got"):
+        tiers.check_tier(tier)
+
+
+def test_the_layout_holds_real_paths_and_the_links_that_lead_to_them(tmp_path, monkeypatch):
+    monkeypatch.setattr("sandbox.namespaces.TMP", "/no/such/folder")
+    real = tmp_path.resolve()
+    (real / "lib" / "inner").mkdir(parents=True)
+    (real / "way").symlink_to("lib/../lib")
+    (real / "file").write_text("x")
+    layout = plan_layout([str(real / "way" / "inner"), str(real / "lib"), str(real / "file")])
+    assert layout.binds == (str(real / "file"), str(real / "lib"))
+    assert layout.links == ((str(real / "way"), "lib/../lib"),)
+
+
+def test_links_in_a_circle_are_an_error(tmp_path):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        plan_layout([str(tmp_path / "a")])
+
+
+def test_a_refused_step_names_itself_and_the_cure():
+    error = NamespaceError("unshare", PermissionError(1, "unshare: Operation not permitted"))
+    assert str(error).startswith("unshare: Operation not permitted. Cure: namespaces are closed to this user")
+    assert "user.max_user_namespaces" in str(error)
+
+
+def test_process_limits_survive_the_wire():
+    limits = ProcessLimits(
+        memory_bytes=1, stack_bytes=2, cpu_seconds=3, open_files=4, threads=5, scratch_bytes=6, scratch_files=7
+    )
+    assert ProcessLimits.unpack(limits.pack()) == limits
+
+
+def test_without_bubblewrap_tier_2_says_so_and_is_not_lowered(monkeypatch):
+    tiers.probe()  # what it finds is kept
+    monkeypatch.setattr(bubblewrap, "PROGRAM", "no-such-bwrap")
+    with pytest.raises(SandboxConfigError, match=r"bubblewrap .* is not installed\. Cure: install the package"):
+        LocalRunner(tier=2)
+
+
+def test_what_bubblewrap_refuses_is_passed_on_with_the_cure():
+    said = "some warning\nbwrap: Creating new namespace failed: Operation not permitted\n"
+    reason = bubblewrap.explain(said)
+    assert reason.startswith(
+        "tier 2 does not work here: bwrap: Creating new namespace failed: Operation not permitted. "
+    )
+    assert "Cure: namespaces are closed to this user" in reason
+    assert bubblewrap.explain("Traceback (most recent call last):\nMemoryError") is None
+
+
+def test_a_bubblewrap_that_gives_up_is_a_wrong_setting_and_no_outage(tmp_path, monkeypatch):
+    tiers.probe()  # what it finds is kept
+    fake = tmp_path / "bwrap"
+    fake.write_text("#!/bin/sh\necho 'bwrap: Creating new namespace failed: No space left on device' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(
+        SandboxConfigError, match=r"tier 2 does not work here: bwrap: .* No space left on device\. Cure:"
+    ):
+        LocalRunner(tier=2)
+
+
+def test_without_namespaces_tier_1_says_so_and_is_not_lowered(repository):
+    """In a user namespace that may hold no further one, without capabilities: what a locked-down machine is like."""
+    if not shutil.which("unshare") or not shutil.which("setpriv"):
+        pytest.skip("needs unshare and setpriv of util-linux")
+    script = (
+        "echo 0 > /proc/sys/user/max_user_namespaces && "
+        f"exec setpriv --inh-caps=-all --bounding-set=-all {sys.executable} -m sandbox check --tier 1"
+    )
+    done = subprocess.run(
+        ["unshare", "-Ur", "sh", "-c", script], cwd=repository, capture_output=True, text=True, check=False
+    )
+    if "unshare failed" in done.stderr or "max_user_namespaces" in done.stderr.split("error:")[0]:
+        pytest.skip(f"user namespaces cannot be limited here: {done.stderr.strip()}")
+    assert done.returncode == 1
+    assert "error: programs cannot be confined on this machine: tier 1 does not work here: unshare:" in done.stderr
+    assert "Cure: namespaces are closed to this user" in done.stderr
+    assert "self-tests passed" not in done.stdout
+
+
+def test_a_runner_logs_every_tier_and_its_own(caplog):
+    with caplog.at_level(logging.INFO, logger="sandbox"), LocalRunner():
+        pass
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line.split(":")[0] for line in lines[:3]] == ["sandbox tier 0", "sandbox tier 1", "sandbox tier 2"]
+    assert any(line.startswith("sandbox tier=0 missing=") for line in lines)
+
+
+def test_check_shows_a_tier_and_passes_its_self_tests(capsys):
+    need(1)
+    assert main(["check", "--tier", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert f"tier       1: {tiers.TIER_MEANINGS[1]}" in printed
+    assert "tier 3     a service on other machines" in printed
+    assert "17 of 17 self-tests passed" in printed
+
+
+def test_files_work_and_do_not_stay(walled):
+    source = "import os\ndef f():\n    open('/tmp/x', 'x').close()\n    return os.listdir('.')\n"
+    assert [answers(walled, source, "f()") for _ in range(2)] == [[("value", b"l1:s1:x")]] * 2
+
+
+def test_the_size_and_the_number_of_files_are_those_of_the_limits(walled):
+    source = (
+        "import errno\n"
+        "def size():\n"
+        "    written = 0\n"
+        "    try:\n"
+        "        with open('big', 'wb', 0) as handle:\n"
+        "            while True:\n"
+        "                written += handle.write(bytes(4096))\n"
+        "    except OSError as error:\n"
+        "        return written, errno.errorcode[error.errno]\n"
+        "def files():\n"
+        "    try:\n"
+        "        for count in range(1000):\n"
+        "            open(str(count), 'w').close()\n"
+        "    except OSError as error:\n"
+        "        return count, errno.errorcode[error.errno]\n"
+    )
+    limits = {"scratch_bytes": 1 << 16, "scratch_files": 10}
+    (size,) = answers(walled, source, "size()", **limits)
+    (files,) = answers(walled, source, "files()", **limits)
+    assert size in [("value", b"t2:i10000;s5:EFBIG"), ("value", b"t2:i10000;s6:ENOSPC")]
+    assert files == ("value", b"t2:ia;s6:ENOSPC")
+
+
+def test_pids_are_those_that_the_judge_sees(walled):
+    """Clocks, signals and waits all go by them."""
+    zygotes = walled.zygote_pids()
+    assert all("zygote_main" in Path(f"/proc/{pid}/cmdline").read_text().split("\0") for pid in zygotes)
+    spin = "def f():\n    while True:\n        pass\n"
+    assert answers(walled, spin, "f()", cpu_seconds_per_case=0.1) == [("timed_out", b"")]
+
+
+def test_a_program_is_alone_in_its_namespaces(walled):
+    source = "import os, socket\ndef f():\n    return os.getpid() < 1000, os.getppid(), len(socket.if_nameindex())\n"
+    (answer,) = answers(walled, source, "f()")
+    assert answer[0] == "raised" or answer == ("value", b"t3:Ti0;i1;")
+    (inside,) = {os.readlink(f"/proc/{pid}/ns/net") for pid in walled.zygote_pids()[:1]}
+    assert inside != os.readlink("/proc/self/ns/net")
+
+
+def test_readable_paths_below_tmp_can_still_be_read(tmp_path):
+    need(1)
+    assert str(tmp_path.resolve()).startswith(TMP) or pytest.skip("the tests' own folders lie elsewhere")
+    (tmp_path / "given").write_text("seven")
+    tmp_path.chmod(0o755)
+    with LocalRunner(tier=1, readable=[str(tmp_path)]) as runner:
+        source = f"def f():\n    open('/tmp/own', 'w').close()\n    return open({str(tmp_path / 'given')!r}).read()\n"
+        assert answers(runner, source, "f()") == [("value", b"s5:seven")]
+        source = f"def f():\n    open({str(tmp_path / 'given')!r}, 'w')\n"
+        assert answers(runner, source, "f()")[0][0] == "raised"
+    assert (tmp_path / "given").read_text() == "seven"
+
+
+def test_without_landlock_the_root_still_holds_nothing_else(monkeypatch):
+    need(1)
+    monkeypatch.setattr("sandbox.confine.landlock_abi", lambda: 0)
+    source = (
+        "import errno, os\n"
+        "def f(path, flags):\n"
+        "    try:\n"
+        "        return os.open(path, flags) > 2\n"
+        "    except OSError as error:\n"
+        "        return errno.errorcode[error.errno]\n"
+    )
+    with LocalRunner(tier=1, allow_missing=("landlock",)) as runner:
+        found = answers(runner, source, "f('/etc/passwd', 0)", "f('/proc', 0)", "f(os.__file__, 1)", "f('own', 65)")
+    assert [value for _, value in found] == [b"s6:ENOENT", b"s6:ENOENT", found[2][1], b"T"]
+    assert found[2][1] in (b"s5:EROFS", b"s6:EACCES")
+
+
+def test_a_zygote_that_lost_the_init_of_its_namespace_is_replaced(own_runner):
+    (zygote,) = own_runner._pools[Lane.CANDIDATE].pids()
+    (init,) = children(zygote)
+    os.kill(init, signal.SIGKILL)
+    wait_until(lambda: is_gone(init))
+    assert answers(own_runner, "def f(): return 1", "f()") == [("value", b"i1;")]
+    assert own_runner._pools[Lane.CANDIDATE].pids() != [zygote]
+
+
+def test_closing_leaves_no_process(walled):
+    need(walled.tier)
+    with LocalRunner(tier=walled.tier) as runner:
+        zygotes = runner.zygote_pids()
+        work = threading.Thread(target=runner.run, args=(program(SLOW, "f()"),), kwargs={"lane": Lane.CANDIDATE})
+        work.start()
+        work.join()
+        running = [child for zygote in zygotes for child in children(zygote)]
+        assert len(running) == 3  # an init each
+    wait_until(lambda: all(is_gone(pid) for pid in (*zygotes, *running)))
+
+
+def test_programs_of_root_have_ids_of_their_own(walled):
+    if os.geteuid() != 0 or walled.uid_policy == "same_user":
+        pytest.skip("needs root, who may give programs other ids")
+    source = "import os\ndef f():\n    return os.getuid(), os.getgid(), os.getgroups()\n"
+    (kind, value), (_, other) = (answers(walled, source, "f()")[0], answers(walled, source, "f()")[0])
+    assert kind == "value"
+    uid = int(value.split(b";")[0].removeprefix(b"t3:i"), 16)
+    assert uid >= OWN_UIDS
+    assert value.endswith(b"l0:")
+    assert other.endswith(b"l0:")
