@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import errno
 import os
 import re
 import resource
@@ -253,6 +254,9 @@ class Jail:
         self._set_rlimits(limits, uid)
         _change_credentials(self.uid_policy, uid)
         end_with_parent()
+        # A zygote that ended before that sends no signal any more. One outside our pid namespace is 0 to us.
+        if os.getppid() not in (0, self._zygote_pid):
+            raise ProcessLookupError(errno.ESRCH, "the zygote ended while its child was being confined")
         check(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "PR_SET_NO_NEW_PRIVS")
         if self.ruleset_fd is not None:
             restricted = libc.syscall(_LANDLOCK_RESTRICT, ctypes.c_int(self.ruleset_fd), ctypes.c_uint(0))

@@ -1,8 +1,8 @@
 """The seccomp filter: which system calls a program may make, as classic BPF.
 
-The numbers are a table of ours and not libseccomp's, measured: the table becomes a filter in 0.08 ms,
-libseccomp takes 0.26 ms for the same names without any rule on arguments, and its filter costs a child
-the same. So speed decides nothing, but the library is a system package that pip cannot install, and one
+The numbers are a table of ours and not libseccomp's, measured: the table becomes a filter in 0.14 ms,
+libseccomp takes 0.26 ms for the same names without any rule on arguments, both once in a zygote. So
+speed decides nothing, but the library is a system package that pip cannot install, and one
 that is older than the kernel does not know its newest calls (2.5.4 has no ``fchmodat2``). What a library
 would protect from, a wrong number, a test does: it compares every number of both architectures with the
 kernel's headers and with libseccomp where they are installed. ``python tests/unit/sandbox/libseccomp.py``

@@ -23,6 +23,8 @@ def run(code, *, audit_number, number, arguments=()):
             accumulator &= operand
         elif operation == 0x06:  # return
             return _verdict(operand)
+        elif operation == 0x05:  # jump always
+            at += operand
         elif operation in _JUMPS:
             at += if_true if _JUMPS[operation](accumulator, operand) else if_false
         else:
