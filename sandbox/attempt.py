@@ -8,6 +8,7 @@ only chooses its own output, which it could have returned as well.
 from __future__ import annotations
 
 import enum
+import re
 import select
 import socket
 import time
@@ -21,7 +22,7 @@ from .confine import ProcessLimits
 from .runner import TOTAL_SPENT, Answer, AnswerKind, Program
 from .zygote import Ending, Zygote
 
-_TICK_SECONDS = 0.02
+_TICK_SECONDS = 0.01
 """First look at the clock after an answer; answers sooner than this are never timed."""
 _LONGEST_POLL_SECONDS = 0.25
 _READ_BYTES = 1 << 18
@@ -29,6 +30,9 @@ _NAP_SECONDS = 0.0003
 """Between two readings of a program that keeps answering: one reading then takes many answers."""
 _PACKED_CALLS = 8192
 """Compiled calls kept; each is asked of the two references and of every candidate it was written for."""
+_INDENTED_IMPORT = re.compile(r"^[ \t]+(?:import|from)[ \t]", re.MULTILINE)
+_IMPORT_SECONDS = 0.5
+"""CPU seconds beside its limit for the first call of a process, where the program imports inside a function."""
 _LEAST_REFERENCE_FACTOR = 2
 """After any number of time-outs a program still has this many times the reference's CPU seconds."""
 _SPARE_CPU_SECONDS = 10
@@ -134,6 +138,11 @@ class Attempt:
         )
 
     def _cpu_limit(self, index: int) -> float:
+        if index == self.indices[0] and _INDENTED_IMPORT.search(self.program.source):
+            return self._plain_cpu_limit(index) + _IMPORT_SECONDS
+        return self._plain_cpu_limit(index)
+
+    def _plain_cpu_limit(self, index: int) -> float:
         limits, reference = self.program.limits, self.program.reference_cpu_seconds[index]
         full = max(limits.cpu_seconds_per_case, limits.reference_factor * reference)
         least = max(limits.min_cpu_seconds_per_case, min(_LEAST_REFERENCE_FACTOR, limits.reference_factor) * reference)

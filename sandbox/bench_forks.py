@@ -7,7 +7,6 @@ or with its confinement and nothing else. The result goes to standard output as 
 from __future__ import annotations
 
 import gc
-import importlib
 import json
 import os
 import statistics
@@ -17,7 +16,7 @@ import time
 from .confine import Jail, ProcessLimits, ZygoteFacts, forbid_inspection, readable_paths
 from .limits import Limits
 from .namespaces import plan_layout
-from .zygote_main import PRELOADED, _choose_jail, _isolate, _proc_folder
+from .zygote_main import _choose_jail, _isolate, _proc_folder, preload
 
 _BLOCK = 20
 """Forks of one kind before the other kind's turn."""
@@ -25,8 +24,7 @@ _BLOCK = 20
 
 def main(argv: list[str]) -> None:
     """``argv``: JSON list of features, then orders on standard input, one a line; see ``_obey``."""
-    for name in PRELOADED.split():
-        importlib.import_module(name)
+    preload()
     forbid_inspection()
     facts = ZygoteFacts.read(has_own_user=False)
     layout = plan_layout(readable_paths(()))

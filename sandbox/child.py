@@ -31,7 +31,7 @@ O       none; the encoded value exceeds the limit
 
 from __future__ import annotations
 
-import asyncio
+import importlib
 import marshal
 import os
 import struct
@@ -110,25 +110,31 @@ class _Channel:
         return taken
 
 
-def serve(value_bytes: int) -> None:
-    """Obey orders until the judge hangs up. The caller then ends the process without clean-up."""
-    channel = _Channel(CHANNEL_FD)
-    module = types.ModuleType(MODULE_NAME)
-    scope = module.__dict__
-    scope["__builtins__"] = __builtins__
-    sys.modules[MODULE_NAME] = sys.modules["__main__"] = module
-    library = LIBRARY_NAMES | {name: sys.modules[name] for name in LIBRARY_MODULES}
-    for name in [name for name in sys.modules if name.partition(".")[0] == __package__]:
-        del sys.modules[name]  # programs find no module of ours, only what is installed
-    channel.send(b"R")
-    if not _load(channel, scope):
-        return
-    while True:
-        order, payload = channel.receive()
-        for flags, expression in _unpack_calls(payload):
-            started = process_time_ns()
-            kind, data = _answer(flags, expression, scope, library if flags & _USES_LIBRARY else None, value_bytes)
-            channel.send(kind, CPU_TIME.pack(process_time_ns() - started) + data if order == b"T" else data)
+class Server:
+    """What a program's process does. Made in the zygote: what is ready there costs no fork anything."""
+
+    def __init__(self) -> None:
+        module = types.ModuleType(MODULE_NAME)
+        self._scope = module.__dict__
+        self._scope["__builtins__"] = __builtins__
+        sys.modules[MODULE_NAME] = sys.modules["__main__"] = module
+        self._library = LIBRARY_NAMES | {name: importlib.import_module(name) for name in LIBRARY_MODULES}
+        for name in [name for name in sys.modules if name.partition(".")[0] == __package__]:
+            del sys.modules[name]  # programs find no module of ours, only what is installed
+
+    def serve(self, value_bytes: int) -> None:
+        """Obey orders until the judge hangs up. The caller then ends the process without clean-up."""
+        channel, scope = _Channel(CHANNEL_FD), self._scope
+        channel.send(b"R")
+        if not _load(channel, scope):
+            return
+        while True:
+            order, payload = channel.receive()
+            for flags, expression in _unpack_calls(payload):
+                library = self._library if flags & _USES_LIBRARY else None
+                started = process_time_ns()
+                kind, data = _answer(flags, expression, scope, library, value_bytes)
+                channel.send(kind, CPU_TIME.pack(process_time_ns() - started) + data if order == b"T" else data)
 
 
 def _load(channel: _Channel, scope: dict[str, Any]) -> bool:
@@ -153,6 +159,8 @@ def _answer(
         code = _compile(expression.decode("utf-8", "surrogatepass")) if is_source else marshal.loads(expression)
         value = eval(code, scope, library)
         if flags & _AWAITED:
+            import asyncio  # rarely needed, and large: in the zygote every fork would pay for it
+
             value = asyncio.run(_wait(value))
         data = encode(value)
     except UnencodableError as error:

@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass
 
 _CPUCLOCK_SCHED = 2
+LONGEST_CREDIBLE_IDLE_SECONDS = 1.0
+"""Idle time between two looks that is believed; who watches looks several times a second."""
 
 
 def process_cpu_seconds(pid: int) -> float:
@@ -64,24 +66,33 @@ class Stopwatch:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._start: _Reading | None = None
+        self._last = _Reading(cpu=0.0, wall=0.0, waiting=0.0)
+        self._idle = 0.0
 
     @classmethod
     def of_new_process(cls, pid: int) -> Stopwatch:
         """Measures from now on a process that was started just now and has used nothing."""
         watch = cls(pid)
-        watch._start = _Reading(cpu=0.0, wall=time.monotonic(), waiting=0.0)
+        watch._start = watch._last = _Reading(cpu=0.0, wall=time.monotonic(), waiting=0.0)
         return watch
 
     def restart(self) -> None:
         self._start = None
 
     def read(self) -> tuple[float, float]:
-        """CPU seconds and idle seconds. Without scheduler statistics waiting for a processor counts as idle."""
+        """CPU seconds and idle seconds. Without scheduler statistics waiting for a processor counts as idle.
+
+        A stretch in which the watching process itself did not get to look counts as idle only in part:
+        who stalls the watcher (a paused virtual machine, a crowded processor) stalls the program too.
+        """
         now = _Reading(cpu=process_cpu_seconds(self._pid), wall=time.monotonic(), waiting=waiting_seconds(self._pid))
         if self._start is None:
-            self._start = now
-        cpu, wall = now.cpu - self._start.cpu, now.wall - self._start.wall
+            self._start = self._last = now
+            self._idle = 0.0
+        last, self._last = self._last, now
         waiting = 0.0
-        if now.waiting is not None and self._start.waiting is not None:
-            waiting = now.waiting - self._start.waiting
-        return cpu, max(0.0, wall - cpu - waiting)
+        if now.waiting is not None and last.waiting is not None:
+            waiting = now.waiting - last.waiting
+        idle = now.wall - last.wall - (now.cpu - last.cpu) - waiting
+        self._idle += min(max(0.0, idle), LONGEST_CREDIBLE_IDLE_SECONDS)
+        return now.cpu - self._start.cpu, self._idle

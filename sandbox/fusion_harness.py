@@ -183,7 +183,7 @@ class _Harness:
             stop, detail = "died", f"killed by SIGKILL in {KILLS} of {KILLS} tries"
         if has_loaded:
             if stop == "timed_out":
-                self._patience /= 2
+                self._patience /= 2 if self._task["timed"] else 4
             self._answer(stop, detail=detail)
             return True
         reason = detail if stop == "failed" else f"{stop} while loading: {detail}"

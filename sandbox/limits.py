@@ -17,22 +17,22 @@ class Limits:
     """Limits of one program. CPU time judges; wall time only ends programs that wait without working.
 
     The CPU limit of a case is ``max(cpu_seconds_per_case, reference_factor * t)`` with ``t`` the
-    reference's own CPU seconds for the same call. It halves after every time-out of the same program,
+    reference's own CPU seconds for the same call. Every time-out of the same program takes it to a quarter,
     down to ``max(min_cpu_seconds_per_case, 2 * t)``, and a program that has answered nothing after a few
-    time-outs is asked no more: one that hangs in every case costs half a second in all, one that
+    time-outs is asked no more: one that hangs in every case costs less than a second in all, one that
     hangs in some is caught in each of them. ``total_seconds`` bounds the sum over all cases.
     """
 
-    cpu_seconds_per_case: float = 0.25
+    cpu_seconds_per_case: float = 0.2
     """CPU seconds of all threads of the program in one case, before the reference's own time is looked at."""
-    min_cpu_seconds_per_case: float = 0.02
-    """The CPU limit of a case never halves below this."""
+    min_cpu_seconds_per_case: float = 0.01
+    """The CPU limit of a case never falls below this."""
     reference_cpu_seconds_per_case: float = 2.0
     """CPU seconds the reference itself gets; a call that takes it longer is no valid case. This
     halves too, down to an eighth."""
     reference_factor: float = 10.0
     """How many times slower than the reference a program may be."""
-    wall_seconds_per_case: float = 2.0
+    wall_seconds_per_case: float = 1.5
     """Seconds a case may spend neither running nor waiting for a processor (asleep, deadlocked), while
     the CPU limit is ``cpu_seconds_per_case``; scales with the CPU limit."""
     load_cpu_seconds: float = 5.0

@@ -26,6 +26,8 @@ MAX_ATTEMPTS = 3
 """Zygotes that may die under one program before the runner gives up."""
 MAX_OUTSIDE_KILLS = 8
 """Times somebody else may kill a program's process before the runner gives up; programs cannot send signals."""
+_IMPATIENCE, _IMPATIENCE_WITH_REFERENCES = 4, 2
+"""What a time-out divides the limits of the later calls by."""
 MAX_BARREN_TIMEOUTS = 6
 """Time-outs after which a program that has answered no call at all is taken to hang in the remaining ones too."""
 HANGS_THROUGHOUT = f"the first {MAX_BARREN_TIMEOUTS} calls all timed out"
@@ -278,7 +280,7 @@ class _Progress:
             return
         self.answers[current] = Answer(kind=kind[0], detail=detail or kind[1] or _describe_end(attempt))
         if stop is Stop.TIMED_OUT:
-            self._patience /= 2
+            self._patience /= _IMPATIENCE_WITH_REFERENCES if self.program.timed else _IMPATIENCE
             # Not a reference: one suite's hanging calls must not cost another suite its answers.
             if len(self.answers) == MAX_BARREN_TIMEOUTS and self._only_timed_out() and not self.program.timed:
                 self.answers |= {

@@ -20,7 +20,6 @@ import gc
 import importlib
 import json
 import os
-import random
 import select
 import signal
 import socket
@@ -42,11 +41,11 @@ from .confine import (
 from .namespaces import NamespaceError, Namespaces, Scratch, plan_layout
 
 PRELOADED = (
-    "abc array asyncio base64 bisect calendar cmath collections.abc concurrent.futures contextlib copy "
-    "dataclasses datetime decimal enum fractions functools hashlib heapq inspect io itertools json logging math "
-    "numbers operator pprint queue random re secrets statistics string struct textwrap threading time traceback "
-    "types typing unicodedata uuid warnings weakref zoneinfo encodings.idna"
+    "abc bisect collections.abc contextlib copy dataclasses datetime decimal enum fractions functools heapq io "
+    "itertools json math numbers operator random re string struct time types typing warnings weakref"
 )
+"""What generated programs import most. Each further module makes every fork dearer: with asyncio, logging and
+the like it takes twice as long."""
 PID = struct.Struct("=ci")
 END = struct.Struct("=ci?")
 STATUS = struct.Struct("=ci?")
@@ -84,8 +83,7 @@ def main(argv: list[str]) -> None:
         end_with_parent()
     try:
         namespaces = Namespaces() if settings["tier"] else None
-        for name in (*PRELOADED.split(), *settings["preload"]):
-            importlib.import_module(name)
+        preload(settings["preload"])
         forbid_inspection()
         sys.setrecursionlimit(sys.getrecursionlimit() + _RECURSION_SLACK)
         sys.argv = [""]
@@ -101,10 +99,26 @@ def main(argv: list[str]) -> None:
         control.send(json.dumps({"error": "; ".join(notes)}).encode())
         return
     control.send(json.dumps({"pid": os.getpid(), "uid_policy": jail.uid_policy, "notes": notes}).encode())
+    zygote = _Zygote(control, parent=parent, jail=jail, namespaces=namespaces, server=child.Server())
+    sys.modules["random"].seed(settings["seed"])
     gc.collect()
     gc.freeze()
     gc.disable()
-    _Zygote(control, parent=parent, jail=jail, seed=settings["seed"], namespaces=namespaces).serve()
+    zygote.serve()
+
+
+def preload(extra: Sequence[str] = ()) -> None:
+    """Import what programs shall find imported."""
+    register = os.register_at_fork
+    # random would seed itself anew in every child, where its programs get the zygote's own, fixed seed.
+    os.register_at_fork = lambda **hooks: None  # type: ignore[assignment]
+    try:
+        for name in PRELOADED.split():
+            importlib.import_module(name)
+    finally:
+        os.register_at_fork = register
+    for name in extra:
+        importlib.import_module(name)
 
 
 class _Zygote:
@@ -114,14 +128,14 @@ class _Zygote:
         *,
         parent: int,
         jail: Jail,
-        seed: int,
         namespaces: Namespaces | None,
+        server: child.Server,
     ) -> None:
         self._control = control
         self._parent = parent
         self._jail = jail
-        self._seed = seed
         self._namespaces = namespaces
+        self._server = server
 
     def serve(self) -> None:
         poller = select.poll()
@@ -147,18 +161,12 @@ class _Zygote:
                 sys.exit("the init of the programs' pid namespace was killed")  # the judge starts another zygote
             return b"!" + str(error).encode()
         if pid == 0:
-            run_child(
-                self._jail,
-                limits,
-                channel=channel,
-                value_bytes=value_bytes,
-                seed=self._seed,
-            )
+            run_child(self._jail, self._server, limits, channel=channel, value_bytes=value_bytes)
         os.close(channel)
         return PID.pack(b"P", pid)
 
 
-def run_child(jail: Jail, limits: ProcessLimits, *, channel: int, value_bytes: int, seed: int) -> None:
+def run_child(jail: Jail, server: child.Server, limits: ProcessLimits, *, channel: int, value_bytes: int) -> None:
     """Confine this forked process, run its program, end it. Never returns."""
     try:
         _isolate(jail, channel=channel)
@@ -168,9 +176,8 @@ def run_child(jail: Jail, limits: ProcessLimits, *, channel: int, value_bytes: i
             reason = str(error).encode()[:200]
             os.write(child.CHANNEL_FD, child.HEADER.pack(b"!", len(reason)) + reason)
             return
-        random.seed(seed)
         gc.enable()
-        child.serve(value_bytes)
+        server.serve(value_bytes)
     finally:
         os._exit(1)  # no clean-up: exit handlers and destructors are the program's, not ours
 

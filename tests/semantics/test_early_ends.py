@@ -42,7 +42,7 @@ def test_s42_the_limit_of_a_case_is_ten_times_the_references_own_cpu_time(runner
     assert outcomes(spin(0.0), spin(0.4), "assert f(1) == 2", limits=limits) == ["timed_out"]
 
 
-def test_s43_each_time_out_halves_the_patience_with_a_program(runner, ask):
+def test_s43_each_time_out_quarters_the_patience_with_a_program(runner, ask):
     limits = replace(runner.limits, cpu_seconds_per_case=0.2, min_cpu_seconds_per_case=0.05)
     cases = ask(DOUBLE, "def f(n):\n    while True: pass\n", *FIVE, limits=limits).suites[0].cases
     assert {case.outcome for case in cases} == {CaseOutcome.TIMED_OUT}
