@@ -111,7 +111,7 @@ def preload(extra: Sequence[str] = ()) -> None:
     """Import what programs shall find imported."""
     register = os.register_at_fork
     # random would seed itself anew in every child, where its programs get the zygote's own, fixed seed.
-    os.register_at_fork = lambda **hooks: None  # type: ignore[assignment]
+    os.register_at_fork = lambda **hooks: None
     try:
         for name in PRELOADED.split():
             importlib.import_module(name)

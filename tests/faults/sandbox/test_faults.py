@@ -91,7 +91,7 @@ def test_a_fork_that_the_system_refuses_is_reported_and_not_survived_by_a_verdic
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(zygote_main.os, "fork", refuse)
-    inside = zygote_main._Zygote(theirs, parent=os.getppid(), jail=None, seed=0, namespaces=None)
+    inside = zygote_main._Zygote(theirs, parent=os.getppid(), jail=None, namespaces=None, server=None)
     outside = zygote.Zygote.__new__(zygote.Zygote)
     outside._control = ours
     numbers = {field: 64 for field in ProcessLimits.__dataclass_fields__ if field != "LAYOUT"}

@@ -7,8 +7,8 @@ import pytest
 
 from sandbox import Judge, JudgeRequest, LocalRunner
 
-# Tests outside the gate's grammar: they build objects, pass types, or compute the claim.
-OUTSIDE_THE_GATE = {367, 533, 596, 601, 927}
+# Tests outside the gate's grammar: they build objects, pass types, compute the claim, or cut the result with int().
+OUTSIDE_THE_GATE = {367, 533, 596, 601, 912, 927}
 NUM_SAMPLED = 120
 
 
