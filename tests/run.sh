@@ -12,5 +12,5 @@ export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
 "$PYTHON" -m mypy sandbox reward_fns code_a1_recipe
 if [ $# -gt 0 ]; then exec "$PYTHON" -m pytest "$@"; fi
 # Runs that train take both cores of a small machine by themselves; everything else goes side by side.
-"$PYTHON" -m pytest -m "not e2e" -n "$(nproc)" --dist loadfile
+"$PYTHON" -m pytest -m "not e2e" -n "$(env -u OMP_NUM_THREADS nproc)" --dist loadfile
 exec "$PYTHON" -m pytest -m e2e
