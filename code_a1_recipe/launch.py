@@ -16,6 +16,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from . import shared_memory
 from .compose import to_yaml
 from .cpu.environment import cpu_environment
 from .run_folder import RunFolder
@@ -126,10 +127,12 @@ def _run_on_ray(config: DictConfig, variables: dict[str, str], folder: RunFolder
     folder.show("starting two policies and their servers (about a minute on a small machine)")
     trainer = None
     succeeded = False
+    segments: set[Path] = set()
     try:
         tq.init(config.transfer_queue)
         trainer = CodeA1Trainer(config)
         trainer.init()
+        segments = shared_memory.segments_below(os.getpid())
         trainer.fit(None)
         succeeded = True
     finally:
@@ -140,6 +143,7 @@ def _run_on_ray(config: DictConfig, variables: dict[str, str], folder: RunFolder
                 tracking.finish(exit_code=0 if succeeded else 1)
         tq.close()
         ray.shutdown()
+        shared_memory.remove(segments)
 
 
 def _remove_sockets(variables: dict[str, str]) -> None:
