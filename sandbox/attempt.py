@@ -8,7 +8,6 @@ only chooses its own output, which it could have returned as well.
 from __future__ import annotations
 
 import enum
-import re
 import select
 import socket
 import time
@@ -19,7 +18,7 @@ from functools import lru_cache
 from .child import CPU_TIME, HEADER, pack_call
 from .clocks import Stopwatch, is_stopped, process_cpu_seconds
 from .confine import ProcessLimits
-from .runner import TOTAL_SPENT, Answer, AnswerKind, Program
+from .runner import TOTAL_SPENT, Answer, AnswerKind, Program, cpu_limits, first_call_cpu_seconds
 from .zygote import Ending, Zygote
 
 _TICK_SECONDS = 0.01
@@ -30,11 +29,6 @@ _NAP_SECONDS = 0.0003
 """Between two readings of a program that keeps answering: one reading then takes many answers."""
 _PACKED_CALLS = 8192
 """Compiled calls kept; each is asked of the two references and of every candidate it was written for."""
-_INDENTED_IMPORT = re.compile(r"^[ \t]+(?:import|from)[ \t]", re.MULTILINE)
-_IMPORT_SECONDS = 0.5
-"""CPU seconds beside its limit for the first call of a process, where the program imports inside a function."""
-_LEAST_REFERENCE_FACTOR = 2
-"""After any number of time-outs a program still has this many times the reference's CPU seconds."""
 _SPARE_CPU_SECONDS = 10
 """Added to RLIMIT_CPU, which only ends programs that nobody watches any more."""
 _LONGEST_DETAIL_BYTES = 1024
@@ -138,15 +132,9 @@ class Attempt:
         )
 
     def _cpu_limit(self, index: int) -> float:
-        if index == self.indices[0] and _INDENTED_IMPORT.search(self.program.source):
-            return self._plain_cpu_limit(index) + _IMPORT_SECONDS
-        return self._plain_cpu_limit(index)
-
-    def _plain_cpu_limit(self, index: int) -> float:
-        limits, reference = self.program.limits, self.program.reference_cpu_seconds[index]
-        full = max(limits.cpu_seconds_per_case, limits.reference_factor * reference)
-        least = max(limits.min_cpu_seconds_per_case, min(_LEAST_REFERENCE_FACTOR, limits.reference_factor) * reference)
-        return max(self.patience * full, least)
+        full, least = cpu_limits(self.program, index)
+        more = first_call_cpu_seconds(self.program) if index == self.indices[0] else 0.0
+        return max(self.patience * full, least) + more
 
     def _converse(self, channel: socket.socket, pid: int, total: Stopwatch) -> Stop:
         for source in (self.program.prelude, self.program.source):

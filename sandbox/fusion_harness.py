@@ -109,6 +109,7 @@ class _Harness:
         self._pending: list[dict[str, Any]] = task["calls"]
         self._has_loaded: bool = task["has_loaded"]
         self._patience: float = task["patience"]
+        self._timeouts_left: int | None = task["timeouts_left"]
         self._cpu_seconds = self._used_seconds = 0.0
         self._num_kills = 0
 
@@ -124,6 +125,8 @@ class _Harness:
 
     def _attempt_next(self) -> bool:
         """Start one process for what is left; False when nothing is."""
+        while self._has_loaded and self._timeouts_left == 0 and self._pending:
+            self._answer("timed_out", detail=self._task["hangs_throughout"])
         if self._has_loaded and not self._pending:
             return False
         left = self._task["seconds_left"] - self._used_seconds
@@ -166,6 +169,10 @@ class _Harness:
             self._send("answer", value="", **(fields | {"kind": "output_limit", "detail": detail}))
         self._pending = self._pending[1:]
         self._num_kills = 0
+        if kind != "timed_out":
+            self._timeouts_left = None
+        elif self._timeouts_left:
+            self._timeouts_left -= 1
 
     def _send(self, event: str, **fields: Any) -> None:
         used = {"cpu_seconds": self._cpu_seconds, "used_seconds": self._used_seconds, "patience": self._patience}
@@ -173,7 +180,7 @@ class _Harness:
 
     def _settle(self, stop: str, detail: str, *, has_loaded: bool) -> bool:
         """Charge an early end to the one call, or the load, it happened in; False when nothing can follow."""
-        if stop == "finished" or detail == self._task["total_spent"]:
+        if stop in ("finished", "full") or detail == self._task["total_spent"]:
             return True
         if stop == "killed":
             self._num_kills += 1
@@ -183,7 +190,7 @@ class _Harness:
             stop, detail = "died", f"killed by SIGKILL in {KILLS} of {KILLS} tries"
         if has_loaded:
             if stop == "timed_out":
-                self._patience /= 2 if self._task["timed"] else 4
+                self._patience /= self._task["impatience"]
             self._answer(stop, detail=detail)
             return True
         reason = detail if stop == "failed" else f"{stop} while loading: {detail}"
@@ -244,7 +251,8 @@ class _Attempt:
 
     def _cpu_limit(self, call: dict[str, Any]) -> float:
         full, least = call["cpu_limits"]
-        return float(max(self._patience * full, least))
+        more = self._task["first_call_cpu_seconds"] if call is self._calls[0] else 0.0
+        return float(max(self._patience * full, least) + more)
 
     def _converse(self, channel: socket.socket, pid: int, total: Stopwatch) -> tuple[str, str]:
         watch = Stopwatch(pid)
@@ -306,7 +314,7 @@ class _Attempt:
             if stop is not None:
                 return stop
         if self._num_bytes > self._limits["total_output_bytes"]:
-            return "output_limit", "too much output"
+            return ("full", "") if self._num_answers else ("output_limit", "too much output")
         return None
 
     def _take_frame(self, channel: socket.socket, kind: bytes, payload: bytes, pid: int) -> tuple[str, str] | None:

@@ -13,13 +13,24 @@ import zlib
 from typing import Any
 
 from .fusion_http import ServiceAnswer, ServiceOutageError
-from .runner import TOTAL_SPENT, Answer, AnswerKind, Program, ProgramResult
+from .runner import (
+    HANGS_THROUGHOUT,
+    IMPATIENCE,
+    IMPATIENCE_WITH_REFERENCES,
+    MAX_BARREN_TIMEOUTS,
+    TOTAL_SPENT,
+    Answer,
+    AnswerKind,
+    Program,
+    ProgramResult,
+    cpu_limits,
+    first_call_cpu_seconds,
+    total_seconds,
+)
 
 HARNESS_KILLS = 3
 """Times a program's harness may be killed before that counts as the program's own doing. A harness mostly
 waits and holds little memory: what ends it three times in a row, with pauses between, is the program."""
-_LEAST_REFERENCE_FACTOR = 2
-"""As in ``attempt.py``: after any number of time-outs a call still has twice the reference's CPU seconds."""
 _LONGEST_DETAIL = 400
 _KINDS = {kind.value: kind for kind in AnswerKind}
 _COUNTERS = ("cpu_seconds", "used_seconds", "patience")
@@ -57,15 +68,19 @@ class FusionProgress:
                     "expression": program.calls[index].expression,
                     "awaited": program.calls[index].awaited,
                     "uses_library": program.calls[index].uses_library,
-                    "cpu_limits": self._cpu_limits(index),
+                    "cpu_limits": cpu_limits(program, index),
                 }
                 for index in pending
             ],
             "isolated": program.isolated,
             "timed": program.timed,
             "has_loaded": self._has_loaded,
+            "first_call_cpu_seconds": first_call_cpu_seconds(program),
             "patience": self._patience,
-            "seconds_left": max(0.0, program.limits.total_seconds - self._used_seconds),
+            "impatience": IMPATIENCE_WITH_REFERENCES if program.timed else IMPATIENCE,
+            "timeouts_left": self._timeouts_left(),
+            "seconds_left": max(0.0, total_seconds(program) - self._used_seconds),
+            "hangs_throughout": HANGS_THROUGHOUT,
             "total_spent": TOTAL_SPENT,
         }
 
@@ -110,14 +125,12 @@ class FusionProgress:
     def _pending(self) -> list[int]:
         return [index for index, answer in enumerate(self._answers) if answer is None]
 
-    def _cpu_limits(self, index: int) -> tuple[float, float]:
-        """CPU seconds of a call before any time-out, and after any number of them."""
-        limits, reference = self.program.limits, self.program.reference_cpu_seconds[index]
-        least = min(_LEAST_REFERENCE_FACTOR, limits.reference_factor) * reference
-        return (
-            max(limits.cpu_seconds_per_case, limits.reference_factor * reference),
-            max(limits.min_cpu_seconds_per_case, least),
-        )
+    def _timeouts_left(self) -> int | None:
+        """Further time-outs after which the program is asked no more; None: whatever happens, it is."""
+        answers = [answer for answer in self._answers if answer is not None]
+        if self.program.timed or any(answer.kind is not AnswerKind.TIMED_OUT for answer in answers):
+            return None
+        return max(0, MAX_BARREN_TIMEOUTS - len(answers))
 
     def _count(self, event: dict[str, Any], before: tuple[float, float]) -> None:
         cpu, used, patience = (_number(event, name) for name in _COUNTERS)

@@ -16,7 +16,19 @@ from .attempt import Attempt, Stop
 from .confine import UidPolicy, check_features, missing_features
 from .errors import SandboxConfigError, SandboxUnavailableError
 from .limits import Limits
-from .runner import TOTAL_SPENT, Answer, AnswerKind, Lane, Program, ProgramResult
+from .runner import (
+    HANGS_THROUGHOUT,
+    IMPATIENCE,
+    IMPATIENCE_WITH_REFERENCES,
+    MAX_BARREN_TIMEOUTS,
+    TOTAL_SPENT,
+    Answer,
+    AnswerKind,
+    Lane,
+    Program,
+    ProgramResult,
+    total_seconds,
+)
 from .tiers import check_tier, probe
 from .zygote import Zygote, ZygoteDiedError, ZygoteSettings
 
@@ -26,12 +38,6 @@ MAX_ATTEMPTS = 3
 """Zygotes that may die under one program before the runner gives up."""
 MAX_OUTSIDE_KILLS = 8
 """Times somebody else may kill a program's process before the runner gives up; programs cannot send signals."""
-_IMPATIENCE, _IMPATIENCE_WITH_REFERENCES = 4, 2
-"""What a time-out divides the limits of the later calls by."""
-MAX_BARREN_TIMEOUTS = 6
-"""Time-outs after which a program that has answered no call at all is taken to hang in the remaining ones too."""
-HANGS_THROUGHOUT = f"the first {MAX_BARREN_TIMEOUTS} calls all timed out"
-"""Detail of a TIMED_OUT answer to a call that was not made for that reason."""
 HASH_SEEDS = {Lane.CANDIDATE: 0, Lane.REFERENCE: 1, Lane.SECOND_REFERENCE: 2}
 
 
@@ -214,7 +220,7 @@ class _Progress:
             pending = [index for index in range(len(self.program.calls)) if index not in self.answers]
             if self._has_loaded and not pending:
                 return
-            seconds_left = self._total_seconds() - self._used_seconds
+            seconds_left = total_seconds(self.program) - self._used_seconds
             if seconds_left <= 0:
                 self._give_up(pending)
                 return
@@ -242,10 +248,6 @@ class _Progress:
             cpu_seconds=self.cpu_seconds,
             wall_seconds=wall_seconds,
         )
-
-    def _total_seconds(self) -> float:
-        """Never less than twice the reference's own time: else a suite of heavy calls would fail honest programs."""
-        return max(self.program.limits.total_seconds, 2 * sum(self.program.reference_cpu_seconds))
 
     def _give_up(self, pending: Sequence[int]) -> None:
         if not self._has_loaded:
@@ -280,7 +282,7 @@ class _Progress:
             return
         self.answers[current] = Answer(kind=kind[0], detail=detail or kind[1] or _describe_end(attempt))
         if stop is Stop.TIMED_OUT:
-            self._patience /= _IMPATIENCE_WITH_REFERENCES if self.program.timed else _IMPATIENCE
+            self._patience /= IMPATIENCE_WITH_REFERENCES if self.program.timed else IMPATIENCE
             # Not a reference: one suite's hanging calls must not cost another suite its answers.
             if len(self.answers) == MAX_BARREN_TIMEOUTS and self._only_timed_out() and not self.program.timed:
                 self.answers |= {

@@ -6,6 +6,7 @@ A runner reports facts about one program. It knows no expected value and gives n
 from __future__ import annotations
 
 import enum
+import re
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,6 +15,16 @@ from .limits import Limits
 
 TOTAL_SPENT = "the program's total time is spent"
 """Detail of a TIMED_OUT answer to a call that was not made, or not finished, for want of ``total_seconds``."""
+MAX_BARREN_TIMEOUTS = 6
+"""A candidate that times out in its first so many calls, and has answered none, is asked no more."""
+HANGS_THROUGHOUT = f"the first {MAX_BARREN_TIMEOUTS} calls all timed out"
+"""Detail of the TIMED_OUT answers to the calls of such a program that were not made."""
+IMPATIENCE, IMPATIENCE_WITH_REFERENCES = 4, 2
+"""What a time-out divides the limits of the program's later calls by."""
+LEAST_REFERENCE_FACTOR = 2
+"""After any number of time-outs a call still has this many times the reference's CPU seconds."""
+_IMPORT_SECONDS = 0.5
+_INDENTED_IMPORT = re.compile(r"^[ \t]+(?:import|from)[ \t]", re.MULTILINE)
 
 
 class Lane(enum.StrEnum):
@@ -74,6 +85,28 @@ class ProgramResult:
     """One per call, in the order of the calls; empty when the program did not load."""
     cpu_seconds: float
     wall_seconds: float
+
+
+def first_call_cpu_seconds(program: Program) -> float:
+    """CPU seconds beside its limit for the first call of each process: some where functions import."""
+    return _IMPORT_SECONDS if _INDENTED_IMPORT.search(program.source) else 0.0
+
+
+def cpu_limits(program: Program, index: int) -> tuple[float, float]:
+    """CPU seconds of a call before any time-out, and after any number of them."""
+    limits, reference = program.limits, program.reference_cpu_seconds[index]
+    return (
+        max(limits.cpu_seconds_per_case, limits.reference_factor * reference),
+        max(limits.min_cpu_seconds_per_case, min(LEAST_REFERENCE_FACTOR, limits.reference_factor) * reference),
+    )
+
+
+def total_seconds(program: Program) -> float:
+    """CPU and idle seconds of all processes of a program together.
+
+    Never less than twice the reference's own time: else a suite of heavy calls would fail honest programs.
+    """
+    return max(program.limits.total_seconds, LEAST_REFERENCE_FACTOR * sum(program.reference_cpu_seconds))
 
 
 class Runner(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..runner import TOTAL_SPENT, AnswerKind, Runner
+from ..runner import HANGS_THROUGHOUT, MAX_BARREN_TIMEOUTS, TOTAL_SPENT, AnswerKind, Runner
 from .harness import LIMITS, check, expect, expect_equal, expect_kinds, expect_not_loaded, expect_values, kinds, run
 
 V, RAISED, TIMED_OUT, DIED = AnswerKind.VALUE, AnswerKind.RAISED, AnswerKind.TIMED_OUT, AnswerKind.DIED
@@ -127,6 +127,50 @@ def hanging_in_every_call_gets_cheaper_each_time(runner: Runner) -> None:
     expect_kinds(result, [TIMED_OUT] * 6)
     most = 6 * LIMITS.cpu_seconds_per_case
     expect(result.cpu_seconds < most, f"six hangs must cost less than {most} CPU seconds", result.cpu_seconds)
+
+
+@check()
+def a_program_that_only_hangs_is_asked_a_few_calls_only(runner: Runner) -> None:
+    source = f"def f(x):\n    if x == 9: return x\n{HANG}"
+    result = run(runner, source, *(f"f({x})" for x in range(10)))
+    expect_kinds(result, [TIMED_OUT] * 10)
+    unasked = [answer.detail == HANGS_THROUGHOUT for answer in result.answers]
+    expect_equal(unasked, [False] * MAX_BARREN_TIMEOUTS + [True] * (10 - MAX_BARREN_TIMEOUTS), "calls not made")
+
+
+@check()
+def a_program_that_answered_once_is_asked_every_call(runner: Runner) -> None:
+    limits = replace(LIMITS, cpu_seconds_per_case=0.1)
+    source = f"def f(x):\n    if x in (0, 8): return x\n{HANG}"
+    result = run(runner, source, *(f"f({x})" for x in range(9)), limits=limits)
+    expect_kinds(result, [V, *[TIMED_OUT] * 7, V])
+
+
+@check()
+def an_import_inside_a_function_is_no_time_out(runner: Runner) -> None:
+    source = (
+        "import time\ndef f(x):\n    import string\n    end = time.process_time() + x\n"
+        "    while time.process_time() < end: pass\n    return 1\n"
+    )
+    expect_kinds(run(runner, source, "f(0.4)", "f(0.4)"), [V, TIMED_OUT])
+
+
+@check()
+def the_total_time_is_never_below_twice_the_reference_s(runner: Runner) -> None:
+    source = (
+        "import time\ndef f(seconds):\n    end = time.process_time() + seconds\n"
+        "    while time.process_time() < end: pass\n    return 1\n"
+    )
+    limits = replace(LIMITS, total_seconds=0.3)
+    result = run(runner, source, "f(0.25)", "f(0.25)", limits=limits, reference_cpu_seconds=(0.3, 0.3))
+    expect_kinds(result, [V, V])
+
+
+@check()
+def values_beyond_what_one_process_may_answer_cost_no_call(runner: Runner) -> None:
+    limits = replace(LIMITS, value_bytes=1 << 12, total_output_bytes=1 << 14)
+    result = run(runner, "def f(x): return 'x' * x", *(f"f({3000 + x})" for x in range(20)), limits=limits)
+    expect_kinds(result, [V] * 20)
 
 
 @check()
