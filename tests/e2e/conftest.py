@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -98,10 +99,30 @@ def cut(drive, tmp_path_factory) -> Run:
     )
 
 
+@dataclass(frozen=True)
+class Sabotaged:
+    run: Run
+    processes_left: list[str]
+
+
 @pytest.fixture(scope="session")
-def processes_mentioning() -> Callable[[str], list[str]]:
-    """``processes_mentioning(words)``: command lines of live processes that contain ``words``, ours excepted."""
-    return _processes_mentioning
+def resumed(drive, trained, tmp_path_factory) -> Sabotaged:
+    """Step 3 of ``trained``, in a copy, while zygotes, a judge, candidates and an episode worker are killed."""
+    folder = tmp_path_factory.mktemp("e2e") / "resumed"
+    shutil.copytree(trained.folder, folder)
+    before = {words: set(_processes_mentioning(words)) for words in ("zygote_main", "JudgeWorker")}
+    run = drive(
+        "kill_sandbox.py",
+        folder,
+        "trainer.total_training_steps=3",
+        "trainer.save_freq=-1",
+        "trainer.test_freq=-1",
+        "trainer.val_before_train=False",
+        TWO_STEPS_AN_EPOCH,
+    )
+    # Other tests of this session keep judges of their own.
+    left = [line for words, others in before.items() for line in set(_processes_mentioning(words)) - others]
+    return Sabotaged(run=run, processes_left=left)
 
 
 def _processes_mentioning(words: str) -> list[str]:

@@ -119,15 +119,8 @@ def test_tensorboard_has_the_same_names(trained):
     assert set(trained.metrics[-1]) - {"step"} == set(events.Tags()["scalars"])
 
 
-def test_a_run_resumes_with_the_questions_that_come_next(trained, train, cut):
-    resumed = train(
-        trained.folder,
-        "trainer.total_training_steps=3",
-        "trainer.save_freq=-1",
-        "trainer.test_freq=-1",
-        "trainer.val_before_train=False",
-        "data.train_max_samples=16",
-    )
+def test_a_run_resumes_with_the_questions_that_come_next(resumed, cut):
+    resumed = resumed.run
     assert resumed.returncode == 0, resumed.output[-4000:]
     assert [row["step"] for row in resumed.metrics] == [1, 2, 3]
     # Another run with the same seed that was never interrupted; which questions come does not hang on weights.
