@@ -86,10 +86,10 @@ class LocalRunner:
             lane: _Pool(replace(base, hash_seed=seed), size=num_workers) for lane, seed in HASH_SEEDS.items()
         }
         try:
-            for pool in self._pools.values():
-                with pool.zygote() as first:
-                    self.uid_policy: UidPolicy = first.uid_policy
-                    self.notes: tuple[str, ...] = first.notes
+            for lane, pool in self._pools.items():
+                found = _start_first(pool, lane)
+            self.uid_policy: UidPolicy = found[0]
+            self.notes: tuple[str, ...] = found[1]
         except BaseException:
             self.close()
             raise
@@ -139,6 +139,17 @@ class LocalRunner:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _start_first(pool: _Pool, lane: Lane) -> tuple[UidPolicy, tuple[str, ...]]:
+    """Start a pool's first zygote; how it confines programs."""
+    for num_died in range(MAX_ATTEMPTS):
+        try:
+            with pool.zygote() as first:
+                return first.uid_policy, first.notes
+        except ZygoteDiedError as error:
+            logger.warning("lane=%s zygote died %d of %d: %s", lane, num_died + 1, MAX_ATTEMPTS, error)
+    raise SandboxUnavailableError(f"{MAX_ATTEMPTS} zygotes of lane {lane} died while they started")
 
 
 class _Pool:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import logging
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -78,6 +79,7 @@ class Zygote:
         Raises:
             SandboxConfigError: it cannot confine programs on this machine.
             SandboxUnavailableError: it did not start.
+            ZygoteDiedError: somebody killed it, or its first process, before it could fork.
         """
         self.settings = settings
         features = [name for name in OPTIONAL_FEATURES if name not in missing_features()]
@@ -122,19 +124,32 @@ class Zygote:
             message = b""
             logger.warning("zygote pid=%d did not answer: %s", self.pid, error)
         if not message:
+            was_killed = self._was_killed()
             self._process.kill()
             assert self._process.stderr is not None
             said = self._process.stderr.read()[-2000:].decode("utf-8", "replace").strip()
             self.close()
             if reason := bubblewrap.explain(said):
                 raise SandboxConfigError(reason)
+            if was_killed:
+                raise ZygoteDiedError(f"zygote pid={self.pid} was killed while it started")
             raise SandboxUnavailableError(f"the zygote did not start: {said or 'no message'}")
         greeting = json.loads(message)
+        if "killed" in greeting:
+            self.close()
+            raise ZygoteDiedError(f"zygote pid={self.pid}: {greeting['killed']}")
         if "error" in greeting:
             self.close()
             raise SandboxConfigError(f"programs cannot be confined on this machine: {greeting['error']}")
         self.pid = greeting["pid"]
         return UidPolicy(greeting["uid_policy"]), tuple(greeting["notes"])
+
+    def _was_killed(self) -> bool:
+        """Its channel has closed: did somebody kill it?"""
+        try:
+            return self._process.wait(_STOP_SECONDS) == -signal.SIGKILL
+        except subprocess.TimeoutExpired:
+            return False
 
     def fork(self, limits: ProcessLimits, *, value_bytes: int) -> tuple[socket.socket, int]:
         """Start one confined process; its channel (non-blocking) and its pid, which stays taken until ``end``.

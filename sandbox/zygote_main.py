@@ -94,7 +94,11 @@ def main(argv: list[str]) -> None:
     except NamespaceError as error:
         control.send(json.dumps({"error": f"tier {settings['tier']} does not work here: {error}"}).encode())
         return
-    jail, notes = _choose_jail(settings["features"], layout.binds, facts, scratch)
+    try:
+        jail, notes = _choose_jail(settings["features"], layout.binds, facts, scratch)
+    except _ProbeKilledError:
+        control.send(json.dumps({"killed": "the process that tries the confinement was killed"}).encode())
+        return
     if jail is None:
         control.send(json.dumps({"error": "; ".join(notes)}).encode())
         return
@@ -279,8 +283,16 @@ def _choose_jail(
     return None, notes
 
 
+class _ProbeKilledError(Exception):
+    """Somebody else killed the process that tried a jail: an operator, or the kernel short of memory."""
+
+
 def _try_jail(jail: Jail) -> str:
-    """Enter the jail in a fork; what is wrong with it, or nothing."""
+    """Enter the jail in a fork; what is wrong with it, or nothing.
+
+    Raises:
+        _ProbeKilledError: nothing was found out.
+    """
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -298,6 +310,8 @@ def _try_jail(jail: Jail) -> str:
     with open(reading, "rb") as handle:
         complaint = handle.read().decode()
     _, status = os.waitpid(pid, 0)
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
+        raise _ProbeKilledError  # not by the jail, which has no SIGKILL: it says nothing about this machine
     return complaint if os.WIFEXITED(status) else f"the probe ended with wait status {status}"
 
 

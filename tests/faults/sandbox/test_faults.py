@@ -71,6 +71,43 @@ def test_a_flood_costs_at_most_its_own_case(runner, source, kind):
     assert kinds[1] is AnswerKind.VALUE
 
 
+def kill_the_first(monkeypatch, number):
+    """Kill the next ``number`` zygotes as soon as they have started."""
+    left = iter(range(number))
+    start = subprocess.Popen
+
+    def start_and_kill(command, **options):
+        process = start(command, **options)
+        if next(left, None) is not None:
+            process.kill()
+        return process
+
+    monkeypatch.setattr(zygote.subprocess, "Popen", start_and_kill)
+
+
+def test_a_zygote_killed_while_it_starts_is_started_again(monkeypatch):
+    kill_the_first(monkeypatch, 2)
+    with LocalRunner() as runner:
+        assert ask(runner, SLEEPER, "f(1)") == [(AnswerKind.VALUE, b"i1;")]
+
+
+def test_zygotes_that_are_killed_again_and_again_are_an_outage_and_no_complaint_about_the_machine(monkeypatch):
+    kill_the_first(monkeypatch, 10**6)
+    with pytest.raises(SandboxUnavailableError, match="3 zygotes of lane candidate died while they started"):
+        LocalRunner()
+
+
+def test_a_killed_probe_says_nothing_about_the_machine():
+    class Killed:
+        ruleset_fd = None
+
+        def enter(self, limits):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(zygote_main._ProbeKilledError):
+        zygote_main._try_jail(Killed())
+
+
 def test_judging_needs_no_disk(repository):
     script = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
