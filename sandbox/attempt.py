@@ -132,9 +132,12 @@ class Attempt:
         )
 
     def _cpu_limit(self, index: int) -> float:
-        full, least = cpu_limits(self.program, index)
         more = first_call_cpu_seconds(self.program) if index == self.indices[0] else 0.0
-        return max(self.patience * full, least) + more
+        return self._answering_seconds(index) + self.patience * more
+
+    def _answering_seconds(self, index: int) -> float:
+        full, least = cpu_limits(self.program, index)
+        return max(self.patience * full, least)
 
     def _converse(self, channel: socket.socket, pid: int, total: Stopwatch) -> Stop:
         for source in (self.program.prelude, self.program.source):
@@ -182,10 +185,10 @@ class Attempt:
         limits = self.program.limits
         self._was_slow = True
         if self._phase is _Phase.CALLING:
-            cpu_limit = self._cpu_limit(self.indices[len(self.answers)])
+            index = self.indices[len(self.answers)]
+            cpu_limit, idle_limit = self._cpu_limit(index), limits.wall_seconds(self._answering_seconds(index))
         else:
-            cpu_limit = limits.load_cpu_seconds
-        idle_limit = limits.wall_seconds(cpu_limit)
+            cpu_limit, idle_limit = limits.load_cpu_seconds, limits.wall_seconds(limits.load_cpu_seconds)
         cpu, idle = watch.read()
         if cpu >= cpu_limit:
             return f"more than {cpu_limit:.3g} s of CPU time", 0.0

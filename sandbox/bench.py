@@ -50,7 +50,7 @@ class Size:
     """Of each measurement of forks."""
 
 
-FULL = Size(rounds=5, questions_per_round=8, step_questions=256, seconds=2.0)
+FULL = Size(rounds=5, questions_per_round=32, step_questions=256, seconds=2.0)
 QUICK = Size(rounds=2, questions_per_round=2, step_questions=8, seconds=0.3)
 PAPER_QUESTIONS = 256
 
@@ -228,7 +228,7 @@ def _steps(size: Size) -> dict[str, Any]:
 def _scaling(size: Size) -> dict[str, Any]:
     """Candidates a second of a small and of a large batch, and of one to as many workers as cores; memory."""
     found: dict[str, Any] = {"candidates_per_second_by_batch": {}, "candidates_per_second_by_workers": {}}
-    large = 4 * size.questions_per_round
+    large = 2 * size.questions_per_round
     for num_workers in range(1, len(os.sched_getaffinity(0)) + 1):
         with JudgeProcesses(num_workers) as judges:
             _judge(judges, workload(2 * num_workers, seed=1000))

@@ -250,9 +250,12 @@ class _Attempt:
         return int(min(seconds, self._seconds_left)) + _SPARE_CPU_SECONDS
 
     def _cpu_limit(self, call: dict[str, Any]) -> float:
-        full, least = call["cpu_limits"]
         more = self._task["first_call_cpu_seconds"] if call is self._calls[0] else 0.0
-        return float(max(self._patience * full, least) + more)
+        return self._answering_seconds(call) + self._patience * float(more)
+
+    def _answering_seconds(self, call: dict[str, Any]) -> float:
+        full, least = call["cpu_limits"]
+        return float(max(self._patience * full, least))
 
     def _converse(self, channel: socket.socket, pid: int, total: Stopwatch) -> tuple[str, str]:
         watch = Stopwatch(pid)
@@ -278,10 +281,11 @@ class _Attempt:
                 return "timed_out", late
 
     def _check_clock(self, watch: Stopwatch, total: Stopwatch) -> tuple[str | None, float]:
-        cpu_limit = self._limits["load_cpu_seconds"]
+        cpu_limit = answering = self._limits["load_cpu_seconds"]
         if self.has_loaded:
-            cpu_limit = self._cpu_limit(self._calls[self._num_answers])
-        idle_limit = self._limits["wall_seconds_per_case"] * cpu_limit / self._limits["cpu_seconds_per_case"]
+            call = self._calls[self._num_answers]
+            cpu_limit, answering = self._cpu_limit(call), self._answering_seconds(call)
+        idle_limit = self._limits["wall_seconds_per_case"] * answering / self._limits["cpu_seconds_per_case"]
         cpu, idle = watch.read()
         if cpu >= cpu_limit:
             return f"more than {cpu_limit:.3g} s of CPU time", 0.0

@@ -88,7 +88,10 @@ class ProgramResult:
 
 
 def first_call_cpu_seconds(program: Program) -> float:
-    """CPU seconds beside its limit for the first call of each process: some where functions import."""
+    """CPU seconds beside its limit for the first call of each process: some where functions import.
+
+    Shared out like the limits themselves: each time-out leaves less of them.
+    """
     return _IMPORT_SECONDS if _INDENTED_IMPORT.search(program.source) else 0.0
 
 
