@@ -27,9 +27,9 @@ class Limits:
     """CPU seconds of all threads of the program in one case, before the reference's own time is looked at."""
     min_cpu_seconds_per_case: float = 0.01
     """The CPU limit of a case never falls below this."""
-    reference_cpu_seconds_per_case: float = 2.0
-    """CPU seconds the reference itself gets; a call that takes it longer is no valid case. This
-    halves too, down to an eighth."""
+    reference_cpu_seconds_per_case: float = 5.0
+    """CPU seconds the reference itself gets; a call that takes it longer is no valid case. Each time-out
+    halves this, down to a sixteenth."""
     reference_factor: float = 10.0
     """How many times slower than the reference a program may be."""
     wall_seconds_per_case: float = 1.5
@@ -101,7 +101,7 @@ class Limits:
     def for_reference(self) -> Limits:
         """The limits under which the reference runs."""
         seconds = self.reference_cpu_seconds_per_case
-        floor = min(seconds, max(seconds / 8, self.min_cpu_seconds_per_case))
+        floor = min(seconds, max(seconds / 16, self.min_cpu_seconds_per_case))
         return replace(self, cpu_seconds_per_case=seconds, min_cpu_seconds_per_case=floor)
 
     def wall_seconds(self, cpu_limit_seconds: float) -> float:
