@@ -9,6 +9,7 @@ from pathlib import Path
 
 from .checkpointing import CheckpointError
 from .compose import compose_config, preset_names
+from .errors import OutageError
 from .launch import configure_logging, name_run, train
 from .questions import QuestionError
 from .settings import SettingsError
@@ -16,7 +17,7 @@ from .settings import SettingsError
 logger = logging.getLogger(__name__)
 
 USAGE_FILE = Path(__file__).parent / "usage.txt"
-INTERRUPTED = 130
+BROKE_OFF, REFUSED, INTERRUPTED = 1, 2, 130
 
 
 def default_preset() -> str:
@@ -46,17 +47,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         name_run(config, preset)
     except SettingsError as error:
         sys.stderr.write(f"error: {error}\n")
-        return 2
+        return REFUSED
     try:
         folder = train(config)
     except (SettingsError, QuestionError, CheckpointError) as error:
         sys.stderr.write(f"error: {error}\n")
-        return 2
+        return REFUSED
+    except OutageError as error:
+        sys.stderr.write(f"\nerror: {error}\n{_how_to_go_on(config.run_dir)}\n")
+        return BROKE_OFF
     except KeyboardInterrupt:
-        sys.stderr.write(
-            f"\ninterrupted; what was written is in {config.run_dir}. To go on from its newest checkpoint, repeat the "
-            f"command with run_dir={config.run_dir}\n"
-        )
+        sys.stderr.write(f"\ninterrupted; {_how_to_go_on(config.run_dir)}\n")
         return INTERRUPTED
     sys.stdout.write(
         f"\ntrained: {preset}\n"
@@ -69,6 +70,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if folder.tensorboard.exists():
         sys.stdout.write(f"  TensorBoard  tensorboard --logdir {folder.tensorboard}\n")
     return 0
+
+
+def _how_to_go_on(run_dir: str) -> str:
+    return f"what was written is in {run_dir}. To go on from its newest checkpoint, repeat the command with run_dir={run_dir}"
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from .compose import policy_view
 from .episode import EpisodeTask
 from .episode_metrics import add_sums, metrics_of
 from .episode_worker import EpisodePool, EpisodeReport
+from .errors import OutageError
 from .judge_worker import JudgePool
 from .mistake_book import BookChange, MistakeBook
 from .policy import Policy
@@ -43,10 +44,6 @@ from .verl_compat import SYNC_MODE, TRAINER_NAME
 logger = logging.getLogger(__name__)
 
 _MARKER_PARTITION = "steps"
-
-
-class OutageError(RuntimeError):
-    """The sandbox failed on too many candidates of a step; training on the rest would follow a biased sample."""
 
 
 @register_trainer(TRAINER_NAME)
@@ -194,23 +191,25 @@ class CodeA1Trainer(PPOTrainerSync):
     def _run_episodes(self, questions: Sequence[Question], metrics: dict[str, Any]) -> list[EpisodeReport]:
         tasks = self._tasks(questions, validate=False)
         reports = []
+        reason = ""
         with self.run_folder.rollout_log(self.global_steps) as write:
             for report in self.episodes.run(tasks, validate=False):
                 write(report.index, report.records)
+                reason = reason or next((record["outage"] for record in report.records if record["outage"]), "")
                 reports.append(report.without_records())
         # Episodes end in any order; everything after this line sees the order of the questions.
         reports.sort(key=lambda report: report.index)
         metrics.update(metrics_of(add_sums(report.sums for report in reports)))
-        self._check_outages(metrics)
+        self._check_outages(metrics, reason)
         return reports
 
-    def _check_outages(self, metrics: dict[str, Any]) -> None:
+    def _check_outages(self, metrics: dict[str, Any], reason: str) -> None:
         share, limit = metrics.get("judge/outage_share", 0.0), self.settings.sandbox.max_outage_share
         if share > limit:
             raise OutageError(
                 f"the sandbox could not run {share:.0%} of the candidates of step {self.global_steps}; "
                 f"sandbox.max_outage_share allows {limit:.0%}. Nothing was updated in this step. "
-                "Try `python -m sandbox check` on the machine, then resume."
+                f"The first of them: {reason[-300:]}. Try `python -m sandbox check` on the machine, then resume."
             )
 
     def _update_book(self, reports: Sequence[EpisodeReport], metrics: dict[str, Any]) -> None:

@@ -1,0 +1,5 @@
+"""What ends a run that had started."""
+
+
+class OutageError(RuntimeError):
+    """The sandbox failed on too many candidates of a step; training on the rest would follow a biased sample."""
