@@ -73,7 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _how_to_go_on(run_dir: str) -> str:
-    return f"what was written is in {run_dir}. To go on from its newest checkpoint, repeat the command with run_dir={run_dir}"
+    again = f"repeat the command with run_dir={run_dir}"
+    return f"what was written is in {run_dir}. To go on from its newest checkpoint, {again}"
 
 
 if __name__ == "__main__":
