@@ -186,8 +186,9 @@ def _check_data(config: DictConfig, key: str, tokenizer: Any) -> QuestionDataset
     needed = config.data.train_batch_size if key == "train_files" else 1
     if len(dataset) < needed:
         raise SettingsError(
-            f"data.{key}={config.data[key]!r} holds {len(dataset)} questions, a step needs {needed} "
-            "(data.train_batch_size)"
+            f"data.{key}={config.data[key]!r} gives {len(dataset)} questions"
+            + (f" (data.train_max_samples={samples})" if samples and samples > 0 else "")
+            + f", a step needs {needed} (data.train_batch_size); lower that, or give more questions"
         )
     _check_prompt_lengths(config, key, dataset, tokenizer)
     return dataset

@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from reward_fns.registry import ADVERSARIAL_READINGS
 from sandbox import Limits, SandboxConfigError, SandboxUnavailableError
+from sandbox.confine import OPTIONAL_FEATURES
 from sandbox.judge_processes import DEFAULT_QUESTIONS_PER_WORKER, JudgeProcesses, WorkerSettings
 from sandbox.tiers import LOCAL_TIERS
 
@@ -217,6 +218,7 @@ def _parser() -> argparse.ArgumentParser:
         "--allow-missing",
         nargs="+",
         default=[],
+        choices=OPTIONAL_FEATURES,
         metavar="NAME",
         help="protections this kernel lacks: landlock, seccomp",
     )

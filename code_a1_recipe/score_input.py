@@ -8,6 +8,7 @@ Two kinds of row, told apart by their columns:
 
 from __future__ import annotations
 
+import ast
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -152,12 +153,14 @@ def _flat_items(row: Mapping[str, Any], questions: QuestionTable, *, role: str) 
     question = _question_of(row, questions)
     found_role = _role_of(row, role)
     history = _texts(row, "history")
+    for text in history:
+        _check_call(text)
     for number, text in enumerate(_responses(row)):
         if found_role == "code":
             result = _code_result(row, question, text)
         else:
             suite = suite_result(response_of(text))
-            result = CandidateResult(response=response_of(""), source=_text(row, "candidate"), suites=(suite,))
+            result = CandidateResult(response=response_of(""), source=_program(row), suites=(suite,))
         yield Item(
             index=0,
             role=found_role,
@@ -166,6 +169,23 @@ def _flat_items(row: Mapping[str, Any], questions: QuestionTable, *, role: str) 
             history=history,
             labels={"response": number, "question": question.id, "role": found_role},
         )
+
+
+def _check_call(text: str) -> None:
+    """A replayed call that is none would leave the reward without its history term, unnoticed."""
+    try:
+        is_expression = bool(ast.parse(text.strip(), mode="eval"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        is_expression = False
+    if not is_expression:
+        raise RowError("history", f"{text[:80]!r} is no call to replay; give calls such as 'f(1, 2)', without assert")
+
+
+def _program(row: Mapping[str, Any]) -> str:
+    source = _text(row, "candidate")
+    if not source.strip():
+        raise RowError("candidate", "is empty; a suite is judged against the program it was written for")
+    return source
 
 
 def _code_result(row: Mapping[str, Any], question: Question, text: str) -> CandidateResult:

@@ -20,6 +20,8 @@ class Summary:
     num_outages: int = 0
     num_masked: int = 0
     """Judged, yet without a reward: programs that the Test LLM could not be shown."""
+    num_untested: int = 0
+    """Programs none of whose tests is a valid case: reward 0, whatever they do."""
     means: dict[str, list[float]] = field(default_factory=dict)
     """Name -> [sum, count]; rates are in [0, 1]."""
     refusals: Counter[str] = field(default_factory=Counter)
@@ -59,6 +61,8 @@ class Summary:
         lines = [f"{self.num_rows} items, {self.num_outages} of them outages (no reward; the same command tries again)"]
         if self.num_masked:
             lines.append(f"  {self.num_masked} programs without a reward: too long to be shown to the Test LLM")
+        if self.num_untested:
+            lines.append(f"  {self.num_untested} programs met no valid test, which gives 0: see their 'suite' for why")
         for role, names in (("code", _CODE_NAMES), ("test", _TEST_NAMES)):
             _, count = self.means.get(f"{role} reward", (0.0, 0))
             if count:
@@ -76,6 +80,8 @@ class Summary:
         if row["reward"] is None:
             self.num_masked += 1
             return
+        if row.get("role") == "code":
+            self.num_untested += bool(row["reward"]["terms"].get("num_suites_without_case"))
         self._count("code reward", row["reward"]["total"])
         self._count("code loaded", row["verdict"]["loaded"])
         self._count("code all passed", row["reward"]["total"] == 1.0)

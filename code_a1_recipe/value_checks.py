@@ -42,6 +42,13 @@ def check_settings(config: DictConfig) -> RecipeSettings:
     steps = config.trainer.total_training_steps
     if steps is not None:
         _check_count(steps, "trainer.total_training_steps")
+    for key in ("trainer.save_freq", "trainer.test_freq"):
+        value = OmegaConf.select(config, key)
+        if type(value) is not int:
+            raise SettingsError(f"{key} must be an integer, a number of steps (-1: never), got {value!r}")
+    _check_one_of(config.trainer.device, ("cpu", "cuda"), "trainer.device")
+    if isinstance(config.trainer.logger, str):
+        raise SettingsError(f"trainer.logger must be a list such as [tensorboard], got {config.trainer.logger!r}")
     _check_fixed(config.trainer.v1.trainer_mode, TRAINER_NAME, "trainer.v1.trainer_mode")
     _check_fixed(config.algorithm.adv_estimator, "grpo", "algorithm.adv_estimator")
     groups = groups_per_step(config, settings)
@@ -62,6 +69,11 @@ def groups_per_step(config: DictConfig, settings: RecipeSettings) -> dict[str, i
 def _check_count(value: object, key: str) -> None:
     if type(value) is not int or value < 1:
         raise SettingsError(f"{key} must be an integer of at least 1, got {value!r}")
+
+
+def _check_one_of(value: object, known: tuple[str, ...], key: str) -> None:
+    if value not in known:
+        raise SettingsError(f"{key} must be one of {', '.join(known)}, got {value!r}")
 
 
 def _check_fixed(value: object, wanted: object, key: str) -> None:

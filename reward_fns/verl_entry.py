@@ -107,6 +107,12 @@ def compute_score(
         ValueError: the ground truth or an argument is wrong, or this machine cannot confine programs as asked.
         sandbox.SandboxUnavailableError: the sandbox could not run the program. An outage is no reward.
     """
+    if not isinstance(solution_str, str):
+        raise ValueError(f"solution_str must be the decoded response, got {solution_str!r} ({data_source})")
+    if not isinstance(extra_info or {}, Mapping):
+        raise ValueError(f"extra_info must be a mapping, got {type(extra_info).__name__} ({data_source})")
+    if not isinstance(sandbox or {}, Mapping):
+        raise ValueError(f"sandbox must be a mapping of arguments of sandbox.LocalRunner, got {sandbox!r}")
     role = (extra_info or {}).get("role", "code")
     if role not in ("code", "test"):
         raise ValueError(f"extra_info['role'] must be 'code' or 'test', got {role!r} ({data_source})")
@@ -179,7 +185,7 @@ def read_ground_truth(raw: Mapping[str, Any] | str, *, role: str, where: str) ->
         text = raw
         try:
             raw = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{where} must be a mapping or JSON text, got {text[:80]!r}: {error}") from error
     if not isinstance(raw, Mapping):
         raise ValueError(f"{where} must be a mapping or the JSON text of one, got {type(raw).__name__}")

@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from .bench import FULL, QUICK, run_bench
+from .errors import SandboxConfigError
 from .soak import Sample, run_programs
 from .soak_kills import run_kills
 
@@ -29,12 +30,19 @@ def add_arguments(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     bench.add_argument("--quick", action="store_true", help="a minute instead of many; the figures are rough")
     soak = commands.add_parser("soak", help="a long run of one pool, or a run under kills")
     kind = soak.add_mutually_exclusive_group(required=True)
-    kind.add_argument("--programs", type=int, metavar="N", help="run N programs in one pool")
-    kind.add_argument("--kills", type=int, metavar="N", help="kill N processes at random moments")
+    kind.add_argument("--programs", type=_positive, metavar="N", help="run N programs in one pool")
+    kind.add_argument("--kills", type=_positive, metavar="N", help="kill N processes at random moments")
     soak.add_argument("--seed", type=int, default=0, help="of the kills (default 0)")
-    soak.add_argument("--workers", type=int, default=2, help="programs run at once (default 2)")
+    soak.add_argument("--workers", type=_positive, help="programs run at once (default 2), with --programs only")
     for command in (bench, soak):
         command.add_argument("--json", action="store_true", help="one JSON object on standard output, no text")
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError
+    return value
 
 
 def run(options: argparse.Namespace) -> int:
@@ -44,11 +52,13 @@ def run(options: argparse.Namespace) -> int:
         _print(found, as_json=options.json)
         return 0
     if options.kills is not None:
+        if options.workers is not None:
+            raise SandboxConfigError("--workers goes with --programs; the judges that are killed have their own number")
         found = run_kills(options.kills, seed=options.seed, report=_progress(options.json))
     else:
         say = _progress(options.json)
         found = run_programs(
-            options.programs, num_workers=options.workers, report=lambda sample: say(_describe(sample))
+            options.programs, num_workers=options.workers or 2, report=lambda sample: say(_describe(sample))
         )
     _print(found, as_json=options.json)
     return 0 if found["ok"] else 1

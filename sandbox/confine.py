@@ -130,6 +130,8 @@ def check_features(allow_missing: Collection[str]) -> None:
     Raises:
         SandboxConfigError: the platform or a protection is missing, or ``allow_missing`` is misspelled.
     """
+    if isinstance(allow_missing, str):
+        raise SandboxConfigError(f"allow_missing must be a list of names, got the text {allow_missing!r}")
     if unknown := sorted(set(allow_missing) - set(OPTIONAL_FEATURES)):
         raise SandboxConfigError(f"allow_missing names {unknown}; known: {list(OPTIONAL_FEATURES)}")
     if not sys.platform.startswith("linux"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -49,6 +49,23 @@ class JudgeRequest:
     """Executed before the reference and before the candidate."""
     entry_points: tuple[str, ...] = ()
     """Names a test must call; empty means every top-level function and class of the reference."""
+
+    def __post_init__(self) -> None:
+        for name in ("question_id", "reference", "prelude"):
+            _require_texts(name, (getattr(self, name),))
+        _require_texts("candidate", (self.candidate or "",))
+        for name in ("history", "entry_points"):
+            _require_texts(name, getattr(self, name))
+        if isinstance(self.suites, str):
+            raise TypeError(f"JudgeRequest.suites must be suites of assert texts, got the text {self.suites[:80]!r}")
+        for suite in self.suites:
+            _require_texts("suites[s]", suite)
+
+
+def _require_texts(name: str, texts: object) -> None:
+    """A text where a sequence of texts belongs (a forgotten comma) would be taken letter by letter."""
+    if isinstance(texts, str) or not isinstance(texts, Sequence) or not all(isinstance(one, str) for one in texts):
+        raise TypeError(f"JudgeRequest.{name} must hold texts, got {str(texts)[:80]!r} ({type(texts).__name__})")
 
 
 class Judge:

@@ -29,7 +29,7 @@ from typing import Any
 from .confine import end_with_parent
 from .errors import SandboxConfigError, SandboxError, SandboxUnavailableError
 from .judge import Judge, JudgeRequest
-from .local_runner import LocalRunner
+from .local_runner import LocalRunner, check_num_workers
 from .verdict import CandidateVerdict
 
 logger = logging.getLogger(__name__)
@@ -81,8 +81,7 @@ class JudgeProcesses:
     def __init__(self, num_workers: int | None = None, *, settings: WorkerSettings | None = None) -> None:
         if num_workers is None:
             num_workers = len(os.sched_getaffinity(0))
-        if num_workers < 1:
-            raise SandboxConfigError(f"num_workers must be at least 1, got {num_workers!r}")
+        check_num_workers(num_workers)
         self.num_workers = num_workers
         self._settings = settings if settings is not None else WorkerSettings()
         self._is_closed = threading.Event()
@@ -240,8 +239,11 @@ class _Worker:
 
         Raises:
             WorkerLostError: the process is gone.
+            RuntimeError: a bug of the judge; its worker goes on.
         """
-        results: list[Result] = self._exchange(requests, self._channels[channel])
+        results: list[Result] | Exception = self._exchange(requests, self._channels[channel])
+        if isinstance(results, Exception):
+            raise results
         return results
 
     def _exchange(self, message: object, channel: socket.socket) -> Any:
@@ -289,7 +291,12 @@ def _serve_channel(judge: Judge, channel: socket.socket) -> None:
             requests: list[JudgeRequest] = _receive(channel)
         except (EOFError, OSError):
             return
-        _send(channel, _judge_question(judge, requests))
+        try:
+            answer: list[Result] | Exception = _judge_question(judge, requests)
+        except Exception as error:  # a bug: whoever waits must hear of it
+            logger.exception("question %s", requests[0].question_id)
+            answer = RuntimeError(f"the judge failed on question {requests[0].question_id!r}: {error!r}")
+        _send(channel, answer)
 
 
 def _judge_question(judge: Judge, requests: list[JudgeRequest]) -> list[Result]:

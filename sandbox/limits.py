@@ -10,6 +10,8 @@ from typing import Any
 from .errors import SandboxConfigError
 
 MIB = 1 << 20
+_MOST = 1 << 50
+"""Of any limit: what is more would not fit into the kernel's numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +71,8 @@ class Limits:
             if isinstance(value, bool) or not isinstance(value, wanted) or not 0 < value < math.inf:
                 kind = "integer" if wanted is int else "number"
                 raise SandboxConfigError(f"limits.{field.name} must be a positive finite {kind}, got {value!r}")
+            if value > _MOST:
+                raise SandboxConfigError(f"limits.{field.name} must be at most 2**50, got {value!r}")
         for small, large in (
             ("min_cpu_seconds_per_case", "cpu_seconds_per_case"),
             ("value_bytes", "total_output_bytes"),

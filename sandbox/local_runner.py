@@ -70,8 +70,7 @@ class LocalRunner:
         preload: Sequence[str] = (),
         readable: Sequence[str] = (),
     ) -> None:
-        if num_workers < 1:
-            raise SandboxConfigError(f"num_workers must be at least 1, got {num_workers!r}")
+        check_num_workers(num_workers)
         check_tier(tier)
         check_features(allow_missing)
         for state in probe():
@@ -97,8 +96,8 @@ class LocalRunner:
             "sandbox tier=%d missing=%s uid_policy=%s workers=%d",
             tier, ",".join(missing_features()) or "none", self.uid_policy, num_workers,
         )  # fmt: skip
-        for note in self.notes:
-            logger.warning("sandbox: %s", note)
+        for note in self.notes:  # another uid policy took its place, which `python -m sandbox check` explains
+            logger.info("sandbox: %s; using %s", note, self.uid_policy)
 
     def run(self, program: Program, *, lane: Lane) -> ProgramResult:
         """Run one program to its end; see ``Runner.run``."""
@@ -139,6 +138,16 @@ class LocalRunner:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def check_num_workers(num_workers: object) -> None:
+    """Refuse what is no number of workers.
+
+    Raises:
+        SandboxConfigError: it is none.
+    """
+    if type(num_workers) is not int or num_workers < 1:
+        raise SandboxConfigError(f"num_workers must be an integer of at least 1, got {num_workers!r}")
 
 
 def _start_first(pool: _Pool, lane: Lane) -> tuple[UidPolicy, tuple[str, ...]]:

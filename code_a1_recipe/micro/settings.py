@@ -103,8 +103,8 @@ class MicroSettings(_Strict):
 
     def __post_init__(self) -> None:
         _require_positive(self, "num_train", "num_heldout")
-        if type(self.seed) is not int:
-            raise ValueError(f"micro: seed must be an integer, got {self.seed!r}")
+        if type(self.seed) is not int or self.seed < 0:
+            raise ValueError(f"micro: seed must be an integer of at least 0, got {self.seed!r}")
         if not self.suite_sizes or not all(1 <= size <= 8 for size in self.suite_sizes):
             raise ValueError(
                 "micro: suite_sizes must hold integers in [1, 8] (few inputs are distinct beyond that), "
