@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _check(runner)
     except (InputError, SandboxConfigError) as error:
         print(f"error: {error}", file=sys.stderr)
-        return EXIT_BAD_INPUT
+        return EXIT_BAD_INPUT if isinstance(error, InputError) else EXIT_FAILED
     except SandboxUnavailableError as error:
         print(f"the sandbox is unavailable: {error}", file=sys.stderr)
         return EXIT_FAILED

@@ -18,7 +18,7 @@ from functools import lru_cache
 from .child import CPU_TIME, HEADER, pack_call
 from .clocks import Stopwatch, is_stopped, process_cpu_seconds
 from .confine import ProcessLimits
-from .runner import TOTAL_SPENT, Answer, AnswerKind, Program, cpu_limits, first_call_cpu_seconds
+from .runner import TOTAL_SPENT, Answer, AnswerKind, Program, cpu_limits, first_call_cpu_limits
 from .zygote import Ending, Zygote
 
 _TICK_SECONDS = 0.01
@@ -81,6 +81,8 @@ class Attempt:
     cpu_seconds: float = 0.0
     used_seconds: float = 0.0
     """CPU and idle seconds."""
+    cpu_ceiling: int = 0
+    """CPU seconds at which the kernel ends the process by SIGKILL."""
     ending: Ending | None = None
     _phase: _Phase = _Phase.SETUP
     _received: bytearray = field(default_factory=bytearray)
@@ -107,7 +109,9 @@ class Attempt:
             SandboxUnavailableError: the system refused a process.
         """
         limits = self.program.limits
-        channel, pid = zygote.fork(self._process_limits(), value_bytes=limits.value_bytes)
+        process_limits = self._process_limits()
+        self.cpu_ceiling = process_limits.cpu_seconds
+        channel, pid = zygote.fork(process_limits, value_bytes=limits.value_bytes)
         total = Stopwatch.of_new_process(pid)
         with channel:
             stop = self._converse(channel, pid, total)
@@ -132,8 +136,10 @@ class Attempt:
         )
 
     def _cpu_limit(self, index: int) -> float:
-        more = first_call_cpu_seconds(self.program) if index == self.indices[0] else 0.0
-        return self._answering_seconds(index) + self.patience * more
+        if index != self.indices[0]:
+            return self._answering_seconds(index)
+        full, least = first_call_cpu_limits(self.program, index)
+        return max(self.patience * full, least)
 
     def _answering_seconds(self, index: int) -> float:
         full, least = cpu_limits(self.program, index)

@@ -132,9 +132,12 @@ class Server:
             order, payload = channel.receive()
             for flags, expression in _unpack_calls(payload):
                 library = self._library if flags & _USES_LIBRARY else None
+                if order != b"T":
+                    channel.send(*_answer(flags, expression, scope, library, value_bytes))
+                    continue
                 started = process_time_ns()
                 kind, data = _answer(flags, expression, scope, library, value_bytes)
-                channel.send(kind, CPU_TIME.pack(process_time_ns() - started) + data if order == b"T" else data)
+                channel.send(kind, CPU_TIME.pack(process_time_ns() - started) + data)
 
 
 def _load(channel: _Channel, scope: dict[str, Any]) -> bool:

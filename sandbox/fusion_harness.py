@@ -250,8 +250,10 @@ class _Attempt:
         return int(min(seconds, self._seconds_left)) + _SPARE_CPU_SECONDS
 
     def _cpu_limit(self, call: dict[str, Any]) -> float:
-        more = self._task["first_call_cpu_seconds"] if call is self._calls[0] else 0.0
-        return self._answering_seconds(call) + self._patience * float(more)
+        if call is not self._calls[0]:
+            return self._answering_seconds(call)
+        full, least = call["first_call_cpu_limits"]
+        return float(max(self._patience * full, least))
 
     def _answering_seconds(self, call: dict[str, Any]) -> float:
         full, least = call["cpu_limits"]
@@ -285,7 +287,11 @@ class _Attempt:
         if self.has_loaded:
             call = self._calls[self._num_answers]
             cpu_limit, answering = self._cpu_limit(call), self._answering_seconds(call)
-        idle_limit = self._limits["wall_seconds_per_case"] * answering / self._limits["cpu_seconds_per_case"]
+        full_idle = self._limits["wall_seconds_per_case"]
+        idle_limit = max(
+            min(self._task["least_idle_seconds"], full_idle),
+            full_idle * answering / self._limits["cpu_seconds_per_case"],
+        )
         cpu, idle = watch.read()
         if cpu >= cpu_limit:
             return f"more than {cpu_limit:.3g} s of CPU time", 0.0

@@ -13,18 +13,18 @@ import zlib
 from typing import Any
 
 from .fusion_http import ServiceAnswer, ServiceOutageError
+from .limits import LEAST_IDLE_SECONDS
 from .runner import (
     HANGS_THROUGHOUT,
     IMPATIENCE,
     IMPATIENCE_WITH_REFERENCES,
-    MAX_BARREN_TIMEOUTS,
     TOTAL_SPENT,
     Answer,
     AnswerKind,
     Program,
     ProgramResult,
     cpu_limits,
-    first_call_cpu_seconds,
+    first_call_cpu_limits,
     total_seconds,
 )
 
@@ -69,18 +69,19 @@ class FusionProgress:
                     "awaited": program.calls[index].awaited,
                     "uses_library": program.calls[index].uses_library,
                     "cpu_limits": cpu_limits(program, index),
+                    "first_call_cpu_limits": first_call_cpu_limits(program, index),
                 }
                 for index in pending
             ],
             "isolated": program.isolated,
             "timed": program.timed,
             "has_loaded": self._has_loaded,
-            "first_call_cpu_seconds": first_call_cpu_seconds(program),
             "patience": self._patience,
             "impatience": IMPATIENCE_WITH_REFERENCES if program.timed else IMPATIENCE,
             "timeouts_left": self._timeouts_left(),
             "seconds_left": max(0.0, total_seconds(program) - self._used_seconds),
             "hangs_throughout": HANGS_THROUGHOUT,
+            "least_idle_seconds": LEAST_IDLE_SECONDS,
             "total_spent": TOTAL_SPENT,
         }
 
@@ -106,6 +107,7 @@ class FusionProgress:
                     raise ServiceOutageError("the answer asks for another request without having answered a call")
                 return
         if answer.timed_out or not answer.return_code:
+            self._used_seconds = spent[1]  # whatever was slow there was not the program alone
             raise ServiceOutageError(
                 "the answer ends early: the service cut it off, or was too slow for its time limit"
             )
@@ -130,7 +132,7 @@ class FusionProgress:
         answers = [answer for answer in self._answers if answer is not None]
         if self.program.timed or any(answer.kind is not AnswerKind.TIMED_OUT for answer in answers):
             return None
-        return max(0, MAX_BARREN_TIMEOUTS - len(answers))
+        return max(0, self.program.barren_timeouts - len(answers))
 
     def _count(self, event: dict[str, Any], before: tuple[float, float]) -> None:
         cpu, used, patience = (_number(event, name) for name in _COUNTERS)

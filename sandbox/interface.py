@@ -90,6 +90,8 @@ class Interface:
         """
         try:
             found = _top_level(parse_untrusted(reference))
+            if not names:  # helpers of the reference, which a candidate need not have
+                found = {name: entry for name, entry in found.items() if not name.startswith("_")}
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             found = {}
         if names:

@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from types import TracebackType
 
 from .cases import Call, Case, Rejection, RejectionReason, Suite
@@ -28,6 +29,7 @@ _OUTCOMES = {
     AnswerKind.TIMED_OUT: CaseOutcome.TIMED_OUT,
     AnswerKind.DIED: CaseOutcome.DIED,
 }
+_LEAST_BARREN_TIMEOUTS = 6
 _SHOWN_VALUE_BYTES = 400
 """Wrong values up to this size are shown in the remark of a case."""
 
@@ -97,9 +99,9 @@ class Judge:
         started = time.monotonic()
         suites, replays = self._parse(request)
         replayed, repeated = _first_of_each(case for case in replays if isinstance(case, Case))
-        calls = list(dict.fromkeys(case.call for case in (*_all_cases(suites), *replayed)))
-        batch = self._ask_references(request, calls)
-        answers, result = self._run_candidate(request, batch)
+        groups = [*_calls_of(suites), [case.call for case in replayed]]
+        batch = self._ask_references(request, _in_turns(groups))
+        answers, result = self._run_candidate(request, batch, groups)
         dropped = [case for case in replays if isinstance(case, Rejection)] + repeated
         dropped += [_refused(case, oracle) for case, oracle in _without_oracle(replayed, batch)]
         return CandidateVerdict(
@@ -121,15 +123,15 @@ class Judge:
             SandboxUnavailableError: a reference could not be run.
         """
         first: dict[tuple[str, str, str], JudgeRequest] = {}
-        calls: dict[tuple[str, str, str], dict[Call, None]] = {}
+        groups: dict[tuple[str, str, str], list[list[Call]]] = {}
         for request in requests:
             key = (request.question_id, request.prelude, request.reference)
             first.setdefault(key, request)
             suites, replays = self._parse(request)
-            cases = [*_all_cases(suites), *(case for case in replays if isinstance(case, Case))]
-            calls.setdefault(key, {}).update(dict.fromkeys(case.call for case in cases))
+            replayed = [case.call for case in replays if isinstance(case, Case)]
+            groups.setdefault(key, []).extend([*_calls_of(suites), replayed])
         for key, request in first.items():
-            self._ask_references(request, list(calls[key]))
+            self._ask_references(request, _in_turns(groups[key]))
 
     def _parse(self, request: JudgeRequest) -> tuple[list[Suite], list[Case | Rejection]]:
         gate = self._gates.of(request.reference, request.entry_points)
@@ -157,29 +159,46 @@ class Judge:
     ) -> None:
         self.close()
 
+    def _order(self, question_id: str, groups: Iterable[Iterable[Call]]) -> list[Call]:
+        """Suites in turns, so that none waits for another one's calls; shuffled within, and among them."""
+        rng = random.Random(f"{self._seed}:{question_id}")
+        shuffled = [sorted(dict.fromkeys(group), key=lambda call: call.text) for group in groups]
+        for group in shuffled:
+            rng.shuffle(group)
+        rng.shuffle(shuffled)
+        return _in_turns(shuffled)
+
     def _run_candidate(
-        self, request: JudgeRequest, batch: OracleBatch
+        self, request: JudgeRequest, batch: OracleBatch, groups: list[list[Call]]
     ) -> tuple[dict[Call, Answer], ProgramResult | None]:
         """Ask the candidate every call that has an oracle, in shuffled order."""
         if request.candidate is None:
             return {}, None
         oracles = {call: oracle for call, oracle in batch.oracles.items() if isinstance(oracle, OracleAnswer)}
-        calls = sorted(oracles, key=lambda call: call.text)  # an order that does not depend on the suites'
-        random.Random(f"{self._seed}:{request.question_id}").shuffle(calls)
+        calls = self._order(request.question_id, [[call for call in group if call in oracles] for group in groups])
+        # What costs much comes last, lest it spend the time of the rest.
+        calls.sort(key=lambda call: oracles[call].cpu_seconds > self._limits.cpu_seconds_per_case / 10)
         program = Program(
             prelude=request.prelude,
             source=request.candidate,
             calls=tuple(calls),
             reference_cpu_seconds=tuple(oracles[call].cpu_seconds for call in calls),
             limits=self._limits,
+            # Each suite has been asked for once before a program is given up.
+            barren_timeouts=max(_LEAST_BARREN_TIMEOUTS, sum(map(bool, groups))),
             isolated=batch.is_stateful,
         )
         result = self._runner.run(program, lane=Lane.CANDIDATE)
         return dict(zip(calls, result.answers, strict=False)), result
 
 
-def _all_cases(suites: Iterable[Suite]) -> list[Case]:
-    return [case for suite in suites for case in suite.cases]
+def _in_turns(groups: Iterable[Iterable[Call]]) -> list[Call]:
+    """The first of each group, then the second of each, and so on; each call once."""
+    return list(dict.fromkeys(call for turn in zip_longest(*groups) for call in turn if call is not None))
+
+
+def _calls_of(suites: Iterable[Suite]) -> list[list[Call]]:
+    return [[case.call for case in suite.cases] for suite in suites]
 
 
 def _first_of_each(cases: Iterable[Case]) -> tuple[list[Case], list[Rejection]]:

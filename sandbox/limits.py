@@ -10,6 +10,8 @@ from typing import Any
 from .errors import SandboxConfigError
 
 MIB = 1 << 20
+LEAST_IDLE_SECONDS = 0.25
+"""A program that waits for less than this has waited for something, after any number of time-outs."""
 _MOST = 1 << 50
 """Of any limit: what is more would not fit into the kernel's numbers."""
 
@@ -31,7 +33,7 @@ class Limits:
     """The CPU limit of a case never falls below this."""
     reference_cpu_seconds_per_case: float = 5.0
     """CPU seconds the reference itself gets; a call that takes it longer is no valid case. Each time-out
-    halves this, down to a sixteenth."""
+    halves this, down to a quarter."""
     reference_factor: float = 10.0
     """How many times slower than the reference a program may be."""
     wall_seconds_per_case: float = 1.5
@@ -105,9 +107,10 @@ class Limits:
     def for_reference(self) -> Limits:
         """The limits under which the reference runs."""
         seconds = self.reference_cpu_seconds_per_case
-        floor = min(seconds, max(seconds / 16, self.min_cpu_seconds_per_case))
+        floor = min(seconds, max(seconds / 4, self.min_cpu_seconds_per_case))
         return replace(self, cpu_seconds_per_case=seconds, min_cpu_seconds_per_case=floor)
 
     def wall_seconds(self, cpu_limit_seconds: float) -> float:
-        """Idle seconds that go with a CPU limit: the same proportion as between the two defaults."""
-        return self.wall_seconds_per_case * cpu_limit_seconds / self.cpu_seconds_per_case
+        """Idle seconds that go with a CPU limit: the same proportion as between the two defaults, and a moment."""
+        least = min(LEAST_IDLE_SECONDS, self.wall_seconds_per_case)
+        return max(least, self.wall_seconds_per_case * cpu_limit_seconds / self.cpu_seconds_per_case)

@@ -20,7 +20,6 @@ from .runner import (
     HANGS_THROUGHOUT,
     IMPATIENCE,
     IMPATIENCE_WITH_REFERENCES,
-    MAX_BARREN_TIMEOUTS,
     TOTAL_SPENT,
     Answer,
     AnswerKind,
@@ -282,6 +281,7 @@ class _Progress:
         current = attempt.indices[len(attempt.answers)] if attempt.has_loaded else -1
         if stop is Stop.STOPPED or (stop in (Stop.CLOSED, Stop.SETUP_FAILED) and _was_killed(attempt)):
             self._num_outside_kills += 1
+            self._used_seconds -= attempt.used_seconds
             logger.warning(
                 "a program's process was killed or stopped from outside, %d of %d: trying that case again",
                 self._num_outside_kills, MAX_OUTSIDE_KILLS,
@@ -304,7 +304,7 @@ class _Progress:
         if stop is Stop.TIMED_OUT:
             self._patience /= IMPATIENCE_WITH_REFERENCES if self.program.timed else IMPATIENCE
             # Not a reference: one suite's hanging calls must not cost another suite its answers.
-            if len(self.answers) == MAX_BARREN_TIMEOUTS and self._only_timed_out() and not self.program.timed:
+            if len(self.answers) == self.program.barren_timeouts and self._only_timed_out() and not self.program.timed:
                 self.answers |= {
                     index: Answer(kind=AnswerKind.TIMED_OUT, detail=HANGS_THROUGHOUT)
                     for index in range(len(self.program.calls))
@@ -334,7 +334,9 @@ _ENDINGS = {
 def _was_killed(attempt: Attempt) -> bool:
     """SIGKILL that the judge did not send: an operator, or the kernel out of memory."""
     ending = attempt.ending
-    return ending is not None and ending.by_itself and (ending.status & 0x7F) == signal.SIGKILL
+    if ending is None or not ending.by_itself or attempt.cpu_seconds >= attempt.cpu_ceiling:
+        return False  # the last is RLIMIT_CPU: many threads can spend it between two looks at the clock
+    return (ending.status & 0x7F) == signal.SIGKILL
 
 
 def _describe_end(attempt: Attempt) -> str:

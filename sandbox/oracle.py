@@ -59,6 +59,8 @@ class NoOracle:
 Oracle = OracleAnswer | NoOracle
 
 
+_FURTHER_PASSES = 2
+"""Of the references, each with ``limits.total_seconds``, while some calls were not asked for want of time."""
 _UNASKED = NoOracle(reason=RejectionReason.REFERENCE_TIMED_OUT, detail=TOTAL_SPENT)
 
 
@@ -98,7 +100,7 @@ class ReferencePass:
             missing = [call for call in dict.fromkeys(calls) if call not in question.oracles]
             if missing:
                 was_stateful = question.is_stateful
-                found = self._compute(question, prelude, reference, missing)
+                found = self._compute_in_passes(question, prelude, reference, missing)
                 if question.is_stateful and not was_stateful:
                     # Earlier answers were taken in a shared process: take them again.
                     question.oracles.clear()
@@ -129,6 +131,21 @@ class ReferencePass:
             while len(self._questions) > MAX_QUESTIONS:
                 self._questions.popitem(last=False)
             return question
+
+    def _compute_in_passes(
+        self, question: _Question, prelude: str, reference: str, calls: list[Call]
+    ) -> dict[Call, Oracle]:
+        """Calls that found the time spent by others are asked again, among themselves."""
+        found = self._compute(question, prelude, reference, calls)
+        for _ in range(_FURTHER_PASSES):
+            unasked = [call for call, oracle in found.items() if oracle == _UNASKED]
+            if not unasked or len(unasked) == len(calls):
+                break
+            was_stateful = question.is_stateful
+            found |= self._compute(question, prelude, reference, unasked)
+            if question.is_stateful and not was_stateful:
+                return self._compute(question, prelude, reference, calls)
+        return found
 
     def _compute(self, question: _Question, prelude: str, reference: str, calls: list[Call]) -> dict[Call, Oracle]:
         def run(ordered: list[Call], lane: Lane, *, isolated: bool) -> list[Answer]:

@@ -12,19 +12,21 @@ from typing import Protocol
 
 from .cases import Call
 from .limits import Limits
+from .preloaded import PACKAGES
 
 TOTAL_SPENT = "the program's total time is spent"
 """Detail of a TIMED_OUT answer to a call that was not made, or not finished, for want of ``total_seconds``."""
-MAX_BARREN_TIMEOUTS = 6
-"""A candidate that times out in its first so many calls, and has answered none, is asked no more."""
-HANGS_THROUGHOUT = f"the first {MAX_BARREN_TIMEOUTS} calls all timed out"
-"""Detail of the TIMED_OUT answers to the calls of such a program that were not made."""
+HANGS_THROUGHOUT = "the first calls all timed out"
+"""Detail of the TIMED_OUT answers to the calls that were not made, see ``Program.barren_timeouts``."""
 IMPATIENCE, IMPATIENCE_WITH_REFERENCES = 4, 2
 """What a time-out divides the limits of the program's later calls by."""
-LEAST_REFERENCE_FACTOR = 2
+LEAST_REFERENCE_FACTOR = 5
 """After any number of time-outs a call still has this many times the reference's CPU seconds."""
-_IMPORT_SECONDS = 0.5
-_INDENTED_IMPORT = re.compile(r"^[ \t]+(?:import|from)[ \t]", re.MULTILINE)
+_TOTAL_FACTOR = 2
+_IMPORT_SECONDS = 1.0
+_INNER_IMPORT = re.compile(
+    r"(?:^[ \t]+|[:;][ \t]*)(?:import|from)[ \t]+([\w., ]+)|__import__|import_module", re.MULTILINE
+)
 
 
 class Lane(enum.StrEnum):
@@ -56,6 +58,9 @@ class Program:
     reference_cpu_seconds: tuple[float, ...]
     """What the reference needed for each call; zeros where that is not known."""
     limits: Limits
+    barren_timeouts: int = 6
+    """A program that times out in its first so many calls, and has answered none, is asked no more; not
+    where it is timed, as a reference."""
     isolated: bool = False
     """Every call in a process of its own, freshly loaded."""
     timed: bool = False
@@ -87,12 +92,27 @@ class ProgramResult:
     wall_seconds: float
 
 
-def first_call_cpu_seconds(program: Program) -> float:
-    """CPU seconds beside its limit for the first call of each process: some where functions import.
+def import_cpu_seconds(program: Program) -> float:
+    """CPU seconds beside its limit for the first call of each process, where calls import what is not preloaded."""
+    if any(call.awaited for call in program.calls):
+        return _IMPORT_SECONDS  # asyncio
+    for found in _INNER_IMPORT.finditer(program.source):
+        names = (found[1] or "?").partition(" import ")[0].split(",")
+        if any(name.split()[0].partition(".")[0] not in PACKAGES for name in names if name.strip()):
+            return _IMPORT_SECONDS
+    return 0.0
 
-    Shared out like the limits themselves: each time-out leaves less of them.
+
+def first_call_cpu_limits(program: Program, index: int) -> tuple[float, float]:
+    """``cpu_limits`` of the first call that a process makes.
+
+    Whoever is asked first fills caches and tables that the later calls find; among the reference's calls
+    that was another one, so the dearest of them counts. Imports come on top, for they are no time-out's fault.
     """
-    return _IMPORT_SECONDS if _INDENTED_IMPORT.search(program.source) else 0.0
+    dearest = max(range(len(program.calls)), key=program.reference_cpu_seconds.__getitem__)
+    imports = import_cpu_seconds(program)
+    full, least = (max(pair) for pair in zip(cpu_limits(program, index), cpu_limits(program, dearest), strict=True))
+    return full + imports, least + imports
 
 
 def cpu_limits(program: Program, index: int) -> tuple[float, float]:
@@ -109,7 +129,7 @@ def total_seconds(program: Program) -> float:
 
     Never less than twice the reference's own time: else a suite of heavy calls would fail honest programs.
     """
-    return max(program.limits.total_seconds, LEAST_REFERENCE_FACTOR * sum(program.reference_cpu_seconds))
+    return max(program.limits.total_seconds, _TOTAL_FACTOR * sum(program.reference_cpu_seconds))
 
 
 class Runner(Protocol):

@@ -39,13 +39,8 @@ from .confine import (
     readable_paths,
 )
 from .namespaces import NamespaceError, Namespaces, Scratch, plan_layout
+from .preloaded import PRELOADED
 
-PRELOADED = (
-    "abc bisect collections.abc contextlib copy dataclasses datetime decimal enum fractions functools heapq io "
-    "itertools json math numbers operator random re string struct time types typing warnings weakref"
-)
-"""What generated programs import most. Each further module makes every fork dearer: with asyncio, logging and
-the like it takes twice as long."""
 PID = struct.Struct("=ci")
 END = struct.Struct("=ci?")
 STATUS = struct.Struct("=ci?")

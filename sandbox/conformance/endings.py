@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..runner import HANGS_THROUGHOUT, MAX_BARREN_TIMEOUTS, TOTAL_SPENT, AnswerKind, Runner
+from ..runner import HANGS_THROUGHOUT, TOTAL_SPENT, AnswerKind, Runner
 from .harness import LIMITS, check, expect, expect_equal, expect_kinds, expect_not_loaded, expect_values, kinds, run
 
 V, RAISED, TIMED_OUT, DIED = AnswerKind.VALUE, AnswerKind.RAISED, AnswerKind.TIMED_OUT, AnswerKind.DIED
@@ -132,10 +132,10 @@ def hanging_in_every_call_gets_cheaper_each_time(runner: Runner) -> None:
 @check()
 def a_program_that_only_hangs_is_asked_a_few_calls_only(runner: Runner) -> None:
     source = f"def f(x):\n    if x == 9: return x\n{HANG}"
-    result = run(runner, source, *(f"f({x})" for x in range(10)))
+    result = run(runner, source, *(f"f({x})" for x in range(10)), barren_timeouts=7)
     expect_kinds(result, [TIMED_OUT] * 10)
     unasked = [answer.detail == HANGS_THROUGHOUT for answer in result.answers]
-    expect_equal(unasked, [False] * MAX_BARREN_TIMEOUTS + [True] * (10 - MAX_BARREN_TIMEOUTS), "calls not made")
+    expect_equal(unasked, [False] * 7 + [True] * 3, "calls not made")
 
 
 @check()
@@ -149,10 +149,21 @@ def a_program_that_answered_once_is_asked_every_call(runner: Runner) -> None:
 @check()
 def an_import_inside_a_function_is_no_time_out(runner: Runner) -> None:
     source = (
-        "import time\ndef f(x):\n    import string\n    end = time.process_time() + x\n"
+        "import time\ndef f(x):\n    import {}\n    end = time.process_time() + x\n"
         "    while time.process_time() < end: pass\n    return 1\n"
     )
-    expect_kinds(run(runner, source, "f(0.4)", "f(0.4)"), [V, TIMED_OUT])
+    expect_kinds(run(runner, source.format("wave"), "f(0.7)", "f(0.7)"), [V, TIMED_OUT])
+    expect_kinds(run(runner, source.format("math"), "f(0.7)", "f(0)"), [TIMED_OUT, V])
+
+
+@check()
+def the_first_call_of_a_process_may_fill_what_the_dearest_call_needed(runner: Runner) -> None:
+    source = (
+        "import time\ntable = []\ndef f(x):\n    end = time.process_time() + 0.5\n"
+        "    while not table and time.process_time() < end: pass\n    table.append(1)\n    return x\n"
+    )
+    result = run(runner, source, "f(0)", "f(1)", reference_cpu_seconds=(0.0, 0.1))
+    expect_values(result, 0, 1)
 
 
 @check()

@@ -212,7 +212,7 @@ def test_a_hang_beside_a_slow_reference_costs_less_each_time(runner):
 
 def test_a_reference_without_time_left_refuses_the_rest_but_does_not_remember_it(runner):
     slow = "import time\ndef f(n):\n    time.sleep(0.3)\n    return n\n"
-    judge = Judge(runner, limits=replace(runner.limits, total_seconds=1.0))
+    judge = Judge(runner, limits=replace(runner.limits, total_seconds=0.4))
     suite = tuple(f"assert f({n}) == {n}" for n in range(8))
     request = JudgeRequest(question_id="slow", reference=slow, candidate="def f(n): return n", suites=(suite,))
     first = judge.judge(request).suites[0]
@@ -220,3 +220,55 @@ def test_a_reference_without_time_left_refuses_the_rest_but_does_not_remember_it
     assert {one.reason.value for one in first.rejections} == {"reference_timed_out"}
     last = JudgeRequest(question_id="slow", reference=slow, candidate="def f(n): return n", suites=(suite[-1:],))
     assert judge.judge(last).suites[0].num_valid == 1
+
+
+def passed(runner, reference, candidate, *suites, question_id="q", **changes):
+    """Passed cases of each suite."""
+    judge = Judge(runner, limits=replace(runner.limits, **changes))
+    request = JudgeRequest(question_id=question_id, reference=reference, candidate=candidate, suites=suites)
+    return [suite.num_valid - suite.num_failed for suite in judge.judge(request).suites]
+
+
+BUSY = (
+    "import time\ndef f(n):\n    end = time.process_time() + n / 1000\n"
+    "    while time.process_time() < end: pass\n    return n\n"
+)
+
+
+def test_a_suite_of_costly_calls_costs_another_suite_no_case(runner):
+    costly = tuple(f"assert f({400 + n}) == {400 + n}" for n in range(8))
+    light = tuple(f"assert f({n}) == {n}" for n in range(5))
+    assert passed(runner, BUSY, BUSY, costly, light, total_seconds=1.5)[1] == 5
+    assert passed(runner, BUSY, BUSY, light, costly, total_seconds=1.5)[0] == 5
+
+
+def test_suites_that_make_an_honest_program_hang_cost_another_suite_no_case(runner):
+    reference = "def f(n): return n * (n + 1) // 2\n"
+    candidate = "def f(n):\n    total = 0\n    for i in range(n + 1): total += i\n    return total\n"
+    light = tuple(f"assert f({n}) == {n * (n + 1) // 2}" for n in range(5))
+    for question in range(4):
+        hanging = tuple(f"assert f({10**9 + n}) == 0" for n in range(20))
+        assert passed(runner, reference, candidate, light, hanging, question_id=str(question))[0] == 5
+
+
+def test_hanging_calls_leave_an_async_program_its_start(runner):
+    program = "async def f(n):\n    while n < 0: pass\n    return 2 * n\n"
+    reference = "async def f(n): return 2 * n\n"
+    light = tuple(f"assert await f({n}) == {2 * n}" for n in range(6))
+    hanging = tuple(f"assert await f(-{n}) == -{2 * n}" for n in (1, 2, 3))
+    assert passed(runner, reference, program, light, hanging) == [6, 0]
+
+
+def test_whoever_is_asked_first_may_fill_the_table_of_all(runner):
+    program = (
+        "table = []\ndef f(n):\n    if not table:\n        for i in range(3_000_000): table.append(i % 7)\n"
+        "    return table[n]\n"
+    )
+    suite = tuple(f"assert f({n}) == {n % 7}" for n in range(8))
+    for question in range(3):
+        assert passed(runner, program, program, suite, question_id=str(question)) == [8]
+
+
+def test_a_private_helper_of_the_reference_is_no_entry_point(runner):
+    reference = "def _h(n): return n\ndef f(n): return _h(n) + 1\n"
+    assert passed(runner, reference, "def f(n): return n + 1", ("assert _h(1) == 1", "assert f(1) == 2")) == [1]

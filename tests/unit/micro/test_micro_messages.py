@@ -98,7 +98,7 @@ def test_the_two_models_differ_in_size():
     ("changes", "words"),
     [
         ({"num_train": 0}, "num_train must be an integer of at least 1, got 0"),
-        ({"seed": "one"}, "seed must be an integer, got 'one'"),
+        ({"seed": "one"}, "seed must be an integer of at least 0, got 'one'"),
         ({"suite_sizes": ()}, r"suite_sizes must hold integers in \[1, 8\]"),
         ({"suite_sizes": (9,)}, r"got \(9,\)"),
     ],

@@ -204,7 +204,7 @@ def test_sandbox_settings_reach_the_runner_in_hydras_containers_too(fresh_judge)
     [
         ({"num_worker": 1}, r"unknown keys under sandbox: \['num_worker'\]; known: \["),
         ({"limits": {"total": 1}}, r"unknown keys under sandbox.limits: \['total'\]"),
-        ({"num_workers": 0}, "num_workers must be at least 1"),
+        ({"num_workers": 0}, "num_workers must be an integer of at least 1"),
     ],
 )
 def test_bad_sandbox_settings_are_refused(fresh_judge, settings, words):

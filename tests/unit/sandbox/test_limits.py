@@ -26,6 +26,7 @@ def test_an_unknown_key_is_refused_and_the_known_ones_are_named():
 @pytest.mark.parametrize(
     ("raw", "words"),
     [
+        ({"memory_bytes": 10**24}, "memory_bytes must be at most 2**50"),
         ({"cpu_seconds_per_case": 0}, "cpu_seconds_per_case must be a positive finite number, got 0"),
         ({"memory_bytes": 1.5}, "memory_bytes must be a positive finite integer"),
         ({"cpu_seconds_per_case": float("nan")}, "got nan"),
