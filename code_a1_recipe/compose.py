@@ -95,7 +95,7 @@ def compose_config(preset_or_path: str, overrides: Sequence[str] = ()) -> DictCo
     try:
         base = _compose(CONFIG_DIR, BASE_CONFIG, ())
         config = _compose(config_dir, name, overrides)
-    except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
+    except (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError) as error:
         raise SettingsError(_explain(error, overrides)) from error
     OmegaConf.set_struct(config, False)
     if "run_dir" not in config or "policies" not in config:
@@ -108,6 +108,9 @@ def compose_config(preset_or_path: str, overrides: Sequence[str] = ()) -> DictCo
 
 
 def _explain(error: Exception, overrides: Sequence[str]) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        return f"{mark.name}, line {mark.line + 1}: not valid YAML: {error.problem}"
     lines = str(error).splitlines() or [type(error).__name__]
     cause = str(error.__cause__).splitlines()[0] if error.__cause__ else ""
     message = lines[0] + (f" ({cause})" if cause and cause not in lines[0] else "")
