@@ -83,7 +83,7 @@ def test_keys_of_vllm_and_hugging_face_pass_through():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("defaults: [cpu, _self_]\nrewards: {alpha: [", "line 3: not valid YAML"),
+        ("defaults: [cpu, _self_]\nrewards: {alpha: [", "line 2: not valid YAML"),
         ("rewards: {alpha: 0.5}", "must build on a preset"),
         ("defaults: [cpu, _self_]\npolicies: {code: null}", "policies.code must be a block of keys"),
     ],
