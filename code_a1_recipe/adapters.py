@@ -57,6 +57,8 @@ class NativeRow:
     entry_points: Any = ()
     prelude: Any = ""
     tests: Any = ()
+    golden_tests: Any = ()
+    wrong_programs: Any = ()
     data_source: Any = ""
     num_dropped_tests: int = 0
     """Tests of the row that cannot be written as ``assert f(literals) == literal``."""
@@ -72,10 +74,12 @@ class Adapter:
     """Raises ``RowError``."""
 
 
+_OPTIONAL_COLUMNS = ("entry_points", "prelude", "tests", "golden_tests", "wrong_programs", "data_source")
+
+
 def from_native(row: Row) -> NativeRow:
-    """Columns ``id, prompt, reference`` and optionally ``entry_points, prelude, tests, data_source``."""
-    optional = ("entry_points", "prelude", "tests", "data_source")
-    given = {name: row[name] for name in optional if row.get(name) is not None}
+    """Columns ``id, prompt, reference`` and whichever of the others a row has."""
+    given = {name: row[name] for name in _OPTIONAL_COLUMNS if row.get(name) is not None}
     return NativeRow(id=row.get("id"), prompt=row.get("prompt"), reference=row.get("reference"), **given)
 
 

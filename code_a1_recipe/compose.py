@@ -74,6 +74,8 @@ def _as_hydra_override(override: str) -> str:
     # A policy's tree holds only what differs from actor_rollout_ref, and a free subtree what a user puts there, so a
     # key named on the command line is usually not there yet. `++` sets or adds it; `check_keys` then checks the rest.
     key, separator, _ = override.partition("=")
+    if key == "arm":  # a group of settings, put over all that the preset says
+        return f"+{override}"
     addable = separator and not override.startswith(("+", "~")) and (key.startswith("policies.") or _is_free(key))
     return f"++{override}" if addable else override
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from reward_fns import Breakdown, Refusal, code_reward, extract_candidate, extract_suite, test_reward
-from sandbox import CandidateVerdict, JudgeRequest, SandboxUnavailableError
+from sandbox import CandidateVerdict, JudgeRequest, SandboxUnavailableError, SuiteVerdict
 
 from .prompts import find_prompt_pair, render
 from .questions import Question
@@ -76,7 +76,11 @@ class EpisodeTask:
     num_candidates: int
     num_suites: int
     with_hidden_tests: bool = False
-    """Validation: judge every candidate on the question's own tests as well."""
+    """Judge every candidate on the question's own tests as well, for metrics only."""
+    with_greedy: bool = False
+    """Validation: also one program at temperature 0, without suites."""
+    num_probe_suites: int = 0
+    """Validation: suites for each of the question's wrong programs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,9 +103,11 @@ class CandidateResult:
     refusal: str = ""
     suites: tuple[SuiteResult, ...] = ()
     verdict: CandidateVerdict | None = None
-    """Of the generated suites and the replays; None after an outage."""
+    """Of the generated suites (or the given tests) and the replays; None after an outage."""
+    pooled: SuiteVerdict | None = None
+    """Of all cases written for any program of the question, where the reward is made of those."""
     hidden: CandidateVerdict | None = None
-    """Of the question's own tests, in validation only."""
+    """Of the question's own tests, where they were asked for."""
     reward: Breakdown | None = None
     outage: str = ""
     generation_seconds: float = 0.0
@@ -112,6 +118,10 @@ class CandidateResult:
 class Episode:
     task: EpisodeTask
     candidates: tuple[CandidateResult, ...]
+    greedy: CandidateResult | None = None
+    """Decoded at temperature 0 and judged on the hidden tests; in validation, where asked for."""
+    probes: tuple[CandidateResult, ...] = ()
+    """The question's wrong programs with the suites written for them, in validation."""
 
     @property
     def suite_rewards_CS(self) -> list[list[float] | None]:
@@ -143,15 +153,20 @@ class EpisodeRunner:
         episode: EpisodeSettings,
         rewards: RewardSettings,
         prompt_pair: str,
+        black_box: bool = False,
         judge_timeout_seconds: float,
+        greedy: Sampler | None = None,
     ) -> None:
+        """``black_box``: the Test LLM is not shown the program. ``greedy``: the Code LLM at temperature 0."""
         self._code = code
+        self._greedy = greedy
         self._test = test
         self._judge = judge
         self._episode = episode
         self._rewards = rewards
         self._judge_timeout_seconds = judge_timeout_seconds
-        self._prompts = find_prompt_pair(prompt_pair)
+        pair = find_prompt_pair(prompt_pair)
+        self._code_template, self._test_template = pair.code, pair.black_box_test if black_box else pair.test
 
     async def run(self, task: EpisodeTask) -> Episode:
         """All C candidates at once; each goes on to its suites and the judge as soon as it is there.
@@ -159,35 +174,73 @@ class EpisodeRunner:
         An outage is recorded in the candidate it hit and masks that candidate alone. Any other exception (a lost
         server) ends the episode and reaches the trainer.
         """
-        candidates = await asyncio.gather(*[self._candidate(task, c) for c in range(task.num_candidates)])
-        return Episode(task=task, candidates=tuple(candidates))
+        candidates, greedy, probes = await asyncio.gather(
+            self._candidates(task), self._greedy_candidate(task), self._probes(task)
+        )
+        return Episode(task=task, candidates=candidates, greedy=greedy, probes=probes)
+
+    async def _candidates(self, task: EpisodeTask) -> tuple[CandidateResult, ...]:
+        found = await asyncio.gather(*[self._candidate(task, c) for c in range(task.num_candidates)])
+        if self._rewards.code_tests == "pooled":
+            pool = dict.fromkeys(text for one in found for suite in one.suites for text in suite.asserts)
+            found = await asyncio.gather(*[self._pooled(task, one, tuple(pool)) for one in found])
+        return tuple(found)
+
+    async def _greedy_candidate(self, task: EpisodeTask) -> CandidateResult | None:
+        if not task.with_greedy or self._greedy is None:
+            return None
+        messages = render(self._code_template, prompt=task.question.prompt)
+        response = await self._greedy.sample(messages, seed=0, session=task.question.id)
+        result = candidate_result(response)
+        try:
+            request = request_for(task.question, result, history=())
+            hidden = await self._ask(hidden_request(request, task.question))
+        except (SandboxUnavailableError, TimeoutError) as error:
+            return replace(result, outage=_outage(error))
+        return replace(result, hidden=hidden)
+
+    async def _probes(self, task: EpisodeTask) -> tuple[CandidateResult, ...]:
+        programs = task.question.wrong_programs if task.num_probe_suites else ()
+        return tuple(await asyncio.gather(*[self._probe(task, p, source) for p, source in enumerate(programs)]))
+
+    async def _probe(self, task: EpisodeTask, p: int, source: str) -> CandidateResult:
+        shown = Response(prompt_ids=(), token_ids=(), log_probs=(), text=source, weights_step=task.step)
+        result = CandidateResult(response=shown, source=source)
+        try:
+            suites = await self._suites(task, f"probe{p}", source, num_suites=task.num_probe_suites)
+        except PromptTooLongError:
+            return replace(result, refusal=TEST_PROMPT_TOO_LONG)
+        return await self._judged(replace(task, history=(), with_hidden_tests=False), replace(result, suites=suites))
 
     async def _candidate(self, task: EpisodeTask, c: int) -> CandidateResult:
         started = time.monotonic()
         key = (task.step, task.question.id, c)
-        messages = render(self._prompts.code, prompt=task.question.prompt)
+        messages = render(self._code_template, prompt=task.question.prompt)
         response = await self._code.sample(
             messages, seed=sampling_seed(task.seed, "code", *key), session=task.question.id
         )
         result = candidate_result(response)
-        if result.source is not None:
+        if result.source is not None and task.num_suites:
             try:
-                result = replace(result, suites=await self._suites(task, c, result.source))
+                suites = await self._suites(task, c, result.source, num_suites=task.num_suites)
+                result = replace(result, suites=suites)
             except PromptTooLongError:
                 # Cutting the prompt would show the Test LLM half a program, so nothing is learned from this one.
                 result = replace(result, refusal=TEST_PROMPT_TOO_LONG)
         result = replace(result, generation_seconds=time.monotonic() - started)
         return await self._judged(task, result)
 
-    async def _suites(self, task: EpisodeTask, c: int, source: str) -> tuple[SuiteResult, ...]:
+    async def _suites(
+        self, task: EpisodeTask, c: int | str, source: str, *, num_suites: int
+    ) -> tuple[SuiteResult, ...]:
         cases = self._episode.cases_per_suite
-        messages = render(self._prompts.test, prompt=task.question.prompt, candidate=source, num_cases=cases)
+        messages = render(self._test_template, prompt=task.question.prompt, candidate=source, num_cases=cases)
         key = (task.step, task.question.id, c)
         session = f"{task.question.id}/{c}"
         responses = await asyncio.gather(
             *[
                 self._test.sample(messages, seed=sampling_seed(task.seed, "test", *key, s), session=session)
-                for s in range(task.num_suites)
+                for s in range(num_suites)
             ]
         )
         return tuple(suite_result(response) for response in responses)
@@ -195,16 +248,42 @@ class EpisodeRunner:
     async def _judged(self, task: EpisodeTask, result: CandidateResult) -> CandidateResult:
         started = time.monotonic()
         request = request_for(task.question, result, history=task.history)
+        if self._rewards.uses_given_tests:
+            request = replace(request, suites=(given_tests(task.question, self._rewards),))
         try:
-            async with asyncio.timeout(self._judge_timeout_seconds):
-                verdict = await self._judge.judge(request)
-                hidden = None
-                if task.with_hidden_tests and task.question.tests:
-                    hidden = await self._judge.judge(hidden_request(request, task.question))
+            verdict = await self._ask(request)
+            hidden = None
+            if task.with_hidden_tests and task.question.tests:
+                hidden = await self._ask(hidden_request(request, task.question))
         except (SandboxUnavailableError, TimeoutError) as error:
-            return replace(result, outage=f"{type(error).__name__}: {error}")
+            return replace(result, outage=_outage(error))
         result = replace(result, verdict=verdict, hidden=hidden, judge_seconds=time.monotonic() - started)
         return rewarded(result, rewards=self._rewards, num_cases=self._episode.cases_per_suite)
+
+    async def _pooled(self, task: EpisodeTask, result: CandidateResult, pool: tuple[str, ...]) -> CandidateResult:
+        """The candidate with a reward made of all the question's cases; its suites keep theirs."""
+        if result.verdict is None or result.reward is None:
+            return result
+        request = replace(request_for(task.question, result, history=()), suites=(pool,))
+        try:
+            pooled = (await self._ask(request)).suites[0]
+        except (SandboxUnavailableError, TimeoutError) as error:
+            masked = tuple(replace(suite, reward=None) for suite in result.suites)
+            return replace(result, suites=masked, verdict=None, reward=None, outage=_outage(error))
+        return replace(result, pooled=pooled, reward=code_reward(replace(result.verdict, suites=(pooled,))))
+
+    async def _ask(self, request: JudgeRequest) -> CandidateVerdict:
+        async with asyncio.timeout(self._judge_timeout_seconds):
+            return await self._judge.judge(request)
+
+
+def _outage(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def given_tests(question: Question, rewards: RewardSettings) -> tuple[str, ...]:
+    """The dataset's tests that the Code LLM is rewarded on, with ``code_tests`` "golden" or "hidden"."""
+    return question.tests if rewards.code_tests == "hidden" else question.golden_tests[: rewards.num_golden]
 
 
 def request_for(question: Question, result: CandidateResult, *, history: tuple[str, ...]) -> JudgeRequest:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from sandbox import CaseOutcome
+from sandbox import CandidateVerdict, CaseOutcome
 
 from .episode import TEST_PROMPT_TOO_LONG, CandidateResult, Episode, SuiteResult
 
@@ -17,6 +17,8 @@ Sums = dict[str, tuple[float, int]]
 
 # Reported as totals; everything else is a mean.
 _TOTALS = frozenset({"judge/outages", "judge/cases", "book/replayed", "test/suites", "code/candidates"})
+
+_FULL_REWARD = 1.0 - 1e-6
 
 
 class _Collector:
@@ -46,7 +48,29 @@ def episode_sums(episode: Episode, *, seconds: float) -> Sums:
             _add_candidate(collector, candidate)
             for s, suite in enumerate(candidate.suites):
                 _add_suite(collector, candidate, s, suite)
+    if episode.greedy is not None and episode.greedy.hidden is not None:
+        collector.add("code/greedy_pass@1", solves(episode.greedy.hidden))
+    for probe in episode.probes:
+        _add_probe(collector, probe)
     return collector.result()
+
+
+def solves(hidden: CandidateVerdict) -> bool:
+    """Every hidden test passed, and there are some."""
+    suite = hidden.suites[0]
+    return suite.num_valid > 0 and suite.num_failed == 0
+
+
+def _add_probe(collector: _Collector, probe: CandidateResult) -> None:
+    """How the Test LLM does on a program that is known to be wrong."""
+    if probe.verdict is None:
+        return
+    for suite, verdict in zip(probe.suites, probe.verdict.suites, strict=True):
+        assert suite.reward is not None
+        collector.add("test/probe_valid", suite.reward.terms["valid"])
+        collector.add("test/probe_kill", verdict.num_failed > 0)
+        for case in verdict.cases:
+            collector.add("test/probe_kill_per_case", case.outcome.failed)
 
 
 def _add_candidate(collector: _Collector, candidate: CandidateResult) -> None:
@@ -67,8 +91,11 @@ def _add_candidate(collector: _Collector, candidate: CandidateResult) -> None:
         collector.add("book/replay_pass_rate", case.outcome is CaseOutcome.PASSED)
     if candidate.hidden is not None:
         hidden = candidate.hidden.suites[0]
-        collector.add("code/pass@1", hidden.num_valid > 0 and hidden.num_failed == 0)
+        is_right = solves(candidate.hidden)
+        collector.add("code/pass@1", is_right)
         collector.add("code/hidden_case_pass_rate", 1.0 - hidden.num_failed / max(1, hidden.num_valid))
+        if reward.total > _FULL_REWARD:
+            collector.add("code/fooled_share", not is_right)
 
 
 def _add_suite(collector: _Collector, candidate: CandidateResult, s: int, suite: SuiteResult) -> None:

@@ -66,25 +66,31 @@ class EpisodeWorker:
         endpoints, judges = cloudpickle.loads(connections)
         tq.init()
         self._settings = settings
-        tokenizers = {name: hf_tokenizer(endpoint.tokenizer_path) for name, endpoint in endpoints.items()}
-        self._runners = {
-            validate: EpisodeRunner(
-                **{
-                    name: ServerSampler(
-                        client=endpoint.client,
-                        tokenizer=tokenizers[name],
-                        parameters=endpoint.validation if validate else endpoint.training,
-                    )
-                    for name, endpoint in endpoints.items()
-                },
-                judge=judges,
-                episode=settings.episode,
-                rewards=settings.rewards,
-                prompt_pair=settings.prompts.name,
-                judge_timeout_seconds=settings.sandbox.judge_timeout_seconds,
-            )
-            for validate in (False, True)
-        }
+        self._tokenizers = {name: hf_tokenizer(endpoint.tokenizer_path) for name, endpoint in endpoints.items()}
+        self._endpoints: Mapping[str, PolicyEndpoint] = endpoints
+        self._runners = {validate: self._runner(judges, validate=validate) for validate in (False, True)}
+
+    def _runner(self, judges: JudgePool, *, validate: bool) -> EpisodeRunner:
+        settings = self._settings
+        # Whoever writes the suites: the Test LLM, or in self-play the one model. No suites are written without either.
+        tester = "test" if "test" in self._endpoints else "code"
+        code, test = (self._endpoints[name] for name in ("code", tester))
+        return EpisodeRunner(
+            code=self._sampler("code", code.validation if validate else code.training),
+            test=self._sampler(tester, test.validation if validate else test.training),
+            greedy=self._sampler("code", code.validation.greedy()),
+            judge=judges,
+            episode=settings.episode,
+            rewards=settings.rewards,
+            prompt_pair=settings.prompts.name,
+            black_box=settings.prompts.black_box,
+            judge_timeout_seconds=settings.sandbox.judge_timeout_seconds,
+        )
+
+    def _sampler(self, name: str, parameters: SamplingParameters) -> ServerSampler:
+        return ServerSampler(
+            client=self._endpoints[name].client, tokenizer=self._tokenizers[name], parameters=parameters
+        )
 
     async def ready(self) -> bool:
         return True
@@ -100,14 +106,17 @@ class EpisodeWorker:
             seed=sampling_seed(task.seed, "selection", task.step, task.question.id),
         )
         group = group_uid(task.step, index)
-        code_rows, test_rows = await asyncio.gather(
-            store("code", code_trajectories(episode, group=group), step=task.step),
-            store("test", test_trajectories(episode, selected=selected, group=group), step=task.step),
-        )
+        trajectories = {"code": code_trajectories(episode, group=group)}
+        suites = test_trajectories(episode, selected=selected, group=group)
+        if self._settings.self_play:
+            trajectories["code"] += suites
+        else:
+            trajectories["test"] = suites
+        stored = await asyncio.gather(*[store(name, rows, step=task.step) for name, rows in trajectories.items()])
         return _report(
             episode,
             index,
-            rows={"code": code_rows, "test": test_rows},
+            rows=dict(zip(trajectories, stored, strict=True)),
             selected=selected,
             seconds=time.monotonic() - started,
         )

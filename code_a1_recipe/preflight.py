@@ -10,12 +10,12 @@ from omegaconf import DictConfig, OmegaConf
 
 from .checkpointing import find_checkpoint
 from .compose import policy_view
+from .episode import given_tests
 from .prompts import find_prompt_pair, render
 from .question_dataset import QuestionDataset
 from .run_folder import RunFolder
 from .runners import check_service
-from .schedule import POLICY_NAMES
-from .settings import SettingsError
+from .settings import RecipeSettings, SettingsError
 from .value_checks import check_settings
 
 logger = logging.getLogger(__name__)
@@ -34,14 +34,16 @@ def check_run(config: DictConfig) -> None:
     _check_run_folder(config)
     check_service(settings.sandbox)
     fill_micro_assets(config)
-    for key in ("policies.code.model.path", "policies.test.model.path", "data.train_files", "data.val_files"):
+    models = [f"policies.{name}.model.path" for name in settings.policy_names]
+    for key in (*models, "data.train_files", "data.val_files"):
         _check_required(config, key)
     tokenizers = {}
-    for name in POLICY_NAMES:
+    for name in settings.policy_names:
         view = policy_view(config, name)
         tokenizers[name] = _check_model(view, name)
         _check_verl_config(view, name)
     train, _ = (_check_data(config, key, tokenizers["code"]) for key in ("train_files", "val_files"))
+    _check_given_tests(config, settings, train)
     _check_resume(config, num_questions=len(train))
 
 
@@ -116,7 +118,9 @@ def fill_micro_assets(config: DictConfig) -> None:
     from .micro import MicroAssetsError, MicroSettings, ensure_assets
 
     micro: Any = OmegaConf.to_container(config.micro, resolve=True)
-    RunFolder.show("finding the shipped questions and tiny models (made on first use, one to two minutes)")
+    if "variant" not in micro and (config.self_play or config.prompts.black_box):
+        micro["variant"] = "self_play" if config.self_play else "black_box"  # the models that learned these prompts
+    RunFolder.show("finding the shipped questions and tiny models (made on first use, two to three minutes)")
     try:
         assets = ensure_assets(settings=MicroSettings.from_mapping(micro, where="micro"))
     except (MicroAssetsError, TypeError, ValueError) as error:
@@ -192,6 +196,20 @@ def _check_data(config: DictConfig, key: str, tokenizer: Any) -> QuestionDataset
         )
     _check_prompt_lengths(config, key, dataset, tokenizer)
     return dataset
+
+
+def _check_given_tests(config: DictConfig, settings: RecipeSettings, train: QuestionDataset) -> None:
+    """Every question brings the tests that the Code LLM is to be rewarded on."""
+    if not settings.rewards.uses_given_tests:
+        return
+    without = [question.id for question in train.questions if not given_tests(question, settings.rewards)]
+    if without:
+        column = "tests" if settings.rewards.code_tests == "hidden" else "golden_tests"
+        raise SettingsError(
+            f"rewards.code_tests={settings.rewards.code_tests} needs the column {column!r}, which {len(without)} of "
+            f"{len(train)} questions of data.train_files={config.data.train_files!r} leave empty, the first is "
+            f"{without[0]!r}; fill it, take those rows out, or leave rewards.code_tests at suites"
+        )
 
 
 def _check_prompt_lengths(config: DictConfig, key: str, dataset: QuestionDataset, tokenizer: Any) -> None:

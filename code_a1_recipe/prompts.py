@@ -26,17 +26,19 @@ class PromptError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptPair:
-    """The two templates of one style."""
+    """The templates of one style."""
 
     code: str
     """Template of the Code LLM; gets ``prompt``."""
     test: str
     """Template of the Test LLM; gets ``prompt``, ``candidate`` and ``num_cases``."""
+    black_box_test: str
+    """The same for a Test LLM that is not shown the program; gets ``prompt`` and ``num_cases``."""
 
 
 PROMPT_PAIRS: dict[str, PromptPair] = {
-    "chat_v1": PromptPair(code="chat_v1_code", test="chat_v1_test"),
-    "micro": PromptPair(code="micro_code", test="micro_test"),
+    "chat_v1": PromptPair(code="chat_v1_code", test="chat_v1_test", black_box_test="chat_v1_black_box_test"),
+    "micro": PromptPair(code="micro_code", test="micro_test", black_box_test="micro_black_box_test"),
 }
 """By name: "chat_v1" for instruction-tuned models, "micro" for the tiny ones of ``code_a1_recipe.micro``."""
 

@@ -16,7 +16,9 @@ from .assert_texts import top_level_names
 
 logger = logging.getLogger(__name__)
 
-COLUMNS = ("id", "prompt", "reference", "entry_points", "prelude", "tests", "data_source")
+COLUMNS = (
+    "id", "prompt", "reference", "entry_points", "prelude", "tests", "golden_tests", "wrong_programs", "data_source"
+)  # fmt: skip
 """The native columns; the first three must be there. See ``Question`` for their meaning."""
 
 _CURES = {
@@ -26,6 +28,8 @@ _CURES = {
     "entry_points": "list the names a test must call, or leave it empty for all that the reference defines",
     "prelude": "put imports there that run before reference and candidate, or leave it empty",
     "tests": "give a list of assert statements, or leave it empty",
+    "golden_tests": "give a list of assert statements, or leave it empty",
+    "wrong_programs": "give a list of programs, or leave it empty",
     "data_source": "give a short name, or leave it empty",
 }
 
@@ -52,7 +56,11 @@ class Question:
     prelude: str = ""
     """Source that runs before the reference and before each candidate: imports, given helpers."""
     tests: tuple[str, ...] = ()
-    """Hidden assert statements, for validation only."""
+    """Hidden assert statements: for validation, and for the arm that trains on them (`rewards.code_tests: hidden`)."""
+    golden_tests: tuple[str, ...] = ()
+    """Assert statements that a dataset gives away, best first: what `rewards.code_tests: golden` trains on."""
+    wrong_programs: tuple[str, ...] = ()
+    """Programs that fail a hidden test; in validation the Test LLM is measured on them."""
     data_source: str = ""
     """Name of the dataset, for metrics."""
 
@@ -168,6 +176,8 @@ def check_row(row: NativeRow) -> Question:
         entry_points=entry_points,
         prelude=prelude,
         tests=_checked_texts("tests", row.tests),
+        golden_tests=_checked_texts("golden_tests", row.golden_tests),
+        wrong_programs=_checked_texts("wrong_programs", row.wrong_programs),
         data_source=_checked_text("data_source", row.data_source, may_be_empty=True),
     )
 

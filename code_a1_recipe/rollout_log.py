@@ -12,23 +12,45 @@ from .episode import CandidateResult, Episode
 
 
 def episode_records(episode: Episode, *, selected: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """One record per candidate; ``selected`` marks those whose suites train the Test LLM."""
+    """One record per program; ``selected`` marks candidates whose suites train the Test LLM.
+
+    ``kind`` is "sampled", or in validation also "greedy" (the program at temperature 0) and "probe" (a wrong
+    program of the question, with the suites written for it).
+    """
     for c, candidate in enumerate(episode.candidates):
-        yield {
-            "step": episode.task.step,
-            "question": episode.task.question.id,
-            "candidate": c,
-            "response": candidate.response.text,
-            "response_tokens": len(candidate.response.token_ids),
-            "source": candidate.source,
-            "refusal": candidate.refusal,
-            "outage": candidate.outage,
-            "verdict": verdict_record(candidate.verdict),
-            "reward": reward_record(candidate.reward),
-            "hidden_tests": suite_record(candidate.hidden.suites[0]) if candidate.hidden else None,
-            "selected": c in selected,
-            "suites": list(_suites(candidate)),
-        }
+        yield _record(episode, "sampled", c, candidate, selected=c in selected)
+    if episode.greedy is not None:
+        yield _record(episode, "greedy", 0, episode.greedy, selected=False)
+    for p, probe in enumerate(episode.probes):
+        yield _record(episode, "probe", p, probe, selected=False)
+
+
+def _record(episode: Episode, kind: str, number: int, candidate: CandidateResult, *, selected: bool) -> dict[str, Any]:
+    return {
+        "step": episode.task.step,
+        "question": episode.task.question.id,
+        "kind": kind,
+        "candidate": number,
+        "response": candidate.response.text,
+        "response_tokens": len(candidate.response.token_ids),
+        "source": candidate.source,
+        "refusal": candidate.refusal,
+        "outage": candidate.outage,
+        "verdict": verdict_record(candidate.verdict),
+        "reward": reward_record(candidate.reward),
+        "given_tests": suite_record(_given(candidate)),
+        "pooled_tests": suite_record(candidate.pooled),
+        "hidden_tests": suite_record(candidate.hidden.suites[0] if candidate.hidden else None),
+        "selected": selected,
+        "suites": list(_suites(candidate)),
+    }
+
+
+def _given(candidate: CandidateResult) -> SuiteVerdict | None:
+    """The dataset's own tests that the reward was made of: a suite of the verdict that nobody wrote."""
+    if candidate.verdict is None or len(candidate.verdict.suites) == len(candidate.suites):
+        return None
+    return candidate.verdict.suites[0]
 
 
 def _suites(candidate: CandidateResult) -> Iterator[dict[str, Any]]:
@@ -54,8 +76,10 @@ def verdict_record(verdict: CandidateVerdict | None) -> dict[str, Any] | None:
     }
 
 
-def suite_record(verdict: SuiteVerdict) -> dict[str, Any]:
-    """A suite's cases and rejections."""
+def suite_record(verdict: SuiteVerdict | None) -> dict[str, Any] | None:
+    """A suite's cases and rejections; None where there is none."""
+    if verdict is None:
+        return None
     return {
         "cases": [_case(case) for case in verdict.cases],
         "rejections": [{"text": entry.text, "reason": entry.reason.value} for entry in verdict.rejections],

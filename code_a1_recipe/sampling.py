@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from verl.workers.rollout.llm_server import LLMServerClient
@@ -24,6 +24,10 @@ class SamplingParameters:
     top_k: int
     max_prompt_tokens: int
     max_response_tokens: int
+
+    def greedy(self) -> SamplingParameters:
+        """The same lengths at temperature 0."""
+        return replace(self, temperature=0.0, top_p=1.0, top_k=-1)
 
 
 class ServerSampler:

@@ -8,7 +8,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +102,13 @@ def settings_of(options: argparse.Namespace, run: RecordedRun | None) -> ScoreSe
         SettingsError, SandboxConfigError: a value is out of its range.
     """
     rewards = run.rewards if run else RewardSettings(alpha=0.5, adversarial="release", nonprintable_penalty=False)
-    stated = {entry.name: getattr(options, entry.name) for entry in fields(RewardSettings)}
+    if rewards.code_tests != "suites":
+        raise SettingsError(
+            f"the run trained with rewards.code_tests={rewards.code_tests}, whose rewards are made of tests beyond a "
+            "row's own suites; score rewards programs on their own suites. Copy the rollouts out of the run folder and "
+            "name the questions by --questions to score them so"
+        )
+    stated = {name: getattr(options, name) for name in ("alpha", "adversarial", "nonprintable_penalty")}
     limits = asdict(run.limits) if run else {}
     return ScoreSettings(
         rewards=replace(rewards, **{name: value for name, value in stated.items() if value is not None}),

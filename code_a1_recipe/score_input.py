@@ -60,6 +60,8 @@ class Item:
     """What the output row repeats to say where it comes from."""
     has_hidden_tests: bool = False
     """Validation: the program is judged on the question's own tests as well."""
+    is_greedy: bool = False
+    """Validation at temperature 0: judged on the question's own tests only, and not rewarded."""
     record: Mapping[str, Any] = field(default_factory=dict)
     """The recorded line; empty for a flat row."""
 
@@ -297,5 +299,6 @@ def _recorded_item(
         history=histories.get(_episode_of(row), ()),
         labels={},
         has_hidden_tests=row.get("hidden_tests") is not None and bool(question.tests),
+        is_greedy=row.get("kind") == "greedy",
         record=row,
     )

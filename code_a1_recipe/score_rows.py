@@ -40,6 +40,8 @@ class Scorer:
     def requests(self, item: Item) -> list[JudgeRequest]:
         """What the judge is asked: suites and replays, then the question's own tests where they were recorded."""
         request = request_for(item.question, item.result, history=item.history)
+        if item.is_greedy:
+            return [hidden_request(request, item.question)]
         return [request, *([hidden_request(request, item.question)] if item.has_hidden_tests else [])]
 
     def row(self, item: Item, results: Sequence[CandidateVerdict | SandboxUnavailableError]) -> Row:
@@ -49,6 +51,8 @@ class Scorer:
             if isinstance(found, SandboxUnavailableError):
                 return _row(item, replace(item.result, outage=f"{type(found).__name__}: {found}"), reward=None)
             verdicts.append(found)
+        if item.is_greedy:
+            return _row(item, replace(item.result, hidden=verdicts[0]), reward=None)
         verdict, hidden = verdicts[0], verdicts[1] if len(verdicts) > 1 else None
         result = replace(item.result, verdict=verdict, hidden=hidden)
         result = rewarded(result, rewards=self.rewards, num_cases=self.num_cases)

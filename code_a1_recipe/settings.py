@@ -21,6 +21,14 @@ from .selection import GROUP_SELECTORS
 
 Block = TypeVar("Block")
 
+CODE_TESTS: Mapping[str, str] = {
+    "suites": "those written for this very program (the paper)",
+    "pooled": "every valid case written for any program of the question",
+    "golden": "the question's golden tests",
+    "hidden": "the question's hidden tests: an upper bound",
+}
+"""What the Code LLM may be rewarded on (``rewards.code_tests``)."""
+
 
 class SettingsError(ValueError):
     """A configuration that cannot work; raised before Ray starts, shown to the user as it is."""
@@ -74,7 +82,7 @@ class EpisodeSettings(_Block):
     num_candidates: int
     """C: programs the Code LLM writes for one question."""
     num_suites: int
-    """S: suites the Test LLM writes for one program."""
+    """S: suites the Test LLM writes for one program; 0 where only the Code LLM trains."""
     cases_per_suite: int
     """K: asserts a suite should hold."""
     num_workers: int
@@ -82,7 +90,8 @@ class EpisodeSettings(_Block):
     def __post_init__(self) -> None:
         group = "at least 2 (an advantage is relative to the other members of its group)"
         _require(self.num_candidates >= 2, "episode.num_candidates", group, self.num_candidates)
-        _require(self.num_suites >= 2, "episode.num_suites", group, self.num_suites)
+        suites = f"{group}, or 0: no Test LLM (rewards.code_tests: golden or hidden)"
+        _require(self.num_suites == 0 or self.num_suites >= 2, "episode.num_suites", suites, self.num_suites)
         _require(self.cases_per_suite >= 1, "episode.cases_per_suite", "at least 1", self.cases_per_suite)
         _require(self.num_workers >= 1, "episode.num_workers", "at least 1", self.num_workers)
 
@@ -90,6 +99,8 @@ class EpisodeSettings(_Block):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptSettings(_Block):
     name: str
+    black_box: bool = False
+    """The Test LLM is not shown the program."""
 
     def __post_init__(self) -> None:
         _require_name(self.name, PROMPT_PAIRS, "prompts.name")
@@ -100,11 +111,22 @@ class RewardSettings(_Block):
     alpha: float
     adversarial: str
     nonprintable_penalty: bool
+    code_tests: str = "suites"
+    """What the Code LLM is rewarded on: a name of ``CODE_TESTS``."""
+    num_golden: int = 1
+    """With "golden": how many of the question's golden tests, from the first one on."""
 
     def __post_init__(self) -> None:
         rule = "in [0, 1] (weight of validity against adversarial difficulty)"
         _require(0.0 <= self.alpha <= 1.0, "rewards.alpha", rule, self.alpha)
         _require_name(self.adversarial, ADVERSARIAL_READINGS, "rewards.adversarial")
+        _require_name(self.code_tests, CODE_TESTS, "rewards.code_tests")
+        _require(self.num_golden >= 1, "rewards.num_golden", "at least 1", self.num_golden)
+
+    @property
+    def uses_given_tests(self) -> bool:
+        """The Code LLM is rewarded on tests of the dataset, not on the Test LLM's."""
+        return self.code_tests in ("golden", "hidden")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,11 +191,18 @@ class ValidationSettings(_Block):
     num_candidates: int
     """Programs sampled per held-out question."""
     num_suites: int
-    """Suites sampled per program."""
+    """Suites sampled per program; 0: none."""
+    greedy: bool = False
+    """Also one program per question at temperature 0."""
+    num_probe_suites: int = 0
+    """Suites for each of a question's ``wrong_programs``, which measure every Test LLM on the same programs."""
+    hidden_in_training: bool = False
+    """Judge training's programs on the hidden tests too, for metrics only: how often is full reward undeserved?"""
 
     def __post_init__(self) -> None:
         _require(self.num_candidates >= 1, "validation.num_candidates", "at least 1", self.num_candidates)
-        _require(self.num_suites >= 1, "validation.num_suites", "at least 1", self.num_suites)
+        _require(self.num_suites >= 0, "validation.num_suites", "at least 0", self.num_suites)
+        _require(self.num_probe_suites >= 0, "validation.num_probe_suites", "at least 0", self.num_probe_suites)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +217,8 @@ class RecipeSettings:
     schedule: UpdateSchedule
     sandbox: SandboxSettings
     validation: ValidationSettings
+    self_play: bool
+    """One model in both roles: the Code LLM writes the suites too, and learns from both."""
     seed: int
     """``data.seed``: fixes the order of questions and every sampling seed."""
 
@@ -214,6 +245,8 @@ class RecipeSettings:
             raise
         except (TypeError, ValueError) as error:
             raise SettingsError(str(error)) from error
+        values["self_play"] = raw.get("self_play", False)
+        _require_type(values["self_play"], bool, "self_play")
         seed = raw["data"]["seed"]
         _require(isinstance(seed, int), "data.seed", "an integer (runs are reproducible by it)", seed)
         settings = cls(**values, seed=seed)
@@ -223,4 +256,35 @@ class RecipeSettings:
             f"at most episode.num_candidates = {settings.episode.num_candidates}",
             settings.selection.update_n,
         )
+        settings._check_roles()
         return settings
+
+    @property
+    def policy_names(self) -> tuple[str, ...]:
+        """The policies that are started: both, or "code" alone."""
+        return ("code", "test") if self.episode.num_suites and not self.self_play else ("code",)
+
+    def _check_roles(self) -> None:
+        """Blocks that must agree about who writes tests."""
+        given, key = self.rewards.uses_given_tests, f"with rewards.code_tests: {self.rewards.code_tests}"
+        if given:
+            counts = {
+                "episode.num_suites": self.episode.num_suites,
+                "validation.num_suites": self.validation.num_suites,
+                "validation.num_probe_suites": self.validation.num_probe_suites,
+                "schedule.test_every": self.schedule.test_every,
+            }
+            for name, count in counts.items():
+                _require(count == 0, name, f"0 {key} (no Test LLM takes part)", count)
+            _require(not self.self_play, "self_play", f"false {key}", self.self_play)
+        else:
+            _require(self.episode.num_suites > 0, "episode.num_suites", f"at least 2 {key}", self.episode.num_suites)
+        if self.self_play:
+            same = f"episode.num_candidates = {self.episode.num_candidates} with self_play (groups of one size)"
+            suites, candidates = self.episode.num_suites, self.episode.num_candidates
+            _require(suites == candidates, "episode.num_suites", same, suites)
+            black_box = "true with self_play (a model that sees its own program would agree with it)"
+            _require(self.prompts.black_box, "prompts.black_box", black_box, self.prompts.black_box)
+            every = f"schedule.code_every = {self.schedule.code_every} with self_play (one model)"
+            test_every = self.schedule.test_every
+            _require(test_every == self.schedule.code_every, "schedule.test_every", every, test_every)

@@ -35,7 +35,6 @@ from .preflight import run_identity
 from .questions import Question
 from .replay import find_replay_sampler
 from .run_folder import RunFolder
-from .schedule import POLICY_NAMES
 from .settings import RecipeSettings
 from .step_report import step_line, time_shares
 from .trajectories import StoredRows
@@ -83,7 +82,8 @@ class CodeA1Trainer(PPOTrainerSync):
         at_once = None if self.config.trainer.device == "cpu" else 1
         with ThreadPoolExecutor(max_workers=at_once) as starters:
             judges = starters.submit(JudgePool.start, self.settings.sandbox, seed=self.settings.seed)
-            policies = {name: starters.submit(self._start_policy, name, pool) for name in POLICY_NAMES}
+            names = self.settings.policy_names
+            policies = {name: starters.submit(self._start_policy, name, pool) for name in names}
             self.policies = {name: started.result() for name, started in policies.items()}
             self.judges = judges.result()
         endpoints = {name: policy.endpoint() for name, policy in self.policies.items()}
@@ -166,7 +166,8 @@ class CodeA1Trainer(PPOTrainerSync):
 
     def _tasks(self, questions: Sequence[Question], *, validate: bool) -> list[EpisodeTask]:
         settings = self.settings
-        counts = settings.validation if validate else settings.episode
+        validation = settings.validation
+        counts = validation if validate else settings.episode
         return [
             EpisodeTask(
                 question=question,
@@ -175,7 +176,9 @@ class CodeA1Trainer(PPOTrainerSync):
                 seed=settings.seed,
                 num_candidates=counts.num_candidates,
                 num_suites=counts.num_suites,
-                with_hidden_tests=validate,
+                with_hidden_tests=validate or validation.hidden_in_training,
+                with_greedy=validate and validation.greedy,
+                num_probe_suites=validation.num_probe_suites if validate else 0,
             )
             for question in questions
         ]

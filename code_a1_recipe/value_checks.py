@@ -9,7 +9,6 @@ from omegaconf import DictConfig, OmegaConf
 from .compose import policy_view
 from .rollout_backend import backend_name
 from .runners import check_runner
-from .schedule import POLICY_NAMES
 from .settings import RecipeSettings, SettingsError
 from .verl_compat import TRAINER_NAME
 
@@ -52,7 +51,7 @@ def check_settings(config: DictConfig) -> RecipeSettings:
     _check_fixed(config.trainer.v1.trainer_mode, TRAINER_NAME, "trainer.v1.trainer_mode")
     _check_fixed(config.algorithm.adv_estimator, "grpo", "algorithm.adv_estimator")
     groups = groups_per_step(config, settings)
-    for name in POLICY_NAMES:
+    for name in settings.policy_names:
         view = policy_view(config, name).actor_rollout_ref
         _check_policy_values(view, name, settings)
         _check_sizes(config, view, name, groups=groups[name])
@@ -63,7 +62,10 @@ def groups_per_step(config: DictConfig, settings: RecipeSettings) -> dict[str, i
     """GRPO groups each policy trains on in a step when nothing is masked."""
     questions, selection = config.data.train_batch_size, settings.selection
     per_question = settings.episode.num_candidates if selection.name == "all" else selection.update_n
-    return {"code": questions, "test": questions * per_question}
+    suites = questions * per_question if settings.episode.num_suites else 0
+    if settings.self_play:
+        return {"code": questions + suites}
+    return {"code": questions, "test": suites}
 
 
 def _check_count(value: object, key: str) -> None:

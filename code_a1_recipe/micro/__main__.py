@@ -13,17 +13,20 @@ from .assets import ensure_assets
 from .builder import MicroAssetsError
 from .mistakes import Mistake
 from .operations import answer_or_none
-from .settings import MicroSettings
+from .settings import VARIANTS, MicroSettings
 from .world import MicroQuestion, assert_text, make_split
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status: 0, or 1 when the assets cannot be made."""
     parsed = _parser().parse_args(arguments)
-    settings = MicroSettings(seed=parsed.seed)
+    settings = MicroSettings(seed=parsed.seed, variant=getattr(parsed, "variant", ""))
     if parsed.command == "show":
-        split = make_split(seed=settings.seed, num_train=1, num_heldout=settings.num_heldout)
-        print("\n\n".join(describe(question) for question in split.heldout[: parsed.num]))
+        split = make_split(
+            seed=settings.seed, num_train=1, num_heldout=settings.num_heldout, num_hard=settings.num_hard
+        )
+        questions = split.hard if parsed.hard else split.heldout
+        print("\n\n".join(describe(question) for question in questions[: parsed.num]))
         return 0
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     try:
@@ -74,6 +77,8 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--seed", type=int, default=MicroSettings().seed)
     for command in (make, measure):
         command.add_argument("--cache-dir", type=Path, help="default: $CODE_A1_CACHE or ~/.cache/code-a1")
+    make.add_argument("--variant", choices=sorted(VARIANTS), default="", help="other models in place of the base's")
+    show.add_argument("--hard", action="store_true", help="of the harder split")
     show.add_argument("--num", type=int, default=5, help="questions to show")
     return parser
 

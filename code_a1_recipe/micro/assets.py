@@ -7,12 +7,12 @@ import os
 import shutil
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from filelock import FileLock
 
-from .builder import HELDOUT_FILE, SETTINGS_FILE, TRAIN_FILE, MicroAssetsError, build_assets
+from .builder import HARD_FILE, HELDOUT_FILE, SETTINGS_FILE, TRAIN_FILE, MicroAssetsError, build_assets
 from .messages import template_texts
 from .settings import MicroSettings
 
@@ -28,10 +28,13 @@ class MicroAssets:
     code_model: Path
     """Folder with model and tokenizer of the Code LLM, as ``from_pretrained`` reads it."""
     test_model: Path
+    """The same folder as ``code_model`` in the variant for self-play."""
     train_file: Path
     """JSON lines in the recipe's native columns."""
     val_file: Path
     """Held-out questions; no prompt is also in ``train_file``."""
+    hard_file: Path
+    """Held-out questions of deeper compositions than any that a model was shown."""
 
     @classmethod
     def inside(cls, folder: Path) -> MicroAssets:
@@ -40,6 +43,7 @@ class MicroAssets:
             test_model=folder / "test",
             train_file=folder / TRAIN_FILE,
             val_file=folder / HELDOUT_FILE,
+            hard_file=folder / HARD_FILE,
         )
 
 
@@ -53,7 +57,7 @@ def default_cache_dir() -> Path:
 
 
 def ensure_assets(cache_dir: Path | None = None, *, settings: MicroSettings | None = None) -> MicroAssets:
-    """Find the assets of ``settings``, or make them (one to two minutes on two cores).
+    """Find the assets of ``settings``, or make them (two to three minutes on two cores; a variant as long again).
 
     A build happens in a folder of its own and is renamed into place when complete, so a half-built
     one is never used. Of several processes that start at once, one builds and the others wait.
@@ -67,8 +71,18 @@ def ensure_assets(cache_dir: Path | None = None, *, settings: MicroSettings | No
     """
     settings = settings or MicroSettings()
     cache_dir = (cache_dir or default_cache_dir()).absolute()
+    if settings.variant:
+        base = ensure_assets(cache_dir, settings=replace(settings, variant=""))
+        folder = _ensure_folder(cache_dir, settings)
+        if settings.roles == ("both",):
+            return replace(base, code_model=folder / "both", test_model=folder / "both")
+        return replace(base, test_model=folder / "test")
+    return MicroAssets.inside(_ensure_folder(cache_dir, settings))
+
+
+def _ensure_folder(cache_dir: Path, settings: MicroSettings) -> Path:
     folder = cache_dir / f"micro-{settings.digest(templates=template_texts())}"
-    if not _is_complete(folder):
+    if not _is_complete(folder, settings):
         try:
             cache_dir.mkdir(parents=True, exist_ok=True)
             # The lock outlives its use on purpose: deleting a lock file lets two processes hold it.
@@ -79,24 +93,25 @@ def ensure_assets(cache_dir: Path | None = None, *, settings: MicroSettings | No
                 f"the tiny models and questions cannot be kept in {cache_dir}: {error}. Set {CACHE_VARIABLE} "
                 f"to a folder that you may write to and that has 20 MB free"
             ) from error
-    return MicroAssets.inside(folder)
+    return folder
 
 
-def _is_complete(folder: Path) -> bool:
+def _is_complete(folder: Path, settings: MicroSettings) -> bool:
     """Whether nothing was deleted by hand; a folder that a build was renamed to has all of these."""
-    assets = MicroAssets.inside(folder)
-    models = (assets.code_model / "config.json", assets.test_model / "config.json")
-    return all(path.is_file() for path in (*models, assets.train_file, assets.val_file, folder / SETTINGS_FILE))
+    files = [folder / role / "config.json" for role in settings.roles]
+    if "code" in settings.roles:
+        files += [folder / name for name in (TRAIN_FILE, HELDOUT_FILE, HARD_FILE)]
+    return all(path.is_file() for path in (*files, folder / SETTINGS_FILE))
 
 
 def _build_unless_complete(settings: MicroSettings, folder: Path) -> None:
     """Only while the lock is held: whatever lies beside ``folder`` under its name is left from a crash."""
-    if _is_complete(folder):
+    if _is_complete(folder, settings):
         return
     for abandoned in folder.parent.glob(f".{folder.name}.*"):
         shutil.rmtree(abandoned)
     started = time.monotonic()
-    logger.info("making the tiny models and questions in %s (once; one to two minutes)", folder)
+    logger.info("making the tiny models and questions in %s (once; two to three minutes)", folder)
     building = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         build_assets(settings, building)

@@ -1,4 +1,4 @@
-"""Builds the micro assets into an empty folder: two question files, and two models trained in parallel."""
+"""Builds the micro assets into an empty folder: question files, and models trained in parallel."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 from tqdm import tqdm
 
 from .settings import MicroSettings
-from .world import make_split, write_rows
+from .world import Split, make_split, write_rows
 
 logger = logging.getLogger(__name__)
 
-ROLES = ("code", "test")
-TRAIN_FILE, HELDOUT_FILE, SETTINGS_FILE = "train.jsonl", "heldout.jsonl", "settings.json"
+TRAIN_FILE, HELDOUT_FILE, HARD_FILE, SETTINGS_FILE = "train.jsonl", "heldout.jsonl", "hard.jsonl", "settings.json"
+_RECORDED_FILE = "wrong_programs.json"
 
 # Where ``python -m code_a1_recipe...`` finds this package, installed or not.
 _IMPORT_ROOT = Path(__file__).resolve().parents[2]
@@ -49,20 +49,33 @@ def build_assets(settings: MicroSettings, folder: Path) -> None:
         MicroAssetsError: a training process ended with an error.
         OSError: the folder cannot be written.
     """
-    split = make_split(seed=settings.seed, num_train=settings.num_train, num_heldout=settings.num_heldout)
-    write_rows(split.train, folder / TRAIN_FILE)
-    write_rows(split.heldout, folder / HELDOUT_FILE)
-    _train_both(settings, folder)
+    _train_all(settings, folder)
+    if "code" in settings.roles:
+        split = split_of(settings)
+        recorded = json.loads((folder / _RECORDED_FILE).read_text(encoding="utf-8"))
+        write_rows(split.train, folder / TRAIN_FILE)
+        write_rows(split.heldout, folder / HELDOUT_FILE, wrong_programs=recorded)
+        write_rows(split.hard, folder / HARD_FILE, wrong_programs=recorded)
     (folder / SETTINGS_FILE).write_text(settings.to_json() + "\n", encoding="utf-8")
 
 
-def _train_both(settings: MicroSettings, folder: Path) -> None:
+def split_of(settings: MicroSettings) -> Split:
+    """The questions of these settings."""
+    return make_split(
+        seed=settings.seed,
+        num_train=settings.num_train,
+        num_heldout=settings.num_heldout,
+        num_hard=settings.num_hard,
+    )
+
+
+def _train_all(settings: MicroSettings, folder: Path) -> None:
     processes: dict[str, subprocess.Popen[str]] = {}
-    total = settings.code.num_steps + settings.test.num_steps
+    total = sum(settings.model_settings(role).num_steps for role in settings.roles)
     # Without a terminal tqdm stays silent and the log lines alone tell the progress.
-    with tqdm(total=total, desc="training two tiny models", unit="step", disable=None) as bar:
+    with tqdm(total=total, desc="training tiny models", unit="step", disable=None) as bar:
         try:
-            for role in ROLES:
+            for role in settings.roles:
                 processes[role] = _start(role, settings, folder)
             followers = [
                 threading.Thread(target=_follow, args=(role, process, bar), daemon=True)
@@ -83,6 +96,8 @@ def _train_both(settings: MicroSettings, folder: Path) -> None:
 def _start(role: str, settings: MicroSettings, folder: Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "code_a1_recipe.micro.sft"]
     command += ["--role", role, "--settings", settings.to_json(), "--out", str(folder / role)]
+    if role == "code":  # while the other model still trains
+        command += ["--record", str(folder / _RECORDED_FILE)]
     with _log_path(folder, role).open("w", encoding="utf-8") as log:
         return subprocess.Popen(
             command,

@@ -38,7 +38,12 @@ def draw_code_demonstrations(
 
 
 def draw_test_demonstrations(
-    questions: Sequence[MicroQuestion], *, seed: int, noise: NoiseSettings, suite_sizes: Sequence[int]
+    questions: Sequence[MicroQuestion],
+    *,
+    seed: int,
+    noise: NoiseSettings,
+    suite_sizes: Sequence[int],
+    black_box: bool = False,
 ) -> Iterator[Demonstration]:
     """Endless suites of distinct asserts about a shown candidate, some of them false.
 
@@ -56,7 +61,7 @@ def draw_test_demonstrations(
             x = draw_input(rng, question.operation)
             claimed = _claim(rng, right=question.operation, shown=shown, x=x, noise=noise)
             asserts[assert_text(x, claimed)] = None
-        messages = test_messages(question.prompt, candidate=shown.python, num_cases=num_cases)
+        messages = test_messages(question.prompt, candidate=shown.python, num_cases=num_cases, black_box=black_box)
         yield Demonstration(messages=messages, response="\n".join(asserts))
 
 

@@ -110,7 +110,7 @@ def measure_tests(
     rng = random.Random("programs to catch")
     wrong = [draw_mistake(rng, question.mistakes).operation.python for question in questions]
     prompts = [
-        test_messages(question.prompt, candidate=program, num_cases=num_cases)
+        test_messages(question.prompt, candidate=program, num_cases=num_cases, black_box=False)
         for question, program in zip(questions, wrong, strict=True)
     ]
     sampled = sample_responses(assets.test_model, prompts, num_samples=num_samples, temperature=1.0)
@@ -131,8 +131,11 @@ def measure_tests(
 
 def _solves(judge: Judge, question: MicroQuestion, response: str) -> bool:
     candidate = extract_candidate(response)
-    if not isinstance(candidate, str):
-        return False
+    return isinstance(candidate, str) and solves(judge, question, candidate)
+
+
+def solves(judge: Judge, question: MicroQuestion, candidate: str) -> bool:
+    """Whether a program passes every hidden test."""
     verdict = judge.judge(_request(question, candidate, (question.hidden_tests,)))
     suite = verdict.suites[0]
     return verdict.loaded and suite.num_valid == len(question.hidden_tests) and suite.num_failed == 0

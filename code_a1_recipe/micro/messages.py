@@ -6,8 +6,7 @@ from ..prompts import find_prompt_pair, render
 
 Messages = list[dict[str, str]]
 
-PROMPT_PAIR_NAME = "micro"
-_PAIR = find_prompt_pair(PROMPT_PAIR_NAME)
+_PAIR = find_prompt_pair("micro")
 
 
 def code_messages(prompt: str) -> Messages:
@@ -15,13 +14,18 @@ def code_messages(prompt: str) -> Messages:
     return render(_PAIR.code, prompt=prompt)
 
 
-def test_messages(prompt: str, *, candidate: str, num_cases: int) -> Messages:
-    """What the Test LLM is asked for one question and one program."""
-    return render(_PAIR.test, prompt=prompt, candidate=candidate, num_cases=num_cases)
+def test_messages(prompt: str, *, candidate: str, num_cases: int | str, black_box: bool) -> Messages:
+    """What the Test LLM is asked for one question and one program, which black-box prompts leave out."""
+    return render(
+        _PAIR.black_box_test if black_box else _PAIR.test, prompt=prompt, candidate=candidate, num_cases=num_cases
+    )
 
 
 def template_texts() -> tuple[str, ...]:
-    """Both templates with their placeholders left in; part of the identity of the assets."""
+    """All templates with their placeholders left in; part of the identity of the assets."""
     code = render(_PAIR.code, prompt="{{prompt}}")
-    test = render(_PAIR.test, prompt="{{prompt}}", candidate="{{candidate}}", num_cases="{{num_cases}}")
-    return tuple(f"[{message['role']}]{message['content']}" for message in (*code, *test))
+    tests = [
+        test_messages("{{prompt}}", candidate="{{candidate}}", num_cases="{{num_cases}}", black_box=black_box)
+        for black_box in (False, True)
+    ]
+    return tuple(f"[{message['role']}]{message['content']}" for messages in (code, *tests) for message in messages)

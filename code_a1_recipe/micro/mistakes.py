@@ -14,7 +14,9 @@ from .operations import (
     Aggregate,
     Collect,
     Condition,
+    Nested,
     Operation,
+    Search,
     ThreeWay,
     TwoWay,
 )
@@ -56,7 +58,7 @@ def misread(rng: random.Random, operation: Operation, *, chance: float) -> Opera
         if isinstance(part, Condition) and part.relation in ("<=", ">=") and rng.random() < chance:
             strict = replace(part, relation=OTHER_SIDE_OF_THE_BOUND[part.relation])
             operation = _with_part(operation, name, strict)
-    if isinstance(operation, Aggregate) and operation.default is not None and rng.random() < chance:
+    if isinstance(operation, Aggregate | Search) and operation.default is not None and rng.random() < chance:
         operation = replace(operation, default=None)
     return operation
 
@@ -110,7 +112,10 @@ def _slips_of_structure(operation: Operation) -> Iterator[Mistake]:
         yield Mistake(name="branches swapped", operation=swapped)
     elif isinstance(operation, ThreeWay):
         yield Mistake(name="the second decision forgotten", operation=replace(operation, second=None))
-    elif isinstance(operation, Aggregate) and operation.kind != "len":
+    elif isinstance(operation, Nested):
+        inner = replace(operation, then=operation.inner_otherwise, inner_otherwise=operation.then)
+        yield Mistake(name="inner branches swapped", operation=inner)
+    elif isinstance(operation, Search) or (isinstance(operation, Aggregate) and operation.kind != "len"):
         other = "min" if operation.kind == "max" else "max"
         yield Mistake(name="largest and smallest confused", operation=replace(operation, kind=other))
         wrong = 0 if operation.default else 1

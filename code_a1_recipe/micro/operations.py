@@ -162,6 +162,43 @@ class ThreeWay:
         return self.otherwise.apply(x)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nested:
+    """A decision inside a decision about an integer."""
+
+    outer: Condition
+    inner: Condition
+    then: Action
+    inner_otherwise: Action
+    otherwise: Action
+    takes_list = False
+
+    @property
+    def english(self) -> str:
+        return (
+            f"If x is {self.outer.english}, then if x is {self.inner.english}, return {self.then.english}, "
+            f"if not, return {self.inner_otherwise.english}. Otherwise return {self.otherwise.english}."
+        )
+
+    @property
+    def python(self) -> str:
+        return (
+            f"def f(x):\n    if {self.outer.python}:\n        if {self.inner.python}:\n"
+            f"            return {self.then.python}\n        return {self.inner_otherwise.python}\n"
+            f"    return {self.otherwise.python}"
+        )
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        return (self.outer, self.inner)
+
+    def answer(self, x: Value) -> Value:
+        assert isinstance(x, int)
+        if not self.outer.holds(x):
+            return self.otherwise.apply(x)
+        return (self.then if self.inner.holds(x) else self.inner_otherwise).apply(x)
+
+
 _PICKS: Mapping[str, tuple[str, Callable[[list[int]], int]]] = MappingProxyType(
     {"max": ("largest", max), "min": ("smallest", min)}
 )
@@ -248,7 +285,45 @@ class Collect:
         return _ORDERS[self.order][2](chosen)
 
 
-Operation = TwoWay | ThreeWay | Aggregate | Collect
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """The largest or smallest of a changed selection."""
+
+    kind: str
+    action: Action
+    condition: Condition
+    default: int | None = None
+    takes_list = True
+
+    @property
+    def english(self) -> str:
+        return (
+            f"Return the {_PICKS[self.kind][0]} of {self.action.english} for all x in v that are "
+            f"{self.condition.english}, or {self.default} if there are none."
+        )
+
+    @property
+    def python(self) -> str:
+        guard = "" if self.default is None else f" if w else {self.default}"
+        return (
+            f"def f(v):\n    w = [{self.action.python} for x in v if {self.condition.python}]\n"
+            f"    return {self.kind}(w){guard}"
+        )
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        return (self.condition,)
+
+    def answer(self, x: Value) -> Value:
+        """Raises ValueError where the program would: the largest of nothing, without a guard."""
+        assert isinstance(x, list)
+        selected = [self.action.apply(element) for element in x if self.condition.holds(element)]
+        if not selected and self.default is not None:
+            return self.default
+        return _PICKS[self.kind][1](selected)
+
+
+Operation = TwoWay | ThreeWay | Aggregate | Collect | Nested | Search
 ORDERS = tuple(_ORDERS)
 
 

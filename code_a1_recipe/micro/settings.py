@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self
 
 # Raised whenever the code of this package would build different files from the same settings.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 HEAD_SIZE = 32
 """Width of an attention head; the smallest that vLLM's CPU attention accepts."""
@@ -83,13 +83,28 @@ class NoiseSettings(_Strict):
                 raise ValueError(f"micro: {name} is a chance and must be in [0, 1], got {value!r}")
 
 
+VARIANTS: dict[str, tuple[str, ...]] = {
+    "": ("code", "test"),
+    "black_box": ("test",),
+    "self_play": ("both",),
+    "sft": ("test",),
+}
+"""What is trained, by ``MicroSettings.variant``. "" is the base: the questions, a Code LLM and a Test LLM. The others
+replace a model of the base: a Test LLM that is not shown the program; one model for both roles, which writes tests
+without a look at the program; a Test LLM that was shown more and cleaner tests (a cold start)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MicroSettings(_Strict):
     """What the assets are made of. Equal settings give equal files, apart from rounding in torch."""
 
+    variant: str = ""
+    """A name of ``VARIANTS``."""
     seed: int = 0
     num_train: int = 3000
     num_heldout: int = 200
+    num_hard: int = 100
+    """Held-out questions of the families that no model was shown: decisions in decisions, changed and then searched."""
     suite_sizes: tuple[int, ...] = (3, 4)
     """Values of K (asserts asked for) that the Test LLM learns; others are strange to it."""
     # 0.45 and 0.57 million parameters. The tester needs more: it must execute what it reads.
@@ -99,10 +114,19 @@ class MicroSettings(_Strict):
     test: ModelSettings = field(
         default_factory=lambda: ModelSettings(hidden_size=96, num_layers=4, intermediate_size=288, num_steps=520)
     )
+    # 0.57 million parameters, as many steps as the two above together.
+    both: ModelSettings = field(
+        default_factory=lambda: ModelSettings(hidden_size=96, num_layers=4, intermediate_size=288, num_steps=870)
+    )
+    sft: ModelSettings = field(
+        default_factory=lambda: ModelSettings(hidden_size=96, num_layers=4, intermediate_size=288, num_steps=1040)
+    )
     noise: NoiseSettings = field(default_factory=NoiseSettings)
 
     def __post_init__(self) -> None:
-        _require_positive(self, "num_train", "num_heldout")
+        if self.variant not in VARIANTS:
+            raise ValueError(f"micro: unknown variant {self.variant!r}; known: {', '.join(map(repr, VARIANTS))}")
+        _require_positive(self, "num_train", "num_heldout", "num_hard")
         if type(self.seed) is not int or self.seed < 0:
             raise ValueError(f"micro: seed must be an integer of at least 0, got {self.seed!r}")
         if not self.suite_sizes or not all(1 <= size <= 8 for size in self.suite_sizes):
@@ -110,6 +134,27 @@ class MicroSettings(_Strict):
                 "micro: suite_sizes must hold integers in [1, 8] (few inputs are distinct beyond that), "
                 f"got {self.suite_sizes!r}"
             )
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The models that are trained."""
+        return VARIANTS[self.variant]
+
+    def model_settings(self, role: str) -> ModelSettings:
+        """Shape and warm start of the model for ``role``: "code", "test" or "both"."""
+        if self.variant == "sft":
+            return self.sft
+        return {"code": self.code, "test": self.test, "both": self.both}[role]
+
+    @property
+    def test_noise(self) -> NoiseSettings:
+        """Of the tests that are demonstrated."""
+        return replace(self.noise, trust_chance=0.0, slip_chance=0.0) if self.variant == "sft" else self.noise
+
+    @property
+    def black_box(self) -> bool:
+        """The prompts that testers learn leave out the program."""
+        return self.variant in ("black_box", "self_play")
 
     def digest(self, *, templates: tuple[str, ...]) -> str:
         """Name of the assets in the cache, 16 hex digits: settings, format version, prompts learned."""
@@ -127,8 +172,10 @@ class MicroSettings(_Strict):
             raw
             | {
                 "suite_sizes": tuple(raw["suite_sizes"]),
-                "code": ModelSettings.from_mapping(raw["code"], where="micro.code"),
-                "test": ModelSettings.from_mapping(raw["test"], where="micro.test"),
+                **{
+                    name: ModelSettings.from_mapping(raw[name], where=f"micro.{name}")
+                    for name in ("code", "test", "both", "sft")
+                },
                 "noise": NoiseSettings.from_mapping(raw["noise"], where="micro.noise"),
             },
             where="micro",

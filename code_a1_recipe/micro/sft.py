@@ -62,11 +62,11 @@ def warm_start(
     round differently, so their models differ slightly and write slightly different text.
 
     Args:
-        role: "code" or "test".
+        role: "code", "test" or "both".
         settings: the whole of the assets' settings; the train questions are drawn again from them.
         on_step: called with the number of finished steps and the loss (nats per response token).
     """
-    model_settings = settings.code if role == "code" else settings.test
+    model_settings = settings.model_settings(role)
     split = make_split(seed=settings.seed, num_train=settings.num_train, num_heldout=settings.num_heldout)
     demonstrations = _demonstrations(role, settings, split.train)
     corpus = list(itertools.islice(demonstrations, _CORPUS_SIZE))
@@ -143,11 +143,17 @@ def _optimizers(model: LlamaForCausalLM, settings: ModelSettings) -> list[torch.
 
 
 def _demonstrations(role: Role, settings: MicroSettings, questions: Sequence[MicroQuestion]) -> Iterator[Demonstration]:
-    if role == "code":
-        return draw_code_demonstrations(questions, seed=settings.seed, noise=settings.noise)
-    return draw_test_demonstrations(
-        questions, seed=settings.seed, noise=settings.noise, suite_sizes=settings.suite_sizes
+    code = draw_code_demonstrations(questions, seed=settings.seed, noise=settings.noise)
+    test = draw_test_demonstrations(
+        questions,
+        seed=settings.seed,
+        noise=settings.test_noise,
+        suite_sizes=settings.suite_sizes,
+        black_box=settings.black_box,
     )
+    if role == "both":
+        return (next(source) for source in itertools.cycle((code, test)))
+    return code if role == "code" else test
 
 
 def _batches(
@@ -175,13 +181,14 @@ def _encode(shown: Demonstration, tokenizer: PreTrainedTokenizerFast) -> Example
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train one model and save it; the entry of the subprocess that ``assets`` starts."""
     parser = argparse.ArgumentParser(description="Warm-start one tiny model.")
-    parser.add_argument("--role", choices=("code", "test"), required=True)
+    parser.add_argument("--role", choices=("code", "test", "both"), required=True)
     parser.add_argument("--settings", required=True, help="MicroSettings as JSON")
     parser.add_argument("--out", type=Path, required=True, help="folder to save model and tokenizer in")
+    parser.add_argument("--record", type=Path, help="file for wrong programs of the finished Code LLM")
     parsed = parser.parse_args(arguments)
     settings = MicroSettings.from_json(parsed.settings)
     torch.set_num_threads(1)
-    num_steps = (settings.code if parsed.role == "code" else settings.test).num_steps
+    num_steps = settings.model_settings(parsed.role).num_steps
 
     def report(step: int, loss: float) -> None:
         if step % _STEPS_BETWEEN_REPORTS == 0 or step == num_steps:
@@ -191,6 +198,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     model, tokenizer = warm_start(parsed.role, settings, on_step=report)
     model.save_pretrained(parsed.out)
     tokenizer.save_pretrained(parsed.out)
+    if parsed.record is not None:
+        from .builder import split_of  # here: these bring the sandbox, which training does without
+        from .recorded import record_wrong_programs
+
+        split = split_of(settings)
+        recorded = record_wrong_programs(parsed.out, [*split.heldout, *split.hard])
+        parsed.record.write_text(json.dumps(recorded), encoding="utf-8")
 
 
 if __name__ == "__main__":

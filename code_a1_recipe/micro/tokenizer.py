@@ -21,7 +21,7 @@ from tokenizers import (  # type: ignore[import-untyped]
 )
 from transformers import PreTrainedTokenizerFast
 
-Role = Literal["code", "test"]
+Role = Literal["code", "test", "both"]
 
 PAD, END, USER, MODEL = "<|pad|>", "<|end|>", "<|user|>", "<|model|>"
 _SPECIALS = (PAD, END, USER, MODEL)
@@ -29,7 +29,7 @@ _SPECIALS = (PAD, END, USER, MODEL)
 _INTEGERS = r"-?\d+"
 _STARTS = r"\n?assert f\(|def f\("
 _REST = r"\n *| ?[^\sA-Za-z0-9\n-]+ ?| ?- ?"
-_SPLIT_RULES: dict[Role, str] = {
+_SPLIT_RULES: dict[str, str] = {
     "code": rf"{_STARTS}|{_INTEGERS}|[xvw]\b| ?[A-Za-z]+:? ?|{_REST}",
     "test": rf"{_STARTS}|[)\]]* == |{_INTEGERS}| ?[A-Za-z]+(?: [A-Za-z]+)*:? ?|{_REST}",
 }
@@ -61,14 +61,15 @@ def build_tokenizer(role: Role, corpus: Iterable[str], *, max_length: int) -> Pr
     The result depends on the corpus only: not on the process, the machine or the number of threads.
 
     Args:
-        role: "code" or "test"; decides the split rule and the model.
+        role: decides the split rule and the model; one model for both roles reads as the Test LLM does.
         corpus: prompts and responses, without chat markup.
         max_length: longest sequence of the model, in tokens; only recorded.
     """
     texts = [*corpus, *[f"f({i})" for i in _KNOWN_INTEGERS for _ in range(_MIN_PIECE_COUNT)]]
     build = _build_bpe if role == "code" else _build_unigram
-    tokenizer = build(texts, split=_pre_tokenizer(role))
-    tokenizer.pre_tokenizer = _pre_tokenizer(role)
+    split = _pre_tokenizer("code" if role == "code" else "test")
+    tokenizer = build(texts, split=split)
+    tokenizer.pre_tokenizer = split
     tokenizer.decoder = decoders.ByteLevel()
     wrapped = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer,
@@ -83,10 +84,10 @@ def build_tokenizer(role: Role, corpus: Iterable[str], *, max_length: int) -> Pr
     return wrapped
 
 
-def _pre_tokenizer(role: Role) -> pre_tokenizers.PreTokenizer:
+def _pre_tokenizer(rule: str) -> pre_tokenizers.PreTokenizer:
     return pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(Regex(_SPLIT_RULES[role]), "isolated"),
+            pre_tokenizers.Split(Regex(_SPLIT_RULES[rule]), "isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )

@@ -5,25 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .mistakes import Mistake, mistakes_of
+from .mistakes import Mistake, draw_mistake, mistakes_of
 from .operations import (
     ORDERS,
     Action,
     Aggregate,
     Collect,
     Condition,
+    Nested,
     Operation,
+    Search,
     ThreeWay,
     TwoWay,
     Value,
     answer_or_none,
 )
 
-DATA_SOURCE = "micro"
+DATA_SOURCE, HARD_DATA_SOURCE = "micro", "micro-hard"
 ENTRY_POINT = "f"
 
 # Integers that questions are about and that tests use. Small, so that a tiny model can learn the
@@ -37,6 +39,7 @@ _CONSTANTS = range(10)
 # inputs above on both sides, and lists with every order and repetition that matters.
 _ALL_INTEGERS: tuple[int, ...] = tuple(range(-12, 16))
 _HIDDEN_TESTS_PER_QUESTION = 14
+_GOLDEN_TESTS_PER_QUESTION = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +52,7 @@ class MicroQuestion:
     Together they tell the reference from each of ``mistakes``."""
     mistakes: tuple[Mistake, ...]
     """Typical wrong programs, those that answer everything rightly left out."""
+    data_source: str = DATA_SOURCE
 
     @property
     def id(self) -> str:
@@ -67,7 +71,22 @@ class MicroQuestion:
     def hidden_tests(self) -> tuple[str, ...]:
         return tuple(assert_text(x, self.operation.answer(x)) for x in self.hidden_inputs)
 
-    def row(self) -> dict[str, object]:
+    @property
+    def golden_tests(self) -> tuple[str, ...]:
+        """A few tests as datasets have them: inputs that come to mind, without a look at the boundaries."""
+        rng = random.Random("golden tests of " + self.prompt)
+        found: dict[str, None] = {}
+        while len(found) < _GOLDEN_TESTS_PER_QUESTION:
+            x = draw_input(rng, self.operation)
+            found[assert_text(x, self.operation.answer(x))] = None
+        return tuple(found)
+
+    @property
+    def mutant(self) -> str:
+        """One typical wrong program, the same on every machine."""
+        return draw_mistake(random.Random("mutant of " + self.prompt), self.mistakes).operation.python
+
+    def row(self, *, wrong_programs: Sequence[str] = ()) -> dict[str, object]:
         """The question in the recipe's native columns."""
         return {
             "id": self.id,
@@ -75,7 +94,9 @@ class MicroQuestion:
             "reference": self.reference,
             "entry_points": [ENTRY_POINT],
             "tests": list(self.hidden_tests),
-            "data_source": DATA_SOURCE,
+            "golden_tests": list(self.golden_tests),
+            "wrong_programs": list(wrong_programs),
+            "data_source": self.data_source,
         }
 
 
@@ -85,19 +106,22 @@ class Split:
 
     train: tuple[MicroQuestion, ...]
     heldout: tuple[MicroQuestion, ...]
+    hard: tuple[MicroQuestion, ...] = ()
+    """Compositions deeper than any in the other two."""
 
 
 def assert_text(x: Value, claimed: Value) -> str:
     return f"assert {ENTRY_POINT}({x}) == {claimed}"
 
 
-def make_split(*, seed: int, num_train: int, num_heldout: int) -> Split:
+def make_split(*, seed: int, num_train: int, num_heldout: int, num_hard: int = 0) -> Split:
     """The same split for the same arguments, on every machine and for every hash seed."""
     drawn = draw_questions(seed=seed, num_questions=num_heldout + num_train)
-    return Split(heldout=drawn[:num_heldout], train=drawn[num_heldout:])
+    hard = draw_questions(seed=seed, num_questions=num_hard, hard=True)
+    return Split(heldout=drawn[:num_heldout], train=drawn[num_heldout:], hard=hard)
 
 
-def draw_questions(*, seed: int, num_questions: int) -> tuple[MicroQuestion, ...]:
+def draw_questions(*, seed: int, num_questions: int, hard: bool = False) -> tuple[MicroQuestion, ...]:
     """``num_questions`` questions with distinct prompts."""
     rng = random.Random(seed)
     operations: dict[str, Operation] = {}
@@ -105,8 +129,9 @@ def draw_questions(*, seed: int, num_questions: int) -> tuple[MicroQuestion, ...
     # instead of an endless loop.
     for _ in range(200 * num_questions + 1000):
         if len(operations) == num_questions:
-            return tuple(_complete(operation) for operation in operations.values())
-        operation = _draw_operation(rng)
+            source = HARD_DATA_SOURCE if hard else DATA_SOURCE
+            return tuple(_complete(operation, data_source=source) for operation in operations.values())
+        operation = _draw_hard_operation(rng) if hard else _draw_operation(rng)
         operations.setdefault(operation.english, operation)
     raise ValueError(f"only {len(operations)} distinct micro questions found, {num_questions} asked for; ask for fewer")
 
@@ -119,9 +144,13 @@ def draw_input(rng: random.Random, operation: Operation) -> Value:
     return [rng.randint(SMALLEST_INPUT, LARGEST_INPUT) for _ in range(length)]
 
 
-def write_rows(questions: Iterable[MicroQuestion], path: Path) -> None:
-    """Write one JSON object a line, in the recipe's native columns."""
-    lines = (json.dumps(question.row(), ensure_ascii=False) for question in questions)
+def write_rows(
+    questions: Iterable[MicroQuestion], path: Path, *, wrong_programs: Mapping[str, Sequence[str]] | None = None
+) -> None:
+    """Write one JSON object a line, in the recipe's native columns; ``wrong_programs`` are by question id."""
+    known = wrong_programs or {}
+    rows = (question.row(wrong_programs=known.get(question.id, ())) for question in questions)
+    lines = (json.dumps(row, ensure_ascii=False) for row in rows)
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
@@ -150,6 +179,20 @@ def _draw_operation(rng: random.Random) -> Operation:
     return Collect(action=rng.choice(changes), condition=_draw_condition(rng), order=order)
 
 
+def _draw_hard_operation(rng: random.Random) -> Operation:
+    if rng.random() < 0.5:
+        then, inner_otherwise, otherwise = rng.sample(_ACTION_POOL, 3)
+        outer, inner = _draw_condition(rng), _draw_condition(rng)
+        return Nested(outer=outer, inner=inner, then=then, inner_otherwise=inner_otherwise, otherwise=otherwise)
+    changes = tuple(action for action in _ACTION_POOL if action.kind not in ("constant", "keep"))
+    return Search(
+        kind=rng.choice(("max", "min")),
+        action=rng.choice(changes),
+        condition=_draw_condition(rng),
+        default=rng.choice(_CONSTANTS),
+    )
+
+
 def _draw_condition(rng: random.Random) -> Condition:
     kind = rng.choices(("bound", "equal", "parity"), (72, 10, 18))[0]
     if kind == "parity":
@@ -166,7 +209,7 @@ _ACTION_POOL: tuple[Action, ...] = (
 )
 
 
-def _complete(operation: Operation) -> MicroQuestion:
+def _complete(operation: Operation, *, data_source: str) -> MicroQuestion:
     """Choose the hidden inputs and keep the mistakes that make a difference."""
     pool: Sequence[Value] = _list_pool(operation) if operation.takes_list else _ALL_INTEGERS
     answers = [operation.answer(x) for x in pool]
@@ -178,7 +221,7 @@ def _complete(operation: Operation) -> MicroQuestion:
             visible.append(mistake)
             told_apart_by.append(differs)
     inputs = _choose_inputs(operation, pool, told_apart_by)
-    return MicroQuestion(operation=operation, hidden_inputs=inputs, mistakes=tuple(visible))
+    return MicroQuestion(operation=operation, hidden_inputs=inputs, mistakes=tuple(visible), data_source=data_source)
 
 
 def _choose_inputs(

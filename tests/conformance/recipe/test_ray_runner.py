@@ -28,9 +28,12 @@ SLEEPING = "import time\ndef f(n):\n    time.sleep(0.3)\n    return n\n"
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[object]:
     """Two nodes of two CPUs on this machine."""
+    from ray._common.utils import get_default_ray_temp_dir
     from ray.cluster_utils import Cluster
 
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    # Ray notes the cluster's address there, whatever temp_dir says, and expects the folder on a fresh machine too.
+    Path(get_default_ray_temp_dir()).mkdir(exist_ok=True)
     folder = tempfile.mkdtemp(prefix="ray-")  # a short path: sockets lie in it
     made = Cluster(
         initialize_head=True,

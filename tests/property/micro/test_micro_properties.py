@@ -42,7 +42,12 @@ def test_any_text_survives_both_tokenizers(text, role):
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32), xs=st.lists(st.integers(-20, 20), max_size=5))
 def test_every_program_agrees_with_its_operation(seed, xs):
-    (question,) = draw_questions(seed=seed, num_questions=1)
+    for hard in (False, True):
+        _check_programs(seed, xs, hard=hard)
+
+
+def _check_programs(seed, xs, *, hard):
+    (question,) = draw_questions(seed=seed, num_questions=1, hard=hard)
     rng = random.Random(seed)
     operations = [question.operation, *(mistake.operation for mistake in mistakes_of(question.operation))]
     operations += [misread(rng, operation, chance=0.5) for operation in operations]

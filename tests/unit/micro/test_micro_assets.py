@@ -14,7 +14,7 @@ from code_a1_recipe.micro.builder import MicroAssetsError
 from code_a1_recipe.micro.settings import MicroSettings, ModelSettings
 
 TINY = ModelSettings(hidden_size=32, num_layers=1, intermediate_size=32, num_steps=2, batch_size=4)
-TINY_SETTINGS = MicroSettings(num_train=40, num_heldout=5, code=TINY, test=TINY)
+TINY_SETTINGS = MicroSettings(num_train=40, num_heldout=5, num_hard=3, code=TINY, test=TINY, both=TINY)
 
 
 class RecordingBuilder:
@@ -27,13 +27,13 @@ class RecordingBuilder:
 
     def __call__(self, settings: MicroSettings, folder: Path) -> None:
         self.num_builds += 1
-        for role in ("code", "test"):
+        for role in settings.roles:
             (folder / role).mkdir()
             (folder / role / "config.json").write_text(str(settings.seed))
         time.sleep(self.seconds)
         if self.fails:
             raise MicroAssetsError("the warm start failed")
-        for name in ("train.jsonl", "heldout.jsonl", "settings.json"):
+        for name in ("train.jsonl", "heldout.jsonl", "hard.jsonl", "settings.json"):
             (folder / name).write_text("")
 
 

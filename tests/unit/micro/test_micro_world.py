@@ -80,7 +80,7 @@ def test_the_questions_of_seed_0_are_the_same_everywhere(split):
     rows = json.dumps([question.row() for question in split.heldout], sort_keys=True)
     assert split.heldout[0].prompt == ("Return the smallest of all x in v that are at least 6, or 0 if there are none.")
     assert split.heldout[0].id == "micro-833c952f39ad"
-    assert hashlib.sha256(rows.encode()).hexdigest()[:16] == "64ea705993b126c4"
+    assert hashlib.sha256(rows.encode()).hexdigest()[:16] == "b49c84f6c366236d"
 
 
 def test_train_and_heldout_share_no_text(split):
@@ -185,7 +185,8 @@ def test_misreading_makes_bounds_strict_and_forgets_the_guard():
 def test_rows_are_written_in_the_native_columns(tmp_path, split):
     write_rows(split.heldout[:2], tmp_path / "rows.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [sorted(row) for row in rows] == [["data_source", "entry_points", "id", "prompt", "reference", "tests"]] * 2
+    columns = ["data_source", "entry_points", "golden_tests", "id", "prompt", "reference", "tests", "wrong_programs"]
+    assert [sorted(row) for row in rows] == [columns] * 2
     assert rows[0]["data_source"] == "micro"
     assert rows[0]["entry_points"] == ["f"]
     assert rows[0]["tests"][:2] == ["assert f([]) == 0", "assert f([5]) == 0"]

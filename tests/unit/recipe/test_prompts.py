@@ -60,7 +60,9 @@ def test_an_unknown_field_is_named_with_the_known_ones():
 
 
 def test_an_unknown_template_lists_the_known_ones():
-    with pytest.raises(PromptError, match=r"unknown prompt template 'chat'; known: chat_v1_code, chat_v1_test"):
+    with pytest.raises(
+        PromptError, match=r"unknown prompt template 'chat'; known: chat_v1_black_box_test, chat_v1_code, chat"
+    ):
         render("chat", prompt="p")
     with pytest.raises(ValueError, match=r"unknown prompt pair 'chat'; known: chat_v1, micro"):
         find_prompt_pair("chat")
