@@ -60,14 +60,14 @@ setup() {
 
 usage() {
     local presets
-    presets="$(cd code_a1_recipe/config && ls | grep -v -e '^code_a1.yaml$' -e '^gpu.yaml$' | sed 's/.yaml$//' | paste -sd, | sed 's/,/, /g')"
+    presets="$(cd code_a1_recipe/config && ls | grep 'yaml$' | grep -v -e '^code_a1.yaml$' -e '^gpu.yaml$' | sed 's/.yaml$//' | paste -sd, | sed 's/,/, /g')"
     sed "s/{presets}/$presets/" code_a1_recipe/usage.txt
 }
 
 main() {
     local flavour="" extras="run" word
     for word in "$@"; do
-        if [ "$1" = score ]; then break; fi # it has a --help of its own
+        case "$1" in score | report | rollouts | experiment | harvest | micro) break ;; esac # each has a --help of its own
         case "$word" in -h | --help | help) usage; return ;; esac
     done
     if [ "${1:-}" = setup ]; then

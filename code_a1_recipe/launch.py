@@ -71,8 +71,10 @@ def _ray_arguments(config: DictConfig, variables: dict[str, str]) -> dict[str, A
     return {**arguments, "runtime_env": {**runtime_env, **given}}
 
 
-def train(config: DictConfig) -> RunFolder:
+def train(config: DictConfig, *, command: str = "") -> RunFolder:
     """Train as the configuration says; returns the folder with everything the run wrote.
+
+    ``command`` is what the user typed, kept in the folder.
 
     Raises:
         SettingsError: the configuration cannot work; nothing was started.
@@ -80,12 +82,12 @@ def train(config: DictConfig) -> RunFolder:
     """
     variables = prepare_environment(config)
     try:
-        return _train(config, variables)
+        return _train(config, variables, command)
     finally:
         _remove_sockets(variables)
 
 
-def _train(config: DictConfig, variables: dict[str, str]) -> RunFolder:
+def _train(config: DictConfig, variables: dict[str, str], command: str) -> RunFolder:
     folder = RunFolder(Path(config.run_dir))
     # verl loads the plugin by itself and hides what goes wrong there; imported by name, it says so.
     import verl  # noqa: F401
@@ -102,6 +104,8 @@ def _train(config: DictConfig, variables: dict[str, str]) -> RunFolder:
     config.transfer_queue.enable = True
     OmegaConf.resolve(config)
     folder.resolved_config.write_text(to_yaml(config), encoding="utf-8")
+    with folder.command.open("a", encoding="utf-8") as handle:  # a line for each start
+        handle.write(command + "\n")
 
     with folder.driver_log.open("a", encoding="utf-8") as log, contextlib.redirect_stdout(log):
         _run_on_ray(config, variables, folder)

@@ -1,10 +1,11 @@
-"""Command line: ``code-a1 [train] [PRESET | path/to.yaml] [key=value ...]`` and ``code-a1 score INPUT ...``."""
+"""Command line: ``code-a1 [train] [PRESET | path/to.yaml] [key=value ...]`` and the commands of ``COMMANDS``."""
 
 from __future__ import annotations
 
 import logging
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from .checkpointing import CheckpointError
@@ -12,6 +13,7 @@ from .compose import compose_config, preset_names
 from .errors import OutageError
 from .launch import configure_logging, name_run, train
 from .questions import QuestionError
+from .run_folder import RunFolder
 from .settings import SettingsError
 
 logger = logging.getLogger(__name__)
@@ -27,14 +29,64 @@ def default_preset() -> str:
     return "qwen2.5-coder-1.5b" if torch.cuda.is_available() else "cpu"
 
 
+def _score(words: list[str]) -> int:
+    from .score import main as score  # here and below: training needs none of it
+
+    return score(words)
+
+
+def _report_command(words: list[str]) -> int:
+    from .analysis.report import main as report
+
+    return report(words)
+
+
+def _experiment(words: list[str]) -> int:
+    from .analysis.commands import experiment
+
+    return experiment(words)
+
+
+def _harvest(words: list[str]) -> int:
+    from .analysis.commands import harvest_tests
+
+    return harvest_tests(words)
+
+
+def _rollouts(words: list[str]) -> int:
+    from .analysis.commands import rollouts
+
+    return rollouts(words)
+
+
+def _micro(words: list[str]) -> int:
+    from .micro.__main__ import main as micro
+
+    return micro(words)
+
+
+COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    "score": _score,
+    "report": _report_command,
+    "experiment": _experiment,
+    "harvest": _harvest,
+    "rollouts": _rollouts,
+    "micro": _micro,
+}
+"""Beside ``train``, which may be left out."""
+
+
+def words_of(arguments: Sequence[str] | None) -> list[str]:
+    """The command line without the program."""
+    return list(sys.argv[1:] if arguments is None else arguments)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status: 0 trained, 1 the run broke off, 2 the configuration was refused, 130 interrupted."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    if words and words[0] == "score":
-        from .score import main as score  # here: training needs none of it
-
+    words = words_of(arguments)
+    if words and words[0] in COMMANDS:
         configure_logging()
-        return score(words[1:])
+        return COMMANDS[words[0]](words[1:])
     if words and words[0] == "train":
         words = words[1:]
     if any(word in ("-h", "--help", "help") for word in words):
@@ -49,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"error: {error}\n")
         return REFUSED
     try:
-        folder = train(config)
+        folder = train(config, command=shlex.join(["code-a1", *words_of(arguments)]))
     except (SettingsError, QuestionError, CheckpointError) as error:
         sys.stderr.write(f"error: {error}\n")
         return REFUSED
@@ -69,7 +121,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     if folder.tensorboard.exists():
         sys.stdout.write(f"  TensorBoard  tensorboard --logdir {folder.tensorboard}\n")
+    _report(folder)
     return 0
+
+
+def _report(folder: RunFolder) -> None:
+    """What changed on held-out questions, and the page; a run without them is not the worse for it."""
+    from .analysis.before_after import change_table
+    from .analysis.records import RunRecords
+    from .analysis.report import write_report
+
+    try:
+        sys.stdout.write(f"  report       {write_report(folder.root)}\n")
+        table = change_table(RunRecords.open(folder.root))
+    except (ValueError, OSError) as error:
+        logger.warning("no report: %s", error)
+        return
+    if table:
+        sys.stdout.write(f"\n{table}\n")
 
 
 def _how_to_go_on(run_dir: str) -> str:

@@ -29,6 +29,7 @@ def _record(episode: Episode, kind: str, number: int, candidate: CandidateResult
     return {
         "step": episode.task.step,
         "question": episode.task.question.id,
+        "data_source": episode.task.question.data_source,
         "kind": kind,
         "candidate": number,
         "response": candidate.response.text,

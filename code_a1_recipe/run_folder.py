@@ -38,6 +38,11 @@ class RunFolder:
         return self.root / "resolved_config.yaml"
 
     @property
+    def command(self) -> Path:
+        """The command that started the run."""
+        return self.root / "command.txt"
+
+    @property
     def metrics(self) -> Path:
         return self.root / "metrics.jsonl"
 

@@ -254,6 +254,10 @@ class CodeA1Trainer(PPOTrainerSync):
                 write(report.index, report.records)
                 reports.append(report.without_records())
         metrics = metrics_of(add_sums(report.sums for report in reports), prefix="val/")
+        sources = dict.fromkeys(question.data_source for question in questions)
+        for source in sources if len(sources) > 1 else ():
+            of_source = [report.sums for report in reports if questions[report.index].data_source == source]
+            metrics |= metrics_of(add_sums(of_source), prefix=f"val/{source}/")
         if self.global_steps == 0:
             self.run_folder.append_metrics(0, metrics)
         self.run_folder.show(step_line(self.global_steps, self.total_training_steps, metrics, prefix="val/"))

@@ -1,7 +1,7 @@
 """The order of events in an episode, masked outages, seeds; samplers and judge are scripted."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -14,7 +14,7 @@ from code_a1_recipe.episode import (
 )
 from code_a1_recipe.questions import Question
 from code_a1_recipe.settings import EpisodeSettings, RewardSettings
-from sandbox import CandidateVerdict, CaseOutcome, CaseResult, SandboxUnavailableError, SuiteVerdict
+from sandbox import CandidateVerdict, CaseOutcome, CaseResult, JudgeRequest, SandboxUnavailableError, SuiteVerdict
 
 QUESTION = Question(id="q1", prompt="Add one.", reference="def f(x): return x + 1")
 
@@ -33,11 +33,13 @@ class ScriptedSampler:
     gates: dict[int, asyncio.Event] = field(default_factory=dict)
     error: Exception | None = None
     seeds: list[int] = field(default_factory=list)
+    prompts: list[str] = field(default_factory=list)
 
     async def sample(self, messages, *, seed, session):
         number = len(self.seeds)
         self.seeds.append(seed)
         self.log.append(f"{self.name} asked {session}")
+        self.prompts.append(messages[-1]["content"])
         if self.error is not None:
             raise self.error
         if number in self.gates:
@@ -51,10 +53,13 @@ class ScriptedJudge:
 
     log: list[str]
     outages: set[str] = field(default_factory=set)
+    requests: list[JudgeRequest] = field(default_factory=list)
+    pooled_outage: bool = False
 
     async def judge(self, request):
         self.log.append(f"judge {request.candidate!r}")
-        if request.candidate in self.outages:
+        self.requests.append(request)
+        if request.candidate in self.outages or (self.pooled_outage and len(request.suites) == 1):
             raise SandboxUnavailableError("no answer")
         loaded = request.candidate is not None
         outcome = CaseOutcome.WRONG_VALUE if loaded else CaseOutcome.NOT_LOADED
@@ -84,13 +89,15 @@ def task(**changes) -> EpisodeTask:
     return EpisodeTask(**(values | changes))
 
 
-def runner(code, test, judge, *, timeout: float = 5.0) -> EpisodeRunner:
+def runner(code, test, judge, *, timeout: float = 5.0, greedy=None, black_box=False, **rewards) -> EpisodeRunner:
     return EpisodeRunner(
         code=code,
         test=test,
+        greedy=greedy,
+        black_box=black_box,
         judge=judge,
         episode=EpisodeSettings(num_candidates=2, num_suites=2, cases_per_suite=1, num_workers=1),
-        rewards=RewardSettings(alpha=0.5, adversarial="release", nonprintable_penalty=False),
+        rewards=RewardSettings(**({"alpha": 0.5, "adversarial": "release", "nonprintable_penalty": False} | rewards)),
         prompt_pair="chat_v1",
         judge_timeout_seconds=timeout,
     )
@@ -188,6 +195,80 @@ def test_every_sample_of_a_step_has_its_own_seed_and_a_repetition_has_the_same()
     first = seeds()
     assert len(set(first)) == 6
     assert seeds() == first
+
+
+def test_pooled_every_program_is_rewarded_on_the_cases_of_all():
+    log: list[str] = []
+    code = ScriptedSampler("code", PROGRAMS, log)
+    test = ScriptedSampler("test", [f"assert f({n}) == 1" for n in range(4)], log)
+    judge = ScriptedJudge(log)
+    episode = asyncio.run(runner(code, test, judge, code_tests="pooled").run(task(history=("f(9)",))))
+    pooled = [request for request in judge.requests if len(request.suites) == 1]
+    assert [len(request.suites[0]) for request in pooled] == [4, 4]
+    assert {request.history for request in pooled} == {()}
+    for candidate in episode.candidates:
+        assert [len(suite.asserts) for suite in candidate.suites] == [1, 1]
+        assert len(candidate.pooled.cases) == 4
+        assert candidate.reward.terms["num_suites"] == 1
+
+
+def test_an_outage_of_the_pooled_pass_masks_the_candidate_and_its_suites():
+    log: list[str] = []
+    code = ScriptedSampler("code", PROGRAMS, log)
+    test = ScriptedSampler("test", ["assert f(1) == 1"], log)
+    judge = ScriptedJudge(log, pooled_outage=True)
+    episode = asyncio.run(runner(code, test, judge, code_tests="pooled").run(task()))
+    for candidate in episode.candidates:
+        assert (candidate.verdict, candidate.reward) == (None, None)
+        assert candidate.outage == "SandboxUnavailableError: no answer"
+        assert [suite.reward for suite in candidate.suites] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("rewards", "tests"),
+    [
+        ({"code_tests": "golden", "num_golden": 2}, ("assert f(0) == 1", "assert f(1) == 2")),
+        ({"code_tests": "hidden"}, ("assert f(8) == 9",)),
+    ],
+)
+def test_given_tests_are_all_that_counts_and_nobody_writes_any(rewards, tests):
+    log: list[str] = []
+    golden = tuple(f"assert f({n}) == {n + 1}" for n in range(3))
+    question = replace(QUESTION, golden_tests=golden, tests=("assert f(8) == 9",))
+    code, test = ScriptedSampler("code", PROGRAMS, log), ScriptedSampler("test", [], log)
+    judge = ScriptedJudge(log)
+    episode = asyncio.run(runner(code, test, judge, **rewards).run(task(question=question, num_suites=0)))
+    assert test.seeds == []
+    assert [request.suites for request in judge.requests] == [(tests,), (tests,)]
+    assert [candidate.reward.terms["num_suites"] for candidate in episode.candidates] == [1, 1]
+
+
+def test_validation_adds_a_greedy_program_and_probes_the_test_llm_on_wrong_programs():
+    log: list[str] = []
+    question = replace(
+        QUESTION, tests=("assert f(8) == 9",), wrong_programs=("def f(x): return 7", "def f(x): return 8")
+    )
+    code, test = ScriptedSampler("code", PROGRAMS, log), ScriptedSampler("test", ["assert f(1) == 1"], log)
+    greedy = ScriptedSampler("greedy", ["def f(x): return 0"], log)
+    wanted = task(question=question, with_hidden_tests=True, with_greedy=True, num_probe_suites=3, history=("f(1)",))
+    episode = asyncio.run(runner(code, test, ScriptedJudge(log), greedy=greedy).run(wanted))
+    assert len(greedy.seeds) == 1
+    assert episode.greedy.source == "def f(x): return 0"
+    assert len(episode.greedy.hidden.suites[0].cases) == 1
+    assert [(probe.source, len(probe.suites), probe.hidden) for probe in episode.probes] == [
+        (program, 3, None) for program in question.wrong_programs
+    ]
+    assert len(set(test.seeds)) == len(test.seeds) == 2 * 2 + 2 * 3
+
+
+def test_a_black_box_tester_does_not_see_the_program():
+    log: list[str] = []
+    for black_box in (False, True):
+        code = ScriptedSampler("code", PROGRAMS, log)
+        test = ScriptedSampler("test", ["assert f(1) == 1"], log)
+        asyncio.run(runner(code, test, ScriptedJudge(log), black_box=black_box).run(task()))
+        assert all("Add one." in prompt for prompt in test.prompts)
+        assert any("return 1" in prompt for prompt in test.prompts) is not black_box
 
 
 def test_the_seed_formula_is_pinned():

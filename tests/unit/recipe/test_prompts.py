@@ -45,7 +45,7 @@ def test_every_pair_renders(name):
 
 
 def test_every_shipped_template_belongs_to_a_pair():
-    used = {template for pair in PROMPT_PAIRS.values() for template in (pair.code, pair.test)}
+    used = {template for pair in PROMPT_PAIRS.values() for template in (pair.code, pair.test, pair.black_box_test)}
     assert set(template_names()) == used
 
 

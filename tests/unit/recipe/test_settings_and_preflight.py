@@ -52,6 +52,18 @@ def refusal(*overrides: str) -> str:
         (["policies.code.rollout.n=16"], "policies.code.rollout.n follows episode.num_candidates = 4, got 16"),
         (["policies.test.actor.optim.lr=abc"], "policies.test.actor.optim.lr must be a number"),
         (["selection.name=all", "policies.test.actor.ppo_mini_batch_size=12"], "must divide the step's 32 groups"),
+        (["rewards.code_tests=silver"], "rewards.code_tests: unknown name 'silver'; known: golden, hidden, pooled"),
+        (["rewards.code_tests=golden"], "episode.num_suites must be 0 with rewards.code_tests: golden"),
+        (["arm=golden", "episode.num_suites=4"], "episode.num_suites must be 0 with rewards.code_tests: golden"),
+        (["arm=golden", "schedule.test_every=1"], "schedule.test_every must be 0 with rewards.code_tests: golden"),
+        (["arm=golden", "rewards.num_golden=0"], "rewards.num_golden must be at least 1, got 0"),
+        (["arm=golden", "self_play=true"], "self_play must be false with rewards.code_tests: golden"),
+        (["episode.num_suites=0"], "episode.num_suites must be at least 2 with rewards.code_tests: suites"),
+        (["arm=self_play", "episode.num_suites=3"], "episode.num_suites must be episode.num_candidates = 4"),
+        (["arm=self_play", "schedule.test_every=2"], "schedule.test_every must be schedule.code_every = 1"),
+        (["arm=self_play", "prompts.black_box=false"], "prompts.black_box must be true with self_play"),
+        (["self_play=maybe"], "self_play must be true or false, got 'maybe'"),
+        (["validation.num_probe_suites=-1"], "validation.num_probe_suites must be at least 0, got -1"),
     ],
 )
 def test_a_value_that_cannot_work_is_refused(overrides, words):

@@ -1,0 +1,1 @@
+"""What runs have learned: measures over recorded rollouts, intervals, experiments of many runs, reports."""

@@ -1,0 +1,98 @@
+"""The commands ``experiment``, ``harvest`` and ``rollouts`` of ``code-a1``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import report
+from .episodes import OUTCOMES, matching, view_of
+from .experiment import Experiment, ExperimentError, run_experiment
+from .harvest import harvest
+from .records import RecordsError, RunRecords
+
+DONE, BROKE_OFF, REFUSED, INTERRUPTED = 0, 1, 2, 130
+
+
+def experiment(arguments: Sequence[str]) -> int:
+    """Exit status: 0 all runs finished, 1 a run broke off, 2 refused, 130 interrupted."""
+    parser = argparse.ArgumentParser(
+        prog="code-a1 experiment",
+        description="Runs a grid of arms and seeds, one run after another; repeat the command to go on after any stop.",
+    )
+    parser.add_argument("file", type=Path, help="YAML: preset, folder, seeds, overrides, arms; see examples/")
+    parser.add_argument("--arms", nargs="+", default=[], help="only these")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[], help="only these")
+    parsed = parser.parse_args(arguments)
+    try:
+        loaded = Experiment.load(parsed.file)
+    except ExperimentError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return REFUSED
+    try:
+        run_experiment(loaded, arms=parsed.arms, seeds=parsed.seeds)
+    except (ExperimentError, RecordsError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return BROKE_OFF
+    except KeyboardInterrupt:
+        sys.stderr.write(f"\ninterrupted; repeat the command to go on. What is finished is in {loaded.folder}\n")
+        return INTERRUPTED
+    return report.main([str(loaded.folder)])
+
+
+def harvest_tests(arguments: Sequence[str]) -> int:
+    """Exit status: 0 written, 2 refused."""
+    parser = argparse.ArgumentParser(
+        prog="code-a1 harvest",
+        description="Writes a run's training questions with the tests that its Test LLM wrote as golden_tests.",
+    )
+    parser.add_argument("run", type=Path, help="folder of a finished run")
+    parser.add_argument("--output", type=Path, required=True, help="JSON lines, for data.train_files with arm=static")
+    parsed = parser.parse_args(arguments)
+    try:
+        number = harvest(parsed.run, parsed.output)
+    except (RecordsError, OSError, ValueError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return REFUSED
+    sys.stdout.write(f"{parsed.output}: {number} questions\n")
+    return DONE
+
+
+def rollouts(arguments: Sequence[str]) -> int:
+    """Exit status: 0 shown, 2 refused."""
+    outcomes = "\n".join(f"  {name:8} {meaning}" for name, meaning in OUTCOMES.items())
+    parser = argparse.ArgumentParser(
+        prog="code-a1 rollouts",
+        description="Shows a run's programs with their suites and what came of them.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=f"outcomes:\n{outcomes}",
+    )
+    parser.add_argument("run", type=Path, help="run folder")
+    parser.add_argument("--step", type=int, help="default: the last one")
+    parser.add_argument("--question", default="", help="id, or how it begins")
+    parser.add_argument("--outcome", default="", choices=["", *OUTCOMES], metavar="OUTCOME", help="see below")
+    parser.add_argument("--validation", action="store_true", help="of held-out questions")
+    parser.add_argument("--limit", type=int, default=10, help="programs to show (default 10)")
+    parsed = parser.parse_args(arguments)
+    try:
+        run = RunRecords.open(parsed.run)
+        steps = run.validation_steps if parsed.validation else run.training_steps
+        step = parsed.step if parsed.step is not None else (steps or [0])[-1]
+        if step not in steps:
+            raise RecordsError(f"{parsed.run} has no rollouts of step {step}; it has {_span(steps)}")
+        records = run.validation(step) if parsed.validation else run.training(step)
+        questions = report.training_questions(run)
+    except RecordsError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return REFUSED
+    found = list(matching(records, question=parsed.question, outcome=parsed.outcome))
+    for record in found[: parsed.limit]:
+        sys.stdout.write(view_of(record, questions).text() + "\n\n")
+    sys.stdout.write(f"{min(len(found), parsed.limit)} of {len(found)} that match, of {len(records)} at step {step}\n")
+    return DONE
+
+
+def _span(steps: Sequence[int]) -> str:
+    return "none" if not steps else f"{steps[0]}" if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"

@@ -1,0 +1,223 @@
+"""``code-a1 experiment FILE``: a grid of arms and seeds, one run after another, resumable after any stop.
+
+FILE is YAML::
+
+    preset: cpu                     # or the path of a YAML file
+    folder: outputs/micro_arms      # default: outputs/<name of FILE>
+    seeds: [0, 1, 2]
+    overrides: [trainer.save_freq=-1]   # of every run
+    arms:
+      code_a1: [arm=code_a1]
+      golden_1: [arm=golden, rewards.num_golden=1]
+      static:
+        overrides: [arm=static]
+        harvest: code_a1            # the run of this arm and the same seed; its tests become data.train_files
+
+Run (arm, seed) lives in ``<folder>/<arm>/seed<seed>`` with ``data.seed=<seed>``; a finished one is never run again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from tqdm import tqdm
+
+logger = logging.getLogger(__name__)
+
+FINISHED = "finished.json"
+"""Written into a run's folder when its process has ended well."""
+_POLL_SECONDS = 1.0
+_LOG_TAIL = 2000
+_KEYS = ("preset", "folder", "seeds", "overrides", "arms")
+_ARM_KEYS = ("overrides", "harvest")
+
+
+class ExperimentError(ValueError):
+    """An experiment that cannot run; says which key, what it holds and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    name: str
+    overrides: tuple[str, ...]
+    harvest: str | None = None
+    """Arm whose run of the same seed gives the tests."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """A grid of runs."""
+
+    preset: str
+    folder: Path
+    seeds: tuple[int, ...]
+    overrides: tuple[str, ...]
+    arms: tuple[Arm, ...]
+
+    @classmethod
+    def load(cls, path: Path) -> Experiment:
+        """Read and check a file.
+
+        Raises:
+            ExperimentError: it cannot be read, or a key or value cannot work.
+        """
+        try:
+            raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except (OSError, yaml.YAMLError) as error:
+            raise ExperimentError(f"{path} cannot be read: {error}") from error
+        if not isinstance(raw, dict):
+            raise ExperimentError(f"{path} must be a mapping with the keys {', '.join(_KEYS)}")
+        if unknown := sorted(set(raw) - set(_KEYS)):
+            raise ExperimentError(f"{path}: unknown keys {unknown}; known: {', '.join(_KEYS)}")
+        seeds = raw.get("seeds", [0])
+        if not isinstance(seeds, list) or not seeds or not all(type(seed) is int and seed >= 0 for seed in seeds):
+            raise ExperimentError(f"{path}: seeds must be a list of integers of at least 0, got {seeds!r}")
+        arms = raw.get("arms")
+        if not isinstance(arms, dict) or not arms:
+            raise ExperimentError(f"{path}: arms must map names to lists of overrides, got {arms!r}")
+        found = tuple(_arm(path, str(name), value) for name, value in arms.items())
+        for number, arm in enumerate(found):
+            if arm.harvest is not None and arm.harvest not in [earlier.name for earlier in found[:number]]:
+                raise ExperimentError(f"{path}: arms.{arm.name}.harvest must name an arm above it, got {arm.harvest!r}")
+        return cls(
+            preset=str(raw.get("preset", "cpu")),
+            folder=Path(raw.get("folder") or Path("outputs") / path.stem).absolute(),
+            seeds=tuple(dict.fromkeys(seeds)),
+            overrides=_overrides(path, "overrides", raw.get("overrides") or []),
+            arms=found,
+        )
+
+    def run_folder(self, arm: str, seed: int) -> Path:
+        return self.folder / arm / f"seed{seed}"
+
+    def runs(self) -> Iterator[tuple[Arm, int]]:
+        """Seed by seed, so that an experiment cut short has all arms of its first seeds."""
+        for seed in self.seeds:
+            for arm in self.arms:
+                yield arm, seed
+
+
+def _arm(path: Path, name: str, value: Any) -> Arm:
+    place = f"arms.{name}"
+    if not name or any(character in name for character in "/\\ ") or name.startswith("."):
+        raise ExperimentError(f"{path}: {place}: the name becomes a folder; use letters, digits, - and _")
+    if isinstance(value, dict):
+        if unknown := sorted(set(value) - set(_ARM_KEYS)):
+            raise ExperimentError(f"{path}: unknown keys under {place}: {unknown}; known: {', '.join(_ARM_KEYS)}")
+        overrides = _overrides(path, f"{place}.overrides", value.get("overrides") or [])
+        return Arm(name=name, overrides=overrides, harvest=value.get("harvest"))
+    return Arm(name=name, overrides=_overrides(path, place, value or []))
+
+
+def _overrides(path: Path, place: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) and "=" in item for item in value):
+        raise ExperimentError(f"{path}: {place} must be a list of key=value, got {value!r}")
+    for item in value:
+        if item.partition("=")[0] in ("run_dir", "data.seed"):
+            raise ExperimentError(
+                f"{path}: {place} sets {item!r}, which the experiment sets for each run; leave it out"
+            )
+    return tuple(value)
+
+
+def run_experiment(experiment: Experiment, *, arms: Sequence[str] = (), seeds: Sequence[int] = ()) -> list[Path]:
+    """Run what is not finished yet; returns the folders of all finished runs asked for.
+
+    Args:
+        arms: only these; all if empty.
+        seeds: only these; all if empty.
+
+    Raises:
+        ExperimentError: a name is unknown, or a run broke off (the others stay; run again to go on).
+    """
+    unknown = sorted(set(arms) - {arm.name for arm in experiment.arms})
+    if unknown:
+        raise ExperimentError(f"unknown arms {unknown}; known: {', '.join(arm.name for arm in experiment.arms)}")
+    wanted = [
+        (arm, seed)
+        for arm, seed in experiment.runs()
+        if (not arms or arm.name in arms) and (not seeds or seed in seeds)
+    ]
+    experiment.folder.mkdir(parents=True, exist_ok=True)
+    finished = []
+    with tqdm(total=len(wanted), unit="run", desc="experiment") as bar:
+        for arm, seed in wanted:
+            folder = experiment.run_folder(arm.name, seed)
+            if not (folder / FINISHED).is_file():
+                bar.set_postfix_str(f"{arm.name} seed {seed}")
+                _run(experiment, arm, seed, folder, bar)
+            finished.append(folder)
+            bar.update()
+    return finished
+
+
+def command_of(experiment: Experiment, arm: Arm, seed: int) -> list[str]:
+    """The command of one run, as a user would type it."""
+    folder = experiment.run_folder(arm.name, seed)
+    own = [f"run_dir={folder}", f"data.seed={seed}"]
+    if arm.harvest is not None:
+        own.append(f"data.train_files={_harvest_file(experiment, arm, seed)}")
+    return [sys.executable, "-m", "code_a1_recipe", experiment.preset, *experiment.overrides, *arm.overrides, *own]
+
+
+def _harvest_file(experiment: Experiment, arm: Arm, seed: int) -> Path:
+    return experiment.folder / arm.name / f"tests_seed{seed}.jsonl"
+
+
+def _run(experiment: Experiment, arm: Arm, seed: int, folder: Path, bar: Any) -> None:
+    if folder.exists() and not _has_checkpoint(folder):
+        shutil.rmtree(folder)  # it was cut off, and nothing of it can be resumed
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    if arm.harvest is not None:
+        from .harvest import harvest
+
+        target = _harvest_file(experiment, arm, seed)
+        harvest(experiment.run_folder(arm.harvest, seed), target)
+    command = command_of(experiment, arm, seed)
+    log = folder.with_suffix(".log")
+    started = time.monotonic()
+    with log.open("a", encoding="utf-8") as handle:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=handle, stderr=subprocess.STDOUT)
+        try:
+            while process.poll() is None:
+                bar.set_postfix_str(f"{arm.name} seed {seed}, step {_last_step(folder)}")
+                time.sleep(_POLL_SECONDS)
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise
+    if process.returncode:
+        tail = log.read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL:]
+        raise ExperimentError(
+            f"the run of arm {arm.name!r}, seed {seed} ended with status {process.returncode}. Its log {log} ends "
+            f"with:\n{tail}\nRuns that are finished stay; repeat the command to go on"
+        )
+    content = {"command": command[1:], "wall_seconds": round(time.monotonic() - started, 1)}
+    partial = folder / f"{FINISHED}.partial"
+    partial.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    partial.replace(folder / FINISHED)
+
+
+def _has_checkpoint(folder: Path) -> bool:
+    return any((folder / "checkpoints").glob("latest_checkpointed_iteration.txt"))
+
+
+def _last_step(folder: Path) -> int:
+    try:
+        with (folder / "metrics.jsonl").open("rb") as handle:
+            handle.seek(max(0, os.fstat(handle.fileno()).st_size - 100_000))
+            lines = handle.read().splitlines()
+        return int(json.loads(lines[-1])["step"]) if lines else 0
+    except (OSError, ValueError, KeyError):
+        return 0

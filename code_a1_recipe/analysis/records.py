@@ -1,0 +1,88 @@
+"""Reads what a run wrote: its configuration, metrics and rollouts. Needs no torch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+Record = Mapping[str, Any]
+
+
+class RecordsError(ValueError):
+    """A folder holds no run, or a file of it cannot be read. Names the file, the rule and the cure."""
+
+
+@dataclass(frozen=True)
+class RunRecords:
+    """One run folder, read on demand."""
+
+    folder: Path
+
+    @classmethod
+    def open(cls, folder: Path) -> RunRecords:
+        """Raises RecordsError where ``folder`` holds no run."""
+        for name in ("resolved_config.yaml", "metrics.jsonl"):
+            if not (folder / name).is_file():
+                raise RecordsError(f"{folder} holds no run: {name} is missing; name the folder given as run_dir")
+        return cls(folder.absolute())
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        path = self.folder / "resolved_config.yaml"
+        try:
+            loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except (OSError, yaml.YAMLError) as error:
+            raise RecordsError(f"{path} cannot be read: {error}") from error
+        if not isinstance(loaded, dict):
+            raise RecordsError(f"{path} must be a mapping of keys, got {type(loaded).__name__}")
+        return loaded
+
+    @cached_property
+    def metrics(self) -> list[dict[str, Any]]:
+        """Rows of ``metrics.jsonl``, the one of step 0 (validation before training) included."""
+        return list(_json_lines(self.folder / "metrics.jsonl"))
+
+    @property
+    def steps(self) -> list[int]:
+        """Steps that were trained."""
+        return [row["step"] for row in self.metrics if row["step"] > 0]
+
+    @property
+    def validation_steps(self) -> list[int]:
+        return sorted(int(path.stem.rpartition("_")[2]) for path in self._rollouts("val"))
+
+    def validation(self, step: int) -> list[Record]:
+        """Records of the held-out questions at ``step``; see ``rollout_log``."""
+        return list(_json_lines(self.folder / "rollouts" / f"val_{step:06d}.jsonl"))
+
+    def training(self, step: int) -> list[Record]:
+        """Records of the training questions of ``step``."""
+        return list(_json_lines(self.folder / "rollouts" / f"train_{step:06d}.jsonl"))
+
+    @property
+    def training_steps(self) -> list[int]:
+        """Steps whose rollouts are there."""
+        return sorted(int(path.stem.rpartition("_")[2]) for path in self._rollouts("train"))
+
+    def _rollouts(self, kind: str) -> list[Path]:
+        return list((self.folder / "rollouts").glob(f"{kind}_*.jsonl"))
+
+
+def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        with path.open(encoding="utf-8") as handle:
+            for number, line in enumerate(handle, 1):
+                try:
+                    yield json.loads(line)
+                except json.JSONDecodeError as error:
+                    if not line.endswith("\n"):
+                        return  # the run is writing this line now
+                    raise RecordsError(f"{path}, line {number} is not JSON: {error}") from error
+    except OSError as error:
+        raise RecordsError(f"{path} cannot be read: {error}") from error
