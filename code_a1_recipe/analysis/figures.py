@@ -144,7 +144,7 @@ _TIME_PARTS = {
 
 def time(run: RunRecords) -> Figure | None:
     """Where the seconds of a step go."""
-    rows = [row for row in run.metrics if row.get("timing_s/step") is not None]
+    rows = [row for row in run.metrics if row.get("timing_s/step") is not None and "time_share/other" in row]
     if not rows:
         return None
     figure, (panel,) = _panels(["Seconds a step"])

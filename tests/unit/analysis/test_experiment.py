@@ -1,0 +1,198 @@
+"""Grids of runs: what is refused, what is run, what is taken up again. The trainer is replaced by a small script."""
+
+import json
+import shutil
+import sys
+
+import pytest
+
+from code_a1_recipe.analysis import experiment as module
+from code_a1_recipe.analysis.commands import experiment as command
+from code_a1_recipe.analysis.commands import harvest_tests, rollouts
+from code_a1_recipe.analysis.experiment import Experiment, ExperimentError, command_of, run_experiment
+from code_a1_recipe.analysis.harvest import harvest
+from code_a1_recipe.analysis.records import RecordsError
+from code_a1_recipe.analysis.report import main as report
+from code_a1_recipe.analysis.report import open_experiment
+from code_a1_recipe.analysis.summary import difference_rows, headline_rows
+from code_a1_recipe.questions import load_questions
+
+from .conftest import record, write_run
+
+GRID = """
+folder: {folder}
+seeds: [0, 1]
+overrides: [trainer.total_training_steps=2]
+arms:
+  code_a1: [arm=code_a1]
+  static:
+    overrides: [arm=static]
+    harvest: code_a1
+"""
+
+
+@pytest.fixture
+def grid(tmp_path):
+    path = tmp_path / "grid.yaml"
+    path.write_text(GRID.format(folder=tmp_path / "out"))
+    return Experiment.load(path)
+
+
+@pytest.fixture
+def fake_training(monkeypatch, run_folder):
+    """Each run becomes a copy of ``run_folder``; those named in ``failing`` end with status 3."""
+    failing: set[str] = set()
+    started: list[str] = []
+
+    def command_of_copy(experiment, arm, seed):
+        name = f"{arm.name}/{seed}"
+        started.append(name)
+        target = str(experiment.run_folder(arm.name, seed))
+        script = f"import shutil, sys; print('working'); {'sys.exit(3); ' if name in failing else ''}"
+        return [sys.executable, "-c", script + f"shutil.copytree({str(run_folder)!r}, {target!r})"]
+
+    monkeypatch.setattr(module, "command_of", command_of_copy)
+    monkeypatch.setattr(module, "_POLL_SECONDS", 0.01)
+    return failing, started
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("- a\n", "must be a mapping with the keys preset"),
+        ("arms: {a: []}\nseed: [1]\n", r"unknown keys \['seed'\]; known: preset"),
+        ("arms: {}\n", "arms must map names to lists of overrides"),
+        ("arms: {a: []}\nseeds: [one]\n", "seeds must be a list of integers of at least 0"),
+        ("arms: {'a/b': []}\n", "the name becomes a folder"),
+        ("arms: {a: [fast]}\n", "arms.a must be a list of key=value"),
+        ("arms: {a: [data.seed=3]}\n", "which the experiment sets for each run; leave it out"),
+        ("arms: {a: {harvest: b}}\n", "arms.a.harvest must name an arm above it, got 'b'"),
+        ("arms: {a: {override: []}}\n", r"unknown keys under arms.a: \['override'\]"),
+        ("arms: [\n", "cannot be read"),
+    ],
+)
+def test_a_grid_that_cannot_work_is_refused(tmp_path, text, words):
+    path = tmp_path / "grid.yaml"
+    path.write_text(text)
+    with pytest.raises(ExperimentError, match=words):
+        Experiment.load(path)
+
+
+def test_a_runs_command_is_the_users(grid):
+    _, static = grid.arms
+    words = command_of(grid, static, 1)
+    assert words[1:4] == ["-m", "code_a1_recipe", "cpu"]
+    assert words[4:] == [
+        "trainer.total_training_steps=2",
+        "arm=static",
+        f"run_dir={grid.folder}/static/seed1",
+        "data.seed=1",
+        f"data.train_files={grid.folder}/static/tests_seed1.jsonl",
+    ]
+
+
+def test_all_arms_of_a_seed_come_before_the_next_seed_and_none_twice(grid, fake_training):
+    _, started = fake_training
+    finished = run_experiment(grid)
+    assert started == ["code_a1/0", "static/0", "code_a1/1", "static/1"]
+    assert [path.name for path in finished] == ["seed0", "seed0", "seed1", "seed1"]
+    run_experiment(grid)
+    assert len(started) == 4
+
+
+def test_a_run_that_breaks_off_names_its_log_and_the_rest_stays(grid, fake_training):
+    failing, started = fake_training
+    failing.add("static/0")
+    with pytest.raises(ExperimentError, match=r"arm 'static', seed 0 ended with status 3.*\n.*working"):
+        run_experiment(grid)
+    failing.clear()
+    run_experiment(grid)
+    assert started == ["code_a1/0", "static/0", "static/0", "code_a1/1", "static/1"]
+
+
+def test_a_run_that_was_cut_off_starts_anew_unless_it_can_be_resumed(grid, fake_training):
+    cut = grid.run_folder("code_a1", 0)
+    cut.mkdir(parents=True)
+    (cut / "metrics.jsonl").write_text('{"step": 1}\n')
+    run_experiment(grid, arms=["code_a1"], seeds=[0])
+    assert json.loads((cut / "finished.json").read_text())["wall_seconds"] >= 0
+
+
+def test_an_unknown_arm_is_refused(grid):
+    with pytest.raises(ExperimentError, match=r"unknown arms \['gold'\]; known: code_a1, static"):
+        run_experiment(grid, arms=["gold"])
+
+
+def test_harvested_tests_are_the_valid_cases_those_that_broke_programs_first(run_folder, tmp_path):
+    assert harvest(run_folder, tmp_path / "tests.jsonl", last_share=1.0) == 2
+    first, second = load_questions(tmp_path / "tests.jsonl")
+    assert first.golden_tests == ("assert f(1) == 2",)
+    assert second.golden_tests == ("assert f(3) == 4", "assert f(1) == 2")
+
+
+def test_a_run_without_suites_has_no_tests_to_harvest(tmp_path):
+    run = write_run(tmp_path / "run", validation={}, training={1: [record(0)]})
+    with pytest.raises(
+        RecordsError, match="no valid case in its rollouts; harvest a run in which a Test LLM took part"
+    ):
+        harvest(run, tmp_path / "tests.jsonl")
+    assert harvest_tests([str(run), "--output", str(tmp_path / "tests.jsonl")]) == 2
+
+
+def test_the_tables_have_an_arm_a_row(grid, fake_training):
+    run_experiment(grid)
+    summary = open_experiment(grid.folder)
+    head, base, code_a1, _ = headline_rows(summary)
+    assert head[:4] == ["arm", "seeds", "pass@1", "greedy"]
+    assert base[:3] == ["base", "", "0.333"]
+    assert code_a1[:3] == ["code_a1", "2", "0.833 ± 0.000"]
+    assert dict(zip(head, code_a1, strict=True))["fooled"] == "0.333 ± 0.000"
+    assert dict(zip(head, code_a1, strict=True))["forgotten"] == "1.000 ± 0.000"
+    assert difference_rows(summary, arm="code_a1")[1][:2] == ["static", "+0.000 ± 0.000"]
+
+
+def test_the_report_of_an_experiment_is_one_page(grid, fake_training, capsys):
+    run_experiment(grid)
+    shutil.rmtree(grid.run_folder("static", 1))
+    assert report([str(grid.folder)]) == 0
+    printed = capsys.readouterr().out
+    assert "code_a1  2" in printed
+    page = (grid.folder / "report" / "index.html").read_text()
+    assert page.count("data:image/png;base64,") == 4
+    assert "http" not in page.replace("http-equiv", "")
+    assert (grid.folder / "report" / "curves_by_step.png").stat().st_size > 10_000
+
+
+def test_the_report_of_a_run_shows_what_a_reader_wants(run_folder, capsys):
+    assert report([str(run_folder)]) == 0
+    page = (run_folder / "report" / "index.html").read_text()
+    for words in ("Before and after", "+0.500", "Wrong programs and the tests that caught them", "assert f(3) == 4",
+                  "Wrong programs that every suite let pass", "Commands and versions"):  # fmt: skip
+        assert words in page
+    assert f"report: {run_folder}/report/index.html" in capsys.readouterr().out
+
+
+def test_a_page_never_runs_what_a_model_wrote(tmp_path):
+    evil = record(0, solved=False, source="<script>alert(1)</script>")
+    run = write_run(tmp_path / "run", validation={}, training={1: [evil]})
+    assert report([str(run)]) == 0
+    assert "<script>alert" not in (run / "report" / "index.html").read_text()
+
+
+def test_what_is_no_run_is_refused(tmp_path, capsys):
+    assert report([str(tmp_path)]) == 2
+    assert "holds neither a run (metrics.jsonl) nor finished runs" in capsys.readouterr().err
+    assert command([str(tmp_path / "none.yaml")]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_rollouts_are_browsed_by_step_question_and_outcome(run_folder, capsys):
+    assert rollouts([str(run_folder), "--step", "1", "--outcome", "caught"]) == 0
+    printed = capsys.readouterr().out
+    assert "x assert f(3) == 4  broke it: wrong_value" in printed
+    assert "assert g(1) == 2  refused: no_call" in printed
+    assert printed.endswith("1 of 1 that match, of 2 at step 1\n")
+    assert rollouts([str(run_folder), "--question", "micro-", "--outcome", "missed"]) == 0
+    assert "1 of 1 that match, of 2 at step 2" in capsys.readouterr().out
+    assert rollouts([str(run_folder), "--step", "9"]) == 2
+    assert "has no rollouts of step 9; it has 1 to 2" in capsys.readouterr().err
