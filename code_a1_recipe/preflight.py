@@ -82,6 +82,10 @@ def _check_run_folder(config: DictConfig) -> None:
     folder = RunFolder(Path(config.run_dir))
     if folder.root.exists() and not folder.root.is_dir():
         raise SettingsError(f"run_dir={config.run_dir!r} is not a folder; choose another")
+    if folder.root.is_dir() and any(folder.root.iterdir()) and not folder.resolved_config.exists():
+        raise SettingsError(
+            f"run_dir={config.run_dir!r} holds files that are no run's; choose another, or an empty folder"
+        )
     trainer = config.trainer
     resumed = find_checkpoint(Path(trainer.default_local_dir), mode=trainer.resume_mode, path=trainer.resume_from_path)
     if folder.metrics.exists() and resumed is None:
@@ -156,6 +160,10 @@ def _check_model(view: DictConfig, name: str) -> Any:
 
     path = view.actor_rollout_ref.model.path
     key = f"policies.{name}.model.path"
+    if str(path).startswith((".", "/", "~")) and not Path(path).is_dir():
+        raise SettingsError(
+            f"{key}={path!r}: there is no such folder; give one with config.json, weights and tokenizer"
+        )
     try:
         model_config = AutoConfig.from_pretrained(path)
         tokenizer = AutoTokenizer.from_pretrained(view.actor_rollout_ref.model.tokenizer_path or path)

@@ -112,7 +112,8 @@ def read_questions(
         path: the file; its name must end in ``.parquet``, ``.jsonl`` or ``.json``, or these with ``.gz``.
         adapter: a name in ``adapters.ADAPTERS``, or "auto" for the first whose columns are all there.
         columns: native column -> column of the file, for the native adapter; a dot goes into a nested one
-            (``{"reference": "reward_model.ground_truth"}``).
+            (``{"reference": "reward_model.ground_truth"}``). A file that has the native columns and none of the
+            named ones is read as it is: training and held-out files need not agree.
         min_tests: leave out rows that keep fewer tests. 1 drops, for one, problems on linked lists and trees,
             about which no literal assert can be written.
 
@@ -127,7 +128,7 @@ def read_questions(
     rows = read_rows(path)
     if not rows:
         raise QuestionError(f"{path}: no rows; a dataset needs at least one")
-    if columns is not None:
+    if columns is not None and not _is_native(rows, columns):
         rows = [_renamed(row, columns) for row in rows]
         adapter = "native" if adapter == "auto" else adapter
     name = _detect(rows, path) if adapter == "auto" else adapter
@@ -242,6 +243,12 @@ def _detect(rows: Sequence[Mapping[str, Any]], path: Path) -> str:
 
 def _all_columns(rows: Sequence[Mapping[str, Any]]) -> set[str]:
     return {name for row in rows for name in row}
+
+
+def _is_native(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> bool:
+    there = _all_columns(rows)
+    named = {column.split(".")[0] for native, column in columns.items() if column != native}
+    return ADAPTERS["native"].needs <= there and bool(named) and not named & there
 
 
 def _renamed(row: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:

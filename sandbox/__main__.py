@@ -69,6 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SandboxUnavailableError as error:
         print(f"the sandbox is unavailable: {error}", file=sys.stderr)
         return EXIT_FAILED
+    except BrokenPipeError:  # `... | head`: whoever reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
 
 
 def _check(runner: LocalRunner) -> int:

@@ -10,7 +10,7 @@ from .messages import Messages, code_messages, test_messages
 from .mistakes import draw_mistake, misread
 from .operations import Operation, Value, answer_or_none
 from .settings import NoiseSettings
-from .world import MicroQuestion, assert_text, draw_input
+from .world import MicroQuestion, assert_text, boundary_inputs, draw_input
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ def draw_test_demonstrations(
 ) -> Iterator[Demonstration]:
     """Endless suites of distinct asserts about a shown candidate, some of them false.
 
-    Inputs are drawn without a look at the boundaries; finding those is left to the training.
+    Most inputs are drawn without a look at the boundaries; to prefer those is left to the training.
     """
     rng = random.Random(f"test demonstrations {seed}")
     while True:
@@ -58,7 +58,10 @@ def draw_test_demonstrations(
         num_cases = rng.choice(suite_sizes)
         asserts: dict[str, None] = {}
         while len(asserts) < num_cases:
-            x = draw_input(rng, question.operation)
+            if rng.random() < noise.boundary_chance:
+                x = rng.choice(boundary_inputs(question.operation))
+            else:
+                x = draw_input(rng, question.operation)
             claimed = _claim(rng, right=question.operation, shown=shown, x=x, noise=noise)
             asserts[assert_text(x, claimed)] = None
         messages = test_messages(question.prompt, candidate=shown.python, num_cases=num_cases, black_box=black_box)

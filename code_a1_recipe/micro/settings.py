@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self
 
 # Raised whenever the code of this package would build different files from the same settings.
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 HEAD_SIZE = 32
 """Width of an attention head; the smallest that vLLM's CPU attention accepts."""
@@ -76,6 +76,9 @@ class NoiseSettings(_Strict):
     """Chance that a demonstrated claim is what the shown candidate answers, right or wrong."""
     slip_chance: float = 0.12
     """Chance that a demonstrated claim is then changed a little."""
+    boundary_chance: float = 0.2
+    """Chance that a demonstrated input is one where branches change or nothing is selected: a habit that the Test LLM
+    knows and mostly does not follow."""
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():

@@ -144,6 +144,12 @@ def draw_input(rng: random.Random, operation: Operation) -> Value:
     return [rng.randint(SMALLEST_INPUT, LARGEST_INPUT) for _ in range(length)]
 
 
+def boundary_inputs(operation: Operation) -> list[Value]:
+    """Inputs where typical mistakes show: every bound with its neighbours, and for lists nothing at all."""
+    near = list(_boundaries(operation))
+    return [[], *([x] for x in near)] if operation.takes_list else [*near]
+
+
 def write_rows(
     questions: Iterable[MicroQuestion], path: Path, *, wrong_programs: Mapping[str, Sequence[str]] | None = None
 ) -> None:
@@ -228,9 +234,7 @@ def _choose_inputs(
     operation: Operation, pool: Sequence[Value], told_apart_by: Sequence[Sequence[int]]
 ) -> tuple[Value, ...]:
     """Boundaries first, then one input for each mistake still unseen, then a seeded spread."""
-    near = list(_boundaries(operation))
-    wanted: list[Value] = [[], *([x] for x in near)] if operation.takes_list else [*near]
-    chosen = [pool.index(x) for x in wanted]
+    chosen = [pool.index(x) for x in boundary_inputs(operation)]
     for differs in told_apart_by:
         if not set(differs) & set(chosen):
             chosen.append(differs[0])

@@ -30,10 +30,10 @@ class Run:
         rows = [json.loads(line) for line in (self.folder / "metrics.jsonl").read_text().splitlines()]
         return [row for row in rows if row["step"] > 0]
 
-    def rollouts(self, step: int, kind: str = "train") -> list[dict]:
+    def rollouts(self, step: int, phase: str = "train", *, kind: str = "sampled") -> list[dict]:
         """Records of a step in the order of questions and candidates."""
-        path = self.folder / "rollouts" / f"{kind}_{step:06d}.jsonl"
-        records = [json.loads(line) for line in path.read_text().splitlines()]
+        path = self.folder / "rollouts" / f"{phase}_{step:06d}.jsonl"
+        records = [record for record in map(json.loads, path.read_text().splitlines()) if record["kind"] == kind]
         return sorted(records, key=lambda record: (record["index"], record["candidate"]))
 
 
@@ -87,10 +87,11 @@ def trained(train, tmp_path_factory) -> Run:
 
 @pytest.fixture(scope="session")
 def cut(drive, tmp_path_factory) -> Run:
-    """Three steps with the seed of ``trained``, whose servers keep their first weights."""
+    """Three steps with the seed of ``trained``, whose servers keep their first weights; rewards are pooled."""
     return drive(
         "cut_weight_sync.py",
         tmp_path_factory.mktemp("e2e") / "cut",
+        "arm=pooled",
         "trainer.total_training_steps=3",
         "trainer.save_freq=-1",
         "trainer.test_freq=-1",

@@ -7,6 +7,7 @@ import pytest
 import torch
 import yaml
 
+from code_a1_recipe.analysis.measures import is_solved
 from code_a1_recipe.mistake_book import FailedCase, MistakeBook
 
 pytestmark = pytest.mark.e2e
@@ -104,11 +105,43 @@ def test_the_book_is_what_the_verdicts_say(trained):
 
 def test_validation_judges_both_policies_on_held_out_questions(trained):
     row = trained.metrics[-1]
-    assert 0.0 <= row["val/code/pass@1"] <= 1.0
-    assert 0.0 <= row["val/test/valid"] <= 1.0
-    assert len(trained.rollouts(2, kind="val")) == 8
+    for name in ("code/pass@1", "code/greedy_pass@1", "test/valid", "test/probe_valid", "test/probe_kill"):
+        assert 0.0 <= row[f"val/{name}"] <= 1.0
+    assert len(trained.rollouts(2, "val")) == 2 * 8
+    greedy, probes = (trained.rollouts(2, "val", kind=kind) for kind in ("greedy", "probe"))
+    assert [record["suites"] for record in greedy] == [[]] * 8
+    assert row["val/code/greedy_pass@1"] == sum(map(is_solved, greedy)) / 8
+    # What the probes show is known to be wrong, so a hidden test breaks each of them.
+    assert 8 <= len(probes) <= 2 * 8
+    assert all(len(record["suites"]) == 1 for record in probes)
     trained_on = {record["question"] for step in (1, 2) for record in trained.rollouts(step)}
-    assert trained_on.isdisjoint({record["question"] for record in trained.rollouts(2, kind="val")})
+    assert trained_on.isdisjoint({record["question"] for record in trained.rollouts(2, "val")})
+
+
+def test_the_run_ends_with_its_report(trained):
+    assert f"report       {trained.folder}/report/index.html" in trained.output
+    assert "Commands and versions" in (trained.folder / "report" / "index.html").read_text()
+    assert f"run_dir={trained.folder}" in (trained.folder / "command.txt").read_text()
+
+
+def test_full_reward_that_hidden_tests_deny_is_counted(trained):
+    for step, row in enumerate(trained.metrics, 1):
+        full = [record for record in trained.rollouts(step) if record["reward"]["total"] > 1 - 1e-6]
+        denied = sum(not is_solved(record) for record in full)
+        assert row["code/fooled_share"] == pytest.approx(denied / len(full))
+
+
+def test_pooled_rewards_are_made_of_the_cases_of_all_programs_of_a_question(cut):
+    for index in range(8):
+        records = [record for record in cut.rollouts(1) if record["index"] == index and record["pooled_tests"]]
+        written = {
+            case["key"] for record in records for suite in record["suites"] for case in suite["verdict"]["cases"]
+        }
+        for record in records:
+            cases = record["pooled_tests"]["cases"]
+            assert {case["key"] for case in cases} == written
+            rate = sum(case["outcome"] == "passed" for case in cases) / len(cases)
+            assert record["reward"]["total"] == pytest.approx(rate, abs=1e-6)
 
 
 def test_tensorboard_has_the_same_names(trained):

@@ -10,7 +10,9 @@ from code_a1_recipe.micro.world import draw_input, draw_questions
 
 test_messages.__test__ = False  # a function of the package, not a test
 
-NO_NOISE = NoiseSettings(misread_chance=0, mistake_chance=0, shown_mistake_chance=0, trust_chance=0, slip_chance=0)
+NO_NOISE = NoiseSettings(
+    misread_chance=0, mistake_chance=0, shown_mistake_chance=0, trust_chance=0, slip_chance=0, boundary_chance=0
+)
 
 
 @pytest.fixture(scope="module")

@@ -157,3 +157,23 @@ def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path, name, con
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(QuestionError, match=r"none\.jsonl: cannot be read"):
         load_questions(tmp_path / "none.jsonl")
+
+
+def test_a_native_file_is_read_as_it_is_beside_one_with_other_columns(tmp_path):
+    mine, native = tmp_path / "mine.jsonl", tmp_path / "native.jsonl"
+    mine.write_text(json.dumps({"id": "a", "problem": "Add one.", "reference": "def f(x): return x + 1"}))
+    native.write_text(json.dumps({"id": "b", "prompt": "Add two.", "reference": "def f(x): return x + 2"}))
+    columns = {"prompt": "problem"}
+    assert [load_questions(path, columns=columns)[0].prompt for path in (mine, native)] == ["Add one.", "Add two."]
+
+
+def test_golden_tests_and_wrong_programs_are_lists_of_texts(tmp_path):
+    row = {"id": "a", "prompt": "p", "reference": "def f(x): return x"}
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({**row, "golden_tests": ["assert f(1) == 1"], "wrong_programs": ["def f(x): return 0"]}))
+    (question,) = load_questions(path)
+    assert question.golden_tests == ("assert f(1) == 1",)
+    assert question.wrong_programs == ("def f(x): return 0",)
+    path.write_text(json.dumps({**row, "golden_tests": "assert f(1) == 1"}))
+    with pytest.raises(QuestionError, match=r"column 'golden_tests': must be a list of strings"):
+        load_questions(path)

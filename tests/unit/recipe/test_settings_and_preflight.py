@@ -97,8 +97,28 @@ def test_a_model_that_is_not_there_is_named_with_the_cure(tmp_path):
         "policies.code.model.path=/nowhere",
         "policies.test.model.path=/nowhere",
     )
-    assert "policies.code.model.path='/nowhere' cannot be loaded" in words
+    assert words.startswith("policies.code.model.path='/nowhere': there is no such folder; give one with config.json")
+
+
+def test_a_folder_without_a_model_is_named_with_the_cure(tmp_path):
+    (tmp_path / "empty").mkdir()
+    paths = [f"policies.{name}.model.path={tmp_path / 'empty'}" for name in ("code", "test")]
+    words = refused_run(tmp_path, "data.train_files=x", "data.val_files=x", *paths)
+    assert f"policies.code.model.path='{tmp_path / 'empty'}' cannot be loaded" in words
     assert "give a folder with config.json" in words
+
+
+def test_a_run_folder_with_somebody_elses_files_is_refused(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.tex").write_text("")
+    assert "holds files that are no run's; choose another" in refused_run(tmp_path)
+
+
+def test_golden_tests_that_are_not_there_are_asked_for(tmp_path, whole_model):
+    path = questions_file(tmp_path, *map(str, range(8)))
+    words = refused_run(tmp_path, "arm=golden", f"data.train_files={path}", f"data.val_files={path}", *whole_model)
+    assert "needs the column 'golden_tests', which 8 of 8 questions" in words
+    assert "the first is '0'" in words
 
 
 def test_a_tokenizer_without_chat_template_is_refused(tmp_path, tiny_model):
