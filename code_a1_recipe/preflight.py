@@ -82,7 +82,8 @@ def _check_run_folder(config: DictConfig) -> None:
     folder = RunFolder(Path(config.run_dir))
     if folder.root.exists() and not folder.root.is_dir():
         raise SettingsError(f"run_dir={config.run_dir!r} is not a folder; choose another")
-    if folder.root.is_dir() and any(folder.root.iterdir()) and not folder.resolved_config.exists():
+    ours = folder.resolved_config.exists() or folder.metrics.exists() or folder.checkpoints.exists()
+    if folder.root.is_dir() and any(folder.root.iterdir()) and not ours:
         raise SettingsError(
             f"run_dir={config.run_dir!r} holds files that are no run's; choose another, or an empty folder"
         )

@@ -128,6 +128,8 @@ def read_questions(
     rows = read_rows(path)
     if not rows:
         raise QuestionError(f"{path}: no rows; a dataset needs at least one")
+    if columns is not None and (unknown := sorted(set(columns) - set(COLUMNS))):
+        raise ValueError(f"unknown native columns {unknown}; known: {', '.join(COLUMNS)}")
     if columns is not None and not _is_native(rows, columns):
         rows = [_renamed(row, columns) for row in rows]
         adapter = "native" if adapter == "auto" else adapter
@@ -253,8 +255,6 @@ def _is_native(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) ->
 
 def _renamed(row: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
     """The row's native columns, some under another name; absent ones stay absent."""
-    if unknown := sorted(set(columns) - set(COLUMNS)):
-        raise ValueError(f"unknown native columns {unknown}; known: {', '.join(COLUMNS)}")
     found: dict[str, Any] = {}
     for native in COLUMNS:
         value: Any = row
