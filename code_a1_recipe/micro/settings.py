@@ -108,7 +108,7 @@ class MicroSettings(_Strict):
     num_heldout: int = 200
     num_hard: int = 100
     """Held-out questions of the families that no model was shown: decisions in decisions, changed and then searched."""
-    suite_sizes: tuple[int, ...] = (3, 4)
+    suite_sizes: tuple[int, ...] = (1, 2, 3, 4)
     """Values of K (asserts asked for) that the Test LLM learns; others are strange to it."""
     # 0.45 and 0.57 million parameters. The tester needs more: it must execute what it reads.
     code: ModelSettings = field(
