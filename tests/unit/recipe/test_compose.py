@@ -17,7 +17,7 @@ def test_an_override_of_one_policy_leaves_the_other_alone():
     config = compose_config("cpu", ["policies.code.actor.optim.lr=1e-5", "policies.code.actor.clip_ratio_high=0.5"])
     code, test = (policy_view(config, name).actor_rollout_ref.actor for name in ("code", "test"))
     assert (code.optim.lr, code.clip_ratio_high) == (1e-5, 0.5)
-    assert (test.optim.lr, test.clip_ratio_high) == (5e-4, 0.28)
+    assert (test.optim.lr, test.clip_ratio_high) == (1e-3, 0.28)
 
 
 def test_a_policys_group_size_reaches_the_values_that_refer_to_it():
