@@ -1,11 +1,15 @@
 """Each shipped preset composes, says what the paper says, and can work."""
 
+from pathlib import Path
+
 import pytest
 from omegaconf import OmegaConf
 
-from code_a1_recipe.compose import compose_config, policy_view, preset_names
+from code_a1_recipe.analysis.experiment import Experiment
+from code_a1_recipe.compose import CONFIG_DIR, compose_config, policy_view, preset_names
 from code_a1_recipe.value_checks import check_settings
 
+REPOSITORY = Path(__file__).resolve().parents[3]
 GPU_PRESETS = [name for name in preset_names() if name != "cpu"]
 
 
@@ -60,3 +64,23 @@ def test_gpu_presets_differ_only_where_they_must():
     for key in ("param_offload", "optimizer_offload"):
         small["actor_rollout_ref"]["actor"]["fsdp_config"].pop(key)
     assert large == small
+
+
+ARMS = sorted(path.stem for path in (CONFIG_DIR / "arm").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("arm", ARMS)
+@pytest.mark.parametrize("preset", ["cpu", "qwen2.5-coder-1.5b"])
+def test_every_arm_works_with_every_kind_of_preset(preset, arm):
+    config = compose_config(preset, [f"arm={arm}", "run_dir=x", "data.train_files=x", "data.val_files=x"])
+    settings = check_settings(config)
+    has_tester = arm in ("code_a1", "pooled", "frozen", "sft")
+    assert settings.policy_names == (("code", "test") if has_tester else ("code",))
+    assert settings.self_play is (arm == "self_play")
+
+
+@pytest.mark.parametrize("path", sorted((REPOSITORY / "examples").glob("micro_*.yaml")), ids=lambda path: path.stem)
+def test_every_arm_of_the_shipped_experiments_composes(path):
+    experiment = Experiment.load(path)
+    for arm in experiment.arms:
+        check_settings(compose_config(experiment.preset, [*experiment.overrides, *arm.overrides, "run_dir=x"]))
