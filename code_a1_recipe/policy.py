@@ -31,6 +31,7 @@ from verl.workers.rollout.llm_server import LLMServerClient, LLMServerManager
 
 from .episode_worker import PolicyEndpoint
 from .sampling import SamplingParameters
+from .server_client import OneServerClient
 from .trajectories import StoredRows
 from .verl_compat import SYNC_MODE, rename_training_metrics
 
@@ -128,8 +129,9 @@ class Policy(PPOTrainerSync):
         # specification, without which a dead worker could not be started again.
         plain_rollout = OmegaConf.to_container(rollout, resolve=True)
         client_config = OmegaConf.create({"actor_rollout_ref": {"rollout": plain_rollout}})
+        client_class = OneServerClient if len(self.addresses) == 1 else LLMServerClient
         return PolicyEndpoint(
-            client=LLMServerClient(
+            client=client_class(
                 config=client_config, load_balancer_handle=self.llm_server_manager.global_load_balancer
             ),
             tokenizer_path=self.tokenizer_path,

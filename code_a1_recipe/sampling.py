@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from verl.workers.rollout.llm_server import LLMServerClient
 
 from .episode import Message, PromptTooLongError, Response
+
+_KEPT_PROMPTS = 64
 
 
 class SamplingError(RuntimeError):
@@ -37,10 +40,20 @@ class ServerSampler:
         self._client = client
         self._tokenizer = tokenizer
         self._parameters = parameters
+        self._prompts: OrderedDict[tuple[tuple[str, str], ...], list[int]] = OrderedDict()
+
+    def _prompt_ids(self, messages: Sequence[Message]) -> list[int]:
+        """Token ids; those of the newest prompts are kept, since a group samples one prompt many times."""
+        key = tuple((message["role"], message["content"]) for message in messages)
+        if key not in self._prompts:
+            self._prompts[key] = prompt_token_ids(self._tokenizer, messages)
+            if len(self._prompts) > _KEPT_PROMPTS:
+                self._prompts.popitem(last=False)
+        return self._prompts[key]
 
     async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
         parameters = self._parameters
-        prompt_ids = prompt_token_ids(self._tokenizer, messages)
+        prompt_ids = self._prompt_ids(messages)
         if len(prompt_ids) > parameters.max_prompt_tokens:
             raise PromptTooLongError(f"{len(prompt_ids)} tokens, rollout.prompt_length={parameters.max_prompt_tokens}")
         output = await self._client.generate(

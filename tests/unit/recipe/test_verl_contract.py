@@ -83,3 +83,37 @@ def test_both_ends_of_the_weight_socket_are_named_by_job_and_rank():
 def test_metric_names_lose_the_training_group_and_what_is_not_a_policys():
     metrics = {"training/rollout_probs_diff_mean": 1e-7, "actor/lr": 1.0, "training/global_step": 3, "timing_s/gen": 0}
     assert rename_training_metrics(metrics) == {"rollout_probs_diff_mean": 1e-7, "actor/lr": 1.0}
+
+
+def test_the_client_asks_the_balancer_where_we_answer_for_it():
+    from verl.workers.rollout.llm_server import LLMServerClient
+
+    assert list(inspect.signature(LLMServerClient._acquire_server).parameters) == ["self", "request_id", "extra"]
+    assert list(inspect.signature(LLMServerClient._release_server).parameters) == ["self", "server_id", "request_id"]
+    source = inspect.getsource(LLMServerClient.generate)
+    assert "await self._acquire_server(" in source
+    assert "self._release_server(" in source
+
+
+def test_a_single_server_is_looked_up_once(monkeypatch):
+    import asyncio
+
+    from verl.workers.rollout.llm_server import LLMServerClient
+
+    from code_a1_recipe.server_client import OneServerClient
+
+    asked = []
+
+    async def acquire(self, request_id, **extra):
+        asked.append(request_id)
+        return "one", object()
+
+    monkeypatch.setattr(LLMServerClient, "_acquire_server", acquire)
+    client = OneServerClient(config=None)
+
+    async def ask() -> list[object]:
+        return [await client._acquire_server(name, prompt_ids=[1]) for name in "abc"]
+
+    found = asyncio.run(ask())
+    assert asked == ["a"]
+    assert len({id(handle) for _, handle in found}) == 1
