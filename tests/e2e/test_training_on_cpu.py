@@ -61,7 +61,7 @@ def test_every_candidate_suite_and_verdict_is_recorded(trained, step):
         assert record["outage"] == ""
         assert record["verdict"] is not None
         assert record["reward"]["total"] == pytest.approx(sum(record["reward"]["parts"].values()), abs=1e-6)
-        assert len(record["suites"]) == (6 if record["source"] is not None else 0)
+        assert len(record["suites"]) == (5 if record["source"] is not None else 0)
         for suite in record["suites"]:
             assert suite["verdict"] is not None
             assert 0.0 <= suite["reward"]["total"] <= 1.0
