@@ -18,7 +18,8 @@ Sums = dict[str, tuple[float, int]]
 # Reported as totals; everything else is a mean.
 _TOTALS = frozenset({"judge/outages", "judge/cases", "book/replayed", "test/suites", "code/candidates"})
 
-_FULL_REWARD = 1.0 - 1e-6
+FULL_REWARD = 1.0 - 1e-6
+"""Rewards above this are full, whatever float32 made of their last digits."""
 
 
 class _Collector:
@@ -94,7 +95,7 @@ def _add_candidate(collector: _Collector, candidate: CandidateResult) -> None:
         is_right = solves(candidate.hidden)
         collector.add("code/pass@1", is_right)
         collector.add("code/hidden_case_pass_rate", 1.0 - hidden.num_failed / max(1, hidden.num_valid))
-        if reward.total > _FULL_REWARD:
+        if reward.total > FULL_REWARD:
             collector.add("code/fooled_share", not is_right)
 
 

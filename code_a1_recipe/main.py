@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from .checkpointing import CheckpointError
@@ -29,51 +30,15 @@ def default_preset() -> str:
     return "qwen2.5-coder-1.5b" if torch.cuda.is_available() else "cpu"
 
 
-def _score(words: list[str]) -> int:
-    from .score import main as score  # here and below: training needs none of it
-
-    return score(words)
-
-
-def _report_command(words: list[str]) -> int:
-    from .analysis.report import main as report
-
-    return report(words)
-
-
-def _experiment(words: list[str]) -> int:
-    from .analysis.commands import experiment
-
-    return experiment(words)
-
-
-def _harvest(words: list[str]) -> int:
-    from .analysis.commands import harvest_tests
-
-    return harvest_tests(words)
-
-
-def _rollouts(words: list[str]) -> int:
-    from .analysis.commands import rollouts
-
-    return rollouts(words)
-
-
-def _micro(words: list[str]) -> int:
-    from .micro.__main__ import main as micro
-
-    return micro(words)
-
-
-COMMANDS: dict[str, Callable[[list[str]], int]] = {
-    "score": _score,
-    "report": _report_command,
-    "experiment": _experiment,
-    "harvest": _harvest,
-    "rollouts": _rollouts,
-    "micro": _micro,
+COMMANDS: dict[str, tuple[str, str]] = {
+    "score": (".score", "main"),
+    "report": (".analysis.report", "main"),
+    "experiment": (".analysis.commands", "experiment"),
+    "harvest": (".analysis.commands", "harvest_tests"),
+    "rollouts": (".analysis.commands", "rollouts"),
+    "micro": (".micro.__main__", "main"),
 }
-"""Beside ``train``, which may be left out."""
+"""Beside ``train``, which may be left out: module and function. Imported when asked for, since training needs none."""
 
 
 def words_of(arguments: Sequence[str] | None) -> list[str]:
@@ -86,7 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = words_of(arguments)
     if words and words[0] in COMMANDS:
         configure_logging()
-        return COMMANDS[words[0]](words[1:])
+        module, function = COMMANDS[words[0]]
+        return int(getattr(importlib.import_module(module, __package__), function)(words[1:]))
     if words and words[0] == "train":
         words = words[1:]
     if any(word in ("-h", "--help", "help") for word in words):

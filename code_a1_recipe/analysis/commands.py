@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..questions import QuestionError
+from ..settings import SettingsError
 from . import report
 from .episodes import OUTCOMES, matching, view_of
 from .experiment import Experiment, ExperimentError, run_experiment
@@ -33,7 +35,10 @@ def experiment(arguments: Sequence[str]) -> int:
         return REFUSED
     try:
         run_experiment(loaded, arms=parsed.arms, seeds=parsed.seeds)
-    except (ExperimentError, RecordsError) as error:
+    except SettingsError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return REFUSED
+    except (ExperimentError, RecordsError, QuestionError, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         return BROKE_OFF
     except KeyboardInterrupt:
@@ -83,7 +88,7 @@ def rollouts(arguments: Sequence[str]) -> int:
         if step not in steps:
             raise RecordsError(f"{parsed.run} has no rollouts of step {step}; it has {_span(steps)}")
         records = run.validation(step) if parsed.validation else run.training(step)
-        questions = report.training_questions(run)
+        questions = report.questions_by_id(run)
     except RecordsError as error:
         sys.stderr.write(f"error: {error}\n")
         return REFUSED

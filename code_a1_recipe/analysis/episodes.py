@@ -63,10 +63,6 @@ class EpisodeView:
     reward: float | None
     suites: tuple[SuiteView, ...]
 
-    @property
-    def num_broken(self) -> int:
-        return sum(case.broke for suite in self.suites for case in suite.cases)
-
     def text(self) -> str:
         """Plain text, without colours."""
         reward = "no reward" if self.reward is None else f"reward {self.reward:.3f}"

@@ -19,7 +19,6 @@ Run (arm, seed) lives in ``<folder>/<arm>/seed<seed>`` with ``data.seed=<seed>``
 from __future__ import annotations
 
 import json
-import logging
 import os
 import shutil
 import subprocess
@@ -33,7 +32,9 @@ from typing import Any
 import yaml
 from tqdm import tqdm
 
-logger = logging.getLogger(__name__)
+from ..compose import compose_config
+from ..settings import SettingsError
+from ..value_checks import check_settings
 
 FINISHED = "finished.json"
 """Written into a run's folder when its process has ended well."""
@@ -139,11 +140,10 @@ def run_experiment(experiment: Experiment, *, arms: Sequence[str] = (), seeds: S
         seeds: only these; all if empty.
 
     Raises:
-        ExperimentError: a name is unknown, or a run broke off (the others stay; run again to go on).
+        SettingsError: a name is unknown, or an arm's settings cannot work; nothing was run.
+        ExperimentError: a run broke off (the others stay; run again to go on).
     """
-    unknown = sorted(set(arms) - {arm.name for arm in experiment.arms})
-    if unknown:
-        raise ExperimentError(f"unknown arms {unknown}; known: {', '.join(arm.name for arm in experiment.arms)}")
+    _check(experiment, arms, seeds)
     wanted = [
         (arm, seed)
         for arm, seed in experiment.runs()
@@ -160,6 +160,20 @@ def run_experiment(experiment: Experiment, *, arms: Sequence[str] = (), seeds: S
             finished.append(folder)
             bar.update()
     return finished
+
+
+def _check(experiment: Experiment, arms: Sequence[str], seeds: Sequence[int]) -> None:
+    known = [arm.name for arm in experiment.arms]
+    if unknown := sorted(set(arms) - set(known)):
+        raise SettingsError(f"unknown arms {unknown}; known: {', '.join(known)}")
+    if absent := sorted(set(seeds) - set(experiment.seeds)):
+        raise SettingsError(f"seeds {absent} are not in the experiment; it has {list(experiment.seeds)}")
+    for arm in experiment.arms:
+        if not arms or arm.name in arms:
+            try:
+                check_settings(compose_config(experiment.preset, [*experiment.overrides, *arm.overrides]))
+            except SettingsError as error:
+                raise SettingsError(f"arms.{arm.name}: {error}") from error
 
 
 def command_of(experiment: Experiment, arm: Arm, seed: int) -> list[str]:
@@ -193,10 +207,10 @@ def _run(experiment: Experiment, arm: Arm, seed: int, folder: Path, bar: Any) ->
             while process.poll() is None:
                 bar.set_postfix_str(f"{arm.name} seed {seed}, step {_last_step(folder)}")
                 time.sleep(_POLL_SECONDS)
-        except BaseException:
-            process.terminate()
-            process.wait()
-            raise
+        finally:
+            if process.poll() is None:  # this process was interrupted
+                process.terminate()
+                process.wait()
     if process.returncode:
         tail = log.read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL:]
         raise ExperimentError(

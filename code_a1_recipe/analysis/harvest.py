@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from ..questions import Question, load_questions
+from ..questions import Question
 from .records import RecordsError, RunRecords
 
 MOST_TESTS = 32
@@ -26,6 +26,7 @@ def harvest(run_folder: Path, target: Path, *, last_share: float = 0.5) -> int:
 
     Raises:
         RecordsError: the run has no suites.
+        QuestionError: its questions are not there any more.
     """
     run = RunRecords.open(run_folder)
     steps = run.training_steps
@@ -41,20 +42,13 @@ def harvest(run_folder: Path, target: Path, *, last_share: float = 0.5) -> int:
         raise RecordsError(f"{run_folder}: no valid case in its rollouts; harvest a run in which a Test LLM took part")
     rows = [
         _row(question, [text for text, _ in broken[question.id].most_common(MOST_TESTS)])
-        for question in _training_questions(run)
+        for question in run.questions("train_files")
         if broken.get(question.id)
     ]
     partial = target.with_suffix(".partial")
     partial.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     partial.replace(target)
     return len(rows)
-
-
-def _training_questions(run: RunRecords) -> list[Question]:
-    data = run.config["data"]
-    files = data["train_files"] if isinstance(data["train_files"], list) else [data["train_files"]]
-    columns = dict(data.get("columns") or {}) or None
-    return [question for file in files for question in load_questions(file, adapter=data["adapter"], columns=columns)]
 
 
 def _row(question: Question, tests: list[str]) -> dict[str, object]:

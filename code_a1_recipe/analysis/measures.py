@@ -12,6 +12,9 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+from sandbox import CaseOutcome
+
+from ..episode_metrics import FULL_REWARD
 from .records import Record
 
 ByQuestion = dict[str, float]
@@ -25,8 +28,6 @@ MEASURES: dict[str, str] = {
     "product": "Test LLM, validity x kill rate",
 }
 """Name -> what it says, in the order of tables."""
-
-NOT_FAILED = frozenset({"passed"})
 
 
 def measures_of(records: Iterable[Record]) -> dict[str, ByQuestion]:
@@ -74,7 +75,7 @@ def is_solved(record: Record) -> float:
 
 def fails(case: Mapping[str, object]) -> bool:
     """Whether a recorded case broke the program."""
-    return case["outcome"] not in NOT_FAILED
+    return case["outcome"] != CaseOutcome.PASSED.value
 
 
 def fooled_share(records: Iterable[Record]) -> tuple[int, int]:
@@ -85,7 +86,9 @@ def fooled_share(records: Iterable[Record]) -> tuple[int, int]:
     full = [
         record
         for record in records
-        if record["reward"] is not None and record["reward"]["total"] > 1 - 1e-6 and record["hidden_tests"] is not None
+        if record["reward"] is not None
+        and record["reward"]["total"] > FULL_REWARD
+        and record["hidden_tests"] is not None
     ]
     return sum(not is_solved(record) for record in full), len(full)
 

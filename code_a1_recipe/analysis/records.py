@@ -11,6 +11,9 @@ from typing import Any
 
 import yaml
 
+from ..questions import Question, load_questions
+from ..run_folder import RunFolder
+
 Record = Mapping[str, Any]
 
 
@@ -27,14 +30,20 @@ class RunRecords:
     @classmethod
     def open(cls, folder: Path) -> RunRecords:
         """Raises RecordsError where ``folder`` holds no run."""
-        for name in ("resolved_config.yaml", "metrics.jsonl"):
-            if not (folder / name).is_file():
-                raise RecordsError(f"{folder} holds no run: {name} is missing; name the folder given as run_dir")
-        return cls(folder.absolute())
+        paths = RunFolder(folder)
+        for path in (paths.resolved_config, paths.metrics):
+            if not path.is_file():
+                raise RecordsError(f"{folder} holds no run: {path.name} is missing; name the folder given as run_dir")
+        return cls(paths.root)
+
+    @property
+    def paths(self) -> RunFolder:
+        """Where the run wrote what."""
+        return RunFolder(self.folder)
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        path = self.folder / "resolved_config.yaml"
+        path = self.paths.resolved_config
         try:
             loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
         except (OSError, yaml.YAMLError) as error:
@@ -46,7 +55,7 @@ class RunRecords:
     @cached_property
     def metrics(self) -> list[dict[str, Any]]:
         """Rows of ``metrics.jsonl``, the one of step 0 (validation before training) included."""
-        return list(_json_lines(self.folder / "metrics.jsonl"))
+        return list(_json_lines(self.paths.metrics))
 
     @property
     def steps(self) -> list[int]:
@@ -59,11 +68,11 @@ class RunRecords:
 
     def validation(self, step: int) -> list[Record]:
         """Records of the held-out questions at ``step``; see ``rollout_log``."""
-        return list(_json_lines(self.folder / "rollouts" / f"val_{step:06d}.jsonl"))
+        return list(_json_lines(self.paths.rollouts / f"val_{step:06d}.jsonl"))
 
     def training(self, step: int) -> list[Record]:
         """Records of the training questions of ``step``."""
-        return list(_json_lines(self.folder / "rollouts" / f"train_{step:06d}.jsonl"))
+        return list(_json_lines(self.paths.rollouts / f"train_{step:06d}.jsonl"))
 
     @property
     def training_steps(self) -> list[int]:
@@ -71,7 +80,19 @@ class RunRecords:
         return sorted(int(path.stem.rpartition("_")[2]) for path in self._rollouts("train"))
 
     def _rollouts(self, kind: str) -> list[Path]:
-        return list((self.folder / "rollouts").glob(f"{kind}_*.jsonl"))
+        return list(self.paths.rollouts.glob(f"{kind}_*.jsonl"))
+
+    def questions(self, *keys: str) -> list[Question]:
+        """The questions of ``data.<key>``, "train_files" and "val_files".
+
+        Raises:
+            QuestionError: a file is not there any more, or has changed.
+        """
+        data = self.config["data"]
+        values = [data.get(key) or [] for key in keys]
+        files = [file for value in values for file in (value if isinstance(value, list) else [value])]
+        columns, adapter = dict(data.get("columns") or {}) or None, data.get("adapter", "auto")
+        return [question for file in files for question in load_questions(file, adapter=adapter, columns=columns)]
 
 
 def _json_lines(path: Path) -> Iterator[dict[str, Any]]:

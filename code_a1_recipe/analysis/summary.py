@@ -65,7 +65,7 @@ class RunSummary:
 
     @cached_property
     def seconds(self) -> list[float]:
-        """Wall seconds of each training step, validation and checkpoints left out."""
+        """Wall seconds of each training step, checkpoints included, validation left out."""
         return [row["timing_s/step"] for row in self.run.metrics if row.get("timing_s/step") is not None]
 
     def seconds_until(self, step: int) -> float:
@@ -95,10 +95,13 @@ class ExperimentSummary:
 
     def base(self, measure: str) -> Interval | None:
         """At step 0, before any training, over the runs of the first arm."""
-        first = next(iter(self.runs.values()))
-        found = [run.at(0) for run in first.values() if 0 in run.run.validation_steps]
-        values = [one[measure] for one in found if measure in one]
+        values = [found[measure] for found in self._before if measure in found]
         return interval_of(values) if values else None
+
+    @cached_property
+    def _before(self) -> list[dict[str, float]]:
+        first = next(iter(self.runs.values()))
+        return [run.at(0) for run in first.values() if 0 in run.run.validation_steps]
 
     def measures(self) -> list[str]:
         """Those that some run took, in the order of tables."""

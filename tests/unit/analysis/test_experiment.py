@@ -3,19 +3,21 @@
 import json
 import shutil
 import sys
+from dataclasses import replace
 
 import pytest
 
 from code_a1_recipe.analysis import experiment as module
 from code_a1_recipe.analysis.commands import experiment as command
 from code_a1_recipe.analysis.commands import harvest_tests, rollouts
-from code_a1_recipe.analysis.experiment import Experiment, ExperimentError, command_of, run_experiment
+from code_a1_recipe.analysis.experiment import Arm, Experiment, ExperimentError, command_of, run_experiment
 from code_a1_recipe.analysis.harvest import harvest
 from code_a1_recipe.analysis.records import RecordsError
 from code_a1_recipe.analysis.report import main as report
 from code_a1_recipe.analysis.report import open_experiment
 from code_a1_recipe.analysis.summary import difference_rows, headline_rows
 from code_a1_recipe.questions import load_questions
+from code_a1_recipe.settings import SettingsError
 
 from .conftest import record, write_run
 
@@ -119,8 +121,18 @@ def test_a_run_that_was_cut_off_starts_anew_unless_it_can_be_resumed(grid, fake_
 
 
 def test_an_unknown_arm_is_refused(grid):
-    with pytest.raises(ExperimentError, match=r"unknown arms \['gold'\]; known: code_a1, static"):
+    with pytest.raises(SettingsError, match=r"unknown arms \['gold'\]; known: code_a1, static"):
         run_experiment(grid, arms=["gold"])
+    with pytest.raises(SettingsError, match=r"seeds \[7\] are not in the experiment; it has \[0, 1\]"):
+        run_experiment(grid, seeds=[7])
+
+
+def test_settings_that_cannot_work_are_refused_before_the_first_run(grid, fake_training):
+    _, started = fake_training
+    wrong = replace(grid, arms=(*grid.arms, Arm(name="wild", overrides=("rewards.alpha=7",))))
+    with pytest.raises(SettingsError, match=r"arms.wild: rewards.alpha must be in \[0, 1\]"):
+        run_experiment(wrong)
+    assert started == []
 
 
 def test_harvested_tests_are_the_valid_cases_those_that_broke_programs_first(run_folder, tmp_path):
