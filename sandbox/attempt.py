@@ -194,7 +194,7 @@ class Attempt:
             index = self.indices[len(self.answers)]
             cpu_limit, idle_limit = self._cpu_limit(index), limits.wall_seconds(self._answering_seconds(index))
         else:
-            cpu_limit, idle_limit = limits.load_cpu_seconds, limits.wall_seconds(limits.load_cpu_seconds)
+            cpu_limit, idle_limit = limits.load_cpu_seconds, limits.load_idle_seconds
         cpu, idle = watch.read()
         if cpu >= cpu_limit:
             return f"more than {cpu_limit:.3g} s of CPU time", 0.0

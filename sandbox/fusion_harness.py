@@ -282,16 +282,16 @@ class _Attempt:
             if late is not None:
                 return "timed_out", late
 
+    def _idle_limit(self, answering_seconds: float) -> float:
+        full: float = self._limits["wall_seconds_per_case"]
+        least = min(self._task["least_idle_seconds"], full)
+        return max(least, full * answering_seconds / self._limits["cpu_seconds_per_case"])
+
     def _check_clock(self, watch: Stopwatch, total: Stopwatch) -> tuple[str | None, float]:
-        cpu_limit = answering = self._limits["load_cpu_seconds"]
+        cpu_limit, idle_limit = self._limits["load_cpu_seconds"], self._limits["load_idle_seconds"]
         if self.has_loaded:
             call = self._calls[self._num_answers]
-            cpu_limit, answering = self._cpu_limit(call), self._answering_seconds(call)
-        full_idle = self._limits["wall_seconds_per_case"]
-        idle_limit = max(
-            min(self._task["least_idle_seconds"], full_idle),
-            full_idle * answering / self._limits["cpu_seconds_per_case"],
-        )
+            cpu_limit, idle_limit = self._cpu_limit(call), self._idle_limit(self._answering_seconds(call))
         cpu, idle = watch.read()
         if cpu >= cpu_limit:
             return f"more than {cpu_limit:.3g} s of CPU time", 0.0

@@ -41,6 +41,8 @@ class Limits:
     the CPU limit is ``cpu_seconds_per_case``; scales with the CPU limit."""
     load_cpu_seconds: float = 5.0
     """CPU seconds for executing the prelude and the program's top level, imports included."""
+    load_idle_seconds: float = 10.0
+    """Idle seconds for the same: imports wait for the disk, of a reference as of any other program."""
     total_seconds: float = 30.0
     """CPU and idle seconds of one program over all its processes and loads; waiting for a processor on a
     loaded machine does not count. Once they are spent, the remaining calls are timed out unasked. A program

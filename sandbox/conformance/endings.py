@@ -34,8 +34,15 @@ def a_hang_at_top_level_does_not_load(runner: Runner) -> None:
 
 @check()
 def a_sleep_without_end_at_top_level_does_not_load(runner: Runner) -> None:
-    limits = replace(LIMITS, load_cpu_seconds=0.3, wall_seconds_per_case=0.5)
+    limits = replace(LIMITS, load_idle_seconds=0.5)
     expect_not_loaded(run(runner, "import time\ntime.sleep(1000)", "1", limits=limits), "timed_out")
+
+
+@check()
+def a_wait_at_top_level_is_not_held_to_the_limit_of_a_case(runner: Runner) -> None:
+    """A reference's case may take as long as its load: the proportion between the two must not decide."""
+    limits = replace(LIMITS, wall_seconds_per_case=0.3).for_reference()
+    expect_kinds(run(runner, "import time\ntime.sleep(0.8)\nx = 1", "x", limits=limits), [AnswerKind.VALUE])
 
 
 @check()
