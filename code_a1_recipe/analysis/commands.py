@@ -22,11 +22,14 @@ def experiment(arguments: Sequence[str]) -> int:
     """Exit status: 0 all runs finished, 1 a run broke off, 2 refused, 130 interrupted."""
     parser = argparse.ArgumentParser(
         prog="code-a1 experiment",
-        description="Runs a grid of arms and seeds, one run after another; repeat the command to go on after any stop.",
+        description="Runs a grid of arms and seeds; repeat the command to go on after any stop.",
     )
     parser.add_argument("file", type=Path, help="YAML: preset, folder, seeds, overrides, arms; see examples/")
     parser.add_argument("--arms", nargs="+", default=[], help="only these")
     parser.add_argument("--seeds", nargs="+", type=int, default=[], help="only these")
+    parser.add_argument(
+        "--parallel", type=int, default=1, help="runs at once (default 1); each needs the memory of a whole run"
+    )
     parsed = parser.parse_args(arguments)
     try:
         loaded = Experiment.load(parsed.file)
@@ -34,7 +37,7 @@ def experiment(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"error: {error}\n")
         return REFUSED
     try:
-        run_experiment(loaded, arms=parsed.arms, seeds=parsed.seeds)
+        run_experiment(loaded, arms=parsed.arms, seeds=parsed.seeds, parallel=parsed.parallel)
     except SettingsError as error:
         sys.stderr.write(f"error: {error}\n")
         return REFUSED

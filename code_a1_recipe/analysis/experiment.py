@@ -1,4 +1,4 @@
-"""``code-a1 experiment FILE``: a grid of arms and seeds, one run after another, resumable after any stop.
+"""``code-a1 experiment FILE``: a grid of arms and seeds, resumable after any stop.
 
 FILE is YAML::
 
@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -40,6 +41,8 @@ FINISHED = "finished.json"
 """Written into a run's folder when its process has ended well."""
 _POLL_SECONDS = 1.0
 _LOG_TAIL = 2000
+_GRACE_SECONDS = 60.0
+"""For a run to end its processes after Ctrl-C."""
 _KEYS = ("preset", "folder", "seeds", "overrides", "arms")
 _ARM_KEYS = ("overrides", "harvest")
 
@@ -132,17 +135,22 @@ def _overrides(path: Path, place: str, value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-def run_experiment(experiment: Experiment, *, arms: Sequence[str] = (), seeds: Sequence[int] = ()) -> list[Path]:
+def run_experiment(
+    experiment: Experiment, *, arms: Sequence[str] = (), seeds: Sequence[int] = (), parallel: int = 1
+) -> list[Path]:
     """Run what is not finished yet; returns the folders of all finished runs asked for.
 
     Args:
         arms: only these; all if empty.
         seeds: only these; all if empty.
+        parallel: runs at once on this machine, at least 1; each has the memory and processes of a whole run.
 
     Raises:
         SettingsError: a name is unknown, or an arm's settings cannot work; nothing was run.
-        ExperimentError: a run broke off (the others stay; run again to go on).
+        ExperimentError: a run broke off (the others stay; run again to go on). No new ones were started then.
     """
+    if parallel < 1:
+        raise SettingsError(f"parallel must be at least 1 run at once, got {parallel}")
     _check(experiment, arms, seeds)
     wanted = [
         (arm, seed)
@@ -150,16 +158,55 @@ def run_experiment(experiment: Experiment, *, arms: Sequence[str] = (), seeds: S
         if (not arms or arm.name in arms) and (not seeds or seed in seeds)
     ]
     experiment.folder.mkdir(parents=True, exist_ok=True)
-    finished = []
-    with tqdm(total=len(wanted), unit="run", desc="experiment") as bar:
-        for arm, seed in wanted:
-            folder = experiment.run_folder(arm.name, seed)
-            if not (folder / FINISHED).is_file():
-                bar.set_postfix_str(f"{arm.name} seed {seed}")
-                _run(experiment, arm, seed, folder, bar)
-            finished.append(folder)
-            bar.update()
-    return finished
+    pending = [(arm, seed) for arm, seed in wanted if not _is_finished(experiment, arm.name, seed)]
+    _check_harvests(experiment, pending)
+    running: list[_Run] = []
+    broken: ExperimentError | None = None
+    with tqdm(total=len(wanted), initial=len(wanted) - len(pending), unit="run", desc="experiment") as bar:
+        try:
+            while running or (pending and broken is None):
+                while broken is None and len(running) < parallel:
+                    if (ready := _first_ready(experiment, pending)) is None:
+                        break
+                    pending.remove(ready)
+                    running.append(_Run.start(experiment, *ready, parallel=parallel))
+                bar.set_postfix_str(", ".join(run.progress() for run in running))
+                time.sleep(_POLL_SECONDS)
+                for run in [run for run in running if run.process.poll() is not None]:
+                    running.remove(run)
+                    try:
+                        run.finish()
+                        bar.update()
+                    except ExperimentError as error:
+                        broken = broken or error  # those that still run are let finish
+        finally:
+            _end(running)
+    if broken is not None:
+        raise broken
+    return [experiment.run_folder(arm.name, seed) for arm, seed in wanted]
+
+
+def _is_finished(experiment: Experiment, arm: str, seed: int) -> bool:
+    return (experiment.run_folder(arm, seed) / FINISHED).is_file()
+
+
+def _check_harvests(experiment: Experiment, pending: Sequence[tuple[Arm, int]]) -> None:
+    names = {(arm.name, seed) for arm, seed in pending}
+    for arm, seed in pending:
+        if arm.harvest is None or (arm.harvest, seed) in names or _is_finished(experiment, arm.harvest, seed):
+            continue
+        raise SettingsError(
+            f"arm {arm.name!r} takes the tests of arm {arm.harvest!r}, seed {seed}, which has no finished run; "
+            "run that arm as well"
+        )
+
+
+def _first_ready(experiment: Experiment, pending: Sequence[tuple[Arm, int]]) -> tuple[Arm, int] | None:
+    """The first run that waits for no other one's tests."""
+    for arm, seed in pending:
+        if arm.harvest is None or _is_finished(experiment, arm.harvest, seed):
+            return arm, seed
+    return None
 
 
 def _check(experiment: Experiment, arms: Sequence[str], seeds: Sequence[int]) -> None:
@@ -189,38 +236,70 @@ def _harvest_file(experiment: Experiment, arm: Arm, seed: int) -> Path:
     return experiment.folder / arm.name / f"tests_seed{seed}.jsonl"
 
 
-def _run(experiment: Experiment, arm: Arm, seed: int, folder: Path, bar: Any) -> None:
-    if folder.exists() and not _has_checkpoint(folder):
-        shutil.rmtree(folder)  # it was cut off, and nothing of it can be resumed
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    if arm.harvest is not None:
-        from .harvest import harvest
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """The process of one run."""
 
-        target = _harvest_file(experiment, arm, seed)
-        harvest(experiment.run_folder(arm.harvest, seed), target)
-    command = command_of(experiment, arm, seed)
-    log = folder.with_suffix(".log")
-    started = time.monotonic()
-    with log.open("a", encoding="utf-8") as handle:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=handle, stderr=subprocess.STDOUT)
+    arm: Arm
+    seed: int
+    folder: Path
+    command: Sequence[str]
+    process: subprocess.Popen[bytes]
+    started: float
+    parallel: int
+
+    @classmethod
+    def start(cls, experiment: Experiment, arm: Arm, seed: int, *, parallel: int) -> _Run:
+        folder = experiment.run_folder(arm.name, seed)
+        if folder.exists() and not _has_checkpoint(folder):
+            shutil.rmtree(folder)  # it was cut off, and nothing of it can be resumed
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        if arm.harvest is not None:
+            from .harvest import harvest
+
+            harvest(experiment.run_folder(arm.harvest, seed), _harvest_file(experiment, arm, seed))
+        command = command_of(experiment, arm, seed)
+        with folder.with_suffix(".log").open("a", encoding="utf-8") as log:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+        return cls(
+            arm=arm, seed=seed, folder=folder, command=command, process=process, started=time.monotonic(),
+            parallel=parallel,
+        )  # fmt: skip
+
+    def progress(self) -> str:
+        return f"{self.arm.name} seed {self.seed} step {_last_step(self.folder)}"
+
+    def finish(self) -> None:
+        """Note that the run is finished.
+
+        Raises:
+            ExperimentError: it ended badly.
+        """
+        if self.process.returncode:
+            log = self.folder.with_suffix(".log")
+            tail = log.read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL:]
+            raise ExperimentError(
+                f"the run of arm {self.arm.name!r}, seed {self.seed} ended with status {self.process.returncode}. Its "
+                f"log {log} ends with:\n{tail}\nRuns that are finished stay; repeat the command to go on"
+            )
+        seconds = round(time.monotonic() - self.started, 1)
+        content = {"command": list(self.command[1:]), "wall_seconds": seconds, "parallel": self.parallel}
+        partial = self.folder / f"{FINISHED}.partial"
+        partial.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        partial.replace(self.folder / FINISHED)
+
+
+def _end(running: Sequence[_Run]) -> None:
+    """End what still runs, each as by Ctrl-C, so that it can end its own processes."""
+    for run in running:
+        run.process.send_signal(signal.SIGINT)
+    deadline = time.monotonic() + _GRACE_SECONDS
+    for run in running:
         try:
-            while process.poll() is None:
-                bar.set_postfix_str(f"{arm.name} seed {seed}, step {_last_step(folder)}")
-                time.sleep(_POLL_SECONDS)
-        finally:
-            if process.poll() is None:  # this process was interrupted
-                process.terminate()
-                process.wait()
-    if process.returncode:
-        tail = log.read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL:]
-        raise ExperimentError(
-            f"the run of arm {arm.name!r}, seed {seed} ended with status {process.returncode}. Its log {log} ends "
-            f"with:\n{tail}\nRuns that are finished stay; repeat the command to go on"
-        )
-    content = {"command": command[1:], "wall_seconds": round(time.monotonic() - started, 1)}
-    partial = folder / f"{FINISHED}.partial"
-    partial.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    partial.replace(folder / FINISHED)
+            run.process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            run.process.terminate()
+            run.process.wait()
 
 
 def _has_checkpoint(folder: Path) -> bool:

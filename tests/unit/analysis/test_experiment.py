@@ -51,6 +51,7 @@ def fake_training(monkeypatch, run_folder):
         started.append(name)
         target = str(experiment.run_folder(arm.name, seed))
         script = f"import shutil, sys; print('working'); {'sys.exit(3); ' if name in failing else ''}"
+        script += "import time; time.sleep(1); " if failing else ""
         return [sys.executable, "-c", script + f"shutil.copytree({str(run_folder)!r}, {target!r})"]
 
     monkeypatch.setattr(module, "command_of", command_of_copy)
@@ -110,6 +111,56 @@ def test_a_run_that_breaks_off_names_its_log_and_the_rest_stays(grid, fake_train
     failing.clear()
     run_experiment(grid)
     assert started == ["code_a1/0", "static/0", "static/0", "code_a1/1", "static/1"]
+
+
+def test_runs_at_once_wait_for_the_tests_they_harvest(grid, fake_training):
+    _, started = fake_training
+    finished = run_experiment(grid, parallel=3)
+    assert set(started[:2]) == {"code_a1/0", "code_a1/1"}
+    assert [path.parent.name for path in finished] == ["code_a1", "static"] * 2
+    assert json.loads((finished[0] / "finished.json").read_text())["parallel"] == 3
+
+
+def test_a_run_that_breaks_off_lets_the_others_finish_and_starts_no_more(grid, fake_training):
+    failing, started = fake_training
+    failing.add("code_a1/0")
+    with pytest.raises(ExperimentError, match="arm 'code_a1', seed 0 ended with status 3"):
+        run_experiment(grid, parallel=2)
+    assert started == ["code_a1/0", "code_a1/1"]
+    assert (grid.run_folder("code_a1", 1) / "finished.json").is_file()
+
+
+def test_tests_of_a_run_that_nobody_makes_are_refused(grid, fake_training):
+    _, started = fake_training
+    with pytest.raises(SettingsError, match="takes the tests of arm 'code_a1', seed 1, which has no finished run"):
+        run_experiment(grid, arms=["static"], seeds=[1])
+    with pytest.raises(SettingsError, match="at least 1 run at once, got 0"):
+        run_experiment(grid, parallel=0)
+    assert started == []
+
+
+def test_an_interruption_ends_the_run_as_ctrl_c_would(grid, monkeypatch, tmp_path):
+    script = """
+import pathlib, time
+try:
+    pathlib.Path({ready!r}).touch()
+    time.sleep(60)
+except KeyboardInterrupt:
+    pathlib.Path({ended!r}).touch()
+"""
+    ready, ended = tmp_path / "ready", tmp_path / "ended"
+    words = [sys.executable, "-c", script.format(ready=str(ready), ended=str(ended))]
+    monkeypatch.setattr(module, "command_of", lambda *_: words)
+
+    def interrupt(_run):
+        while not ready.exists():
+            pass
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module._Run, "progress", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(grid)
+    assert ended.exists()
 
 
 def test_a_run_that_was_cut_off_starts_anew_unless_it_can_be_resumed(grid, fake_training):
