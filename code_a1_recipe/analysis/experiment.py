@@ -37,6 +37,8 @@ from ..compose import compose_config
 from ..settings import SettingsError
 from ..value_checks import check_settings
 
+EXPERIMENT_FILE = "experiment.yaml"
+"""In an experiment's folder: the file as it was when it last ran."""
 FINISHED = "finished.json"
 """Written into a run's folder when its process has ended well."""
 _POLL_SECONDS = 1.0
@@ -68,6 +70,8 @@ class Experiment:
     seeds: tuple[int, ...]
     overrides: tuple[str, ...]
     arms: tuple[Arm, ...]
+    text: str
+    """The file."""
 
     @classmethod
     def load(cls, path: Path) -> Experiment:
@@ -77,8 +81,9 @@ class Experiment:
             ExperimentError: it cannot be read, or a key or value cannot work.
         """
         try:
-            raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except (OSError, yaml.YAMLError) as error:
+            text = path.read_text(encoding="utf-8")
+            raw = yaml.safe_load(text)
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise ExperimentError(f"{path} cannot be read: {error}") from error
         if not isinstance(raw, dict):
             raise ExperimentError(f"{path} must be a mapping with the keys {', '.join(_KEYS)}")
@@ -100,6 +105,7 @@ class Experiment:
             seeds=tuple(dict.fromkeys(seeds)),
             overrides=_overrides(path, "overrides", raw.get("overrides") or []),
             arms=found,
+            text=text,
         )
 
     def run_folder(self, arm: str, seed: int) -> Path:
@@ -158,6 +164,7 @@ def run_experiment(
         if (not arms or arm.name in arms) and (not seeds or seed in seeds)
     ]
     experiment.folder.mkdir(parents=True, exist_ok=True)
+    (experiment.folder / EXPERIMENT_FILE).write_text(experiment.text, encoding="utf-8")
     pending = [(arm, seed) for arm, seed in wanted if not _is_finished(experiment, arm.name, seed)]
     _check_harvests(experiment, pending)
     running: list[_Run] = []

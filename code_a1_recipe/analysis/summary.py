@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from .intervals import Interval, interval_of, paired_difference
 from .measures import MEASURES, fooled_share, forgotten_share, measures_of
@@ -73,6 +74,23 @@ class RunSummary:
         rows = [row for row in self.run.metrics if 0 < row["step"] <= step]
         return sum(row.get("timing_s/step") or 0.0 for row in rows)
 
+    @cached_property
+    def validations(self) -> dict[int, dict[str, float]]:
+        """``at`` every validation, by step."""
+        return {step: self.at(step) for step in self.run.validation_steps}
+
+    def after(self, seconds: float, measure: str) -> float | None:
+        """The measure once training has taken so many seconds, on straight lines between validations.
+
+        None where the run was not validated that late, or did not take the measure.
+        """
+        points = [(self.seconds_until(step), found.get(measure)) for step, found in self.validations.items()]
+        for (before, low), (then, high) in pairwise(points):
+            if before <= seconds <= then and low is not None and high is not None:
+                share = (seconds - before) / (then - before) if then > before else 1.0
+                return low + share * (high - low)
+        return None
+
 
 @dataclass(frozen=True)
 class ExperimentSummary:
@@ -131,6 +149,56 @@ def difference_rows(summary: ExperimentSummary, *, arm: str) -> list[list[str]]:
             found = [summary.difference(arm, other, name) for name in measures]
             rows.append([other, *[_difference_text(one) for one in found]])
     return rows
+
+
+def equal_rows(summary: ExperimentSummary, *, arm: str, measure: str = "pass@1") -> list[list[str]]:
+    """Every arm at ``arm``'s last step and after as many seconds of training as ``arm`` took, seed by seed.
+
+    With what ``arm`` is ahead by; ``*`` where the interval excludes zero; "" where the other one trained for less.
+    """
+    rows = [[f"{measure} of", "at equal steps", f"{arm} ahead by", "at equal seconds", f"{arm} ahead by"]]
+    ends = {
+        seed: (run.run.validation_steps[-1], run.seconds_until(run.run.validation_steps[-1]), run.final[measure])
+        for seed, run in summary.runs[arm].items()
+        if measure in run.final
+    }
+    for other, runs in summary.runs.items():
+        by_step, by_seconds, own = {}, {}, {}
+        for seed, run in runs.items():
+            if seed not in ends:
+                continue
+            step, seconds, own[seed] = ends[seed]
+            value = run.validations.get(step, {}).get(measure)
+            if value is not None:
+                by_step[seed] = value
+            if (value := run.after(seconds, measure)) is not None:
+                by_seconds[seed] = value
+        rows.append([other, *_beside(own, by_step, other == arm), *_beside(own, by_seconds, other == arm)])
+    return rows
+
+
+def _beside(own: Mapping[int, float], others: Mapping[int, float], is_same: bool) -> list[str]:
+    if not others:
+        return ["", ""]
+    ahead = "" if is_same else _difference_text(paired_difference(own, others))
+    return [interval_of(list(others.values())).text(), ahead]
+
+
+def results_of(summary: ExperimentSummary) -> dict[str, dict[str, dict[str, object]]]:
+    """What tables and curves are made of, by arm and seed: small enough to keep when the runs are gone."""
+    return {
+        arm: {
+            str(seed): {
+                "final": run.final,
+                "validations": {
+                    str(step): {"seconds": round(run.seconds_until(step), 1), **found}
+                    for step, found in run.validations.items()
+                },
+            }
+            for seed, run in sorted(runs.items())
+        }
+        for arm, runs in summary.runs.items()
+    }
 
 
 def _difference_text(interval: Interval | None) -> str:

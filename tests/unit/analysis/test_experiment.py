@@ -12,10 +12,16 @@ from code_a1_recipe.analysis.commands import experiment as command
 from code_a1_recipe.analysis.commands import harvest_tests, rollouts
 from code_a1_recipe.analysis.experiment import Arm, Experiment, ExperimentError, command_of, run_experiment
 from code_a1_recipe.analysis.harvest import harvest
-from code_a1_recipe.analysis.records import RecordsError
+from code_a1_recipe.analysis.records import RecordsError, RunRecords
 from code_a1_recipe.analysis.report import main as report
 from code_a1_recipe.analysis.report import open_experiment
-from code_a1_recipe.analysis.summary import difference_rows, headline_rows
+from code_a1_recipe.analysis.summary import (
+    ExperimentSummary,
+    RunSummary,
+    difference_rows,
+    equal_rows,
+    headline_rows,
+)
 from code_a1_recipe.questions import load_questions
 from code_a1_recipe.settings import SettingsError
 
@@ -212,6 +218,34 @@ def test_the_tables_have_an_arm_a_row(grid, fake_training):
     assert dict(zip(head, code_a1, strict=True))["fooled"] == "0.333 ± 0.000"
     assert dict(zip(head, code_a1, strict=True))["forgotten"] == "1.000 ± 0.000"
     assert difference_rows(summary, arm="code_a1")[1][:2] == ["static", "+0.000 ± 0.000"]
+
+
+def summary_of(tmp_path, **arms):
+    """Per arm: pass@1 by step of one seed, one question a tenth; every step took two seconds, or ``seconds``."""
+    runs = {}
+    for name, (by_step, seconds) in arms.items():
+        validation = {
+            step: [record(index, solved=index < round(10 * share)) for index in range(10)]
+            for step, share in by_step.items()
+        }
+        metrics = [{"step": step, "timing_s/step": seconds} for step in range(1, max(by_step) + 1)]
+        run = write_run(tmp_path / name, validation=validation, metrics=[{"step": 0}, *metrics])
+        runs[name] = {0: RunSummary(RunRecords.open(run))}
+    return ExperimentSummary(runs)
+
+
+def test_arms_are_compared_at_equal_steps_and_at_equal_seconds(tmp_path):
+    summary = summary_of(
+        tmp_path,
+        code_a1=({0: 0.2, 4: 0.8}, 3.0),
+        golden=({0: 0.2, 4: 0.4, 8: 0.6}, 2.0),
+        short=({0: 0.2, 4: 0.5}, 1.0),
+    )
+    _, own, golden, short = equal_rows(summary, arm="code_a1")
+    assert [own[1], own[3]] == ["0.800 ± ?", "0.800 ± ?"]
+    assert golden[1:3] == ["0.400 ± ?", "+0.400 ± ?"]
+    assert golden[3:] == ["0.500 ± ?", "+0.300 ± ?"], "twelve seconds are six of its steps, half way between 4 and 8"
+    assert short[1:] == ["0.500 ± ?", "+0.300 ± ?", "", ""], "it trained for four seconds only"
 
 
 def test_the_report_of_an_experiment_is_one_page(grid, fake_training, capsys):
