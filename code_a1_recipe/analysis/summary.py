@@ -1,102 +1,22 @@
-"""An experiment's arms side by side: final measures by seed, intervals over seeds, differences between arms."""
+"""An experiment's arms side by side: means and intervals over seeds, differences between arms, tables."""
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
 
 from .intervals import Interval, interval_of, paired_difference
-from .measures import MEASURES, fooled_share, forgotten_share, measures_of
-from .records import Record, RunRecords
+from .results import ALL_MEASURES, STEP_PARTS, RunResult
 
-FOOLED, FORGOTTEN, SECONDS = "fooled", "forgotten", "seconds_per_step"
-ALL_MEASURES: dict[str, str] = {
-    **MEASURES,
-    FOOLED: "undeserved: share of programs with full reward that fail a hidden test, last ten steps",
-    FORGOTTEN: "forgotten: training questions once solved and failed at their last visit",
-    SECONDS: "seconds a step",
-}
-_LAST_STEPS = 10
-_OF_OTHER_SOURCES = ("pass@1", "greedy")
-
-
-@dataclass(frozen=True)
-class RunSummary:
-    """What one finished run comes to."""
-
-    run: RunRecords
-
-    @cached_property
-    def final(self) -> dict[str, float]:
-        """Every measure at the end of the run, by name; those that it did not take are left out."""
-        found = self.at(self.run.validation_steps[-1]) if self.run.validation_steps else {}
-        return found | self._of_training
-
-    def at(self, step: int) -> dict[str, float]:
-        """Means over the held-out questions of a validation.
-
-        Plain names are of the first ``data_source``; of others, ``pass@1 on <source>`` and ``greedy on <source>``.
-        """
-        by_source: dict[str, list[Record]] = {}
-        for record in sorted(self.run.validation(step), key=lambda record: record["index"]):
-            by_source.setdefault(record.get("data_source", ""), []).append(record)
-        found: dict[str, float] = {}
-        for number, (source, records) in enumerate(by_source.items()):
-            for name, values in measures_of(records).items():
-                if number == 0:
-                    found[name] = statistics.fmean(values.values())
-                elif name in _OF_OTHER_SOURCES:
-                    found[f"{name} on {source}"] = statistics.fmean(values.values())
-        return found
-
-    @cached_property
-    def _of_training(self) -> dict[str, float]:
-        found = {SECONDS: statistics.median(self.seconds)} if self.seconds else {}
-        records = [self.run.training(step) for step in self.run.training_steps]
-        fooled, full = fooled_share([record for step in records[-_LAST_STEPS:] for record in step])
-        if full:
-            found[FOOLED] = fooled / full
-        forgotten = forgotten_share(records)
-        if forgotten is not None:
-            found[FORGOTTEN] = forgotten
-        return found
-
-    @cached_property
-    def seconds(self) -> list[float]:
-        """Wall seconds of each training step, checkpoints included, validation left out."""
-        return [row["timing_s/step"] for row in self.run.metrics if row.get("timing_s/step") is not None]
-
-    def seconds_until(self, step: int) -> float:
-        """Wall seconds of training up to and with ``step``."""
-        rows = [row for row in self.run.metrics if 0 < row["step"] <= step]
-        return sum(row.get("timing_s/step") or 0.0 for row in rows)
-
-    @cached_property
-    def validations(self) -> dict[int, dict[str, float]]:
-        """``at`` every validation, by step."""
-        return {step: self.at(step) for step in self.run.validation_steps}
-
-    def after(self, seconds: float, measure: str) -> float | None:
-        """The measure once training has taken so many seconds, on straight lines between validations.
-
-        None where the run was not validated that late, or did not take the measure.
-        """
-        points = [(self.seconds_until(step), found.get(measure)) for step, found in self.validations.items()]
-        for (before, low), (then, high) in pairwise(points):
-            if before <= seconds <= then and low is not None and high is not None:
-                share = (seconds - before) / (then - before) if then > before else 1.0
-                return low + share * (high - low)
-        return None
+Rows = list[list[str]]
+"""A table; the first row is its head."""
 
 
 @dataclass(frozen=True)
 class ExperimentSummary:
     """Finished runs by arm and seed."""
 
-    runs: Mapping[str, Mapping[int, RunSummary]]
+    runs: Mapping[str, Mapping[int, RunResult]]
 
     def interval(self, arm: str, measure: str) -> Interval | None:
         """Over the arm's seeds; None where no run took the measure."""
@@ -113,13 +33,9 @@ class ExperimentSummary:
 
     def base(self, measure: str) -> Interval | None:
         """At step 0, before any training, over the runs of the first arm."""
-        values = [found[measure] for found in self._before if measure in found]
-        return interval_of(values) if values else None
-
-    @cached_property
-    def _before(self) -> list[dict[str, float]]:
         first = next(iter(self.runs.values()))
-        return [run.at(0) for run in first.values() if 0 in run.run.validation_steps]
+        values = [run.at(0)[measure] for run in first.values() if measure in run.at(0)]
+        return interval_of(values) if values else None
 
     def measures(self) -> list[str]:
         """Those that some run took, in the order of tables."""
@@ -127,51 +43,55 @@ class ExperimentSummary:
         return [name for name in ALL_MEASURES if name in taken] + sorted(taken - ALL_MEASURES.keys())
 
 
-def headline_rows(summary: ExperimentSummary) -> list[list[str]]:
-    """A table: arm, seeds, then each measure as ``mean ± half width`` over seeds; "base" first."""
+def headline_rows(summary: ExperimentSummary) -> Rows:
+    """Arm, seeds, then each measure as ``mean ± half width`` over seeds; "base" first."""
     measures = summary.measures()
     rows = [["arm", "seeds", *measures]]
     base = [summary.base(name) for name in measures]
     if any(base):
-        rows.append(["base", "", *[f"{one.mean:.3f}" if one else "" for one in base]])
+        rows.append(["base", "", *[one.text() if one else "" for one in base]])
     for arm, runs in summary.runs.items():
         intervals = [summary.interval(arm, name) for name in measures]
         rows.append([arm, str(len(runs)), *[one.text() if one else "" for one in intervals]])
     return rows
 
 
-def difference_rows(summary: ExperimentSummary, *, arm: str) -> list[list[str]]:
-    """``arm`` minus each other arm, paired by seed; ``*`` where the interval excludes zero."""
+def difference_rows(summary: ExperimentSummary, *, arm: str) -> Rows:
+    """``arm`` minus the base and each other arm, paired by seed; ``*`` where the interval excludes zero."""
     measures = summary.measures()
     rows = [[f"{arm} minus", *measures]]
+    own = summary.runs[arm]
+    befores = [
+        {seed: run.at(0)[name] for seed, run in own.items() if name in run.at(0) and name in run.final}
+        for name in measures
+    ]
+    if any(befores):
+        afters = [{seed: run.final[name] for seed, run in own.items() if name in run.final} for name in measures]
+        found = [
+            paired_difference(after, before) if before else None for after, before in zip(afters, befores, strict=True)
+        ]
+        rows.append(["base", *[_difference_text(one) for one in found]])
     for other in summary.runs:
         if other != arm:
-            found = [summary.difference(arm, other, name) for name in measures]
-            rows.append([other, *[_difference_text(one) for one in found]])
+            rows.append([other, *[_difference_text(summary.difference(arm, other, name)) for name in measures]])
     return rows
 
 
-def equal_rows(summary: ExperimentSummary, *, arm: str, measure: str = "pass@1") -> list[list[str]]:
+def equal_rows(summary: ExperimentSummary, *, arm: str, measure: str = "pass@1") -> Rows:
     """Every arm at ``arm``'s last step and after as many seconds of training as ``arm`` took, seed by seed.
 
     With what ``arm`` is ahead by; ``*`` where the interval excludes zero; "" where the other one trained for less.
     """
     rows = [[f"{measure} of", "at equal steps", f"{arm} ahead by", "at equal seconds", f"{arm} ahead by"]]
-    ends = {
-        seed: (run.run.validation_steps[-1], run.seconds_until(run.run.validation_steps[-1]), run.final[measure])
-        for seed, run in summary.runs[arm].items()
-        if measure in run.final
-    }
+    leaders = {seed: run for seed, run in summary.runs[arm].items() if measure in run.final}
+    own = {seed: run.final[measure] for seed, run in leaders.items()}
     for other, runs in summary.runs.items():
-        by_step, by_seconds, own = {}, {}, {}
-        for seed, run in runs.items():
-            if seed not in ends:
-                continue
-            step, seconds, own[seed] = ends[seed]
-            value = run.validations.get(step, {}).get(measure)
-            if value is not None:
-                by_step[seed] = value
-            if (value := run.after(seconds, measure)) is not None:
+        by_step, by_seconds = {}, {}
+        for seed in leaders.keys() & runs.keys():
+            end = leaders[seed].validations[-1]
+            if measure in runs[seed].at(end.step):
+                by_step[seed] = runs[seed].at(end.step)[measure]
+            if (value := runs[seed].after(end.seconds, measure)) is not None:
                 by_seconds[seed] = value
         rows.append([other, *_beside(own, by_step, other == arm), *_beside(own, by_seconds, other == arm)])
     return rows
@@ -184,21 +104,21 @@ def _beside(own: Mapping[int, float], others: Mapping[int, float], is_same: bool
     return [interval_of(list(others.values())).text(), ahead]
 
 
-def results_of(summary: ExperimentSummary) -> dict[str, dict[str, dict[str, object]]]:
-    """What tables and curves are made of, by arm and seed: small enough to keep when the runs are gone."""
-    return {
-        arm: {
-            str(seed): {
-                "final": run.final,
-                "validations": {
-                    str(step): {"seconds": round(run.seconds_until(step), 1), **found}
-                    for step, found in run.validations.items()
-                },
-            }
-            for seed, run in sorted(runs.items())
-        }
-        for arm, runs in summary.runs.items()
-    }
+def time_rows(summary: ExperimentSummary) -> Rows:
+    """Mean seconds a step by part, and a run's whole minutes; means over seeds."""
+    runs = [run for by_seed in summary.runs.values() for run in by_seed.values()]
+    parts = [part for part in STEP_PARTS if any(part in run.parts for run in runs)]
+    rows = [["seconds a step", *parts, "step", "minutes a run"]]
+    for arm, by_seed in summary.runs.items():
+        cells = []
+        for part in parts:
+            found = [run.parts[part] for run in by_seed.values() if part in run.parts]
+            cells.append(f"{interval_of(found).mean:.2f}" if found else "")
+        totals = [sum(run.parts.values()) for run in by_seed.values()]
+        walls = [run.wall_seconds / 60 for run in by_seed.values() if run.wall_seconds is not None]
+        wall = f"{interval_of(walls).mean:.1f}" if walls else ""
+        rows.append([arm, *cells, f"{interval_of(totals).mean:.2f}", wall])
+    return rows
 
 
 def _difference_text(interval: Interval | None) -> str:
@@ -207,8 +127,14 @@ def _difference_text(interval: Interval | None) -> str:
     return interval.text(signed=True) + (" *" if interval.excludes_zero else "")
 
 
-def text_table(rows: Sequence[Sequence[str]]) -> str:
+def text_table(rows: Rows) -> str:
     """Aligned columns; the first row is the head."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
+
+
+def markdown_table(rows: Sequence[Sequence[str]]) -> str:
+    """The same in Markdown."""
+    head, *body = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([head, f"|{' --- |' * len(rows[0])}", *body])

@@ -15,13 +15,8 @@ from code_a1_recipe.analysis.harvest import harvest
 from code_a1_recipe.analysis.records import RecordsError, RunRecords
 from code_a1_recipe.analysis.report import main as report
 from code_a1_recipe.analysis.report import open_experiment
-from code_a1_recipe.analysis.summary import (
-    ExperimentSummary,
-    RunSummary,
-    difference_rows,
-    equal_rows,
-    headline_rows,
-)
+from code_a1_recipe.analysis.results import Results, load_results, result_of, save_results
+from code_a1_recipe.analysis.summary import ExperimentSummary, difference_rows, equal_rows, headline_rows
 from code_a1_recipe.questions import load_questions
 from code_a1_recipe.settings import SettingsError
 
@@ -210,27 +205,28 @@ def test_a_run_without_suites_has_no_tests_to_harvest(tmp_path):
 
 def test_the_tables_have_an_arm_a_row(grid, fake_training):
     run_experiment(grid)
-    summary = open_experiment(grid.folder)
+    summary = ExperimentSummary(open_experiment(grid.folder).runs)
     head, base, code_a1, _ = headline_rows(summary)
     assert head[:4] == ["arm", "seeds", "pass@1", "greedy"]
-    assert base[:3] == ["base", "", "0.333"]
+    assert base[:3] == ["base", "", "0.333 ± 0.000"]
     assert code_a1[:3] == ["code_a1", "2", "0.833 ± 0.000"]
     assert dict(zip(head, code_a1, strict=True))["fooled"] == "0.333 ± 0.000"
     assert dict(zip(head, code_a1, strict=True))["forgotten"] == "1.000 ± 0.000"
-    assert difference_rows(summary, arm="code_a1")[1][:2] == ["static", "+0.000 ± 0.000"]
+    assert difference_rows(summary, arm="code_a1")[1][:2] == ["base", "+0.500 ± 0.000 *"]
+    assert difference_rows(summary, arm="code_a1")[2][:2] == ["static", "+0.000 ± 0.000"]
 
 
 def summary_of(tmp_path, **arms):
-    """Per arm: pass@1 by step of one seed, one question a tenth; every step took two seconds, or ``seconds``."""
+    """Per arm: pass@1 by step of one seed, one question a fifth; every step took two seconds, or ``seconds``."""
     runs = {}
     for name, (by_step, seconds) in arms.items():
         validation = {
-            step: [record(index, solved=index < round(10 * share)) for index in range(10)]
+            step: [record(index, solved=index < round(5 * share)) for index in range(5)]
             for step, share in by_step.items()
         }
         metrics = [{"step": step, "timing_s/step": seconds} for step in range(1, max(by_step) + 1)]
         run = write_run(tmp_path / name, validation=validation, metrics=[{"step": 0}, *metrics])
-        runs[name] = {0: RunSummary(RunRecords.open(run))}
+        runs[name] = {0: result_of(RunRecords.open(run))}
     return ExperimentSummary(runs)
 
 
@@ -239,13 +235,13 @@ def test_arms_are_compared_at_equal_steps_and_at_equal_seconds(tmp_path):
         tmp_path,
         code_a1=({0: 0.2, 4: 0.8}, 3.0),
         golden=({0: 0.2, 4: 0.4, 8: 0.6}, 2.0),
-        short=({0: 0.2, 4: 0.5}, 1.0),
+        short=({0: 0.2, 4: 0.4}, 1.0),
     )
     _, own, golden, short = equal_rows(summary, arm="code_a1")
     assert [own[1], own[3]] == ["0.800 ± ?", "0.800 ± ?"]
     assert golden[1:3] == ["0.400 ± ?", "+0.400 ± ?"]
     assert golden[3:] == ["0.500 ± ?", "+0.300 ± ?"], "twelve seconds are six of its steps, half way between 4 and 8"
-    assert short[1:] == ["0.500 ± ?", "+0.300 ± ?", "", ""], "it trained for four seconds only"
+    assert short[1:] == ["0.400 ± ?", "+0.400 ± ?", "", ""], "it trained for four seconds only"
 
 
 def test_the_report_of_an_experiment_is_one_page(grid, fake_training, capsys):
@@ -258,6 +254,32 @@ def test_the_report_of_an_experiment_is_one_page(grid, fake_training, capsys):
     assert page.count("data:image/png;base64,") == 4
     assert "http" not in page.replace("http-equiv", "")
     assert (grid.folder / "report" / "curves_by_step.png").stat().st_size > 10_000
+
+
+def test_a_report_can_be_made_again_from_its_results(grid, fake_training, capsys, tmp_path):
+    run_experiment(grid)
+    assert report([str(grid.folder)]) == 0
+    first = capsys.readouterr().out
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    shutil.copy(grid.folder / "report" / "results.json", kept)
+    shutil.rmtree(grid.folder)
+    assert report([str(kept / "results.json")]) == 0
+    assert capsys.readouterr().out.replace(str(kept), "X") == first.replace(str(grid.folder / "report"), "X")
+    assert (kept / "tables.md").read_text().count("| code_a1 |") == 3
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', '{"format": 1, "runs": {"a": {"x": 1}}}'])
+def test_what_holds_no_results_is_refused(tmp_path, capsys, text):
+    (tmp_path / "results.json").write_text(text)
+    assert report([str(tmp_path / "results.json")]) == 2
+    assert "results.json" in capsys.readouterr().err
+
+
+def test_results_come_back_as_they_were(run_folder, tmp_path):
+    results = Results(runs={"a": {3: result_of(RunRecords.open(run_folder))}}, commands=("x",), versions="y")
+    save_results(results, tmp_path / "results.json")
+    assert load_results(tmp_path / "results.json") == results
 
 
 def test_the_report_of_a_run_shows_what_a_reader_wants(run_folder, capsys):

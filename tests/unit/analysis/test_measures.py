@@ -11,7 +11,7 @@ from code_a1_recipe.analysis.before_after import change_table, changes_of
 from code_a1_recipe.analysis.intervals import interval_of, paired_difference
 from code_a1_recipe.analysis.measures import fooled_share, forgotten_share, measures_of
 from code_a1_recipe.analysis.records import RecordsError, RunRecords
-from code_a1_recipe.analysis.summary import RunSummary
+from code_a1_recipe.analysis.results import result_of
 
 from .conftest import QUESTIONS, case, record, suite
 
@@ -111,7 +111,7 @@ def test_another_data_source_is_told_apart(run_folder):
     lines = [line.replace('"data_source": "micro"', '"data_source": "hard"') if "hard-1" in line else line
              for line in path.read_text().splitlines()]  # fmt: skip
     path.write_text("\n".join(lines) + "\n")
-    final = RunSummary(RunRecords.open(run_folder)).final
+    final = result_of(RunRecords.open(run_folder)).final
     assert final["pass@1"] == 1.0
     assert final["pass@1 on hard"] == 0.0
 

@@ -1,0 +1,170 @@
+"""What a finished run comes to, small enough to keep when its folder is gone."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from .measures import MEASURES, fooled_share, forgotten_share, measures_of
+from .records import Record, RecordsError, RunRecords
+
+RESULTS_FILE = "results.json"
+FOOLED, FORGOTTEN, SECONDS = "fooled", "forgotten", "seconds_per_step"
+ALL_MEASURES: dict[str, str] = {
+    **MEASURES,
+    FOOLED: "undeserved: share of programs with full reward that fail a hidden test, last ten steps",
+    FORGOTTEN: "forgotten: training questions once solved and failed at their last visit",
+    SECONDS: "seconds a step",
+}
+STEP_PARTS = ("episodes", "update_code", "update_test", "update_weights", "save_checkpoint", "other")
+"""Of a step's wall time; ``timing_s/<part>`` in the metrics."""
+_LAST_STEPS = 10
+_OF_OTHER_SOURCES = ("pass@1", "greedy")
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validation:
+    step: int
+    seconds: float
+    """Wall seconds of training before it; other validations are left out."""
+    measures: Mapping[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult:
+    """One finished run."""
+
+    validations: tuple[Validation, ...]
+    training: Mapping[str, float] = field(default_factory=dict)
+    """``FOOLED``, ``FORGOTTEN`` and ``SECONDS``; those that it did not measure are left out."""
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """Mean seconds a step by part, for the parts of ``STEP_PARTS``."""
+    wall_seconds: float | None = None
+    """Of the whole process, start and validations included."""
+
+    @cached_property
+    def final(self) -> dict[str, float]:
+        """Every measure at the end of the run, by name."""
+        last = dict(self.validations[-1].measures) if self.validations else {}
+        return last | dict(self.training)
+
+    def at(self, step: int) -> Mapping[str, float]:
+        """The measures of one validation; empty where there was none at that step."""
+        return next((found.measures for found in self.validations if found.step == step), {})
+
+    def after(self, seconds: float, measure: str) -> float | None:
+        """The measure once training has taken so many seconds, on straight lines between validations.
+
+        None where the run was not validated that late, or did not take the measure.
+        """
+        points = [(found.seconds, found.measures.get(measure)) for found in self.validations]
+        for (before, low), (then, high) in pairwise(points):
+            if before <= seconds <= then and low is not None and high is not None:
+                share = (seconds - before) / (then - before) if then > before else 1.0
+                return low + share * (high - low)
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """Finished runs of an experiment."""
+
+    runs: Mapping[str, Mapping[int, RunResult]]
+    """By arm and seed; arms in the order of the experiment's file."""
+    commands: tuple[str, ...] = ()
+    """Of the first run of each arm."""
+    versions: str = ""
+
+
+def result_of(run: RunRecords, *, wall_seconds: float | None = None) -> RunResult:
+    """Measure a run from its records.
+
+    Raises:
+        RecordsError: a file of it cannot be read.
+    """
+    steps = [row for row in run.metrics if row["step"] > 0 and row.get("timing_s/step") is not None]
+    validations = tuple(
+        Validation(
+            step=step,
+            seconds=round(sum(row["timing_s/step"] for row in steps if row["step"] <= step), 2),
+            measures=_held_out(run.validation(step)),
+        )
+        for step in run.validation_steps
+    )
+    training: dict[str, float] = {}
+    if steps:
+        training[SECONDS] = statistics.median(row["timing_s/step"] for row in steps)
+    records = [run.training(step) for step in run.training_steps]
+    fooled, full = fooled_share([record for step in records[-_LAST_STEPS:] for record in step])
+    if full:
+        training[FOOLED] = fooled / full
+    if (forgotten := forgotten_share(records)) is not None:
+        training[FORGOTTEN] = forgotten
+    parts = {
+        part: round(statistics.fmean(row["timing_s/step"] * (row.get(f"time_share/{part}") or 0.0) for row in steps), 4)
+        for part in STEP_PARTS
+        if any(row.get(f"time_share/{part}") for row in steps)
+    }
+    return RunResult(validations=validations, training=training, parts=parts, wall_seconds=wall_seconds)
+
+
+def _held_out(records: list[Record]) -> dict[str, float]:
+    """Means over the held-out questions of a validation.
+
+    Plain names are of the first ``data_source``; of others, ``pass@1 on <source>`` and ``greedy on <source>``.
+    """
+    by_source: dict[str, list[Record]] = {}
+    for record in sorted(records, key=lambda record: record["index"]):
+        by_source.setdefault(record.get("data_source", ""), []).append(record)
+    found: dict[str, float] = {}
+    for number, (source, of_source) in enumerate(by_source.items()):
+        for name, values in measures_of(of_source).items():
+            if number == 0:
+                found[name] = statistics.fmean(values.values())
+            elif name in _OF_OTHER_SOURCES:
+                found[f"{name} on {source}"] = statistics.fmean(values.values())
+    return found
+
+
+def save_results(results: Results, path: Path) -> None:
+    """Write JSON that :func:`load_results` reads."""
+    content: dict[str, Any] = {
+        "format": _FORMAT,
+        "versions": results.versions,
+        "commands": list(results.commands),
+        "runs": {
+            arm: {str(seed): asdict(run) for seed, run in sorted(runs.items())} for arm, runs in results.runs.items()
+        },
+    }
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def load_results(path: Path) -> Results:
+    """Read what :func:`save_results` wrote.
+
+    Raises:
+        RecordsError: it cannot be read, or is something else.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["format"] != _FORMAT:
+            raise RecordsError(f"{path} has format {content['format']!r}, this version reads {_FORMAT}")
+        runs = {
+            arm: {int(seed): _run_of(raw) for seed, raw in by_seed.items()} for arm, by_seed in content["runs"].items()
+        }
+        return Results(runs=runs, commands=tuple(content["commands"]), versions=content["versions"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, RecordsError):
+            raise
+        raise RecordsError(f"{path} holds no results of an experiment: {error!r}") from error
+
+
+def _run_of(raw: Mapping[str, Any]) -> RunResult:
+    return RunResult(**{**raw, "validations": tuple(Validation(**one) for one in raw["validations"])})
