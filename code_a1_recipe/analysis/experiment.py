@@ -177,7 +177,7 @@ def run_experiment(
                         break
                     pending.remove(ready)
                     running.append(_Run.start(experiment, *ready, parallel=parallel))
-                bar.set_postfix_str(", ".join(run.progress() for run in running))
+                bar.set_postfix_str(", ".join(run.progress() for run in running), refresh=sys.stderr.isatty())
                 time.sleep(_POLL_SECONDS)
                 for run in [run for run in running if run.process.poll() is not None]:
                     running.remove(run)

@@ -61,19 +61,19 @@ def test_every_candidate_suite_and_verdict_is_recorded(trained, step):
         assert record["outage"] == ""
         assert record["verdict"] is not None
         assert record["reward"]["total"] == pytest.approx(sum(record["reward"]["parts"].values()), abs=1e-6)
-        assert len(record["suites"]) == (5 if record["source"] is not None else 0)
+        assert len(record["suites"]) == (8 if record["source"] is not None else 0)
         for suite in record["suites"]:
             assert suite["verdict"] is not None
             assert 0.0 <= suite["reward"]["total"] <= 1.0
 
 
-def test_two_candidates_of_a_question_train_the_test_llm(trained):
+def test_one_candidate_of_a_question_trains_the_test_llm(trained):
     for step in (1, 2):
         chosen = {record["index"]: 0 for record in trained.rollouts(step)}
         for record in trained.rollouts(step):
             chosen[record["index"]] += record["selected"]
-        assert set(chosen.values()) <= {0, 1, 2}
-        assert sum(chosen.values()) >= 14
+        assert set(chosen.values()) <= {0, 1}
+        assert sum(chosen.values()) >= 7
 
 
 def replayed_book(records_by_step: list[list[dict]]) -> MistakeBook:

@@ -62,9 +62,9 @@ def test_a_missing_yaml_file_is_named(tmp_path):
 
 def test_a_users_yaml_builds_on_a_preset(tmp_path: Path):
     path = tmp_path / "mine.yaml"
-    path.write_text("defaults: [cpu, _self_]\nrewards: {alpha: 0.25}\n")
+    path.write_text("defaults: [cpu, _self_]\nrewards: {alpha: 0.75}\n")
     config = compose_config(str(path), ["rewards.adversarial=figure"])
-    assert (config.rewards.alpha, config.rewards.adversarial, config.episode.num_suites) == (0.25, "figure", 5)
+    assert (config.rewards.alpha, config.rewards.adversarial, config.episode.num_suites) == (0.75, "figure", 8)
 
 
 def test_a_misspelt_block_in_a_users_yaml_is_refused(tmp_path: Path):
