@@ -6,8 +6,9 @@ prefixes ``code/``, ``test/``, ``judge/`` and ``book/``.
 
 from __future__ import annotations
 
+import statistics
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sandbox import CandidateVerdict, CaseOutcome
 
@@ -51,8 +52,7 @@ def episode_sums(episode: Episode, *, seconds: float) -> Sums:
                 _add_suite(collector, candidate, s, suite)
     if episode.greedy is not None and episode.greedy.hidden is not None:
         collector.add("code/greedy_pass@1", solves(episode.greedy.hidden))
-    for probe in episode.probes:
-        _add_probe(collector, probe)
+    _add_probes(collector, episode.probes)
     return collector.result()
 
 
@@ -62,16 +62,22 @@ def solves(hidden: CandidateVerdict) -> bool:
     return suite.num_valid > 0 and suite.num_failed == 0
 
 
-def _add_probe(collector: _Collector, probe: CandidateResult) -> None:
-    """How the Test LLM does on a program that is known to be wrong."""
-    if probe.verdict is None:
-        return
-    for suite, verdict in zip(probe.suites, probe.verdict.suites, strict=True):
-        assert suite.reward is not None
-        collector.add("test/probe_valid", suite.reward.terms["valid"])
-        collector.add("test/probe_kill", verdict.num_failed > 0)
-        for case in verdict.cases:
-            collector.add("test/probe_kill_per_case", case.outcome.failed)
+def _add_probes(collector: _Collector, probes: Sequence[CandidateResult]) -> None:
+    """How the Test LLM does on programs of one question that are known to be wrong; each question counts once."""
+    found: dict[str, list[float]] = {"valid": [], "kill": [], "kill_per_case": [], "caught": []}
+    for probe in probes:
+        if probe.verdict is None:
+            continue
+        for suite, verdict in zip(probe.suites, probe.verdict.suites, strict=True):
+            assert suite.reward is not None
+            found["valid"].append(suite.reward.terms["valid"])
+            found["kill"].append(verdict.num_failed > 0)
+            found["caught"].append(any(case.outcome.failed and case.claimed_right for case in verdict.cases))
+            if verdict.cases:
+                found["kill_per_case"].append(verdict.num_failed / verdict.num_valid)
+    for name, values in found.items():
+        if values:
+            collector.add(f"test/probe_{name}", statistics.fmean(values))
 
 
 def _add_candidate(collector: _Collector, candidate: CandidateResult) -> None:

@@ -29,8 +29,12 @@ class SamplingParameters:
     max_response_tokens: int
 
     def greedy(self) -> SamplingParameters:
-        """The same lengths at temperature 0."""
-        return replace(self, temperature=0.0, top_p=1.0, top_k=-1)
+        """The same lengths, always the likeliest token: what temperature 0 samples.
+
+        Not by temperature 0: vLLM gives such a request no generator, and on CPU a batch in which one request has none
+        samples all of them from an unseeded one.
+        """
+        return replace(self, temperature=1.0, top_p=1.0, top_k=1)
 
 
 class ServerSampler:

@@ -107,8 +107,8 @@ def testing(run: RunRecords) -> Figure | None:
     _line(training, _trained(run, "test/broke_candidate_share"), "suites that break the program", COLORS[1])
     _line(training, _trained(run, "test/adv"), "adversarial term", COLORS[4])
     _markers(probes, _metric(run, "val/test/probe_valid"), "validity", COLORS[0])
-    _markers(probes, _metric(run, "val/test/probe_kill"), "suites that catch it", COLORS[1])
-    _markers(probes, _metric(run, "val/test/probe_kill_per_case"), "catches per valid case", COLORS[2])
+    _markers(probes, _metric(run, "val/test/probe_kill"), "suites that break it", COLORS[1])
+    _markers(probes, _metric(run, "val/test/probe_caught"), "by a right claim", COLORS[2])
     _finish(training, ylabel="share")
     _finish(probes, ylabel="share")
     return figure

@@ -2,8 +2,9 @@
 
 Code LLM: ``pass@1`` (share of programs at temperature 1 that pass every hidden test), ``greedy`` (the same of the
 program at temperature 0). Test LLM, on wrong programs that are the same for every run (``Question.wrong_programs``):
-``valid`` (the Valid term of R_T, in [0, 1]), ``kill`` (share of suites with a valid case that the wrong program fails),
-``kill_per_case`` (share of valid cases that it fails), and ``product`` (valid times kill, as the paper's Mul).
+``valid`` (the Valid term of R_T, in [0, 1]), ``kill`` (share of suites with a case that the wrong program fails),
+``kill_per_case`` (share of cases that it fails) and ``caught`` (share of suites with an assert that is right as written
+and that it fails). Cases are judged by the reference's answer, so a case with a wrong claim can kill, but not catch.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from sandbox import CaseOutcome
 
@@ -18,6 +21,7 @@ from ..episode_metrics import FULL_REWARD
 from .records import Record
 
 ByQuestion = dict[str, float]
+NO_CASES: Mapping[str, Any] = {"cases": ()}
 
 MEASURES: dict[str, str] = {
     "pass@1": "Code LLM, pass@1 at temperature 1",
@@ -25,7 +29,7 @@ MEASURES: dict[str, str] = {
     "valid": "Test LLM, validity",
     "kill": "Test LLM, kill rate of suites",
     "kill_per_case": "Test LLM, kills per valid case",
-    "product": "Test LLM, validity x kill rate",
+    "caught": "Test LLM, suites that catch it by a right claim",
 }
 """Name -> what it says, in the order of tables."""
 
@@ -46,23 +50,22 @@ def measures_of(records: Iterable[Record]) -> dict[str, ByQuestion]:
             samples["greedy"][question].append(is_solved(record))
         elif kind == "probe":
             _add_probe(samples, question, record)
-    found = {
+    return {
         name: {question: statistics.fmean(values) for question, values in by_question.items()}
         for name, by_question in samples.items()
         if by_question
     }
-    if "valid" in found:
-        found["product"] = {question: found["valid"][question] * found["kill"][question] for question in found["valid"]}
-    return found
 
 
 def _add_probe(samples: dict[str, dict[str, list[float]]], question: str, record: Record) -> None:
     for suite in record["suites"]:
         if suite["verdict"] is None or suite["reward"] is None:
             continue
-        failed = [fails(case) for case in suite["verdict"]["cases"]]
+        cases = suite["verdict"]["cases"]
+        failed = [fails(case) for case in cases]
         samples["valid"][question].append(float(suite["reward"]["terms"]["valid"]))
         samples["kill"][question].append(float(any(failed)))
+        samples["caught"][question].append(float(any(fails(case) and case["claimed_right"] for case in cases)))
         if failed:
             samples["kill_per_case"][question].append(statistics.fmean(failed))
 
@@ -93,18 +96,58 @@ def fooled_share(records: Iterable[Record]) -> tuple[int, int]:
     return sum(not is_solved(record) for record in full), len(full)
 
 
-def forgotten_share(records_by_step: Sequence[Sequence[Record]]) -> float | None:
-    """Share of the questions that most programs solved at some visit which most fail at the last one.
+def distinct_share(records: Iterable[Record]) -> float | None:
+    """Distinct calls among all calls of the suites written for one program, averaged over programs.
+
+    1 where no two cases of a program make the same call; near 1 / cases where the Test LLM has one habit. None without
+    cases.
+    """
+    shares = []
+    for record in records:
+        keys = [
+            case["key"] or case["call"]
+            for suite in record["suites"]
+            for case in (suite["verdict"] or NO_CASES)["cases"]
+        ]
+        if keys:
+            shares.append(len(set(keys)) / len(keys))
+    return statistics.fmean(shares) if shares else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgetting:
+    """Training questions that most programs solved at some visit, and what became of them at the last one."""
+
+    share: float
+    """Of them, those that most programs fail at the last visit."""
+    by_chance: float
+    """The same, expected if each question's visits had come in any order: what sampling alone does."""
+
+
+def forgetting(records_by_step: Sequence[Sequence[Record]]) -> Forgetting | None:
+    """What was unlearned in training, beside what looks like it by chance.
 
     Needs ``validation.hidden_in_training``; None when no question was met twice and solved before its last visit.
     """
-    visits: dict[str, list[float]] = defaultdict(list)
+    visits: dict[str, list[bool]] = defaultdict(list)
     for records in records_by_step:
         of_step: dict[str, list[float]] = defaultdict(list)
         for record in records:
             if record["hidden_tests"] is not None and not record["outage"]:
                 of_step[str(record["question"])].append(is_solved(record))
         for question, solved in of_step.items():
-            visits[question].append(statistics.fmean(solved))
-    once = [rates for rates in visits.values() if any(rate > 0.5 for rate in rates[:-1])]
-    return statistics.fmean(rates[-1] <= 0.5 for rates in once) if once else None
+            visits[question].append(statistics.fmean(solved) > 0.5)
+    once = [solved for solved in visits.values() if any(solved[:-1])]
+    if not once:
+        return None
+    failed = solved_before = 0.0
+    for visit in visits.values():
+        good, number = sum(visit), len(visit)
+        # In a random order the last visit is a failure this often; only then, or with a second good one, is one before.
+        fails_last = (number - good) / number if good else 0.0
+        failed += fails_last
+        solved_before += fails_last + (good / number if good > 1 else 0.0)
+    return Forgetting(
+        share=statistics.fmean(not solved[-1] for solved in once),
+        by_chance=failed / solved_before if solved_before else 0.0,
+    )

@@ -43,7 +43,7 @@ _SHOWN_EPISODES = 6
 _EPISODE_STEPS = 12
 """Training steps, from the last one back, that sample episodes are picked from."""
 _HEADLINE_MEASURES = ("pass@1", "greedy", "fooled")
-_TESTER_MEASURES = ("valid", "kill", "kill_per_case", "product")
+_TESTER_MEASURES = ("valid", "kill_per_case", "product", "caught", "distinct")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

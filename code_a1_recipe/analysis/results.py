@@ -11,16 +11,20 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from .measures import MEASURES, fooled_share, forgotten_share, measures_of
+from .measures import MEASURES, distinct_share, fooled_share, forgetting, measures_of
 from .records import Record, RecordsError, RunRecords
 
 RESULTS_FILE = "results.json"
-FOOLED, FORGOTTEN, SECONDS = "fooled", "forgotten", "seconds_per_step"
+PRODUCT, DISTINCT, FOOLED, SECONDS = "product", "distinct", "fooled", "seconds_per_step"
+FORGOTTEN, BY_CHANCE = "forgotten", "forgotten_by_chance"
 ALL_MEASURES: dict[str, str] = {
     **MEASURES,
-    FOOLED: "undeserved: share of programs with full reward that fail a hidden test, last ten steps",
-    FORGOTTEN: "forgotten: training questions once solved and failed at their last visit",
-    SECONDS: "seconds a step",
+    PRODUCT: "Test LLM, validity times kill rate (the paper's Mul)",
+    DISTINCT: "Test LLM, distinct calls among those of all suites for one program, in training's last ten steps",
+    FOOLED: "programs with full reward that fail a hidden test, in training's last ten steps; lower is better",
+    FORGOTTEN: "training questions once solved and failed at their last visit; lower is better",
+    BY_CHANCE: "the same if the visits had come in any order: what looks like forgetting by sampling alone",
+    SECONDS: "median seconds a step; lower is better",
 }
 STEP_PARTS = ("episodes", "update_code", "update_test", "update_weights", "save_checkpoint", "other")
 """Of a step's wall time; ``timing_s/<part>`` in the metrics."""
@@ -43,7 +47,7 @@ class RunResult:
 
     validations: tuple[Validation, ...]
     training: Mapping[str, float] = field(default_factory=dict)
-    """``FOOLED``, ``FORGOTTEN`` and ``SECONDS``; those that it did not measure are left out."""
+    """``DISTINCT`` to ``SECONDS``; those that it did not measure are left out."""
     parts: Mapping[str, float] = field(default_factory=dict)
     """Mean seconds a step by part, for the parts of ``STEP_PARTS``."""
     wall_seconds: float | None = None
@@ -102,11 +106,14 @@ def result_of(run: RunRecords, *, wall_seconds: float | None = None) -> RunResul
     if steps:
         training[SECONDS] = statistics.median(row["timing_s/step"] for row in steps)
     records = [run.training(step) for step in run.training_steps]
-    fooled, full = fooled_share([record for step in records[-_LAST_STEPS:] for record in step])
+    last = [record for step in records[-_LAST_STEPS:] for record in step]
+    if (distinct := distinct_share(last)) is not None:
+        training[DISTINCT] = distinct
+    fooled, full = fooled_share(last)
     if full:
         training[FOOLED] = fooled / full
-    if (forgotten := forgotten_share(records)) is not None:
-        training[FORGOTTEN] = forgotten
+    if (forgotten := forgetting(records)) is not None:
+        training |= {FORGOTTEN: forgotten.share, BY_CHANCE: forgotten.by_chance}
     parts = {
         part: round(statistics.fmean(row["timing_s/step"] * (row.get(f"time_share/{part}") or 0.0) for row in steps), 4)
         for part in STEP_PARTS
@@ -130,6 +137,8 @@ def _held_out(records: list[Record]) -> dict[str, float]:
                 found[name] = statistics.fmean(values.values())
             elif name in _OF_OTHER_SOURCES:
                 found[f"{name} on {source}"] = statistics.fmean(values.values())
+    if "kill" in found:
+        found[PRODUCT] = found["valid"] * found["kill"]
     return found
 
 

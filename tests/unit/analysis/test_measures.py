@@ -1,5 +1,6 @@
 """Measures, intervals and the before/after table on records whose answers are known."""
 
+import itertools
 import math
 import statistics
 
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from code_a1_recipe.analysis.before_after import change_table, changes_of
 from code_a1_recipe.analysis.intervals import interval_of, paired_difference
-from code_a1_recipe.analysis.measures import fooled_share, forgotten_share, measures_of
+from code_a1_recipe.analysis.measures import distinct_share, fooled_share, forgetting, measures_of
 from code_a1_recipe.analysis.records import RecordsError, RunRecords
 from code_a1_recipe.analysis.results import result_of
 
@@ -23,16 +24,17 @@ def test_each_measure_counts_what_it_says():
         record(0, kind="greedy", solved=False, reward=None),
         record(0, kind="probe", solved=None, suites=[suite(case("died"), case(), valid=0.6), suite(valid=0.2)]),
         record(1, kind="probe", solved=None, suites=[suite(case("timed_out"), valid=1.0)]),
+        record(1, kind="probe", solved=None, suites=[suite(case("wrong_value", right=False), valid=0.0)]),
         {**record(2, solved=True), "outage": "lost"},
     ]
     found = measures_of(records)
     one, two = QUESTIONS[0].id, QUESTIONS[1].id
     assert found["pass@1"] == {one: 0.5}
     assert found["greedy"] == {one: 0.0}
-    assert found["valid"] == {one: pytest.approx(0.4), two: 1.0}
+    assert found["valid"] == {one: pytest.approx(0.4), two: 0.5}
     assert found["kill"] == {one: 0.5, two: 1.0}
     assert found["kill_per_case"] == {one: 0.5, two: 1.0}
-    assert found["product"] == {one: pytest.approx(0.2), two: 1.0}
+    assert found["caught"] == {one: 0.5, two: 0.5}
 
 
 def test_a_measure_that_was_not_taken_is_left_out():
@@ -55,9 +57,34 @@ def test_a_question_is_forgotten_when_solved_before_and_failed_at_last():
     def visit(*solved):
         return [record(index, solved=value) for index, value in enumerate(solved) if value is not None]
 
-    assert forgotten_share([visit(True, True, False), visit(False, None, True)]) == 1.0
-    assert forgotten_share([visit(True, True), visit(True, False)]) == 0.5
-    assert forgotten_share([visit(True, False)]) is None
+    found = forgetting([visit(True, True, False), visit(False, None, True)])
+    assert (found.share, found.by_chance) == (1.0, 1.0)
+    assert forgetting([visit(True, True), visit(True, False)]).share == 0.5
+    assert forgetting([visit(True, False)]) is None
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=1, max_size=3), min_size=1, max_size=3))
+def test_forgetting_by_chance_is_the_mean_over_all_orders(visits):
+    def records(orders):
+        last = max(map(len, orders))
+        return [
+            [record(index, solved=order[step]) for index, order in enumerate(orders) if step < len(order)]
+            for step in range(last)
+        ]
+
+    orders = list(itertools.product(*[list(itertools.permutations(visit)) for visit in visits]))
+    failed = [sum(any(one[:-1]) and not one[-1] for one in order) for order in orders]
+    solved = [sum(any(one[:-1]) for one in order) for order in orders]
+    found = forgetting(records(visits))
+    if found is not None and sum(solved):
+        assert found.by_chance == pytest.approx(sum(failed) / sum(solved))
+
+
+def test_distinct_calls_are_counted_for_each_program():
+    repeated = [suite(case()), suite(case()), suite(case(), case(call="f(2)"))]
+    records = [record(0, suites=repeated), record(1, suites=[suite(case())]), record(2, suites=[suite()])]
+    assert distinct_share(records) == pytest.approx((2 / 4 + 1) / 2)
+    assert distinct_share([record(0)]) is None
 
 
 def test_the_interval_is_students():
@@ -96,7 +123,8 @@ def test_before_and_after_are_compared_question_by_question(run_folder):
     assert changes["valid"].difference.excludes_zero
     table = change_table(RunRecords.open(run_folder))
     assert table.splitlines()[0].startswith("held-out questions (6), step 0 -> step 2")
-    assert "Code LLM, pass@1 at temperature 1  0.333 -> 0.833   +0.500 ± 0.575" in table
+    assert "Code LLM, pass@1 at temperature 1 " in table
+    assert " 0.333 -> 0.833   +0.500 ± 0.575" in table
     assert "better" in table
 
 
