@@ -13,7 +13,6 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sandbox import CaseOutcome
 
@@ -21,7 +20,6 @@ from ..episode_metrics import FULL_REWARD
 from .records import Record
 
 ByQuestion = dict[str, float]
-NO_CASES: Mapping[str, Any] = {"cases": ()}
 
 MEASURES: dict[str, str] = {
     "pass@1": "Code LLM, pass@1 at temperature 1",
@@ -29,7 +27,7 @@ MEASURES: dict[str, str] = {
     "valid": "Test LLM, validity",
     "kill": "Test LLM, kill rate of suites",
     "kill_per_case": "Test LLM, kills per valid case",
-    "caught": "Test LLM, suites that catch it by a right claim",
+    "caught": "Test LLM, kills by a right claim",
 }
 """Name -> what it says, in the order of tables."""
 
@@ -104,11 +102,8 @@ def distinct_share(records: Iterable[Record]) -> float | None:
     """
     shares = []
     for record in records:
-        keys = [
-            case["key"] or case["call"]
-            for suite in record["suites"]
-            for case in (suite["verdict"] or NO_CASES)["cases"]
-        ]
+        verdicts = [suite["verdict"] for suite in record["suites"] if suite["verdict"] is not None]
+        keys = [case["key"] or case["call"] for verdict in verdicts for case in verdict["cases"]]
         if keys:
             shares.append(len(set(keys)) / len(keys))
     return statistics.fmean(shares) if shares else None
