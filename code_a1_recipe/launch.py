@@ -19,7 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 from . import shared_memory
 from .compose import to_yaml
 from .cpu.environment import cpu_environment
-from .run_folder import RunFolder
+from .run_folder import FolderInUseError, RunFolder
 from .settings import SettingsError
 
 logger = logging.getLogger(__name__)
@@ -103,13 +103,21 @@ def _train(config: DictConfig, variables: dict[str, str], command: str) -> RunFo
         raise SettingsError(f"run_dir={config.run_dir!r} cannot be made: {error}; choose another") from error
     config.transfer_queue.enable = True
     OmegaConf.resolve(config)
+    try:
+        with folder.lock():
+            _train_in(folder, config, variables, command)
+    except FolderInUseError as error:
+        raise SettingsError(f"run_dir={config.run_dir!r}: {error}, or choose another folder") from error
+    return folder
+
+
+def _train_in(folder: RunFolder, config: DictConfig, variables: dict[str, str], command: str) -> None:
     folder.resolved_config.write_text(to_yaml(config), encoding="utf-8")
     with folder.command.open("a", encoding="utf-8") as handle:  # a line for each start
         handle.write(command + "\n")
 
     with folder.driver_log.open("a", encoding="utf-8") as log, contextlib.redirect_stdout(log):
         _run_on_ray(config, variables, folder)
-    return folder
 
 
 def ray_log_folder() -> Path:

@@ -13,7 +13,7 @@ from .compose import policy_view
 from .episode import given_tests
 from .prompts import find_prompt_pair, render
 from .question_dataset import QuestionDataset
-from .run_folder import RunFolder
+from .run_folder import LOCK, RunFolder
 from .runners import check_service
 from .settings import RecipeSettings, SettingsError
 from .value_checks import check_settings
@@ -83,7 +83,7 @@ def _check_run_folder(config: DictConfig) -> None:
     if folder.root.exists() and not folder.root.is_dir():
         raise SettingsError(f"run_dir={config.run_dir!r} is not a folder; choose another")
     ours = folder.resolved_config.exists() or folder.metrics.exists() or folder.checkpoints.exists()
-    if folder.root.is_dir() and any(folder.root.iterdir()) and not ours:
+    if folder.root.is_dir() and {path.name for path in folder.root.iterdir()} - {LOCK} and not ours:
         raise SettingsError(
             f"run_dir={config.run_dir!r} holds files that are no run's; choose another, or an empty folder"
         )

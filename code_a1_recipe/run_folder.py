@@ -14,9 +14,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 RecordWriter = Callable[[int, Iterable[Mapping[str, Any]]], None]
+
+
+LOCK = "run.lock"
+
+
+class FolderInUseError(RuntimeError):
+    """Another process works in a folder."""
 
 
 class RunFolder:
@@ -32,6 +40,16 @@ class RunFolder:
             OSError: it cannot be made, or something else is in its place.
         """
         self.root.mkdir(parents=True, exist_ok=True)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep every other process that asks for this lock out of the folder; ends with the process at the latest.
+
+        Raises:
+            FolderInUseError: another one holds it.
+        """
+        with locked(self.root / LOCK):
+            yield
 
     @property
     def resolved_config(self) -> Path:
@@ -109,6 +127,20 @@ class RunFolder:
     def show(line: str) -> None:
         """Print a line above the progress bar, also while the rest of stdout goes to a file."""
         tqdm.write(line, file=sys.__stdout__)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock file, or raise FolderInUseError at once."""
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise FolderInUseError(f"another process works in {path.parent}; wait for it or end it") from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _number(value: Any) -> float | int | None:

@@ -11,7 +11,8 @@ from ..questions import QuestionError
 from ..settings import SettingsError
 from . import report
 from .episodes import OUTCOMES, matching, view_of
-from .experiment import Experiment, ExperimentError, run_experiment
+from .experiment import Experiment, ExperimentError
+from .experiment_runs import run_experiment
 from .harvest import harvest
 from .records import RecordsError, RunRecords
 

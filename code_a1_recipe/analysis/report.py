@@ -16,14 +16,14 @@ from pathlib import Path
 
 import jinja2
 import matplotlib as mpl
-import yaml
 from matplotlib.figure import Figure
 
 from ..questions import Question, QuestionError
 from . import figures
 from .before_after import changes_of
 from .episodes import EpisodeView, pick_episodes, view_of
-from .experiment import EXPERIMENT_FILE, FINISHED
+from .experiment import Experiment, ExperimentError
+from .experiment_runs import EXPERIMENT_FILE, FINISHED
 from .measures import MEASURES
 from .records import Record, RecordsError, RunRecords
 from .results import ALL_MEASURES, RESULTS_FILE, Results, RunResult, load_results, result_of, save_results
@@ -99,34 +99,35 @@ def open_experiment(folder: Path) -> Results:
     Raises:
         RecordsError: there is none.
     """
+    listed = _listed(folder)
     runs: dict[str, dict[int, RunResult]] = {}
     commands: dict[str, str] = {}
     for path in sorted(folder.glob(f"*/seed*/{FINISHED}"), key=lambda path: path.stat().st_mtime):
         arm, seed = path.parent.parent.name, path.parent.name.removeprefix("seed")
-        if seed.isdigit():
-            run = RunRecords.open(path.parent)
-            wall_seconds = json.loads(path.read_text(encoding="utf-8")).get("wall_seconds")
-            runs.setdefault(arm, {})[int(seed)] = result_of(run, wall_seconds=wall_seconds)
-            commands.setdefault(arm, _command_of(run))
+        if not seed.isdigit() or (listed is not None and (arm, int(seed)) not in listed):
+            continue
+        run = RunRecords.open(path.parent)
+        wall_seconds = json.loads(path.read_text(encoding="utf-8")).get("wall_seconds")
+        runs.setdefault(arm, {})[int(seed)] = result_of(run, wall_seconds=wall_seconds)
+        commands.setdefault(arm, _command_of(run))
     if not runs:
         raise RecordsError(
             f"{folder} holds neither a run (metrics.jsonl) nor finished runs of an experiment "
             f"(<arm>/seed<n>/{FINISHED})"
         )
-    order = _order_of(folder)
-    arms = sorted(runs, key=lambda arm: order.get(arm, len(order)))
+    arms = list(runs) if listed is None else [arm for arm in dict.fromkeys(arm for arm, _ in listed) if arm in runs]
     return Results(
         runs={arm: runs[arm] for arm in arms}, commands=tuple(commands[arm] for arm in arms), versions=_versions()
     )
 
 
-def _order_of(folder: Path) -> dict[str, int]:
-    """Places of the arms in the experiment's file; empty where that is not there."""
+def _listed(folder: Path) -> list[tuple[str, int]] | None:
+    """Arms and seeds of the experiment's file, in its order; None where it is not there."""
     try:
-        arms = yaml.safe_load((folder / EXPERIMENT_FILE).read_text(encoding="utf-8"))["arms"]
-    except (OSError, yaml.YAMLError, TypeError, KeyError):
-        return {}
-    return {str(name): place for place, name in enumerate(arms)}
+        experiment = Experiment.load(folder / EXPERIMENT_FILE)
+    except ExperimentError:
+        return None
+    return [(arm.name, seed) for arm in experiment.arms for seed in experiment.seeds]
 
 
 def _draw(folder: Path, name: str, caption: str, draw: Callable[[], Figure | None]) -> list[Picture]:

@@ -6,11 +6,13 @@ import sys
 from dataclasses import replace
 
 import pytest
+from filelock import FileLock
 
-from code_a1_recipe.analysis import experiment as module
+from code_a1_recipe.analysis import experiment_runs as module
 from code_a1_recipe.analysis.commands import experiment as command
 from code_a1_recipe.analysis.commands import harvest_tests, rollouts
-from code_a1_recipe.analysis.experiment import Arm, Experiment, ExperimentError, command_of, run_experiment
+from code_a1_recipe.analysis.experiment import Arm, Experiment, ExperimentError
+from code_a1_recipe.analysis.experiment_runs import command_of, run_experiment
 from code_a1_recipe.analysis.harvest import harvest
 from code_a1_recipe.analysis.records import RecordsError, RunRecords
 from code_a1_recipe.analysis.report import main as report
@@ -73,6 +75,13 @@ def fake_training(monkeypatch, run_folder):
         ("arms: {a: {harvest: b}}\n", "arms.a.harvest must name an arm above it, got 'b'"),
         ("arms: {a: {override: []}}\n", r"unknown keys under arms.a: \['override'\]"),
         ("arms: [\n", "cannot be read"),
+        ("", "must be a mapping"),
+        ("arms: {a: []}\nfolder: 3\n", "folder must be text, got 3"),
+        ("arms: {a: []}\npreset: [cpu]\n", "preset must be text"),
+        ("arms:\n  a: []\n  a: [arm=golden]\n", "duplicate key a"),
+        ("arms: {1: []}\n", "the name becomes a folder"),
+        ("arms: {a: [+run_dir=x]}\n", "which the experiment sets for each run; leave it out"),
+        ("arms: {a: ['=3']}\n", "arms.a must be a list of key=value"),
     ],
 )
 def test_a_grid_that_cannot_work_is_refused(tmp_path, text, words):
@@ -170,6 +179,35 @@ def test_a_run_that_was_cut_off_starts_anew_unless_it_can_be_resumed(grid, fake_
     (cut / "metrics.jsonl").write_text('{"step": 1}\n')
     run_experiment(grid, arms=["code_a1"], seeds=[0])
     assert json.loads((cut / "finished.json").read_text())["wall_seconds"] >= 0
+
+
+def test_a_run_that_was_made_with_other_settings_does_not_count(grid, fake_training):
+    _, started = fake_training
+    run_experiment(grid, arms=["code_a1"], seeds=[0])
+    changed = replace(grid, arms=(replace(grid.arms[0], overrides=("arm=golden",)), grid.arms[1]))
+    with pytest.raises(SettingsError, match=r"made with other settings \(arm=code_a1, arm=golden\); name"):
+        run_experiment(changed)
+    assert started == ["code_a1/0"]
+    assert (grid.folder / "experiment.yaml").read_text() == grid.text
+
+
+def test_two_processes_do_not_work_in_one_folder(grid, fake_training):
+    run_experiment(grid, arms=["code_a1"], seeds=[0])
+    with FileLock(grid.folder / "experiment.lock"), pytest.raises(SettingsError, match="another process works in"):
+        run_experiment(grid)
+    run = grid.run_folder("code_a1", 1)
+    run.mkdir(parents=True)
+    with FileLock(run / "run.lock"), pytest.raises(ExperimentError, match=r"another process works in .*seed1"):
+        run_experiment(grid, arms=["code_a1"])
+    assert run.exists()
+
+
+def test_only_the_files_arms_and_seeds_are_reported(grid, fake_training):
+    run_experiment(grid)
+    shutil.copytree(grid.folder / "code_a1", grid.folder / "old_arm")
+    shutil.copytree(grid.run_folder("code_a1", 0), grid.run_folder("code_a1", 9))
+    runs = open_experiment(grid.folder).runs
+    assert {arm: list(by_seed) for arm, by_seed in runs.items()} == {"code_a1": [0, 1], "static": [0, 1]}
 
 
 def test_an_unknown_arm_is_refused(grid):

@@ -1,0 +1,295 @@
+"""The runs of an experiment: processes of their own, started, watched, ended, and never run twice.
+
+``<folder>/<arm>/seed<n>`` is the run, ``seed<n>.log`` what it prints, ``seed<n>.json`` its command and the time its
+processes took; ``<run>/finished.json`` says that it is finished. A run that was cut off goes on from its newest
+checkpoint; without one (``trainer.save_freq=-1``) it starts anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from ..compose import compose_config
+from ..questions import QuestionError
+from ..run_folder import FolderInUseError, RunFolder, locked
+from ..settings import SettingsError
+from ..value_checks import check_settings
+from .experiment import Arm, Experiment, ExperimentError
+from .harvest import harvest
+from .records import RecordsError
+
+EXPERIMENT_FILE = "experiment.yaml"
+"""In an experiment's folder: the file as it was when it last ran."""
+FINISHED = "finished.json"
+"""Written into a run's folder when its process has ended well."""
+LOCK = "experiment.lock"
+_POLL_SECONDS = 1.0
+_LOG_TAIL = 2000
+_GRACE_SECONDS = 60.0
+"""For a run to end its processes after an interruption."""
+
+Place = tuple[Arm, int]
+"""An arm and a seed."""
+
+
+def run_experiment(
+    experiment: Experiment, *, arms: Sequence[str] = (), seeds: Sequence[int] = (), parallel: int = 1
+) -> list[Path]:
+    """Run what is not finished yet; returns the folders of all finished runs asked for.
+
+    Args:
+        arms: only these; all if empty.
+        seeds: only these; all if empty.
+        parallel: runs at once on this machine, at least 1; each has the memory and processes of a whole run.
+
+    Raises:
+        SettingsError: a name is unknown, an arm's settings cannot work or are not those that its runs in the folder
+            were made with, or somebody else works there; nothing was run.
+        ExperimentError: a run broke off (the others stay; run again to go on). No new ones were started then.
+    """
+    if parallel < 1:
+        raise SettingsError(f"parallel must be at least 1 run at once, got {parallel}")
+    wanted = _chosen(experiment, arms, seeds)
+    pending = [place for place in wanted if not _is_finished(experiment, *place)]
+    _check(experiment, wanted, pending)
+    experiment.folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with locked(experiment.folder / LOCK):
+            (experiment.folder / EXPERIMENT_FILE).write_text(experiment.text, encoding="utf-8")
+            with tqdm(total=len(wanted), initial=len(wanted) - len(pending), unit="run", desc="experiment") as bar:
+                _run_all(experiment, pending, parallel, bar)
+    except FolderInUseError as error:
+        raise SettingsError(str(error)) from error
+    return [experiment.run_folder(arm.name, seed) for arm, seed in wanted]
+
+
+def _chosen(experiment: Experiment, arms: Sequence[str], seeds: Sequence[int]) -> list[Place]:
+    known = [arm.name for arm in experiment.arms]
+    if unknown := sorted(set(arms) - set(known)):
+        raise SettingsError(f"unknown arms {unknown}; known: {', '.join(known)}")
+    if absent := sorted(set(seeds) - set(experiment.seeds)):
+        raise SettingsError(f"seeds {absent} are not in the experiment; it has {list(experiment.seeds)}")
+    return [
+        (arm, seed)
+        for arm, seed in experiment.runs()
+        if (not arms or arm.name in arms) and (not seeds or seed in seeds)
+    ]
+
+
+def _run_all(experiment: Experiment, pending: list[Place], parallel: int, bar: Any) -> None:
+    running: list[_Run] = []
+    broken: ExperimentError | None = None
+    try:
+        while running or (pending and broken is None):
+            while broken is None and len(running) < parallel and (place := _first_ready(experiment, pending)):
+                pending.remove(place)
+                try:
+                    running.append(_Run.start(experiment, *place, parallel=parallel))
+                except ExperimentError as error:
+                    broken = error
+            bar.set_postfix_str(", ".join(run.progress() for run in running), refresh=sys.stderr.isatty())
+            time.sleep(_POLL_SECONDS)
+            for run in [run for run in running if run.process.poll() is not None]:
+                running.remove(run)
+                try:
+                    run.finish()
+                    bar.update()
+                except ExperimentError as error:
+                    broken = broken or error  # those that still run are let finish
+    finally:
+        _end(running)
+    if broken is not None:
+        raise broken
+
+
+def _is_finished(experiment: Experiment, arm: Arm, seed: int) -> bool:
+    return (experiment.run_folder(arm.name, seed) / FINISHED).is_file()
+
+
+def _first_ready(experiment: Experiment, pending: Sequence[Place]) -> Place | None:
+    """The first run that waits for no other one's tests."""
+    for arm, seed in pending:
+        if arm.harvest is None or (experiment.run_folder(arm.harvest, seed) / FINISHED).is_file():
+            return arm, seed
+    return None
+
+
+# ------------------------------ before the first run ------------------------------
+
+
+def _check(experiment: Experiment, wanted: Sequence[Place], pending: Sequence[Place]) -> None:
+    for arm in dict.fromkeys(arm for arm, _ in wanted):
+        try:
+            check_settings(compose_config(experiment.preset, [*experiment.overrides, *arm.overrides]))
+        except SettingsError as error:
+            raise SettingsError(f"arms.{arm.name}: {error}") from error
+    for arm, seed in wanted:
+        _check_command(experiment, arm, seed)
+    names = {(arm.name, seed) for arm, seed in pending}
+    for arm, seed in pending:
+        if arm.harvest is None or (arm.harvest, seed) in names:
+            continue
+        if not (experiment.run_folder(arm.harvest, seed) / FINISHED).is_file():
+            raise SettingsError(
+                f"arm {arm.name!r} takes the tests of arm {arm.harvest!r}, seed {seed}, which has no finished run; "
+                "run that arm as well"
+            )
+
+
+def _check_command(experiment: Experiment, arm: Arm, seed: int) -> None:
+    """Refuse to count, or to go on with, a run that was made with other settings."""
+    known = _log_of(experiment, arm, seed).get("settings")
+    wanted = settings_of(experiment, arm)
+    if known is not None and known != wanted and experiment.run_folder(arm.name, seed).exists():
+        changed = sorted(set(known) ^ set(wanted)) or wanted
+        raise SettingsError(
+            f"arms.{arm.name}: its run of seed {seed} in {experiment.folder} was made with other settings "
+            f"({', '.join(changed)}); name another folder, or remove {experiment.run_folder(arm.name, seed)}"
+        )
+
+
+def settings_of(experiment: Experiment, arm: Arm) -> list[str]:
+    """What makes a run of this arm, but for its seed and place."""
+    harvested = [] if arm.harvest is None else [f"harvest={arm.harvest}"]
+    return [experiment.preset, *experiment.overrides, *arm.overrides, *harvested]
+
+
+def command_of(experiment: Experiment, arm: Arm, seed: int) -> list[str]:
+    """The command of one run, as a user would type it."""
+    folder = experiment.run_folder(arm.name, seed)
+    own = [f"run_dir={folder}", f"data.seed={seed}"]
+    if arm.harvest is not None:
+        own.append(f"data.train_files={_harvest_file(experiment, arm, seed)}")
+    return [sys.executable, "-m", "code_a1_recipe", experiment.preset, *experiment.overrides, *arm.overrides, *own]
+
+
+def _harvest_file(experiment: Experiment, arm: Arm, seed: int) -> Path:
+    return experiment.folder / arm.name / f"tests_seed{seed}.jsonl"
+
+
+def _log_of(experiment: Experiment, arm: Arm, seed: int) -> dict[str, Any]:
+    """What is known of a run's earlier processes."""
+    try:
+        found = json.loads(experiment.run_folder(arm.name, seed).with_suffix(".json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+# ------------------------------ one run ------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """The process of one run."""
+
+    arm: Arm
+    seed: int
+    folder: Path
+    log: dict[str, Any]
+    """Content of ``seed<n>.json``."""
+    process: subprocess.Popen[bytes]
+    started: float
+
+    @classmethod
+    def start(cls, experiment: Experiment, arm: Arm, seed: int, *, parallel: int) -> _Run:
+        """Start it, or go on with it.
+
+        Raises:
+            ExperimentError: its tests cannot be harvested, or another process works in its folder.
+        """
+        folder = experiment.run_folder(arm.name, seed)
+        spent = _log_of(experiment, arm, seed).get("wall_seconds", 0.0)
+        if folder.exists() and not any((folder / "checkpoints").glob("latest_checkpointed_iteration.txt")):
+            try:
+                with RunFolder(folder).lock():
+                    shutil.rmtree(folder)  # it was cut off, and nothing of it can be resumed
+            except FolderInUseError as error:
+                raise ExperimentError(str(error)) from error
+            spent = 0.0
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        if arm.harvest is not None:
+            try:
+                harvest(experiment.run_folder(arm.harvest, seed), _harvest_file(experiment, arm, seed))
+            except (RecordsError, QuestionError, OSError) as error:
+                raise ExperimentError(f"arm {arm.name!r}, seed {seed}: {error}") from error
+        command = command_of(experiment, arm, seed)
+        settings = settings_of(experiment, arm)
+        log = {"settings": settings, "command": command[1:], "wall_seconds": spent, "parallel": parallel}
+        _write(folder.with_suffix(".json"), log)
+        with folder.with_suffix(".log").open("a", encoding="utf-8") as output:
+            # In a session of its own Ctrl-C reaches it once, from here, and also where this process ignores it.
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=_heed_interruptions,
+            )
+        return cls(arm=arm, seed=seed, folder=folder, log=log, process=process, started=time.monotonic())
+
+    def progress(self) -> str:
+        return f"{self.arm.name} seed {self.seed} step {_last_step(self.folder)}"
+
+    def finish(self) -> None:
+        """Note how long it took and, where it ended well, that the run is finished.
+
+        Raises:
+            ExperimentError: it ended badly.
+        """
+        self.log["wall_seconds"] = round(self.log["wall_seconds"] + time.monotonic() - self.started, 1)
+        _write(self.folder.with_suffix(".json"), self.log)
+        if self.process.returncode:
+            output = self.folder.with_suffix(".log")
+            tail = output.read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL:]
+            raise ExperimentError(
+                f"the run of arm {self.arm.name!r}, seed {self.seed} ended with status {self.process.returncode}. Its "
+                f"log {output} ends with:\n{tail}\nRuns that are finished stay; repeat the command to go on"
+            )
+        _write(self.folder / FINISHED, self.log)
+
+
+def _heed_interruptions() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _end(running: Sequence[_Run]) -> None:
+    """End what still runs, each as by Ctrl-C, so that it can end its own processes."""
+    for run in running:
+        run.process.send_signal(signal.SIGINT)
+    deadline = time.monotonic() + _GRACE_SECONDS
+    for run in running:
+        try:
+            run.process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            run.process.terminate()
+            run.process.wait()
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    partial = path.with_name(f"{path.name}.partial")
+    partial.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    partial.replace(path)
+
+
+def _last_step(folder: Path) -> int:
+    try:
+        with (folder / "metrics.jsonl").open("rb") as handle:
+            handle.seek(max(0, os.fstat(handle.fileno()).st_size - 100_000))
+            lines = handle.read().splitlines()
+        return int(json.loads(lines[-1])["step"]) if lines else 0
+    except (OSError, ValueError, KeyError):
+        return 0
