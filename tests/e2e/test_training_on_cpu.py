@@ -107,7 +107,7 @@ def test_validation_judges_both_policies_on_held_out_questions(trained):
     row = trained.metrics[-1]
     for name in ("code/pass@1", "code/greedy_pass@1", "test/valid", "test/probe_valid", "test/probe_kill"):
         assert 0.0 <= row[f"val/{name}"] <= 1.0
-    assert len(trained.rollouts(2, "val")) == 2 * 8
+    assert len(trained.rollouts(2, "val")) == 4 * 8
     greedy, probes = (trained.rollouts(2, "val", kind=kind) for kind in ("greedy", "probe"))
     assert [record["suites"] for record in greedy] == [[]] * 8
     assert row["val/code/greedy_pass@1"] == sum(map(is_solved, greedy)) / 8
