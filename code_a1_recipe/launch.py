@@ -21,6 +21,7 @@ from .compose import to_yaml
 from .cpu.environment import cpu_environment
 from .run_folder import FolderInUseError, RunFolder
 from .settings import SettingsError
+from .versions import versions_text
 
 logger = logging.getLogger(__name__)
 
@@ -114,7 +115,7 @@ def _train(config: DictConfig, variables: dict[str, str], command: str) -> RunFo
 def _train_in(folder: RunFolder, config: DictConfig, variables: dict[str, str], command: str) -> None:
     folder.resolved_config.write_text(to_yaml(config), encoding="utf-8")
     with folder.command.open("a", encoding="utf-8") as handle:  # a line for each start
-        handle.write(command + "\n")
+        handle.write(f"{command}\n# {versions_text()}\n")
 
     with folder.driver_log.open("a", encoding="utf-8") as log, contextlib.redirect_stdout(log):
         _run_on_ray(config, variables, folder)

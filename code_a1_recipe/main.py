@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -52,7 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words and words[0] in COMMANDS:
         configure_logging()
         module, function = COMMANDS[words[0]]
-        return int(getattr(importlib.import_module(module, __package__), function)(words[1:]))
+        try:
+            return int(getattr(importlib.import_module(module, __package__), function)(words[1:]))
+        except BrokenPipeError:  # `... | head`: whoever reads has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return BROKE_OFF
     if words and words[0] == "train":
         words = words[1:]
     if any(word in ("-h", "--help", "help") for word in words):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,7 +30,7 @@ def experiment(arguments: Sequence[str]) -> int:
     parser.add_argument("--arms", nargs="+", default=[], help="only these")
     parser.add_argument("--seeds", nargs="+", type=int, default=[], help="only these")
     parser.add_argument(
-        "--parallel", type=int, default=1, help="runs at once (default 1); each needs the memory of a whole run"
+        "--parallel", type=_positive, default=1, help="runs at once (default 1); each needs the memory of a whole run"
     )
     parsed = parser.parse_args(arguments)
     try:
@@ -37,6 +38,8 @@ def experiment(arguments: Sequence[str]) -> int:
     except ExperimentError as error:
         sys.stderr.write(f"error: {error}\n")
         return REFUSED
+    # A scheduler's end is an end like Ctrl-C: the runs are ended with it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         run_experiment(loaded, arms=parsed.arms, seeds=parsed.seeds, parallel=parsed.parallel)
     except SettingsError as error:
@@ -83,7 +86,7 @@ def rollouts(arguments: Sequence[str]) -> int:
     parser.add_argument("--question", default="", help="id, or how it begins")
     parser.add_argument("--outcome", default="", choices=["", *OUTCOMES], metavar="OUTCOME", help="see below")
     parser.add_argument("--validation", action="store_true", help="of held-out questions")
-    parser.add_argument("--limit", type=int, default=10, help="programs to show (default 10)")
+    parser.add_argument("--limit", type=_positive, default=10, help="programs to show (default 10)")
     parsed = parser.parse_args(arguments)
     try:
         run = RunRecords.open(parsed.run)
@@ -101,6 +104,12 @@ def rollouts(arguments: Sequence[str]) -> int:
         sys.stdout.write(view_of(record, questions).text() + "\n\n")
     sys.stdout.write(f"{min(len(found), parsed.limit)} of {len(found)} that match, of {len(records)} at step {step}\n")
     return DONE
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
+    return int(text)
 
 
 def _span(steps: Sequence[int]) -> str:

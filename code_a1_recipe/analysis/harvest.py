@@ -27,9 +27,11 @@ def harvest(run_folder: Path, target: Path, *, last_share: float = 0.5) -> int:
         Questions written; those without a valid case are left out.
 
     Raises:
-        RecordsError: the run has no suites.
+        RecordsError: the run has no suites, or ``target`` is a folder.
         QuestionError: its questions are not there any more.
     """
+    if target.is_dir():
+        raise RecordsError(f"{target} is a folder; name the file to write")
     run = RunRecords.open(run_folder)
     steps = run.training_steps
     first = int(len(steps) * (1 - last_share))
@@ -43,7 +45,8 @@ def harvest(run_folder: Path, target: Path, *, last_share: float = 0.5) -> int:
         for question in run.questions("train_files")
         if broken.get(question.id)
     ]
-    partial = target.with_suffix(".partial")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f"{target.name}.partial")
     partial.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     partial.replace(target)
     return len(rows)

@@ -32,7 +32,8 @@ class Interval:
 
     @property
     def excludes_zero(self) -> bool:
-        return self.low > 0 or self.high < 0
+        """Of at least three values: two that happen to agree say nothing."""
+        return self.num_values >= 3 and (self.low > 0 or self.high < 0)
 
     def text(self, *, signed: bool = False, digits: int = 3) -> str:
         """``0.512 ± 0.034``; with a sign for differences."""

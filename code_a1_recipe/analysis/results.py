@@ -46,6 +46,9 @@ class RunResult:
     """One finished run."""
 
     validations: tuple[Validation, ...]
+    steps: int = 0
+    models: tuple[str, ...] = ()
+    """Where the policies began: the paths of their models."""
     training: Mapping[str, float] = field(default_factory=dict)
     """``DISTINCT`` to ``SECONDS``; those that it did not measure are left out."""
     parts: Mapping[str, float] = field(default_factory=dict)
@@ -119,7 +122,14 @@ def result_of(run: RunRecords, *, wall_seconds: float | None = None) -> RunResul
         for part in STEP_PARTS
         if any(row.get(f"time_share/{part}") for row in steps)
     }
-    return RunResult(validations=validations, training=training, parts=parts, wall_seconds=wall_seconds)
+    return RunResult(
+        validations=validations,
+        steps=max((row["step"] for row in steps), default=0),
+        models=tuple(str(one["model"]["path"]) for _, one in sorted((run.config.get("policies") or {}).items())),
+        training=training,
+        parts=parts,
+        wall_seconds=wall_seconds,
+    )
 
 
 def _held_out(records: list[Record]) -> dict[str, float]:
@@ -152,7 +162,7 @@ def save_results(results: Results, path: Path) -> None:
             arm: {str(seed): asdict(run) for seed, run in sorted(runs.items())} for arm, runs in results.runs.items()
         },
     }
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def load_results(path: Path) -> Results:
@@ -168,7 +178,13 @@ def load_results(path: Path) -> Results:
         runs = {
             arm: {int(seed): _run_of(raw) for seed, raw in by_seed.items()} for arm, by_seed in content["runs"].items()
         }
-        return Results(runs=runs, commands=tuple(content["commands"]), versions=content["versions"])
+        if not runs or not all(runs.values()):
+            raise RecordsError(f"{path} must hold at least one run of each arm; an arm has none")
+        return Results(
+            runs=runs,
+            commands=tuple(str(one) for one in content["commands"]),
+            versions=str(content["versions"]),
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, RecordsError):
             raise
@@ -176,4 +192,20 @@ def load_results(path: Path) -> Results:
 
 
 def _run_of(raw: Mapping[str, Any]) -> RunResult:
-    return RunResult(**{**raw, "validations": tuple(Validation(**one) for one in raw["validations"])})
+    validations = tuple(
+        Validation(step=int(one["step"]), seconds=float(one["seconds"]), measures=_numbers(one["measures"]))
+        for one in raw["validations"]
+    )
+    wall_seconds = raw["wall_seconds"]
+    return RunResult(
+        validations=validations,
+        steps=int(raw["steps"]),
+        models=tuple(str(one) for one in raw["models"]),
+        training=_numbers(raw["training"]),
+        parts=_numbers(raw["parts"]),
+        wall_seconds=None if wall_seconds is None else float(wall_seconds),
+    )
+
+
+def _numbers(raw: Mapping[str, Any]) -> dict[str, float]:
+    return {str(name): float(value) for name, value in raw.items()}

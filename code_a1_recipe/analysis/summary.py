@@ -31,11 +31,19 @@ class ExperimentSummary:
         )
         return paired_difference(one, two) if one.keys() & two.keys() else None
 
-    def base(self, measure: str) -> Interval | None:
-        """At step 0, before any training, over the runs of the first arm."""
-        first = next(iter(self.runs.values()))
-        values = [run.at(0)[measure] for run in first.values() if measure in run.at(0)]
+    def base(self, measure: str, arm: str | None = None) -> Interval | None:
+        """At step 0, before any training, over the runs of an arm, by default the first."""
+        runs = next(iter(self.runs.values())) if arm is None else self.runs[arm]
+        values = [run.at(0)[measure] for run in runs.values() if measure in run.at(0)]
         return interval_of(values) if values else None
+
+    def bases(self) -> dict[str, str]:
+        """A name for each untrained pair of models, and the first arm that began with it."""
+        found: dict[tuple[str, ...], str] = {}
+        for arm, runs in self.runs.items():
+            found.setdefault(next(iter(runs.values())).models, arm)
+        first, *others = found.values()
+        return {"base": first, **{f"base of {arm}": arm for arm in others}}
 
     def measures(self) -> list[str]:
         """Those that some run took, in the order of tables."""
@@ -44,15 +52,18 @@ class ExperimentSummary:
 
 
 def headline_rows(summary: ExperimentSummary) -> Rows:
-    """Arm, seeds, then each measure as ``mean ± half width`` over seeds; "base" first."""
+    """Arm, seeds, steps, then each measure as ``mean ± half width`` over seeds; the untrained models first."""
     measures = summary.measures()
-    rows = [["arm", "seeds", *measures]]
-    base = [summary.base(name) for name in measures]
-    if any(base):
-        rows.append(["base", "", *[one.text() if one else "" for one in base]])
+    rows = [["arm", "seeds", "steps", *measures]]
+    for name, arm in summary.bases().items():
+        base = [summary.base(measure, arm) for measure in measures]
+        if any(base):
+            rows.append([name, str(len(summary.runs[arm])), "0", *[one.text() if one else "" for one in base]])
     for arm, runs in summary.runs.items():
         intervals = [summary.interval(arm, name) for name in measures]
-        rows.append([arm, str(len(runs)), *[one.text() if one else "" for one in intervals]])
+        steps = sorted({run.steps for run in runs.values()})
+        cells = [one.text() if one else "" for one in intervals]
+        rows.append([arm, str(len(runs)), "/".join(map(str, steps)), *cells])
     return rows
 
 
@@ -101,7 +112,8 @@ def _beside(own: Mapping[int, float], others: Mapping[int, float], is_same: bool
     if not others:
         return ["", ""]
     ahead = "" if is_same else _difference_text(paired_difference(own, others))
-    return [interval_of(list(others.values())).text(), ahead]
+    missing = "" if len(others) == len(own) else f" ({len(others)} of {len(own)} seeds)"
+    return [interval_of(list(others.values())).text() + missing, ahead]
 
 
 def time_rows(summary: ExperimentSummary) -> Rows:
@@ -136,5 +148,6 @@ def text_table(rows: Rows) -> str:
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> str:
     """The same in Markdown."""
-    head, *body = [f"| {' | '.join(row)} |" for row in rows]
+    cells = [[cell.replace("|", "\\|").replace("<", "&lt;") for cell in row] for row in rows]
+    head, *body = [f"| {' | '.join(row)} |" for row in cells]
     return "\n".join([head, f"|{' --- |' * len(rows[0])}", *body])

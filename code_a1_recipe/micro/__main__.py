@@ -79,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--cache-dir", type=Path, help="default: $CODE_A1_CACHE or ~/.cache/code-a1")
     make.add_argument("--variant", choices=sorted(VARIANTS), default="", help="other models in place of the base's")
     show.add_argument("--hard", action="store_true", help="of the harder split")
-    show.add_argument("--num", type=int, default=5, help="questions to show")
+    show.add_argument("--num", type=int, choices=range(1, 101), default=5, metavar="1..100", help="questions to show")
     return parser
 
 

@@ -210,6 +210,16 @@ def test_only_the_files_arms_and_seeds_are_reported(grid, fake_training):
     assert {arm: list(by_seed) for arm, by_seed in runs.items()} == {"code_a1": [0, 1], "static": [0, 1]}
 
 
+def test_an_arm_that_began_with_other_models_has_a_base_of_its_own(tmp_path):
+    summary = summary_of(tmp_path, code_a1=({0: 0.2, 4: 0.8}, 3.0), golden=({0: 0.2, 4: 0.4}, 2.0))
+    other = replace(
+        summary_of(tmp_path / "b", self_play=({0: 0.6, 4: 0.8}, 3.0)).runs["self_play"][0], models=("both",)
+    )
+    found = headline_rows(ExperimentSummary({**summary.runs, "self_play": {0: other}}))
+    assert [row[0] for row in found] == ["arm", "base", "base of self_play", "code_a1", "golden", "self_play"]
+    assert [row[3] for row in found[1:3]] == ["0.200 ± ?", "0.600 ± ?"]
+
+
 def test_an_unknown_arm_is_refused(grid):
     with pytest.raises(SettingsError, match=r"unknown arms \['gold'\]; known: code_a1, static"):
         run_experiment(grid, arms=["gold"])
@@ -245,12 +255,12 @@ def test_the_tables_have_an_arm_a_row(grid, fake_training):
     run_experiment(grid)
     summary = ExperimentSummary(open_experiment(grid.folder).runs)
     head, base, code_a1, _ = headline_rows(summary)
-    assert head[:4] == ["arm", "seeds", "pass@1", "greedy"]
-    assert base[:3] == ["base", "", "0.333 ± 0.000"]
-    assert code_a1[:3] == ["code_a1", "2", "0.833 ± 0.000"]
+    assert head[:5] == ["arm", "seeds", "steps", "pass@1", "greedy"]
+    assert base[:4] == ["base", "2", "0", "0.333 ± 0.000"]
+    assert code_a1[:4] == ["code_a1", "2", "2", "0.833 ± 0.000"]
     assert dict(zip(head, code_a1, strict=True))["fooled"] == "0.333 ± 0.000"
     assert dict(zip(head, code_a1, strict=True))["forgotten"] == "1.000 ± 0.000"
-    assert difference_rows(summary, arm="code_a1")[1][:2] == ["base", "+0.500 ± 0.000 *"]
+    assert difference_rows(summary, arm="code_a1")[1][:2] == ["base", "+0.500 ± 0.000"]
     assert difference_rows(summary, arm="code_a1")[2][:2] == ["static", "+0.000 ± 0.000"]
 
 
@@ -307,7 +317,18 @@ def test_a_report_can_be_made_again_from_its_results(grid, fake_training, capsys
     assert (kept / "tables.md").read_text().count("| code_a1 |") == 3
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', '{"format": 1, "runs": {"a": {"x": 1}}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"format": 2}',
+        '{"format": 1, "runs": {}, "commands": [], "versions": ""}',
+        '{"format": 1, "runs": {"a": {}}, "commands": [], "versions": ""}',
+        '{"format": 1, "runs": {"a": {"0": {"validations": [], "steps": "many"}}}, "commands": [], "versions": ""}',
+    ],
+)
 def test_what_holds_no_results_is_refused(tmp_path, capsys, text):
     (tmp_path / "results.json").write_text(text)
     assert report([str(tmp_path / "results.json")]) == 2

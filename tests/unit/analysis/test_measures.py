@@ -103,7 +103,8 @@ def test_differences_are_paired_by_key():
     before, after = {"a": 0.0, "b": 1.0, "x": 9.0}, {"a": 0.5, "b": 1.5, "y": 9.0}
     assert paired_difference(after, before).mean == 0.5
     assert paired_difference(after, before).half_width == 0.0
-    assert paired_difference(after, before).excludes_zero
+    assert not paired_difference(after, before).excludes_zero, "two pairs that happen to agree"
+    assert paired_difference({**after, "c": 1.0}, {**before, "c": 0.5}).excludes_zero
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=20), st.floats(-2, 2))
