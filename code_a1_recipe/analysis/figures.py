@@ -15,7 +15,7 @@ from .results import RunResult
 from .summary import ExperimentSummary
 
 # Okabe and Ito's palette, which readers of every colour vision can tell apart.
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#000000", "#9E5D00")
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#000000", "#9E5D00", "#332288")
 STYLE: Any = {
     "font.size": 10,
     "axes.spines.top": False,
@@ -31,17 +31,22 @@ STYLE: Any = {
 """matplotlib's parameters while a figure is drawn."""
 _SMOOTHED_STEPS = 5
 _PANEL_INCHES = (5.2, 3.4)
+_PANELS_A_ROW = 3
 
 Point = tuple[float, float]
 
 
 def _panels(titles: Sequence[str]) -> tuple[Figure, list[Axes]]:
     width, height = _PANEL_INCHES
-    figure = Figure(figsize=(width * len(titles), height), layout="constrained", dpi=120)
-    axes = list(figure.subplots(1, len(titles), squeeze=False)[0])
-    for panel, title in zip(axes, titles, strict=True):
+    columns = min(len(titles), _PANELS_A_ROW)
+    rows = -(-len(titles) // columns)
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained", dpi=120)
+    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for spare in axes[len(titles) :]:
+        spare.set_axis_off()
+    for panel, title in zip(axes, titles, strict=False):
         panel.set_title(title)
-    return figure, axes
+    return figure, axes[: len(titles)]
 
 
 def _smoothed(points: Sequence[Point]) -> list[Point]:
@@ -195,7 +200,8 @@ def arm_bars(summary: ExperimentSummary, measures: Sequence[str]) -> Figure:
         panel.set_yticks(range(len(arms)), arms)
         panel.invert_yaxis()
         panel.set_xlim(left=0)
-    figure.set_size_inches(3.6 * len(measures) + 0.8, 0.42 * len(arms) + 1.3)
+    columns = min(len(measures), _PANELS_A_ROW)
+    figure.set_size_inches(3.6 * columns + 0.8, (0.42 * len(arms) + 1.3) * -(-len(measures) // columns))
     return figure
 
 
@@ -231,5 +237,17 @@ def _curve_point(runs: Sequence[RunResult], step: int, by_seconds: bool) -> tupl
     return x, interval.mean, interval.half_width if len(runs) > 1 else 0.0
 
 
+_TITLES = {
+    "pass@1": "pass@1, temperature 1",
+    "greedy": "pass@1, greedy",
+    "fooled": "full reward undeserved (lower is better)",
+    "valid": "validity",
+    "kill_per_case": "kills per case",
+    "product": "validity x kill rate",
+    "caught": "kills by a right claim",
+    "distinct": "distinct calls for one program",
+}
+
+
 def _short(measure: str) -> str:
-    return {"fooled": "undeserved full reward", "seconds_per_step": "seconds a step"}.get(measure, measure)
+    return _TITLES.get(measure, measure)
