@@ -79,7 +79,6 @@ def trained(train, tmp_path_factory) -> Run:
         "trainer.total_training_steps=2",
         "trainer.save_freq=1",
         "trainer.test_freq=2",
-        "trainer.val_before_train=False",
         "data.val_max_samples=8",
         TWO_STEPS_AN_EPOCH,
     )
@@ -95,7 +94,7 @@ def cut(drive, tmp_path_factory) -> Run:
         "trainer.total_training_steps=3",
         "trainer.save_freq=-1",
         "trainer.test_freq=-1",
-        "trainer.val_before_train=False",
+        "data.val_max_samples=8",
         TWO_STEPS_AN_EPOCH,
     )
 

@@ -173,3 +173,15 @@ def test_a_second_run_with_the_same_seed_has_the_same_book_after_the_first_step(
     books = [replayed_book([run.rollouts(1)]) for run in (trained, cut)]
     assert books[0] == books[1]
     assert books[0].num_cases > 0
+
+
+@pytest.mark.parametrize("kind", ["sampled", "greedy", "probe"])
+def test_validating_the_same_weights_again_samples_the_same(trained, cut, kind):
+    def sampled(run):
+        return [
+            (record["question"], record["response"], [suite["response"] for suite in record["suites"]])
+            for record in run.rollouts(0, "val", kind=kind)
+        ]
+
+    assert sampled(trained) == sampled(cut)
+    assert len(sampled(trained)) >= 8
