@@ -181,27 +181,33 @@ RUN_FIGURES: dict[str, tuple[str, Callable[[RunRecords], Figure | None]]] = {
 
 
 def arm_bars(summary: ExperimentSummary, measures: Sequence[str]) -> Figure:
-    """Final means over seeds with 95 % intervals; a dot for each seed, a dashed line for the untrained base."""
+    """Final means over seeds with 95 % intervals; a dot for each seed, a dashed line for the first arm's base.
+
+    Arms that took none of the measures are left out; where arms end after different steps, their labels say so.
+    """
     figure, panels = _panels([_short(name) for name in measures])
-    arms = list(summary.runs)
+    shown = [(place, arm) for place, arm in enumerate(summary.runs) if any(summary.interval(arm, m) for m in measures)]
+    ends = {arm: max(run.steps for run in summary.runs[arm].values()) for _, arm in shown}
+    labels = [arm if len(set(ends.values())) == 1 else f"{arm}, {ends[arm]} steps" for _, arm in shown]
     for panel, measure in zip(panels, measures, strict=True):
-        for place, arm in enumerate(arms):
+        for row, (place, arm) in enumerate(shown):
             values = [run.final[measure] for run in summary.runs[arm].values() if measure in run.final]
             if not values:
                 continue
             interval = interval_of(values)
-            half = interval.half_width if len(values) > 1 else 0.0
             color = COLORS[place % len(COLORS)]
-            panel.barh(place, interval.mean, xerr=half, color=color, alpha=0.75, height=0.65, capsize=3)
-            panel.plot(values, [place] * len(values), "o", color="black", markersize=3, alpha=0.6)
+            panel.barh(row, interval.mean, color=color, alpha=0.75, height=0.65)
+            if len(values) > 1:
+                panel.errorbar(interval.mean, row, xerr=interval.half_width, color="black", capsize=3, linewidth=1)
+            panel.plot(values, [row] * len(values), "o", color="black", markersize=3, alpha=0.6)
         base = summary.base(measure)
         if base is not None:
             panel.axvline(base.mean, color="black", linestyle="--", linewidth=1)
-        panel.set_yticks(range(len(arms)), arms)
+        panel.set_yticks(range(len(shown)), labels)
         panel.invert_yaxis()
         panel.set_xlim(left=0)
     columns = min(len(measures), _PANELS_A_ROW)
-    figure.set_size_inches(3.6 * columns + 0.8, (0.42 * len(arms) + 1.3) * -(-len(measures) // columns))
+    figure.set_size_inches(3.8 * columns + 0.8, (0.42 * len(shown) + 1.3) * -(-len(measures) // columns))
     return figure
 
 
@@ -240,7 +246,7 @@ def _curve_point(runs: Sequence[RunResult], step: int, by_seconds: bool) -> tupl
 _TITLES = {
     "pass@1": "pass@1, temperature 1",
     "greedy": "pass@1, greedy",
-    "fooled": "full reward undeserved (lower is better)",
+    "fooled": "undeserved full reward",
     "valid": "validity",
     "kill_per_case": "kills per case",
     "product": "validity x kill rate",
