@@ -283,9 +283,9 @@ class _Attempt:
                 return "timed_out", late
 
     def _idle_limit(self, answering_seconds: float) -> float:
-        full: float = self._limits["wall_seconds_per_case"]
-        least = min(self._task["least_idle_seconds"], full)
-        return max(least, full * answering_seconds / self._limits["cpu_seconds_per_case"])
+        full = float(self._limits["wall_seconds_per_case"])
+        least = min(float(self._task["least_idle_seconds"]), full)
+        return max(least, full * answering_seconds / float(self._limits["cpu_seconds_per_case"]))
 
     def _check_clock(self, watch: Stopwatch, total: Stopwatch) -> tuple[str | None, float]:
         cpu_limit, idle_limit = self._limits["load_cpu_seconds"], self._limits["load_idle_seconds"]
