@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from typing import Any
 
@@ -13,9 +14,14 @@ from verl.workers.rollout.vllm_rollout.vllm_rollout import ServerAdapter
 _JOB_VARIABLE = "VERL_RAY_JOB_ID"
 
 
-def socket_job(job_id: str, backend: str) -> str:
-    """The job part of the weight socket's path, the same on both ends."""
-    return f"{job_id}-{backend}"
+def socket_job(job_id: str, backend: str, gcs_address: str) -> str:
+    """The job part of the weight socket's path, the same on both ends and on no others of this machine.
+
+    A job's id is unique in its Ray cluster only. Two runs that each start a cluster of their own have the same one: on
+    one socket they would wait for one another for ever, or load each other's weights.
+    """
+    cluster = hashlib.sha256(gcs_address.encode()).hexdigest()[:8]
+    return f"{job_id}-{cluster}-{backend}"
 
 
 class PolicyServerAdapter(ServerAdapter):
@@ -23,8 +29,10 @@ class PolicyServerAdapter(ServerAdapter):
 
     def __init__(self, config: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(config, *args, **kwargs)
-        job_id = ray.get_runtime_context().get_job_id()
-        self.zmq_handle = self.zmq_handle.replace(job_id, socket_job(job_id, self.config.name), 1)
+        context = ray.get_runtime_context()
+        job_id = context.get_job_id()
+        own = socket_job(job_id, self.config.name, context.gcs_address)
+        self.zmq_handle = self.zmq_handle.replace(job_id, own, 1)
 
 
 class PolicyHttpServer(vLLMHttpServer):
@@ -33,7 +41,8 @@ class PolicyHttpServer(vLLMHttpServer):
     def _init_config(self, config: Any) -> Any:
         rollout_config = super()._init_config(config)
         # Set before the engine starts; its processes inherit it and build their end of the path from it.
-        os.environ[_JOB_VARIABLE] = socket_job(os.environ[_JOB_VARIABLE], rollout_config.name)
+        address = ray.get_runtime_context().gcs_address
+        os.environ[_JOB_VARIABLE] = socket_job(os.environ[_JOB_VARIABLE], rollout_config.name, address)
         return rollout_config
 
 

@@ -80,6 +80,20 @@ def test_both_ends_of_the_weight_socket_are_named_by_job_and_rank():
     assert '"VERL_RAY_JOB_ID"' in inspect.getsource(vllm_async_server.vLLMHttpServer.__init__)
 
 
+def test_the_weight_socket_belongs_to_one_policy_of_one_run_on_the_machine():
+    from code_a1_recipe.policy_servers import socket_job
+
+    names = {
+        socket_job("01000000", backend, address)
+        for backend in ("vllm_code", "vllm_test")
+        for address in ("127.0.0.1:52365", "127.0.0.1:61002")
+    }
+    assert len(names) == 4
+    # A socket's path may have 107 characters.
+    longest = max(f"/tmp/rl-colocate-zmq-{name}-replica-999-rank-999.sock" for name in names)
+    assert len(longest) < 107
+
+
 def test_metric_names_lose_the_training_group_and_what_is_not_a_policys():
     metrics = {"training/rollout_probs_diff_mean": 1e-7, "actor/lr": 1.0, "training/global_step": 3, "timing_s/gen": 0}
     assert rename_training_metrics(metrics) == {"rollout_probs_diff_mean": 1e-7, "actor/lr": 1.0}
