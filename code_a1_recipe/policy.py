@@ -8,6 +8,7 @@ advantage, actor update, metrics) are verl's methods, called here on this policy
 from __future__ import annotations
 
 import logging
+import random
 from pathlib import Path
 from typing import Any, Self
 
@@ -36,6 +37,19 @@ from .trajectories import StoredRows
 from .verl_compat import SYNC_MODE, rename_training_metrics
 
 logger = logging.getLogger(__name__)
+
+# Above the ports of Ray's workers, below those that Linux hands out by itself.
+_FIRST_PORT, _LAST_PORT, _TRIED_PORTS = 20_000, 32_000, 200
+
+
+def _rendezvous_ports() -> list[int]:
+    """A random range for torch.distributed's rendezvous.
+
+    verl looks for a free port and lets go of it until the workers listen. One that the system had picked may by then
+    belong to any outgoing connection, the first of a fixed range to another run that looked at the same time.
+    """
+    first = random.SystemRandom().randrange(_FIRST_PORT, _LAST_PORT - _TRIED_PORTS)
+    return [first, first + _TRIED_PORTS]
 
 
 class Policy(PPOTrainerSync):
@@ -90,6 +104,7 @@ class Policy(PPOTrainerSync):
             resource_pool=self.pool,
             ray_cls_with_init=create_colocated_worker_cls({role: worker_class}),
             device_name=self.config.trainer.device,
+            master_port_range=_rendezvous_ports(),
         )
         self.actor_rollout_wg = group.spawn(prefix_set=[role])[role]
         self.actor_rollout_wg.init_model()
