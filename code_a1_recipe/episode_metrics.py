@@ -89,6 +89,9 @@ def _add_candidate(collector: _Collector, candidate: CandidateResult) -> None:
     collector.add("judge/seconds_per_candidate", candidate.judge_seconds)
     collector.add("judge/cpu_seconds_per_candidate", verdict.cpu_seconds)
     cases = [case for suite in verdict.suites for case in suite.cases]
+    if cases:
+        # Of all suites for one program; when it falls, the Test LLM is settling on a habit.
+        collector.add("test/distinct_share", len({case.key or case.call for case in cases}) / len(cases))
     collector.add("judge/cases", len(cases) + len(verdict.history))
     collector.add("book/replayed", len(verdict.history))
     for case in cases:

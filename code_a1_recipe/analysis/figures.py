@@ -111,6 +111,7 @@ def testing(run: RunRecords) -> Figure | None:
     _line(training, _trained(run, "test/valid"), "validity", COLORS[0])
     _line(training, _trained(run, "test/broke_candidate_share"), "suites that break the program", COLORS[1])
     _line(training, _trained(run, "test/adv"), "adversarial term", COLORS[4])
+    _line(training, _trained(run, "test/distinct_share"), "distinct calls for one program", COLORS[6])
     _markers(probes, _metric(run, "val/test/probe_valid"), "validity", COLORS[0])
     _markers(probes, _metric(run, "val/test/probe_kill"), "suites that break it", COLORS[1])
     _markers(probes, _metric(run, "val/test/probe_caught"), "by a right claim", COLORS[2])
