@@ -114,7 +114,7 @@ def _train(config: DictConfig, variables: dict[str, str], command: str) -> RunFo
 
 def _train_in(folder: RunFolder, config: DictConfig, variables: dict[str, str], command: str) -> None:
     folder.resolved_config.write_text(to_yaml(config), encoding="utf-8")
-    with folder.command.open("a", encoding="utf-8") as handle:  # a line for each start
+    with folder.command.open("a", encoding="utf-8") as handle:  # for each start, what it ran on
         handle.write(f"{command}\n# {versions_text()}\n")
 
     with folder.driver_log.open("a", encoding="utf-8") as log, contextlib.redirect_stdout(log):

@@ -19,8 +19,8 @@ from tqdm import tqdm
 
 RecordWriter = Callable[[int, Iterable[Mapping[str, Any]]], None]
 
-
 LOCK = "run.lock"
+"""In a run's folder; held by the process that trains there."""
 
 
 class FolderInUseError(RuntimeError):

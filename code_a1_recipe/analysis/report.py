@@ -17,7 +17,6 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from ..questions import Question, QuestionError
-from ..versions import versions_text
 from . import figures
 from .before_after import changes_of
 from .episodes import EpisodeView, pick_episodes, view_of
@@ -114,9 +113,7 @@ def open_experiment(folder: Path) -> Results:
             f"(<arm>/seed<n>/{FINISHED})"
         )
     arms = list(runs) if listed is None else [arm for arm in dict.fromkeys(arm for arm, _ in listed) if arm in runs]
-    return Results(
-        runs={arm: runs[arm] for arm in arms}, commands=tuple(commands[arm] for arm in arms), versions=versions_text()
-    )
+    return Results(runs={arm: runs[arm] for arm in arms}, commands=tuple(commands[arm] for arm in arms))
 
 
 def _listed(folder: Path) -> list[tuple[str, int]] | None:
@@ -149,7 +146,7 @@ def _run_report(run: RunRecords, target: Path) -> tuple[str, str, list[Section]]
         if pictures:
             sections.append(Section(title=caption, pictures=pictures))
     sections += _episode_sections(run)
-    sections.append(_provenance([_command_of(run)], versions_text()))
+    sections.append(_provenance([_command_of(run)]))
     return f"Run {run.folder.name}", f"{state}, {run.folder}", sections
 
 
@@ -225,7 +222,7 @@ def _experiment_report(name: str, results: Results, target: Path) -> tuple[str, 
     sections.append(curves)
     words = "\n".join(f"{name}: {ALL_MEASURES[name]}" for name in taken if name in ALL_MEASURES)
     sections.append(Section(title="What the columns say", preformatted=words))
-    sections.append(_provenance(results.commands, results.versions))
+    sections.append(_provenance(results.commands))
     total = sum(len(runs) for runs in summary.runs.values())
     return f"Experiment {name}", f"{len(summary.runs)} arms, {total} finished runs", sections
 
@@ -272,12 +269,13 @@ def table_sections(summary: ExperimentSummary) -> list[Section]:
 
 
 def _command_of(run: RunRecords) -> str:
+    """Every command that started the run, each with the versions it found; not those of whoever reports."""
     path = run.paths.command
     return path.read_text(encoding="utf-8").strip() if path.is_file() else f"(not recorded: {run.folder})"
 
 
-def _provenance(commands: Sequence[str], versions: str) -> Section:
-    return Section(title="Commands and versions", preformatted="\n".join([*commands, "", versions]))
+def _provenance(commands: Sequence[str]) -> Section:
+    return Section(title="Commands and versions", preformatted="\n\n".join(commands))
 
 
 def main(arguments: list[str]) -> int:

@@ -86,8 +86,7 @@ class Results:
     runs: Mapping[str, Mapping[int, RunResult]]
     """By arm and seed; arms in the order of the experiment's file."""
     commands: tuple[str, ...] = ()
-    """Of the first run of each arm."""
-    versions: str = ""
+    """Of the first run of each arm, with the versions that it ran on."""
 
 
 def result_of(run: RunRecords, *, wall_seconds: float | None = None) -> RunResult:
@@ -156,7 +155,6 @@ def save_results(results: Results, path: Path) -> None:
     """Write JSON that :func:`load_results` reads."""
     content: dict[str, Any] = {
         "format": _FORMAT,
-        "versions": results.versions,
         "commands": list(results.commands),
         "runs": {
             arm: {str(seed): asdict(run) for seed, run in sorted(runs.items())} for arm, runs in results.runs.items()
@@ -180,11 +178,7 @@ def load_results(path: Path) -> Results:
         }
         if not runs or not all(runs.values()):
             raise RecordsError(f"{path} must hold at least one run of each arm; an arm has none")
-        return Results(
-            runs=runs,
-            commands=tuple(str(one) for one in content["commands"]),
-            versions=str(content["versions"]),
-        )
+        return Results(runs=runs, commands=tuple(str(one) for one in content["commands"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, RecordsError):
             raise

@@ -324,9 +324,9 @@ def test_a_report_can_be_made_again_from_its_results(grid, fake_training, capsys
         "[]",
         "{}",
         '{"format": 2}',
-        '{"format": 1, "runs": {}, "commands": [], "versions": ""}',
-        '{"format": 1, "runs": {"a": {}}, "commands": [], "versions": ""}',
-        '{"format": 1, "runs": {"a": {"0": {"validations": [], "steps": "many"}}}, "commands": [], "versions": ""}',
+        '{"format": 1, "runs": {}, "commands": []}',
+        '{"format": 1, "runs": {"a": {}}, "commands": []}',
+        '{"format": 1, "runs": {"a": {"0": {"validations": [], "steps": "many"}}}, "commands": []}',
     ],
 )
 def test_what_holds_no_results_is_refused(tmp_path, capsys, text):
@@ -336,7 +336,7 @@ def test_what_holds_no_results_is_refused(tmp_path, capsys, text):
 
 
 def test_results_come_back_as_they_were(run_folder, tmp_path):
-    results = Results(runs={"a": {3: result_of(RunRecords.open(run_folder))}}, commands=("x",), versions="y")
+    results = Results(runs={"a": {3: result_of(RunRecords.open(run_folder))}}, commands=("x",))
     save_results(results, tmp_path / "results.json")
     assert load_results(tmp_path / "results.json") == results
 
