@@ -253,6 +253,8 @@ _TITLES = {
     "product": "validity x kill rate",
     "caught": "kills by a right claim",
     "distinct": "distinct calls for one program",
+    "forgotten": "forgotten",
+    "forgotten_by_chance": "the same by chance of sampling",
 }
 
 

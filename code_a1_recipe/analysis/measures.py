@@ -79,19 +79,29 @@ def fails(case: Mapping[str, object]) -> bool:
     return case["outcome"] != CaseOutcome.PASSED.value
 
 
-def fooled_share(records: Iterable[Record]) -> tuple[int, int]:
-    """Programs of training with full reward: how many fail a hidden test, and how many there are.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewardErrors:
+    """Programs of training whose full reward is not deserved, as shares; None where there is nothing to share.
 
-    Needs ``validation.hidden_in_training``; (0, 0) without it.
+    Both need ``validation.hidden_in_training``.
     """
-    full = [
-        record
-        for record in records
-        if record["reward"] is not None
-        and record["reward"]["total"] > FULL_REWARD
-        and record["hidden_tests"] is not None
-    ]
-    return sum(not is_solved(record) for record in full), len(full)
+
+    fooled: float | None
+    """Of the programs with full reward, those that fail a hidden test."""
+    missed: float | None
+    """Of the programs that fail a hidden test, those with full reward."""
+
+
+def reward_errors(records: Iterable[Record]) -> RewardErrors:
+    """How far the reward of programs is from the hidden tests; programs lost to an outage count nowhere."""
+    judged = [record for record in records if record["reward"] is not None and record["hidden_tests"] is not None]
+    full = [is_solved(record) for record in judged if record["reward"]["total"] > FULL_REWARD]
+    num_wrong = sum(not is_solved(record) for record in judged)
+    num_fooled = full.count(0.0)
+    return RewardErrors(
+        fooled=num_fooled / len(full) if full else None,
+        missed=num_fooled / num_wrong if num_wrong else None,
+    )
 
 
 def distinct_share(records: Iterable[Record]) -> float | None:

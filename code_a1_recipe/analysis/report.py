@@ -24,7 +24,19 @@ from .experiment import Experiment, ExperimentError
 from .experiment_runs import EXPERIMENT_FILE, FINISHED
 from .measures import MEASURES
 from .records import Record, RecordsError, RunRecords
-from .results import ALL_MEASURES, RESULTS_FILE, Results, RunResult, load_results, result_of, save_results
+from .results import (
+    ALL_MEASURES,
+    BY_CHANCE,
+    FOOLED,
+    FORGOTTEN,
+    RESULTS_FILE,
+    Results,
+    RunResult,
+    load_results,
+    portable,
+    result_of,
+    save_results,
+)
 from .summary import (
     ExperimentSummary,
     difference_rows,
@@ -39,7 +51,8 @@ REPORT_FOLDER, PAGE, TABLES = "report", "index.html", "tables.md"
 _SHOWN_EPISODES = 6
 _EPISODE_STEPS = 12
 """Training steps, from the last one back, that sample episodes are picked from."""
-_HEADLINE_MEASURES = ("pass@1", "greedy", "fooled")
+_HEADLINE_MEASURES = ("pass@1", "greedy", FOOLED)
+_COMPARED_ON_THE_WAY = ("pass@1", FOOLED)
 _TESTER_MEASURES = ("valid", "kill_per_case", "product", "caught", "distinct")
 
 
@@ -200,14 +213,12 @@ def _experiment_report(name: str, results: Results, target: Path) -> tuple[str, 
     summary = ExperimentSummary(results.runs)
     target.mkdir(parents=True, exist_ok=True)
     sections = table_sections(summary)
-    markdown = [
-        f"## {section.title}\n\n{section.text}\n\n{markdown_table(section.tables[0])}\n" for section in sections
-    ]
-    (target / TABLES).write_text("\n".join(markdown), encoding="utf-8")
+    (target / TABLES).write_text(tables_text(summary), encoding="utf-8")
     taken = summary.measures()
     for file, caption, measures in (
         ("code_llm", "The Code LLM's programs on held-out questions", _HEADLINE_MEASURES),
         ("test_llm", "The Test LLM on recorded wrong programs", _TESTER_MEASURES),
+        ("forgetting", "Training questions solved once and failed at the end", (FORGOTTEN, BY_CHANCE)),
     ):
         shown = [measure for measure in measures if measure in taken]
         if shown:
@@ -236,13 +247,14 @@ def table_sections(summary: ExperimentSummary) -> list[Section]:
     """Every table of an experiment under its heading."""
     first = next(iter(summary.runs))
     sections = []
-    if "pass@1" in summary.measures():
+    compared = [measure for measure in _COMPARED_ON_THE_WAY if measure in summary.measures()]
+    if compared:
         sections.append(
             Section(
                 title="At equal steps and at equal wall-clock",
-                text=f"Held-out pass@1 at the last step of {first} and after as many seconds of training as it took, "
-                "paired by seed; straight lines between validations.",
-                tables=[equal_rows(summary, arm=first)],
+                text=f"At the last step of {first} and after as many seconds of training as it took, paired by seed; "
+                f"straight lines between validations. * marks intervals that exclude zero; fewer {FOOLED} are better.",
+                tables=[equal_rows(summary, arm=first, measure=measure) for measure in compared],
             )
         )
     sections += [
@@ -268,10 +280,18 @@ def table_sections(summary: ExperimentSummary) -> list[Section]:
     return sections
 
 
+def tables_text(summary: ExperimentSummary) -> str:
+    """All of them as Markdown."""
+    return "\n".join(
+        "\n\n".join([f"## {section.title}", section.text, *[markdown_table(table) for table in section.tables]]) + "\n"
+        for section in table_sections(summary)
+    )
+
+
 def _command_of(run: RunRecords) -> str:
     """Every command that started the run, each with the versions it found; not those of whoever reports."""
     path = run.paths.command
-    return path.read_text(encoding="utf-8").strip() if path.is_file() else f"(not recorded: {run.folder})"
+    return portable(path.read_text(encoding="utf-8").strip() if path.is_file() else f"(not recorded: {run.folder})")
 
 
 def _provenance(commands: Sequence[str]) -> Section:
@@ -291,7 +311,8 @@ def main(arguments: list[str]) -> int:
         results = page.parent / RESULTS_FILE if source.is_dir() else source
         if results.is_file():
             for section in table_sections(ExperimentSummary(load_results(results).runs)):
-                sys.stdout.write(f"{section.title}\n{text_table(section.tables[0])}\n\n")
+                tables = "\n\n".join(text_table(table) for table in section.tables)
+                sys.stdout.write(f"{section.title}\n{tables}\n\n")
     except (RecordsError, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2

@@ -11,17 +11,18 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from .measures import MEASURES, distinct_share, fooled_share, forgetting, measures_of
+from .measures import MEASURES, distinct_share, forgetting, measures_of, reward_errors
 from .records import Record, RecordsError, RunRecords
 
 RESULTS_FILE = "results.json"
-PRODUCT, DISTINCT, FOOLED, SECONDS = "product", "distinct", "fooled", "seconds_per_step"
+PRODUCT, DISTINCT, FOOLED, MISSED, SECONDS = "product", "distinct", "fooled", "missed", "seconds_per_step"
 FORGOTTEN, BY_CHANCE = "forgotten", "forgotten_by_chance"
 ALL_MEASURES: dict[str, str] = {
     **MEASURES,
     PRODUCT: "Test LLM, validity times kill rate (the paper's Mul)",
-    DISTINCT: "Test LLM, distinct calls among those of all suites for one program, in training's last ten steps",
-    FOOLED: "programs with full reward that fail a hidden test, in training's last ten steps; lower is better",
+    DISTINCT: "Test LLM, distinct calls among those of all suites for one program, in the last ten steps of training",
+    FOOLED: "programs with full reward that fail a hidden test, in the last ten steps of training; lower is better",
+    MISSED: "programs that fail a hidden test and have full reward, in those steps; lower is better",
     FORGOTTEN: "training questions once solved and failed at their last visit; lower is better",
     BY_CHANCE: "the same if the visits had come in any order: what looks like forgetting by sampling alone",
     SECONDS: "median seconds a step; lower is better",
@@ -39,6 +40,7 @@ class Validation:
     seconds: float
     """Wall seconds of training before it; other validations are left out."""
     measures: Mapping[str, float]
+    """Over held-out questions, but for ``DISTINCT``, ``FOOLED`` and ``MISSED``: the ten steps of training before it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,25 +98,19 @@ def result_of(run: RunRecords, *, wall_seconds: float | None = None) -> RunResul
         RecordsError: a file of it cannot be read.
     """
     steps = [row for row in run.metrics if row["step"] > 0 and row.get("timing_s/step") is not None]
+    records = {step: run.training(step) for step in run.training_steps}
     validations = tuple(
         Validation(
             step=step,
             seconds=round(sum(row["timing_s/step"] for row in steps if row["step"] <= step), 2),
-            measures=_held_out(run.validation(step)),
+            measures=_held_out(run.validation(step)) | _of_last_steps(records, step),
         )
         for step in run.validation_steps
     )
-    training: dict[str, float] = {}
+    training = _of_last_steps(records, max(records, default=0))
     if steps:
         training[SECONDS] = statistics.median(row["timing_s/step"] for row in steps)
-    records = [run.training(step) for step in run.training_steps]
-    last = [record for step in records[-_LAST_STEPS:] for record in step]
-    if (distinct := distinct_share(last)) is not None:
-        training[DISTINCT] = distinct
-    fooled, full = fooled_share(last)
-    if full:
-        training[FOOLED] = fooled / full
-    if (forgotten := forgetting(records)) is not None:
+    if (forgotten := forgetting(list(records.values()))) is not None:
         training |= {FORGOTTEN: forgotten.share, BY_CHANCE: forgotten.by_chance}
     parts = {
         part: round(statistics.fmean(row["timing_s/step"] * (row.get(f"time_share/{part}") or 0.0) for row in steps), 4)
@@ -124,11 +120,21 @@ def result_of(run: RunRecords, *, wall_seconds: float | None = None) -> RunResul
     return RunResult(
         validations=validations,
         steps=max((row["step"] for row in steps), default=0),
-        models=tuple(str(one["model"]["path"]) for _, one in sorted((run.config.get("policies") or {}).items())),
+        models=tuple(
+            portable(str(one["model"]["path"])) for _, one in sorted((run.config.get("policies") or {}).items())
+        ),
         training=training,
         parts=parts,
         wall_seconds=wall_seconds,
     )
+
+
+def _of_last_steps(records: Mapping[int, list[Record]], end: int) -> dict[str, float]:
+    """What the ten steps of training up to ``end`` say."""
+    last = [record for step, of_step in records.items() if end - _LAST_STEPS < step <= end for record in of_step]
+    errors = reward_errors(last)
+    found = {DISTINCT: distinct_share(last), FOOLED: errors.fooled, MISSED: errors.missed}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _held_out(records: list[Record]) -> dict[str, float]:
@@ -149,6 +155,14 @@ def _held_out(records: list[Record]) -> dict[str, float]:
     if "kill" in found:
         found[PRODUCT] = found["valid"] * found["kill"]
     return found
+
+
+def portable(text: str) -> str:
+    """The text with the working folder left out and the home folder as ``~``: results are made to be passed on."""
+    for folder, short in ((Path.cwd(), ""), (Path.home(), "~/")):
+        if folder != Path(folder.anchor):
+            text = text.replace(f"{folder}/", short)
+    return text
 
 
 def save_results(results: Results, path: Path) -> None:

@@ -51,9 +51,13 @@ class ExperimentSummary:
         return [name for name in ALL_MEASURES if name in taken] + sorted(taken - ALL_MEASURES.keys())
 
 
-def headline_rows(summary: ExperimentSummary) -> Rows:
-    """Arm, seeds, steps, then each measure as ``mean ± half width`` over seeds; the untrained models first."""
-    measures = summary.measures()
+def headline_rows(summary: ExperimentSummary, measures: Sequence[str] = ()) -> Rows:
+    """Arm, seeds, steps, then each measure as ``mean ± half width`` over seeds; the untrained models first.
+
+    Args:
+        measures: these columns; all that were taken if empty.
+    """
+    measures = measures or summary.measures()
     rows = [["arm", "seeds", "steps", *measures]]
     for name, arm in summary.bases().items():
         base = [summary.base(measure, arm) for measure in measures]
@@ -91,9 +95,9 @@ def difference_rows(summary: ExperimentSummary, *, arm: str) -> Rows:
 def equal_rows(summary: ExperimentSummary, *, arm: str, measure: str = "pass@1") -> Rows:
     """Every arm at ``arm``'s last step and after as many seconds of training as ``arm`` took, seed by seed.
 
-    With what ``arm`` is ahead by; ``*`` where the interval excludes zero; "" where the other one trained for less.
+    With what ``arm`` has more of; ``*`` where the interval excludes zero; "" where the other one trained for less.
     """
-    rows = [[f"{measure} of", "at equal steps", f"{arm} ahead by", "at equal seconds", f"{arm} ahead by"]]
+    rows = [[f"{measure} of", "at equal steps", f"{arm} minus it", "at equal seconds", f"{arm} minus it"]]
     leaders = {seed: run for seed, run in summary.runs[arm].items() if measure in run.final}
     own = {seed: run.final[measure] for seed, run in leaders.items()}
     for other, runs in summary.runs.items():

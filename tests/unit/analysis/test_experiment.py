@@ -4,6 +4,7 @@ import json
 import shutil
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from filelock import FileLock
@@ -17,7 +18,15 @@ from code_a1_recipe.analysis.harvest import harvest
 from code_a1_recipe.analysis.records import RecordsError, RunRecords
 from code_a1_recipe.analysis.report import main as report
 from code_a1_recipe.analysis.report import open_experiment
-from code_a1_recipe.analysis.results import Results, load_results, result_of, save_results
+from code_a1_recipe.analysis.results import (
+    Results,
+    RunResult,
+    Validation,
+    load_results,
+    portable,
+    result_of,
+    save_results,
+)
 from code_a1_recipe.analysis.summary import ExperimentSummary, difference_rows, equal_rows, headline_rows
 from code_a1_recipe.questions import load_questions
 from code_a1_recipe.settings import SettingsError
@@ -292,6 +301,32 @@ def test_arms_are_compared_at_equal_steps_and_at_equal_seconds(tmp_path):
     assert short[1:] == ["0.400 ± ?", "+0.400 ± ?", "", ""], "it trained for four seconds only"
 
 
+def test_undeserved_full_rewards_are_compared_at_equal_steps(tmp_path):
+    summary = ExperimentSummary(
+        {
+            name: {
+                0: RunResult(
+                    validations=tuple(
+                        Validation(step=step, seconds=step, measures={"fooled": value})
+                        for step, value in enumerate(by_step)
+                    ),
+                    training={"fooled": by_step[-1]},
+                )
+            }
+            for name, by_step in {"code_a1": (0.5, 0.1), "golden": (0.5, 0.4, 0.2)}.items()
+        }
+    )
+    _, own, golden = equal_rows(summary, arm="code_a1", measure="fooled")
+    assert own[1] == "0.100 ± ?"
+    assert golden[1:3] == ["0.400 ± ?", "-0.300 ± ?"], "not the 0.2 at the end of its longer training"
+
+
+def test_results_are_passed_on_without_the_folders_of_their_machine(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = f"code-a1 run_dir={tmp_path}/outputs/a model={Path.home()}/.cache/b /elsewhere"
+    assert portable(text) == "code-a1 run_dir=outputs/a model=~/.cache/b /elsewhere"
+
+
 def test_the_report_of_an_experiment_is_one_page(grid, fake_training, capsys):
     run_experiment(grid)
     shutil.rmtree(grid.run_folder("static", 1))
@@ -299,7 +334,7 @@ def test_the_report_of_an_experiment_is_one_page(grid, fake_training, capsys):
     printed = capsys.readouterr().out
     assert "code_a1  2" in printed
     page = (grid.folder / "report" / "index.html").read_text()
-    assert page.count("data:image/png;base64,") == 4
+    assert page.count("data:image/png;base64,") == 5
     assert "http" not in page.replace("http-equiv", "")
     assert (grid.folder / "report" / "curves_by_step.png").stat().st_size > 10_000
 
@@ -314,7 +349,7 @@ def test_a_report_can_be_made_again_from_its_results(grid, fake_training, capsys
     shutil.rmtree(grid.folder)
     assert report([str(kept / "results.json")]) == 0
     assert capsys.readouterr().out.replace(str(kept), "X") == first.replace(str(grid.folder / "report"), "X")
-    assert (kept / "tables.md").read_text().count("| code_a1 |") == 3
+    assert (kept / "tables.md").read_text().count("| code_a1 |") == 4
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from code_a1_recipe.analysis.before_after import change_table, changes_of
 from code_a1_recipe.analysis.intervals import interval_of, paired_difference
-from code_a1_recipe.analysis.measures import distinct_share, fooled_share, forgetting, measures_of
+from code_a1_recipe.analysis.measures import RewardErrors, distinct_share, forgetting, measures_of, reward_errors
 from code_a1_recipe.analysis.records import RecordsError, RunRecords
 from code_a1_recipe.analysis.results import result_of
 
-from .conftest import QUESTIONS, case, record, suite
+from .conftest import QUESTIONS, case, record, suite, write_run
 
 
 def test_each_measure_counts_what_it_says():
@@ -49,8 +49,17 @@ def test_a_question_without_hidden_cases_is_not_solved():
 
 def test_full_reward_is_undeserved_where_a_hidden_test_fails():
     records = [record(0), record(1, solved=False), record(2, solved=False, reward=0.9), record(3, solved=None)]
-    assert fooled_share(records) == (1, 2)
-    assert fooled_share([]) == (0, 0)
+    assert reward_errors(records) == RewardErrors(fooled=1 / 2, missed=1 / 2)
+    assert reward_errors([record(0)]) == RewardErrors(fooled=0.0, missed=None)
+    assert reward_errors([record(0, solved=False, reward=None)]) == RewardErrors(fooled=None, missed=None)
+
+
+def test_each_validation_has_the_ten_steps_of_training_before_it(tmp_path):
+    training = {step: [record(0, step=step, solved=step > 5)] for step in range(1, 21)}
+    run = write_run(tmp_path / "run", validation={step: [record(0)] for step in (0, 10, 20)}, training=training)
+    result = result_of(RunRecords.open(run))
+    assert [found.measures.get("fooled") for found in result.validations] == [None, 0.5, 0.0]
+    assert result.final["fooled"] == 0.0
 
 
 def test_a_question_is_forgotten_when_solved_before_and_failed_at_last():
