@@ -31,14 +31,15 @@ STYLE: Any = {
 """matplotlib's parameters while a figure is drawn."""
 _SMOOTHED_STEPS = 5
 _PANEL_INCHES = (5.2, 3.4)
-_PANELS_A_ROW = 3
+_PANELS_A_ROW = {1: 1, 2: 2, 4: 2}
+"""By their number; three of any other."""
 
 Point = tuple[float, float]
 
 
 def _panels(titles: Sequence[str]) -> tuple[Figure, list[Axes]]:
     width, height = _PANEL_INCHES
-    columns = min(len(titles), _PANELS_A_ROW)
+    columns = _PANELS_A_ROW.get(len(titles), 3)
     rows = -(-len(titles) // columns)
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained", dpi=120)
     axes = list(figure.subplots(rows, columns, squeeze=False).flat)
@@ -207,7 +208,7 @@ def arm_bars(summary: ExperimentSummary, measures: Sequence[str]) -> Figure:
         panel.set_yticks(range(len(shown)), labels)
         panel.invert_yaxis()
         panel.set_xlim(left=0)
-    columns = min(len(measures), _PANELS_A_ROW)
+    columns = _PANELS_A_ROW.get(len(measures), 3)
     figure.set_size_inches(3.8 * columns + 0.8, (0.42 * len(shown) + 1.3) * -(-len(measures) // columns))
     return figure
 
@@ -247,7 +248,8 @@ def _curve_point(runs: Sequence[RunResult], step: int, by_seconds: bool) -> tupl
 _TITLES = {
     "pass@1": "pass@1, temperature 1",
     "greedy": "pass@1, greedy",
-    "fooled": "undeserved full reward",
+    "fooled": "undeserved full rewards",
+    "missed": "wrong but fully rewarded",
     "valid": "validity",
     "kill_per_case": "kills per case",
     "product": "validity x kill rate",

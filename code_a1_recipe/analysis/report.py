@@ -29,6 +29,7 @@ from .results import (
     BY_CHANCE,
     FOOLED,
     FORGOTTEN,
+    MISSED,
     RESULTS_FILE,
     Results,
     RunResult,
@@ -51,8 +52,8 @@ REPORT_FOLDER, PAGE, TABLES = "report", "index.html", "tables.md"
 _SHOWN_EPISODES = 6
 _EPISODE_STEPS = 12
 """Training steps, from the last one back, that sample episodes are picked from."""
-_HEADLINE_MEASURES = ("pass@1", "greedy", FOOLED)
-_COMPARED_ON_THE_WAY = ("pass@1", FOOLED)
+_HEADLINE_MEASURES = ("pass@1", "greedy", FOOLED, MISSED)
+_COMPARED_ON_THE_WAY = ("pass@1", FOOLED, MISSED)
 _TESTER_MEASURES = ("valid", "kill_per_case", "product", "caught", "distinct")
 
 
@@ -253,7 +254,8 @@ def table_sections(summary: ExperimentSummary) -> list[Section]:
             Section(
                 title="At equal steps and at equal wall-clock",
                 text=f"At the last step of {first} and after as many seconds of training as it took, paired by seed; "
-                f"straight lines between validations. * marks intervals that exclude zero; fewer {FOOLED} are better.",
+                f"straight lines between validations. * marks intervals that exclude zero; of {FOOLED} and {MISSED}, "
+                "fewer are better.",
                 tables=[equal_rows(summary, arm=first, measure=measure) for measure in compared],
             )
         )
