@@ -31,15 +31,17 @@ STYLE: Any = {
 """matplotlib's parameters while a figure is drawn."""
 _SMOOTHED_STEPS = 5
 _PANEL_INCHES = (5.2, 3.4)
-_PANELS_A_ROW = {1: 1, 2: 2, 4: 2}
-"""By their number; three of any other."""
 
 Point = tuple[float, float]
 
 
+def _panels_a_row(number: int) -> int:
+    return 2 if number == 4 else min(number, 3)
+
+
 def _panels(titles: Sequence[str]) -> tuple[Figure, list[Axes]]:
     width, height = _PANEL_INCHES
-    columns = _PANELS_A_ROW.get(len(titles), 3)
+    columns = _panels_a_row(len(titles))
     rows = -(-len(titles) // columns)
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained", dpi=120)
     axes = list(figure.subplots(rows, columns, squeeze=False).flat)
@@ -208,7 +210,7 @@ def arm_bars(summary: ExperimentSummary, measures: Sequence[str]) -> Figure:
         panel.set_yticks(range(len(shown)), labels)
         panel.invert_yaxis()
         panel.set_xlim(left=0)
-    columns = _PANELS_A_ROW.get(len(measures), 3)
+    columns = _panels_a_row(len(measures))
     figure.set_size_inches(3.8 * columns + 0.8, (0.42 * len(shown) + 1.3) * -(-len(measures) // columns))
     return figure
 
