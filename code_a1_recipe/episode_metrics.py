@@ -7,7 +7,7 @@ prefixes ``code/``, ``test/``, ``judge/`` and ``book/``.
 from __future__ import annotations
 
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from sandbox import CandidateVerdict, CaseOutcome
@@ -56,6 +56,18 @@ def episode_sums(episode: Episode, *, seconds: float) -> Sums:
     return collector.result()
 
 
+def distinct_share(calls: Sequence[str]) -> float | None:
+    """Pairs of calls that differ among all pairs, in [0, 1]; None of fewer than two calls.
+
+    Unlike the number of different calls it does not depend on how many were drawn.
+    """
+    number = len(calls)
+    if number < 2:
+        return None
+    same = sum(count * (count - 1) for count in Counter(calls).values())
+    return 1.0 - same / (number * (number - 1))
+
+
 def solves(hidden: CandidateVerdict) -> bool:
     """Every hidden test passed, and there are some."""
     suite = hidden.suites[0]
@@ -89,9 +101,9 @@ def _add_candidate(collector: _Collector, candidate: CandidateResult) -> None:
     collector.add("judge/seconds_per_candidate", candidate.judge_seconds)
     collector.add("judge/cpu_seconds_per_candidate", verdict.cpu_seconds)
     cases = [case for suite in verdict.suites for case in suite.cases]
-    if cases:
+    if (share := distinct_share([case.key or case.call for case in cases])) is not None:
         # Of all suites for one program; when it falls, the Test LLM is settling on a habit.
-        collector.add("test/distinct_share", len({case.key or case.call for case in cases}) / len(cases))
+        collector.add("test/distinct_share", share)
     collector.add("judge/cases", len(cases) + len(verdict.history))
     collector.add("book/replayed", len(verdict.history))
     for case in cases:

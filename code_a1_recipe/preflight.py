@@ -30,7 +30,7 @@ def check_run(config: DictConfig) -> None:
     """
     _check_verl()
     settings = check_settings(config)
-    _check_device(config)
+    check_device(config)
     _check_run_folder(config)
     check_service(settings.sandbox)
     fill_micro_assets(config)
@@ -67,7 +67,12 @@ def _check_verl() -> None:
         )
 
 
-def _check_device(config: DictConfig) -> None:
+def check_device(config: DictConfig) -> None:
+    """Refuse GPUs where there are none.
+
+    Raises:
+        SettingsError: ``trainer.device=cuda`` on a machine without one, and no Ray cluster is named.
+    """
     import torch
 
     remote = OmegaConf.select(config, "ray_kwargs.ray_init.address") is not None

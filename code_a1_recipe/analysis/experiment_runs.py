@@ -130,9 +130,13 @@ def _first_ready(experiment: Experiment, pending: Sequence[Place]) -> Place | No
 
 
 def _check(experiment: Experiment, wanted: Sequence[Place], pending: Sequence[Place]) -> None:
+    from ..preflight import check_device  # brings torch, which --help does not wait for
+
     for arm in dict.fromkeys(arm for arm, _ in wanted):
         try:
-            check_settings(compose_config(experiment.preset, [*experiment.overrides, *arm.overrides]))
+            config = compose_config(experiment.preset, [*experiment.overrides, *arm.overrides])
+            check_settings(config)
+            check_device(config)
         except SettingsError as error:
             raise SettingsError(f"arms.{arm.name}: {error}") from error
     for arm, seed in wanted:

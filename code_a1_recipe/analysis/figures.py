@@ -114,7 +114,7 @@ def testing(run: RunRecords) -> Figure | None:
     _line(training, _trained(run, "test/valid"), "validity", COLORS[0])
     _line(training, _trained(run, "test/broke_candidate_share"), "suites that break the program", COLORS[1])
     _line(training, _trained(run, "test/adv"), "adversarial term", COLORS[4])
-    _line(training, _trained(run, "test/distinct_share"), "distinct calls for one program", COLORS[6])
+    _line(training, _trained(run, "test/distinct_share"), "pairs of cases that differ", COLORS[6])
     _markers(probes, _metric(run, "val/test/probe_valid"), "validity", COLORS[0])
     _markers(probes, _metric(run, "val/test/probe_kill"), "suites that break it", COLORS[1])
     _markers(probes, _metric(run, "val/test/probe_caught"), "by a right claim", COLORS[2])
@@ -184,54 +184,114 @@ RUN_FIGURES: dict[str, tuple[str, Callable[[RunRecords], Figure | None]]] = {
 # ------------------------------ arms side by side ------------------------------
 
 
-def arm_bars(summary: ExperimentSummary, measures: Sequence[str]) -> Figure:
-    """Final means over seeds with 95 % intervals; a dot for each seed, a dashed line for the first arm's base.
+def arm_bars(summary: ExperimentSummary, measures: Sequence[str], *, same_scale: bool = False) -> Figure:
+    """Means over seeds with 95 % intervals, each arm at the first arm's last step; a line below says what is what.
 
-    Arms that took none of the measures are left out; where arms end after different steps, their labels say so.
+    Arms that did not take the first measure are left out; a diamond stands for the end of an arm that went on.
+
+    Args:
+        same_scale: one x axis for all panels.
     """
     figure, panels = _panels([_short(name) for name in measures])
-    shown = [(place, arm) for place, arm in enumerate(summary.runs) if any(summary.interval(arm, m) for m in measures)]
-    ends = {arm: max(run.steps for run in summary.runs[arm].values()) for _, arm in shown}
-    labels = [arm if len(set(ends.values())) == 1 else f"{arm}, {ends[arm]} steps" for _, arm in shown]
+    common = summary.end(summary.leader)
+    shown = [row for row in summary.side_by_side() if summary.values(row[1], measures[0], row[2])]
+    arms = list(summary.runs)
     for panel, measure in zip(panels, measures, strict=True):
-        for row, (place, arm) in enumerate(shown):
-            values = [run.final[measure] for run in summary.runs[arm].values() if measure in run.final]
-            if not values:
-                continue
-            interval = interval_of(values)
-            color = COLORS[place % len(COLORS)]
-            panel.barh(row, interval.mean, color=color, alpha=0.75, height=0.65)
-            if len(values) > 1:
-                panel.errorbar(interval.mean, row, xerr=interval.half_width, color="black", capsize=3, linewidth=1)
-            panel.plot(values, [row] * len(values), "o", color="black", markersize=3, alpha=0.6)
-        base = summary.base(measure)
-        if base is not None:
-            panel.axvline(base.mean, color="black", linestyle="--", linewidth=1)
-        panel.set_yticks(range(len(shown)), labels)
+        for row, (_, arm, step) in enumerate(shown):
+            _bar(panel, summary, row, (arm, measure, step), COLORS[arms.index(arm) % len(COLORS)])
+        panel.set_yticks(range(len(shown)), [label for label, _, _ in shown])
         panel.invert_yaxis()
         panel.set_xlim(left=0)
+    if same_scale:
+        limit = max(panel.get_xlim()[1] for panel in panels)
+        for panel in panels:
+            panel.set_xlim(0, limit)
     columns = _panels_a_row(len(measures))
-    figure.set_size_inches(3.8 * columns + 0.8, (0.42 * len(shown) + 1.3) * -(-len(measures) // columns))
+    figure.set_size_inches(3.8 * columns + 0.8, (0.42 * len(shown) + 1.3) * -(-len(measures) // columns) + 0.3)
+    figure.supxlabel(_key(summary, measures, common), fontsize=9)
     return figure
+
+
+def _bar(panel: Axes, summary: ExperimentSummary, row: int, what: tuple[str, str, int], color: str) -> None:
+    arm, measure, step = what
+    values = list(summary.values(arm, measure, step).values())
+    if not values:
+        return
+    interval = interval_of(values)
+    panel.barh(row, interval.mean, color=color, alpha=0.75, height=0.65)
+    if len(values) > 1:
+        panel.errorbar(interval.mean, row, xerr=interval.half_width, color="black", capsize=3, linewidth=1)
+    panel.plot(values, [row] * len(values), "o", color="black", markersize=3, alpha=0.6)
+    if not any(values):
+        panel.annotate("0", (0, row), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9)
+    if (base := summary.base(measure, arm)) is not None:
+        panel.plot([base.mean] * 2, [row - 0.42, row + 0.42], color="black", linestyle="--", linewidth=1.2)
+    if summary.end(arm) > step and (later := summary.interval(arm, measure)) is not None:
+        panel.plot(later.mean, row, "D", color=color, markerfacecolor="white", markeredgewidth=1.6, markersize=7)
+
+
+def _key(summary: ExperimentSummary, measures: Sequence[str], common: int) -> str:
+    words = [f"bar: mean after {common} steps", "whisker: 95 % interval over seeds", "dots: seeds"]
+    if any(summary.base(measure, arm) for arm in summary.runs for measure in measures):
+        words.append("dashed: before training")
+    later = {
+        summary.end(arm)
+        for arm in summary.runs
+        if summary.end(arm) > common and summary.values(arm, measures[0], common)
+    }
+    if later:
+        words.append(f"diamond: after {' or '.join(map(str, sorted(later)))} steps")
+    return "; ".join(words)
 
 
 def arm_curves(summary: ExperimentSummary, *, by_seconds: bool) -> Figure:
-    """Held-out pass@1 of every arm, mean over seeds with its 95 % band, by step or by seconds of training."""
-    figure, (panel,) = _panels(["Held-out pass@1 by wall-clock" if by_seconds else "Held-out pass@1 by step"])
-    for place, (arm, runs) in enumerate(summary.runs.items()):
-        points = [_curve_point(list(runs.values()), step, by_seconds) for step in _common_steps(runs)]
-        if not points:
-            continue
-        xs, means, halves = zip(*points, strict=True)
-        color = COLORS[place % len(COLORS)]
-        panel.plot(xs, means, marker="o", markersize=4, color=color, label=arm, linewidth=1.8)
-        low, high = ([mean + sign * half for mean, half in zip(means, halves, strict=True)] for sign in (-1, 1))
-        panel.fill_between(xs, low, high, color=color, alpha=0.12, linewidth=0)
-    panel.set_xlabel("seconds of training (validation left out)" if by_seconds else "step")
-    panel.set_ylabel("pass@1, temperature 1")
-    panel.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    figure.set_size_inches(7.6, 4.2)
+    """Held-out pass@1 of every arm, means and 95 % intervals over seeds, by step or by seconds of training.
+
+    Where arms went on after the first arm's end, the left panel ends there.
+    """
+    common = summary.end(summary.leader)
+    limit = summary.seconds(summary.leader, common) if by_seconds else common
+    goes_on = any(summary.end(arm) > common for arm in summary.runs)
+    title = "Held-out pass@1"
+    figure, panels = _panels(
+        [f"{title}, as far as {summary.leader} went", "to every arm's end"] if goes_on else [title]
+    )
+    dodge = 0.0 if by_seconds else common / 110
+    for panel in panels:
+        for place, (arm, runs) in reversed(list(enumerate(summary.runs.items()))):
+            _curve(panel, place, runs, by_seconds, arm, dodge * (place - (len(summary.runs) - 1) / 2))
+        panel.set_xlabel("seconds of training, mean over seeds" if by_seconds else "step")
+    panels[0].set_ylabel("pass@1, temperature 1")
+    if goes_on and limit is not None:
+        panels[0].set_xlim(-0.05 * limit, 1.05 * limit)
+        panels[1].sharey(panels[0])
+    handles, labels = panels[-1].get_legend_handles_labels()
+    panels[-1].legend(handles[::-1], labels[::-1], loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    figure.set_size_inches(4.6 * len(panels) + 1.8, 4.2)
     return figure
+
+
+_LINES = ("-", "--", "-.", ":")
+
+
+def _curve(panel: Axes, place: int, runs: Mapping[int, RunResult], by_seconds: bool, label: str, shift: float) -> None:
+    points = [_curve_point(list(runs.values()), step, by_seconds) for step in _common_steps(runs)]
+    if not points:
+        return
+    xs, means, halves = zip(*points, strict=True)
+    panel.errorbar(
+        [x + shift for x in xs],  # so that intervals of arms that agree can be told apart
+        means,
+        yerr=halves,
+        capsize=2.5,
+        elinewidth=1,
+        marker="o",
+        markersize=4,
+        linewidth=2.4 if place == 0 else 1.5,
+        linestyle=_LINES[place % len(_LINES)],
+        color=COLORS[place % len(COLORS)],
+        label=label,
+    )
 
 
 def _common_steps(runs: Mapping[int, RunResult]) -> list[int]:
@@ -250,15 +310,17 @@ def _curve_point(runs: Sequence[RunResult], step: int, by_seconds: bool) -> tupl
 _TITLES = {
     "pass@1": "pass@1, temperature 1",
     "greedy": "pass@1, greedy",
-    "fooled": "undeserved full rewards",
-    "missed": "wrong but fully rewarded",
+    "fooled": "full rewards undeserved",
+    "missed": "wrong programs unbroken",
+    "missed_by_new": "the same without replays",
     "valid": "validity",
-    "kill_per_case": "kills per case",
+    "kill_per_case": "kills per valid case",
     "product": "validity x kill rate",
     "caught": "kills by a right claim",
-    "distinct": "distinct calls for one program",
-    "forgotten": "forgotten",
-    "forgotten_by_chance": "the same by chance of sampling",
+    "distinct": "cases that differ (training)",
+    "forgotten": "questions forgotten",
+    "fails_next_visit": "fails at the next visit",
+    "fails_same_visit": "fails at the same visit",
 }
 
 

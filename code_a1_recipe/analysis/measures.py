@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 
 from sandbox import CaseOutcome
 
-from ..episode_metrics import FULL_REWARD
 from .records import Record
 
 ByQuestion = dict[str, float]
@@ -77,82 +75,3 @@ def is_solved(record: Record) -> float:
 def fails(case: Mapping[str, object]) -> bool:
     """Whether a recorded case broke the program."""
     return case["outcome"] != CaseOutcome.PASSED.value
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RewardErrors:
-    """Programs of training whose full reward is not deserved, as shares; None where there is nothing to share.
-
-    Both need ``validation.hidden_in_training``.
-    """
-
-    fooled: float | None
-    """Of the programs with full reward, those that fail a hidden test."""
-    missed: float | None
-    """Of the programs that fail a hidden test, those with full reward."""
-
-
-def reward_errors(records: Iterable[Record]) -> RewardErrors:
-    """How far the reward of programs is from the hidden tests; programs lost to an outage count nowhere."""
-    judged = [record for record in records if record["reward"] is not None and record["hidden_tests"] is not None]
-    full = [is_solved(record) for record in judged if record["reward"]["total"] > FULL_REWARD]
-    num_wrong = sum(not is_solved(record) for record in judged)
-    num_fooled = full.count(0.0)
-    return RewardErrors(
-        fooled=num_fooled / len(full) if full else None,
-        missed=num_fooled / num_wrong if num_wrong else None,
-    )
-
-
-def distinct_share(records: Iterable[Record]) -> float | None:
-    """Distinct calls among all calls of the suites written for one program, averaged over programs.
-
-    1 where no two cases of a program make the same call; near 1 / cases where the Test LLM has one habit. None without
-    cases.
-    """
-    shares = []
-    for record in records:
-        verdicts = [suite["verdict"] for suite in record["suites"] if suite["verdict"] is not None]
-        keys = [case["key"] or case["call"] for verdict in verdicts for case in verdict["cases"]]
-        if keys:
-            shares.append(len(set(keys)) / len(keys))
-    return statistics.fmean(shares) if shares else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forgetting:
-    """Training questions that most programs solved at some visit, and what became of them at the last one."""
-
-    share: float
-    """Of them, those that most programs fail at the last visit."""
-    by_chance: float
-    """The same, expected if each question's visits had come in any order: what sampling alone does."""
-
-
-def forgetting(records_by_step: Sequence[Sequence[Record]]) -> Forgetting | None:
-    """What was unlearned in training, beside what looks like it by chance.
-
-    Needs ``validation.hidden_in_training``; None when no question was met twice and solved before its last visit.
-    """
-    visits: dict[str, list[bool]] = defaultdict(list)
-    for records in records_by_step:
-        of_step: dict[str, list[float]] = defaultdict(list)
-        for record in records:
-            if record["hidden_tests"] is not None and not record["outage"]:
-                of_step[str(record["question"])].append(is_solved(record))
-        for question, solved in of_step.items():
-            visits[question].append(statistics.fmean(solved) > 0.5)
-    once = [solved for solved in visits.values() if any(solved[:-1])]
-    if not once:
-        return None
-    failed = solved_before = 0.0
-    for visit in visits.values():
-        good, number = sum(visit), len(visit)
-        # In a random order the last visit is a failure this often; only then, or with a second good one, is one before.
-        fails_last = (number - good) / number if good else 0.0
-        failed += fails_last
-        solved_before += fails_last + (good / number if good > 1 else 0.0)
-    return Forgetting(
-        share=statistics.fmean(not solved[-1] for solved in once),
-        by_chance=failed / solved_before if solved_before else 0.0,
-    )

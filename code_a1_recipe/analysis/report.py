@@ -26,10 +26,6 @@ from .measures import MEASURES
 from .records import Record, RecordsError, RunRecords
 from .results import (
     ALL_MEASURES,
-    BY_CHANCE,
-    FOOLED,
-    FORGOTTEN,
-    MISSED,
     RESULTS_FILE,
     Results,
     RunResult,
@@ -52,9 +48,10 @@ REPORT_FOLDER, PAGE, TABLES = "report", "index.html", "tables.md"
 _SHOWN_EPISODES = 6
 _EPISODE_STEPS = 12
 """Training steps, from the last one back, that sample episodes are picked from."""
-_HEADLINE_MEASURES = ("pass@1", "greedy", FOOLED, MISSED)
-_COMPARED_ON_THE_WAY = ("pass@1", FOOLED, MISSED)
-_TESTER_MEASURES = ("valid", "kill_per_case", "product", "caught", "distinct")
+_HEADLINE_MEASURES = ("pass@1", "greedy", "fooled", "missed")
+_COMPARED_ON_THE_WAY = ("pass@1", "greedy", "fooled", "missed")
+_TESTER_MEASURES = ("valid", "kill_per_case", "caught", "distinct", "missed", "missed_by_new")
+_UNLEARNED = ("forgotten", "fails_next_visit", "fails_same_visit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,24 +213,22 @@ def _experiment_report(name: str, results: Results, target: Path) -> tuple[str, 
     sections = table_sections(summary)
     (target / TABLES).write_text(tables_text(summary), encoding="utf-8")
     taken = summary.measures()
+    seeds = _seeds_text(summary)
     for file, caption, measures in (
-        ("code_llm", "The Code LLM's programs on held-out questions", _HEADLINE_MEASURES),
-        ("test_llm", "The Test LLM on recorded wrong programs", _TESTER_MEASURES),
-        ("forgetting", "Training questions solved once and failed at the end", (FORGOTTEN, BY_CHANCE)),
+        ("code_llm", "The Code LLM on held-out questions, and its reward in the last ten steps", _HEADLINE_MEASURES),
+        ("test_llm", "The Test LLM on recorded wrong programs, and in the last ten steps", _TESTER_MEASURES),
+        ("forgetting", "Programs and questions solved once and failed later", _UNLEARNED),
     ):
         shown = [measure for measure in measures if measure in taken]
         if shown:
-            caption += f". Bars: 95 % intervals over {_seeds_text(summary)}; dots: seeds; dashed: base"
-            pictures = _draw(target, file, caption, partial(figures.arm_bars, summary, shown))
-            sections.append(Section(title=caption.partition(".")[0], pictures=pictures))
+            draw = partial(figures.arm_bars, summary, shown, same_scale=measures == _UNLEARNED)
+            pictures = _draw(target, file, f"{caption}; {seeds}", draw)
+            sections.append(Section(title=caption, pictures=pictures))
     curves = Section(title="On the way")
     for file, by_seconds in (("curves_by_step", False), ("curves_by_seconds", True)):
-        axis = "wall-clock" if by_seconds else "step"
-        caption = f"Held-out pass@1 with 95 % bands over {_seeds_text(summary)}, by {axis}"
+        caption = f"Held-out pass@1 with 95 % intervals over {seeds}, by {'wall-clock' if by_seconds else 'step'}"
         curves.pictures += _draw(target, file, caption, partial(figures.arm_curves, summary, by_seconds=by_seconds))
     sections.append(curves)
-    words = "\n".join(f"{name}: {ALL_MEASURES[name]}" for name in taken if name in ALL_MEASURES)
-    sections.append(Section(title="What the columns say", preformatted=words))
     sections.append(_provenance(results.commands))
     total = sum(len(runs) for runs in summary.runs.values())
     return f"Experiment {name}", f"{len(summary.runs)} arms, {total} finished runs", sections
@@ -246,47 +241,45 @@ def _seeds_text(summary: ExperimentSummary) -> str:
 
 def table_sections(summary: ExperimentSummary) -> list[Section]:
     """Every table of an experiment under its heading."""
-    first = next(iter(summary.runs))
-    sections = []
-    compared = [measure for measure in _COMPARED_ON_THE_WAY if measure in summary.measures()]
-    if compared:
-        sections.append(
-            Section(
-                title="At equal steps and at equal wall-clock",
-                text=f"At the last step of {first} and after as many seconds of training as it took, paired by seed; "
-                f"straight lines between validations. * marks intervals that exclude zero; of {FOOLED} and {MISSED}, "
-                "fewer are better.",
-                tables=[equal_rows(summary, arm=first, measure=measure) for measure in compared],
-            )
-        )
-    sections += [
+    first, taken = summary.leader, summary.measures()
+    end = summary.end(first)
+    compared = [measure for measure in _COMPARED_ON_THE_WAY if measure in taken]
+    starred = "* marks intervals that exclude zero, each taken alone: of many cells some do so by chance."
+    return [
         Section(
-            title="Arms at the end of training",
-            text="Means over seeds with 95 % intervals (Student's t). Arms may end after different numbers of steps.",
+            title=f"Arms after {end} steps",
+            text="Means over seeds with 95 % intervals (Student's t); seconds are those of training alone.",
             tables=[headline_rows(summary)],
         ),
         Section(
             title=f"{first} against the others",
-            text="Differences at the end of training, paired by seed; * marks intervals that exclude zero. Seeds share "
-            "the untrained models and the held-out questions: the intervals cover the chance of training and sampling.",
-            tables=[difference_rows(summary, arm=first)],
+            text=f"Differences after {end} steps, paired by seed. {starred} Seeds share the models they start with "
+            "and the held-out questions: the intervals cover the chance of training and sampling.",
+            tables=[difference_rows(summary)],
         ),
-    ]
-    sections.append(
+        Section(
+            title="At equal steps and at equal wall-clock",
+            text=f"At the last step of {first}, and after equal seconds of training: when the first of the two has "
+            f"ended, with the other on straight lines between its validations. Paired by seed; {starred}",
+            tables=[equal_rows(summary, measure=measure) for measure in compared],
+        ),
         Section(
             title="Time",
             text="Means over steps and seeds; a run's minutes are those of the whole process.",
             tables=[time_rows(summary)],
-        )
-    )
-    return sections
+        ),
+        Section(
+            title="What the columns say",
+            tables=[[["column", "meaning"], *[[name, ALL_MEASURES[name]] for name in taken if name in ALL_MEASURES]]],
+        ),
+    ]
 
 
 def tables_text(summary: ExperimentSummary) -> str:
     """All of them as Markdown."""
     return "\n".join(
-        "\n\n".join([f"## {section.title}", section.text, *[markdown_table(table) for table in section.tables]]) + "\n"
-        for section in table_sections(summary)
+        "\n\n".join([f"## {one.title}", *([one.text] * bool(one.text)), *map(markdown_table, one.tables)]) + "\n"
+        for one in table_sections(summary)
     )
 
 

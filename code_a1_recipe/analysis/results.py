@@ -11,21 +11,16 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from .measures import MEASURES, distinct_share, forgetting, measures_of, reward_errors
+from .measures import MEASURES, measures_of
 from .records import Record, RecordsError, RunRecords
+from .training_measures import TRAINING_MEASURES, training_measures
 
 RESULTS_FILE = "results.json"
-PRODUCT, DISTINCT, FOOLED, MISSED, SECONDS = "product", "distinct", "fooled", "missed", "seconds_per_step"
-FORGOTTEN, BY_CHANCE = "forgotten", "forgotten_by_chance"
 ALL_MEASURES: dict[str, str] = {
     **MEASURES,
-    PRODUCT: "Test LLM, validity times kill rate (the paper's Mul)",
-    DISTINCT: "Test LLM, distinct calls among those of all suites for one program, in the last ten steps of training",
-    FOOLED: "programs with full reward that fail a hidden test, in the last ten steps of training; lower is better",
-    MISSED: "programs that fail a hidden test and have full reward, in those steps; lower is better",
-    FORGOTTEN: "training questions once solved and failed at their last visit; lower is better",
-    BY_CHANCE: "the same if the visits had come in any order: what looks like forgetting by sampling alone",
-    SECONDS: "median seconds a step; lower is better",
+    "product": "Test LLM, validity times kill rate of suites (after the paper's Mul, a product of two rates)",
+    **TRAINING_MEASURES,
+    "seconds_per_step": "median seconds a step; lower is better",
 }
 STEP_PARTS = ("episodes", "update_code", "update_test", "update_weights", "save_checkpoint", "other")
 """Of a step's wall time; ``timing_s/<part>`` in the metrics."""
@@ -40,7 +35,7 @@ class Validation:
     seconds: float
     """Wall seconds of training before it; other validations are left out."""
     measures: Mapping[str, float]
-    """Over held-out questions, but for ``DISTINCT``, ``FOOLED`` and ``MISSED``: the ten steps of training before it."""
+    """Over held-out questions, and ``TRAINING_MEASURES`` of the training before it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +47,7 @@ class RunResult:
     models: tuple[str, ...] = ()
     """Where the policies began: the paths of their models."""
     training: Mapping[str, float] = field(default_factory=dict)
-    """``DISTINCT`` to ``SECONDS``; those that it did not measure are left out."""
+    """``TRAINING_MEASURES`` and ``seconds_per_step``; those that it did not measure are left out."""
     parts: Mapping[str, float] = field(default_factory=dict)
     """Mean seconds a step by part, for the parts of ``STEP_PARTS``."""
     wall_seconds: float | None = None
@@ -66,7 +61,14 @@ class RunResult:
 
     def at(self, step: int) -> Mapping[str, float]:
         """The measures of one validation; empty where there was none at that step."""
+        if step == self.steps > 0:
+            return self.final
         return next((found.measures for found in self.validations if found.step == step), {})
+
+    @property
+    def seconds(self) -> float:
+        """Of training, up to the last validation."""
+        return self.validations[-1].seconds if self.validations else 0.0
 
     def after(self, seconds: float, measure: str) -> float | None:
         """The measure once training has taken so many seconds, on straight lines between validations.
@@ -103,15 +105,13 @@ def result_of(run: RunRecords, *, wall_seconds: float | None = None) -> RunResul
         Validation(
             step=step,
             seconds=round(sum(row["timing_s/step"] for row in steps if row["step"] <= step), 2),
-            measures=_held_out(run.validation(step)) | _of_last_steps(records, step),
+            measures=_held_out(run.validation(step)) | training_measures(records, end=step, last=_LAST_STEPS),
         )
         for step in run.validation_steps
     )
-    training = _of_last_steps(records, max(records, default=0))
+    training = training_measures(records, end=max(records, default=0), last=_LAST_STEPS)
     if steps:
-        training[SECONDS] = statistics.median(row["timing_s/step"] for row in steps)
-    if (forgotten := forgetting(list(records.values()))) is not None:
-        training |= {FORGOTTEN: forgotten.share, BY_CHANCE: forgotten.by_chance}
+        training["seconds_per_step"] = statistics.median(row["timing_s/step"] for row in steps)
     parts = {
         part: round(statistics.fmean(row["timing_s/step"] * (row.get(f"time_share/{part}") or 0.0) for row in steps), 4)
         for part in STEP_PARTS
@@ -127,14 +127,6 @@ def result_of(run: RunRecords, *, wall_seconds: float | None = None) -> RunResul
         parts=parts,
         wall_seconds=wall_seconds,
     )
-
-
-def _of_last_steps(records: Mapping[int, list[Record]], end: int) -> dict[str, float]:
-    """What the ten steps of training up to ``end`` say."""
-    last = [record for step, of_step in records.items() if end - _LAST_STEPS < step <= end for record in of_step]
-    errors = reward_errors(last)
-    found = {DISTINCT: distinct_share(last), FOOLED: errors.fooled, MISSED: errors.missed}
-    return {name: value for name, value in found.items() if value is not None}
 
 
 def _held_out(records: list[Record]) -> dict[str, float]:
@@ -153,7 +145,7 @@ def _held_out(records: list[Record]) -> dict[str, float]:
             elif name in _OF_OTHER_SOURCES:
                 found[f"{name} on {source}"] = statistics.fmean(values.values())
     if "kill" in found:
-        found[PRODUCT] = found["valid"] * found["kill"]
+        found["product"] = found["valid"] * found["kill"]
     return found
 
 

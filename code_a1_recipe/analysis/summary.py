@@ -10,6 +10,8 @@ from .results import ALL_MEASURES, STEP_PARTS, RunResult
 
 Rows = list[list[str]]
 """A table; the first row is its head."""
+Place = tuple[str, str, int]
+"""What a row shows: its label, an arm and a step."""
 
 
 @dataclass(frozen=True)
@@ -18,27 +20,52 @@ class ExperimentSummary:
 
     runs: Mapping[str, Mapping[int, RunResult]]
 
-    def interval(self, arm: str, measure: str) -> Interval | None:
-        """Over the arm's seeds; None where no run took the measure."""
-        values = [run.final[measure] for run in self.runs[arm].values() if measure in run.final]
-        return interval_of(values) if values else None
+    @property
+    def leader(self) -> str:
+        """The first arm: the others are compared with it."""
+        return next(iter(self.runs))
 
-    def difference(self, arm: str, other: str, measure: str) -> Interval | None:
-        """``arm - other`` paired by seed."""
-        one, two = (
-            {seed: run.final[measure] for seed, run in self.runs[name].items() if measure in run.final}
-            for name in (arm, other)
-        )
-        return paired_difference(one, two) if one.keys() & two.keys() else None
+    def end(self, arm: str) -> int:
+        """The arm's last step."""
+        return max(run.steps for run in self.runs[arm].values())
+
+    def side_by_side(self) -> list[Place]:
+        """One row an arm: at the leader's last step, or at its own end where it has no validation at that step."""
+        common = self.end(self.leader)
+        return [
+            (arm, arm, common) if any(run.at(common) for run in runs.values()) else self._own_end(arm)
+            for arm, runs in self.runs.items()
+        ]
+
+    def places(self) -> list[Place]:
+        """The rows of tables: the arms side by side, then the ends of those that went on."""
+        rows = self.side_by_side()
+        return rows + [self._own_end(arm) for _, arm, step in rows if step != self.end(arm)]
+
+    def _own_end(self, arm: str) -> Place:
+        return f"{arm}, {self.end(arm)} steps", arm, self.end(arm)
+
+    def values(self, arm: str, measure: str, step: int) -> dict[int, float]:
+        """Of the runs that took the measure, by seed."""
+        found = {seed: run.at(step).get(measure) for seed, run in self.runs[arm].items()}
+        return {seed: value for seed, value in found.items() if value is not None}
+
+    def interval(self, arm: str, measure: str, *, step: int | None = None) -> Interval | None:
+        """Over the arm's seeds, by default at its end; None where no run took the measure."""
+        values = self.values(arm, measure, self.end(arm) if step is None else step)
+        return interval_of(list(values.values())) if values else None
+
+    def seconds(self, arm: str, step: int) -> float | None:
+        """Of training up to a validation, mean over seeds."""
+        found = [one.seconds for run in self.runs[arm].values() for one in run.validations if one.step == step]
+        return interval_of(found).mean if found else None
 
     def base(self, measure: str, arm: str | None = None) -> Interval | None:
         """At step 0, before any training, over the runs of an arm, by default the first."""
-        runs = next(iter(self.runs.values())) if arm is None else self.runs[arm]
-        values = [run.at(0)[measure] for run in runs.values() if measure in run.at(0)]
-        return interval_of(values) if values else None
+        return self.interval(arm or self.leader, measure, step=0)
 
     def bases(self) -> dict[str, str]:
-        """A name for each untrained pair of models, and the first arm that began with it."""
+        """A name for each pair of models that arms began with, and the first of these arms."""
         found: dict[tuple[str, ...], str] = {}
         for arm, runs in self.runs.items():
             found.setdefault(next(iter(runs.values())).models, arm)
@@ -52,72 +79,78 @@ class ExperimentSummary:
 
 
 def headline_rows(summary: ExperimentSummary, measures: Sequence[str] = ()) -> Rows:
-    """Arm, seeds, steps, then each measure as ``mean ± half width`` over seeds; the untrained models first.
+    """Arm, seeds, seconds of training, then each measure as ``mean ± half width`` over seeds; the bases first.
 
     Args:
         measures: these columns; all that were taken if empty.
     """
     measures = measures or summary.measures()
-    rows = [["arm", "seeds", "steps", *measures]]
+    rows = [["arm", "seeds", "seconds", *measures]]
     for name, arm in summary.bases().items():
         base = [summary.base(measure, arm) for measure in measures]
         if any(base):
             rows.append([name, str(len(summary.runs[arm])), "0", *[one.text() if one else "" for one in base]])
-    for arm, runs in summary.runs.items():
-        intervals = [summary.interval(arm, name) for name in measures]
-        steps = sorted({run.steps for run in runs.values()})
+    for label, arm, step in summary.places():
+        intervals = [summary.interval(arm, name, step=step) for name in measures]
+        seconds = summary.seconds(arm, step)
         cells = [one.text() if one else "" for one in intervals]
-        rows.append([arm, str(len(runs)), "/".join(map(str, steps)), *cells])
+        rows.append([label, str(len(summary.runs[arm])), "" if seconds is None else f"{seconds:.0f}", *cells])
     return rows
 
 
-def difference_rows(summary: ExperimentSummary, *, arm: str) -> Rows:
-    """``arm`` minus the base and each other arm, paired by seed; ``*`` where the interval excludes zero."""
-    measures = summary.measures()
-    rows = [[f"{arm} minus", *measures]]
-    own = summary.runs[arm]
-    befores = [
-        {seed: run.at(0)[name] for seed, run in own.items() if name in run.at(0) and name in run.final}
-        for name in measures
-    ]
-    if any(befores):
-        afters = [{seed: run.final[name] for seed, run in own.items() if name in run.final} for name in measures]
-        found = [
-            paired_difference(after, before) if before else None for after, before in zip(afters, befores, strict=True)
-        ]
-        rows.append(["base", *[_difference_text(one) for one in found]])
-    for other in summary.runs:
-        if other != arm:
-            rows.append([other, *[_difference_text(summary.difference(arm, other, name)) for name in measures]])
+def difference_rows(summary: ExperimentSummary) -> Rows:
+    """The first arm minus the base and each other arm, paired by seed; ``*`` where the interval excludes zero."""
+    measures, leader = summary.measures(), summary.leader
+    end = summary.end(leader)
+    rows = [[f"{leader} minus", *measures]]
+    for label, arm, step in [("base", leader, 0), *summary.places()]:
+        if label != leader:
+            cells = [
+                _difference_text(summary.values(leader, name, end), summary.values(arm, name, step))
+                for name in measures
+            ]
+            if any(cells):
+                rows.append([label, *cells])
     return rows
 
 
-def equal_rows(summary: ExperimentSummary, *, arm: str, measure: str = "pass@1") -> Rows:
-    """Every arm at ``arm``'s last step and after as many seconds of training as ``arm`` took, seed by seed.
+def equal_rows(summary: ExperimentSummary, *, measure: str = "pass@1") -> Rows:
+    """Every arm beside the first at its last step, and after equal seconds of training, seed by seed.
 
-    With what ``arm`` has more of; ``*`` where the interval excludes zero; "" where the other one trained for less.
+    Equal seconds: when the first of the two ends, with the other on straight lines between its validations; the last
+    column says when, as a mean over seeds. ``*`` where the interval of the first arm's lead excludes zero.
     """
-    rows = [[f"{measure} of", "at equal steps", f"{arm} minus it", "at equal seconds", f"{arm} minus it"]]
-    leaders = {seed: run for seed, run in summary.runs[arm].items() if measure in run.final}
+    leader = summary.leader
+    ahead = f"{leader} minus it"
+    rows = [[f"{measure} of", "at equal steps", ahead, "at equal seconds", ahead, "seconds"]]
+    leaders = {seed: run for seed, run in summary.runs[leader].items() if measure in run.final}
     own = {seed: run.final[measure] for seed, run in leaders.items()}
-    for other, runs in summary.runs.items():
-        by_step, by_seconds = {}, {}
-        for seed in leaders.keys() & runs.keys():
-            end = leaders[seed].validations[-1]
-            if measure in runs[seed].at(end.step):
-                by_step[seed] = runs[seed].at(end.step)[measure]
-            if (value := runs[seed].after(end.seconds, measure)) is not None:
-                by_seconds[seed] = value
-        rows.append([other, *_beside(own, by_step, other == arm), *_beside(own, by_seconds, other == arm)])
+    for arm, runs in summary.runs.items():
+        by_step = {
+            seed: value for seed, value in summary.values(arm, measure, summary.end(leader)).items() if seed in own
+        }
+        ends = {seed: min(leaders[seed].seconds, runs[seed].seconds) for seed in leaders if seed in runs}
+        leads = _after(leaders, ends, measure)
+        others = _after(runs, ends, measure)
+        if leads.keys() != others.keys():
+            leads, others = {}, {}  # some seed has no two validations around that time: no fair mean
+        when = f"{interval_of([ends[seed] for seed in others]).mean:.0f}" if others else ""
+        same = arm == leader
+        rows.append([arm, *_beside(own, by_step, same, len(own)), *_beside(leads, others, same, len(own)), when])
     return rows
 
 
-def _beside(own: Mapping[int, float], others: Mapping[int, float], is_same: bool) -> list[str]:
+def _after(runs: Mapping[int, RunResult], seconds: Mapping[int, float], measure: str) -> dict[int, float]:
+    found = {seed: runs[seed].after(when, measure) for seed, when in seconds.items()}
+    return {seed: value for seed, value in found.items() if value is not None}
+
+
+def _beside(own: Mapping[int, float], others: Mapping[int, float], is_same: bool, num_seeds: int) -> list[str]:
     if not others:
         return ["", ""]
-    ahead = "" if is_same else _difference_text(paired_difference(own, others))
-    missing = "" if len(others) == len(own) else f" ({len(others)} of {len(own)} seeds)"
-    return [interval_of(list(others.values())).text() + missing, ahead]
+    missing = "" if len(others) == num_seeds else f" ({len(others)} of {num_seeds} seeds)"
+    text = interval_of(list(others.values())).text() + missing
+    return [text, "" if is_same else _difference_text(own, others)]
 
 
 def time_rows(summary: ExperimentSummary) -> Rows:
@@ -137,9 +170,10 @@ def time_rows(summary: ExperimentSummary) -> Rows:
     return rows
 
 
-def _difference_text(interval: Interval | None) -> str:
-    if interval is None:
+def _difference_text(one: Mapping[int, float], other: Mapping[int, float]) -> str:
+    if not one.keys() & other.keys():
         return ""
+    interval = paired_difference(one, other)
     return interval.text(signed=True) + (" *" if interval.excludes_zero else "")
 
 

@@ -244,6 +244,15 @@ def test_settings_that_cannot_work_are_refused_before_the_first_run(grid, fake_t
     assert started == []
 
 
+def test_gpus_that_are_not_there_are_refused_before_the_first_run(grid, fake_training, monkeypatch):
+    _, started = fake_training
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    wrong = replace(grid, arms=(*grid.arms, Arm(name="large", overrides=("trainer.device=cuda",))))
+    with pytest.raises(SettingsError, match=r"arms.large: trainer.device=cuda, but torch finds no GPU here"):
+        run_experiment(wrong)
+    assert started == []
+
+
 def test_harvested_tests_are_the_valid_cases_those_that_broke_programs_first(run_folder, tmp_path):
     assert harvest(run_folder, tmp_path / "tests.jsonl", last_share=1.0) == 2
     first, second = load_questions(tmp_path / "tests.jsonl")
@@ -264,13 +273,13 @@ def test_the_tables_have_an_arm_a_row(grid, fake_training):
     run_experiment(grid)
     summary = ExperimentSummary(open_experiment(grid.folder).runs)
     head, base, code_a1, _ = headline_rows(summary)
-    assert head[:5] == ["arm", "seeds", "steps", "pass@1", "greedy"]
+    assert head[:5] == ["arm", "seeds", "seconds", "pass@1", "greedy"]
     assert base[:4] == ["base", "2", "0", "0.333 ± 0.000"]
-    assert code_a1[:4] == ["code_a1", "2", "2", "0.833 ± 0.000"]
+    assert code_a1[:4] == ["code_a1", "2", "4", "0.833 ± 0.000"]
     assert dict(zip(head, code_a1, strict=True))["fooled"] == "0.333 ± 0.000"
     assert dict(zip(head, code_a1, strict=True))["forgotten"] == "1.000 ± 0.000"
-    assert difference_rows(summary, arm="code_a1")[1][:2] == ["base", "+0.500 ± 0.000"]
-    assert difference_rows(summary, arm="code_a1")[2][:2] == ["static", "+0.000 ± 0.000"]
+    assert difference_rows(summary)[1][:2] == ["base", "+0.500 ± 0.000"]
+    assert difference_rows(summary)[2][:2] == ["static", "+0.000 ± 0.000"]
 
 
 def summary_of(tmp_path, **arms):
@@ -294,11 +303,50 @@ def test_arms_are_compared_at_equal_steps_and_at_equal_seconds(tmp_path):
         golden=({0: 0.2, 4: 0.4, 8: 0.6}, 2.0),
         short=({0: 0.2, 4: 0.4}, 1.0),
     )
-    _, own, golden, short = equal_rows(summary, arm="code_a1")
-    assert [own[1], own[3]] == ["0.800 ± ?", "0.800 ± ?"]
+    _, own, golden, short = equal_rows(summary)
+    assert own[1:] == ["0.800 ± ?", "", "0.800 ± ?", "", "12"]
     assert golden[1:3] == ["0.400 ± ?", "+0.400 ± ?"]
-    assert golden[3:] == ["0.500 ± ?", "+0.300 ± ?"], "twelve seconds are six of its steps, half way between 4 and 8"
-    assert short[1:] == ["0.400 ± ?", "+0.400 ± ?", "", ""], "it trained for four seconds only"
+    assert golden[3:5] == ["0.500 ± ?", "+0.300 ± ?"], "twelve seconds are six of its steps, half way between 4 and 8"
+    assert short[1:3] == ["0.400 ± ?", "+0.400 ± ?"]
+    assert short[3:] == ["0.400 ± ?", "+0.000 ± ?", "4"], "after its four seconds code_a1 was a third of the way"
+
+
+def test_arms_stand_side_by_side_at_the_same_step_and_longer_ones_below(tmp_path):
+    summary = summary_of(
+        tmp_path,
+        code_a1=({0: 0.2, 4: 0.8}, 3.0),
+        golden=({0: 0.2, 4: 0.4, 8: 0.6}, 2.0),
+        other=({0: 0.2, 3: 0.4}, 1.0),
+    )
+    rows = {row[0]: row[2:4] for row in headline_rows(summary, ["pass@1"])[1:]}
+    assert rows == {
+        "base": ["0", "0.200 ± ?"],
+        "code_a1": ["12", "0.800 ± ?"],
+        "golden": ["8", "0.400 ± ?"],
+        "other, 3 steps": ["3", "0.400 ± ?"],
+        "golden, 8 steps": ["16", "0.600 ± ?"],
+    }
+    assert list(rows) == ["base", "code_a1", "golden", "other, 3 steps", "golden, 8 steps"]
+    assert [row[:2] for row in difference_rows(summary)[1:]] == [
+        ["base", "+0.600 ± ?"],
+        ["golden", "+0.400 ± ?"],
+        ["other, 3 steps", "+0.400 ± ?"],
+        ["golden, 8 steps", "+0.200 ± ?"],
+    ]
+
+
+def test_a_mean_at_equal_seconds_needs_every_seed():
+    def run(*points):
+        measured = tuple(
+            Validation(step=s, seconds=s, measures={"fooled": f} if f is not None else {}) for s, f in points
+        )
+        return RunResult(validations=measured, steps=points[-1][0])
+
+    leaders = {0: run((0, None), (2, 0.5), (4, 0.1)), 1: run((0, None), (2, 0.5), (8, 0.1))}
+    summary = ExperimentSummary({"code_a1": leaders, "short": {seed: run((0, None), (1, 0.2)) for seed in (0, 1)}})
+    assert equal_rows(summary, measure="fooled")[2][3:] == ["", "", ""], (
+        "code_a1 had no reward to err with before step 1"
+    )
 
 
 def test_undeserved_full_rewards_are_compared_at_equal_steps(tmp_path):
@@ -310,13 +358,14 @@ def test_undeserved_full_rewards_are_compared_at_equal_steps(tmp_path):
                         Validation(step=step, seconds=step, measures={"fooled": value})
                         for step, value in enumerate(by_step)
                     ),
+                    steps=len(by_step) - 1,
                     training={"fooled": by_step[-1]},
                 )
             }
             for name, by_step in {"code_a1": (0.5, 0.1), "golden": (0.5, 0.4, 0.2)}.items()
         }
     )
-    _, own, golden = equal_rows(summary, arm="code_a1", measure="fooled")
+    _, own, golden = equal_rows(summary, measure="fooled")
     assert own[1] == "0.100 ± ?"
     assert golden[1:3] == ["0.400 ± ?", "-0.300 ± ?"], "not the 0.2 at the end of its longer training"
 

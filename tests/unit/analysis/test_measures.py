@@ -3,6 +3,7 @@
 import itertools
 import math
 import statistics
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -10,9 +11,11 @@ from hypothesis import strategies as st
 
 from code_a1_recipe.analysis.before_after import change_table, changes_of
 from code_a1_recipe.analysis.intervals import interval_of, paired_difference
-from code_a1_recipe.analysis.measures import RewardErrors, distinct_share, forgetting, measures_of, reward_errors
+from code_a1_recipe.analysis.measures import measures_of
 from code_a1_recipe.analysis.records import RecordsError, RunRecords
 from code_a1_recipe.analysis.results import result_of
+from code_a1_recipe.analysis.training_measures import RewardErrors, distinct_calls, forgetting, reward_errors
+from code_a1_recipe.episode_metrics import distinct_share
 
 from .conftest import QUESTIONS, case, record, suite, write_run
 
@@ -47,11 +50,29 @@ def test_a_question_without_hidden_cases_is_not_solved():
     assert measures_of([empty])["pass@1"] == {QUESTIONS[0].id: 0.0}
 
 
-def test_full_reward_is_undeserved_where_a_hidden_test_fails():
-    records = [record(0), record(1, solved=False), record(2, solved=False, reward=0.9), record(3, solved=None)]
-    assert reward_errors(records) == RewardErrors(fooled=1 / 2, missed=1 / 2)
-    assert reward_errors([record(0)]) == RewardErrors(fooled=0.0, missed=None)
-    assert reward_errors([record(0, solved=False, reward=None)]) == RewardErrors(fooled=None, missed=None)
+def test_rewards_and_hidden_tests_disagree_in_four_ways():
+    broken = [suite(case(), case("wrong_value"))]
+    replayed = {"loaded": True, "history": [case("wrong_value")]}
+    records = [
+        record(0),
+        record(0, reward=0.9),
+        record(1, solved=False),
+        record(2, solved=False, reward=0.5, suites=broken),
+        {**record(2, solved=False, reward=0.5), "verdict": replayed},
+        record(2, solved=False, reward=0.5, suites=[suite()]),
+        {**record(3, solved=False, reward=0.0), "verdict": {"loaded": False, "history": []}},
+        record(3, solved=None),
+    ]
+    assert reward_errors(records) == RewardErrors(fooled=1 / 2, missed=2 / 4, missed_by_new=3 / 4, denied=1 / 2)
+    nothing = RewardErrors(fooled=None, missed=None, missed_by_new=None, denied=None)
+    assert reward_errors([record(0, solved=False, reward=None)]) == nothing
+
+
+@pytest.mark.parametrize("key", ["given_tests", "pooled_tests"])
+def test_given_and_pooled_tests_break_a_program_as_new_ones_do(key):
+    wrong = record(0, solved=False, reward=0.0)
+    found = [reward_errors([{**wrong, key: {"cases": cases}}]) for cases in ([case()], [case("died")])]
+    assert [(one.missed, one.missed_by_new) for one in found] == [(1.0, 1.0), (0.0, 0.0)]
 
 
 def test_each_validation_has_the_ten_steps_of_training_before_it(tmp_path):
@@ -62,38 +83,48 @@ def test_each_validation_has_the_ten_steps_of_training_before_it(tmp_path):
     assert result.final["fooled"] == 0.0
 
 
-def test_a_question_is_forgotten_when_solved_before_and_failed_at_last():
-    def visit(*solved):
-        return [record(index, solved=value) for index, value in enumerate(solved) if value is not None]
-
-    found = forgetting([visit(True, True, False), visit(False, None, True)])
-    assert (found.share, found.by_chance) == (1.0, 1.0)
-    assert forgetting([visit(True, True), visit(True, False)]).share == 0.5
-    assert forgetting([visit(True, False)]) is None
+def visit(*solved):
+    """One step; of each question the outcomes of its programs."""
+    return [record(index, solved=value) for index, values in enumerate(solved) for value in values]
 
 
-@given(st.lists(st.lists(st.booleans(), min_size=1, max_size=3), min_size=1, max_size=3))
-def test_forgetting_by_chance_is_the_mean_over_all_orders(visits):
-    def records(orders):
-        last = max(map(len, orders))
-        return [
-            [record(index, solved=order[step]) for index, order in enumerate(orders) if step < len(order)]
-            for step in range(last)
-        ]
+def test_a_question_is_forgotten_when_most_programs_solved_it_before_and_fail_at_last():
+    found = forgetting([visit([True], [True], [False]), visit([False], [], [True])])
+    assert found.forgotten == 1.0
+    assert forgetting([visit([True, True, False], [True]), visit([True], [False])]).forgotten == 0.5
+    assert forgetting([visit([True, False, False]), visit([False])]).forgotten is None
 
-    orders = list(itertools.product(*[list(itertools.permutations(visit)) for visit in visits]))
-    failed = [sum(any(one[:-1]) and not one[-1] for one in order) for order in orders]
-    solved = [sum(any(one[:-1]) for one in order) for order in orders]
-    found = forgetting(records(visits))
-    if found is not None and sum(solved):
-        assert found.by_chance == pytest.approx(sum(failed) / sum(solved))
+
+def test_failures_after_a_pass_are_counted_at_the_next_visit_and_at_the_same_one():
+    found = forgetting([visit([True, True, False]), visit([True, False, False, False]), visit([False, True])])
+    assert found.fails_next_visit == pytest.approx((2 * 3 + 1 * 1) / (2 * 4 + 1 * 2))
+    assert found.fails_same_visit == pytest.approx((2 * 1 + 1 * 3) / (2 * 2 + 1 * 3))
+    alone = forgetting([visit([True, False])])
+    assert (alone.forgotten, alone.fails_next_visit, alone.fails_same_visit) == (None, None, None)
+
+
+@given(st.integers(0, 2**32), st.floats(0.2, 0.8))
+def test_a_policy_that_stays_as_it_is_fails_alike_at_both_visits(seed, skill):
+    random = Random(seed)
+    steps = [[record(0, solved=random.random() < skill) for _ in range(4)] for _ in range(400)]
+    found = forgetting(steps)
+    assert found.fails_next_visit == pytest.approx(1 - skill, abs=0.12)
+    assert found.fails_same_visit == pytest.approx(1 - skill, abs=0.12)
 
 
 def test_distinct_calls_are_counted_for_each_program():
     repeated = [suite(case()), suite(case()), suite(case(), case(call="f(2)"))]
-    records = [record(0, suites=repeated), record(1, suites=[suite(case())]), record(2, suites=[suite()])]
-    assert distinct_share(records) == pytest.approx((2 / 4 + 1) / 2)
-    assert distinct_share([record(0)]) is None
+    alone, nothing = record(1, suites=[suite(case())]), record(2, suites=[suite()])
+    different = record(3, suites=[suite(case()), suite(case(call="f(2)"))])
+    assert distinct_calls([record(0, suites=repeated), alone, nothing, different]) == pytest.approx((1 / 2 + 1) / 2)
+    assert distinct_calls([record(0)]) is None
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=2, max_size=8))
+def test_the_distinct_share_is_that_of_all_pairs(calls):
+    pairs = list(itertools.combinations(calls, 2))
+    assert distinct_share(calls) == pytest.approx(statistics.fmean(one != other for one, other in pairs))
+    assert distinct_share(calls[:1]) is None
 
 
 def test_the_interval_is_students():
