@@ -98,8 +98,8 @@ def findings_of(summary):
         f"over `self_play` is not significant ({of.lead('self_play', 'caught')})",
         f"the difference is {of.lead('frozen')} at step 40 and {of.lead('frozen', step=20)} at step 20",
         f"({of.step_seconds('code_a1')} seconds, `frozen` {of.step_seconds('frozen')})",
-        f"leave {of.share('missed_by_new', 'frozen')} of the wrong programs unbroken, {of.share('missed', 'frozen')} with "
-        f"replays; those of the trained one {of.share('missed_by_new')} and {of.share('missed')} "
+        f"leave {of.share('missed_by_new', 'frozen')} of the wrong programs unbroken, {of.share('missed', 'frozen')} "
+        f"with replays; those of the trained one {of.share('missed_by_new')} and {of.share('missed')} "
         f"({of.lead('frozen', 'missed')} more with replays, not settled)",
         f"{of.share('distinct')} of their pairs are different calls, in `frozen` {of.share('distinct', 'frozen')}",
     ]
