@@ -55,6 +55,11 @@ def _verl_config_dir() -> Path:
     return Path(next(iter(spec.submodule_search_locations))) / "trainer" / "config"
 
 
+def arm_names() -> list[str]:
+    """Values of ``arm=``."""
+    return sorted(path.stem for path in (CONFIG_DIR / "arm").glob("*.yaml"))
+
+
 def _locate(preset_or_path: str) -> tuple[Path, str]:
     path = Path(preset_or_path)
     if path.suffix in (".yaml", ".yml"):
@@ -120,6 +125,10 @@ def _explain(error: Exception, overrides: Sequence[str]) -> str:
     if malformed:
         return f"{malformed[0]!r} is not of the form key=value"
     keys = [override.lstrip("+~").partition("=")[0] for override in overrides]
+    for override in overrides:
+        key, _, value = override.partition("=")
+        if key == "arm" and value not in arm_names():
+            return f"unknown arm {value!r}; known: {', '.join(arm_names())}"
     for key in keys:
         if f"'{key}'" in message and "override" in message:
             near = _near_misses(key, list(_leaf_keys(compose_config(BASE_CONFIG_PRESET))))

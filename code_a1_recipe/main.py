@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
+import importlib.metadata
 import logging
 import os
 import shlex
@@ -47,6 +49,13 @@ def words_of(arguments: Sequence[str] | None) -> list[str]:
     return list(sys.argv[1:] if arguments is None else arguments)
 
 
+def _meant_command(words: Sequence[str]) -> str:
+    """The command that the first word is nearly, or empty; presets and settings stay what they are."""
+    if not words or "=" in words[0] or words[0] in preset_names() or words[0].endswith((".yaml", ".yml")):
+        return ""
+    return next(iter(difflib.get_close_matches(words[0], COMMANDS, n=1)), "")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status: 0 trained, 1 the run broke off, 2 the configuration was refused, 130 interrupted."""
     words = words_of(arguments)
@@ -63,7 +72,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if any(word in ("-h", "--help", "help") for word in words):
         sys.stdout.write(USAGE_FILE.read_text(encoding="utf-8").format(presets=", ".join(preset_names())))
         return 0
+    if "--version" in words:
+        sys.stdout.write(f"code-a1 {importlib.metadata.version('code-a1-recipe')}\n")
+        return 0
     configure_logging()
+    if near := _meant_command(words):
+        sys.stderr.write(f"error: unknown command {words[0]!r}; did you mean {near!r}? --help lists them\n")
+        return REFUSED
     preset = words.pop(0) if words and "=" not in words[0] else default_preset()
     try:
         config = compose_config(preset, words)

@@ -83,6 +83,25 @@ def check_device(config: DictConfig) -> None:
         )
 
 
+def check_paths(config: DictConfig) -> None:
+    """Refuse files and folders that are named and not there; nothing is read.
+
+    Raises:
+        SettingsError: the key, the path and where it was looked for.
+    """
+    for key in ("data.train_files", "data.val_files"):
+        files = OmegaConf.select(config, key)
+        for file in [] if files is None else [files] if isinstance(files, str) else list(files):
+            if "://" not in str(file) and not Path(file).exists():
+                raise SettingsError(
+                    f"{key}={str(file)!r}: there is no such file (relative paths start at {Path.cwd()})"
+                )
+    for name in config.policies:
+        path = OmegaConf.select(config, f"policies.{name}.model.path")
+        if path is not None:
+            _check_model_folder(path, f"policies.{name}.model.path")
+
+
 def _check_run_folder(config: DictConfig) -> None:
     folder = RunFolder(Path(config.run_dir))
     if folder.root.exists() and not folder.root.is_dir():
@@ -166,10 +185,7 @@ def _check_model(view: DictConfig, name: str) -> Any:
 
     path = view.actor_rollout_ref.model.path
     key = f"policies.{name}.model.path"
-    if str(path).startswith((".", "/", "~")) and not Path(path).is_dir():
-        raise SettingsError(
-            f"{key}={path!r}: there is no such folder; give one with config.json, weights and tokenizer"
-        )
+    _check_model_folder(path, key)
     try:
         model_config = AutoConfig.from_pretrained(path)
         tokenizer = AutoTokenizer.from_pretrained(view.actor_rollout_ref.model.tokenizer_path or path)
@@ -193,6 +209,13 @@ def _check_model(view: DictConfig, name: str) -> Any:
             f"{limit} positions (max_position_embeddings)"
         )
     return tokenizer
+
+
+def _check_model_folder(path: str, key: str) -> None:
+    if str(path).startswith((".", "/", "~")) and not Path(path).is_dir():
+        raise SettingsError(
+            f"{key}={path!r}: there is no such folder; give one with config.json, weights and tokenizer"
+        )
 
 
 def _check_data(config: DictConfig, key: str, tokenizer: Any) -> QuestionDataset:

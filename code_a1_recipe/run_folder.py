@@ -95,7 +95,11 @@ class RunFolder:
             handle.write(json.dumps(row) + "\n")
 
     def rewind(self, step: int) -> None:
-        """Forget metrics of steps after ``step``, which a resumed run will write again, and a half-written last row."""
+        """Forget metrics and rollouts after ``step``, which a resumed run writes again, and a half-written last row."""
+        for path in self.rollouts.glob("*_*.jsonl"):
+            number = path.stem.rpartition("_")[2]
+            if number.isdecimal() and int(number) > step:
+                path.unlink()
         if not self.metrics.exists():
             return
         rows = self.metrics.read_text(encoding="utf-8").splitlines(keepends=True)

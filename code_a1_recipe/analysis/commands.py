@@ -38,8 +38,10 @@ def experiment(arguments: Sequence[str]) -> int:
     except ExperimentError as error:
         sys.stderr.write(f"error: {error}\n")
         return REFUSED
-    # A scheduler's end is an end like Ctrl-C: the runs are ended with it.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # A scheduler's end, or a terminal's, is an end like Ctrl-C: the runs are ended with it. nohup stays nohup.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
     try:
         run_experiment(loaded, arms=parsed.arms, seeds=parsed.seeds, parallel=parsed.parallel)
     except SettingsError as error:
@@ -65,6 +67,9 @@ def harvest_tests(arguments: Sequence[str]) -> int:
     parsed = parser.parse_args(arguments)
     try:
         number = harvest(parsed.run, parsed.output)
+        run = RunRecords.open(parsed.run)
+        if (total := run.config["trainer"].get("total_training_steps")) and run.steps[-1] < total:
+            sys.stderr.write(f"note: {parsed.run} is at step {run.steps[-1]} of {total}; these are the tests so far\n")
     except (RecordsError, OSError, ValueError) as error:
         sys.stderr.write(f"error: {error}\n")
         return REFUSED
@@ -93,7 +98,8 @@ def rollouts(arguments: Sequence[str]) -> int:
         steps = run.validation_steps if parsed.validation else run.training_steps
         step = parsed.step if parsed.step is not None else (steps or [0])[-1]
         if step not in steps:
-            raise RecordsError(f"{parsed.run} has no rollouts of step {step}; it has {_span(steps)}")
+            hint = "" if parsed.validation or not run.validation_steps else "; try --validation"
+            raise RecordsError(f"{parsed.run} has no rollouts of step {step}; it has {_span(steps)}{hint}")
         records = run.validation(step) if parsed.validation else run.training(step)
         questions = report.questions_by_id(run)
     except RecordsError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..questions import Question
@@ -10,8 +10,9 @@ from .measures import fails, is_solved
 from .records import Record
 
 OUTCOMES: dict[str, str] = {
-    "caught": "wrong, and a suite written for it broke it",
-    "missed": "wrong, and every suite written for it let it pass",
+    "caught": "wrong, and a test that it met broke it: new, given, pooled or replayed",
+    "missed": "wrong, and no test that it met broke it",
+    "untested": "wrong by the hidden tests, and it met no other",
     "solved": "right by the hidden tests",
     "refused": "no program could be read from the response, or it does not load",
     "outage": "the sandbox could not judge it",
@@ -26,12 +27,27 @@ def outcome_of(record: Record) -> str:
         return "outage"
     if record["source"] is None or (record["verdict"] is not None and not record["verdict"]["loaded"]):
         return "refused"
-    broke = any(fails(case) for suite in record["suites"] if suite["verdict"] for case in suite["verdict"]["cases"])
-    if broke:
+    cases = [case for _, cases in _met_cases(record) for case in cases]
+    if any(map(fails, cases)):
         return "caught"
-    if record["hidden_tests"] is None:
-        return "unknown"
-    return "solved" if is_solved(record) else "missed"
+    if record["kind"] != "probe":  # which are programs that are known to be wrong
+        if record["hidden_tests"] is None:
+            return "unknown"
+        if is_solved(record):
+            return "solved"
+    return "missed" if cases else "untested"
+
+
+def _met_cases(record: Record) -> Iterator[tuple[str, Sequence[Mapping[str, str]]]]:
+    """The tests that a program met, by where they come from; suites without a verdict left out."""
+    for suite in record["suites"]:
+        if suite["verdict"] is not None:
+            yield "suite", suite["verdict"]["cases"]
+    for key, name in (("given_tests", "given tests"), ("pooled_tests", "pooled tests")):
+        if record.get(key) is not None:
+            yield name, record[key]["cases"]
+    if record["verdict"] is not None and record["verdict"]["history"]:
+        yield "replayed from the Mistake Book", record["verdict"]["history"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +62,13 @@ class CaseView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteView:
+    """Tests that came together."""
+
+    name: str
+    """Where they come from."""
     cases: tuple[CaseView, ...]
     reward: float | None
+    """The Test LLM's, of a suite that it wrote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +77,7 @@ class EpisodeView:
 
     step: int
     question_id: str
+    kind: str
     prompt: str
     reference: str
     program: str
@@ -64,18 +86,23 @@ class EpisodeView:
     suites: tuple[SuiteView, ...]
 
     def text(self) -> str:
-        """Plain text, without colours."""
+        """Plain text, without colours; what a terminal would not print but obey is escaped."""
         reward = "no reward" if self.reward is None else f"reward {self.reward:.3f}"
         lines = [
-            f"step {self.step}  {self.question_id}  {self.outcome} ({OUTCOMES[self.outcome]}), {reward}",
+            f"step {self.step}  {self.question_id}  {self.kind}: {self.outcome} ({OUTCOMES[self.outcome]}), {reward}",
             f"  question: {self.prompt}",
-            *[f"    {line}" for line in self.program.splitlines()],
+            *[f"    {line}" for line in self.program.split("\n")],
         ]
         for suite in self.suites:
             earned = "" if suite.reward is None else f", reward {suite.reward:.3f}"
-            lines.append(f"  suite{earned}")
+            lines.append(f"  {suite.name}{earned}")
             lines += [f"    {'x' if case.broke else ' '} {case.text}  {case.remark}".rstrip() for case in suite.cases]
-        return "\n".join(lines)
+        return "\n".join(_printable(line).replace("\n", "\n      ") for line in lines)
+
+
+def _printable(text: str) -> str:
+    """The text with every character escaped that moves the cursor, hides text or ends in an error when printed."""
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
 
 
 def view_of(record: Record, questions: Mapping[str, Question]) -> EpisodeView:
@@ -84,12 +111,20 @@ def view_of(record: Record, questions: Mapping[str, Question]) -> EpisodeView:
     return EpisodeView(
         step=int(record["step"]),
         question_id=str(record["question"]),
+        kind=str(record["kind"]),
         prompt=question.prompt if question else "(its file is not there any more)",
         reference=question.reference if question else "",
         program=record["source"] if record["source"] is not None else f"(refused: {record['refusal']})",
         outcome=outcome_of(record),
         reward=None if record["reward"] is None else float(record["reward"]["total"]),
-        suites=tuple(_suite_view(suite) for suite in record["suites"]),
+        suites=(
+            *[_suite_view(suite) for suite in record["suites"]],
+            *[
+                SuiteView(name=name, cases=tuple(map(_case_view, cases)), reward=None)
+                for name, cases in _met_cases(record)
+                if name != "suite"
+            ],
+        ),
     )
 
 
@@ -97,13 +132,13 @@ def _suite_view(suite: Mapping[str, object]) -> SuiteView:
     verdict, reward = suite["verdict"], suite["reward"]
     total = float(reward["total"]) if isinstance(reward, Mapping) else None
     if not isinstance(verdict, Mapping):
-        return SuiteView(cases=(), reward=total)
+        return SuiteView(name="suite", cases=(), reward=total)
     cases = [*map(_case_view, verdict["cases"])]
     cases += [
         CaseView(text=entry["text"], remark=f"refused: {entry['reason']}", broke=False)
         for entry in verdict["rejections"]
     ]
-    return SuiteView(cases=tuple(cases), reward=total)
+    return SuiteView(name="suite", cases=tuple(cases), reward=total)
 
 
 def _case_view(case: Mapping[str, str]) -> CaseView:
@@ -119,7 +154,7 @@ def pick_episodes(records: Iterable[Record], *, outcome: str, limit: int) -> lis
     chosen: dict[str, tuple[int, Record]] = {}
     for record in records:
         if outcome_of(record) == outcome:
-            broken = sum(fails(case) for suite in record["suites"] for case in suite["verdict"]["cases"])
+            broken = sum(fails(case) for _, cases in _met_cases(record) for case in cases)
             best = chosen.get(str(record["question"]))
             if best is None or broken < best[0]:
                 chosen[str(record["question"])] = (broken, record)

@@ -28,6 +28,10 @@ import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+EXPERIMENT_FILE = "experiment.yaml"
+"""In an experiment's folder: the file as it was when it last ran."""
+FINISHED = "finished.json"
+"""Written into a run's folder when its process has ended well."""
 _OWN_KEYS = ("run_dir", "data.seed")
 """Set by the experiment for each run."""
 _KEYS = ("preset", "folder", "seeds", "overrides", "arms")
@@ -109,7 +113,9 @@ class Experiment:
 
 def _arm(path: Path, name: Any, value: Any) -> Arm:
     place = f"arms.{name}"
-    if not isinstance(name, str) or not re.fullmatch(r"[\w-]+", name):
+    if not isinstance(name, str):
+        raise ExperimentError(f"{path}: {place}: a name must be text; put it in quotes")
+    if not re.fullmatch(r"[^\W_][\w-]*", name):
         raise ExperimentError(f"{path}: {place}: the name becomes a folder; use letters, digits, - and _")
     if isinstance(value, dict):
         if unknown := sorted(set(value) - set(_ARM_KEYS)):

@@ -21,27 +21,19 @@ from typing import Any
 
 from tqdm import tqdm
 
-from ..compose import compose_config
 from ..questions import QuestionError
 from ..run_folder import FolderInUseError, RunFolder, locked
 from ..settings import SettingsError
-from ..value_checks import check_settings
-from .experiment import Arm, Experiment, ExperimentError
+from .experiment import EXPERIMENT_FILE, FINISHED, Arm, Experiment, ExperimentError
+from .experiment_checks import Place, check_experiment, log_of, settings_of
 from .harvest import harvest
-from .records import RecordsError
+from .records import RecordsError, RunRecords
 
-EXPERIMENT_FILE = "experiment.yaml"
-"""In an experiment's folder: the file as it was when it last ran."""
-FINISHED = "finished.json"
-"""Written into a run's folder when its process has ended well."""
 LOCK = "experiment.lock"
 _POLL_SECONDS = 1.0
 _LOG_TAIL = 2000
 _GRACE_SECONDS = 60.0
 """For a run to end its processes after an interruption."""
-
-Place = tuple[Arm, int]
-"""An arm and a seed."""
 
 
 def run_experiment(
@@ -62,9 +54,14 @@ def run_experiment(
     if parallel < 1:
         raise SettingsError(f"parallel must be at least 1 run at once, got {parallel}")
     wanted = _chosen(experiment, arms, seeds)
+    for arm, seed in wanted:
+        _adopt(experiment, arm, seed)
     pending = [place for place in wanted if not _is_finished(experiment, *place)]
-    _check(experiment, wanted, pending)
-    experiment.folder.mkdir(parents=True, exist_ok=True)
+    check_experiment(experiment, wanted, pending)
+    try:
+        experiment.folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(f"the experiment's folder {experiment.folder} cannot be made: {error}") from error
     try:
         with locked(experiment.folder / LOCK):
             (experiment.folder / EXPERIMENT_FILE).write_text(experiment.text, encoding="utf-8")
@@ -118,56 +115,28 @@ def _is_finished(experiment: Experiment, arm: Arm, seed: int) -> bool:
     return (experiment.run_folder(arm.name, seed) / FINISHED).is_file()
 
 
+def _adopt(experiment: Experiment, arm: Arm, seed: int) -> None:
+    """Note that a run is finished which reached its last step after the process that would have noted it was gone."""
+    folder = experiment.run_folder(arm.name, seed)
+    log = log_of(experiment, arm, seed)
+    if "settings" not in log or _is_finished(experiment, arm, seed):
+        return
+    try:
+        run = RunRecords.open(folder)
+        ended = run.steps[-1:] == [run.config["trainer"].get("total_training_steps")]
+        with RunFolder(folder).lock():
+            if ended:
+                _write(folder / FINISHED, log | {"wall_seconds": None})
+    except (RecordsError, FolderInUseError, OSError):
+        return  # whoever starts it again says what is wrong
+
+
 def _first_ready(experiment: Experiment, pending: Sequence[Place]) -> Place | None:
     """The first run that waits for no other one's tests."""
     for arm, seed in pending:
         if arm.harvest is None or (experiment.run_folder(arm.harvest, seed) / FINISHED).is_file():
             return arm, seed
     return None
-
-
-# ------------------------------ before the first run ------------------------------
-
-
-def _check(experiment: Experiment, wanted: Sequence[Place], pending: Sequence[Place]) -> None:
-    from ..preflight import check_device  # brings torch, which --help does not wait for
-
-    for arm in dict.fromkeys(arm for arm, _ in wanted):
-        try:
-            config = compose_config(experiment.preset, [*experiment.overrides, *arm.overrides])
-            check_settings(config)
-            check_device(config)
-        except SettingsError as error:
-            raise SettingsError(f"arms.{arm.name}: {error}") from error
-    for arm, seed in wanted:
-        _check_command(experiment, arm, seed)
-    names = {(arm.name, seed) for arm, seed in pending}
-    for arm, seed in pending:
-        if arm.harvest is None or (arm.harvest, seed) in names:
-            continue
-        if not (experiment.run_folder(arm.harvest, seed) / FINISHED).is_file():
-            raise SettingsError(
-                f"arm {arm.name!r} takes the tests of arm {arm.harvest!r}, seed {seed}, which has no finished run; "
-                "run that arm as well"
-            )
-
-
-def _check_command(experiment: Experiment, arm: Arm, seed: int) -> None:
-    """Refuse to count, or to go on with, a run that was made with other settings."""
-    known = _log_of(experiment, arm, seed).get("settings")
-    wanted = settings_of(experiment, arm)
-    if known is not None and known != wanted and experiment.run_folder(arm.name, seed).exists():
-        changed = sorted(set(known) ^ set(wanted)) or wanted
-        raise SettingsError(
-            f"arms.{arm.name}: its run of seed {seed} in {experiment.folder} was made with other settings "
-            f"({', '.join(changed)}); name another folder, or remove {experiment.run_folder(arm.name, seed)}"
-        )
-
-
-def settings_of(experiment: Experiment, arm: Arm) -> list[str]:
-    """What makes a run of this arm, but for its seed and place."""
-    harvested = [] if arm.harvest is None else [f"harvest={arm.harvest}"]
-    return [experiment.preset, *experiment.overrides, *arm.overrides, *harvested]
 
 
 def command_of(experiment: Experiment, arm: Arm, seed: int) -> list[str]:
@@ -181,15 +150,6 @@ def command_of(experiment: Experiment, arm: Arm, seed: int) -> list[str]:
 
 def _harvest_file(experiment: Experiment, arm: Arm, seed: int) -> Path:
     return experiment.folder / arm.name / f"tests_seed{seed}.jsonl"
-
-
-def _log_of(experiment: Experiment, arm: Arm, seed: int) -> dict[str, Any]:
-    """What is known of a run's earlier processes."""
-    try:
-        found = json.loads(experiment.run_folder(arm.name, seed).with_suffix(".json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 # ------------------------------ one run ------------------------------
@@ -215,7 +175,7 @@ class _Run:
             ExperimentError: its tests cannot be harvested, or another process works in its folder.
         """
         folder = experiment.run_folder(arm.name, seed)
-        spent = _log_of(experiment, arm, seed).get("wall_seconds", 0.0)
+        spent = log_of(experiment, arm, seed).get("wall_seconds", 0.0)
         if folder.exists() and not any((folder / "checkpoints").glob("latest_checkpointed_iteration.txt")):
             try:
                 with RunFolder(folder).lock():

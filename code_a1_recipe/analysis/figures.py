@@ -8,6 +8,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from .intervals import interval_of
 from .records import RunRecords
@@ -62,7 +63,7 @@ def _smoothed(points: Sequence[Point]) -> list[Point]:
 
 
 def _metric(run: RunRecords, name: str) -> list[Point]:
-    return [(row["step"], row[name]) for row in run.metrics if row.get(name) is not None]
+    return [(row["step"], row[name]) for row in run.metrics if isinstance(row.get(name), int | float)]
 
 
 def _trained(run: RunRecords, name: str) -> list[Point]:
@@ -76,7 +77,8 @@ def _line(panel: Axes, points: Sequence[Point], label: str, color: str) -> None:
     if len(points) > _SMOOTHED_STEPS:
         panel.plot(*zip(*points, strict=True), color=color, alpha=0.25, linewidth=1)
         points = _smoothed(points)
-    panel.plot(*zip(*points, strict=True), color=color, label=label, linewidth=1.8)
+    marker = "o" if len(points) == 1 else ""  # one point makes no line
+    panel.plot(*zip(*points, strict=True), color=color, label=label, linewidth=1.8, marker=marker)
 
 
 def _markers(panel: Axes, points: Sequence[Point], label: str, color: str) -> None:
@@ -86,6 +88,7 @@ def _markers(panel: Axes, points: Sequence[Point], label: str, color: str) -> No
 
 def _finish(panel: Axes, *, ylabel: str, xlabel: str = "step", share: bool = True) -> None:
     panel.set_xlabel(xlabel)
+    panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     panel.set_ylabel(ylabel)
     if share:
         panel.set_ylim(0, 1)
@@ -164,7 +167,15 @@ def time(run: RunRecords) -> Figure | None:
         for name, words in _TIME_PARTS.items()
     }
     shown = {words: values for words, values in parts.items() if any(values)}
-    panel.stackplot(steps, list(shown.values()), labels=list(shown), colors=COLORS, alpha=0.85)
+    if len(steps) > 1:
+        panel.stackplot(steps, list(shown.values()), labels=list(shown), colors=COLORS, alpha=0.85)
+    else:
+        below = 0.0
+        for color, (words, (seconds, *_)) in zip(COLORS, shown.items(), strict=False):
+            panel.bar(steps, seconds, bottom=below, width=0.5, label=words, color=color, alpha=0.85)
+            below += seconds
+        panel.set_xlim(steps[0] - 1, steps[0] + 1)
+    panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     panel.set_xlabel("step")
     panel.set_ylabel("seconds")
     panel.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -266,8 +277,9 @@ def arm_curves(summary: ExperimentSummary, *, by_seconds: bool) -> Figure:
         panels[0].set_xlim(-0.05 * limit, 1.05 * limit)
         panels[1].sharey(panels[0])
     handles, labels = panels[-1].get_legend_handles_labels()
-    panels[-1].legend(handles[::-1], labels[::-1], loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    figure.set_size_inches(4.6 * len(panels) + 1.8, 4.2)
+    if handles:
+        panels[-1].legend(handles[::-1], labels[::-1], loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    figure.set_size_inches(4.6 * len(panels) + 1.8, max(4.2, 0.2 * len(handles) + 0.6))
     return figure
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,18 @@ from ..questions import Question, load_questions
 from ..run_folder import RunFolder
 
 Record = Mapping[str, Any]
+_RECORD_KEYS = (
+    "index",
+    "question",
+    "kind",
+    "source",
+    "refusal",
+    "outage",
+    "verdict",
+    "reward",
+    "hidden_tests",
+    "suites",
+)
 
 
 class RecordsError(ValueError):
@@ -31,9 +43,12 @@ class RunRecords:
     def open(cls, folder: Path) -> RunRecords:
         """Raises RecordsError where ``folder`` holds no run."""
         paths = RunFolder(folder)
-        for path in (paths.resolved_config, paths.metrics):
-            if not path.is_file():
-                raise RecordsError(f"{folder} holds no run: {path.name} is missing; name the folder given as run_dir")
+        if not paths.resolved_config.is_file():
+            raise RecordsError(
+                f"{folder} holds no run: {paths.resolved_config.name} is missing; name the folder given as run_dir"
+            )
+        if not paths.metrics.is_file():
+            raise RecordsError(f"the run in {folder} has no step yet: {paths.metrics.name} is missing; try again later")
         return cls(paths.root)
 
     @property
@@ -50,12 +65,15 @@ class RunRecords:
             raise RecordsError(f"{path} cannot be read: {error}") from error
         if not isinstance(loaded, dict):
             raise RecordsError(f"{path} must be a mapping of keys, got {type(loaded).__name__}")
+        for block in ("data", "trainer"):
+            if not isinstance(loaded.get(block), dict):
+                raise RecordsError(f"{path} must have a block {block!r} of keys, got {loaded.get(block)!r}")
         return loaded
 
     @cached_property
     def metrics(self) -> list[dict[str, Any]]:
         """Rows of ``metrics.jsonl``, the one of step 0 (validation before training) included."""
-        return list(_json_lines(self.paths.metrics))
+        return list(_json_lines(self.paths.metrics, keys=("step",)))
 
     @property
     def steps(self) -> list[int]:
@@ -64,23 +82,24 @@ class RunRecords:
 
     @property
     def validation_steps(self) -> list[int]:
-        return sorted(int(path.stem.rpartition("_")[2]) for path in self._rollouts("val"))
+        return self._rollout_steps("val")
 
     def validation(self, step: int) -> list[Record]:
         """Records of the held-out questions at ``step``; see ``rollout_log``."""
-        return list(_json_lines(self.paths.rollouts / f"val_{step:06d}.jsonl"))
+        return list(_json_lines(self.paths.rollouts / f"val_{step:06d}.jsonl", keys=_RECORD_KEYS))
 
     def training(self, step: int) -> list[Record]:
         """Records of the training questions of ``step``."""
-        return list(_json_lines(self.paths.rollouts / f"train_{step:06d}.jsonl"))
+        return list(_json_lines(self.paths.rollouts / f"train_{step:06d}.jsonl", keys=_RECORD_KEYS))
 
     @property
     def training_steps(self) -> list[int]:
         """Steps whose rollouts are there."""
-        return sorted(int(path.stem.rpartition("_")[2]) for path in self._rollouts("train"))
+        return self._rollout_steps("train")
 
-    def _rollouts(self, kind: str) -> list[Path]:
-        return list(self.paths.rollouts.glob(f"{kind}_*.jsonl"))
+    def _rollout_steps(self, kind: str) -> list[int]:
+        stems = [path.stem.removeprefix(f"{kind}_") for path in self.paths.rollouts.glob(f"{kind}_*.jsonl")]
+        return sorted(int(stem) for stem in stems if stem.isdecimal())
 
     def questions(self, *keys: str) -> list[Question]:
         """The questions of ``data.<key>``, "train_files" and "val_files".
@@ -95,15 +114,23 @@ class RunRecords:
         return [question for file in files for question in load_questions(file, adapter=adapter, columns=columns)]
 
 
-def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
+def _json_lines(path: Path, *, keys: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Rows that have these keys, ``step`` an integer."""
     try:
         with path.open(encoding="utf-8") as handle:
             for number, line in enumerate(handle, 1):
                 try:
-                    yield json.loads(line)
-                except json.JSONDecodeError as error:
+                    row = json.loads(line)
+                except (json.JSONDecodeError, RecursionError) as error:
                     if not line.endswith("\n"):
                         return  # the run is writing this line now
                     raise RecordsError(f"{path}, line {number} is not JSON: {error}") from error
-    except OSError as error:
+                if not isinstance(row, dict) or type(row.get("step")) is not int:
+                    raise RecordsError(
+                        f"{path}, line {number} must be an object with an integer 'step', got {row!r:.80}"
+                    )
+                if missing := [key for key in keys if key not in row]:
+                    raise RecordsError(f"{path}, line {number} lacks {', '.join(missing)}")
+                yield row
+    except (OSError, UnicodeDecodeError) as error:
         raise RecordsError(f"{path} cannot be read: {error}") from error

@@ -6,6 +6,8 @@ import argparse
 import base64
 import io
 import json
+import math
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,11 +19,11 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from ..questions import Question, QuestionError
+from ..run_folder import RunFolder
 from . import figures
 from .before_after import changes_of
 from .episodes import EpisodeView, pick_episodes, view_of
-from .experiment import Experiment, ExperimentError
-from .experiment_runs import EXPERIMENT_FILE, FINISHED
+from .experiment import EXPERIMENT_FILE, FINISHED, Experiment, ExperimentError
 from .measures import MEASURES
 from .records import Record, RecordsError, RunRecords
 from .results import (
@@ -36,6 +38,7 @@ from .results import (
 )
 from .summary import (
     ExperimentSummary,
+    counted,
     difference_rows,
     equal_rows,
     headline_rows,
@@ -83,21 +86,22 @@ def write_report(source: Path) -> Path:
         RecordsError: there is nothing to report on.
         OSError: it cannot be written.
     """
-    source = source.absolute()
+    source = Path(os.path.abspath(source))  # not resolved: a link keeps its name
     target = source.parent if source.is_file() else source / REPORT_FOLDER
     if source.is_file():
-        title, lead, sections = _experiment_report(source.stem, load_results(source), target)
-    elif (source / "metrics.jsonl").is_file():
+        title, lead, sections = _experiment_report(source.parent.name, load_results(source), target)
+    elif RunFolder(source).resolved_config.is_file():
         title, lead, sections = _run_report(RunRecords.open(source), target)
     else:
         results = open_experiment(source)
-        title, lead, sections = _experiment_report(source.name, results, target)
+        num_runs = len(_listed(source) or ())
+        title, lead, sections = _experiment_report(source.name, results, target, num_runs)
         save_results(results, target / RESULTS_FILE)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=False
     )
     page = environment.get_template("page.html.jinja").render(title=title, lead=lead, sections=sections)
-    (target / PAGE).write_text(page, encoding="utf-8")
+    (target / PAGE).write_text(page, encoding="utf-8", errors="replace")  # models write half characters
     return target / PAGE
 
 
@@ -115,16 +119,27 @@ def open_experiment(folder: Path) -> Results:
         if not seed.isdigit() or (listed is not None and (arm, int(seed)) not in listed):
             continue
         run = RunRecords.open(path.parent)
-        wall_seconds = json.loads(path.read_text(encoding="utf-8")).get("wall_seconds")
-        runs.setdefault(arm, {})[int(seed)] = result_of(run, wall_seconds=wall_seconds)
+        runs.setdefault(arm, {})[int(seed)] = result_of(run, wall_seconds=_wall_seconds(path))
         commands.setdefault(arm, _command_of(run))
     if not runs:
         raise RecordsError(
-            f"{folder} holds neither a run (metrics.jsonl) nor finished runs of an experiment "
+            f"{folder} holds neither a run (resolved_config.yaml) nor finished runs of an experiment "
             f"(<arm>/seed<n>/{FINISHED})"
         )
     arms = list(runs) if listed is None else [arm for arm in dict.fromkeys(arm for arm, _ in listed) if arm in runs]
     return Results(runs={arm: runs[arm] for arm in arms}, commands=tuple(commands[arm] for arm in arms))
+
+
+def _wall_seconds(finished: Path) -> float | None:
+    try:
+        found = json.loads(finished.read_text(encoding="utf-8"))["wall_seconds"]
+        if found is None or (isinstance(found, int | float) and math.isfinite(found)):
+            return found
+        raise ValueError(f"wall_seconds is {found!r}")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RecordsError(
+            f"{finished} cannot be read: {error!r}; remove it, and `code-a1 experiment` makes the run again"
+        ) from error
 
 
 def _listed(folder: Path) -> list[tuple[str, int]] | None:
@@ -150,7 +165,7 @@ def _draw(folder: Path, name: str, caption: str, draw: Callable[[], Figure | Non
 
 def _run_report(run: RunRecords, target: Path) -> tuple[str, str, list[Section]]:
     done, wanted = (run.steps or [0])[-1], run.config["trainer"].get("total_training_steps")
-    state = f"{done} of {wanted} steps" if wanted and done < wanted else f"{done} steps"
+    state = f"{done} of {counted(wanted, 'step')}" if wanted and done < wanted else counted(done, "step")
     sections = [_changes_section(run)] if changes_of(run) else []
     for name, (caption, draw) in figures.RUN_FIGURES.items():
         pictures = _draw(target, name, caption, partial(draw, run))
@@ -186,9 +201,10 @@ def _episode_sections(run: RunRecords) -> list[Section]:
     wanted = {
         "caught": (
             "Wrong programs and the tests that caught them",
-            "Red asserts broke the program; the rest it passed.",
+            "Red asserts broke the program; the rest it passed. Right of == stands the reference's answer; where the "
+            "Test LLM wrote another one, the remark says which.",
         ),
-        "missed": ("Wrong programs that every suite let pass", "The hidden tests break them."),
+        "missed": ("Wrong programs that no test they met broke", "The hidden tests break them."),
     }
     sections = []
     for outcome, (title, text) in wanted.items():
@@ -207,7 +223,7 @@ def questions_by_id(run: RunRecords) -> dict[str, Question]:
         return {}
 
 
-def _experiment_report(name: str, results: Results, target: Path) -> tuple[str, str, list[Section]]:
+def _experiment_report(name: str, results: Results, target: Path, num_runs: int = 0) -> tuple[str, str, list[Section]]:
     summary = ExperimentSummary(results.runs)
     target.mkdir(parents=True, exist_ok=True)
     sections = table_sections(summary)
@@ -231,12 +247,13 @@ def _experiment_report(name: str, results: Results, target: Path) -> tuple[str, 
     sections.append(curves)
     sections.append(_provenance(results.commands))
     total = sum(len(runs) for runs in summary.runs.values())
-    return f"Experiment {name}", f"{len(summary.runs)} arms, {total} finished runs", sections
+    lead = f"{counted(len(summary.runs), 'arm')}, {counted(total, 'finished run')}"
+    return f"Experiment {name}", lead + (f" of {num_runs}" if num_runs else ""), sections
 
 
 def _seeds_text(summary: ExperimentSummary) -> str:
     numbers = sorted({len(runs) for runs in summary.runs.values()})
-    return f"{' to '.join(map(str, dict.fromkeys([numbers[0], numbers[-1]])))} seeds"
+    return counted(numbers[0], "seed") if len(numbers) == 1 else f"{numbers[0]} to {counted(numbers[-1], 'seed')}"
 
 
 def table_sections(summary: ExperimentSummary) -> list[Section]:
@@ -247,14 +264,14 @@ def table_sections(summary: ExperimentSummary) -> list[Section]:
     starred = "* marks intervals that exclude zero, each taken alone: of many cells some do so by chance."
     return [
         Section(
-            title=f"Arms after {end} steps",
+            title=f"Arms after {counted(end, 'step')}",
             text="Means over seeds with 95 % intervals (Student's t); seconds are those of training alone.",
             tables=[headline_rows(summary)],
         ),
         Section(
             title=f"{first} against the others",
-            text=f"Differences after {end} steps, paired by seed. {starred} Seeds share the models they start with "
-            "and the held-out questions: the intervals cover the chance of training and sampling.",
+            text=f"Differences after {counted(end, 'step')}, paired by seed. {starred} Seeds share the models "
+            "they start with and the held-out questions: the intervals cover the chance of training and sampling.",
             tables=[difference_rows(summary)],
         ),
         Section(
@@ -278,9 +295,13 @@ def table_sections(summary: ExperimentSummary) -> list[Section]:
 def tables_text(summary: ExperimentSummary) -> str:
     """All of them as Markdown."""
     return "\n".join(
-        "\n\n".join([f"## {one.title}", *([one.text] * bool(one.text)), *map(markdown_table, one.tables)]) + "\n"
+        "\n\n".join([*_markdown(f"## {one.title}", one.text), *map(markdown_table, one.tables)]) + "\n"
         for one in table_sections(summary)
     )
+
+
+def _markdown(*texts: str) -> list[str]:
+    return [text.replace("<", "&lt;") for text in texts if text]
 
 
 def _command_of(run: RunRecords) -> str:
@@ -308,6 +329,8 @@ def main(arguments: list[str]) -> int:
             for section in table_sections(ExperimentSummary(load_results(results).runs)):
                 tables = "\n\n".join(text_table(table) for table in section.tables)
                 sys.stdout.write(f"{section.title}\n{tables}\n\n")
+    except BrokenPipeError:
+        raise  # whoever reads has seen enough
     except (RecordsError, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2

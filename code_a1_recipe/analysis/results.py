@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -26,7 +27,7 @@ STEP_PARTS = ("episodes", "update_code", "update_test", "update_weights", "save_
 """Of a step's wall time; ``timing_s/<part>`` in the metrics."""
 _LAST_STEPS = 10
 _OF_OTHER_SOURCES = ("pass@1", "greedy")
-_FORMAT = 1
+_FORMAT = 2  # 1 had other meanings of missed and distinct
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +56,9 @@ class RunResult:
 
     @cached_property
     def final(self) -> dict[str, float]:
-        """Every measure at the end of the run, by name."""
-        last = dict(self.validations[-1].measures) if self.validations else {}
-        return last | dict(self.training)
+        """Every measure at the end of the run, by name; none of held-out questions if it was not validated then."""
+        at_end = bool(self.validations) and self.validations[-1].step >= self.steps
+        return (dict(self.validations[-1].measures) if at_end else {}) | dict(self.training)
 
     def at(self, step: int) -> Mapping[str, float]:
         """The measures of one validation; empty where there was none at that step."""
@@ -178,14 +179,17 @@ def load_results(path: Path) -> Results:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         if content["format"] != _FORMAT:
-            raise RecordsError(f"{path} has format {content['format']!r}, this version reads {_FORMAT}")
+            raise RecordsError(
+                f"{path} has format {content['format']!r}, this version reads {_FORMAT}; make it again with "
+                "`code-a1 report EXPERIMENT`"
+            )
         runs = {
             arm: {int(seed): _run_of(raw) for seed, raw in by_seed.items()} for arm, by_seed in content["runs"].items()
         }
         if not runs or not all(runs.values()):
             raise RecordsError(f"{path} must hold at least one run of each arm; an arm has none")
         return Results(runs=runs, commands=tuple(str(one) for one in content["commands"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         if isinstance(error, RecordsError):
             raise
         raise RecordsError(f"{path} holds no results of an experiment: {error!r}") from error
@@ -208,4 +212,7 @@ def _run_of(raw: Mapping[str, Any]) -> RunResult:
 
 
 def _numbers(raw: Mapping[str, Any]) -> dict[str, float]:
-    return {str(name): float(value) for name, value in raw.items()}
+    numbers = {str(name): float(value) for name, value in raw.items()}
+    if endless := [name for name, value in numbers.items() if not math.isfinite(value)]:
+        raise ValueError(f"{endless[0]} is not a finite number")
+    return numbers

@@ -43,7 +43,7 @@ class ExperimentSummary:
         return rows + [self._own_end(arm) for _, arm, step in rows if step != self.end(arm)]
 
     def _own_end(self, arm: str) -> Place:
-        return f"{arm}, {self.end(arm)} steps", arm, self.end(arm)
+        return f"{arm}, {counted(self.end(arm), 'step')}", arm, self.end(arm)
 
     def values(self, arm: str, measure: str, step: int) -> dict[int, float]:
         """Of the runs that took the measure, by seed."""
@@ -177,6 +177,11 @@ def _difference_text(one: Mapping[int, float], other: Mapping[int, float]) -> st
     return interval.text(signed=True) + (" *" if interval.excludes_zero else "")
 
 
+def counted(number: int, thing: str) -> str:
+    """``1 step``, ``2 steps``."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def text_table(rows: Rows) -> str:
     """Aligned columns; the first row is the head."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -186,6 +191,6 @@ def text_table(rows: Rows) -> str:
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> str:
     """The same in Markdown."""
-    cells = [[cell.replace("|", "\\|").replace("<", "&lt;") for cell in row] for row in rows]
+    cells = [[" ".join(cell.split()).replace("|", "\\|").replace("<", "&lt;") for cell in row] for row in rows]
     head, *body = [f"| {' | '.join(row)} |" for row in cells]
     return "\n".join([head, f"|{' --- |' * len(rows[0])}", *body])

@@ -19,8 +19,12 @@ from .world import MicroQuestion, assert_text, make_split
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status: 0, or 1 when the assets cannot be made."""
-    parsed = _parser().parse_args(arguments)
-    settings = MicroSettings(seed=parsed.seed, variant=getattr(parsed, "variant", ""))
+    parser = _parser()
+    parsed = parser.parse_args(arguments)
+    try:
+        settings = MicroSettings(seed=parsed.seed, variant=getattr(parsed, "variant", ""))
+    except ValueError as error:
+        parser.error(str(error))
     if parsed.command == "show":
         split = make_split(
             seed=settings.seed, num_train=1, num_heldout=settings.num_heldout, num_hard=settings.num_hard
@@ -68,19 +72,27 @@ def _catch(question: MicroQuestion, mistake: Mistake) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m code_a1_recipe.micro", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="code-a1 micro", description="The shipped questions and tiny models: made, shown, measured."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     make = commands.add_parser("make", help="make the questions and both models, or say where they are")
     show = commands.add_parser("show", help="print questions, their typical mistakes and what catches them")
     measure = commands.add_parser("measure", help="sample both models and judge what they write")
     for command in (make, show, measure):
-        command.add_argument("--seed", type=int, default=MicroSettings().seed)
+        command.add_argument("--seed", type=int, default=MicroSettings().seed, help="of the questions (and models)")
     for command in (make, measure):
         command.add_argument("--cache-dir", type=Path, help="default: $CODE_A1_CACHE or ~/.cache/code-a1")
     make.add_argument("--variant", choices=sorted(VARIANTS), default="", help="other models in place of the base's")
     show.add_argument("--hard", action="store_true", help="of the harder split")
-    show.add_argument("--num", type=int, choices=range(1, 101), default=5, metavar="1..100", help="questions to show")
+    show.add_argument("--num", type=_up_to_100, default=5, metavar="1..100", help="questions to show (default 5)")
     return parser
+
+
+def _up_to_100(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 100:
+        raise argparse.ArgumentTypeError(f"must be an integer in [1, 100], got {text!r}")
+    return int(text)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from code_a1_recipe.analysis import experiment_runs as module
 from code_a1_recipe.analysis.commands import experiment as command
 from code_a1_recipe.analysis.commands import harvest_tests, rollouts
 from code_a1_recipe.analysis.experiment import Arm, Experiment, ExperimentError
+from code_a1_recipe.analysis.experiment_checks import settings_of
 from code_a1_recipe.analysis.experiment_runs import command_of, run_experiment
 from code_a1_recipe.analysis.harvest import harvest
 from code_a1_recipe.analysis.records import RecordsError, RunRecords
@@ -88,7 +89,8 @@ def fake_training(monkeypatch, run_folder):
         ("arms: {a: []}\nfolder: 3\n", "folder must be text, got 3"),
         ("arms: {a: []}\npreset: [cpu]\n", "preset must be text"),
         ("arms:\n  a: []\n  a: [arm=golden]\n", "duplicate key a"),
-        ("arms: {1: []}\n", "the name becomes a folder"),
+        ("arms: {1: []}\n", "a name must be text; put it in quotes"),
+        ("arms: {_a: []}\n", "the name becomes a folder"),
         ("arms: {a: [+run_dir=x]}\n", "which the experiment sets for each run; leave it out"),
         ("arms: {a: ['=3']}\n", "arms.a must be a list of key=value"),
     ],
@@ -186,8 +188,91 @@ def test_a_run_that_was_cut_off_starts_anew_unless_it_can_be_resumed(grid, fake_
     cut = grid.run_folder("code_a1", 0)
     cut.mkdir(parents=True)
     (cut / "metrics.jsonl").write_text('{"step": 1}\n')
+    cut.with_suffix(".json").write_text(json.dumps({"settings": settings_of(grid, grid.arms[0]), "wall_seconds": "?"}))
     run_experiment(grid, arms=["code_a1"], seeds=[0])
     assert json.loads((cut / "finished.json").read_text())["wall_seconds"] >= 0
+
+
+@pytest.mark.parametrize("kind", ["folder", "file", "link"])
+def test_what_an_experiment_did_not_make_is_never_deleted(grid, fake_training, tmp_path, kind):
+    _, started = fake_training
+    place = grid.run_folder("static", 1)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("years")
+    place.parent.mkdir(parents=True)
+    if kind == "folder":
+        mine.rename(place)
+    elif kind == "link":
+        place.symlink_to(mine)
+    else:
+        place.write_text("years")
+    with pytest.raises(SettingsError, match="move it away"):
+        run_experiment(grid)
+    assert started == []
+    assert "years" in ((place / "thesis.txt") if place.is_dir() else place).read_text()
+
+
+def test_a_run_that_ended_after_its_experiment_was_killed_counts(grid, fake_training, run_folder):
+    _, started = fake_training
+    run_experiment(grid, arms=["code_a1"], seeds=[0])
+    run = grid.run_folder("code_a1", 0)
+    (run / "finished.json").unlink()
+    config = run / "resolved_config.yaml"
+    config.write_text(config.read_text().replace("trainer: {}", "trainer: {total_training_steps: 2}"))
+    run_experiment(grid, arms=["code_a1"], seeds=[0])
+    assert started == ["code_a1/0"]
+    assert json.loads((run / "finished.json").read_text())["wall_seconds"] is None
+
+
+def test_a_run_brought_from_elsewhere_says_itself_what_made_it(grid, fake_training):
+    run_experiment(grid, arms=["code_a1"], seeds=[0])
+    run = grid.run_folder("code_a1", 0)
+    run.with_suffix(".json").unlink()
+    changed = replace(grid, arms=(replace(grid.arms[0], overrides=("arm=golden",)), grid.arms[1]))
+    with pytest.raises(SettingsError, match=r"made with other settings \(arm=code_a1, arm=golden\)"):
+        run_experiment(changed, arms=["code_a1"])
+
+
+def test_a_folder_that_cannot_be_made_is_refused(grid, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SettingsError, match=r"folder .*file/out cannot be made"):
+        run_experiment(replace(grid, folder=tmp_path / "file" / "out"))
+
+
+@pytest.mark.parametrize(
+    ("arm", "words"),
+    [
+        (
+            Arm(name="x", overrides=("data.train_files=/nope.jsonl",)),
+            "arms.x: data.train_files='/nope.jsonl': there",
+        ),
+        (
+            Arm(name="x", overrides=("data.val_files=[/nope.jsonl]",)),
+            "arms.x: data.val_files='/nope.jsonl': there",
+        ),
+        (
+            Arm(name="x", overrides=("policies.code.model.path=/nope",)),
+            "policies.code.model.path='/nope': there is no",
+        ),
+        (Arm(name="x", overrides=("arm=nope",)), "arms.x: unknown arm 'nope'; known: code_a1, frozen"),
+        (Arm(name="x", overrides=("arm=static",), harvest="plain"), "arms.x: harvest: 'plain' has no Test LLM"),
+        (
+            Arm(name="x", overrides=(), harvest="code_a1"),
+            "arms.x: harvest gives the tests for rewards.code_tests",
+        ),
+        (
+            Arm(name="x", overrides=("arm=static", f"data.train_files={__file__}"), harvest="code_a1"),
+            "as well; leave",
+        ),
+    ],
+)
+def test_an_arm_that_cannot_start_is_refused_before_the_first_run(grid, fake_training, arm, words):
+    _, started = fake_training
+    plain = Arm(name="plain", overrides=("arm=golden",))
+    with pytest.raises(SettingsError, match=words):
+        run_experiment(replace(grid, arms=(*grid.arms, plain, arm)))
+    assert started == []
 
 
 def test_a_run_that_was_made_with_other_settings_does_not_count(grid, fake_training):
@@ -195,7 +280,7 @@ def test_a_run_that_was_made_with_other_settings_does_not_count(grid, fake_train
     run_experiment(grid, arms=["code_a1"], seeds=[0])
     changed = replace(grid, arms=(replace(grid.arms[0], overrides=("arm=golden",)), grid.arms[1]))
     with pytest.raises(SettingsError, match=r"made with other settings \(arm=code_a1, arm=golden\); name"):
-        run_experiment(changed)
+        run_experiment(changed, arms=["code_a1"])
     assert started == ["code_a1/0"]
     assert (grid.folder / "experiment.yaml").read_text() == grid.text
 
@@ -206,6 +291,7 @@ def test_two_processes_do_not_work_in_one_folder(grid, fake_training):
         run_experiment(grid)
     run = grid.run_folder("code_a1", 1)
     run.mkdir(parents=True)
+    run.with_suffix(".json").write_text(json.dumps({"settings": settings_of(grid, grid.arms[0])}))
     with FileLock(run / "run.lock"), pytest.raises(ExperimentError, match=r"another process works in .*seed1"):
         run_experiment(grid, arms=["code_a1"])
     assert run.exists()
@@ -275,7 +361,7 @@ def test_the_tables_have_an_arm_a_row(grid, fake_training):
     head, base, code_a1, _ = headline_rows(summary)
     assert head[:5] == ["arm", "seeds", "seconds", "pass@1", "greedy"]
     assert base[:4] == ["base", "2", "0", "0.333 ± 0.000"]
-    assert code_a1[:4] == ["code_a1", "2", "4", "0.833 ± 0.000"]
+    assert code_a1[:4] == ["code_a1", "2", "6", "0.833 ± 0.000"]
     assert dict(zip(head, code_a1, strict=True))["fooled"] == "0.333 ± 0.000"
     assert dict(zip(head, code_a1, strict=True))["forgotten"] == "1.000 ± 0.000"
     assert difference_rows(summary)[1][:2] == ["base", "+0.500 ± 0.000"]
@@ -398,7 +484,7 @@ def test_a_report_can_be_made_again_from_its_results(grid, fake_training, capsys
     shutil.rmtree(grid.folder)
     assert report([str(kept / "results.json")]) == 0
     assert capsys.readouterr().out.replace(str(kept), "X") == first.replace(str(grid.folder / "report"), "X")
-    assert (kept / "tables.md").read_text().count("| code_a1 |") == 5
+    assert (kept / "tables.md").read_text().count("| code_a1 |") == 6
 
 
 @pytest.mark.parametrize(
@@ -407,10 +493,14 @@ def test_a_report_can_be_made_again_from_its_results(grid, fake_training, capsys
         "",
         "[]",
         "{}",
-        '{"format": 2}',
-        '{"format": 1, "runs": {}, "commands": []}',
-        '{"format": 1, "runs": {"a": {}}, "commands": []}',
-        '{"format": 1, "runs": {"a": {"0": {"validations": [], "steps": "many"}}}, "commands": []}',
+        '{"format": 1}',
+        '{"format": 2, "runs": {}, "commands": []}',
+        '{"format": 2, "runs": {"a": {}}, "commands": []}',
+        '{"format": 2, "runs": [], "commands": []}',
+        '{"format": 2, "runs": {"a": {"0": {"validations": [], "steps": "many"}}}, "commands": []}',
+        '{"format": 2, "runs": {"a": {"0": {"validations": [], "steps": 1, "models": [], "training": {"fooled": NaN}, '
+        '"parts": {}, "wall_seconds": null}}}, "commands": []}',
+        "[" * 100_000,
     ],
 )
 def test_what_holds_no_results_is_refused(tmp_path, capsys, text):
@@ -429,7 +519,7 @@ def test_the_report_of_a_run_shows_what_a_reader_wants(run_folder, capsys):
     assert report([str(run_folder)]) == 0
     page = (run_folder / "report" / "index.html").read_text()
     for words in ("Before and after", "+0.500", "Wrong programs and the tests that caught them", "assert f(3) == 4",
-                  "Wrong programs that every suite let pass", "Commands and versions"):  # fmt: skip
+                  "Wrong programs that no test they met broke", "Commands and versions"):  # fmt: skip
         assert words in page
     assert f"report: {run_folder}/report/index.html" in capsys.readouterr().out
 
@@ -443,7 +533,7 @@ def test_a_page_never_runs_what_a_model_wrote(tmp_path):
 
 def test_what_is_no_run_is_refused(tmp_path, capsys):
     assert report([str(tmp_path)]) == 2
-    assert "holds neither a run (metrics.jsonl) nor finished runs" in capsys.readouterr().err
+    assert "holds neither a run (resolved_config.yaml) nor finished runs" in capsys.readouterr().err
     assert command([str(tmp_path / "none.yaml")]) == 2
     assert "cannot be read" in capsys.readouterr().err
 
@@ -458,3 +548,17 @@ def test_rollouts_are_browsed_by_step_question_and_outcome(run_folder, capsys):
     assert "1 of 1 that match, of 2 at step 2" in capsys.readouterr().out
     assert rollouts([str(run_folder), "--step", "9"]) == 2
     assert "has no rollouts of step 9; it has 1 to 2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["", "[]", '"x"', '{"wall_seconds": NaN}', '{"wall_seconds": "x"}', "{}"])
+def test_a_damaged_mark_of_a_finished_run_is_named(grid, fake_training, capsys, text):
+    run_experiment(grid, arms=["code_a1"], seeds=[0])
+    (grid.run_folder("code_a1", 0) / "finished.json").write_text(text)
+    assert report([str(grid.folder)]) == 2
+    assert "seed0/finished.json cannot be read" in capsys.readouterr().err
+
+
+def test_an_experiment_says_how_many_runs_are_finished(grid, fake_training):
+    run_experiment(grid, seeds=[0])
+    report([str(grid.folder)])
+    assert "2 arms, 2 finished runs of 4" in (grid.folder / "report" / "index.html").read_text()

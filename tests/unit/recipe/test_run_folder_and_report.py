@@ -32,6 +32,17 @@ def test_a_resumed_run_writes_each_step_once(tmp_path):
     assert [(row["step"], row["a"]) for row in rows] == [(0, 0), (1, 1), (2, 2), (3, 30)]
 
 
+def test_a_resumed_run_forgets_the_rollouts_it_writes_again(tmp_path):
+    folder = RunFolder(tmp_path)
+    for step in (1, 2, 3):
+        for validation in (False, True):
+            with folder.rollout_log(step, validation=validation) as write:
+                write(0, [{"step": step}])
+    folder.rewind(2)
+    left = sorted(path.name for path in folder.rollouts.iterdir())
+    assert left == ["train_000001.jsonl", "train_000002.jsonl", "val_000001.jsonl", "val_000002.jsonl"]
+
+
 def lose_an_episode(folder):
     with folder.rollout_log(1) as write:
         write(0, [{"text": "a"}])
