@@ -212,7 +212,7 @@ def arm_bars(summary: ExperimentSummary, measures: Sequence[str], *, same_scale:
             _bar(panel, summary, row, (arm, measure, step), COLORS[arms.index(arm) % len(COLORS)])
         panel.set_yticks(range(len(shown)), [label for label, _, _ in shown])
         panel.invert_yaxis()
-        panel.set_xlim(left=0)
+        panel.set_xlim(0, min(panel.get_xlim()[1], 1.02))  # all of them are shares; few seeds have wider intervals
     if same_scale:
         limit = max(panel.get_xlim()[1] for panel in panels)
         for panel in panels:

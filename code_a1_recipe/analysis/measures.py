@@ -28,6 +28,11 @@ MEASURES: dict[str, str] = {
     "caught": "Test LLM, kills by a right claim",
 }
 """Name -> what it says, in the order of tables."""
+SPLIT_MEASURES: dict[str, str] = {
+    "kill_first": "Test LLM, kill rate of suites for the first wrong program of each question (micro world: a mutant)",
+    "kill_others": "Test LLM, the same for the other ones (micro world: recorded programs of the base Code LLM)",
+}
+"""``kill`` in two parts."""
 
 
 def measures_of(records: Iterable[Record]) -> dict[str, ByQuestion]:
@@ -35,7 +40,7 @@ def measures_of(records: Iterable[Record]) -> dict[str, ByQuestion]:
 
     Programs and suites lost to an outage count nowhere.
     """
-    samples: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in MEASURES}
+    samples: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in (*MEASURES, *SPLIT_MEASURES)}
     for record in records:
         if record["outage"]:
             continue
@@ -61,6 +66,7 @@ def _add_probe(samples: dict[str, dict[str, list[float]]], question: str, record
         failed = [fails(case) for case in cases]
         samples["valid"][question].append(float(suite["reward"]["terms"]["valid"]))
         samples["kill"][question].append(float(any(failed)))
+        samples["kill_others" if record["candidate"] else "kill_first"][question].append(float(any(failed)))
         samples["caught"][question].append(float(any(fails(case) and case["claimed_right"] for case in cases)))
         if failed:
             samples["kill_per_case"][question].append(statistics.fmean(failed))

@@ -19,6 +19,7 @@ _RECORD_KEYS = (
     "index",
     "question",
     "kind",
+    "candidate",
     "source",
     "refusal",
     "outage",

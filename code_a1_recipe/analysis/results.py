@@ -12,13 +12,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from .measures import MEASURES, measures_of
+from .measures import MEASURES, SPLIT_MEASURES, measures_of
 from .records import Record, RecordsError, RunRecords
 from .training_measures import TRAINING_MEASURES, training_measures
 
 RESULTS_FILE = "results.json"
 ALL_MEASURES: dict[str, str] = {
     **MEASURES,
+    **SPLIT_MEASURES,
     "product": "Test LLM, validity times kill rate of suites (after the paper's Mul, a product of two rates)",
     **TRAINING_MEASURES,
     "seconds_per_step": "median seconds a step; lower is better",

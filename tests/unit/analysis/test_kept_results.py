@@ -95,6 +95,8 @@ def findings_of(summary):
         f"two asserts reach {of.mean('pass@1', 'golden_2', 160):.3f} after 160 steps",
         f"go from {of.mean('caught', step=0):.3f} to {of.mean('caught'):.3f}, `frozen` stays at "
         f"{of.mean('caught', 'frozen'):.3f}",
+        f"of the base Code LLM from {of.mean('kill_others', step=0):.3f} to {of.mean('kill_others'):.3f}, on mutants from "
+        f"{of.mean('kill_first', step=0):.3f} to {of.mean('kill_first'):.3f} (that gain is not settled)",
         f"over `self_play` is not significant ({of.lead('self_play', 'caught')})",
         f"the difference is {of.lead('frozen')} at step 40 and {of.lead('frozen', step=20)} at step 20",
         f"({of.step_seconds('code_a1')} seconds, `frozen` {of.step_seconds('frozen')})",
@@ -122,5 +124,10 @@ def test_what_the_readme_calls_settled_is_and_what_it_does_not_is_not():
     assert not any(row[4].endswith("*") for row in equal_rows(summary) if row[0] in ("golden_1", "golden_2"))
     assert all(lead("frozen", measure).low > 0 for measure in ("valid", "kill_per_case", "caught"))
     assert not lead("self_play", "caught").excludes_zero
+    before_after = {
+        name: paired_difference(*(summary.values("code_a1", name, step) for step in (STEPS, 0)))
+        for name in ("valid", "kill_per_case", "caught", "kill_first", "kill_others")
+    }
+    assert {name for name, gain in before_after.items() if gain.low > 0} == before_after.keys() - {"kill_first"}
     assert not lead("frozen").excludes_zero
     assert not lead("frozen", "missed").excludes_zero

@@ -26,7 +26,7 @@ def test_each_measure_counts_what_it_says():
         record(0, candidate=1, solved=False),
         record(0, kind="greedy", solved=False, reward=None),
         record(0, kind="probe", solved=None, suites=[suite(case("died"), case(), valid=0.6), suite(valid=0.2)]),
-        record(1, kind="probe", solved=None, suites=[suite(case("timed_out"), valid=1.0)]),
+        record(1, kind="probe", candidate=1, solved=None, suites=[suite(case("timed_out"), valid=1.0)]),
         record(1, kind="probe", solved=None, suites=[suite(case("wrong_value", right=False), valid=0.0)]),
         {**record(2, solved=True), "outage": "lost"},
     ]
@@ -38,6 +38,8 @@ def test_each_measure_counts_what_it_says():
     assert found["kill"] == {one: 0.5, two: 1.0}
     assert found["kill_per_case"] == {one: 0.5, two: 1.0}
     assert found["caught"] == {one: 0.5, two: 0.5}
+    assert found["kill_first"] == {one: 0.5, two: 1.0}
+    assert found["kill_others"] == {two: 1.0}
 
 
 def test_a_measure_that_was_not_taken_is_left_out():
