@@ -95,8 +95,8 @@ def findings_of(summary):
         f"two asserts reach {of.mean('pass@1', 'golden_2', 160):.3f} after 160 steps",
         f"go from {of.mean('caught', step=0):.3f} to {of.mean('caught'):.3f}, `frozen` stays at "
         f"{of.mean('caught', 'frozen'):.3f}",
-        f"of the base Code LLM from {of.mean('kill_others', step=0):.3f} to {of.mean('kill_others'):.3f}, on mutants from "
-        f"{of.mean('kill_first', step=0):.3f} to {of.mean('kill_first'):.3f} (that gain is not settled)",
+        f"of the base Code LLM from {of.mean('kill_others', step=0):.3f} to {of.mean('kill_others'):.3f}, on mutants "
+        f"from {of.mean('kill_first', step=0):.3f} to {of.mean('kill_first'):.3f} (that gain is not settled)",
         f"over `self_play` is not significant ({of.lead('self_play', 'caught')})",
         f"the difference is {of.lead('frozen')} at step 40 and {of.lead('frozen', step=20)} at step 20",
         f"({of.step_seconds('code_a1')} seconds, `frozen` {of.step_seconds('frozen')})",
