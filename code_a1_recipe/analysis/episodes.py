@@ -150,11 +150,15 @@ def _case_view(case: Mapping[str, str]) -> CaseView:
 
 
 def pick_episodes(records: Iterable[Record], *, outcome: str, limit: int) -> list[Record]:
-    """A few records of an outcome, each of another question; those that few cases broke first: the finer catches."""
-    chosen: dict[str, tuple[int, Record]] = {}
+    """A few records of an outcome, each of another question; first those that few cases of a suite broke: finer catches.
+
+    Those that replays alone broke come last.
+    """
+    chosen: dict[str, tuple[tuple[bool, int], Record]] = {}
     for record in records:
         if outcome_of(record) == outcome:
-            broken = sum(fails(case) for _, cases in _met_cases(record) for case in cases)
+            by_suites = sum(fails(case) for name, cases in _met_cases(record) if name == "suite" for case in cases)
+            broken = (by_suites == 0, by_suites)
             best = chosen.get(str(record["question"]))
             if best is None or broken < best[0]:
                 chosen[str(record["question"])] = (broken, record)

@@ -3,7 +3,7 @@
 import pytest
 
 from code_a1_recipe.analysis.commands import rollouts
-from code_a1_recipe.analysis.episodes import outcome_of, view_of
+from code_a1_recipe.analysis.episodes import outcome_of, pick_episodes, view_of
 from code_a1_recipe.analysis.records import RunRecords
 from code_a1_recipe.analysis.report import main as report
 from code_a1_recipe.analysis.results import result_of
@@ -37,6 +37,17 @@ def test_a_program_that_met_no_suite_is_judged_by_the_tests_it_met(key):
     shown = view_of(with_cases([case("wrong_value")]), {}).text()
     names = {"given_tests": "given tests", "pooled_tests": "pooled tests", "history": "replayed from the Mistake Book"}
     assert f"  {names[key]}\n    x assert f(1) == 2  broke it" in shown
+
+
+def test_the_finest_catches_of_a_suite_are_picked_first():
+    def caught(index, *outcomes, replayed=()):
+        found = record(index, solved=False, suites=[suite(*map(case, outcomes))])
+        return {**found, "verdict": {"loaded": True, "history": [case(one) for one in replayed]}}
+
+    often, once = caught(0, "died", "died", "passed"), caught(1, "died", "passed")
+    by_replay, twice = caught(2, "passed", replayed=["died"]), caught(1, "died", "died")
+    picked = pick_episodes([by_replay, often, twice, once, record(3)], outcome="caught", limit=3)
+    assert picked == [once, often, by_replay]
 
 
 def test_a_probe_is_known_to_be_wrong():
