@@ -150,9 +150,9 @@ def _case_view(case: Mapping[str, str]) -> CaseView:
 
 
 def pick_episodes(records: Iterable[Record], *, outcome: str, limit: int) -> list[Record]:
-    """A few records of an outcome, each of another question; first those that few cases of a suite broke: finer catches.
+    """A few records of an outcome, each of another question; first those that few cases of a suite broke.
 
-    Those that replays alone broke come last.
+    They are the finer catches; those that replays alone broke come last.
     """
     chosen: dict[str, tuple[tuple[bool, int], Record]] = {}
     for record in records:
