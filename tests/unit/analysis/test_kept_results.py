@@ -131,3 +131,77 @@ def test_what_the_readme_calls_settled_is_and_what_it_does_not_is_not():
     assert {name for name, gain in before_after.items() if gain.low > 0} == before_after.keys() - {"kill_first"}
     assert not lead("frozen").excludes_zero
     assert not lead("frozen", "missed").excludes_zero
+
+
+# ------------------------------ ablations ------------------------------
+
+ABLATION_MEASURES = (
+    *("pass@1", "valid", "kill_per_case", "caught", "distinct"),
+    *("missed", "missed_by_new", "denied", "forgotten"),
+)
+ALPHAS = ("alpha_0", "code_a1", "alpha_05", "alpha_075", "alpha_1")
+
+
+def ablation_findings_of(summary):
+    of = Figures(summary)
+
+    def over_alpha(measure):
+        *first, last = [f"{of.mean(measure, arm):.2f}" for arm in ALPHAS]
+        return f"{', '.join(first)} and {last}"
+
+    pass_rates = [of.mean("pass@1", arm) for arm in ALPHAS]
+    valid, kills = ({arm: f"{of.mean(name, arm):.3f}" for arm in summary.runs} for name in ("valid", "kill_per_case"))
+    seconds = {arm: of.step_seconds(arm) for arm in summary.runs}
+    without_validity = summary.values("alpha_0", "valid", STEPS).values()
+    return [
+        f"From 0 to 1 validity is {over_alpha('valid')}, kills per valid case {over_alpha('kill_per_case')}.",
+        f"from {min(without_validity):.2f} to {max(without_validity):.2f} by seed",
+        f"`caught` {of.mean('caught'):.3f}, at 0.5 {of.mean('caught', 'alpha_05'):.3f}",
+        f"pass@1 lies between {min(pass_rates):.3f} and {max(pass_rates):.3f}",
+        f"`missed` {of.mean('missed'):.2f} at 0.25, {of.mean('missed', 'alpha_1'):.2f} at 1",
+        f"{percent(of.mean('forgotten'))} of the questions are forgotten with it, "
+        f"{percent(of.mean('forgotten', 'no_book'))} without ({of.lead('no_book', 'forgotten')}",
+        f"fewer wrong programs go unbroken ({of.lead('no_book', 'missed')})",
+        f"`denied` {of.mean('denied'):.3f}, without the book {of.mean('denied', 'no_book'):.3f}",
+        f"kills {of.mean('kill_per_case', 'black_box'):.3f} per case ({of.lead('black_box', 'kill_per_case')} for "
+        "seeing the program, not settled)",
+        f"{of.share('distinct', 'black_box')} of its pairs of asserts differ, {of.share('distinct')} of those",
+        f"{valid['topvar_3']} and {valid['all_groups']} instead of {valid['code_a1']}",
+        f"{kills['topvar_3']} and {kills['all_groups']} instead of {kills['code_a1']}",
+        f"{seconds['topvar_3']} and {seconds['all_groups']} seconds instead of {seconds['code_a1']}",
+        f"({of.mean('pass@1', 'pooled'):.3f}, `code_a1` {of.lead('pooled')} beside it)",
+        f"`missed_by_new` {of.mean('missed_by_new', 'pooled'):.2f} instead of {of.mean('missed_by_new'):.2f}",
+    ]
+
+
+@pytest.mark.parametrize("finding", ablation_findings_of(summary_of("ablations")))
+def test_what_is_said_of_the_ablations_is_in_their_results(finding):
+    text = (KEPT / "README.md").read_text(encoding="utf-8")
+    assert finding in " ".join(text.split())
+
+
+def test_the_ablations_are_whole_and_their_table_is_shown():
+    summary = summary_of("ablations")
+    assert {*ALPHAS, "no_book", "black_box", "topvar_3", "all_groups", "pooled"} == summary.runs.keys()
+    assert all(sorted(runs) == [0, 1, 2] for runs in summary.runs.values())
+    assert markdown_table(headline_rows(summary, ABLATION_MEASURES)) in (KEPT / "README.md").read_text(encoding="utf-8")
+
+
+def test_what_is_called_settled_of_the_ablations_is():
+    summary = summary_of("ablations")
+
+    def lead(other, measure):
+        return paired_difference(*(summary.values(arm, measure, STEPS) for arm in ("code_a1", other)))
+
+    for larger in ("alpha_05", "alpha_075", "alpha_1", "topvar_3", "all_groups"):
+        assert lead(larger, "valid").high < 0
+        assert lead(larger, "kill_per_case").low > 0
+    assert lead("alpha_1", "missed").high < 0
+    assert lead("no_book", "missed").high < 0
+    assert lead("no_book", "forgotten").low > 0, "against the book"
+    assert not lead("no_book", "denied").excludes_zero
+    assert not lead("black_box", "kill_per_case").excludes_zero
+    assert lead("black_box", "distinct").high < 0
+    assert lead("pooled", "pass@1").high < 0
+    assert not lead("pooled", "missed_by_new").excludes_zero
+    assert not any(lead(arm, "pass@1").excludes_zero for arm in summary.runs if arm not in ("code_a1", "pooled"))
