@@ -68,8 +68,9 @@ def harvest_tests(arguments: Sequence[str]) -> int:
     try:
         number = harvest(parsed.run, parsed.output)
         run = RunRecords.open(parsed.run)
-        if (total := run.config["trainer"].get("total_training_steps")) and run.steps[-1] < total:
-            sys.stderr.write(f"note: {parsed.run} is at step {run.steps[-1]} of {total}; these are the tests so far\n")
+        step, total = (run.steps or [0])[-1], run.config["trainer"].get("total_training_steps")
+        if total and step < total:
+            sys.stderr.write(f"note: {parsed.run} is at step {step} of {total}; these are the tests so far\n")
     except (RecordsError, OSError, ValueError) as error:
         sys.stderr.write(f"error: {error}\n")
         return REFUSED

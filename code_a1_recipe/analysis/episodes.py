@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ..questions import Question
-from .measures import fails, is_solved
+from .measures import SUITE, fails, is_solved, met_cases
 from .records import Record
 
 OUTCOMES: dict[str, str] = {
@@ -27,7 +27,7 @@ def outcome_of(record: Record) -> str:
         return "outage"
     if record["source"] is None or (record["verdict"] is not None and not record["verdict"]["loaded"]):
         return "refused"
-    cases = [case for _, cases in _met_cases(record) for case in cases]
+    cases = [case for _, cases in met_cases(record) for case in cases]
     if any(map(fails, cases)):
         return "caught"
     if record["kind"] != "probe":  # which are programs that are known to be wrong
@@ -36,18 +36,6 @@ def outcome_of(record: Record) -> str:
         if is_solved(record):
             return "solved"
     return "missed" if cases else "untested"
-
-
-def _met_cases(record: Record) -> Iterator[tuple[str, Sequence[Mapping[str, str]]]]:
-    """The tests that a program met, by where they come from; suites without a verdict left out."""
-    for suite in record["suites"]:
-        if suite["verdict"] is not None:
-            yield "suite", suite["verdict"]["cases"]
-    for key, name in (("given_tests", "given tests"), ("pooled_tests", "pooled tests")):
-        if record.get(key) is not None:
-            yield name, record[key]["cases"]
-    if record["verdict"] is not None and record["verdict"]["history"]:
-        yield "replayed from the Mistake Book", record["verdict"]["history"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +109,8 @@ def view_of(record: Record, questions: Mapping[str, Question]) -> EpisodeView:
             *[_suite_view(suite) for suite in record["suites"]],
             *[
                 SuiteView(name=name, cases=tuple(map(_case_view, cases)), reward=None)
-                for name, cases in _met_cases(record)
-                if name != "suite"
+                for name, cases in met_cases(record)
+                if name != SUITE
             ],
         ),
     )
@@ -132,13 +120,13 @@ def _suite_view(suite: Mapping[str, object]) -> SuiteView:
     verdict, reward = suite["verdict"], suite["reward"]
     total = float(reward["total"]) if isinstance(reward, Mapping) else None
     if not isinstance(verdict, Mapping):
-        return SuiteView(name="suite", cases=(), reward=total)
+        return SuiteView(name=SUITE, cases=(), reward=total)
     cases = [*map(_case_view, verdict["cases"])]
     cases += [
         CaseView(text=entry["text"], remark=f"refused: {entry['reason']}", broke=False)
         for entry in verdict["rejections"]
     ]
-    return SuiteView(name="suite", cases=tuple(cases), reward=total)
+    return SuiteView(name=SUITE, cases=tuple(cases), reward=total)
 
 
 def _case_view(case: Mapping[str, str]) -> CaseView:
@@ -157,7 +145,7 @@ def pick_episodes(records: Iterable[Record], *, outcome: str, limit: int) -> lis
     chosen: dict[str, tuple[tuple[bool, int], Record]] = {}
     for record in records:
         if outcome_of(record) == outcome:
-            by_suites = sum(fails(case) for name, cases in _met_cases(record) if name == "suite" for case in cases)
+            by_suites = sum(fails(case) for name, cases in met_cases(record) if name == SUITE for case in cases)
             broken = (by_suites == 0, by_suites)
             best = chosen.get(str(record["question"]))
             if best is None or broken < best[0]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sandbox import CaseOutcome
 
@@ -81,3 +81,18 @@ def is_solved(record: Record) -> float:
 def fails(case: Mapping[str, object]) -> bool:
     """Whether a recorded case broke the program."""
     return case["outcome"] != CaseOutcome.PASSED.value
+
+
+SUITE, REPLAYED = "suite", "replayed from the Mistake Book"
+
+
+def met_cases(record: Record) -> Iterator[tuple[str, Sequence[Mapping[str, str]]]]:
+    """The tests that a program met, by where they come from; suites without a verdict left out."""
+    for suite in record["suites"]:
+        if suite["verdict"] is not None:
+            yield SUITE, suite["verdict"]["cases"]
+    for key, name in (("given_tests", "given tests"), ("pooled_tests", "pooled tests")):
+        if record.get(key) is not None:
+            yield name, record[key]["cases"]
+    if record["verdict"] is not None and record["verdict"]["history"]:
+        yield REPLAYED, record["verdict"]["history"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ..episode_metrics import FULL_REWARD, distinct_share
-from .measures import fails, is_solved
+from .measures import REPLAYED, fails, is_solved, met_cases
 from .records import Record
 
 
@@ -38,8 +38,8 @@ def reward_errors(records: Iterable[Record]) -> RewardErrors:
     wrong = [record for record in judged if record["verdict"]["loaded"] and not is_solved(record)]
     return RewardErrors(
         fooled=_share(not is_solved(record) for record in full),
-        missed=_share(not _broken_by_new(record) and not _broken_by_replays(record) for record in wrong),
-        missed_by_new=_share(not _broken_by_new(record) for record in wrong),
+        missed=_share(not _is_broken(record, by_replays=True) for record in wrong),
+        missed_by_new=_share(not _is_broken(record, by_replays=False) for record in wrong),
         denied=_share(record["reward"]["total"] <= FULL_REWARD for record in right),
     )
 
@@ -49,14 +49,9 @@ def _share(found: Iterable[bool]) -> float | None:
     return statistics.fmean(values) if values else None
 
 
-def _broken_by_new(record: Record) -> bool:
-    verdicts = [suite["verdict"] for suite in record["suites"]]
-    verdicts += [record.get("given_tests"), record.get("pooled_tests")]
-    return any(fails(case) for verdict in verdicts if verdict is not None for case in verdict["cases"])
-
-
-def _broken_by_replays(record: Record) -> bool:
-    return any(fails(case) for case in record["verdict"]["history"])
+def _is_broken(record: Record, *, by_replays: bool) -> bool:
+    cases = (case for name, cases in met_cases(record) if by_replays or name != REPLAYED for case in cases)
+    return any(map(fails, cases))
 
 
 def distinct_calls(records: Iterable[Record]) -> float | None:
