@@ -1,8 +1,10 @@
 """One directory per saved step with everything a resume needs, renamed into place when it is whole.
 
-Layout of ``checkpoints/global_step_<n>``: ``code/`` and ``test/`` (verl's actor checkpoints), ``mistake_book.json``,
-``data.pt`` (position and order of the questions), ``state.json`` (step and what the run was).
-``checkpoints/latest_checkpointed_iteration.txt`` names the newest step and is written last.
+Layout of ``checkpoints/global_step_<n>``: ``code/`` and ``test/`` (verl's actor checkpoints: weights, optimizer,
+learning-rate schedule and random states of every rank), ``mistake_book.json``, ``data.pt`` (position and order of the
+questions), ``random_states.pt`` (the trainer's own), ``state.json`` (step, what the run was made of, its whole
+configuration, versions, counters). ``checkpoints/latest_checkpointed_iteration.txt`` names the newest step and is
+written last; ``checkpoints/best.json`` names the best one by validation, where that is asked for.
 """
 
 from __future__ import annotations
@@ -24,12 +26,27 @@ TRACKER_NAME = "latest_checkpointed_iteration.txt"
 STATE_NAME = "state.json"
 BOOK_NAME = "mistake_book.json"
 DATA_NAME = "data.pt"
+RANDOM_NAME = "random_states.pt"
+BEST_NAME = "best.json"
+CHECKPOINTS = "checkpoints"
+"""Folder of all checkpoints inside a run's."""
+
+FORMAT = 2
+"""Of ``state.json`` and the folder around it."""
+
+_SPARE_BYTES = 64 << 20
+_GROWTH = 1.1
+"""A checkpoint may be so many times the one before it: the Mistake Book grows."""
 
 _STEP_FOLDER = re.compile(r"global_step_(\d+)")
 
 
 class CheckpointError(RuntimeError):
     """A checkpoint is missing, damaged, or belongs to another run; shown to the user as it is."""
+
+
+class DiskFullError(RuntimeError):
+    """There is no room for what a run writes; whatever was whole before is untouched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +63,10 @@ class Checkpoint:
     @property
     def data(self) -> Path:
         return self.folder / DATA_NAME
+
+    @property
+    def random_states(self) -> Path:
+        return self.folder / RANDOM_NAME
 
     def check_fits(self, identity: Mapping[str, Any]) -> None:
         """Refuse a checkpoint of another run.
@@ -64,6 +85,16 @@ class Checkpoint:
                 f"{self.folder} does not fit this run ({shown}); use the saved values, or another run_dir"
             )
 
+    def changed_settings(self, config: Mapping[str, Any]) -> list[str]:
+        """Settings that differ from those it was saved with and do not keep it from fitting, as ``key: old -> new``.
+
+        Args:
+            config: the resolved configuration of the run that resumes, plain dictionaries.
+        """
+        old, new = dict(_leaves(self.state().get("config", {}))), dict(_leaves(config))
+        changed = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
+        return [f"{key}: {old.get(key)!r} -> {new.get(key)!r}" for key in changed if not key.startswith(_NOT_COMPARED)]
+
     def state(self) -> dict[str, Any]:
         """What the run was when it saved.
 
@@ -81,6 +112,29 @@ class Checkpoint:
         return state
 
 
+# Where things lie and how a run was resumed may differ from start to start.
+_NOT_COMPARED = (
+    "run_dir",
+    "resume",
+    "ray_kwargs",
+    "trainer.resume",
+    "trainer.default_local_dir",
+    "trainer.val_before_train",
+    "data.train_files",
+    "data.val_files",
+    "policies.code.model.path",
+    "policies.test.model.path",
+)
+
+
+def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
 def step_folder(root: Path, step: int) -> Path:
     return root / f"global_step_{step}"
 
@@ -89,19 +143,64 @@ def step_folder(root: Path, step: int) -> Path:
 def writing(root: Path, step: int) -> Iterator[Path]:
     """A folder to write a checkpoint into; renamed and announced when the block ends without an error.
 
-    A half-written folder of an earlier attempt is removed first. On an error the partial folder stays for a look
-    and the latest checkpoint stays the one before.
+    Everything is on the disk before it is renamed. On an error the partial folder is removed, since a full disk may be
+    the reason, and the latest checkpoint stays the one before.
+
+    Raises:
+        DiskFullError: there is less room than the last checkpoint took; nothing was written.
     """
     partial = root / f"global_step_{step}.partial"
-    if partial.exists():
-        shutil.rmtree(partial)
-    partial.mkdir(parents=True)
-    yield partial
+    shutil.rmtree(partial, ignore_errors=True)
+    root.mkdir(parents=True, exist_ok=True)
+    _check_room(root)
+    partial.mkdir()
+    try:
+        yield partial
+        _flush(partial)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
     final = step_folder(root, step)
     if final.exists():
         shutil.rmtree(final)
     partial.rename(final)
+    _flush_folder(root)
     _write_text(root / TRACKER_NAME, str(step))
+    for later in saved_steps(root):
+        if later > step:  # of a future that was given up by resuming from before it
+            shutil.rmtree(step_folder(root, later))
+
+
+def _check_room(root: Path) -> None:
+    steps = saved_steps(root)
+    needed = int(_GROWTH * _bytes_below(step_folder(root, steps[-1]))) if steps else 0
+    free = shutil.disk_usage(root).free
+    if free < needed + _SPARE_BYTES:
+        raise DiskFullError(
+            f"a checkpoint needs {(needed + _SPARE_BYTES) >> 20} MiB in {root}, {free >> 20} MiB are free; make room, "
+            "or lower trainer.max_actor_ckpt_to_keep"
+        )
+
+
+def _bytes_below(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _flush(folder: Path) -> None:
+    """To the disk, so that a machine that dies after the renaming leaves a whole checkpoint."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as handle:
+                os.fsync(handle.fileno())
+    _flush_folder(folder)
+
+
+def _flush_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _write_text(path: Path, text: str) -> None:
@@ -126,12 +225,37 @@ def saved_steps(root: Path) -> list[int]:
 
 
 def keep_newest(root: Path, count: int | None) -> None:
-    """Remove all but the newest ``count`` checkpoints; None keeps all."""
+    """Remove all but the newest ``count`` checkpoints and the best one; None keeps all."""
     if count is None:
         return
+    best = best_checkpoint(root)
     for step in saved_steps(root)[: -max(1, count)]:
-        shutil.rmtree(step_folder(root, step))
-        logger.info("removed checkpoint of step=%d", step)
+        if best is None or step != best["step"]:
+            shutil.rmtree(step_folder(root, step))
+            logger.info("removed checkpoint of step=%d", step)
+
+
+def best_checkpoint(root: Path) -> dict[str, Any] | None:
+    """``{"step", "metric", "value"}`` of the best checkpoint by validation, or None."""
+    try:
+        best: dict[str, Any] = json.loads((root / BEST_NAME).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return best if step_folder(root, int(best["step"])).is_dir() else None
+
+
+def note_best(root: Path, *, step: int, metric: str, value: float) -> bool:
+    """Remember the checkpoint of ``step`` if its ``value`` is above that of the best so far; True if it is.
+
+    A step without a checkpoint is passed over.
+    """
+    best = best_checkpoint(root)
+    if not step_folder(root, step).is_dir():
+        return False
+    if best is not None and best["metric"] == metric and best["step"] < step and best["value"] >= value:
+        return False
+    _write_text(root / BEST_NAME, json.dumps({"step": step, "metric": metric, "value": value}))
+    return True
 
 
 def find_checkpoint(root: Path, *, mode: str, path: str | None) -> Checkpoint | None:
@@ -140,7 +264,7 @@ def find_checkpoint(root: Path, *, mode: str, path: str | None) -> Checkpoint | 
     Args:
         root: folder of all checkpoints of a run.
         mode: verl's ``trainer.resume_mode``: "auto" (the latest, if there is one), "disable", "resume_path".
-        path: for "resume_path", the folder of one step.
+        path: for "resume_path", the folder of one step, of a run, or of a run's checkpoints (their newest).
 
     Raises:
         CheckpointError: an unknown mode, or the named checkpoint is not there.
@@ -148,7 +272,11 @@ def find_checkpoint(root: Path, *, mode: str, path: str | None) -> Checkpoint | 
     if mode == "disable":
         return None
     if mode == "resume_path":
-        return _checkpoint_at(Path(path or ""))
+        named = Path(path or "")
+        for folder in (named, named / CHECKPOINTS):
+            if (folder / TRACKER_NAME).is_file():
+                return find_checkpoint(folder, mode="auto", path=None)
+        return _checkpoint_at(named)
     if mode != "auto":
         raise CheckpointError(f"unknown trainer.resume_mode {mode!r}; known: auto, disable, resume_path")
     tracker = root / TRACKER_NAME

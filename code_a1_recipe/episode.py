@@ -10,126 +10,28 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import replace
 
-from reward_fns import Breakdown, Refusal, code_reward, extract_candidate, extract_suite, test_reward
-from sandbox import CandidateVerdict, JudgeRequest, SandboxUnavailableError, SuiteVerdict
+from reward_fns import Refusal, code_reward, extract_candidate, extract_suite, test_reward
+from sandbox import CandidateVerdict, JudgeRequest, SandboxUnavailableError, syntax_key
 
+from .episode_data import (
+    TEST_PROMPT_TOO_LONG,
+    AsyncJudge,
+    CandidateResult,
+    Episode,
+    EpisodeTask,
+    Gate,
+    Message,
+    PromptTooLongError,
+    Response,
+    Sampler,
+    SuiteResult,
+)
+from .errors import StalledError
 from .prompts import find_prompt_pair, render
 from .questions import Question
 from .settings import EpisodeSettings, RewardSettings
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
-    """What a policy's server returned for one prompt."""
-
-    prompt_ids: tuple[int, ...]
-    token_ids: tuple[int, ...]
-    log_probs: tuple[float, ...]
-    """One per response token, from the server that sampled it."""
-    text: str
-    weights_step: int
-    """Training step whose weights the server held."""
-
-
-Message = dict[str, str]
-"""One chat message: ``{"role": ..., "content": ...}``."""
-
-
-TEST_PROMPT_TOO_LONG = "test_prompt_too_long"
-"""``CandidateResult.refusal`` of a program the Test LLM could not be shown; it is masked, not scored."""
-
-
-class PromptTooLongError(ValueError):
-    """The rendered prompt does not fit the policy's ``rollout.prompt_length``."""
-
-
-class Sampler(Protocol):
-    """One policy's servers."""
-
-    async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
-        """Draw one response; ``session`` keeps prompts that share a prefix on one server.
-
-        Raises:
-            PromptTooLongError: the prompt exceeds the configured length.
-        """
-        ...
-
-
-class AsyncJudge(Protocol):
-    async def judge(self, request: JudgeRequest) -> CandidateVerdict:
-        """Raises SandboxUnavailableError on an outage, which is never a verdict."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpisodeTask:
-    """What the trainer dispatches for one question."""
-
-    question: Question
-    history: tuple[str, ...]
-    """Calls of the Mistake Book to replay, taken when the question is dispatched."""
-    step: int
-    seed: int
-    num_candidates: int
-    num_suites: int
-    with_hidden_tests: bool = False
-    """Judge every candidate on the question's own tests as well, for metrics only."""
-    with_greedy: bool = False
-    """Validation: also one program at temperature 0, without suites."""
-    num_probe_suites: int = 0
-    """Validation: suites for each of the question's wrong programs."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuiteResult:
-    """One suite written for one candidate."""
-
-    response: Response
-    asserts: tuple[str, ...]
-    refusal: str = ""
-    reward: Breakdown | None = None
-    """None while unjudged or after an outage."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CandidateResult:
-    """One candidate, its suites and what the judge said."""
-
-    response: Response
-    source: str | None
-    refusal: str = ""
-    suites: tuple[SuiteResult, ...] = ()
-    verdict: CandidateVerdict | None = None
-    """Of the generated suites (or the given tests) and the replays; None after an outage."""
-    pooled: SuiteVerdict | None = None
-    """Of all cases written for any program of the question, where the reward is made of those."""
-    hidden: CandidateVerdict | None = None
-    """Of the question's own tests, where they were asked for."""
-    reward: Breakdown | None = None
-    outage: str = ""
-    generation_seconds: float = 0.0
-    judge_seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Episode:
-    task: EpisodeTask
-    candidates: tuple[CandidateResult, ...]
-    greedy: CandidateResult | None = None
-    """Decoded at temperature 0 and judged on the hidden tests; in validation, where asked for."""
-    probes: tuple[CandidateResult, ...] = ()
-    """The question's wrong programs with the suites written for them, in validation."""
-
-    @property
-    def suite_rewards_CS(self) -> list[list[float] | None]:
-        """Suite rewards per candidate; None where an outage or a refusal left a candidate without suites."""
-        return [
-            [suite.reward.total for suite in candidate.suites if suite.reward is not None] or None
-            for candidate in self.candidates
-        ]
 
 
 def sampling_seed(seed: int, *parts: object) -> int:
@@ -139,6 +41,28 @@ def sampling_seed(seed: int, *parts: object) -> int:
     """
     digest = hashlib.sha256(repr((seed, *parts)).encode()).digest()
     return int.from_bytes(digest[:4], "big") >> 1
+
+
+class Sharing:
+    """Identical programs of one question: who writes and judges suites, and who waits for them."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, tuple[int, asyncio.Future[CandidateResult]]] = {}
+
+    def join(self, c: int, source: str) -> tuple[int, asyncio.Future[CandidateResult]]:
+        """The first candidate with this program, ``c`` itself perhaps, and what that one will come to."""
+        key = syntax_key(source)
+        if key not in self._first:
+            outcome = asyncio.get_running_loop().create_future()
+            outcome.add_done_callback(_retrieve)
+            self._first[key] = (c, outcome)
+        return self._first[key]
+
+
+def _retrieve(outcome: asyncio.Future[CandidateResult]) -> None:
+    """An error that nobody waits for here is raised by the first candidate itself."""
+    if not outcome.cancelled():
+        outcome.exception()
 
 
 class EpisodeRunner:
@@ -156,14 +80,19 @@ class EpisodeRunner:
         black_box: bool = False,
         judge_timeout_seconds: float,
         greedy: Sampler | None = None,
+        gate: Gate | None = None,
     ) -> None:
-        """``black_box``: the Test LLM is not shown the program. ``greedy``: the Code LLM at temperature 0."""
+        """``black_box``: the Test LLM is not shown the program. ``greedy``: the Code LLM at temperature 0.
+
+        ``gate``: a barrier between phases, kept for all programs of a question at once; None streams.
+        """
         self._code = code
         self._greedy = greedy
         self._test = test
         self._judge = judge
         self._episode = episode
         self._rewards = rewards
+        self._gate = gate
         self._judge_timeout_seconds = judge_timeout_seconds
         pair = find_prompt_pair(prompt_pair)
         self._code_template, self._test_template = pair.code, pair.black_box_test if black_box else pair.test
@@ -180,7 +109,12 @@ class EpisodeRunner:
         return Episode(task=task, candidates=candidates, greedy=greedy, probes=probes)
 
     async def _candidates(self, task: EpisodeTask) -> tuple[CandidateResult, ...]:
-        found = await asyncio.gather(*[self._candidate(task, c) for c in range(task.num_candidates)])
+        numbers = range(task.num_candidates)
+        if self._gate is None:
+            sharing = Sharing() if self._episode.share_suites else None
+            found = await asyncio.gather(*[self._candidate(task, c, sharing) for c in numbers])
+        else:
+            found = await self._candidates_in_phases(task, self._gate)
         if self._rewards.code_tests == "pooled":
             pool = dict.fromkeys(text for one in found for suite in one.suites for text in suite.asserts)
             found = await asyncio.gather(*[self._pooled(task, one, tuple(pool)) for one in found])
@@ -190,7 +124,7 @@ class EpisodeRunner:
         if not task.with_greedy or self._greedy is None:
             return None
         messages = render(self._code_template, prompt=task.question.prompt)
-        response = await self._greedy.sample(messages, seed=0, session=task.question.id)
+        response = await self._sample(self._greedy, messages, seed=0, session=task.question.id)
         result = candidate_result(response)
         try:
             request = request_for(task.question, result, history=())
@@ -212,23 +146,52 @@ class EpisodeRunner:
             return replace(result, refusal=TEST_PROMPT_TOO_LONG)
         return await self._judged(replace(task, history=(), with_hidden_tests=False), replace(result, suites=suites))
 
-    async def _candidate(self, task: EpisodeTask, c: int) -> CandidateResult:
-        started = time.monotonic()
+    async def _candidates_in_phases(self, task: EpisodeTask, gate: Gate) -> list[CandidateResult]:
+        numbers = range(task.num_candidates)
+        found = await asyncio.gather(*[self._written(task, c) for c in numbers])
+        await gate.wait(task, "code")
+        found = await asyncio.gather(*[self._tested(task, c, found[c]) for c in numbers])
+        await gate.wait(task, "suites")
+        return await asyncio.gather(*[self._judged(task, one) for one in found])
+
+    async def _candidate(self, task: EpisodeTask, c: int, sharing: Sharing | None) -> CandidateResult:
+        written = await self._written(task, c)
+        if sharing is None or written.source is None:
+            return await self._judged(task, await self._tested(task, c, written))
+        first, others = sharing.join(c, written.source)
+        if first == c:
+            try:
+                result = await self._judged(task, await self._tested(task, c, written))
+            except asyncio.CancelledError:
+                others.cancel()
+                raise
+            except Exception as error:
+                others.set_exception(error)
+                raise
+            others.set_result(result)
+            return result
+        result = await others
+        own = replace(result, response=written.response, span=written.span)
+        return replace(own, suites=(), judge_span=None, shared_with=first)
+
+    async def _written(self, task: EpisodeTask, c: int) -> CandidateResult:
+        started = time.time()
         key = (task.step, task.question.id, c)
         messages = render(self._code_template, prompt=task.question.prompt)
-        response = await self._code.sample(
-            messages, seed=sampling_seed(task.seed, "code", *key), session=task.question.id
-        )
-        result = candidate_result(response)
-        if result.source is not None and task.num_suites:
-            try:
-                suites = await self._suites(task, c, result.source, num_suites=task.num_suites)
-                result = replace(result, suites=suites)
-            except PromptTooLongError:
-                # Cutting the prompt would show the Test LLM half a program, so nothing is learned from this one.
-                result = replace(result, refusal=TEST_PROMPT_TOO_LONG)
-        result = replace(result, generation_seconds=time.monotonic() - started)
-        return await self._judged(task, result)
+        seed = sampling_seed(task.seed, "code", *key)
+        response = await self._sample(self._code, messages, seed=seed, session=task.question.id)
+        return replace(candidate_result(response), span=task.span_since(started))
+
+    async def _tested(self, task: EpisodeTask, c: int, written: CandidateResult) -> CandidateResult:
+        """The program with the suites that the Test LLM writes for it."""
+        if written.source is None or not task.num_suites:
+            return written
+        try:
+            suites = await self._suites(task, c, written.source, num_suites=task.num_suites)
+        except PromptTooLongError:
+            # Cutting the prompt would show the Test LLM half a program, so nothing is learned from this one.
+            return replace(written, refusal=TEST_PROMPT_TOO_LONG)
+        return replace(written, suites=suites)
 
     async def _suites(
         self, task: EpisodeTask, c: int | str, source: str, *, num_suites: int
@@ -237,16 +200,17 @@ class EpisodeRunner:
         messages = render(self._test_template, prompt=task.question.prompt, candidate=source, num_cases=cases)
         key = (task.step, task.question.id, c)
         session = f"{task.question.id}/{c}"
-        responses = await asyncio.gather(
-            *[
-                self._test.sample(messages, seed=sampling_seed(task.seed, "test", *key, s), session=session)
-                for s in range(num_suites)
-            ]
-        )
-        return tuple(suite_result(response) for response in responses)
+
+        async def suite(s: int) -> SuiteResult:
+            started = time.time()
+            seed = sampling_seed(task.seed, "test", *key, s)
+            response = await self._sample(self._test, messages, seed=seed, session=session)
+            return replace(suite_result(response), span=task.span_since(started))
+
+        return tuple(await asyncio.gather(*[suite(s) for s in range(num_suites)]))
 
     async def _judged(self, task: EpisodeTask, result: CandidateResult) -> CandidateResult:
-        started = time.monotonic()
+        started = time.time()
         request = request_for(task.question, result, history=task.history)
         if self._rewards.uses_given_tests:
             request = replace(request, suites=(given_tests(task.question, self._rewards),))
@@ -257,7 +221,7 @@ class EpisodeRunner:
                 hidden = await self._ask(hidden_request(request, task.question))
         except (SandboxUnavailableError, TimeoutError) as error:
             return replace(result, outage=_outage(error))
-        result = replace(result, verdict=verdict, hidden=hidden, judge_seconds=time.monotonic() - started)
+        result = replace(result, verdict=verdict, hidden=hidden, judge_span=task.span_since(started))
         return rewarded(result, rewards=self._rewards, num_cases=self._episode.cases_per_suite)
 
     async def _pooled(self, task: EpisodeTask, result: CandidateResult, pool: tuple[str, ...]) -> CandidateResult:
@@ -271,6 +235,17 @@ class EpisodeRunner:
             masked = tuple(replace(suite, reward=None) for suite in result.suites)
             return replace(result, suites=masked, verdict=None, reward=None, outage=_outage(error))
         return replace(result, pooled=pooled, reward=code_reward(replace(result.verdict, suites=(pooled,))))
+
+    async def _sample(self, sampler: Sampler, messages: Sequence[Message], *, seed: int, session: str) -> Response:
+        limit = self._episode.generation_timeout_seconds
+        try:
+            async with asyncio.timeout(limit):
+                return await sampler.sample(messages, seed=seed, session=session)
+        except TimeoutError as error:
+            raise StalledError(
+                f"a response for question {session!r} took longer than episode.generation_timeout_seconds={limit:g}: "
+                "its server hangs, or the limit is too low for its load"
+            ) from error
 
     async def _ask(self, request: JudgeRequest) -> CandidateVerdict:
         async with asyncio.timeout(self._judge_timeout_seconds):

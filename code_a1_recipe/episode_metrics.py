@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 
 from sandbox import CandidateVerdict, CaseOutcome
 
-from .episode import TEST_PROMPT_TOO_LONG, CandidateResult, Episode, SuiteResult
+from .episode_data import TEST_PROMPT_TOO_LONG, CandidateResult, Episode, SuiteResult
+from .spans import Span, union
 
 Sums = dict[str, tuple[float, int]]
 
@@ -54,6 +55,17 @@ def episode_sums(episode: Episode, *, seconds: float) -> Sums:
         collector.add("code/greedy_pass@1", solves(episode.greedy.hidden))
     _add_probes(collector, episode.probes)
     return collector.result()
+
+
+def busy_spans(episode: Episode) -> dict[str, tuple[Span, ...]]:
+    """When the episode had something generated ("generate") and judged ("judge"): sorted, disjoint spans."""
+    candidates = [*episode.candidates, *episode.probes]
+    programs = [one.span for one in candidates]
+    suites = [suite.span for one in candidates for suite in one.suites]
+    return {
+        "generate": union(span for span in (*programs, *suites) if span is not None),
+        "judge": union(one.judge_span for one in candidates if one.judge_span is not None),
+    }
 
 
 def distinct_share(calls: Sequence[str]) -> float | None:
@@ -98,13 +110,16 @@ def _add_candidate(collector: _Collector, candidate: CandidateResult) -> None:
     assert reward is not None
     collector.add("code/reward", reward.total)
     collector.add("code/loaded_share", verdict.loaded)
-    collector.add("judge/seconds_per_candidate", candidate.judge_seconds)
+    if candidate.judge_span is not None:
+        collector.add("judge/seconds_per_candidate", candidate.judge_span[1] - candidate.judge_span[0])
     collector.add("judge/cpu_seconds_per_candidate", verdict.cpu_seconds)
     cases = [case for suite in verdict.suites for case in suite.cases]
     if (share := distinct_share([case.key or case.call for case in cases])) is not None:
         # Of all suites for one program; when it falls, the Test LLM is settling on a habit.
         collector.add("test/distinct_share", share)
-    collector.add("judge/cases", len(cases) + len(verdict.history))
+    num_judged = len(cases) + len(verdict.history) if candidate.shared_with is None else 0
+    collector.add("judge/cases", num_judged)
+    collector.add("judge/reused_share", verdict.num_reused / num_judged if num_judged else 0.0)
     collector.add("book/replayed", len(verdict.history))
     for case in cases:
         collector.add("code/case_pass_rate", case.outcome is CaseOutcome.PASSED)
@@ -129,6 +144,7 @@ def _add_suite(collector: _Collector, candidate: CandidateResult, s: int, suite:
     for term, value in suite.reward.terms.items():
         collector.add(f"test/{term}", value)
     collector.add("test/refused_share", bool(suite.refusal))
+    collector.add("test/prompt_cached_share", suite.response.cached_tokens / max(1, len(suite.response.prompt_ids)))
     collector.add("test/valid_cases", verdict.num_valid)
     collector.add("test/rejected_cases", verdict.num_rejected)
     collector.add("test/broke_candidate_share", verdict.num_failed > 0)

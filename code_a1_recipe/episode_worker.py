@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,19 +14,27 @@ from ray import cloudpickle
 from verl.utils import hf_tokenizer
 from verl.workers.rollout.llm_server import LLMServerClient
 
-from .episode import Episode, EpisodeRunner, EpisodeTask, sampling_seed
-from .episode_metrics import Sums, episode_sums
+from .episode import EpisodeRunner, sampling_seed
+from .episode_data import Episode, EpisodeTask
+from .episode_metrics import Sums, busy_spans, episode_sums
 from .judge_worker import JudgePool
+from .phase_gate import SharedGate
 from .replay import Lessons, failures_of
 from .rollout_log import episode_records
 from .sampling import SamplingParameters, ServerSampler
 from .selection import find_group_selector
 from .settings import RecipeSettings
+from .spans import Span
 from .trajectories import StoredRows, code_trajectories, group_uid, store, test_trajectories
 
 # An actor that dies is started again and its unfinished episodes are run again; rows already stored are overwritten
 # under the same keys.
 _EPISODE_RETRIES = 1
+_EPISODES_AT_ONCE = 256
+"""Of one worker: enough to keep any server busy, and a bound on what workers and trainer hold of a large step."""
+_MOST_EPISODES = 1_000_000
+"""Behind a barrier every question of a step waits at once."""
+_LOOK_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +58,8 @@ class EpisodeReport:
     """Stored trajectories by policy name."""
     lessons: Lessons
     sums: Sums
+    busy: Mapping[str, tuple[Span, ...]]
+    """When something was generated ("generate") and judged ("judge") for this question; sorted and disjoint."""
     records: tuple[dict[str, Any], ...]
     """Lines for the rollout log."""
 
@@ -62,8 +72,9 @@ class EpisodeWorker:
     """Runs any number of episodes at a time on one event loop."""
 
     def __init__(self, settings: RecipeSettings, connections: bytes) -> None:
-        """``connections``: pickled ``(endpoints, judges)``, see :meth:`EpisodePool.start`."""
-        endpoints, judges = cloudpickle.loads(connections)
+        """``connections``: pickled ``(endpoints, judges, gate)``, see :meth:`EpisodePool.start`."""
+        endpoints, judges, gate = cloudpickle.loads(connections)
+        self._gate: SharedGate | None = gate
         tq.init()
         self._settings = settings
         self._tokenizers = {name: hf_tokenizer(endpoint.tokenizer_path) for name, endpoint in endpoints.items()}
@@ -84,6 +95,7 @@ class EpisodeWorker:
             rewards=settings.rewards,
             prompt_pair=settings.prompts.name,
             black_box=settings.prompts.black_box,
+            gate=self._gate,
             judge_timeout_seconds=settings.sandbox.judge_timeout_seconds,
         )
 
@@ -95,7 +107,7 @@ class EpisodeWorker:
     async def ready(self) -> bool:
         return True
 
-    async def train(self, task: EpisodeTask, index: int) -> EpisodeReport:
+    async def train(self, task: EpisodeTask) -> EpisodeReport:
         """Run an episode, choose the suites that train, store both policies' rows."""
         started = time.monotonic()
         episode = await self._runners[False].run(task)
@@ -105,7 +117,7 @@ class EpisodeWorker:
             update_n=selection.update_n,
             seed=sampling_seed(task.seed, "selection", task.step, task.question.id),
         )
-        group = group_uid(task.step, index)
+        group = group_uid(task.step, task.index)
         trajectories = {"code": code_trajectories(episode, group=group)}
         suites = test_trajectories(episode, selected=selected, group=group)
         if self._settings.self_play:
@@ -115,29 +127,29 @@ class EpisodeWorker:
         stored = await asyncio.gather(*[store(name, rows, step=task.step) for name, rows in trajectories.items()])
         return _report(
             episode,
-            index,
             rows=dict(zip(trajectories, stored, strict=True)),
             selected=selected,
             seconds=time.monotonic() - started,
         )
 
-    async def validate(self, task: EpisodeTask, index: int) -> EpisodeReport:
+    async def validate(self, task: EpisodeTask) -> EpisodeReport:
         """Run an episode on a held-out question; nothing is stored, nothing is learned."""
         started = time.monotonic()
         episode = await self._runners[True].run(task)
-        return _report(episode, index, rows={}, selected=(), seconds=time.monotonic() - started)
+        return _report(episode, rows={}, selected=(), seconds=time.monotonic() - started)
 
 
 def _report(
-    episode: Episode, index: int, *, rows: Mapping[str, StoredRows], selected: Sequence[int], seconds: float
+    episode: Episode, *, rows: Mapping[str, StoredRows], selected: Sequence[int], seconds: float
 ) -> EpisodeReport:
     verdicts = [candidate.verdict for candidate in episode.candidates if candidate.verdict is not None]
     return EpisodeReport(
-        index=index,
+        index=episode.task.index,
         question_id=episode.task.question.id,
         rows=rows,
         lessons=failures_of(verdicts),
         sums=episode_sums(episode, seconds=seconds),
+        busy=busy_spans(episode),
         records=tuple(episode_records(episode, selected=selected)),
     )
 
@@ -145,8 +157,9 @@ def _report(
 class EpisodePool:
     """All episode workers, seen from the trainer."""
 
-    def __init__(self, workers: list[Any]) -> None:
+    def __init__(self, workers: list[Any], gate: SharedGate | None = None) -> None:
         self._workers = workers
+        self._gate = gate
 
     @classmethod
     def start(
@@ -154,25 +167,53 @@ class EpisodePool:
     ) -> EpisodePool:
         # As bytes, so that Ray can start a dead worker again: a handle among constructor arguments counts as an
         # object that may be gone by then.
-        connections = cloudpickle.dumps((dict(endpoints), judges))
+        gate = SharedGate.start() if settings.episode.barrier else None
+        connections = cloudpickle.dumps((dict(endpoints), judges, gate))
         actor_class = ray.remote(EpisodeWorker).options(
-            max_restarts=-1, max_task_retries=_EPISODE_RETRIES, num_cpus=1, scheduling_strategy="SPREAD"
+            max_restarts=-1,
+            max_task_retries=_EPISODE_RETRIES,
+            max_concurrency=_MOST_EPISODES,
+            num_cpus=1,
+            scheduling_strategy="SPREAD",
         )
         workers = [actor_class.remote(settings, connections) for _ in range(settings.episode.num_workers)]
         ray.get([worker.ready.remote() for worker in workers])
-        return cls(workers)
+        return cls(workers, gate)
 
-    def run(self, tasks: Sequence[EpisodeTask], *, validate: bool) -> Iterator[EpisodeReport]:
-        """Run all tasks, yielding each report as soon as its episode ends, in no fixed order."""
-        pending = []
-        for index, task in enumerate(tasks):
-            worker = self._workers[index % len(self._workers)]
-            method = worker.validate if validate else worker.train
-            pending.append(method.remote(task, index))
-        while pending:
-            done, pending = ray.wait(pending, num_returns=1)
-            yield from ray.get(done)
+    def run(
+        self, tasks: Iterable[EpisodeTask], *, validate: bool, while_waiting: Callable[[], None] = lambda: None
+    ) -> Iterator[EpisodeReport]:
+        """Run all tasks, yielding each report as soon as its episode ends, in no fixed order.
+
+        Args:
+            tasks: taken one by one as workers have room; behind a barrier all at once.
+            validate: nothing is stored, nothing is learned.
+            while_waiting: called about twice a second; what it raises ends the wait, see :meth:`abandon`.
+        """
+        waiting = iter(tasks)
+        room = _EPISODES_AT_ONCE if self._gate is None else _MOST_EPISODES
+        pending: dict[Any, int] = {}
+        running = [0] * len(self._workers)
+        is_done = False
+        while pending or not is_done:
+            while not is_done and min(running) < room:
+                task = next(waiting, None)
+                if task is None:
+                    is_done = True
+                    break
+                number = running.index(min(running)) if self._gate is None else task.index % len(running)
+                worker = self._workers[number]
+                pending[(worker.validate if validate else worker.train).remote(task)] = number
+                running[number] += 1
+            if not pending:
+                return
+            done, _ = ray.wait(list(pending), num_returns=1, timeout=_LOOK_SECONDS)
+            while_waiting()
+            for reference in done:
+                running[pending.pop(reference)] -= 1
+                yield ray.get(reference)
 
     def close(self) -> None:
-        for worker in self._workers:
-            ray.kill(worker)
+        """End the workers, and with them every episode that is under way."""
+        for actor in (*self._workers, *([self._gate] if self._gate else [])):
+            actor.close() if isinstance(actor, SharedGate) else ray.kill(actor)

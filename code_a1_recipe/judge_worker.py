@@ -22,7 +22,7 @@ class JudgeWorker:
 
     def __init__(self, settings: SandboxSettings, seed: int) -> None:
         self._runner = find_runner(settings.runner).make(settings)
-        self._judge = Judge(self._runner, limits=settings.limits, seed=seed)
+        self._judge = Judge(self._runner, limits=settings.limits, seed=seed, reuse_answers=True)
 
     def judge(self, request: JudgeRequest) -> CandidateVerdict:
         return self._judge.judge(request)

@@ -9,7 +9,9 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 import warnings
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,8 @@ from omegaconf import DictConfig, OmegaConf
 from . import shared_memory
 from .compose import to_yaml
 from .cpu.environment import cpu_environment
+from .failures import explain
+from .interruption import InterruptedRunError, Interruption
 from .run_folder import FolderInUseError, RunFolder
 from .settings import SettingsError
 from .versions import versions_text
@@ -26,6 +30,8 @@ from .versions import versions_text
 logger = logging.getLogger(__name__)
 
 CPU_THREADS = 1
+_CLOSE_SECONDS = 60.0
+"""That the processes of a run may take to end."""
 VLLM_SOCKETS = "VLLM_RPC_BASE_PATH"
 
 
@@ -34,6 +40,22 @@ def name_run(config: DictConfig, preset: str) -> None:
     if not config.run_dir:
         config.run_dir = str(Path("outputs") / f"{Path(preset).stem}-{datetime.now():%Y%m%d-%H%M%S}")
     config.run_dir = str(Path(config.run_dir).absolute())
+
+
+def apply_resume(config: DictConfig) -> None:
+    """Put ``resume`` into verl's own keys, which the rest reads.
+
+    Raises:
+        SettingsError: it is neither auto, never nor a path.
+    """
+    resume = config.resume
+    if not isinstance(resume, str) or not resume:
+        raise SettingsError(f"resume must be auto, never or the path of a checkpoint or run, got {resume!r}")
+    if resume == "never":
+        config.trainer.resume_mode = "disable"
+    elif resume != "auto":
+        config.trainer.resume_mode = "resume_path"
+        config.trainer.resume_from_path = str(Path(resume).expanduser().absolute())
 
 
 def prepare_environment(config: DictConfig) -> dict[str, str]:
@@ -47,6 +69,9 @@ def prepare_environment(config: DictConfig) -> dict[str, str]:
         # verl is imported for its text models; transformers reports that torchvision is missing all the same.
         "TRANSFORMERS_VERBOSITY": os.environ.get("TRANSFORMERS_VERBOSITY", "error"),
     }
+    rollout = config.actor_rollout_ref.rollout
+    if rollout.full_determinism:
+        variables |= {"VERL_FULL_DETERMINISM": "1", "VLLM_BATCH_INVARIANT": "1", "PYTHONHASHSEED": str(rollout.seed)}
     if config.trainer.device == "cpu":
         variables |= cpu_environment(threads=CPU_THREADS)
         # vLLM leaves its sockets behind; in a folder of their own they can be removed.
@@ -131,32 +156,74 @@ def ray_log_folder() -> Path:
 
 def _run_on_ray(config: DictConfig, variables: dict[str, str], folder: RunFolder) -> None:
     import ray
+
+    from . import trainer  # noqa: F401  # its imports take seconds and end before Ray's processes start
+
+    limit = float(config.checkpoint.leave_within_seconds)
+    interruption = Interruption(leave_within_seconds=limit, say=folder.show)
+    ray.init(**_ray_arguments(config, variables))
+    with interruption.listening():  # after Ray's own handlers
+        folder.show(f"run folder: {folder.root}\nworker logs: {ray_log_folder()}")
+        folder.show("starting two policies and their servers (about a minute on a small machine)")
+        try:
+            _fit(config, interruption)
+        except KeyboardInterrupt:  # Ray raises one of its own, without words, where a signal meets it waiting
+            if interruption.signal_number is None:
+                raise
+            raise InterruptedRunError(interruption.signal_number, "left at once") from None
+
+
+def _fit(config: DictConfig, interruption: Interruption) -> None:
     import transfer_queue as tq
 
     from .trainer import CodeA1Trainer
 
-    ray.init(**_ray_arguments(config, variables))
-    folder.show(f"run folder: {folder.root}\nworker logs: {ray_log_folder()}")
-    folder.show("starting two policies and their servers (about a minute on a small machine)")
     trainer = None
-    succeeded = False
+    failure: BaseException | None = None
     segments: set[Path] = set()
     try:
         tq.init(config.transfer_queue)
-        trainer = CodeA1Trainer(config)
+        trainer = CodeA1Trainer(config, interruption=interruption)
         trainer.init()
         segments = shared_memory.segments_below(os.getpid())
         trainer.fit(None)
-        succeeded = True
+    except BaseException as error:
+        failure = error
+        raise
     finally:
-        if trainer is not None:
-            trainer.close()
-            tracking = getattr(trainer, "logger", None)
-            if tracking is not None:
-                tracking.finish(exit_code=0 if succeeded else 1)
-        tq.close()
-        ray.shutdown()
-        shared_memory.remove(segments)
+        _close(trainer, failure, segments, run_dir=config.run_dir)
+
+
+def _close(trainer: Any, failure: BaseException | None, segments: set[Path], *, run_dir: str) -> None:
+    """End everything that the run started. With a part of it lost the rest may never answer: that has a limit."""
+    import ray
+    import transfer_queue as tq
+
+    def give_up() -> None:
+        told = explain(failure, run_dir=run_dir) if failure is not None else None
+        RunFolder.show(f"error: {told or failure or 'the run was over'}\n{how_to_go_on(run_dir)}")
+        os._exit(1)
+
+    timer = threading.Timer(_CLOSE_SECONDS, give_up)
+    timer.daemon = True
+    timer.start()
+    tracking = getattr(trainer, "logger", None)
+    steps: list[Callable[[], object]] = [trainer.close] if trainer is not None else []
+    steps += [lambda: tracking.finish(exit_code=0 if failure is None else 1)] if tracking is not None else []
+    try:
+        for step in (*steps, tq.close, ray.shutdown, lambda: shared_memory.remove(segments)):
+            try:
+                step()
+            except Exception as error:  # noqa: BLE001  # what ended the run matters, not what its end runs into
+                logger.info("closing: %s", error)
+    finally:
+        timer.cancel()
+
+
+def how_to_go_on(run_dir: str) -> str:
+    """What a user whose run broke off can do."""
+    again = f"repeat the command with run_dir={run_dir}"
+    return f"what was written is in {run_dir}. To go on from its newest checkpoint, {again}"
 
 
 def _remove_sockets(variables: dict[str, str]) -> None:

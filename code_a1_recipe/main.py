@@ -14,8 +14,9 @@ from pathlib import Path
 
 from .checkpointing import CheckpointError
 from .compose import compose_config, preset_names
-from .errors import OutageError
-from .launch import configure_logging, name_run, train
+from .failures import explain
+from .interruption import InterruptedRunError
+from .launch import apply_resume, configure_logging, how_to_go_on, name_run, train
 from .questions import QuestionError
 from .run_folder import RunFolder
 from .settings import SettingsError
@@ -39,6 +40,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "experiment": (".analysis.commands", "experiment"),
     "harvest": (".analysis.commands", "harvest_tests"),
     "rollouts": (".analysis.commands", "rollouts"),
+    "timeline": (".analysis.timeline", "main"),
+    "simulate": (".simulation.command", "main"),
     "micro": (".micro.__main__", "main"),
 }
 """Beside ``train``, which may be left out: module and function. Imported when asked for, since training needs none."""
@@ -57,7 +60,7 @@ def _meant_command(words: Sequence[str]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status: 0 trained, 1 the run broke off, 2 the configuration was refused, 130 interrupted."""
+    """Exit status: 0 trained, 1 the run broke off, 2 the configuration was refused, 130 and 143 interrupted."""
     words = words_of(arguments)
     if words and words[0] in COMMANDS:
         configure_logging()
@@ -82,6 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     preset = words.pop(0) if words and "=" not in words[0] else default_preset()
     try:
         config = compose_config(preset, words)
+        apply_resume(config)
         name_run(config, preset)
     except SettingsError as error:
         sys.stderr.write(f"error: {error}\n")
@@ -91,12 +95,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (SettingsError, QuestionError, CheckpointError) as error:
         sys.stderr.write(f"error: {error}\n")
         return REFUSED
-    except OutageError as error:
-        sys.stderr.write(f"\nerror: {error}\n{_how_to_go_on(config.run_dir)}\n")
-        return BROKE_OFF
+    except InterruptedRunError as error:
+        sys.stderr.write(f"\ninterrupted by {error}; {how_to_go_on(config.run_dir)}\n")
+        return error.exit_status
     except KeyboardInterrupt:
-        sys.stderr.write(f"\ninterrupted; {_how_to_go_on(config.run_dir)}\n")
+        sys.stderr.write(f"\ninterrupted; {how_to_go_on(config.run_dir)}\n")
         return INTERRUPTED
+    except Exception as error:
+        told = explain(error, run_dir=config.run_dir)
+        if told is None:
+            raise
+        sys.stderr.write(f"\nerror: {told}\n{how_to_go_on(config.run_dir)}\n")
+        return BROKE_OFF
     sys.stdout.write(
         f"\ntrained: {preset}\n"
         f"  config       {folder.resolved_config}\n"
@@ -125,11 +135,6 @@ def _report(folder: RunFolder) -> None:
         return
     if table:
         sys.stdout.write(f"\n{table}\n")
-
-
-def _how_to_go_on(run_dir: str) -> str:
-    again = f"repeat the command with run_dir={run_dir}"
-    return f"what was written is in {run_dir}. To go on from its newest checkpoint, {again}"
 
 
 if __name__ == "__main__":

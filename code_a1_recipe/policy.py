@@ -31,6 +31,7 @@ from verl.workers.engine_workers import ActorRolloutRefWorker
 from verl.workers.rollout.llm_server import LLMServerClient, LLMServerManager
 
 from .episode_worker import PolicyEndpoint
+from .preflight import lora_rank
 from .sampling import SamplingParameters
 from .server_client import OneServerClient
 from .trajectories import StoredRows
@@ -90,8 +91,7 @@ class Policy(PPOTrainerSync):
 
     def _start_workers(self) -> None:
         model = self.config.actor_rollout_ref.model
-        lora_rank = model.get("lora", {}).get("rank", 0) or model.get("lora_rank", 0)
-        self.ref_in_actor = lora_rank > 0 or model.get("lora_adapter_path") is not None
+        self.ref_in_actor = lora_rank(model) > 0 or model.get("lora_adapter_path") is not None
         separate_ref = self.use_reference_policy and not self.ref_in_actor
         role = str(Role.ActorRolloutRef if separate_ref else Role.ActorRollout)
         worker_class = RayClassWithInitArgs(
@@ -157,6 +157,11 @@ class Policy(PPOTrainerSync):
     def sleep(self) -> None:
         """Free the servers' memory for training; they keep no weights."""
         self.checkpoint_manager.sleep_replicas()
+
+    def abandon(self) -> None:
+        """End every response under way, whose askers are gone, and free the servers' memory."""
+        self.checkpoint_manager.abort_replicas(reject_request=True)
+        self.sleep()
 
     def sync_weights(self, step: int) -> None:
         """Wake the servers with the trainer's current weights, labelled ``step``."""

@@ -8,9 +8,10 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from .checkpointing import find_checkpoint
+from .checkpointing import FORMAT, find_checkpoint
 from .compose import policy_view
 from .episode import given_tests
+from .fingerprints import data_fingerprint, model_fingerprint
 from .prompts import find_prompt_pair, render
 from .question_dataset import QuestionDataset
 from .run_folder import LOCK, RunFolder
@@ -44,16 +45,46 @@ def check_run(config: DictConfig) -> None:
         _check_verl_config(view, name)
     train, _ = (_check_data(config, key, tokenizers["code"]) for key in ("train_files", "val_files"))
     _check_given_tests(config, settings, train)
-    _check_resume(config, num_questions=len(train))
+    _check_keep_best(config, settings)
+    _check_resume(config, settings, train)
 
 
-def run_identity(config: DictConfig, *, num_questions: int) -> dict[str, Any]:
-    """What a checkpoint must share with the run that resumes it."""
-    return {
-        "num_questions": num_questions,
+def run_identity(config: DictConfig, settings: RecipeSettings, train: QuestionDataset) -> dict[str, Any]:
+    """What a checkpoint must share with the run that resumes it: by content, wherever files lie."""
+    from .verl_compat import installed_verl
+
+    identity = {
+        "format": FORMAT,
+        "verl": installed_verl(),
+        "questions": f"{len(train)} questions, digest {data_fingerprint(train.questions)}",
         "train_batch_size": config.data.train_batch_size,
         "seed": config.data.seed,
     }
+    for name in settings.policy_names:
+        view = policy_view(config, name)
+        identity[f"{name}_model"] = model_fingerprint(view.actor_rollout_ref.model.path)
+        # verl writes a shard for each rank, and LoRA's weights apart.
+        identity[f"{name}_ranks"] = view.trainer.n_gpus_per_node * view.trainer.nnodes
+        identity[f"{name}_lora_rank"] = lora_rank(view.actor_rollout_ref.model)
+    return identity
+
+
+def lora_rank(model: DictConfig) -> int:
+    """Rank of a policy's LoRA adapter, 0 without one; verl reads it from either of two keys."""
+    return int(OmegaConf.select(model, "lora.rank") or model.get("lora_rank") or 0)
+
+
+def _check_keep_best(config: DictConfig, settings: RecipeSettings) -> None:
+    """Some step is both validated and saved."""
+    if settings.checkpoint.keep_best is None:
+        return
+    frequencies = {"trainer.save_freq": config.trainer.save_freq, "trainer.test_freq": config.trainer.test_freq}
+    for key, frequency in frequencies.items():
+        if frequency <= 0:
+            raise SettingsError(
+                f"checkpoint.keep_best={settings.checkpoint.keep_best} needs steps that are validated and saved, "
+                f"got {key}={frequency}; set it above 0, or checkpoint.keep_best=null"
+            )
 
 
 def _check_verl() -> None:
@@ -120,13 +151,13 @@ def _check_run_folder(config: DictConfig) -> None:
         )
 
 
-def _check_resume(config: DictConfig, *, num_questions: int) -> None:
+def _check_resume(config: DictConfig, settings: RecipeSettings, train: QuestionDataset) -> None:
     trainer = config.trainer
     checkpoint = find_checkpoint(
         Path(trainer.default_local_dir), mode=trainer.resume_mode, path=trainer.resume_from_path
     )
     if checkpoint is not None:
-        checkpoint.check_fits(run_identity(config, num_questions=num_questions))
+        checkpoint.check_fits(run_identity(config, settings, train))
 
 
 def fill_micro_assets(config: DictConfig) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from reward_fns import Breakdown
 from sandbox import CandidateVerdict, CaseResult, SuiteVerdict
 
-from .episode import CandidateResult, Episode
+from .episode_data import CandidateResult, Episode
 
 
 def episode_records(episode: Episode, *, selected: Sequence[int]) -> Iterator[dict[str, Any]]:
@@ -34,6 +34,7 @@ def _record(episode: Episode, kind: str, number: int, candidate: CandidateResult
         "candidate": number,
         "response": candidate.response.text,
         "response_tokens": len(candidate.response.token_ids),
+        "prompt_tokens": len(candidate.response.prompt_ids),
         "source": candidate.source,
         "refusal": candidate.refusal,
         "outage": candidate.outage,
@@ -43,13 +44,18 @@ def _record(episode: Episode, kind: str, number: int, candidate: CandidateResult
         "pooled_tests": suite_record(candidate.pooled),
         "hidden_tests": suite_record(candidate.hidden.suites[0] if candidate.hidden else None),
         "selected": selected,
+        "span": candidate.span,
+        "judge_span": candidate.judge_span,
+        "shared_with": candidate.shared_with,
         "suites": list(_suites(candidate)),
     }
 
 
 def _given(candidate: CandidateResult) -> SuiteVerdict | None:
     """The dataset's own tests that the reward was made of: a suite of the verdict that nobody wrote."""
-    if candidate.verdict is None or len(candidate.verdict.suites) == len(candidate.suites):
+    if candidate.verdict is None or candidate.shared_with is not None:
+        return None
+    if len(candidate.verdict.suites) == len(candidate.suites):
         return None
     return candidate.verdict.suites[0]
 
@@ -62,6 +68,9 @@ def _suites(candidate: CandidateResult) -> Iterator[dict[str, Any]]:
             "refusal": suite.refusal,
             "reward": reward_record(suite.reward),
             "verdict": suite_record(candidate.verdict.suites[s]) if candidate.verdict else None,
+            "span": suite.span,
+            "cached_tokens": suite.response.cached_tokens,
+            "prompt_tokens": len(suite.response.prompt_ids),
         }
 
 

@@ -90,9 +90,24 @@ class RunFolder:
 
         A value that is not a finite number is written as null, since JSON has no NaN.
         """
-        row = {"step": step, **{name: _number(value) for name, value in sorted(metrics.items())}}
+        numbers = {name: plain_number(value) for name, value in sorted(metrics.items()) if name != "step"}
+        row = {"step": step, **numbers}
         with self.metrics.open("a", encoding="utf-8") as handle:
             handle.write(json.dumps(row) + "\n")
+
+    def metrics_row(self, step: int) -> dict[str, Any] | None:
+        """The row of a step, None where there is none."""
+        if not self.metrics.exists():
+            return None
+        rows = map(json.loads, self.metrics.read_text(encoding="utf-8").splitlines())
+        return next((row for row in rows if row["step"] == step), None)
+
+    def add_to_metrics(self, step: int, metrics: Mapping[str, Any]) -> None:
+        """Put metrics into the row of a step, which is the newest, or append it where it is missing."""
+        row = self.metrics_row(step)
+        if row is not None:
+            self._keep_rows(step - 1)
+        self.append_metrics(step, {**(row or {}), **metrics})
 
     def rewind(self, step: int) -> None:
         """Forget metrics and rollouts after ``step``, which a resumed run writes again, and a half-written last row."""
@@ -100,6 +115,10 @@ class RunFolder:
             number = path.stem.rpartition("_")[2]
             if number.isdecimal() and int(number) > step:
                 path.unlink()
+        self._keep_rows(step)
+
+    def _keep_rows(self, step: int) -> None:
+        """Only the whole rows up to ``step``."""
         if not self.metrics.exists():
             return
         rows = self.metrics.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -147,7 +166,8 @@ def locked(path: Path) -> Iterator[None]:
         lock.release()
 
 
-def _number(value: Any) -> float | int | None:
+def plain_number(value: Any) -> float | int | None:
+    """What JSON can hold of a metric: null for what is no finite number."""
     number = value.item() if hasattr(value, "item") else value
     if isinstance(number, bool | int):
         return int(number)

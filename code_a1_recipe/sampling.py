@@ -9,7 +9,7 @@ from typing import Any
 
 from verl.workers.rollout.llm_server import LLMServerClient
 
-from .episode import Message, PromptTooLongError, Response
+from .episode_data import Message, PromptTooLongError, Response
 
 _KEPT_PROMPTS = 64
 
@@ -82,6 +82,7 @@ class ServerSampler:
             log_probs=log_probs,
             text=self._tokenizer.decode(token_ids, skip_special_tokens=True),
             weights_step=int(output.extra_fields.get("global_steps") or 0),
+            cached_tokens=int(output.extra_fields.get("num_cached_tokens") or 0),
         )
 
 

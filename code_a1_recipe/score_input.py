@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from .adapters import NativeRow, RowError, from_native
-from .episode import TEST_PROMPT_TOO_LONG, CandidateResult, Response, SuiteResult, candidate_result, suite_result
+from .episode import candidate_result, suite_result
+from .episode_data import TEST_PROMPT_TOO_LONG, CandidateResult, Response, SuiteResult
 from .questions import Question, check_row, load_questions, read_rows
 
 ROLES = ("code", "test")

@@ -12,7 +12,8 @@ from typing import Any
 from reward_fns import Breakdown, code_reward
 from sandbox import CandidateVerdict, JudgeRequest, SandboxUnavailableError
 
-from .episode import CandidateResult, hidden_request, request_for, rewarded
+from .episode import hidden_request, request_for, rewarded
+from .episode_data import CandidateResult
 from .rollout_log import reward_record, suite_record, verdict_record
 from .score_input import RECORDED, Item
 from .settings import RewardSettings

@@ -86,6 +86,12 @@ class EpisodeSettings(_Block):
     cases_per_suite: int
     """K: asserts a suite should hold."""
     num_workers: int
+    barrier: bool = False
+    """No suite before the step's last program, no verdict before its last suite: to compare with streaming."""
+    share_suites: bool = False
+    """Identical programs of a question share the suites, and the verdict, of the first of them."""
+    generation_timeout_seconds: float = 3600.0
+    """Seconds a response may take, the wait for a place at its server included."""
 
     def __post_init__(self) -> None:
         group = "at least 2 (an advantage is relative to the other members of its group)"
@@ -94,6 +100,10 @@ class EpisodeSettings(_Block):
         _require(self.num_suites == 0 or self.num_suites >= 2, "episode.num_suites", suites, self.num_suites)
         _require(self.cases_per_suite >= 1, "episode.cases_per_suite", "at least 1", self.cases_per_suite)
         _require(self.num_workers >= 1, "episode.num_workers", "at least 1", self.num_workers)
+        streams = "false with episode.barrier (who is identical is known while programs stream)"
+        _require(not (self.barrier and self.share_suites), "episode.share_suites", streams, self.share_suites)
+        seconds = self.generation_timeout_seconds
+        _require(seconds > 0, "episode.generation_timeout_seconds", "above 0", seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +216,19 @@ class ValidationSettings(_Block):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointSettings(_Block):
+    keep_best: str | None = None
+    """Validation metric, as in ``metrics.jsonl``, whose best checkpoint is kept beside the newest; larger is better."""
+    leave_within_seconds: float = 120.0
+    """From Ctrl-C or SIGTERM to the end of the process, at most."""
+
+    def __post_init__(self) -> None:
+        named = self.keep_best is None or str(self.keep_best).startswith("val/")
+        _require(named, "checkpoint.keep_best", "a validation metric (val/...) or null", self.keep_best)
+        _require(self.leave_within_seconds > 0, "checkpoint.leave_within_seconds", "above 0", self.leave_within_seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeSettings:
     """All blocks of the recipe; what is not here belongs to verl."""
 
@@ -217,6 +240,7 @@ class RecipeSettings:
     schedule: UpdateSchedule
     sandbox: SandboxSettings
     validation: ValidationSettings
+    checkpoint: CheckpointSettings
     self_play: bool
     """One model in both roles: the Code LLM writes the suites too, and learns from both."""
     seed: int
@@ -237,6 +261,7 @@ class RecipeSettings:
             "selection": SelectionSettings,
             "sandbox": SandboxSettings,
             "validation": ValidationSettings,
+            "checkpoint": CheckpointSettings,
         }
         try:
             values: dict[str, Any] = {name: block.from_mapping(raw[name], where=name) for name, block in blocks.items()}

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
 import transfer_queue as tq
 from omegaconf import DictConfig, OmegaConf
 from transfer_queue import KVBatchMeta
@@ -22,21 +23,24 @@ from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils.debug import marked_timer
 
-from . import checkpointing
+from . import checkpointing, finished_step, random_states
 from .compose import policy_view
-from .episode import EpisodeTask
+from .episode_data import EpisodeTask
 from .episode_metrics import add_sums, metrics_of
 from .episode_worker import EpisodePool, EpisodeReport
 from .errors import OutageError
+from .finished_step import FinishedStep
+from .interruption import InterruptedRunError, Interruption, LeaveRequestedError
 from .judge_worker import JudgePool
 from .mistake_book import BookChange, MistakeBook
 from .policy import Policy
 from .preflight import run_identity
 from .questions import Question
-from .replay import find_replay_sampler
 from .run_folder import RunFolder
-from .settings import RecipeSettings
+from .settings import RecipeSettings, SettingsError
+from .spans import outside, seconds_of
 from .step_report import step_line, time_shares
+from .step_tasks import tasks_of
 from .trajectories import StoredRows
 from .verl_compat import SYNC_MODE, TRAINER_NAME
 
@@ -44,18 +48,27 @@ logger = logging.getLogger(__name__)
 
 _MARKER_PARTITION = "steps"
 
+_COUNTED = {"programs": "code/candidates", "suites": "test/suites", "cases": "judge/cases"}
+_PROGRESS = ("questions", *_COUNTED, "seconds")
+"""Counters over the whole run, as ``progress/<name>``."""
+
 
 @register_trainer(TRAINER_NAME)
 class CodeA1Trainer(PPOTrainerSync):
     """Trains a Code LLM and a Test LLM against each other (arXiv 2603.15611) on one pool of GPUs."""
 
-    def __init__(self, config: DictConfig) -> None:
+    def __init__(self, config: DictConfig, *, interruption: Interruption | None = None) -> None:
         raw = OmegaConf.to_container(config, resolve=True)
         assert isinstance(raw, dict)
         self.settings = RecipeSettings.from_mapping({str(key): value for key, value in raw.items()})
         self.run_folder = RunFolder(Path(config.run_dir))
         self.book = MistakeBook()
         self.policies: dict[str, Policy] = {}
+        self.finished = FinishedStep(step=0, data=None)
+        self._has_stepped = False
+        self._saved_step = 0
+        self._identity: dict[str, Any] = {}
+        self.interruption = interruption or Interruption(leave_within_seconds=math.inf, say=self.run_folder.show)
         super().__init__(config)
 
     def _build_replay_buffer(self) -> None:
@@ -67,6 +80,7 @@ class CodeA1Trainer(PPOTrainerSync):
     def _setup(self) -> None:
         # Questions are rendered per policy inside the episode; the dataset needs no tokenizer.
         self.tokenizer = self.processor = None
+        random_states.seed(self.settings.seed)
         self._init_dataloader()
         # verl's loop ends at whichever comes first; a number of steps that was asked for is what counts.
         epochs = math.ceil(self.total_training_steps / self.steps_per_epoch)
@@ -89,7 +103,7 @@ class CodeA1Trainer(PPOTrainerSync):
         endpoints = {name: policy.endpoint() for name, policy in self.policies.items()}
         self.episodes = EpisodePool.start(self.settings, endpoints=endpoints, judges=self.judges)
         self._load_checkpoint()
-        self.run_folder.rewind(self.global_steps)
+        self._continue_records()
 
     def _start_policy(self, name: str, pool: RayResourcePool) -> Policy:
         every = {"code": self.settings.schedule.code_every, "test": self.settings.schedule.test_every}[name]
@@ -100,6 +114,7 @@ class CodeA1Trainer(PPOTrainerSync):
 
     def on_init_end(self) -> None:
         self._sync_weights()
+        self.interruption.can_save = True
 
     def on_step_end(self) -> None:
         with marked_timer("update_weights", self.timing_raw):
@@ -125,9 +140,13 @@ class CodeA1Trainer(PPOTrainerSync):
         Returns:
             A marker of the step: verl's loop removes the batch it is handed from the queue, and each policy has
             removed its own rows by then.
+
+        Raises:
+            InterruptedRunError: a signal came while episodes ran; the step before is saved.
         """
-        questions = self._next_questions()
-        with marked_timer("episodes", timing_raw):
+        started, self._has_stepped = time.time(), True
+        with marked_timer("episodes", timing_raw), self._saving_on_signal():
+            questions = self._next_questions()
             reports = self._run_episodes(questions, metrics)
         for policy in self.policies.values():
             policy.sleep()
@@ -142,7 +161,39 @@ class CodeA1Trainer(PPOTrainerSync):
             with marked_timer(f"update_{name}", timing_raw):
                 update_metrics = policy.update(rows, step=self.global_steps, epoch=epoch)
             metrics.update({f"{name}/{key}": value for key, value in update_metrics.items()})
+        self._count(metrics, num_questions=len(questions), seconds=time.time() - started)
+        data = self.train_dataloader.state_dict()
+        totals = {name: metrics[f"progress/{name}"] for name in _PROGRESS}
+        self.finished = FinishedStep(step=self.global_steps, data=data, row=self._row(metrics), totals=totals)
         return self._step_marker()
+
+    def _count(self, metrics: dict[str, Any], *, num_questions: int, seconds: float) -> None:
+        """Counters over the whole run, which a resumed run goes on with."""
+        now = {"questions": num_questions, "seconds": seconds}
+        now |= {name: metrics.get(metric, 0) for name, metric in _COUNTED.items()}
+        metrics.update({f"progress/{name}": self.finished.totals.get(name, 0) + now[name] for name in _PROGRESS})
+
+    @contextmanager
+    def _saving_on_signal(self) -> Iterator[None]:
+        """Where nothing of a step counts yet: a signal gives it up and leaves with the step before it saved.
+
+        Raises:
+            InterruptedRunError: after the saving.
+        """
+        try:
+            self.interruption.check()
+            yield
+            self.interruption.check()
+        except LeaveRequestedError:
+            number = self.interruption.signal_number
+            assert number is not None
+            self.episodes.close()
+            for policy in self.policies.values():
+                policy.abandon()
+            what = "no step was finished, nothing to save"
+            if self.finished.step:
+                what = f"step {self.finished.step} is saved in {self._save_finished()}"
+            raise InterruptedRunError(number, what) from None
 
     def _step_marker(self) -> KVBatchMeta:
         key, tag = f"step{self.global_steps}", {"global_steps": self.global_steps}
@@ -165,43 +216,27 @@ class CodeA1Trainer(PPOTrainerSync):
             return dict(next(self.train_dataloader_it))
 
     def _tasks(self, questions: Sequence[Question], *, validate: bool) -> list[EpisodeTask]:
-        settings = self.settings
-        validation = settings.validation
-        counts = validation if validate else settings.episode
-        return [
-            EpisodeTask(
-                question=question,
-                history=() if validate else self._history(question),
-                step=self.global_steps,
-                seed=settings.seed,
-                num_candidates=counts.num_candidates,
-                num_suites=counts.num_suites,
-                with_hidden_tests=validate or validation.hidden_in_training,
-                with_greedy=validate and validation.greedy,
-                num_probe_suites=validation.num_probe_suites if validate else 0,
-            )
-            for question in questions
-        ]
-
-    def _history(self, question: Question) -> tuple[str, ...]:
-        book = self.settings.mistake_book
-        if not book.enabled:
-            return ()
-        sampler = find_replay_sampler(book.sampler)
-        entries = sampler(self.book, question.id, limit=book.replay_limit, seed=self.settings.seed + self.global_steps)
-        return tuple(entry.call for entry in entries)
+        return tasks_of(
+            questions,
+            settings=self.settings,
+            book=self.book,
+            step=self.global_steps,
+            started_at=time.time(),
+            validate=validate,
+        )
 
     def _run_episodes(self, questions: Sequence[Question], metrics: dict[str, Any]) -> list[EpisodeReport]:
         tasks = self._tasks(questions, validate=False)
         reports = []
         reason = ""
         with self.run_folder.rollout_log(self.global_steps) as write:
-            for report in self.episodes.run(tasks, validate=False):
+            for report in self.episodes.run(tasks, validate=False, while_waiting=self.interruption.check):
                 write(report.index, report.records)
                 reason = reason or next((record["outage"] for record in report.records if record["outage"]), "")
                 reports.append(report.without_records())
         # Episodes end in any order; everything after this line sees the order of the questions.
         reports.sort(key=lambda report: report.index)
+        metrics["timing_s/reward_alone"] = _seconds_of_reward_alone(reports)
         metrics.update(metrics_of(add_sums(report.sums for report in reports)))
         self._check_outages(metrics, reason)
         return reports
@@ -237,10 +272,15 @@ class CodeA1Trainer(PPOTrainerSync):
     ) -> None:
         metrics.update({f"timing_s/{name}": seconds for name, seconds in timing_raw.items()})
         metrics.update(time_shares(timing_raw))
-        metrics.update({"training/global_step": global_steps, "training/epoch": epoch})
+        metrics["time_share/reward_alone"] = metrics["timing_s/reward_alone"] / timing_raw["step"]
+        metrics.update(self._row(metrics))
         self.run_folder.append_metrics(global_steps, metrics)
         self.book.save(self.run_folder.mistake_book)
         self.run_folder.show(step_line(global_steps, self.total_training_steps, metrics))
+
+    def _row(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
+        epoch = (self.global_steps - 1) // self.steps_per_epoch
+        return {**metrics, "training/global_step": self.global_steps, "training/epoch": epoch}
 
     # ------------------------------ validation ------------------------------
 
@@ -249,8 +289,8 @@ class CodeA1Trainer(PPOTrainerSync):
         questions = [question for batch in self.val_dataloader for question in batch["question"]]
         tasks = self._tasks(questions, validate=True)
         reports = []
-        with self.run_folder.rollout_log(self.global_steps, validation=True) as write:
-            for report in self.episodes.run(tasks, validate=True):
+        with self._saving_on_signal(), self.run_folder.rollout_log(self.global_steps, validation=True) as write:
+            for report in self.episodes.run(tasks, validate=True, while_waiting=self.interruption.check):
                 write(report.index, report.records)
                 reports.append(report.without_records())
         metrics = metrics_of(add_sums(report.sums for report in reports), prefix="val/")
@@ -258,46 +298,87 @@ class CodeA1Trainer(PPOTrainerSync):
         for source in sources if len(sources) > 1 else ():
             of_source = [report.sums for report in reports if questions[report.index].data_source == source]
             metrics |= metrics_of(add_sums(of_source), prefix=f"val/{source}/")
-        if self.global_steps == 0:
-            self.run_folder.append_metrics(0, metrics)
+        if not self._has_stepped:
+            self.run_folder.add_to_metrics(self.global_steps, metrics)
+        self._keep_best(metrics)
         self.run_folder.show(step_line(self.global_steps, self.total_training_steps, metrics, prefix="val/"))
         return metrics
 
     # ------------------------------ checkpoints ------------------------------
 
+    @property
+    def _checkpoints(self) -> Path:
+        return Path(self.config.trainer.default_local_dir).absolute()
+
     def _save_checkpoint(self) -> None:
-        root = Path(self.config.trainer.default_local_dir).absolute()
-        with checkpointing.writing(root, self.global_steps) as folder:
-            for name, policy in self.policies.items():
-                policy.save(folder / name, step=self.global_steps)
-            self.book.save(folder / checkpointing.BOOK_NAME)
-            torch.save(self.train_dataloader.state_dict(), folder / checkpointing.DATA_NAME)
-            checkpointing.write_state(folder, {"step": self.global_steps, **self._identity()})
-        checkpointing.keep_newest(root, self.config.trainer.max_actor_ckpt_to_keep)
+        folder = self._save_finished()
         self.checkpoint_callback.on_save(
-            trainer=self,
-            global_step=self.global_steps,
-            checkpoint_dir=str(checkpointing.step_folder(root, self.global_steps)),
-            async_save=False,
+            trainer=self, global_step=self.global_steps, checkpoint_dir=str(folder), async_save=False
         )
+
+    def _save_finished(self) -> Path:
+        """Save the newest finished step unless it is saved; policies and book must be as it left them."""
+        root = self._checkpoints
+        if self._saved_step != self.finished.step:
+            config: Any = OmegaConf.to_container(self.config, resolve=True)
+            finished_step.save(
+                root, self.finished, policies=self.policies, book=self.book, identity=self._identity, config=config
+            )
+            self._saved_step = self.finished.step
+            checkpointing.keep_newest(root, self.config.trainer.max_actor_ckpt_to_keep)
+        return checkpointing.step_folder(root, self.finished.step)
+
+    def _keep_best(self, metrics: Mapping[str, float]) -> None:
+        name = self.settings.checkpoint.keep_best
+        if name is None:
+            return
+        if name not in metrics:
+            raise SettingsError(
+                f"checkpoint.keep_best={name}: validation has no such metric; it has {', '.join(sorted(metrics))}"
+            )
+        if checkpointing.note_best(self._checkpoints, step=self.global_steps, metric=name, value=metrics[name]):
+            logger.info("step=%d is the best so far, %s=%g", self.global_steps, name, metrics[name])
 
     def _load_checkpoint(self) -> None:
         self.global_steps = 0
+        self._identity = run_identity(self.config, self.settings, self.train_dataset)
         trainer = self.config.trainer
-        root = Path(trainer.default_local_dir).absolute()
-        checkpoint = checkpointing.find_checkpoint(root, mode=trainer.resume_mode, path=trainer.resume_from_path)
-        if checkpoint is None:
+        found = checkpointing.find_checkpoint(
+            self._checkpoints, mode=trainer.resume_mode, path=trainer.resume_from_path
+        )
+        if found is None:
             return
-        checkpoint.check_fits(self._identity())
-        for name, policy in self.policies.items():
-            policy.load(checkpoint.folder / name)
-        self.book = MistakeBook.load(checkpoint.book)
-        self.train_dataloader.load_state_dict(torch.load(checkpoint.data, weights_only=False))
-        self.global_steps = checkpoint.step
-        logger.info("resumed from %s at step=%d", checkpoint.folder, checkpoint.step)
+        found.check_fits(self._identity)
+        self.finished = finished_step.load(found, policies=self.policies, dataloader=self.train_dataloader)
+        self.book = MistakeBook.load(found.book)
+        self.global_steps = found.step
+        # A run that goes on elsewhere saves where it is; one that goes on in place has this step already.
+        self._saved_step = found.step if found.folder.parent == self._checkpoints else 0
+        self._tell_what_changed(found)
 
-    def _identity(self) -> dict[str, Any]:
-        return run_identity(self.config, num_questions=len(self.train_dataset))
+    def _tell_what_changed(self, found: checkpointing.Checkpoint) -> None:
+        self.run_folder.show(f"resumed from {found.folder}")
+        config: Any = OmegaConf.to_container(self.config, resolve=True)
+        for change in found.changed_settings(config):
+            self.run_folder.show(f"  changed since it was saved: {change}")
+
+    def _continue_records(self) -> None:
+        """Rollouts and metrics up to the step that was resumed from; a step cut off after its saving is completed."""
+        step, folder, trainer = self.global_steps, self.run_folder, self.config.trainer
+        folder.rewind(step)
+        if not step:
+            return
+        if folder.metrics_row(step) is None:
+            folder.add_to_metrics(step, self.finished.row)
+        is_due = trainer.test_freq > 0 and (step % trainer.test_freq == 0 or step == self.total_training_steps)
+        row = folder.metrics_row(step) or {}
+        trainer.val_before_train = is_due and not any(name.startswith("val/") for name in row)
+
+
+def _seconds_of_reward_alone(reports: Sequence[EpisodeReport]) -> float:
+    """Seconds in which programs were judged and nothing was generated: what a step would save without a judge."""
+    judged, generated = ([span for report in reports for span in report.busy[kind]] for kind in ("judge", "generate"))
+    return seconds_of(outside(judged, generated))
 
 
 def _join_rows(parts: Sequence[StoredRows]) -> StoredRows:

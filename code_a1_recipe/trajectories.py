@@ -14,7 +14,7 @@ import torch
 import transfer_queue as tq
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
-from .episode import Episode, Response
+from .episode_data import Episode, Response
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

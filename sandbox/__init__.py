@@ -14,6 +14,7 @@
 'passed'
 """
 
+from .answers import syntax_key
 from .cases import Call, Case, Rejection, RejectionReason, Suite
 from .errors import SandboxConfigError, SandboxError, SandboxUnavailableError
 from .judge import Judge, JudgeRequest
@@ -45,4 +46,5 @@ __all__ = [
     "SandboxUnavailableError",
     "Suite",
     "SuiteVerdict",
+    "syntax_key",
 ]

@@ -21,6 +21,7 @@ PURE_FILES = (
     "adapters",
     "assert_texts",
     "check_references",
+    "episode_data",
     "mistake_book",
     "prompts",
     "questions",
@@ -28,6 +29,8 @@ PURE_FILES = (
     "schedule",
     "selection",
     "settings",
+    "spans",
+    "step_tasks",
 )
 """Files of the recipe that are functions of values and run without torch and verl."""
 

@@ -1,11 +1,17 @@
 """A checkpoint is whole or not there; a resume finds the right one or says why not."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from code_a1_recipe.checkpointing import (
+    TRACKER_NAME,
     CheckpointError,
+    DiskFullError,
+    best_checkpoint,
     find_checkpoint,
     keep_newest,
+    note_best,
     saved_steps,
     step_folder,
     write_state,
@@ -38,8 +44,59 @@ def test_a_save_that_breaks_off_leaves_the_one_before(tmp_path):
         break_off(tmp_path, 6)
     assert saved_steps(tmp_path) == [3]
     assert find_checkpoint(tmp_path, mode="auto", path=None).step == 3
+    assert not list(tmp_path.glob("*.partial"))
     save(tmp_path, 6)
     assert not (step_folder(tmp_path, 6) / "half").exists()
+
+
+def test_a_kill_between_renaming_and_announcing_leaves_the_one_before(tmp_path):
+    save(tmp_path, 3)
+    save(tmp_path, 6)
+    (tmp_path / TRACKER_NAME).write_text("3")
+    assert find_checkpoint(tmp_path, mode="auto", path=None).step == 3
+    save(tmp_path, 6, again=True)
+    assert find_checkpoint(tmp_path, mode="auto", path=None).state()["again"] is True
+
+
+def test_without_room_nothing_is_written(tmp_path, monkeypatch):
+    save(tmp_path, 3, text="x" * 1_000_000)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=(64 << 20) + 1_000_000))
+    with pytest.raises(DiskFullError, match=r"a checkpoint needs 65 MiB in .*, 64 MiB are free; make room"):
+        save(tmp_path, 6)
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["global_step_3", TRACKER_NAME]
+
+
+def test_the_best_is_kept_beside_the_newest(tmp_path):
+    for step, value in ((2, 0.1), (4, 0.5), (6, 0.3), (8, 0.5), (10, 0.2)):
+        save(tmp_path, step)
+        note_best(tmp_path, step=step, metric="val/x", value=value)
+        keep_newest(tmp_path, 1)
+    assert saved_steps(tmp_path) == [4, 10]
+    assert best_checkpoint(tmp_path) == {"step": 4, "metric": "val/x", "value": 0.5}
+    assert not note_best(tmp_path, step=11, metric="val/x", value=9.0)  # never saved
+
+
+def test_going_on_from_an_earlier_step_gives_up_the_later_ones(tmp_path):
+    for step in (2, 4, 6):
+        save(tmp_path, step)
+    save(tmp_path, 3)  # resumed at 2
+    keep_newest(tmp_path, 2)
+    assert saved_steps(tmp_path) == [2, 3]
+
+
+def test_a_run_or_its_checkpoints_stand_for_their_newest_step(tmp_path):
+    root = tmp_path / "run" / "checkpoints"
+    save(root, 2)
+    save(root, 4)
+    for path in (root, tmp_path / "run"):
+        assert find_checkpoint(tmp_path / "elsewhere", mode="resume_path", path=str(path)).step == 4
+
+
+def test_changed_settings_are_told_apart_from_places(tmp_path):
+    save(tmp_path, 2, config={"run_dir": "a", "trainer": {"test_freq": 5}, "rewards": {"alpha": 0.5}})
+    checkpoint = find_checkpoint(tmp_path, mode="auto", path=None)
+    now = {"run_dir": "b", "trainer": {"test_freq": 5}, "rewards": {"alpha": 0.25}}
+    assert checkpoint.changed_settings(now) == ["rewards.alpha: 0.5 -> 0.25"]
 
 
 def test_only_the_newest_are_kept(tmp_path):

@@ -5,13 +5,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from code_a1_recipe.episode import (
-    EpisodeRunner,
-    EpisodeTask,
-    PromptTooLongError,
-    Response,
-    sampling_seed,
-)
+from code_a1_recipe.episode import EpisodeRunner, sampling_seed
+from code_a1_recipe.episode_data import EpisodeTask, PromptTooLongError, Response
 from code_a1_recipe.questions import Question
 from code_a1_recipe.settings import EpisodeSettings, RewardSettings
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult, JudgeRequest, SandboxUnavailableError, SuiteVerdict

@@ -13,7 +13,8 @@ import pytest
 
 from code_a1_recipe import main as command_line
 from code_a1_recipe import score
-from code_a1_recipe.episode import EpisodeRunner, EpisodeTask, Response
+from code_a1_recipe.episode import EpisodeRunner
+from code_a1_recipe.episode_data import EpisodeTask, Response
 from code_a1_recipe.questions import load_questions
 from code_a1_recipe.rollout_log import episode_records
 from code_a1_recipe.run_folder import RunFolder

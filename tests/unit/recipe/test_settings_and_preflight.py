@@ -7,7 +7,9 @@ import pytest
 
 from code_a1_recipe.checkpointing import CheckpointError, write_state, writing
 from code_a1_recipe.compose import compose_config
-from code_a1_recipe.preflight import check_run
+from code_a1_recipe.launch import apply_resume
+from code_a1_recipe.preflight import check_run, run_identity
+from code_a1_recipe.question_dataset import QuestionDataset
 from code_a1_recipe.settings import SettingsError
 from code_a1_recipe.value_checks import check_settings
 
@@ -170,14 +172,64 @@ def test_ids_must_be_unique_over_all_files(tmp_path, whole_model):
     assert "id 'q1' stands for 2 questions" in words
 
 
-def test_a_checkpoint_of_another_run_is_refused_before_anything_starts(tmp_path, whole_model):
+def other_questions(folder: Path) -> list[str]:
+    path = questions_file(folder, *(f"q{i}" for i in range(8)), prompt="Another task.")
+    return [f"data.train_files={path}"]
+
+
+def other_tokenizer(folder: Path) -> list[str]:
+    path = folder / "model" / "tokenizer_config.json"
+    path.write_text(path.read_text() + "\n")
+    return []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda folder: ["data.seed=7"], "seed: saved 1, now 7"),
+        (other_questions, "questions: saved '8 questions, digest "),
+        (other_tokenizer, "code_model: saved "),
+        (lambda folder: ["policies.test.model.lora_rank=8"], "test_lora_rank: saved 0, now 8"),
+    ],
+)
+def test_a_checkpoint_of_another_run_is_refused_before_anything_starts(tmp_path, whole_model, change, words):
     path = questions_file(tmp_path, *(f"q{i}" for i in range(8)))
+    overrides = [f"data.train_files={path}", f"data.val_files={path}", *whole_model]
+    config = compose_config("cpu", [f"run_dir={tmp_path / 'run'}", *overrides])
+    dataset = QuestionDataset(config.data.train_files, config=config.data)
     with writing(tmp_path / "run" / "checkpoints", 2) as folder:
-        write_state(folder, {"step": 2, "num_questions": 8, "train_batch_size": 8, "seed": 1})
+        write_state(folder, {"step": 2, **run_identity(config, check_settings(config), dataset)})
+    check_run(config)
     with pytest.raises(CheckpointError) as caught:
-        refused_run(tmp_path, "data.seed=7", f"data.train_files={path}", f"data.val_files={path}", *whole_model)
-    assert "does not fit this run (seed: saved 1, now 7)" in str(caught.value)
+        refused_run(tmp_path, *overrides, *change(tmp_path))
+    assert "does not fit this run (" in str(caught.value)
+    assert words in str(caught.value)
     assert not (tmp_path / "run" / "resolved_config.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("resume", "mode", "path"),
+    [("auto", "auto", None), ("never", "disable", None), ("/a/global_step_3", "resume_path", "/a/global_step_3")],
+)
+def test_resume_is_put_into_verls_keys(resume, mode, path):
+    config = compose_config("cpu", [f"resume={resume}"])
+    apply_resume(config)
+    assert (config.trainer.resume_mode, config.trainer.resume_from_path) == (mode, path)
+
+
+def test_verls_own_keys_hold_where_resume_says_auto():
+    config = compose_config("cpu", ["trainer.resume_mode=disable"])
+    apply_resume(config)
+    assert config.trainer.resume_mode == "disable"
+
+
+def test_a_best_checkpoint_needs_steps_that_are_validated_and_saved(tmp_path, whole_model):
+    path = questions_file(tmp_path, *(f"q{i}" for i in range(8)))
+    overrides = [f"data.train_files={path}", f"data.val_files={path}", *whole_model]
+    words = refused_run(tmp_path, *overrides, "checkpoint.keep_best=val/code/pass@1", "trainer.test_freq=-1")
+    assert "got trainer.test_freq=-1; set it above 0" in words
+    words = refused_run(tmp_path, *overrides, "checkpoint.keep_best=code/reward")
+    assert "checkpoint.keep_best must be a validation metric (val/...) or null" in words
 
 
 def test_a_run_folder_that_is_a_file_is_refused(tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from code_a1_recipe.episode import CandidateResult, Episode, EpisodeTask, Response, SuiteResult
+from code_a1_recipe.episode_data import CandidateResult, Episode, EpisodeTask, Response, SuiteResult
 from code_a1_recipe.questions import Question
 from code_a1_recipe.trajectories import (
     _fields,

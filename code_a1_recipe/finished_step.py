@@ -1,0 +1,88 @@
+"""The state of a run between two steps, to a checkpoint and back."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from . import checkpointing, random_states
+from .checkpointing import Checkpoint
+from .mistake_book import MistakeBook
+from .policy import Policy
+from .run_folder import plain_number
+from .versions import versions_text
+
+logger = logging.getLogger(__name__)
+
+_ROW_NAME = "metrics.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedStep:
+    """What a step left, beside the policies and the Mistake Book."""
+
+    step: int
+    data: Any
+    """Position and order of the questions after it (``StatefulDataLoader.state_dict``); None before step 1."""
+    row: Mapping[str, Any] = field(default_factory=dict)
+    """Its metrics as far as they were known; the end of a step may be cut off after its checkpoint."""
+    totals: Mapping[str, float] = field(default_factory=dict)
+    """Counters over the whole run: questions, programs, suites, cases, seconds."""
+
+
+def save(
+    root: Path,
+    finished: FinishedStep,
+    *,
+    policies: Mapping[str, Policy],
+    book: MistakeBook,
+    identity: Mapping[str, Any],
+    config: Mapping[str, Any],
+) -> Path:
+    """Write the checkpoint of a finished step; nothing of it may have changed since.
+
+    Args:
+        root: folder of all checkpoints.
+        identity: what a run that resumes must share, see ``preflight.run_identity``.
+        config: the resolved configuration.
+
+    Returns:
+        The checkpoint's folder.
+
+    Raises:
+        DiskFullError: no room; nothing was written.
+    """
+    with checkpointing.writing(root, finished.step) as folder:
+        for name, policy in policies.items():
+            policy.save(folder / name, step=finished.step)
+        book.save(folder / checkpointing.BOOK_NAME)
+        torch.save(finished.data, folder / checkpointing.DATA_NAME)
+        random_states.save(folder / checkpointing.RANDOM_NAME)
+        row = {name: plain_number(value) for name, value in finished.row.items()}
+        (folder / _ROW_NAME).write_text(json.dumps(row), encoding="utf-8")
+        state = {"step": finished.step, "versions": versions_text(), "totals": dict(finished.totals)}
+        checkpointing.write_state(folder, {**state, **identity, "config": config})
+    return checkpointing.step_folder(root, finished.step)
+
+
+def load(checkpoint: Checkpoint, *, policies: Mapping[str, Policy], dataloader: Any) -> FinishedStep:
+    """Put policies, data order and random states back; the book is read by the caller.
+
+    Raises:
+        CheckpointError: ``state.json`` is missing or damaged.
+    """
+    state = checkpoint.state()
+    for name, policy in policies.items():
+        policy.load(checkpoint.folder / name)
+    data = torch.load(checkpoint.data, weights_only=False)
+    dataloader.load_state_dict(data)
+    random_states.load(checkpoint.random_states)
+    row = json.loads((checkpoint.folder / _ROW_NAME).read_text(encoding="utf-8"))
+    logger.info("resumed from %s at step=%d", checkpoint.folder, checkpoint.step)
+    return FinishedStep(step=checkpoint.step, data=data, row=row, totals=state["totals"])

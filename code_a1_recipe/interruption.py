@@ -1,0 +1,95 @@
+"""Ctrl-C and SIGTERM: the run saves and leaves within a stated time; a second signal ends it at once."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+logger = logging.getLogger(__name__)
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_EXIT_BASE = 128
+"""A process that a signal ended has this plus the signal's number as its status."""
+
+
+class LeaveRequestedError(Exception):
+    """Raised where the trainer looks for a signal; it saves and turns this into ``InterruptedRunError``."""
+
+
+class InterruptedRunError(Exception):
+    """A run that a signal ended, with everything saved that was finished.
+
+    Args:
+        signal_number: which signal.
+        what: what was saved, for the user.
+    """
+
+    def __init__(self, signal_number: int, what: str) -> None:
+        super().__init__(f"{signal.Signals(signal_number).name}: {what}")
+        self.signal_number = signal_number
+
+    @property
+    def exit_status(self) -> int:
+        return _EXIT_BASE + self.signal_number
+
+
+class Interruption:
+    """Listens for signals while a run goes on.
+
+    Args:
+        leave_within_seconds: from the first signal to the end of the process, at most; then it ends unsaved.
+        say: shows a line to the user.
+    """
+
+    def __init__(self, *, leave_within_seconds: float, say: Callable[[str], None]) -> None:
+        self._limit = leave_within_seconds
+        self._say = say
+        self._timer: threading.Timer | None = None
+        self.can_save = False
+        """Set by the trainer once there is something to save; before that a signal ends the run at once."""
+        self.signal_number: int | None = None
+
+    def check(self) -> None:
+        """Raises LeaveRequestedError after a signal."""
+        if self.signal_number is not None:
+            raise LeaveRequestedError
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Handle the signals until the block ends; does nothing outside of the main thread, where Python cannot."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self._handle) for number in SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        repeated = self.signal_number is not None
+        self.signal_number = number
+        name = signal.Signals(number).name
+        if repeated or not self.can_save:
+            raise KeyboardInterrupt
+        self._say(f"{name}: saving and leaving, within {self._limit:g} s; once more: leave at once")
+        self._timer = threading.Timer(self._limit, self._give_up, args=[number])
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _give_up(self, number: int) -> None:
+        self._say(
+            f"error: not saved within checkpoint.leave_within_seconds={self._limit:g}; leaving. The newest whole "
+            "checkpoint is untouched: repeat the command to go on from it"
+        )
+        # The main thread may hang in a library; Ray's processes end with their driver.
+        os._exit(_EXIT_BASE + number)
