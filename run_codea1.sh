@@ -67,7 +67,7 @@ usage() {
 main() {
     local flavour="" extras="run" word
     for word in "$@"; do
-        case "$1" in score | report | rollouts | timeline | simulate | experiment | harvest | micro) break ;; esac # each has a --help of its own
+        case "$1" in score | report | rollouts | timeline | simulate | experiment | harvest | export | micro) break ;; esac # each has a --help of its own
         case "$word" in -h | --help | help) usage; return ;; esac
     done
     if [ "${1:-}" = setup ]; then

@@ -176,6 +176,25 @@ def _is_free(key: str) -> bool:
     return any(f".{subtree}." in padded for subtree in (*_FREE_SUBTREES, *_KNOWN_BEYOND_YAML))
 
 
+COLOCATED, SEPARATE = "colocated", "separate"
+LAYOUTS = (COLOCATED, SEPARATE)
+"""Both policies on all GPUs; each on GPUs of its own."""
+
+
+def pool_of(config: DictConfig, policy: str) -> tuple[int, int]:
+    """Nodes, and GPUs on each of them, that a policy lives on."""
+    pool = config.pools[policy] if config.layout == SEPARATE else config.trainer
+    return pool.nnodes, pool.n_gpus_per_node
+
+
+def pool_spec(config: DictConfig, policies: Sequence[str]) -> dict[str, list[int]]:
+    """verl's resource pools by name: GPUs on each node. One pool for all policies, or one for each."""
+    if config.layout == COLOCATED:
+        return {COLOCATED: [config.trainer.n_gpus_per_node] * config.trainer.nnodes}
+    sizes = {policy: pool_of(config, policy) for policy in policies}
+    return {policy: [gpus] * nodes for policy, (nodes, gpus) in sizes.items()}
+
+
 def policy_view(config: DictConfig, policy: str) -> DictConfig:
     """verl's configuration as one policy sees it: its overrides merged over ``actor_rollout_ref``.
 
@@ -185,6 +204,8 @@ def policy_view(config: DictConfig, policy: str) -> DictConfig:
     view = OmegaConf.masked_copy(config, [str(key) for key in config if key != "policies"])
     overrides = OmegaConf.to_container(config.policies[policy], resolve=False)
     view.actor_rollout_ref = OmegaConf.merge(view.actor_rollout_ref, overrides)
+    if config.layout == SEPARATE:
+        view.trainer.nnodes, view.trainer.n_gpus_per_node = pool_of(config, policy)
     OmegaConf.resolve(view)
     return view
 

@@ -19,17 +19,20 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from . import shared_memory
-from .compose import to_yaml
+from .compose import pool_spec, to_yaml
 from .cpu.environment import cpu_environment
 from .failures import explain
 from .interruption import InterruptedRunError, Interruption
 from .run_folder import FolderInUseError, RunFolder
+from .schedule import POLICY_NAMES
 from .settings import SettingsError
 from .versions import versions_text
 
 logger = logging.getLogger(__name__)
 
 CPU_THREADS = 1
+_OF_A_CLUSTERS_START = ("num_cpus", "num_gpus", "object_store_memory", "include_dashboard")
+"""Arguments of ``ray.init`` that a cluster which runs already has had."""
 _CLOSE_SECONDS = 60.0
 """That the processes of a run may take to end."""
 VLLM_SOCKETS = "VLLM_RPC_BASE_PATH"
@@ -84,6 +87,11 @@ def _ray_arguments(config: DictConfig, variables: dict[str, str]) -> dict[str, A
     from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
 
     arguments: Any = OmegaConf.to_container(config.ray_kwargs.ray_init, resolve=True)
+    if arguments.get("address") is not None:
+        arguments = {key: value for key, value in arguments.items() if key not in _OF_A_CLUSTERS_START}
+    elif config.trainer.device == "cpu" and arguments.get("num_gpus") is None:
+        # Logical: verl's placement groups count devices.
+        arguments["num_gpus"] = sum(sum(gpus) for gpus in pool_spec(config, POLICY_NAMES).values())
     runtime_env = get_ppo_ray_runtime_env(config)
     given = {key: value for key, value in (arguments.pop("runtime_env", None) or {}).items() if value is not None}
     runtime_env["env_vars"] = {

@@ -42,6 +42,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rollouts": (".analysis.commands", "rollouts"),
     "timeline": (".analysis.timeline", "main"),
     "simulate": (".simulation.command", "main"),
+    "export": (".export", "main"),
     "micro": (".micro.__main__", "main"),
 }
 """Beside ``train``, which may be left out: module and function. Imported when asked for, since training needs none."""

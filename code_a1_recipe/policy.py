@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,11 +26,13 @@ from verl.single_controller.ray import (
 )
 from verl.trainer.ppo.utils import Role
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
+from verl.trainer.ppo.v1.utils import MetricsAggregator
 from verl.utils.config import omega_conf_to_dataclass
 from verl.utils.debug import marked_timer
 from verl.workers.engine_workers import ActorRolloutRefWorker
 from verl.workers.rollout.llm_server import LLMServerClient, LLMServerManager
 
+from .batch_parts import balanced_parts, group_parts
 from .episode_worker import PolicyEndpoint
 from .preflight import lora_rank
 from .sampling import SamplingParameters
@@ -197,6 +200,54 @@ class Policy(PPOTrainerSync):
         self._compute_metrics(batch, metrics, timing, global_steps=step, epoch=epoch)
         tq.kv_clear(keys=batch.keys, partition_id=batch.partition_id)
         return rename_training_metrics(metrics)
+
+    def _compute_old_log_prob(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
+        return self._in_parts(super()._compute_old_log_prob, batch, metrics)
+
+    def _compute_ref_log_prob(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
+        return self._in_parts(super()._compute_ref_log_prob, batch, metrics)
+
+    def _compute_advantage(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
+        groups = [key.partition("_")[0] for key in batch.keys]  # verl's keys begin with the uid
+        return self._in_parts(super()._compute_advantage, batch, metrics, parts=group_parts(groups))
+
+    def _compute_metrics(
+        self, batch: KVBatchMeta, metrics: dict[str, Any], timing_raw: dict[str, float], global_steps: int, epoch: int
+    ) -> None:
+        def compute(part: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
+            metrics.update({key: value for key, value in known.items() if key == "actor/grad_norm"})
+            compute_all(part, metrics, timing_raw, global_steps=global_steps, epoch=epoch)
+            return part
+
+        known, compute_all = dict(metrics), super()._compute_metrics
+        self._in_parts(compute, batch, metrics)
+
+    def _in_parts(
+        self,
+        phase: Callable[..., KVBatchMeta],
+        batch: KVBatchMeta,
+        metrics: dict[str, Any],
+        *,
+        parts: list[list[int]] | None = None,
+    ) -> KVBatchMeta:
+        """Run one of verl's phases part by part: each brings its rows' tensors into this process.
+
+        A step of one part is verl's phase as it is. Of several, metrics are put together as verl does for the
+        mini-batches of a step.
+        """
+        ranks = max(self.actor_rollout_wg._dispatch_info["actor"]) + 1
+        parts = parts if parts is not None else balanced_parts(len(batch), ranks=ranks)
+        if len(parts) == 1:
+            return phase(batch, metrics=metrics)
+        together = MetricsAggregator()
+        for places in parts:
+            of_part: dict[str, Any] = {}
+            part = batch.select_keys([batch.keys[place] for place in places])
+            phase(part, metrics=of_part)
+            together.add_step_metrics(of_part, sample_count=len(places))
+        metrics.update(together.get_aggregated_metrics())
+        batch.extra_info.update(part.extra_info)
+        return batch
 
     def discard(self, rows: StoredRows) -> None:
         """Remove rows of a step in which this policy does not update."""

@@ -24,7 +24,7 @@ from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils.debug import marked_timer
 
 from . import checkpointing, finished_step, random_states
-from .compose import policy_view
+from .compose import COLOCATED, SEPARATE, policy_view, pool_spec
 from .episode_data import EpisodeTask
 from .episode_metrics import add_sums, metrics_of
 from .episode_worker import EpisodePool, EpisodeReport
@@ -86,24 +86,32 @@ class CodeA1Trainer(PPOTrainerSync):
         epochs = math.ceil(self.total_training_steps / self.steps_per_epoch)
         self.config.trainer.total_epochs = max(self.config.trainer.total_epochs, epochs)
         self._init_dump_executor()
-        self._init_resource_pool_mgr()
-        self.resource_pool_manager.create_resource_pool()
-        pool = self.resource_pool_manager.resource_pool_dict["global_pool"]
-        # Made once, before two threads ask for it: Ray refuses a second group of the same name.
-        pool.get_placement_groups(strategy="PACK", device_name=self.config.trainer.device)
+        pools = self._make_pools()
         # Loading models and engines mostly waits, so on a CPU all of it happens at once. On a GPU a server measures
         # the free memory while it starts, which another one that starts beside it would falsify.
         at_once = None if self.config.trainer.device == "cpu" else 1
         with ThreadPoolExecutor(max_workers=at_once) as starters:
             judges = starters.submit(JudgePool.start, self.settings.sandbox, seed=self.settings.seed)
             names = self.settings.policy_names
-            policies = {name: starters.submit(self._start_policy, name, pool) for name in names}
+            policies = {name: starters.submit(self._start_policy, name, pools[name]) for name in names}
             self.policies = {name: started.result() for name, started in policies.items()}
             self.judges = judges.result()
         endpoints = {name: policy.endpoint() for name, policy in self.policies.items()}
         self.episodes = EpisodePool.start(self.settings, endpoints=endpoints, judges=self.judges)
         self._load_checkpoint()
         self._continue_records()
+
+    def _make_pools(self) -> dict[str, RayResourcePool]:
+        """The GPUs of each policy: the same pool twice, or two."""
+        self._init_resource_pool_mgr()
+        names = self.settings.policy_names
+        self.resource_pool_manager.resource_pool_spec = spec = pool_spec(self.config, names)
+        self.resource_pool_manager.create_resource_pool()
+        pools = self.resource_pool_manager.resource_pool_dict
+        for name in spec:
+            # Made once, before two threads ask for it: Ray refuses a second group of the same name.
+            pools[name].get_placement_groups(strategy="PACK", device_name=self.config.trainer.device)
+        return {name: pools[name if name in spec else COLOCATED] for name in names}
 
     def _start_policy(self, name: str, pool: RayResourcePool) -> Policy:
         every = {"code": self.settings.schedule.code_every, "test": self.settings.schedule.test_every}[name]
@@ -151,21 +159,26 @@ class CodeA1Trainer(PPOTrainerSync):
         for policy in self.policies.values():
             policy.sleep()
         self._update_book(reports, metrics)
-        due = self.settings.schedule.policies_at(self.global_steps)
-        epoch = (self.global_steps - 1) // self.steps_per_epoch
-        for name, policy in self.policies.items():
-            rows = _join_rows([report.rows[name] for report in reports])
-            if name not in due or not rows.keys:
-                policy.discard(rows)
-                continue
-            with marked_timer(f"update_{name}", timing_raw):
-                update_metrics = policy.update(rows, step=self.global_steps, epoch=epoch)
-            metrics.update({f"{name}/{key}": value for key, value in update_metrics.items()})
+        # On GPUs of their own the policies train at the same time.
+        at_once = len(self.policies) if self.config.layout == SEPARATE else 1
+        with ThreadPoolExecutor(max_workers=at_once) as updaters:
+            for updated in list(updaters.map(lambda name: self._update(name, reports, timing_raw), self.policies)):
+                metrics.update(updated)
         self._count(metrics, num_questions=len(questions), seconds=time.time() - started)
         data = self.train_dataloader.state_dict()
         totals = {name: metrics[f"progress/{name}"] for name in _PROGRESS}
         self.finished = FinishedStep(step=self.global_steps, data=data, row=self._row(metrics), totals=totals)
         return self._step_marker()
+
+    def _update(self, name: str, reports: Sequence[EpisodeReport], timing_raw: dict[str, float]) -> dict[str, float]:
+        policy, rows = self.policies[name], _join_rows([report.rows[name] for report in reports])
+        if name not in self.settings.schedule.policies_at(self.global_steps) or not rows.keys:
+            policy.discard(rows)
+            return {}
+        epoch = (self.global_steps - 1) // self.steps_per_epoch
+        with marked_timer(f"update_{name}", timing_raw):
+            metrics = policy.update(rows, step=self.global_steps, epoch=epoch)
+        return {f"{name}/{key}": value for key, value in metrics.items()}
 
     def _count(self, metrics: dict[str, Any], *, num_questions: int, seconds: float) -> None:
         """Counters over the whole run, which a resumed run goes on with."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from .compose import policy_view
+from .compose import LAYOUTS, SEPARATE, policy_view, pool_of
 from .rollout_backend import backend_name
 from .runners import check_runner
 from .settings import RecipeSettings, SettingsError
@@ -50,6 +50,7 @@ def check_settings(config: DictConfig) -> RecipeSettings:
         raise SettingsError(f"trainer.logger must be a list such as [tensorboard], got {config.trainer.logger!r}")
     _check_fixed(config.trainer.v1.trainer_mode, TRAINER_NAME, "trainer.v1.trainer_mode")
     _check_fixed(config.algorithm.adv_estimator, "grpo", "algorithm.adv_estimator")
+    _check_layout(config, settings)
     groups = groups_per_step(config, settings)
     for name in settings.policy_names:
         view = policy_view(config, name).actor_rollout_ref
@@ -66,6 +67,13 @@ def groups_per_step(config: DictConfig, settings: RecipeSettings) -> dict[str, i
     if settings.self_play:
         return {"code": questions + suites}
     return {"code": questions, "test": suites}
+
+
+def _check_layout(config: DictConfig, settings: RecipeSettings) -> None:
+    _check_one_of(config.layout, LAYOUTS, "layout")
+    for name in settings.policy_names if config.layout == SEPARATE else ():
+        for key in ("nnodes", "n_gpus_per_node"):
+            _check_count(OmegaConf.select(config, f"pools.{name}.{key}"), f"pools.{name}.{key}")
 
 
 def _check_count(value: object, key: str) -> None:
@@ -102,12 +110,13 @@ def _check_policy_values(view: DictConfig, name: str, settings: RecipeSettings) 
 
 
 def _check_sizes(config: DictConfig, view: DictConfig, name: str, *, groups: int) -> None:
-    devices = config.trainer.n_gpus_per_node * config.trainer.nnodes
+    nodes, gpus = pool_of(config, name)
+    devices, where = nodes * gpus, f"pools.{name}" if config.layout == SEPARATE else "trainer"
     rows, mini_batch = groups * view.rollout.n, view.actor.ppo_mini_batch_size
     if rows % devices:
         raise SettingsError(
             f"policy {name}: {groups} groups of {view.rollout.n} responses are {rows} rows a step, which "
-            f"{devices} devices (trainer.n_gpus_per_node * trainer.nnodes) cannot share evenly; change "
+            f"{devices} devices ({where}.n_gpus_per_node * {where}.nnodes) cannot share evenly; change "
             "data.train_batch_size or the number of devices"
         )
     if groups % mini_batch:

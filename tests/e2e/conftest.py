@@ -3,8 +3,10 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +25,8 @@ class Run:
     folder: Path
     returncode: int
     output: str
+    seconds_to_leave: float = 0.0
+    """From the signal to the end, of a run that got one."""
 
     @property
     def metrics(self) -> list[dict]:
@@ -60,6 +64,26 @@ def train(repository: Path) -> Callable[..., Run]:
 
 
 @pytest.fixture(scope="session")
+def interrupt(repository: Path) -> Callable[..., Run]:
+    """``interrupt(folder, after, *overrides)``: a run that gets SIGTERM when a line of its output holds ``after``."""
+
+    def run(folder: Path, after: str, *overrides: str) -> Run:
+        command = [sys.executable, "-m", "code_a1_recipe", "cpu", f"run_dir={folder}", *overrides]
+        log = folder.with_suffix(".log")
+        with log.open("w") as handle:
+            process = subprocess.Popen(command, cwd=repository, stdout=handle, stderr=subprocess.STDOUT)
+            end = time.monotonic() + RUN_TIMEOUT_SECONDS
+            while after not in log.read_text() and process.poll() is None and time.monotonic() < end:
+                time.sleep(0.2)
+            started = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            returncode = process.wait(RUN_TIMEOUT_SECONDS)
+        return Run(folder, returncode, log.read_text(), seconds_to_leave=time.monotonic() - started)
+
+    return run
+
+
+@pytest.fixture(scope="session")
 def drive(repository: Path) -> Callable[..., Run]:
     """``drive(script, folder, *overrides)``: a run with a saboteur from tests/e2e/drivers."""
 
@@ -72,14 +96,15 @@ def drive(repository: Path) -> Callable[..., Run]:
 
 @pytest.fixture(scope="session")
 def trained(train, tmp_path_factory) -> Run:
-    """Two steps with validation and checkpoints; the other tests read what it left."""
+    """Three steps with validation and checkpoints; the other tests read what it left."""
     folder = tmp_path_factory.mktemp("e2e") / "trained"
     return train(
         folder,
-        "trainer.total_training_steps=2",
+        "trainer.total_training_steps=3",
         "trainer.save_freq=1",
-        "trainer.test_freq=2",
+        "trainer.test_freq=3",
         "data.val_max_samples=8",
+        "checkpoint.keep_best=val/code/pass@1",
         TWO_STEPS_AN_EPOCH,
     )
 
@@ -107,15 +132,16 @@ class Sabotaged:
 
 @pytest.fixture(scope="session")
 def resumed(drive, trained, tmp_path_factory) -> Sabotaged:
-    """Step 3 of ``trained``, in a copy, while zygotes, a judge, candidates and an episode worker are killed."""
+    """From step 2 of ``trained``, in another folder, while zygotes, a judge, candidates and an episode worker die."""
     folder = tmp_path_factory.mktemp("e2e") / "resumed"
     shutil.copytree(trained.folder, folder)
     before = {words: set(_processes_mentioning(words)) for words in ("zygote_main", "JudgeWorker")}
     run = drive(
         "kill_sandbox.py",
         folder,
+        f"resume={folder / 'checkpoints' / 'global_step_2'}",
         "trainer.total_training_steps=3",
-        "trainer.save_freq=-1",
+        "trainer.save_freq=3",
         "trainer.test_freq=-1",
         "trainer.val_before_train=False",
         TWO_STEPS_AN_EPOCH,

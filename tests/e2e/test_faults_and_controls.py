@@ -6,6 +6,9 @@ import sys
 
 import pytest
 
+from code_a1_recipe.mistake_book import MistakeBook
+from tests.e2e.proofs import replayed_book
+
 pytestmark = pytest.mark.e2e
 
 SHORT = ("trainer.save_freq=-1", "trainer.test_freq=-1", "trainer.val_before_train=False")
@@ -28,7 +31,8 @@ def test_killing_the_sandbox_ends_no_run_and_leaves_no_process(resumed):
 
 def without_time(record: dict) -> dict:
     verdict = record["verdict"] and {key: value for key, value in record["verdict"].items() if key != "cpu_seconds"}
-    return {**record, "verdict": verdict}
+    suites = [{**suite, "span": None, "cached_tokens": None} for suite in record["suites"]]
+    return {**record, "verdict": verdict, "span": None, "judge_span": None, "suites": suites}
 
 
 def test_killing_the_sandbox_invents_no_verdict_and_no_reward(resumed, repository, tmp_path):
@@ -47,14 +51,30 @@ def test_killing_the_sandbox_invents_no_verdict_and_no_reward(resumed, repositor
         assert without_time({key: row[key] for key in record}) == without_time(record)
 
 
-def test_real_problems_train_too(train, shared_dir, tmp_path):
-    run = train(
-        tmp_path / "mbpp",
+@pytest.fixture(scope="module")
+def terminated(interrupt, shared_dir, tmp_path_factory):
+    """Real problems, and a SIGTERM while the episodes of step 2 run."""
+    return interrupt(
+        tmp_path_factory.mktemp("e2e") / "mbpp",
+        "step 1/50 |",
         f"data.train_files={shared_dir / 'data' / 'mbpp.jsonl'}",
-        "trainer.total_training_steps=1",
+        "trainer.total_training_steps=50",
         *SHORT,
     )
-    assert run.returncode == 0, run.output[-4000:]
-    records = run.rollouts(1)
+
+
+def test_real_problems_train_too(terminated):
+    records = terminated.rollouts(1)
     assert len(records) == 8 * 4
     assert all(record["verdict"] is not None for record in records)
+
+
+def test_sigterm_saves_the_last_finished_step_and_leaves_in_time(terminated):
+    assert terminated.returncode == 143, terminated.output[-4000:]
+    assert terminated.seconds_to_leave < 120
+    (row,) = terminated.metrics
+    saved = terminated.folder / "checkpoints" / "global_step_1"
+    assert f"interrupted by SIGTERM: step 1 is saved in {saved}" in terminated.output
+    assert (saved.parent / "latest_checkpointed_iteration.txt").read_text() == "1"
+    assert MistakeBook.load(saved / "mistake_book.json") == replayed_book([terminated.rollouts(1)])
+    assert json.loads((saved / "metrics.json").read_text())["code/reward"] == row["code/reward"]

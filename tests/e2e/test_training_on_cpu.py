@@ -1,14 +1,18 @@
 """Two policies train for real: verl's trainer, vLLM servers, FSDP2 updates, confined processes, files."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 import yaml
+from transformers import AutoModelForCausalLM
 
 from code_a1_recipe.analysis.measures import is_solved
-from code_a1_recipe.mistake_book import FailedCase, MistakeBook
+from code_a1_recipe.mistake_book import MistakeBook
+from tests.e2e.proofs import replayed_book, state_differences
 
 pytestmark = pytest.mark.e2e
 
@@ -21,7 +25,7 @@ def test_the_run_ends_well_and_says_where_everything_is(trained):
     for name in written:
         assert (trained.folder / name).exists()
         assert str(trained.folder / name) in trained.output
-    assert "step 2/2 | code " in trained.output
+    assert "step 3/3 | code " in trained.output
 
 
 def test_servers_sample_with_the_trainers_weights_at_every_step(trained):
@@ -76,30 +80,11 @@ def test_one_candidate_of_a_question_trains_the_test_llm(trained):
         assert sum(chosen.values()) >= 7
 
 
-def replayed_book(records_by_step: list[list[dict]]) -> MistakeBook:
-    """The Mistake Book that follows from the recorded verdicts alone."""
-    book = MistakeBook()
-    for records in records_by_step:
-        for index in sorted({record["index"] for record in records}):
-            failed, passed = [], []
-            mine = [record for record in records if record["index"] == index]
-            for record in mine:
-                for suite in record["suites"]:
-                    failed += [
-                        FailedCase(call=case["call"], answer=case["answer"], key=case["key"])
-                        for case in suite["verdict"]["cases"]
-                        if case["outcome"] not in ("passed", "not_loaded")
-                    ]
-                passed += [case["key"] for case in record["verdict"]["history"] if case["outcome"] == "passed"]
-            book.update(mine[0]["question"], failed=failed, passed_replays=passed)
-    return book
-
-
 def test_the_book_is_what_the_verdicts_say(trained):
-    expected = replayed_book([trained.rollouts(1), trained.rollouts(2)])
+    expected = replayed_book([trained.rollouts(step) for step in (1, 2, 3)])
     assert expected.num_cases > 0
     assert MistakeBook.load(trained.folder / "mistake_book.json") == expected
-    checkpoint = trained.folder / "checkpoints" / "global_step_2" / "mistake_book.json"
+    checkpoint = trained.folder / "checkpoints" / "global_step_3" / "mistake_book.json"
     assert MistakeBook.load(checkpoint) == expected
 
 
@@ -107,15 +92,15 @@ def test_validation_judges_both_policies_on_held_out_questions(trained):
     row = trained.metrics[-1]
     for name in ("code/pass@1", "code/greedy_pass@1", "test/valid", "test/probe_valid", "test/probe_kill"):
         assert 0.0 <= row[f"val/{name}"] <= 1.0
-    assert len(trained.rollouts(2, "val")) == 4 * 8
-    greedy, probes = (trained.rollouts(2, "val", kind=kind) for kind in ("greedy", "probe"))
+    assert len(trained.rollouts(3, "val")) == 4 * 8
+    greedy, probes = (trained.rollouts(3, "val", kind=kind) for kind in ("greedy", "probe"))
     assert [record["suites"] for record in greedy] == [[]] * 8
     assert row["val/code/greedy_pass@1"] == sum(map(is_solved, greedy)) / 8
     # What the probes show is known to be wrong, so a hidden test breaks each of them.
     assert 8 <= len(probes) <= 2 * 8
     assert all(len(record["suites"]) == 1 for record in probes)
-    trained_on = {record["question"] for step in (1, 2) for record in trained.rollouts(step)}
-    assert trained_on.isdisjoint({record["question"] for record in trained.rollouts(2, "val")})
+    trained_on = {record["question"] for step in (1, 2, 3) for record in trained.rollouts(step)}
+    assert trained_on.isdisjoint({record["question"] for record in trained.rollouts(3, "val")})
 
 
 def test_the_run_ends_with_its_report(trained):
@@ -156,6 +141,8 @@ def test_a_run_resumes_with_the_questions_that_come_next(resumed, cut):
     resumed = resumed.run
     assert resumed.returncode == 0, resumed.output[-4000:]
     assert [row["step"] for row in resumed.metrics] == [1, 2, 3]
+    assert f"resumed from {resumed.folder}/checkpoints/global_step_2" in resumed.output
+    assert "changed since it was saved: trainer.test_freq: 3 -> -1" in resumed.output
     # Another run with the same seed that was never interrupted; which questions come does not hang on weights.
     for step in (1, 2, 3):
         questions = [[record["question"] for record in run.rollouts(step)] for run in (cut, resumed)]
@@ -167,6 +154,36 @@ def test_a_run_resumes_with_the_questions_that_come_next(resumed, cut):
     assert resumed.metrics[2]["book/replayed"] > 0
     expected = replayed_book([resumed.rollouts(step) for step in (1, 2, 3)])
     assert MistakeBook.load(resumed.folder / "mistake_book.json") == expected
+
+
+def test_a_resumed_run_ends_in_the_state_of_one_that_never_stopped(resumed, trained):
+    # Weights, optimizers, random states, data order and book, bit by bit; and the resumed one lost processes on the way.
+    folders = [run.folder / "checkpoints" / "global_step_3" for run in (trained, resumed.run)]
+    assert state_differences(*folders) == []
+    assert state_differences(folders[0].with_name("global_step_2"), folders[1]) != []
+    state = json.loads((folders[1] / "state.json").read_text())
+    assert state["totals"]["questions"] == 3 * 8
+    assert state["totals"]["programs"] == 3 * 8 * 4
+
+
+def test_the_best_step_by_validation_is_noted(trained):
+    best = json.loads((trained.folder / "checkpoints" / "best.json").read_text())
+    assert best == {"step": 3, "metric": "val/code/pass@1", "value": trained.metrics[-1]["val/code/pass@1"]}
+
+
+def test_an_exported_policy_is_the_trained_one(trained, repository, tmp_path):
+    command = [sys.executable, "-m", "code_a1_recipe", "export", str(trained.folder), "--policy", "test"]
+    subprocess.run([*command, "--output", str(tmp_path / "test")], cwd=repository, check=True, timeout=300)
+    exported = AutoModelForCausalLM.from_pretrained(tmp_path / "test").state_dict()
+    for name, value in weights(trained.folder, 3, "test").items():
+        assert torch.equal(exported[name], value.to(exported[name].dtype)), name
+
+
+def test_where_a_steps_time_went_is_recorded(trained):
+    for row in trained.metrics:
+        assert 0.0 <= row["timing_s/reward_alone"] <= row["timing_s/episodes"] <= row["timing_s/step"]
+    for record in trained.rollouts(2):
+        assert record["span"][0] <= record["span"][1] <= record["judge_span"][0] <= record["judge_span"][1]
 
 
 def test_a_second_run_with_the_same_seed_has_the_same_book_after_the_first_step(trained, cut):

@@ -1,12 +1,14 @@
 """The order of events in an episode, masked outages, seeds; samplers and judge are scripted."""
 
 import asyncio
+import time
 from dataclasses import dataclass, field, replace
 
 import pytest
 
 from code_a1_recipe.episode import EpisodeRunner, sampling_seed
 from code_a1_recipe.episode_data import EpisodeTask, PromptTooLongError, Response
+from code_a1_recipe.errors import StalledError
 from code_a1_recipe.questions import Question
 from code_a1_recipe.settings import EpisodeSettings, RewardSettings
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult, JudgeRequest, SandboxUnavailableError, SuiteVerdict
@@ -84,14 +86,19 @@ def task(**changes) -> EpisodeTask:
     return EpisodeTask(**(values | changes))
 
 
-def runner(code, test, judge, *, timeout: float = 5.0, greedy=None, black_box=False, **rewards) -> EpisodeRunner:
+def runner(
+    code, test, judge, *, timeout: float = 5.0, greedy=None, black_box=False, gate=None, episode=None, **rewards
+) -> EpisodeRunner:
     return EpisodeRunner(
+        gate=gate,
         code=code,
         test=test,
         greedy=greedy,
         black_box=black_box,
         judge=judge,
-        episode=EpisodeSettings(num_candidates=2, num_suites=2, cases_per_suite=1, num_workers=1),
+        episode=EpisodeSettings(
+            **({"num_candidates": 2, "num_suites": 2, "cases_per_suite": 1, "num_workers": 1} | (episode or {}))
+        ),
         rewards=RewardSettings(**({"alpha": 0.5, "adversarial": "release", "nonprintable_penalty": False} | rewards)),
         prompt_pair="chat_v1",
         judge_timeout_seconds=timeout,
@@ -270,3 +277,89 @@ def test_the_seed_formula_is_pinned():
     assert sampling_seed(0, "code", 1, "q", 0) == 284003691
     assert sampling_seed(0, "code", 1, "q", 1) != sampling_seed(0, "code", 1, "q", 0)
     assert sampling_seed(1, "code", 1, "q", 0) != sampling_seed(0, "code", 1, "q", 0)
+
+
+class NotedGate:
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+
+    async def wait(self, task, phase) -> None:
+        self.log.append(f"all {phase} of question {task.index}")
+
+
+def test_behind_a_barrier_each_phase_ends_before_the_next_begins():
+    log: list[str] = []
+    code = ScriptedSampler("code", PROGRAMS, log)
+    test = ScriptedSampler("test", ["assert f(1) == 1"], log)
+    asyncio.run(runner(code, test, ScriptedJudge(log), gate=NotedGate(log)).run(task(index=3)))
+    kinds = [line.split()[0] for line in log]
+    assert kinds == ["code"] * 2 + ["all"] + ["test"] * 4 + ["all"] + ["judge"] * 2
+    assert [line for line in log if line.startswith("all")] == ["all code of question 3", "all suites of question 3"]
+
+
+def test_a_barrier_changes_no_response_and_no_reward():
+    def run(gate):
+        code = ScriptedSampler("code", PROGRAMS, [])
+        test = ScriptedSampler("test", ["assert f(1) == 1"], [])
+        episode = asyncio.run(runner(code, test, ScriptedJudge([]), gate=gate).run(task()))
+        return code.seeds, sorted(test.seeds), [(one.response, one.reward) for one in episode.candidates]
+
+    assert run(None) == run(NotedGate([]))
+
+
+SAME = ["def f(x): return 1", "def f(x):\n    return 1  # the same"]
+
+
+def test_identical_programs_share_the_suites_of_the_first_where_asked():
+    log: list[str] = []
+    code = ScriptedSampler("code", SAME, log)
+    test = ScriptedSampler("test", ["assert f(1) == 1"], log)
+    judge = ScriptedJudge(log)
+    episode = asyncio.run(runner(code, test, judge, episode={"share_suites": True}).run(task()))
+    first, second = episode.candidates
+    assert (len(judge.requests), len(test.seeds)) == (1, 2)
+    assert (len(first.suites), first.shared_with) == (2, None)
+    assert (second.suites, second.shared_with, second.reward) == ((), 0, first.reward)
+    assert second.response.text == SAME[1]
+    assert episode.suite_rewards_CS[1] is None  # nothing of it trains the Test LLM
+
+
+def test_an_outage_of_the_first_masks_those_that_share_with_it():
+    code = ScriptedSampler("code", SAME, [])
+    test = ScriptedSampler("test", ["assert f(1) == 1"], [])
+    judge = ScriptedJudge([], outages={SAME[0]})
+    episode = asyncio.run(runner(code, test, judge, episode={"share_suites": True}).run(task()))
+    assert [one.reward for one in episode.candidates] == [None, None]
+    assert all(one.outage for one in episode.candidates)
+
+
+def test_a_lost_server_ends_an_episode_with_shared_suites():
+    code = ScriptedSampler("code", SAME, [])
+    test = ScriptedSampler("test", [], [], error=RuntimeError("server lost"))
+    with pytest.raises(RuntimeError, match="server lost"):
+        asyncio.run(runner(code, test, ScriptedJudge([]), episode={"share_suites": True}).run(task()))
+
+
+def test_without_being_asked_identical_programs_have_suites_of_their_own():
+    code = ScriptedSampler("code", SAME, [])
+    test = ScriptedSampler("test", ["assert f(1) == 1"], [])
+    episode = asyncio.run(runner(code, test, ScriptedJudge([])).run(task()))
+    assert [len(one.suites) for one in episode.candidates] == [2, 2]
+
+
+def test_a_response_that_never_comes_ends_the_episode_with_the_limit_and_its_key():
+    code = ScriptedSampler("code", PROGRAMS, [], gates={0: asyncio.Event()})
+    test = ScriptedSampler("test", ["assert f(1) == 1"], [])
+    limit = {"generation_timeout_seconds": 0.05}
+    with pytest.raises(StalledError, match=r"'q1' took longer than episode.generation_timeout_seconds=0.05"):
+        asyncio.run(runner(code, test, ScriptedJudge([]), episode=limit).run(task()))
+
+
+def test_spans_are_counted_from_the_start_of_the_step():
+    code = ScriptedSampler("code", PROGRAMS, [])
+    test = ScriptedSampler("test", ["assert f(1) == 1"], [])
+    now = time.time()
+    episode = asyncio.run(runner(code, test, ScriptedJudge([])).run(task(started_at=now - 100)))
+    for one in episode.candidates:
+        for start, end in (one.span, one.judge_span, *(suite.span for suite in one.suites)):
+            assert 100 <= start <= end < 110

@@ -32,6 +32,17 @@ def test_a_resumed_run_writes_each_step_once(tmp_path):
     assert [(row["step"], row["a"]) for row in rows] == [(0, 0), (1, 1), (2, 2), (3, 30)]
 
 
+def test_what_a_step_lacks_is_added_to_its_row(tmp_path):
+    folder = RunFolder(tmp_path)
+    assert folder.metrics_row(2) is None
+    folder.append_metrics(1, {"a": 1})
+    folder.append_metrics(2, {"a": 2})
+    folder.add_to_metrics(2, {"val/a": 0.5})
+    folder.add_to_metrics(3, {"a": 3})
+    rows = [json.loads(line) for line in folder.metrics.read_text().splitlines()]
+    assert rows == [{"step": 1, "a": 1}, {"step": 2, "a": 2, "val/a": 0.5}, {"step": 3, "a": 3}]
+
+
 def test_a_resumed_run_forgets_the_rollouts_it_writes_again(tmp_path):
     folder = RunFolder(tmp_path)
     for step in (1, 2, 3):

@@ -1,0 +1,122 @@
+"""``code-a1 export``: a trained policy as a plain Hugging Face folder, by verl's own merger."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from .checkpointing import (
+    CHECKPOINTS,
+    TRACKER_NAME,
+    Checkpoint,
+    CheckpointError,
+    best_checkpoint,
+    find_checkpoint,
+    saved_steps,
+    step_folder,
+)
+from .schedule import POLICY_NAMES
+
+_ADAPTER = "lora_adapter"
+_SHOWN_LINES = 5
+
+
+class ExportError(RuntimeError):
+    """A policy that cannot be written; shown to the user as it is."""
+
+
+def find_step(source: Path, step: str) -> Checkpoint:
+    """The checkpoint that a user means.
+
+    Args:
+        source: a run folder, its ``checkpoints``, or the folder of one step.
+        step: "latest", "best" (by ``checkpoint.keep_best``) or a number; of a step's own folder only "latest".
+
+    Raises:
+        CheckpointError: there is none; names those there are.
+    """
+    root = next((folder for folder in (source, source / CHECKPOINTS) if (folder / TRACKER_NAME).is_file()), None)
+    if root is None or step == "latest":
+        found = find_checkpoint(source, mode="resume_path", path=str(source))
+        assert found is not None  # for a path there is one or an error
+        return found
+    if step == "best":
+        best = best_checkpoint(root)
+        if best is None:
+            raise CheckpointError(
+                f"{root} has no best checkpoint: the run did not ask for one (checkpoint.keep_best=val/...); "
+                f"steps there: {saved_steps(root)}"
+            )
+        step = str(best["step"])
+    if not step.isdigit() or int(step) not in saved_steps(root):
+        raise CheckpointError(f"--step must be latest, best or one of {saved_steps(root)}, got {step!r}")
+    return Checkpoint(folder=step_folder(root, int(step)), step=int(step))
+
+
+def export_policy(checkpoint: Checkpoint, policy: str, output: Path) -> None:
+    """Write weights, configuration and tokenizer of one policy; a LoRA adapter is merged into the weights.
+
+    Args:
+        policy: "code" or "test".
+        output: a folder that does not exist; it appears when it is whole.
+
+    Raises:
+        ExportError: the checkpoint has no such policy, ``output`` exists, or verl's merger fails.
+    """
+    actor = checkpoint.folder / policy / "actor"
+    if not actor.is_dir():
+        raise ExportError(f"{checkpoint.folder} has no policy {policy!r}; a run with one model has `code` only")
+    if output.exists():
+        raise ExportError(f"--output={output} exists; name a folder that does not, or remove it")
+    partial = output.with_name(output.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    command = [sys.executable, "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
+    command += ["--local_dir", str(actor), "--target_dir", str(partial)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        told = "\n".join(done.stderr.strip().splitlines()[-_SHOWN_LINES:])
+        raise ExportError(f"verl's merger failed on {actor}:\n{told}")
+    if (partial / _ADAPTER).is_dir():
+        _merge_adapter(partial)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    partial.rename(output)
+
+
+def _merge_adapter(folder: Path) -> None:
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    base = AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
+    merged = PeftModel.from_pretrained(base, folder / _ADAPTER).merge_and_unload()
+    merged.save_pretrained(folder)
+    shutil.rmtree(folder / _ADAPTER)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Exit status: 0 written, 2 refused."""
+    parser = argparse.ArgumentParser(
+        prog="code-a1 export",
+        description="Write a trained policy as a plain Hugging Face folder, which transformers and vLLM load as it is.",
+    )
+    parser.add_argument("source", type=Path, help="a run folder, or the folder of one step in its checkpoints")
+    parser.add_argument("--policy", choices=(*POLICY_NAMES, "both"), default="code", help="which LLM (default: code)")
+    parser.add_argument("--step", default="latest", help="latest (default), best, or a step that was saved")
+    parser.add_argument(
+        "--output", type=Path, required=True, help="folder to write; with --policy both its code/ and test/"
+    )
+    options = parser.parse_args(arguments)
+    names = POLICY_NAMES if options.policy == "both" else (options.policy,)
+    try:
+        checkpoint = find_step(options.source, options.step)
+        for name in names:
+            target = options.output / name if options.policy == "both" else options.output
+            export_policy(checkpoint, name, target)
+            sys.stdout.write(f"{name} policy of step {checkpoint.step}: {target}\n")
+    except (CheckpointError, ExportError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    return 0

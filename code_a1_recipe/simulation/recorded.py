@@ -1,0 +1,166 @@
+"""Measured steps of a run folder: what was asked for, and when what had happened."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from .blocks import SimulationError
+from .simulator import BARRIER, STREAMING
+from .workload import Generation, Program, StepWork
+
+FIRST_STEP = 2
+"""Steps before it hold what happens once: processes warm up, caches fill."""
+_NOT_OF_A_STEP = ("timing_s/save_checkpoint", "timing_s/testing")
+"""Timers inside verl's step that not every step has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredStep:
+    """Seconds since the step's start, and durations."""
+
+    work: StepWork
+    written: tuple[float, ...]
+    """Of each program, by question and number: its client has it."""
+    tested: tuple[float, ...]
+    """Of each program with suites: its last suite is there."""
+    judged: tuple[float, ...]
+    """Of each judged program."""
+    episodes: float
+    updates: Mapping[str, float]
+    """By policy, of those that updated."""
+    sync: float
+    seconds: float
+    """The whole step without checkpoint and validation."""
+
+    @property
+    def other(self) -> float:
+        """What no timer covers."""
+        return max(0.0, self.seconds - self.episodes - sum(self.updates.values()) - self.sync)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredRun:
+    name: str
+    mode: str
+    gpus: int
+    config: Mapping[str, Any]
+    """``resolved_config.yaml``."""
+    steps: tuple[MeasuredStep, ...]
+
+    def median(self, part: str) -> float:
+        """Of a duration over steps: "seconds" or "episodes"."""
+        return statistics.median(float(getattr(step, part)) for step in self.steps)
+
+
+def read_run(folder: Path, *, first_step: int = FIRST_STEP) -> MeasuredRun:
+    """All steps of a run from ``first_step`` on.
+
+    Steps with an outage, or whose rollouts lack times, are left out.
+
+    Raises:
+        SimulationError: the folder holds no run, or no step that can be used.
+    """
+    try:
+        config = yaml.safe_load((folder / "resolved_config.yaml").read_text(encoding="utf-8"))
+        rows = {row["step"]: row for row in _rows(folder / "metrics.jsonl")}
+        steps = [
+            _step(config, rows[step], list(_rows(folder / "rollouts" / f"train_{step:06d}.jsonl")))
+            for step in sorted(rows)
+            if step >= first_step and "timing_s/step" in rows[step]
+        ]
+        usable = tuple(step for step in steps if step is not None)
+        trainer = config["trainer"]
+        barrier = config["episode"].get("barrier", False)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise SimulationError(f"{folder} cannot be read as a run folder: {type(error).__name__}: {error}") from error
+    if not usable:
+        raise SimulationError(
+            f"{folder} has no step from {first_step} on with times in its rollouts; train a few steps more with this "
+            "version of the recipe, or leave the run out"
+        )
+    return MeasuredRun(
+        name=folder.name,
+        mode=BARRIER if barrier else STREAMING,
+        gpus=trainer["n_gpus_per_node"] * trainer["nnodes"],
+        config=config,
+        steps=usable,
+    )
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    """A row that is being written now is left out."""
+    for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+        if line.endswith("\n"):
+            yield json.loads(line)
+
+
+def _step(
+    config: Mapping[str, Any], metrics: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
+) -> MeasuredStep | None:
+    programs = sorted(
+        (record for record in records if record.get("kind", "sampled") == "sampled"),
+        key=lambda record: (record["index"], record["candidate"]),
+    )
+    if not programs or any(record.get("outage") or not record.get("span") for record in programs):
+        return None
+    suites = [(record, record["suites"]) for record in programs]
+    updates = {name: metrics.get(f"timing_s/update_{name}") for name in ("code", "test")}
+    sync = metrics.get("timing_s/update_weights") or 0.0
+    return MeasuredStep(
+        work=_work(config, programs),
+        written=tuple(record["span"][1] for record in programs),
+        tested=tuple(max(suite["span"][1] for suite in found) for _, found in suites if found),
+        judged=tuple(record["judge_span"][1] for record in programs if record["judge_span"]),
+        episodes=metrics["timing_s/episodes"],
+        updates={name: seconds for name, seconds in updates.items() if seconds is not None},
+        sync=sync,
+        seconds=metrics["timing_s/step"] - sum(metrics.get(name) or 0.0 for name in _NOT_OF_A_STEP),
+    )
+
+
+def _work(config: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> StepWork:
+    by_question: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
+    for record in records:
+        by_question[record["index"]].append(record)
+    return StepWork(
+        questions=tuple(tuple(map(_program, programs)) for programs in by_question.values()),
+        judges=tuple(judge_number(str(programs[0].get("question"))) for programs in by_question.values()),
+        mini_batch_groups=config["actor_rollout_ref"]["actor"]["ppo_mini_batch_size"],
+    )
+
+
+def judge_number(question_id: str) -> int:
+    """As ``judge_worker.JudgePool`` spreads questions over judges."""
+    digest = hashlib.sha256(question_id.encode()).digest()
+    return int.from_bytes(digest[:8], "big")
+
+
+def _program(record: Mapping[str, Any]) -> Program:
+    return Program(
+        written=_generation(record),
+        suites=tuple(map(_generation, record["suites"])),
+        num_cases=_num_cases(record),
+        is_judged=bool(record["judge_span"]),
+        trains_test=bool(record["selected"]),
+    )
+
+
+def _generation(record: Mapping[str, Any]) -> Generation:
+    return Generation(prompt_tokens=max(1, record["prompt_tokens"]), response_tokens=max(1, record["response_tokens"]))
+
+
+def _num_cases(record: Mapping[str, Any]) -> int:
+    """Asserts that the program was run on: of its suites, replayed, and hidden ones."""
+    suites = [suite.get("verdict") for suite in record["suites"]]
+    blocks = [block for block in [*suites, record.get("hidden_tests"), record.get("given_tests")] if block]
+    replayed = (record.get("verdict") or {}).get("history") or []
+    return len(replayed) + sum(len(block["cases"]) for block in blocks)

@@ -1,0 +1,109 @@
+"""Run folders as the trainer writes them, made by simulating steps with known rates."""
+
+import json
+from dataclasses import replace
+
+import yaml
+
+from code_a1_recipe.simulation.recorded import FIRST_STEP, judge_number
+from code_a1_recipe.simulation.simulator import BARRIER, POLICIES, Layout, simulate_episodes, update_seconds
+from code_a1_recipe.simulation.workload import of_seed, sample_step
+
+
+def write_run(folder, rates, *, mode="streaming", num_steps=3, other_seconds=0.05):
+    """``num_steps`` steps beside the first one, each with its own lengths, to the second as simulated."""
+    (folder / "rollouts").mkdir(parents=True)
+    shape = rates.workload
+    config = {
+        "episode": {
+            "num_candidates": shape.num_candidates,
+            "num_suites": shape.num_suites,
+            "cases_per_suite": shape.cases_per_suite,
+            "num_workers": rates.client.workers,
+            "barrier": mode == BARRIER,
+        },
+        "selection": {"update_n": shape.update_n},
+        "sandbox": {
+            "num_workers": rates.judge.workers,
+            "programs_per_worker": rates.judge.programs_per_worker,
+        },
+        "data": {
+            "train_batch_size": shape.questions,
+            "max_prompt_length": shape.question_tokens.cap,
+            "max_response_length": shape.program_tokens.cap,
+        },
+        "actor_rollout_ref": {
+            "actor": {"ppo_mini_batch_size": shape.mini_batch_groups},
+            "rollout": {
+                "max_num_seqs": rates.code.server.max_num_seqs,
+                "max_num_batched_tokens": rates.code.server.max_num_batched_tokens,
+            },
+        },
+        "trainer": {"device": "cpu", "n_gpus_per_node": 1, "nnodes": 1},
+    }
+    (folder / "resolved_config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    rows = []
+    for step in range(1, FIRST_STEP + num_steps):
+        work = sample_step(of_seed(shape, step))
+        work = replace(work, judges=tuple(judge_number(question_id(q)) for q in range(shape.questions)))
+        records, episodes = _records(rates, work, step, mode)
+        updates = {policy: update_seconds(rates, work, policy=policy, gpus=1) for policy in POLICIES}
+        sync = rates.code.sync_seconds + rates.test.sync_seconds
+        whole = episodes + sum(updates.values()) + sync + other_seconds
+        if step < FIRST_STEP:
+            episodes, whole = episodes + 100, whole + 100  # what starts up is not to be learned from
+        rows.append(
+            {
+                "step": step,
+                "timing_s/episodes": episodes,
+                **{f"timing_s/update_{policy}": seconds for policy, seconds in updates.items()},
+                "timing_s/update_weights": sync,
+                "timing_s/save_checkpoint": 7.0,
+                "timing_s/step": whole + 7.0,
+            }
+        )
+        _write_lines(folder / "rollouts" / f"train_{step:06d}.jsonl", records)
+    _write_lines(folder / "metrics.jsonl", rows)
+    return folder
+
+
+def question_id(q):
+    return f"question {q}"
+
+
+def _records(rates, work, step, mode):
+    times = simulate_episodes(rates, work, layout=Layout.colocated(1), mode=mode)
+    records = [
+        {
+            "index": q,
+            "step": step,
+            "question": question_id(q),
+            "kind": "sampled",
+            "candidate": c,
+            "outage": "",
+            "prompt_tokens": one.written.prompt_tokens,
+            "response_tokens": one.written.response_tokens,
+            "verdict": {"history": []},
+            "hidden_tests": None,
+            "selected": one.trains_test,
+            "span": [0.0, times.written[q][c]],
+            "judge_span": [times.tested[q][c], times.judged[q][c]],
+            "suites": [
+                {
+                    "prompt_tokens": suite.prompt_tokens,
+                    "response_tokens": suite.response_tokens,
+                    "cached_tokens": 0,
+                    "span": [times.written[q][c], times.tested[q][c]],
+                    "verdict": {"cases": [{}] * (one.num_cases // len(one.suites))},
+                }
+                for suite in one.suites
+            ],
+        }
+        for q, question in enumerate(work.questions)
+        for c, one in enumerate(question)
+    ]
+    return records, times.seconds
+
+
+def _write_lines(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")

@@ -1,0 +1,118 @@
+"""Fingerprints, random states, pools, the barrier and what `code-a1 export` is asked for."""
+
+import asyncio
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from code_a1_recipe import random_states
+from code_a1_recipe.checkpointing import CheckpointError, note_best, step_folder, write_state, writing
+from code_a1_recipe.compose import compose_config, policy_view, pool_spec
+from code_a1_recipe.export import ExportError, export_policy, find_step
+from code_a1_recipe.export import main as export
+from code_a1_recipe.fingerprints import data_fingerprint, model_fingerprint
+from code_a1_recipe.phase_gate import PhaseGate
+from code_a1_recipe.questions import Question
+
+QUESTION = Question(id="q1", prompt="Add one.", reference="def f(x): return x + 1")
+
+
+def test_data_are_known_by_all_their_content_and_their_order():
+    other = replace(QUESTION, id="q2")
+    assert data_fingerprint([QUESTION, other]) == data_fingerprint([QUESTION, replace(other)])
+    different = [[other, QUESTION], [QUESTION], [QUESTION, replace(other, reference="def f(x): return 1 + x")]]
+    assert len({data_fingerprint(questions) for questions in (*different, [QUESTION, other])}) == 4
+
+
+def model_folder(path: Path, weights: bytes = b"w" * 5_000_000) -> Path:
+    path.mkdir()
+    (path / "config.json").write_text("{}")
+    (path / "tokenizer.json").write_text("{}")
+    (path / "model.safetensors").write_bytes(weights)
+    return path
+
+
+def test_a_model_is_known_by_its_files_wherever_they_lie(tmp_path):
+    one = model_fingerprint(str(model_folder(tmp_path / "here")))
+    assert one == model_fingerprint(str(model_folder(tmp_path / "there")))
+    end = b"w" * 4_999_999 + b"x"
+    assert one != model_fingerprint(str(model_folder(tmp_path / "other", weights=end)))
+    (tmp_path / "there" / "tokenizer.json").write_text("{ }")
+    assert one != model_fingerprint(str(tmp_path / "there"))
+    assert model_fingerprint("Qwen/Qwen2.5-Coder-1.5B-Instruct") == "Qwen/Qwen2.5-Coder-1.5B-Instruct"
+
+
+def test_random_states_go_on_where_they_were_saved(tmp_path):
+    def draw() -> tuple[float, float, float]:
+        return random.random(), float(np.random.random()), float(torch.rand(()))
+
+    random_states.seed(3)
+    draw()
+    random_states.save(tmp_path / "states.pt")
+    expected = draw()
+    draw()
+    random_states.load(tmp_path / "states.pt")
+    assert draw() == expected
+
+
+def test_one_pool_for_both_policies_or_one_for_each():
+    together = compose_config("cpu", ["trainer.n_gpus_per_node=2"])
+    assert pool_spec(together, ("code", "test")) == {"colocated": [2]}
+    apart = compose_config("cpu", ["layout=separate", "pools.test.n_gpus_per_node=2", "pools.test.nnodes=3"])
+    assert pool_spec(apart, ("code", "test")) == {"code": [1], "test": [2, 2, 2]}
+    sizes = [(view.trainer.nnodes, view.trainer.n_gpus_per_node) for view in map_views(apart)]
+    assert sizes == [(1, 1), (3, 2)]
+    assert [view.actor_rollout_ref.rollout.n_gpus_per_node for view in map_views(apart)] == [1, 2]
+
+
+def map_views(config):
+    return [policy_view(config, name) for name in ("code", "test")]
+
+
+def test_the_gate_opens_when_every_question_has_arrived_and_counts_each_once():
+    async def run() -> list[int]:
+        gate, through = PhaseGate(), []
+
+        async def question(index: int) -> None:
+            await gate.arrive(1.0, "code", index, 3)
+            through.append(index)
+
+        waiting = [asyncio.ensure_future(question(index)) for index in (0, 1, 1)]  # the worker of 1 died once
+        await asyncio.sleep(0.01)
+        assert through == []
+        await question(2)
+        await asyncio.gather(*waiting)
+        return sorted(through)
+
+    assert asyncio.run(run()) == [0, 1, 1, 2]
+
+
+def run_with_steps(root: Path, *steps: int) -> Path:
+    for step in steps:
+        with writing(root / "checkpoints", step) as folder:
+            write_state(folder, {"step": step})
+    return root
+
+
+def test_export_finds_the_step_that_is_meant(tmp_path):
+    run = run_with_steps(tmp_path / "run", 2, 4)
+    note_best(run / "checkpoints", step=2, metric="val/x", value=1.0)
+    assert [find_step(run, step).step for step in ("latest", "best", "2")] == [4, 2, 2]
+    assert find_step(run / "checkpoints", "2").step == 2
+    assert find_step(step_folder(run / "checkpoints", 2), "latest").step == 2
+    with pytest.raises(CheckpointError, match=r"--step must be latest, best or one of \[2, 4\], got '3'"):
+        find_step(run, "3")
+
+
+def test_export_refuses_what_it_would_overwrite_and_a_policy_that_is_not_there(tmp_path, capsys):
+    run = run_with_steps(tmp_path / "run", 2)
+    with pytest.raises(ExportError, match="has no policy 'test'; a run with one model has `code` only"):
+        export_policy(find_step(run, "latest"), "test", tmp_path / "out")
+    (step_folder(run / "checkpoints", 2) / "code" / "actor").mkdir(parents=True)
+    (tmp_path / "out").mkdir()
+    assert export([str(run), "--output", str(tmp_path / "out")]) == 2
+    assert "exists; name a folder that does not" in capsys.readouterr().err

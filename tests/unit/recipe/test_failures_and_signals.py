@@ -1,0 +1,99 @@
+"""What ended a run is told in one line, and a signal asks for an end before it forces one."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from ray.exceptions import ActorDiedError, RayTaskError
+
+from code_a1_recipe.checkpointing import DiskFullError
+from code_a1_recipe.errors import OutageError, StalledError
+from code_a1_recipe.failures import explain
+from code_a1_recipe.interruption import InterruptedRunError, Interruption, LeaveRequestedError
+
+
+def from_a_worker(error: Exception) -> Exception:
+    """The error as ``ray.get`` raises it."""
+    return RayTaskError("train", "Traceback: in a worker", error).as_instanceof_cause()
+
+
+@pytest.mark.parametrize("error", [OutageError("x"), StalledError("x"), DiskFullError("x")])
+def test_our_own_words_are_shown_as_they_are_from_wherever_they_come(error):
+    assert explain(error, run_dir="r") == "x"
+    assert explain(from_a_worker(error), run_dir="r") == "x"
+
+
+def test_a_full_disk_is_told_with_its_place():
+    full = OSError(errno.ENOSPC, "No space left on device")
+    for error in (full, from_a_worker(full), from_a_worker(RuntimeError("write failed: No space left on device"))):
+        told = explain(error, run_dir="outputs/x")
+        assert told is not None
+        assert told.startswith("no room to write, probably in outputs/x")
+
+
+def test_a_lost_process_is_told_and_nothing_is_claimed_of_it():
+    told = explain(from_a_worker(ActorDiedError()), run_dir="r")
+    assert told is not None
+    assert "a process of the run was lost (" in told
+    assert told.count("\n") == 0
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), from_a_worker(KeyError("x"))])
+def test_a_mistake_in_the_program_keeps_its_traceback(error):
+    assert explain(error, run_dir="r") is None
+
+
+def test_a_first_signal_asks_and_a_second_one_ends():
+    said: list[str] = []
+    interruption = Interruption(leave_within_seconds=60, say=said.append)
+    with interruption.listening():
+        interruption.check()
+        interruption.can_save = True
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert said == ["SIGTERM: saving and leaving, within 60 s; once more: leave at once"]
+        with pytest.raises(LeaveRequestedError):
+            interruption.check()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_before_there_is_anything_to_save_a_signal_ends_at_once():
+    interruption = Interruption(leave_within_seconds=60, say=lambda line: None)
+    before = signal.getsignal(signal.SIGTERM)
+    with interruption.listening(), pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_the_exit_status_is_the_signals():
+    assert InterruptedRunError(signal.SIGTERM, "x").exit_status == 143
+    assert InterruptedRunError(signal.SIGINT, "x").exit_status == 130
+
+
+HANGS = """
+import signal, sys, time
+from code_a1_recipe.interruption import Interruption
+interruption = Interruption(leave_within_seconds=0.5, say=lambda line: print(line, flush=True))
+with interruption.listening():
+    interruption.can_save = True
+    print("ready", flush=True)
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        time.sleep(0.05)
+"""
+
+
+def test_a_run_that_cannot_save_in_time_leaves_all_the_same():
+    process = subprocess.Popen([sys.executable, "-c", HANGS], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    started = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    output = process.communicate(timeout=30)[0]
+    assert process.returncode == 143
+    assert time.monotonic() - started < 20
+    assert "error: not saved within checkpoint.leave_within_seconds=0.5" in output
