@@ -32,6 +32,7 @@ from .errors import StalledError
 from .prompts import find_prompt_pair, render
 from .questions import Question
 from .settings import EpisodeSettings, RewardSettings
+from .spans import Span
 
 
 def sampling_seed(seed: int, *parts: object) -> int:
@@ -157,11 +158,11 @@ class EpisodeRunner:
     async def _candidate(self, task: EpisodeTask, c: int, sharing: Sharing | None) -> CandidateResult:
         written = await self._written(task, c)
         if sharing is None or written.source is None:
-            return await self._judged(task, await self._tested(task, c, written))
+            return await self._tested_and_judged(task, c, written)
         first, others = sharing.join(c, written.source)
         if first == c:
             try:
-                result = await self._judged(task, await self._tested(task, c, written))
+                result = await self._tested_and_judged(task, c, written)
             except asyncio.CancelledError:
                 others.cancel()
                 raise
@@ -173,6 +174,26 @@ class EpisodeRunner:
         result = await others
         own = replace(result, response=written.response, span=written.span)
         return replace(own, suites=(), judge_span=None, shared_with=first)
+
+    async def _tested_and_judged(self, task: EpisodeTask, c: int, written: CandidateResult) -> CandidateResult:
+        """Hidden tests are there from the start: the program meets them while its suites are written."""
+        tested, (hidden, span, outage) = await asyncio.gather(
+            self._tested(task, c, written), self._hidden(task, written)
+        )
+        return await self._judged(task, replace(tested, hidden=hidden, hidden_span=span, outage=outage))
+
+    async def _hidden(
+        self, task: EpisodeTask, written: CandidateResult
+    ) -> tuple[CandidateVerdict | None, Span | None, str]:
+        """Verdict on the hidden tests, when it was made, and the outage that took its place."""
+        if not (task.with_hidden_tests and task.question.tests):
+            return None, None, ""
+        started = time.time()
+        request = hidden_request(request_for(task.question, written, history=()), task.question)
+        try:
+            return await self._ask(request), task.span_since(started), ""
+        except (SandboxUnavailableError, TimeoutError) as error:
+            return None, None, _outage(error)
 
     async def _written(self, task: EpisodeTask, c: int) -> CandidateResult:
         started = time.time()
@@ -210,14 +231,16 @@ class EpisodeRunner:
         return tuple(await asyncio.gather(*[suite(s) for s in range(num_suites)]))
 
     async def _judged(self, task: EpisodeTask, result: CandidateResult) -> CandidateResult:
+        if result.outage:
+            return result
         started = time.time()
         request = request_for(task.question, result, history=task.history)
         if self._rewards.uses_given_tests:
             request = replace(request, suites=(given_tests(task.question, self._rewards),))
         try:
             verdict = await self._ask(request)
-            hidden = None
-            if task.with_hidden_tests and task.question.tests:
+            hidden = result.hidden
+            if hidden is None and task.with_hidden_tests and task.question.tests:
                 hidden = await self._ask(hidden_request(request, task.question))
         except (SandboxUnavailableError, TimeoutError) as error:
             return replace(result, outage=_outage(error))

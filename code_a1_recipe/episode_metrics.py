@@ -64,7 +64,7 @@ def busy_spans(episode: Episode) -> dict[str, tuple[Span, ...]]:
     suites = [suite.span for one in candidates for suite in one.suites]
     return {
         "generate": union(span for span in (*programs, *suites) if span is not None),
-        "judge": union(one.judge_span for one in candidates if one.judge_span is not None),
+        "judge": union(span for one in candidates for span in (one.judge_span, one.hidden_span) if span is not None),
     }
 
 

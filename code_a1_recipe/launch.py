@@ -114,6 +114,7 @@ def train(config: DictConfig, *, command: str = "") -> RunFolder:
         SettingsError: the configuration cannot work; nothing was started.
         Exception: what ended the run early; whatever was written until then stays.
     """
+    apply_resume(config)
     variables = prepare_environment(config)
     try:
         return _train(config, variables, command)

@@ -16,7 +16,7 @@ from .checkpointing import CheckpointError
 from .compose import compose_config, preset_names
 from .failures import explain
 from .interruption import InterruptedRunError
-from .launch import apply_resume, configure_logging, how_to_go_on, name_run, train
+from .launch import configure_logging, how_to_go_on, name_run, train
 from .questions import QuestionError
 from .run_folder import RunFolder
 from .settings import SettingsError
@@ -86,7 +86,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     preset = words.pop(0) if words and "=" not in words[0] else default_preset()
     try:
         config = compose_config(preset, words)
-        apply_resume(config)
         name_run(config, preset)
     except SettingsError as error:
         sys.stderr.write(f"error: {error}\n")

@@ -157,7 +157,7 @@ def test_a_run_resumes_with_the_questions_that_come_next(resumed, cut):
 
 
 def test_a_resumed_run_ends_in_the_state_of_one_that_never_stopped(resumed, trained):
-    # Weights, optimizers, random states, data order and book, bit by bit; and the resumed one lost processes on the way.
+    # Weights, optimizers, random states, data order and book, bit by bit; the resumed one lost processes on the way.
     folders = [run.folder / "checkpoints" / "global_step_3" for run in (trained, resumed.run)]
     assert state_differences(*folders) == []
     assert state_differences(folders[0].with_name("global_step_2"), folders[1]) != []

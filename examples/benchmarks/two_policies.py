@@ -1,0 +1,150 @@
+"""A step with two policies beside the steps of two single-policy GRPO jobs of verl's own trainer, on the same prompts.
+
+    python examples/benchmarks/two_policies.py [--folder outputs/two_policies] [--steps 8]
+
+1. Trains both policies with the preset `cpu` at learning rate 0, so that both keep their lengths, with every group of
+   suites in the update.
+2. Gives the prompts of that run, step by step, to ``verl.trainer.main_ppo`` twice: the Code LLM's to one job, the Test
+   LLM's to another, each with the same configuration of its policy. verl's replay buffer looks for finished groups
+   every 2 s; here every 0.02 s, which is in verl's favour.
+3. Prints tokens and the median seconds of a step of each, and the ratio.
+
+Nothing else may run on the machine. Takes about ten minutes on two cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import yaml
+from omegaconf import OmegaConf
+
+from code_a1_recipe.compose import policy_view
+from code_a1_recipe.launch import prepare_environment
+from code_a1_recipe.prompts import find_prompt_pair, render
+from code_a1_recipe.questions import load_questions
+
+HERE = Path(__file__).parent
+OURS = ("policies", "pools", "layout", "episode", "rewards", "prompts", "mistake_book", "selection", "schedule")
+OURS += ("sandbox", "validation", "checkpoint", "self_play", "micro", "run_dir", "resume", "deterministic")
+"""Blocks of the recipe, which verl does not know."""
+SETTINGS = (
+    "selection.name=all",
+    "actor_rollout_ref.actor.optim.lr=0",
+    "policies.code.actor.optim.lr=0",
+    "policies.test.actor.optim.lr=0",
+    "policies.test.actor.ppo_mini_batch_size=32",
+    "mistake_book.enabled=false",
+    "validation.hidden_in_training=false",
+    "trainer.save_freq=-1",
+    "trainer.test_freq=-1",
+    "trainer.val_before_train=false",
+)
+
+
+def train_both(folder: Path, steps: int) -> dict[str, Any]:
+    """Our run; returns its resolved configuration."""
+    if not (folder / "resolved_config.yaml").exists():
+        command = [sys.executable, "-m", "code_a1_recipe", "cpu", f"run_dir={folder}", *SETTINGS]
+        subprocess.run([*command, f"trainer.total_training_steps={steps}"], check=True)
+    config: dict[str, Any] = yaml.safe_load((folder / "resolved_config.yaml").read_text())
+    return config
+
+
+def prompts_of(run: Path, config: dict[str, Any], step: int) -> dict[str, list[dict[str, Any]]]:
+    """Rows for verl's dataset, as the policies met them in a step, in the order of questions and candidates."""
+    questions = {question.id: question for question in load_questions(config["data"]["train_files"])}
+    pair = find_prompt_pair(config["prompts"]["name"])
+    lines = (run / "rollouts" / f"train_{step:06d}.jsonl").read_text().splitlines()
+    records = sorted(map(json.loads, lines), key=lambda record: (record["index"], record["candidate"]))
+    rows: dict[str, list[dict[str, Any]]] = {"code": [], "test": []}
+    for record in records:
+        question = questions[record["question"]]
+        truth = {"reference": question.reference, "tests": question.tests, "entry_points": question.entry_points}
+        shared = {"data_source": "benchmark", "reward_model": {"style": "rule", "ground_truth": json.dumps(truth)}}
+        if record["candidate"] == 0:
+            rows["code"].append({**shared, "prompt": render(pair.code, prompt=question.prompt)})
+        if record["suites"]:
+            cases = config["episode"]["cases_per_suite"]
+            prompt = render(pair.test, prompt=question.prompt, candidate=record["source"], num_cases=cases)
+            rows["test"].append({**shared, "prompt": prompt})
+    return rows
+
+
+def verl_config(run: Path, config: dict[str, Any], policy: str, *, data: Path, questions: int, steps: int) -> Path:
+    """The policy's own configuration for verl's trainer; what differs is whose trainer, data and reward it is."""
+    view = policy_view(OmegaConf.create(config), policy)
+    for key in OURS:
+        view.pop(key, None)
+    view.actor_rollout_ref.rollout.name = "vllm"
+    view.actor_rollout_ref.rollout.agent.num_workers = 1
+    view.data.update({"train_files": str(data), "val_files": str(data), "train_batch_size": questions})
+    view.data.update({"custom_cls": {"path": None, "name": None}, "shuffle": False, "train_max_samples": -1})
+    view.data.max_prompt_length = view.actor_rollout_ref.rollout.prompt_length
+    reward = {"path": "pkg://reward_fns.verl_entry", "name": "compute_score"}
+    if policy == "test":
+        reward = {"path": str(HERE / "verl_parts.py"), "name": "length_reward"}
+    view.reward.num_workers = 2
+    view.reward.custom_reward_function.update(reward)
+    view.trainer.v1.trainer_mode = "sync"
+    view.trainer.v1.sampler.custom_sampler = {"path": str(HERE / "verl_parts.py"), "name": "QuickReplayBuffer"}
+    view.trainer.update({"logger": ["file"], "total_training_steps": steps, "resume_mode": "disable"})
+    view.trainer.default_local_dir = str(run.parent / f"verl_{policy}")
+    path = run.parent / f"verl_{policy}.yaml"
+    path.write_text(OmegaConf.to_yaml(view, resolve=True))
+    return path
+
+
+def run_verl(path: Path, config: dict[str, Any]) -> list[dict[str, Any]]:
+    """Metrics of verl's steps."""
+    metrics = path.with_suffix(".jsonl")
+    if not metrics.exists():
+        variables = prepare_environment(OmegaConf.create(config))
+        environment = {**os.environ, **variables, "VERL_FILE_LOGGER_PATH": str(metrics), "HF_HUB_OFFLINE": "1"}
+        command = [sys.executable, "-m", "verl.trainer.main_ppo", "--config-path", str(path.parent.absolute())]
+        command += ["--config-name", path.stem, f"hydra.run.dir={path.parent / 'hydra'}"]
+        with path.with_suffix(".log").open("w") as log:
+            subprocess.run(command, check=True, env=environment, stdout=log, stderr=subprocess.STDOUT)
+    return [json.loads(line)["data"] for line in metrics.read_text().splitlines()]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, default=Path("outputs/two_policies"), help="reused where it is complete")
+    parser.add_argument("--steps", type=int, default=8, help="of each job; the first is left out")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    run = (options.folder / "both").absolute()
+    config = train_both(run, options.steps)
+    ours = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()][1:]
+    tokens = {name: sum(row[f"{name}/perf/total_num_tokens"] for row in ours) for name in ("code", "test")}
+    seconds = {"both": statistics.median(row["timing_s/step"] for row in ours)}
+    by_step = [prompts_of(run, config, step) for step in range(1, options.steps + 1)]
+    for policy in ("code", "test"):
+        rows = [row for step in by_step for row in step[policy]]
+        data = run.parent / f"{policy}.parquet"
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), data)
+        questions = len(by_step[0][policy])
+        path = verl_config(run, config, policy, data=data, questions=questions, steps=options.steps)
+        found = run_verl(path, config)[1:]
+        seconds[policy] = statistics.median(row["timing_s/step"] for row in found)
+        theirs = sum(row["perf/total_num_tokens"] for row in found)
+        print(f"{policy}: tokens {tokens[policy]:.0f} here, {theirs:.0f} in verl's own job", flush=True)
+    single = seconds["code"] + seconds["test"]
+    print(
+        f"median seconds a step: both policies {seconds['both']:.2f}; verl's jobs {seconds['code']:.2f} (code) + "
+        f"{seconds['test']:.2f} (test) = {single:.2f}; ratio {seconds['both'] / single:.2f}"
+    )
+
+
+if __name__ == "__main__":
+    main()

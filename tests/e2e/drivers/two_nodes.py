@@ -1,0 +1,106 @@
+"""A run on a Ray cluster of two nodes on this machine; the worker node's sandbox actors are killed while it trains.
+
+Starts both nodes, trains, prints one line for each kill, and ends both nodes.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import ray
+
+from code_a1_recipe.compose import compose_config
+from code_a1_recipe.cpu.environment import cpu_environment
+from code_a1_recipe.launch import configure_logging, name_run, prepare_environment, train
+
+NODE = ["--num-cpus=16", "--num-gpus=1", "--object-store-memory=268435456", "--disable-usage-stats", "--block"]
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def start_node(*arguments: str) -> subprocess.Popen:
+    ray_command = str(Path(sys.executable).with_name("ray"))
+    environment = {**os.environ, **cpu_environment(threads=1)}
+    return subprocess.Popen(
+        [ray_command, "start", *arguments, *NODE], env=environment, stdout=subprocess.DEVNULL, start_new_session=True
+    )
+
+
+def wait_for_nodes(address: str, number: int) -> None:
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level="error")
+        except (ConnectionError, RuntimeError, ValueError):
+            time.sleep(1)
+            continue
+        alive = sum(node["Alive"] for node in ray.nodes())
+        ray.shutdown()
+        if alive == number:
+            return
+        time.sleep(1)
+    raise SystemExit(f"the cluster at {address} did not get {number} nodes")
+
+
+def kill_sandboxes(step_started: threading.Event) -> None:
+    """The sandbox actors of the node that the driver is not on, once programs run."""
+    step_started.wait()
+    time.sleep(1.0)
+    here = ray.get_runtime_context().get_node_id()
+    from ray.util.state import list_actors
+
+    actors = [actor for actor in list_actors() if actor.class_name == "RunnerActor" and actor.state == "ALIVE"]
+    nodes = {actor.node_id for actor in actors}
+    print(f"sandbox actors on {len(nodes)} nodes", flush=True)
+    for actor in actors:
+        if actor.node_id != here:
+            os.kill(actor.pid, signal.SIGKILL)
+            print("killed a sandbox actor of the worker node", flush=True)
+
+
+def main() -> None:
+    configure_logging()
+    port = free_port()
+    address = f"127.0.0.1:{port}"
+    nodes = [start_node("--head", f"--port={port}", "--include-dashboard=true")]
+    try:
+        wait_for_nodes(address, 1)
+        nodes.append(start_node(f"--address={address}"))
+        wait_for_nodes(address, 2)
+        config = compose_config(
+            "cpu", [f"+ray_kwargs.ray_init.address={address}", "sandbox.runner=ray", *sys.argv[1:]]
+        )
+        name_run(config, "cpu")
+        prepare_environment(config)
+
+        from code_a1_recipe.trainer import CodeA1Trainer
+
+        run_episodes, started = CodeA1Trainer._run_episodes, threading.Event()
+        saboteur = threading.Thread(target=kill_sandboxes, args=(started,), daemon=True)
+
+        def watched(self, questions, metrics):
+            if not saboteur.is_alive() and not started.is_set():
+                saboteur.start()
+                started.set()
+            return run_episodes(self, questions, metrics)
+
+        CodeA1Trainer._run_episodes = watched
+        train(config)
+    finally:
+        for node in nodes:
+            os.killpg(node.pid, signal.SIGTERM)
+        for node in nodes:
+            node.wait(60)
+
+
+if __name__ == "__main__":
+    main()
