@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import ray
+from kill_sandbox import children_of, command_of
 
 from code_a1_recipe.compose import compose_config
 from code_a1_recipe.cpu.environment import cpu_environment
@@ -51,27 +52,30 @@ def wait_for_nodes(address: str, number: int) -> None:
     raise SystemExit(f"the cluster at {address} did not get {number} nodes")
 
 
-def kill_sandboxes(step_started: threading.Event) -> None:
-    """The sandbox actors of the node that the driver is not on, once programs run."""
-    step_started.wait()
-    time.sleep(1.0)
-    here = ray.get_runtime_context().get_node_id()
-    from ray.util.state import list_actors
+def sandbox_actors_below(node: int) -> list[int]:
+    tree, found, left = children_of(), [], [node]
+    while left:
+        children = tree.get(left.pop(), [])
+        left += children
+        found += [pid for pid in children if "ray::RunnerActor" in command_of(pid)]
+    return found
 
-    actors = [actor for actor in list_actors() if actor.class_name == "RunnerActor" and actor.state == "ALIVE"]
-    nodes = {actor.node_id for actor in actors}
-    print(f"sandbox actors on {len(nodes)} nodes", flush=True)
-    for actor in actors:
-        if actor.node_id != here:
-            os.kill(actor.pid, signal.SIGKILL)
-            print("killed a sandbox actor of the worker node", flush=True)
+
+def kill_sandboxes(nodes: list[subprocess.Popen]) -> None:
+    """The sandbox actors of the second node, while programs run."""
+    time.sleep(1.0)
+    by_node = [sandbox_actors_below(node.pid) for node in nodes]
+    print(f"sandbox actors on each node: {[len(pids) for pids in by_node]}", flush=True)
+    for pid in by_node[1]:
+        os.kill(pid, signal.SIGKILL)
+        print("killed a sandbox actor of the worker node", flush=True)
 
 
 def main() -> None:
     configure_logging()
     port = free_port()
     address = f"127.0.0.1:{port}"
-    nodes = [start_node("--head", f"--port={port}", "--include-dashboard=true")]
+    nodes = [start_node("--head", f"--port={port}", "--include-dashboard=false")]
     try:
         wait_for_nodes(address, 1)
         nodes.append(start_node(f"--address={address}"))
@@ -84,14 +88,15 @@ def main() -> None:
 
         from code_a1_recipe.trainer import CodeA1Trainer
 
-        run_episodes, started = CodeA1Trainer._run_episodes, threading.Event()
-        saboteur = threading.Thread(target=kill_sandboxes, args=(started,), daemon=True)
+        run_episodes = CodeA1Trainer._run_episodes
 
         def watched(self, questions, metrics):
-            if not saboteur.is_alive() and not started.is_set():
-                saboteur.start()
-                started.set()
-            return run_episodes(self, questions, metrics)
+            saboteur = threading.Thread(target=kill_sandboxes, args=(nodes,))
+            saboteur.start()
+            try:
+                return run_episodes(self, questions, metrics)
+            finally:
+                saboteur.join()
 
         CodeA1Trainer._run_episodes = watched
         train(config)
