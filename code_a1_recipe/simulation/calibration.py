@@ -35,7 +35,7 @@ _CPU_SERVER = {
     "demand": 1.0,
 }
 _CPU_CLIENT = {"send_seconds": 1e-3, "receive_seconds": 5e-4, "question_seconds": 1e-2}
-_CPU_JUDGE = {"program_seconds": 1e-2, "case_seconds": 5e-4}
+_CPU_JUDGE = {"question_seconds": 1e-2, "program_seconds": 1e-2, "case_seconds": 5e-4}
 _CPU_BLOCK_TOKENS = 128  # vLLM's default on a CPU
 _GPU_START = "paper_1.5b"
 _NO_LIMIT = 10**9
@@ -48,7 +48,7 @@ FITTED = (
 """Keys that are fitted on the times of events, as in a rates file."""
 
 # Steps of one run that a fit looks at, spread over the run: more of them only repeat what they say.
-_STEPS_OF_A_RUN = 6
+_STEPS_OF_A_RUN = 3
 # Weight of the pull towards the start, in shares of a step's episodes for a rate that doubles.
 _PULL = 0.003
 # Residuals beyond this share of a step's episodes count less: single steps are disturbed by what else a machine does.
@@ -218,7 +218,7 @@ def _simulated_landmarks(rates: Rates, run: MeasuredRun, step: MeasuredStep) -> 
         [
             *[times.written[q][c] for q, c, _ in programs],
             *[times.tested[q][c] for q, c, program in programs if program.suites],
-            *[times.judged[q][c] for q, c, program in programs if program.is_judged],
+            *[times.judged[q][c] for q, c, program in programs if program.judged],
             times.seconds,
         ]
     )

@@ -94,9 +94,9 @@ class ClientRates:
 
     workers: int
     send_seconds: float
-    """For each request: rendering, tokenizing, sending."""
+    """For each request to a server or a judge: rendering, tokenizing, sending."""
     receive_seconds: float
-    """For each response: decoding, parsing."""
+    """For each response and verdict: decoding, parsing."""
     question_seconds: float
     """For each question at its end: rewards, selection, storing rows."""
 
@@ -106,10 +106,12 @@ class JudgeRates:
     workers: int
     programs_per_worker: int
     """Programs that one worker judges at the same time."""
+    question_seconds: float
+    """For each question's first program: starting the references."""
     program_seconds: float
-    """For each program, its reference runs included."""
+    """For each program: starting it."""
     case_seconds: float
-    """For each assert that it meets."""
+    """For each assert that it meets, the reference's answer included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

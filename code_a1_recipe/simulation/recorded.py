@@ -148,8 +148,7 @@ def _program(record: Mapping[str, Any]) -> Program:
     return Program(
         written=_generation(record),
         suites=tuple(map(_generation, record["suites"])),
-        num_cases=_num_cases(record),
-        is_judged=bool(record["judge_span"]),
+        judged=_judged(record),
         trains_test=bool(record["selected"]),
     )
 
@@ -158,9 +157,13 @@ def _generation(record: Mapping[str, Any]) -> Generation:
     return Generation(prompt_tokens=max(1, record["prompt_tokens"]), response_tokens=max(1, record["response_tokens"]))
 
 
-def _num_cases(record: Mapping[str, Any]) -> int:
-    """Asserts that the program was run on: of its suites, replayed, and hidden ones."""
+def _judged(record: Mapping[str, Any]) -> tuple[int, ...]:
+    """Asserts of each request to the judge: suites, given tests and replays, then, for metrics, the hidden tests."""
+    if not record["judge_span"]:
+        return ()
     suites = [suite.get("verdict") for suite in record["suites"]]
-    blocks = [block for block in [*suites, record.get("hidden_tests"), record.get("given_tests")] if block]
+    blocks = [block for block in [*suites, record.get("given_tests")] if block]
     replayed = (record.get("verdict") or {}).get("history") or []
-    return len(replayed) + sum(len(block["cases"]) for block in blocks)
+    first = len(replayed) + sum(len(block["cases"]) for block in blocks)
+    hidden = record.get("hidden_tests")
+    return (first, len(hidden["cases"])) if hidden else (first,)

@@ -111,6 +111,7 @@ class _Episodes:
         slots = rates.judge.programs_per_worker
         self._judges = [Queue(self._host, slots=slots) for _ in range(rates.judge.workers)]
         self._held: list[tuple[int, int]] = []
+        self._known_questions: set[int] = set()
         programs = len(work.programs)
         self._unwritten = self._untested = programs
         self._unjudged_Q = [len(question) for question in work.questions]
@@ -200,13 +201,30 @@ class _Episodes:
                 self._judge(*program)
 
     def _judge(self, q: int, c: int) -> None:
-        program, rates = self._program(q, c), self._rates.judge
-        if not program.is_judged:
+        if self._program(q, c).judged:
+            self._send_to_judge(q, c, 0)
+        else:
             self._judged(q, c)
-            return
-        seconds = rates.program_seconds + rates.case_seconds * program.num_cases
+
+    def _send_to_judge(self, q: int, c: int, number: int) -> None:
+        """Request ``number`` about the program: client, judge, client again."""
+        self._client(q).add(self._rates.client.send_seconds, lambda: self._ask_judge(q, c, number))
+
+    def _ask_judge(self, q: int, c: int, number: int) -> None:
+        rates = self._rates.judge
+        seconds = rates.program_seconds + rates.case_seconds * self._program(q, c).judged[number]
+        if q not in self._known_questions:
+            self._known_questions.add(q)
+            seconds += rates.question_seconds
+        receive = self._rates.client.receive_seconds
         judge = self._judges[self._work.judges[q] % len(self._judges)]
-        judge.add(seconds, lambda: self._judged(q, c))
+        judge.add(seconds, lambda: self._client(q).add(receive, lambda: self._verdict(q, c, number)))
+
+    def _verdict(self, q: int, c: int, number: int) -> None:
+        if number + 1 < len(self._program(q, c).judged):
+            self._send_to_judge(q, c, number + 1)
+        else:
+            self._judged(q, c)
 
     def _judged(self, q: int, c: int) -> None:
         self.times.judged[q][c] = self._clock.now

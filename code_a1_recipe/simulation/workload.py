@@ -92,9 +92,8 @@ class Program:
     written: Generation
     suites: tuple[Generation, ...]
     """Empty for a program that nobody tests: its response held no program."""
-    num_cases: int
-    """Asserts the judge runs it on."""
-    is_judged: bool = True
+    judged: tuple[int, ...]
+    """Asserts of each request to the judge about it, one request after another; empty: none is made."""
     trains_test: bool = False
     """Its suites train the Test LLM."""
 
@@ -157,7 +156,7 @@ def _program(shape: WorkloadShape, question: int, length: int, suites: list[int]
     return Program(
         written=Generation(prompt_tokens=question, response_tokens=length),
         suites=tuple(Generation(prompt_tokens=prompt, response_tokens=suite) for suite in suites),
-        num_cases=shape.num_suites * shape.cases_per_suite,
+        judged=(shape.num_suites * shape.cases_per_suite,),
         trains_test=trains,
     )
 

@@ -24,14 +24,15 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[2]
 sys.path.insert(0, str(REPOSITORY))
 
-from code_a1_recipe.mistake_book import MistakeBook  # noqa: E402
-from tests.e2e.proofs import (  # noqa: E402
+from proofs import (  # noqa: E402  # beside this file
     order_problems,
     questions_of,
     records_of,
     replayed_book,
     state_differences,
 )
+
+from code_a1_recipe.mistake_book import MistakeBook  # noqa: E402
 
 STEPS, STEPS_AN_EPOCH = 40, 16
 SETTINGS = (f"trainer.total_training_steps={STEPS}", "trainer.save_freq=1", "trainer.max_actor_ckpt_to_keep=2")

@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from code_a1_recipe.mistake_book import MistakeBook
-from tests.e2e.proofs import replayed_book
+
+from .proofs import replayed_book
 
 pytestmark = pytest.mark.e2e
 

@@ -12,7 +12,8 @@ from transformers import AutoModelForCausalLM
 
 from code_a1_recipe.analysis.measures import is_solved
 from code_a1_recipe.mistake_book import MistakeBook
-from tests.e2e.proofs import replayed_book, state_differences
+
+from .proofs import replayed_book, state_differences
 
 pytestmark = pytest.mark.e2e
 
