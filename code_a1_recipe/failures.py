@@ -57,9 +57,22 @@ def _is_full_disk(error: BaseException) -> bool:
 
 
 def _lost_process(error: BaseException) -> str | None:
-    from ray.exceptions import ActorDiedError, ActorUnavailableError, NodeDiedError, RayError, WorkerCrashedError
+    from ray.exceptions import (
+        ActorDiedError,
+        ActorUnavailableError,
+        NodeDiedError,
+        OutOfMemoryError,
+        RayError,
+        WorkerCrashedError,
+    )
 
     lost = (ActorDiedError, ActorUnavailableError, NodeDiedError, WorkerCrashedError)
+    if any(isinstance(one, OutOfMemoryError) or "OutOfMemory" in type(one).__name__ for one in _chain(error)):
+        return (
+            "a machine ran out of memory, and Ray or CUDA ended what used most; nothing was made up for what was not "
+            "finished. Run fewer things beside it, or lower data.train_batch_size, max_num_seqs or "
+            "gpu_memory_utilization of the rollout"
+        )
     for one in _chain(error):
         if isinstance(one, lost):
             return f"a process of the run was lost ({_short(one)}). Nothing was made up for what it had not finished"

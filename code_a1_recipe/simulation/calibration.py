@@ -21,7 +21,7 @@ from scipy.optimize import least_squares
 from .blocks import SimulationError
 from .rates import Rates, rates_from, read_rates
 from .recorded import MeasuredRun, MeasuredStep
-from .simulator import POLICIES, Layout, StepPrediction, simulate_episodes, simulate_step
+from .simulator import POLICIES, StepPrediction, simulate_episodes, simulate_step
 
 Vector = npt.NDArray[np.float64]
 
@@ -84,8 +84,7 @@ def calibrate(runs: Sequence[MeasuredRun], *, cores: float | None = None) -> Rat
 
 def predict(rates: Rates, run: MeasuredRun) -> list[StepPrediction]:
     """Each measured step as the simulator sees it; a policy that did not update costs nothing."""
-    layout = Layout.colocated(run.gpus)
-    return [simulate_step(rates, step.work, layout=layout, mode=run.mode) for step in run.steps]
+    return [simulate_step(rates, step.work, layout=run.layout, mode=run.mode) for step in run.steps]
 
 
 def spread(steps: Sequence[MeasuredStep], number: int) -> list[MeasuredStep]:
@@ -100,7 +99,7 @@ def _start(runs: Sequence[MeasuredRun], *, on_cpu: bool, cores: float) -> dict[s
     raw: dict[str, Any] = rates_from(read_rates(_GPU_START)).plain()
     raw["basis"] = "measured"
     raw["source"] = f"fitted to {', '.join(run.name for run in runs)}"
-    raw["machine"] = raw["machine"] | {"gpus": first.gpus, "host_cores": float(cores), "servers_on_host": on_cpu}
+    raw["machine"] = raw["machine"] | {"gpus": first.layout.gpus, "host_cores": float(cores), "servers_on_host": on_cpu}
     rollout = first.config["actor_rollout_ref"]["rollout"]
     for policy in POLICIES:
         server = raw[policy]["server"] | (_CPU_SERVER if on_cpu else {})
@@ -156,11 +155,12 @@ def _fit_update(runs: Sequence[MeasuredRun], policy: str) -> dict[str, float]:
     """Least squares with rates of at least 0 on relative errors, large ones damped."""
     features, seconds = [], []
     for run in runs:
+        gpus = run.layout.gpus_of(policy)
         for step in run.steps:
             trained = step.work.trained(policy)
             if policy in step.updates and trained:
                 tokens = sum(one.prompt_tokens + one.response_tokens for one in trained)
-                features.append([1, step.work.mini_batches(policy), len(trained) / run.gpus, tokens / run.gpus])
+                features.append([1, step.work.mini_batches(policy), len(trained) / gpus, tokens / gpus])
                 seconds.append(step.updates[policy])
     names = ("fixed_seconds", "mini_batch_seconds", "row_seconds", "token_seconds")
     if not seconds:
@@ -212,7 +212,7 @@ def _landmarks_of(step: MeasuredStep) -> tuple[Vector, Vector]:
 
 
 def _simulated_landmarks(rates: Rates, run: MeasuredRun, step: MeasuredStep) -> Vector:
-    times = simulate_episodes(rates, step.work, layout=Layout.colocated(run.gpus), mode=run.mode)
+    times = simulate_episodes(rates, step.work, layout=run.layout, mode=run.mode)
     programs = [(q, c, program) for q, row in enumerate(step.work.questions) for c, program in enumerate(row)]
     return np.array(
         [

@@ -56,7 +56,7 @@ class Clock:
     def _plan_changed(self) -> None:
         for device in self._changed:
             device.plan()
-        self._changed.clear()
+        self._changed = []
 
 
 class Job:
@@ -83,6 +83,7 @@ class Device:
 
     def __init__(self, clock: Clock, *, capacity: float) -> None:
         self.version = 0
+        self._is_changed = False
         self.busy_seconds = 0.0
         """Time with at least one job."""
         self._clock = clock
@@ -131,6 +132,7 @@ class Device:
 
     def plan(self) -> None:
         """Tell the clock when the next job ends at the present speed."""
+        self._is_changed = False
         while self._heap and self._heap[0][1] != self._heap[0][2].number:
             heapq.heappop(self._heap)
         if self._heap:
@@ -143,8 +145,10 @@ class Device:
         self._change()
 
     def _change(self) -> None:
-        self.version += 1
-        self._clock.changes(self)
+        if not self._is_changed:
+            self._is_changed = True
+            self.version += 1
+            self._clock.changes(self)
 
     def _advance(self) -> None:
         elapsed = self._clock.now - self._since

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from .blocks import SimulationError
-from .simulator import BARRIER, STREAMING
+from .simulator import BARRIER, POLICIES, STREAMING, Layout
 from .workload import Generation, Program, StepWork
 
 FIRST_STEP = 2
@@ -38,20 +38,17 @@ class MeasuredStep:
     updates: Mapping[str, float]
     """By policy, of those that updated."""
     sync: float
+    other: float
+    """What no timer covers."""
     seconds: float
     """The whole step without checkpoint and validation."""
-
-    @property
-    def other(self) -> float:
-        """What no timer covers."""
-        return max(0.0, self.seconds - self.episodes - sum(self.updates.values()) - self.sync)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRun:
     name: str
     mode: str
-    gpus: int
+    layout: Layout
     config: Mapping[str, Any]
     """``resolved_config.yaml``."""
     steps: tuple[MeasuredStep, ...]
@@ -71,14 +68,14 @@ def read_run(folder: Path, *, first_step: int = FIRST_STEP) -> MeasuredRun:
     """
     try:
         config = yaml.safe_load((folder / "resolved_config.yaml").read_text(encoding="utf-8"))
+        layout = _layout(config)
         rows = {row["step"]: row for row in _rows(folder / "metrics.jsonl")}
         steps = [
-            _step(config, rows[step], list(_rows(folder / "rollouts" / f"train_{step:06d}.jsonl")))
+            _step(config, layout, rows[step], list(_rows(folder / "rollouts" / f"train_{step:06d}.jsonl")))
             for step in sorted(rows)
             if step >= first_step and "timing_s/step" in rows[step]
         ]
         usable = tuple(step for step in steps if step is not None)
-        trainer = config["trainer"]
         barrier = config["episode"].get("barrier", False)
     except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise SimulationError(f"{folder} cannot be read as a run folder: {type(error).__name__}: {error}") from error
@@ -90,7 +87,7 @@ def read_run(folder: Path, *, first_step: int = FIRST_STEP) -> MeasuredRun:
     return MeasuredRun(
         name=folder.name,
         mode=BARRIER if barrier else STREAMING,
-        gpus=trainer["n_gpus_per_node"] * trainer["nnodes"],
+        layout=layout,
         config=config,
         steps=usable,
     )
@@ -103,8 +100,18 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
+def _layout(config: Mapping[str, Any]) -> Layout:
+    if config.get("layout", "colocated") == "separate":
+        return Layout.separate(*(_devices(config["pools"][policy]) for policy in POLICIES))
+    return Layout.colocated(_devices(config["trainer"]))
+
+
+def _devices(block: Mapping[str, Any]) -> int:
+    return int(block["n_gpus_per_node"] * block["nnodes"])
+
+
 def _step(
-    config: Mapping[str, Any], metrics: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
+    config: Mapping[str, Any], layout: Layout, metrics: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
 ) -> MeasuredStep | None:
     programs = sorted(
         (record for record in records if record.get("kind", "sampled") == "sampled"),
@@ -113,17 +120,20 @@ def _step(
     if not programs or any(record.get("outage") or not record.get("span") for record in programs):
         return None
     suites = [(record, record["suites"]) for record in programs]
-    updates = {name: metrics.get(f"timing_s/update_{name}") for name in ("code", "test")}
-    sync = metrics.get("timing_s/update_weights") or 0.0
+    found = {name: metrics.get(f"timing_s/update_{name}") for name in POLICIES}
+    updates = {name: seconds for name, seconds in found.items() if seconds is not None}
+    episodes, sync = metrics["timing_s/episodes"], metrics.get("timing_s/update_weights") or 0.0
+    seconds = metrics["timing_s/step"] - sum(metrics.get(name) or 0.0 for name in _NOT_OF_A_STEP)
     return MeasuredStep(
         work=_work(config, programs),
         written=tuple(record["span"][1] for record in programs),
         tested=tuple(max(suite["span"][1] for suite in found) for _, found in suites if found),
         judged=tuple(record["judge_span"][1] for record in programs if record["judge_span"]),
-        episodes=metrics["timing_s/episodes"],
-        updates={name: seconds for name, seconds in updates.items() if seconds is not None},
+        episodes=episodes,
+        updates=updates,
         sync=sync,
-        seconds=metrics["timing_s/step"] - sum(metrics.get(name) or 0.0 for name in _NOT_OF_A_STEP),
+        other=max(0.0, seconds - episodes - layout.joined(updates.values()) - sync),
+        seconds=seconds,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from .engine import Clock, Device, Queue
@@ -45,6 +45,10 @@ class Layout:
     def gpus_of(self, policy: str) -> int:
         """GPUs that policy "code" or "test" trains and generates on."""
         return self.code_gpus if policy == "code" else self.test_gpus
+
+    def joined(self, seconds: Iterable[float]) -> float:
+        """Of what both policies do: on shared GPUs one after another, on GPUs of their own at the same time."""
+        return sum(seconds) if self.is_shared else max(seconds, default=0.0)
 
     def text(self) -> str:
         """``8`` or ``3 + 5``."""
@@ -261,18 +265,17 @@ def simulate_step(rates: Rates, work: StepWork, *, layout: Layout, mode: str) ->
     On shared GPUs the policies sleep, update and wake one after another, on GPUs of their own at the same time.
     """
     times = simulate_episodes(rates, work, layout=layout, mode=mode)
-    updates: Sequence[float] = [
+    updates = [
         getattr(rates, policy).sleep_seconds + update_seconds(rates, work, policy=policy, gpus=layout.gpus_of(policy))
         for policy in POLICIES
     ]
     syncs = [rates.code.sync_seconds, rates.test.sync_seconds]
-    joined = sum if layout.is_shared else max
     return StepPrediction(
         layout=layout,
         mode=mode,
         episodes=times.seconds,
-        updates=joined(updates),
-        sync=joined(syncs),
+        updates=layout.joined(updates),
+        sync=layout.joined(syncs),
         other=rates.step_seconds,
         idle_share=times.idle_share,
     )

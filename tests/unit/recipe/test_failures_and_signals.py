@@ -8,7 +8,8 @@ import sys
 import time
 
 import pytest
-from ray.exceptions import ActorDiedError, RayTaskError
+import torch
+from ray.exceptions import ActorDiedError, OutOfMemoryError, RayTaskError
 
 from code_a1_recipe.checkpointing import DiskFullError
 from code_a1_recipe.errors import OutageError, StalledError
@@ -40,6 +41,14 @@ def test_a_lost_process_is_told_and_nothing_is_claimed_of_it():
     assert told is not None
     assert "a process of the run was lost (" in told
     assert told.count("\n") == 0
+
+
+def test_too_little_memory_is_told_with_what_to_lower():
+    for error in (OutOfMemoryError("a page of Ray's words"), from_a_worker(torch.OutOfMemoryError("CUDA"))):
+        told = explain(error, run_dir="r")
+        assert told is not None
+        assert told.startswith("a machine ran out of memory")
+        assert "data.train_batch_size" in told
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), from_a_worker(KeyError("x"))])

@@ -29,18 +29,24 @@ def rates(*, code=None, test=None, client=None, judge=None, **machine):
         raw[name] = {"server": server, "update": update, "sync_seconds": 0.0, "sleep_seconds": 0.0}
     nothing = {"send_seconds": 0.0, "receive_seconds": 0.0, "question_seconds": 0.0}
     raw["client"] = {"workers": 1} | nothing | (client or {})
-    raw["judge"] = {"workers": 1, "programs_per_worker": 1, "program_seconds": 0.0, "case_seconds": 0.0} | (judge or {})
+    raw["judge"] = {
+        "workers": 1,
+        "programs_per_worker": 1,
+        "question_seconds": 0.0,
+        "program_seconds": 0.0,
+        "case_seconds": 0.0,
+    } | (judge or {})
     raw["machine"] |= machine
     raw["step_seconds"] = 0.0
     return rates_from(raw)
 
 
-def program(tokens, suites=(), *, prompt=1, suite_prompt=1, cases=0, **fields):
+def program(tokens, suites=(), *, prompt=1, suite_prompt=1, judged=(0,), **fields):
     """A program of so many tokens with suites of these many."""
     return Program(
         written=Generation(prompt_tokens=prompt, response_tokens=tokens),
         suites=tuple(Generation(prompt_tokens=suite_prompt, response_tokens=suite) for suite in suites),
-        num_cases=cases,
+        judged=judged,
         **fields,
     )
 

@@ -94,7 +94,7 @@ def _records(rates, work, step, mode):
                     "response_tokens": suite.response_tokens,
                     "cached_tokens": 0,
                     "span": [times.written[q][c], times.tested[q][c]],
-                    "verdict": {"cases": [{}] * (one.num_cases // len(one.suites))},
+                    "verdict": {"cases": [{}] * (one.judged[0] // len(one.suites))},
                 }
                 for suite in one.suites
             ],

@@ -16,7 +16,13 @@ from .run_folders import write_run
 TRUE_RATES = {
     "machine": {"gpus": 1, "gpu_capacity": 1.0, "host_cores": 2.0, "servers_on_host": True},
     "client": {"workers": 1, "send_seconds": 2e-3, "receive_seconds": 5e-4, "question_seconds": 1e-2},
-    "judge": {"workers": 2, "programs_per_worker": 1, "program_seconds": 2e-2, "case_seconds": 1e-3},
+    "judge": {
+        "workers": 2,
+        "programs_per_worker": 1,
+        "question_seconds": 1e-2,
+        "program_seconds": 2e-2,
+        "case_seconds": 1e-3,
+    },
 }
 SERVER = ["iteration_seconds=8e-3", "request_seconds=1e-4", "admission_seconds=2e-3", "max_num_seqs=128"]
 SHAPE = [

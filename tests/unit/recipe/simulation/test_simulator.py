@@ -44,34 +44,46 @@ def test_on_gpus_with_room_for_both_nothing_is_slowed():
 
 
 def test_the_barrier_holds_back_verdicts_until_the_last_suite():
-    work = step([program(1, [1], cases=5)], [program(1, [7], cases=5)])
+    work = step([program(1, [1], judged=(5,))], [program(1, [7], judged=(5,))])
     judged = rates(judge={"case_seconds": 0.4})
     assert seconds(judged, work) == 10.0  # 1 + 7 + 2: the first one's verdict came while suites were written
     assert seconds(judged, work, mode=BARRIER) == 12.0  # 1 + 7 + 2 + 2
 
 
 def test_each_question_has_its_judge():
-    work = step([program(1, [1], cases=1)], [program(1, [1], cases=1)])
+    work = step([program(1, [1], judged=(1,))], [program(1, [1], judged=(1,))])
     assert seconds(rates(judge={"program_seconds": 5.0}), work) == 12.0
     assert seconds(rates(judge={"program_seconds": 5.0, "workers": 2}), work) == 7.0
     assert seconds(rates(judge={"program_seconds": 5.0, "programs_per_worker": 2}), work) == 7.0
 
 
 def test_the_client_prepares_requests_one_after_another():
-    work = step([program(1), program(1)])
+    work = step([program(1, judged=()), program(1, judged=())])
     client = {"send_seconds": 0.25, "receive_seconds": 0.5, "question_seconds": 1.0}
     # Sent at 0.25 and 0.5; the first runs until 1.25, the second from there to 2.25, received by 2.75.
     assert seconds(rates(client=client), work) == 3.75
 
 
+def test_requests_about_a_program_go_through_client_and_judge_one_after_another():
+    source = rates(client={"send_seconds": 0.25, "receive_seconds": 0.5}, judge={"program_seconds": 2.0})
+    # Sent 0.25, written 1.25, received 1.75; then sent, judged and received in 2.75.
+    assert seconds(source, step([program(1)])) == 4.5
+    assert seconds(source, step([program(1, judged=(0, 0))])) == 7.25
+
+
+def test_a_questions_references_are_started_once():
+    work = step([program(1), program(1)], [program(1)])
+    assert seconds(rates(judge={"question_seconds": 5.0}), work) == 11.0
+
+
 def test_a_program_without_suites_goes_straight_to_the_judge():
-    work = step([program(3, cases=2), program(1, [5], cases=2)])
+    work = step([program(3, judged=(2,)), program(1, [5], judged=(2,))])
     times = simulate_episodes(rates(judge={"case_seconds": 0.5}), work, layout=APART, mode=STREAMING)
     assert times.judged == [[4.0, 7.0]]
 
 
 def test_a_program_that_shares_anothers_verdict_costs_no_judge():
-    work = step([program(1, cases=2, is_judged=False), program(1, cases=2)])
+    work = step([program(1, judged=()), program(1, judged=(2,))])
     assert seconds(rates(judge={"case_seconds": 0.5}), work) == 2.0
 
 
