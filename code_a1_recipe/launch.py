@@ -87,7 +87,9 @@ def _ray_arguments(config: DictConfig, variables: dict[str, str]) -> dict[str, A
     from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
 
     arguments: Any = OmegaConf.to_container(config.ray_kwargs.ray_init, resolve=True)
-    if arguments.get("address") is not None:
+    # A cluster of its own unless one is named: without an address Ray would join whatever runs on this machine.
+    arguments["address"] = arguments.get("address") or os.environ.get("RAY_ADDRESS") or "local"
+    if arguments["address"] != "local":
         arguments = {key: value for key, value in arguments.items() if key not in _OF_A_CLUSTERS_START}
     elif config.trainer.device == "cpu" and arguments.get("num_gpus") is None:
         # Logical: verl's placement groups count devices.

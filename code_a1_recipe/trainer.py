@@ -381,6 +381,7 @@ class CodeA1Trainer(PPOTrainerSync):
         folder.rewind(step)
         if not step:
             return
+        self.book.save(folder.mistake_book)
         if folder.metrics_row(step) is None:
             folder.add_to_metrics(step, self.finished.row)
         is_due = trainer.test_freq > 0 and (step % trainer.test_freq == 0 or step == self.total_training_steps)

@@ -4,10 +4,12 @@ Starts both nodes, trains, prints one line for each kill, and ends both nodes.
 """
 
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -73,6 +75,8 @@ def kill_sandboxes(nodes: list[subprocess.Popen]) -> None:
 
 def main() -> None:
     configure_logging()
+    os.environ["RAY_AUTH_MODE"] = "token"  # the same for both nodes and this driver
+    os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
     port = free_port()
     address = f"127.0.0.1:{port}"
     nodes = [start_node("--head", f"--port={port}", "--include-dashboard=false")]
@@ -104,7 +108,8 @@ def main() -> None:
         for node in nodes:
             os.killpg(node.pid, signal.SIGTERM)
         for node in nodes:
-            node.wait(60)
+            node.wait(120)
+        (Path(tempfile.gettempdir()) / "ray" / "ray_current_cluster").unlink(missing_ok=True)
 
 
 if __name__ == "__main__":
