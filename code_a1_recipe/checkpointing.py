@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import re
 import shutil
@@ -27,13 +28,20 @@ STATE_NAME = "state.json"
 BOOK_NAME = "mistake_book.json"
 DATA_NAME = "data.pt"
 RANDOM_NAME = "random_states.pt"
+ROW_NAME = "metrics.json"
 BEST_NAME = "best.json"
 CHECKPOINTS = "checkpoints"
 """Folder of all checkpoints inside a run's."""
 
+_PARTIAL = ".partial"
+
+IDENTITY, ORIGIN = "identity", "origin"
+"""Keys of ``state.json``: what a run that resumes must share; the other run's checkpoint that this one began from."""
+
 FORMAT = 2
 """Of ``state.json`` and the folder around it."""
 
+_ANOTHER_STEP = "go on from another step with resume=<folder of a step>"
 _SPARE_BYTES = 64 << 20
 _GROWTH = 1.1
 """A checkpoint may be so many times the one before it: the Mistake Book grows."""
@@ -77,12 +85,14 @@ class Checkpoint:
         Raises:
             CheckpointError: names each key that differs, with both values.
         """
-        saved = self.state()
-        differing = [key for key in identity if saved.get(key) != identity[key]]
+        state = self.state()
+        saved = state.get(IDENTITY, {})
+        differing = [key for key in sorted(saved.keys() | identity.keys()) if saved.get(key) != identity.get(key)]
         if differing:
-            shown = "; ".join(f"{key}: saved {saved.get(key)!r}, now {identity[key]!r}" for key in differing)
+            shown = "; ".join(f"{key}: saved {saved.get(key)!r}, now {identity.get(key)!r}" for key in differing)
             raise CheckpointError(
-                f"{self.folder} does not fit this run ({shown}); use the saved values, or another run_dir"
+                f"{self.folder} does not fit this run ({shown}); use the saved values, or start a run of its own: "
+                "another run_dir, without resume=<path>"
             )
 
     def changed_settings(self, config: Mapping[str, Any]) -> list[str]:
@@ -103,13 +113,22 @@ class Checkpoint:
         """
         path = self.folder / STATE_NAME
         try:
-            state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            state = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise CheckpointError(
-                f"{path} is missing or damaged ({error}); resume from another step with "
-                "trainer.resume_mode=resume_path trainer.resume_from_path=<folder of a step>"
-            ) from error
+            raise CheckpointError(f"{path} is missing or damaged ({error}); {_ANOTHER_STEP}") from error
+        if not isinstance(state, dict):
+            raise CheckpointError(f"{path} is damaged (it holds no object); {_ANOTHER_STEP}")
         return state
+
+    def check_whole(self) -> None:
+        """Refuse a checkpoint of which a file is gone.
+
+        Raises:
+            CheckpointError: names the first one.
+        """
+        for name in (STATE_NAME, BOOK_NAME, DATA_NAME, RANDOM_NAME, ROW_NAME):
+            if not (self.folder / name).is_file():
+                raise CheckpointError(f"{self.folder / name} is missing; {_ANOTHER_STEP}")
 
 
 # Where things lie and how a run was resumed may differ from start to start.
@@ -149,10 +168,11 @@ def writing(root: Path, step: int) -> Iterator[Path]:
     Raises:
         DiskFullError: there is less room than the last checkpoint took; nothing was written.
     """
-    partial = root / f"global_step_{step}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
     root.mkdir(parents=True, exist_ok=True)
+    for left in root.glob(f"*{_PARTIAL}"):  # by a start that was killed
+        shutil.rmtree(left, ignore_errors=True)
     _check_room(root)
+    partial = root / f"global_step_{step}{_PARTIAL}"
     partial.mkdir()
     try:
         yield partial
@@ -160,15 +180,27 @@ def writing(root: Path, step: int) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
-    final = step_folder(root, step)
-    if final.exists():
-        shutil.rmtree(final)
-    partial.rename(final)
+    _remove(step_folder(root, step))
+    partial.rename(step_folder(root, step))
+    announce(root, step)
+
+
+def announce(root: Path, step: int) -> None:
+    """Make ``step`` the newest: name it in the tracker, and drop later ones, of a future that was given up."""
     _flush_folder(root)
     _write_text(root / TRACKER_NAME, str(step))
     for later in saved_steps(root):
-        if later > step:  # of a future that was given up by resuming from before it
-            shutil.rmtree(step_folder(root, later))
+        if later > step:
+            _remove(step_folder(root, later))
+
+
+def _remove(folder: Path) -> None:
+    """Out of the way in one move, so that a kill leaves no half-removed checkpoint that looks whole."""
+    if folder.exists():
+        aside = folder.with_name(f"{folder.name}.old{_PARTIAL}")
+        shutil.rmtree(aside, ignore_errors=True)
+        folder.rename(aside)
+        shutil.rmtree(aside)
 
 
 def _check_room(root: Path) -> None:
@@ -192,6 +224,8 @@ def _flush(folder: Path) -> None:
         if path.is_file():
             with path.open("rb") as handle:
                 os.fsync(handle.fileno())
+        else:
+            _flush_folder(path)
     _flush_folder(folder)
 
 
@@ -210,6 +244,7 @@ def _write_text(path: Path, text: str) -> None:
         handle.flush()
         os.fsync(handle.fileno())
     partial.replace(path)
+    _flush_folder(path.parent)
 
 
 def write_state(folder: Path, state: Mapping[str, Any]) -> None:
@@ -231,17 +266,20 @@ def keep_newest(root: Path, count: int | None) -> None:
     best = best_checkpoint(root)
     for step in saved_steps(root)[: -max(1, count)]:
         if best is None or step != best["step"]:
-            shutil.rmtree(step_folder(root, step))
+            _remove(step_folder(root, step))
             logger.info("removed checkpoint of step=%d", step)
 
 
 def best_checkpoint(root: Path) -> dict[str, Any] | None:
     """``{"step", "metric", "value"}`` of the best checkpoint by validation, or None."""
     try:
-        best: dict[str, Any] = json.loads((root / BEST_NAME).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        best = json.loads((root / BEST_NAME).read_text(encoding="utf-8"))
+        step, metric, value = int(best["step"]), str(best["metric"]), float(best["value"])
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        if not isinstance(error, FileNotFoundError):
+            logger.warning("%s is damaged and left out of account: %s", root / BEST_NAME, error)
         return None
-    return best if step_folder(root, int(best["step"])).is_dir() else None
+    return {"step": step, "metric": metric, "value": value} if step_folder(root, step).is_dir() else None
 
 
 def note_best(root: Path, *, step: int, metric: str, value: float) -> bool:
@@ -250,7 +288,7 @@ def note_best(root: Path, *, step: int, metric: str, value: float) -> bool:
     A step without a checkpoint is passed over.
     """
     best = best_checkpoint(root)
-    if not step_folder(root, step).is_dir():
+    if not step_folder(root, step).is_dir() or not math.isfinite(value):
         return False
     if best is not None and best["metric"] == metric and best["step"] < step and best["value"] >= value:
         return False
@@ -271,19 +309,39 @@ def find_checkpoint(root: Path, *, mode: str, path: str | None) -> Checkpoint | 
     """
     if mode == "disable":
         return None
+    own = _newest(root)
     if mode == "resume_path":
-        named = Path(path or "")
-        for folder in (named, named / CHECKPOINTS):
-            if (folder / TRACKER_NAME).is_file():
-                return find_checkpoint(folder, mode="auto", path=None)
-        return _checkpoint_at(named)
+        named = _named(Path(path or ""))
+        if own is None or named.folder.parent == root.resolve():
+            return named
+        # The command is given again: the run that began from there goes on from its own newest step.
+        origin = own.state().get(ORIGIN)
+        if origin is not None and Path(origin).parent == named.folder.parent:
+            return own
+        raise CheckpointError(
+            f"{root} holds steps {saved_steps(root)} of a run that did not begin from {named.folder}; name another "
+            "run_dir, or leave resume out to go on from the newest of these"
+        )
     if mode != "auto":
         raise CheckpointError(f"unknown trainer.resume_mode {mode!r}; known: auto, disable, resume_path")
+    return own
+
+
+def _named(path: Path) -> Checkpoint:
+    """A step by its folder, or the newest of a run or of its checkpoints."""
+    for folder in (path, path / CHECKPOINTS):
+        if (folder / TRACKER_NAME).is_file() and (newest := _newest(folder.resolve())) is not None:
+            return newest
+    return _checkpoint_at(path.resolve())
+
+
+def _newest(root: Path) -> Checkpoint | None:
     tracker = root / TRACKER_NAME
     if not tracker.is_file():
-        return None
-    text = tracker.read_text(encoding="utf-8").strip()
-    if not text.isdigit():
+        steps = saved_steps(root)  # the first one, renamed and not announced yet
+        return _checkpoint_at(step_folder(root, steps[-1])) if steps else None
+    text = tracker.read_text(encoding="utf-8", errors="replace").strip()
+    if not text.isdecimal():
         raise CheckpointError(f"{tracker} must hold a step number, got {text!r}; known steps: {saved_steps(root)}")
     return _checkpoint_at(step_folder(root, int(text)))
 

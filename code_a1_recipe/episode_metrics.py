@@ -117,9 +117,11 @@ def _add_candidate(collector: _Collector, candidate: CandidateResult) -> None:
     if (share := distinct_share([case.key or case.call for case in cases])) is not None:
         # Of all suites for one program; when it falls, the Test LLM is settling on a habit.
         collector.add("test/distinct_share", share)
-    num_judged = len(cases) + len(verdict.history) if candidate.shared_with is None else 0
-    collector.add("judge/cases", num_judged)
-    collector.add("judge/reused_share", verdict.num_reused / num_judged if num_judged else 0.0)
+    if candidate.shared_with is None:
+        collector.add("judge/cases", len(cases) + len(verdict.history))
+        for one in (verdict, candidate.hidden):
+            if one is not None:
+                collector.add("judge/known_share", one.was_known)
     collector.add("book/replayed", len(verdict.history))
     for case in cases:
         collector.add("code/case_pass_rate", case.outcome is CaseOutcome.PASSED)

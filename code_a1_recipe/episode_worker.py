@@ -24,7 +24,7 @@ from .rollout_log import episode_records
 from .sampling import SamplingParameters, ServerSampler
 from .selection import find_group_selector
 from .settings import RecipeSettings
-from .spans import Span
+from .spans import Span, outside, seconds_of
 from .trajectories import StoredRows, code_trajectories, group_uid, store, test_trajectories
 
 # An actor that dies is started again and its unfinished episodes are run again; rows already stored are overwritten
@@ -66,6 +66,15 @@ class EpisodeReport:
     def without_records(self) -> EpisodeReport:
         """The same report without text, small enough to keep for a whole step."""
         return replace(self, records=())
+
+
+def seconds_of_reward_alone(reports: Iterable[EpisodeReport]) -> float:
+    """Seconds in which programs were judged and nothing was generated: what a step would save without a judge."""
+    spans: dict[str, list[Span]] = {"judge": [], "generate": []}
+    for report in reports:
+        for kind, found in spans.items():
+            found += report.busy[kind]
+    return seconds_of(outside(spans["judge"], spans["generate"]))
 
 
 class EpisodeWorker:
@@ -188,7 +197,7 @@ class EpisodePool:
         Args:
             tasks: taken one by one as workers have room; behind a barrier all at once.
             validate: nothing is stored, nothing is learned.
-            while_waiting: called about twice a second; what it raises ends the wait, see :meth:`abandon`.
+            while_waiting: called about twice a second; what it raises ends the wait, and :meth:`close` the episodes.
         """
         waiting = iter(tasks)
         room = _EPISODES_AT_ONCE if self._gate is None else _MOST_EPISODES

@@ -40,6 +40,8 @@ def find_step(source: Path, step: str) -> Checkpoint:
         CheckpointError: there is none; names those there are.
     """
     root = next((folder for folder in (source, source / CHECKPOINTS) if (folder / TRACKER_NAME).is_file()), None)
+    if root is None and step != "latest":
+        raise CheckpointError(f"{source} is no run: --step={step} needs a run folder; leave it out for a step's own")
     if root is None or step == "latest":
         found = find_checkpoint(source, mode="resume_path", path=str(source))
         assert found is not None  # for a path there is one or an error

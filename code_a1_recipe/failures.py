@@ -9,7 +9,10 @@ from .checkpointing import DiskFullError
 from .errors import OutageError, StalledError
 
 _SHOWN_CHARS = 300
-_DISK_FULL_TEXTS = ("No space left on device", "Disk quota exceeded")
+# The last two are torch's, of weights that it could not write to their end.
+_DISK_FULL_TEXTS = ("No space left on device", "Disk quota exceeded", "inline_container", "PytorchStreamWriter")
+_AT_ITS_START = "creation task"
+"""Ray's words for an actor whose own constructor failed."""
 
 
 def explain(error: BaseException, *, run_dir: str) -> str | None:
@@ -41,7 +44,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         seen.add(id(one))
         yield one
         carried = getattr(one, "cause", None)
-        waiting += [carried if isinstance(carried, BaseException) else None, one.__cause__, one.__context__]
+        waiting += [carried if isinstance(carried, BaseException) else None, one.__cause__]
 
 
 def _own_words(error: BaseException) -> str:
@@ -74,6 +77,8 @@ def _lost_process(error: BaseException) -> str | None:
             "gpu_memory_utilization of the rollout"
         )
     for one in _chain(error):
+        if isinstance(one, lost) and _AT_ITS_START in str(one):
+            return f"a process of the run could not start: {_last_line(one)}"
         if isinstance(one, lost):
             return f"a process of the run was lost ({_short(one)}). Nothing was made up for what it had not finished"
     # A worker whose own Python code failed is a fault to be read in full, not a lost process.
@@ -81,6 +86,11 @@ def _lost_process(error: BaseException) -> str | None:
     if isinstance(error, RayError) and not is_remote_traceback:
         return f"Ray failed ({_short(error)}). Nothing was made up for what was not finished"
     return None
+
+
+def _last_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1][:_SHOWN_CHARS] if lines else type(error).__name__
 
 
 def _short(error: BaseException) -> str:

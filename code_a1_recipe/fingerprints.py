@@ -15,7 +15,10 @@ _READ_WHOLE = (
     "config.json",
     "generation_config.json",
     "tokenizer.json",
+    "tokenizer.model",
     "tokenizer_config.json",
+    "vocab.json",
+    "merges.txt",
     "chat_template.jinja",
 )
 _SAMPLE_BYTES = 1 << 20

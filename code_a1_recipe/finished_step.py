@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,8 +20,6 @@ from .run_folder import plain_number
 from .versions import versions_text
 
 logger = logging.getLogger(__name__)
-
-_ROW_NAME = "metrics.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +42,7 @@ def save(
     policies: Mapping[str, Policy],
     book: MistakeBook,
     identity: Mapping[str, Any],
+    origin: str | None,
     config: Mapping[str, Any],
 ) -> Path:
     """Write the checkpoint of a finished step; nothing of it may have changed since.
@@ -50,6 +50,7 @@ def save(
     Args:
         root: folder of all checkpoints.
         identity: what a run that resumes must share, see ``preflight.run_identity``.
+        origin: the checkpoint of another run that this one began from.
         config: the resolved configuration.
 
     Returns:
@@ -65,24 +66,41 @@ def save(
         torch.save(finished.data, folder / checkpointing.DATA_NAME)
         random_states.save(folder / checkpointing.RANDOM_NAME)
         row = {name: plain_number(value) for name, value in finished.row.items()}
-        (folder / _ROW_NAME).write_text(json.dumps(row), encoding="utf-8")
-        state = {"step": finished.step, "versions": versions_text(), "totals": dict(finished.totals)}
-        checkpointing.write_state(folder, {**state, **identity, "config": config})
+        (folder / checkpointing.ROW_NAME).write_text(json.dumps(row), encoding="utf-8")
+        state: dict[str, Any] = {"step": finished.step, "versions": versions_text(), "totals": dict(finished.totals)}
+        state |= {checkpointing.IDENTITY: dict(identity), checkpointing.ORIGIN: origin, "config": config}
+        checkpointing.write_state(folder, state)
+        _check_shards(folder, policies)
     return checkpointing.step_folder(root, finished.step)
+
+
+def _check_shards(folder: Path, policies: Mapping[str, Policy]) -> None:
+    """Every rank's weights are here, also those of other nodes."""
+    for name, policy in policies.items():
+        found = len(list((folder / name / "actor").glob("model_world_size_*_rank_*.pt")))
+        if found != policy.pool.world_size:
+            raise checkpointing.CheckpointError(
+                f"{folder / name} holds the weights of {found} of {policy.pool.world_size} ranks: run_dir must lie on "
+                "a file system that all nodes share"
+            )
 
 
 def load(checkpoint: Checkpoint, *, policies: Mapping[str, Policy], dataloader: Any) -> FinishedStep:
     """Put policies, data order and random states back; the book is read by the caller.
 
     Raises:
-        CheckpointError: ``state.json`` is missing or damaged.
+        CheckpointError: a file is missing or damaged.
     """
+    checkpoint.check_whole()
     state = checkpoint.state()
+    try:
+        row = json.loads((checkpoint.folder / checkpointing.ROW_NAME).read_text(encoding="utf-8"))
+        data = torch.load(checkpoint.data, weights_only=False)
+        random_states.load(checkpoint.random_states)
+    except (ValueError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        raise checkpointing.CheckpointError(f"{checkpoint.folder} is damaged: {error}") from error
     for name, policy in policies.items():
         policy.load(checkpoint.folder / name)
-    data = torch.load(checkpoint.data, weights_only=False)
     dataloader.load_state_dict(data)
-    random_states.load(checkpoint.random_states)
-    row = json.loads((checkpoint.folder / _ROW_NAME).read_text(encoding="utf-8"))
     logger.info("resumed from %s at step=%d", checkpoint.folder, checkpoint.step)
     return FinishedStep(step=checkpoint.step, data=data, row=row, totals=state["totals"])

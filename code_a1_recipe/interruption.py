@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
@@ -52,6 +53,8 @@ class Interruption:
         self._timer: threading.Timer | None = None
         self.can_save = False
         """Set by the trainer once there is something to save; before that a signal ends the run at once."""
+        self.is_saved = False
+        """Set by the trainer after it has saved because of a signal."""
         self.signal_number: int | None = None
 
     def check(self) -> None:
@@ -78,18 +81,25 @@ class Interruption:
         del frame
         repeated = self.signal_number is not None
         self.signal_number = number
-        name = signal.Signals(number).name
+        if self._timer is None:
+            self._timer = threading.Timer(self._limit, self._give_up, args=[number])
+            self._timer.daemon = True
+            self._timer.start()
         if repeated or not self.can_save:
             raise KeyboardInterrupt
-        self._say(f"{name}: saving and leaving, within {self._limit:g} s; once more: leave at once")
-        self._timer = threading.Timer(self._limit, self._give_up, args=[number])
-        self._timer.daemon = True
-        self._timer.start()
+        name = signal.Signals(number).name
+        self._tell(f"{name}: saving and leaving, within {self._limit:g} s; once more: leave at once")
+
+    def _tell(self, line: str) -> None:
+        # Whoever read the output (`... | tee log`) may have had the same signal; that must not keep it from saving.
+        with contextlib.suppress(OSError, ValueError, RuntimeError):
+            self._say(line)
 
     def _give_up(self, number: int) -> None:
-        self._say(
-            f"error: not saved within checkpoint.leave_within_seconds={self._limit:g}; leaving. The newest whole "
-            "checkpoint is untouched: repeat the command to go on from it"
+        told = "saved, but" if self.is_saved else "not saved, and"
+        self._tell(
+            f"error: {told} not left within checkpoint.leave_within_seconds={self._limit:g} s; ended. Repeat the "
+            "command to go on from the newest whole checkpoint"
         )
         # The main thread may hang in a library; Ray's processes end with their driver.
         os._exit(_EXIT_BASE + number)

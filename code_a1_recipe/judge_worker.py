@@ -13,7 +13,7 @@ from sandbox import CandidateVerdict, Judge, JudgeRequest, SandboxUnavailableErr
 from .runners import find_runner
 from .settings import SandboxSettings
 
-# A judge that dies is started again by Ray and the call repeated: verdicts do not depend on what it remembered.
+# A judge that dies is started again by Ray and the call repeated: what it remembered saves time and changes nothing.
 _CALL_RETRIES = 2
 
 

@@ -23,6 +23,7 @@ from .compose import pool_spec, to_yaml
 from .cpu.environment import cpu_environment
 from .failures import explain
 from .interruption import InterruptedRunError, Interruption
+from .last_words import last_words
 from .run_folder import FolderInUseError, RunFolder
 from .schedule import POLICY_NAMES
 from .settings import SettingsError
@@ -141,7 +142,8 @@ def _train(config: DictConfig, variables: dict[str, str], command: str) -> RunFo
     config.transfer_queue.enable = True
     OmegaConf.resolve(config)
     try:
-        with folder.lock():
+        words = "the trainer's process was ended from outside: killed, out of memory, or with Ray's own processes"
+        with folder.lock(), last_words(f"\nerror: {words}\n{how_to_go_on(config.run_dir)}\n"):
             _train_in(folder, config, variables, command)
     except FolderInUseError as error:
         raise SettingsError(f"run_dir={config.run_dir!r}: {error}, or choose another folder") from error
@@ -173,7 +175,7 @@ def _run_on_ray(config: DictConfig, variables: dict[str, str], folder: RunFolder
     limit = float(config.checkpoint.leave_within_seconds)
     interruption = Interruption(leave_within_seconds=limit, say=folder.show)
     ray.init(**_ray_arguments(config, variables))
-    with interruption.listening():  # after Ray's own handlers
+    with interruption.listening():  # in place of Ray's own handlers
         folder.show(f"run folder: {folder.root}\nworker logs: {ray_log_folder()}")
         folder.show("starting two policies and their servers (about a minute on a small machine)")
         try:
@@ -187,6 +189,7 @@ def _run_on_ray(config: DictConfig, variables: dict[str, str], folder: RunFolder
 def _fit(config: DictConfig, interruption: Interruption) -> None:
     import transfer_queue as tq
 
+    from .process_watch import ProcessWatch
     from .trainer import CodeA1Trainer
 
     trainer = None
@@ -197,7 +200,14 @@ def _fit(config: DictConfig, interruption: Interruption) -> None:
         trainer = CodeA1Trainer(config, interruption=interruption)
         trainer.init()
         segments = shared_memory.segments_below(os.getpid())
-        trainer.fit(None)
+
+        def give_up(lost: str) -> None:
+            RunFolder.show(f"error: the {lost} was lost, and the run waits for it\n{how_to_go_on(config.run_dir)}")
+            shared_memory.remove(segments)
+            os._exit(1)
+
+        with ProcessWatch(trainer.processes(), give_up):
+            trainer.fit(None)
     except BaseException as error:
         failure = error
         raise
@@ -211,8 +221,14 @@ def _close(trainer: Any, failure: BaseException | None, segments: set[Path], *, 
     import transfer_queue as tq
 
     def give_up() -> None:
-        told = explain(failure, run_dir=run_dir) if failure is not None else None
-        RunFolder.show(f"error: {told or failure or 'the run was over'}\n{how_to_go_on(run_dir)}")
+        """What is to be said is said here: the process does not come back to where it would be."""
+        if failure is None:
+            RunFolder.show("trained; a process of the run did not end and was left behind")
+            os._exit(0)
+        if isinstance(failure, InterruptedRunError):
+            RunFolder.show(f"interrupted by {failure}; {how_to_go_on(run_dir)}")
+            os._exit(failure.exit_status)
+        RunFolder.show(f"error: {explain(failure, run_dir=run_dir) or failure}\n{how_to_go_on(run_dir)}")
         os._exit(1)
 
     timer = threading.Timer(_CLOSE_SECONDS, give_up)

@@ -105,6 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         told = explain(error, run_dir=config.run_dir)
         if told is None:
             raise
+        RunFolder(Path(config.run_dir)).note_error(error)
         sys.stderr.write(f"\nerror: {told}\n{how_to_go_on(config.run_dir)}\n")
         return BROKE_OFF
     sys.stdout.write(

@@ -53,7 +53,7 @@ class SharedGate:
 
     @classmethod
     def start(cls) -> SharedGate:
-        actor_class = ray.remote(PhaseGate).options(num_cpus=0, max_concurrency=_MOST_WAITING, max_restarts=-1)
+        actor_class = ray.remote(PhaseGate).options(num_cpus=0, max_concurrency=_MOST_WAITING)
         return cls(actor_class.remote())
 
     async def wait(self, task: EpisodeTask, phase: str) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Self
 import ray
 import transfer_queue as tq
 from omegaconf import DictConfig, OmegaConf
+from ray.exceptions import RayError
 from transfer_queue import KVBatchMeta
 from verl.checkpoint_engine import CheckpointEngineManager
 from verl.single_controller.ray import (
@@ -42,6 +43,7 @@ from .verl_compat import SYNC_MODE, rename_training_metrics
 
 logger = logging.getLogger(__name__)
 
+_PER_TOKEN = "timing_per_token_ms/"
 # Above the ports of Ray's workers, below those that Linux hands out by itself.
 _FIRST_PORT, _LAST_PORT, _TRIED_PORTS = 20_000, 32_000, 200
 
@@ -130,6 +132,12 @@ class Policy(PPOTrainerSync):
         """OpenAI-compatible HTTP addresses of the servers."""
         return list(self.llm_server_manager.get_addresses())
 
+    def processes(self) -> dict[str, Any]:
+        """Handles of the workers and servers, by what a user would call them."""
+        workers = {f"worker {rank}": worker for rank, worker in enumerate(self.actor_rollout_wg.workers)}
+        servers = {f"server {rank}": one for rank, one in enumerate(self.llm_server_manager.server_handles)}
+        return {f"{self.name} policy's {name}": handle for name, handle in (workers | servers).items()}
+
     def endpoint(self) -> PolicyEndpoint:
         """What an episode worker needs to sample from this policy."""
         rollout = self.config.actor_rollout_ref.rollout
@@ -162,9 +170,15 @@ class Policy(PPOTrainerSync):
         self.checkpoint_manager.sleep_replicas()
 
     def abandon(self) -> None:
-        """End every response under way, whose askers are gone, and free the servers' memory."""
-        self.checkpoint_manager.abort_replicas(reject_request=True)
-        self.sleep()
+        """End every response under way, whose askers are gone, and free the servers' memory for what is to be saved.
+
+        A server that is gone too is passed over: the weights are the workers'.
+        """
+        try:
+            self.checkpoint_manager.abort_replicas(reject_request=True)
+            self.sleep()
+        except RayError as error:
+            logger.warning("policy=%s: its servers do not answer: %s", self.name, error)
 
     def sync_weights(self, step: int) -> None:
         """Wake the servers with the trainer's current weights, labelled ``step``."""
@@ -221,6 +235,13 @@ class Policy(PPOTrainerSync):
 
         known, compute_all = dict(metrics), super()._compute_metrics
         self._in_parts(compute, batch, metrics)
+        # Seconds are of the whole phase, whatever the number of parts that verl divided them by tokens in.
+        metrics.update({f"timing_s/{name}": seconds for name, seconds in timing_raw.items()})
+        tokens, step = metrics["perf/total_num_tokens"], timing_raw["step"]
+        metrics["perf/time_per_step"] = step
+        metrics["perf/throughput"] = tokens / (step * self._get_n_gpus_for_throughput())
+        for name in [name for name in metrics if name.startswith(_PER_TOKEN)]:
+            metrics[name] = 1000.0 * timing_raw[name.removeprefix(_PER_TOKEN)] / tokens
 
     def _in_parts(
         self,

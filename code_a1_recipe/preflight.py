@@ -32,6 +32,7 @@ def check_run(config: DictConfig) -> None:
     _check_verl()
     settings = check_settings(config)
     check_device(config)
+    _check_checkpoints(config)
     _check_run_folder(config)
     check_service(settings.sandbox)
     fill_micro_assets(config)
@@ -59,6 +60,7 @@ def run_identity(config: DictConfig, settings: RecipeSettings, train: QuestionDa
         "questions": f"{len(train)} questions, digest {data_fingerprint(train.questions)}",
         "train_batch_size": config.data.train_batch_size,
         "seed": config.data.seed,
+        "shuffle": config.data.shuffle,
     }
     for name in settings.policy_names:
         view = policy_view(config, name)
@@ -72,6 +74,21 @@ def run_identity(config: DictConfig, settings: RecipeSettings, train: QuestionDa
 def lora_rank(model: DictConfig) -> int:
     """Rank of a policy's LoRA adapter, 0 without one; verl reads it from either of two keys."""
     return int(OmegaConf.select(model, "lora.rank") or model.get("lora_rank") or 0)
+
+
+def _check_checkpoints(config: DictConfig) -> None:
+    kept = config.trainer.max_actor_ckpt_to_keep
+    if kept is not None and (type(kept) is not int or kept < 1):
+        raise SettingsError(
+            f"trainer.max_actor_ckpt_to_keep must be an integer of at least 1, or null: all, got {kept!r}"
+        )
+    if type(config.deterministic) is not bool:
+        raise SettingsError(f"deterministic must be true or false, got {config.deterministic!r}")
+    if config.deterministic and config.episode.share_suites:
+        raise SettingsError(
+            "episode.share_suites must be false with deterministic=true (which of two identical programs is the first "
+            "depends on time), got true; set deterministic=false"
+        )
 
 
 def _check_keep_best(config: DictConfig, settings: RecipeSettings) -> None:
@@ -143,11 +160,10 @@ def _check_run_folder(config: DictConfig) -> None:
             f"run_dir={config.run_dir!r} holds files that are no run's; choose another, or an empty folder"
         )
     trainer = config.trainer
-    resumed = find_checkpoint(Path(trainer.default_local_dir), mode=trainer.resume_mode, path=trainer.resume_from_path)
-    if folder.metrics.exists() and resumed is None:
+    if folder.metrics.exists() and trainer.resume_mode == "disable":
         raise SettingsError(
-            f"run_dir={config.run_dir!r} holds another run, and there is no checkpoint to resume from "
-            f"(trainer.resume_mode={trainer.resume_mode}); choose another run_dir, or remove the folder"
+            f"run_dir={config.run_dir!r} holds another run, and resume=never (trainer.resume_mode=disable) would write "
+            "over it; choose another run_dir, or leave resume out"
         )
 
 
@@ -157,6 +173,7 @@ def _check_resume(config: DictConfig, settings: RecipeSettings, train: QuestionD
         Path(trainer.default_local_dir), mode=trainer.resume_mode, path=trainer.resume_from_path
     )
     if checkpoint is not None:
+        checkpoint.check_whole()
         checkpoint.check_fits(run_identity(config, settings, train))
 
 

@@ -6,9 +6,11 @@ after the newest step), ``tensorboard/``, ``checkpoints/``.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +20,8 @@ from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 RecordWriter = Callable[[int, Iterable[Mapping[str, Any]]], None]
+
+_UNSAVED = "unsaved_"
 
 LOCK = "run.lock"
 """In a run's folder; held by the process that trains there."""
@@ -117,12 +121,30 @@ class RunFolder:
                 path.unlink()
         self._keep_rows(step)
 
+    def continue_at(self, step: int, row: Mapping[str, Any]) -> None:
+        """Rewind to ``step``; where its row of metrics was cut off after its checkpoint, ``row`` stands for it."""
+        self.rewind(step)
+        if self.metrics_row(step) is None:
+            self.append_metrics(step, row)
+
+    def set_aside(self) -> Path | None:
+        """Move the records of a start of which no step was saved to ``unsaved_<n>``; None: there are none."""
+        records = [path for path in (self.metrics, self.rollouts, self.mistake_book, self.tensorboard) if path.exists()]
+        if not self.metrics.exists() and not self.rollouts.exists():
+            return None
+        number = 1 + sum(path.name.startswith(_UNSAVED) for path in self.root.iterdir())
+        aside = self.root / f"{_UNSAVED}{number}"
+        aside.mkdir()
+        for path in records:
+            path.rename(aside / path.name)
+        return aside
+
     def _keep_rows(self, step: int) -> None:
         """Only the whole rows up to ``step``."""
         if not self.metrics.exists():
             return
         rows = self.metrics.read_text(encoding="utf-8").splitlines(keepends=True)
-        kept = [row for row in rows if row.endswith("\n") and json.loads(row)["step"] <= step]
+        kept = [row for row in rows if row.endswith("\n") and _step_of(row) <= step]
         partial = self.metrics.with_suffix(".partial")
         partial.write_text("".join(kept), encoding="utf-8")
         partial.replace(self.metrics)
@@ -146,10 +168,27 @@ class RunFolder:
             yield write
         partial.replace(path)
 
+    def note_error(self, error: BaseException) -> None:
+        """Write an error with its traceback into the driver's log, where that can be written."""
+        with contextlib.suppress(OSError), self.driver_log.open("a", encoding="utf-8") as log:
+            traceback.print_exception(error, file=log)
+
     @staticmethod
     def show(line: str) -> None:
-        """Print a line above the progress bar, also while the rest of stdout goes to a file."""
-        tqdm.write(line, file=sys.__stdout__)
+        """Print a line above the progress bar, also while the rest of stdout goes to a file.
+
+        A run goes on where nobody reads any more (`... | head`).
+        """
+        with contextlib.suppress(BrokenPipeError):
+            tqdm.write(line, file=sys.__stdout__)
+
+
+def _step_of(row: str) -> float:
+    """Of a line of metrics.jsonl; one that cannot be read comes after all, for it was written when a machine died."""
+    try:
+        return int(json.loads(row)["step"])
+    except (ValueError, TypeError, KeyError):
+        return math.inf
 
 
 @contextmanager
@@ -160,6 +199,8 @@ def locked(path: Path) -> Iterator[None]:
         lock.acquire(timeout=0)
     except Timeout as error:
         raise FolderInUseError(f"another process works in {path.parent}; wait for it or end it") from error
+    except OSError as error:
+        raise FolderInUseError(f"{path.parent} cannot be written: {error}; make it writable") from error
     try:
         yield
     finally:

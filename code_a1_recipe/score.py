@@ -108,6 +108,12 @@ def settings_of(options: argparse.Namespace, run: RecordedRun | None) -> ScoreSe
             "row's own suites; score rewards programs on their own suites. Copy the rollouts out of the run folder and "
             "name the questions by --questions to score them so"
         )
+    if run and run.share_suites:
+        raise SettingsError(
+            "the run trained with episode.share_suites=true, where identical programs have the suites of the first of "
+            "them; score rewards programs on their own suites. Copy the rollouts out of the run folder and name the "
+            "questions by --questions to score them so"
+        )
     stated = {name: getattr(options, name) for name in ("alpha", "adversarial", "nonprintable_penalty")}
     limits = asdict(run.limits) if run else {}
     return ScoreSettings(

@@ -17,6 +17,7 @@ class RecordedRun:
     """What a run's ``resolved_config.yaml`` says about rewards."""
 
     rewards: RewardSettings
+    share_suites: bool
     num_cases: int
     limits: Limits
     tier: int
@@ -60,6 +61,7 @@ def _read(path: Path) -> RecordedRun:
         data = raw["data"]
         return RecordedRun(
             rewards=RewardSettings.from_mapping(raw["rewards"], where="rewards"),
+            share_suites=bool(raw["episode"].get("share_suites")),
             num_cases=int(raw["episode"]["cases_per_suite"]),
             limits=Limits.from_mapping(raw["sandbox"].get("limits") or {}, where="sandbox.limits"),
             tier=int(raw["sandbox"].get("tier") or 0),

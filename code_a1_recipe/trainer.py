@@ -27,8 +27,8 @@ from . import checkpointing, finished_step, random_states
 from .compose import COLOCATED, SEPARATE, policy_view, pool_spec
 from .episode_data import EpisodeTask
 from .episode_metrics import add_sums, metrics_of
-from .episode_worker import EpisodePool, EpisodeReport
-from .errors import OutageError
+from .episode_worker import EpisodePool, EpisodeReport, seconds_of_reward_alone
+from .errors import OutageError, StalledError, check_outages
 from .finished_step import FinishedStep
 from .interruption import InterruptedRunError, Interruption, LeaveRequestedError
 from .judge_worker import JudgePool
@@ -38,24 +38,19 @@ from .preflight import run_identity
 from .questions import Question
 from .run_folder import RunFolder
 from .settings import RecipeSettings, SettingsError
-from .spans import outside, seconds_of
-from .step_report import step_line, time_shares
+from .step_report import running_totals, step_line, time_shares
 from .step_tasks import tasks_of
-from .trajectories import StoredRows
-from .verl_compat import SYNC_MODE, TRAINER_NAME
+from .trajectories import join_rows
+from .verl_compat import SYNC_MODE, TRAINER_NAME, queue_actors
 
 logger = logging.getLogger(__name__)
 
 _MARKER_PARTITION = "steps"
 
-_COUNTED = {"programs": "code/candidates", "suites": "test/suites", "cases": "judge/cases"}
-_PROGRESS = ("questions", *_COUNTED, "seconds")
-"""Counters over the whole run, as ``progress/<name>``."""
-
 
 @register_trainer(TRAINER_NAME)
 class CodeA1Trainer(PPOTrainerSync):
-    """Trains a Code LLM and a Test LLM against each other (arXiv 2603.15611) on one pool of GPUs."""
+    """Trains a Code LLM and a Test LLM against each other (arXiv 2603.15611), on the same GPUs or on two pools."""
 
     def __init__(self, config: DictConfig, *, interruption: Interruption | None = None) -> None:
         raw = OmegaConf.to_container(config, resolve=True)
@@ -68,6 +63,8 @@ class CodeA1Trainer(PPOTrainerSync):
         self._has_stepped = False
         self._saved_step = 0
         self._identity: dict[str, Any] = {}
+        self._origin: str | None = None
+        self._can_keep_best = False
         self.interruption = interruption or Interruption(leave_within_seconds=math.inf, say=self.run_folder.show)
         super().__init__(config)
 
@@ -90,12 +87,15 @@ class CodeA1Trainer(PPOTrainerSync):
         # Loading models and engines mostly waits, so on a CPU all of it happens at once. On a GPU a server measures
         # the free memory while it starts, which another one that starts beside it would falsify.
         at_once = None if self.config.trainer.device == "cpu" else 1
-        with ThreadPoolExecutor(max_workers=at_once) as starters:
+        starters = ThreadPoolExecutor(max_workers=at_once)
+        try:
             judges = starters.submit(JudgePool.start, self.settings.sandbox, seed=self.settings.seed)
             names = self.settings.policy_names
             policies = {name: starters.submit(self._start_policy, name, pools[name]) for name in names}
             self.policies = {name: started.result() for name, started in policies.items()}
             self.judges = judges.result()
+        finally:  # whoever interrupts a start does not wait for its end
+            starters.shutdown(wait=False, cancel_futures=True)
         endpoints = {name: policy.endpoint() for name, policy in self.policies.items()}
         self.episodes = EpisodePool.start(self.settings, endpoints=endpoints, judges=self.judges)
         self._load_checkpoint()
@@ -119,6 +119,13 @@ class CodeA1Trainer(PPOTrainerSync):
         policy = Policy.start(name, policy_view(self.config, name), pool=pool, total_updates=updates)
         self.run_folder.show(f"{name} policy: {policy.config.actor_rollout_ref.model.path}")
         return policy
+
+    def processes(self) -> dict[str, Any]:
+        """Handles of the processes that the run cannot do without, by what a user would call them."""
+        found = queue_actors()
+        for policy in self.policies.values():
+            found |= policy.processes()
+        return found
 
     def on_init_end(self) -> None:
         self._sync_weights()
@@ -164,14 +171,16 @@ class CodeA1Trainer(PPOTrainerSync):
         with ThreadPoolExecutor(max_workers=at_once) as updaters:
             for updated in list(updaters.map(lambda name: self._update(name, reports, timing_raw), self.policies)):
                 metrics.update(updated)
-        self._count(metrics, num_questions=len(questions), seconds=time.time() - started)
+        totals = running_totals(
+            self.finished.totals, metrics, num_questions=len(questions), seconds=time.time() - started
+        )
+        metrics.update({f"progress/{name}": total for name, total in totals.items()})
         data = self.train_dataloader.state_dict()
-        totals = {name: metrics[f"progress/{name}"] for name in _PROGRESS}
         self.finished = FinishedStep(step=self.global_steps, data=data, row=self._row(metrics), totals=totals)
         return self._step_marker()
 
     def _update(self, name: str, reports: Sequence[EpisodeReport], timing_raw: dict[str, float]) -> dict[str, float]:
-        policy, rows = self.policies[name], _join_rows([report.rows[name] for report in reports])
+        policy, rows = self.policies[name], join_rows([report.rows[name] for report in reports])
         if name not in self.settings.schedule.policies_at(self.global_steps) or not rows.keys:
             policy.discard(rows)
             return {}
@@ -179,12 +188,6 @@ class CodeA1Trainer(PPOTrainerSync):
         with marked_timer(f"update_{name}", timing_raw):
             metrics = policy.update(rows, step=self.global_steps, epoch=epoch)
         return {f"{name}/{key}": value for key, value in metrics.items()}
-
-    def _count(self, metrics: dict[str, Any], *, num_questions: int, seconds: float) -> None:
-        """Counters over the whole run, which a resumed run goes on with."""
-        now = {"questions": num_questions, "seconds": seconds}
-        now |= {name: metrics.get(metric, 0) for name, metric in _COUNTED.items()}
-        metrics.update({f"progress/{name}": self.finished.totals.get(name, 0) + now[name] for name in _PROGRESS})
 
     @contextmanager
     def _saving_on_signal(self) -> Iterator[None]:
@@ -200,13 +203,21 @@ class CodeA1Trainer(PPOTrainerSync):
         except LeaveRequestedError:
             number = self.interruption.signal_number
             assert number is not None
-            self.episodes.close()
-            for policy in self.policies.values():
-                policy.abandon()
-            what = "no step was finished, nothing to save"
-            if self.finished.step:
-                what = f"step {self.finished.step} is saved in {self._save_finished()}"
-            raise InterruptedRunError(number, what) from None
+            raise InterruptedRunError(number, self._save_and_tell()) from None
+        except (OutageError, StalledError):
+            self.run_folder.show(self._save_and_tell())
+            raise
+
+    def _save_and_tell(self) -> str:
+        """Give up the episodes under way and save the newest finished step; says so."""
+        self.episodes.close()
+        for policy in self.policies.values():
+            policy.abandon()
+        if not self.finished.step:
+            return "no step was finished, nothing to save"
+        folder = self._save_finished()
+        self.interruption.is_saved = True
+        return f"step {self.finished.step} is saved in {folder}"
 
     def _step_marker(self) -> KVBatchMeta:
         key, tag = f"step{self.global_steps}", {"global_steps": self.global_steps}
@@ -215,9 +226,7 @@ class CodeA1Trainer(PPOTrainerSync):
 
     def _next_questions(self) -> list[Question]:
         batch = self._fetch_one_batch()
-        questions: list[Question] = list(batch["question"])
-        logger.info("step=%d questions=%s", self.global_steps, [question.id for question in questions])
-        return questions
+        return list(batch["question"])
 
     def _fetch_one_batch(self) -> dict[str, Any]:
         if self.train_dataloader_it is None:
@@ -249,19 +258,11 @@ class CodeA1Trainer(PPOTrainerSync):
                 reports.append(report.without_records())
         # Episodes end in any order; everything after this line sees the order of the questions.
         reports.sort(key=lambda report: report.index)
-        metrics["timing_s/reward_alone"] = _seconds_of_reward_alone(reports)
+        metrics["timing_s/reward_alone"] = seconds_of_reward_alone(reports)
         metrics.update(metrics_of(add_sums(report.sums for report in reports)))
-        self._check_outages(metrics, reason)
-        return reports
-
-    def _check_outages(self, metrics: dict[str, Any], reason: str) -> None:
         share, limit = metrics.get("judge/outage_share", 0.0), self.settings.sandbox.max_outage_share
-        if share > limit:
-            raise OutageError(
-                f"the sandbox could not run {share:.0%} of the candidates of step {self.global_steps}; "
-                f"sandbox.max_outage_share allows {limit:.0%}. Nothing was updated in this step. "
-                f"The first of them: {reason[-300:]}. Try `python -m sandbox check` on the machine, then resume."
-            )
+        check_outages(share, limit=limit, step=self.global_steps, reason=reason)
+        return reports
 
     def _update_book(self, reports: Sequence[EpisodeReport], metrics: dict[str, Any]) -> None:
         change = BookChange()
@@ -335,7 +336,13 @@ class CodeA1Trainer(PPOTrainerSync):
         if self._saved_step != self.finished.step:
             config: Any = OmegaConf.to_container(self.config, resolve=True)
             finished_step.save(
-                root, self.finished, policies=self.policies, book=self.book, identity=self._identity, config=config
+                root,
+                self.finished,
+                policies=self.policies,
+                book=self.book,
+                identity=self._identity,
+                origin=self._origin,
+                config=config,
             )
             self._saved_step = self.finished.step
             checkpointing.keep_newest(root, self.config.trainer.max_actor_ckpt_to_keep)
@@ -346,9 +353,13 @@ class CodeA1Trainer(PPOTrainerSync):
         if name is None:
             return
         if name not in metrics:
+            # Known before, it is merely undefined this time: the share of something that did not occur.
+            if self._can_keep_best:
+                return
             raise SettingsError(
                 f"checkpoint.keep_best={name}: validation has no such metric; it has {', '.join(sorted(metrics))}"
             )
+        self._can_keep_best = True
         if checkpointing.note_best(self._checkpoints, step=self.global_steps, metric=name, value=metrics[name]):
             logger.info("step=%d is the best so far, %s=%g", self.global_steps, name, metrics[name])
 
@@ -365,37 +376,25 @@ class CodeA1Trainer(PPOTrainerSync):
         self.finished = finished_step.load(found, policies=self.policies, dataloader=self.train_dataloader)
         self.book = MistakeBook.load(found.book)
         self.global_steps = found.step
-        # A run that goes on elsewhere saves where it is; one that goes on in place has this step already.
-        self._saved_step = found.step if found.folder.parent == self._checkpoints else 0
-        self._tell_what_changed(found)
-
-    def _tell_what_changed(self, found: checkpointing.Checkpoint) -> None:
-        self.run_folder.show(f"resumed from {found.folder}")
+        if found.folder.parent == self._checkpoints.resolve():
+            self._saved_step = found.step
+            self._origin = found.state().get(checkpointing.ORIGIN)
+            checkpointing.announce(self._checkpoints, found.step)  # before the records of later steps are forgotten
+        else:  # a run that goes on elsewhere saves where it is
+            self._origin = str(found.folder)
         config: Any = OmegaConf.to_container(self.config, resolve=True)
-        for change in found.changed_settings(config):
-            self.run_folder.show(f"  changed since it was saved: {change}")
+        changes = [f"\n  changed since it was saved: {change}" for change in found.changed_settings(config)]
+        self.run_folder.show(f"resumed from {found.folder}{''.join(changes)}")
 
     def _continue_records(self) -> None:
         """Rollouts and metrics up to the step that was resumed from; a step cut off after its saving is completed."""
         step, folder, trainer = self.global_steps, self.run_folder, self.config.trainer
-        folder.rewind(step)
         if not step:
+            if (aside := folder.set_aside()) is not None:
+                folder.show(f"no step of the earlier start was saved: begun anew, its records are in {aside}")
             return
+        folder.continue_at(step, self.finished.row)
         self.book.save(folder.mistake_book)
-        if folder.metrics_row(step) is None:
-            folder.add_to_metrics(step, self.finished.row)
         is_due = trainer.test_freq > 0 and (step % trainer.test_freq == 0 or step == self.total_training_steps)
         row = folder.metrics_row(step) or {}
         trainer.val_before_train = is_due and not any(name.startswith("val/") for name in row)
-
-
-def _seconds_of_reward_alone(reports: Sequence[EpisodeReport]) -> float:
-    """Seconds in which programs were judged and nothing was generated: what a step would save without a judge."""
-    judged, generated = ([span for report in reports for span in report.busy[kind]] for kind in ("judge", "generate"))
-    return seconds_of(outside(judged, generated))
-
-
-def _join_rows(parts: Sequence[StoredRows]) -> StoredRows:
-    return StoredRows(
-        keys=tuple(key for part in parts for key in part.keys), tags=tuple(tag for part in parts for tag in part.tags)
-    )

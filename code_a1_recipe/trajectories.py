@@ -41,6 +41,13 @@ class StoredRows:
     tags: tuple[dict[str, Any], ...] = ()
 
 
+def join_rows(parts: Sequence[StoredRows]) -> StoredRows:
+    """The rows of several episodes, in their order."""
+    return StoredRows(
+        keys=tuple(key for part in parts for key in part.keys), tags=tuple(tag for part in parts for tag in part.tags)
+    )
+
+
 def group_uid(step: int, index: int, candidate: int | None = None) -> str:
     """Group id of the ``index``-th question of a step, or of one of its candidates."""
     question = f"s{step}q{index}"

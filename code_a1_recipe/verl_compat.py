@@ -7,6 +7,7 @@ there, with a reason, and not in the middle of a run.
 from __future__ import annotations
 
 from importlib.metadata import version
+from typing import Any
 
 VERL_VERSION = "0.9.1"
 """The release this recipe was checked on; also in REQUIRED_VERL.txt."""
@@ -25,6 +26,16 @@ _NOT_A_POLICYS = frozenset({"global_step", "epoch", "timing_s/gen", "timing_per_
 def installed_verl() -> str:
     """Version of the installed verl distribution."""
     return version("verl")
+
+
+def queue_actors() -> dict[str, Any]:
+    """Handles of TransferQueue's processes that this process started; it has no public way to them."""
+    from transfer_queue import interface
+
+    storages = (getattr(interface, "_TQ_STORAGE", None) or {}).get("SimpleStorage", {})
+    found = {f"queue storage {name}": handle for name, handle in storages.items()}
+    controller = getattr(interface, "_TQ_CONTROLLER", None)
+    return found | ({"queue controller": controller} if controller is not None else {})
 
 
 def rename_training_metrics(metrics: dict[str, float]) -> dict[str, float]:

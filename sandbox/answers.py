@@ -1,6 +1,8 @@
-"""What programs answered before, so that identical candidates of a question are run once.
+"""What programs answered before, so that identical candidates of a question are not run twice on the same calls.
 
-Identical: the same syntax tree. Comments, blank lines and formatting do not count; names and docstrings do.
+Identical: the same syntax tree. Comments, blank lines and formatting do not count; names and docstrings do. The same
+calls: the same list in the same order. A program may carry state from call to call, so answers to a part of a list, or
+to another order, are none to this one.
 """
 
 from __future__ import annotations
@@ -11,18 +13,18 @@ import hashlib
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .cases import Call
-from .runner import HANGS_THROUGHOUT, TOTAL_SPENT, Answer, AnswerKind, ProgramResult
+from .runner import AnswerKind, Program, ProgramResult
 
-MAX_PROGRAMS = 2048
-MAX_CALLS_PER_PROGRAM = 4096
-MAX_VALUE_BYTES = 65_536
-"""Longer values are not kept: their calls are made again."""
+MAX_BYTES = 64 << 20
+"""Of all answers that are kept together; the oldest go first."""
 _MAX_PARSED_CHARS = 100_000
+_ENTRY_BYTES = 1024
+_ANSWER_BYTES = 256
 _PROGRAM = "<candidate>"
+_SETTLED = (AnswerKind.VALUE, AnswerKind.RAISED, AnswerKind.UNENCODABLE)
+"""Time-outs and deaths may be the machine's fault; they are found anew."""
 # The compiler's remarks on style (invalid escapes) are not for our log, and must not become errors under -W error.
 warnings.filterwarnings("ignore", module=_PROGRAM)
 
@@ -42,50 +44,50 @@ def syntax_key(source: str) -> str:
 
 
 @dataclass(slots=True)
-class KnownProgram:
-    """One program of one question. Whoever reads or extends it holds ``lock``."""
+class KnownRun:
+    """One program on one list of calls. Whoever reads or sets ``result`` holds ``lock``."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    load_error: str | None = None
-    """Set where it is known not to load."""
-    answers: OrderedDict[Call, Answer] = field(default_factory=OrderedDict)
-
-    def learn(self, calls: Sequence[Call], result: ProgramResult) -> None:
-        """Keep what does not depend on what else was asked in the same run."""
-        if not result.loaded:
-            self.load_error = result.load_error
-            return
-        for call, answer in zip(calls, result.answers, strict=False):
-            for_want_of_time = answer.kind is AnswerKind.TIMED_OUT and answer.detail in (TOTAL_SPENT, HANGS_THROUGHOUT)
-            if not for_want_of_time and len(answer.value) <= MAX_VALUE_BYTES:
-                self.answers[call] = answer
-        while len(self.answers) > MAX_CALLS_PER_PROGRAM:
-            self.answers.popitem(last=False)
+    result: ProgramResult | None = None
 
 
-class KnownPrograms:
-    """The newest ``MAX_PROGRAMS`` programs. Thread-safe."""
+class KnownRuns:
+    """Results of the newest runs. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._programs: OrderedDict[tuple[str, ...], KnownProgram] = OrderedDict()
+        self._runs: OrderedDict[tuple[str, str], KnownRun] = OrderedDict()
+        self._bytes = 0
 
-    def find(self, question_id: str, *, prelude: str, source: str, isolated: bool) -> KnownProgram:
-        """The entry of this program, made where it is missing.
-
-        ``isolated``: calls in processes of their own, whose answers are kept apart from those of shared ones.
-        """
-        prelude_digest = hashlib.sha256(prelude.encode("utf-8", "surrogatepass")).hexdigest()
-        key = (question_id, prelude_digest, str(isolated), syntax_key(source))
+    def find(self, question_id: str, program: Program) -> KnownRun:
+        """The entry of this program and these calls, made where it is missing."""
+        calls = "\0".join(call.text for call in program.calls)
+        text = f"{program.isolated}\0{program.prelude}\0{syntax_key(program.source)}\0{calls}"
+        key = (question_id, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
         with self._lock:
-            program = self._programs.setdefault(key, KnownProgram())
-            self._programs.move_to_end(key)
-            while len(self._programs) > MAX_PROGRAMS:
-                self._programs.popitem(last=False)
-            return program
+            if key not in self._runs:
+                self._runs[key] = KnownRun()
+                self._bytes += _ENTRY_BYTES
+            self._runs.move_to_end(key)
+            while self._bytes > MAX_BYTES and len(self._runs) > 1:
+                self._bytes -= _size(self._runs.popitem(last=False)[1].result)
+            return self._runs[key]
+
+    def keep(self, run: KnownRun, result: ProgramResult) -> None:
+        """Remember a result that another run of the same would have too; the caller holds ``run.lock``."""
+        if result.loaded and all(answer.kind in _SETTLED for answer in result.answers):
+            run.result = result
+            with self._lock:
+                self._bytes += _size(result) - _ENTRY_BYTES
 
     def forget(self, question_id: str) -> None:
-        """Drop the programs of a question."""
+        """Drop the runs of a question."""
         with self._lock:
-            for key in [key for key in self._programs if key[0] == question_id]:
-                del self._programs[key]
+            for key in [key for key in self._runs if key[0] == question_id]:
+                self._bytes -= _size(self._runs.pop(key).result)
+
+
+def _size(result: ProgramResult | None) -> int:
+    if result is None:
+        return _ENTRY_BYTES
+    return _ENTRY_BYTES + sum(_ANSWER_BYTES + len(one.value) + len(one.detail) for one in result.answers)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from types import TracebackType
 
-from .answers import KnownPrograms
+from .answers import KnownRuns
 from .cases import Call, Case, Rejection, RejectionReason, Suite
 from .comparison import matches, to_literal
 from .errors import ValueFormatError
@@ -79,8 +79,8 @@ class Judge:
         limits: what one program may use; the runner's own limits if None.
         seed: shuffles the order in which a candidate is asked its calls.
         owns_runner: ``close`` closes the runner too.
-        reuse_answers: a program that a question met before, up to formatting, is asked new calls only. Leave it off
-            to have every verdict made of a run of its own.
+        reuse_answers: a program that was asked the same calls before, up to its formatting, is not run again. Leave
+            it off to have every verdict made of a run of its own.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Judge:
         self._owns_runner = owns_runner
         self._gates = Gates(assert_chars=self._limits.assert_chars)
         self._references = ReferencePass(runner, limits=self._limits)
-        self._programs = KnownPrograms() if reuse_answers else None
+        self._runs = KnownRuns() if reuse_answers else None
 
     def judge(self, request: JudgeRequest) -> CandidateVerdict:
         """Judge one candidate; blocks until it is done.
@@ -111,7 +111,7 @@ class Judge:
         replayed, repeated = _first_of_each(case for case in replays if isinstance(case, Case))
         groups = [*_calls_of(suites), [case.call for case in replayed]]
         batch = self._ask_references(request, _in_turns(groups))
-        answers, result, num_reused = self._answers_of(request, batch, groups)
+        answers, result, is_known = self._run_candidate(request, batch, groups)
         dropped = [case for case in replays if isinstance(case, Rejection)] + repeated
         dropped += [_refused(case, oracle) for case, oracle in _without_oracle(replayed, batch)]
         return CandidateVerdict(
@@ -122,7 +122,7 @@ class Judge:
             dropped_history=tuple(dropped),
             cpu_seconds=0.0 if result is None else result.cpu_seconds,
             wall_seconds=time.monotonic() - started,
-            num_reused=num_reused,
+            was_known=is_known,
         )
 
     def prepare(self, requests: Iterable[JudgeRequest]) -> None:
@@ -156,8 +156,8 @@ class Judge:
     def forget(self, question_id: str) -> None:
         """Drop the cached answers of a question's reference and programs."""
         self._references.forget(question_id)
-        if self._programs is not None:
-            self._programs.forget(question_id)
+        if self._runs is not None:
+            self._runs.forget(question_id)
 
     def close(self) -> None:
         """Close the runner if this judge owns it. Idempotent."""
@@ -181,61 +181,39 @@ class Judge:
         rng.shuffle(shuffled)
         return _in_turns(shuffled)
 
-    def _answers_of(
-        self, request: JudgeRequest, batch: OracleBatch, groups: list[list[Call]]
-    ) -> tuple[dict[Call, Answer], ProgramResult | None, int]:
-        """What the candidate answers to every call that has an oracle, and how many answers were known before."""
-        source = request.candidate
-        if source is None:
-            return {}, None, 0
-        asked = [[call for call in group if isinstance(batch.oracles[call], OracleAnswer)] for group in groups]
-        if self._programs is None:
-            calls = self._ordered(request.question_id, batch, asked)
-            result = self._run_candidate(request, source, batch, calls, num_groups=sum(map(bool, asked)))
-            return dict(zip(calls, result.answers, strict=False)), result, 0
-        known = self._programs.find(
-            request.question_id, prelude=request.prelude, source=source, isolated=batch.is_stateful
-        )
-        with known.lock:
-            if known.load_error is not None:
-                return {}, _not_loaded(known.load_error), sum(map(len, asked))
-            reused = {call: known.answers[call] for group in asked for call in group if call in known.answers}
-            asked = [[call for call in group if call not in reused] for group in asked]
-            if reused and not any(asked):
-                return reused, _LOADED_BEFORE, len(reused)
-            calls = self._ordered(request.question_id, batch, asked)
-            result = self._run_candidate(request, source, batch, calls, num_groups=sum(map(bool, asked)))
-            known.learn(calls, result)
-        return reused | dict(zip(calls, result.answers, strict=False)), result, len(reused)
-
-    def _ordered(self, question_id: str, batch: OracleBatch, groups: list[list[Call]]) -> list[Call]:
-        """In shuffled order; what costs much comes last, lest it spend the time of the rest."""
-        seconds = {call: o.cpu_seconds for call, o in batch.oracles.items() if isinstance(o, OracleAnswer)}
-        calls = self._order(question_id, groups)
-        return sorted(calls, key=lambda call: seconds[call] > self._limits.cpu_seconds_per_case / 10)
-
     def _run_candidate(
-        self, request: JudgeRequest, source: str, batch: OracleBatch, calls: list[Call], *, num_groups: int
-    ) -> ProgramResult:
-        seconds = {call: o.cpu_seconds for call, o in batch.oracles.items() if isinstance(o, OracleAnswer)}
+        self, request: JudgeRequest, batch: OracleBatch, groups: list[list[Call]]
+    ) -> tuple[dict[Call, Answer], ProgramResult | None, bool]:
+        """Ask the candidate every call that has an oracle, in shuffled order; True: it had been asked them before."""
+        if request.candidate is None:
+            return {}, None, False
+        oracles = {call: oracle for call, oracle in batch.oracles.items() if isinstance(oracle, OracleAnswer)}
+        calls = self._order(request.question_id, [[call for call in group if call in oracles] for group in groups])
+        # What costs much comes last, lest it spend the time of the rest.
+        calls.sort(key=lambda call: oracles[call].cpu_seconds > self._limits.cpu_seconds_per_case / 10)
         program = Program(
             prelude=request.prelude,
-            source=source,
+            source=request.candidate,
             calls=tuple(calls),
-            reference_cpu_seconds=tuple(seconds[call] for call in calls),
+            reference_cpu_seconds=tuple(oracles[call].cpu_seconds for call in calls),
             limits=self._limits,
             # Each suite has been asked for once before a program is given up.
-            barren_timeouts=max(_LEAST_BARREN_TIMEOUTS, num_groups),
+            barren_timeouts=max(_LEAST_BARREN_TIMEOUTS, sum(map(bool, groups))),
             isolated=batch.is_stateful,
         )
-        return self._runner.run(program, lane=Lane.CANDIDATE)
+        result, is_known = self._run(request.question_id, program)
+        return dict(zip(calls, result.answers, strict=False)), result, is_known
 
-
-_LOADED_BEFORE = ProgramResult(loaded=True, load_error="", answers=(), cpu_seconds=0.0, wall_seconds=0.0)
-
-
-def _not_loaded(load_error: str) -> ProgramResult:
-    return ProgramResult(loaded=False, load_error=load_error, answers=(), cpu_seconds=0.0, wall_seconds=0.0)
+    def _run(self, question_id: str, program: Program) -> tuple[ProgramResult, bool]:
+        if self._runs is None:
+            return self._runner.run(program, lane=Lane.CANDIDATE), False
+        known = self._runs.find(question_id, program)
+        with known.lock:  # an identical program that comes meanwhile waits for this one's answers
+            if known.result is not None:
+                return replace(known.result, cpu_seconds=0.0, wall_seconds=0.0), True
+            result = self._runner.run(program, lane=Lane.CANDIDATE)
+            self._runs.keep(known, result)
+        return result, False
 
 
 def _in_turns(groups: Iterable[Iterable[Call]]) -> list[Call]:

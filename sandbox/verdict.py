@@ -95,5 +95,5 @@ class CandidateVerdict:
     """CPU time of the candidate's processes; 0 when there was no program."""
     wall_seconds: float
     """Wall time of the whole judgement, reference included."""
-    num_reused: int = 0
-    """Calls whose answers were known from an identical program of the question, see ``Judge(reuse_answers=...)``."""
+    was_known: bool = False
+    """An identical program had been asked the same calls before, see ``Judge(reuse_answers=...)``; it was not run."""

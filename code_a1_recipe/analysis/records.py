@@ -90,8 +90,13 @@ class RunRecords:
         return list(_json_lines(self.paths.rollouts / f"val_{step:06d}.jsonl", keys=_RECORD_KEYS))
 
     def training(self, step: int) -> list[Record]:
-        """Records of the training questions of ``step``."""
-        return list(_json_lines(self.paths.rollouts / f"train_{step:06d}.jsonl", keys=_RECORD_KEYS))
+        """Records of the training questions of ``step``; a program that shared suites has those it was judged on."""
+        records = list(_json_lines(self.paths.rollouts / f"train_{step:06d}.jsonl", keys=_RECORD_KEYS))
+        suites = {(record.get("index"), record["candidate"]): record["suites"] for record in records}
+        for record in records:
+            if (first := record.get("shared_with")) is not None:
+                record["suites"] = suites[record.get("index"), first]
+        return records
 
     @property
     def training_steps(self) -> list[int]:

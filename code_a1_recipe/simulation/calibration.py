@@ -33,24 +33,30 @@ _CPU_SERVER = {
     "prefill_token_seconds": 1e-5,
     "admission_seconds": 1e-3,
     "demand": 1.0,
+    "kv_tokens": 10**9,  # tiny models: no limit
+    "cache_block_tokens": 128,  # vLLM's default on a CPU
 }
 _CPU_CLIENT = {"send_seconds": 1e-3, "receive_seconds": 5e-4, "question_seconds": 1e-2}
 _CPU_JUDGE = {"question_seconds": 1e-2, "program_seconds": 1e-2, "case_seconds": 5e-4}
-_CPU_BLOCK_TOKENS = 128  # vLLM's default on a CPU
 _GPU_START = "paper_1.5b"
-_NO_LIMIT = 10**9
 
 FITTED = (
-    *(f"{policy}.server.{name}" for policy in POLICIES for name in _CPU_SERVER),
+    *(
+        f"{policy}.server.{name}"
+        for policy in POLICIES
+        for name, value in _CPU_SERVER.items()
+        if isinstance(value, float)
+    ),
     *(f"client.{name}" for name in _CPU_CLIENT),
     *(f"judge.{name}" for name in _CPU_JUDGE),
 )
 """Keys that are fitted on the times of events, as in a rates file."""
 
-# Steps of one run that a fit looks at, spread over the run: more of them only repeat what they say.
+# Steps of one run that a fit of events looks at, the most ordinary ones: each costs a simulation for every change of a
+# rate, and more of them repeat what these say.
 _STEPS_OF_A_RUN = 3
 # Weight of the pull towards the start, in shares of a step's episodes for a rate that doubles.
-_PULL = 0.003
+_PULL = 0.01
 # Residuals beyond this share of a step's episodes count less: single steps are disturbed by what else a machine does.
 _OUTLIER = 0.05
 # Relative changes of a rate for difference quotients, one fit after another: simulated times jump where requests meet
@@ -79,18 +85,50 @@ def calibrate(runs: Sequence[MeasuredRun], *, cores: float | None = None) -> Rat
     _set_medians(raw, runs)
     for policy in POLICIES:
         raw[policy]["update"] = _fit_update(runs, policy)
-    return _fit_events(raw, [(run, step) for run in runs for step in spread(run.steps, _STEPS_OF_A_RUN)])
+    return _fit_events(raw, [(run, step) for run in runs for step in ordinary(run.steps, _STEPS_OF_A_RUN)])
 
 
 def predict(rates: Rates, run: MeasuredRun) -> list[StepPrediction]:
     """Each measured step as the simulator sees it; a policy that did not update costs nothing."""
-    return [simulate_step(rates, step.work, layout=run.layout, mode=run.mode) for step in run.steps]
+    own = of_run(rates, run)
+    return [simulate_step(own, step.work, layout=run.layout, mode=run.mode) for step in run.steps]
 
 
-def spread(steps: Sequence[MeasuredStep], number: int) -> list[MeasuredStep]:
-    """At most ``number`` of them, evenly spaced."""
-    places = np.linspace(0, len(steps) - 1, min(number, len(steps)))
-    return [steps[round(place)] for place in places]
+def of_run(rates: Rates, run: MeasuredRun) -> Rates:
+    """With what the run's configuration states: limits of the servers, numbers of episode workers and judges.
+
+    Raises:
+        SimulationError: the configuration lacks one of them.
+    """
+    try:
+        shared, sandbox = run.config["actor_rollout_ref"]["rollout"], run.config["sandbox"]
+        limits = {policy: shared | (run.config["policies"][policy].get("rollout") or {}) for policy in POLICIES}
+        servers = {
+            policy: replace(
+                getattr(rates, policy).server,
+                max_num_seqs=limits[policy]["max_num_seqs"],
+                max_num_batched_tokens=limits[policy]["max_num_batched_tokens"],
+            )
+            for policy in POLICIES
+        }
+        workers, programs = sandbox["num_workers"], sandbox["programs_per_worker"]
+        return replace(
+            rates,
+            code=replace(rates.code, server=servers["code"]),
+            test=replace(rates.test, server=servers["test"]),
+            client=replace(rates.client, workers=run.config["episode"]["num_workers"]),
+            judge=replace(rates.judge, workers=workers, programs_per_worker=programs),
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise SimulationError(
+            f"the configuration of {run.name} cannot be used: {type(error).__name__}: {error}"
+        ) from error
+
+
+def ordinary(steps: Sequence[MeasuredStep], number: int) -> list[MeasuredStep]:
+    """At most ``number`` of them, those whose episodes took nearest to the median."""
+    median = statistics.median(step.episodes for step in steps)
+    return sorted(steps, key=lambda step: abs(step.episodes - median))[:number]
 
 
 def _start(runs: Sequence[MeasuredRun], *, on_cpu: bool, cores: float) -> dict[str, Any]:
@@ -100,20 +138,13 @@ def _start(runs: Sequence[MeasuredRun], *, on_cpu: bool, cores: float) -> dict[s
     raw["basis"] = "measured"
     raw["source"] = f"fitted to {', '.join(run.name for run in runs)}"
     raw["machine"] = raw["machine"] | {"gpus": first.layout.gpus, "host_cores": float(cores), "servers_on_host": on_cpu}
-    rollout = first.config["actor_rollout_ref"]["rollout"]
-    for policy in POLICIES:
-        server = raw[policy]["server"] | (_CPU_SERVER if on_cpu else {})
-        server |= {name: rollout[name] for name in ("max_num_seqs", "max_num_batched_tokens")}
-        if on_cpu:
-            server |= {"kv_tokens": _NO_LIMIT, "cache_block_tokens": _CPU_BLOCK_TOKENS}
-        raw[policy]["server"] = server
-    raw["client"] = raw["client"] | (_CPU_CLIENT if on_cpu else {})
-    raw["client"]["workers"] = first.config["episode"]["num_workers"]
-    sandbox = first.config["sandbox"]
-    raw["judge"] = raw["judge"] | (_CPU_JUDGE if on_cpu else {})
-    raw["judge"] |= {"workers": sandbox["num_workers"], "programs_per_worker": sandbox["programs_per_worker"]}
+    if on_cpu:
+        for policy in POLICIES:
+            raw[policy]["server"] |= _CPU_SERVER
+        raw["client"] |= _CPU_CLIENT
+        raw["judge"] |= _CPU_JUDGE
     raw["workload"] |= _shape(first)
-    return raw
+    return of_run(rates_from(raw), first).plain()
 
 
 def _shape(run: MeasuredRun) -> dict[str, Any]:
@@ -212,7 +243,7 @@ def _landmarks_of(step: MeasuredStep) -> tuple[Vector, Vector]:
 
 
 def _simulated_landmarks(rates: Rates, run: MeasuredRun, step: MeasuredStep) -> Vector:
-    times = simulate_episodes(rates, step.work, layout=run.layout, mode=run.mode)
+    times = simulate_episodes(of_run(rates, run), step.work, layout=run.layout, mode=run.mode)
     programs = [(q, c, program) for q, row in enumerate(step.work.questions) for c, program in enumerate(row)]
     return np.array(
         [

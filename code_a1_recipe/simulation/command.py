@@ -53,7 +53,11 @@ def _predict(options: argparse.Namespace) -> None:
         rates = rates_from(changed(raw, [*words, setting] if setting else words, default="workload"))
         for gpus in options.gpus or [rates.machine.gpus]:
             comparison = compare(
-                rates, gpus=gpus, layouts=_chosen(options.layout, LAYOUTS), modes=_chosen(options.mode, MODES)
+                rates,
+                gpus=gpus,
+                layouts=_chosen(options.layout, LAYOUTS),
+                modes=_chosen(options.mode, MODES),
+                code_gpus=options.code_gpus,
             )
             sys.stdout.write(f"{_heading(name, rates, gpus, setting)}\n\n{markdown_table(list(rows(comparison)))}\n\n")
             sys.stdout.flush()
@@ -125,6 +129,9 @@ def _parser() -> argparse.ArgumentParser:
         help=f"a YAML file or the name of a shipped one (default {DEFAULT_RATES}), then changes to it",
     )
     parser.add_argument("--gpus", nargs="+", type=_positive, help="numbers of GPUs (default: the file's)")
+    parser.add_argument(
+        "--code-gpus", type=_positive, metavar="N", help="GPUs of the Code LLM in layout separate (default: the best)"
+    )
     parser.add_argument("--layout", default="both", choices=[*LAYOUTS, "both"])
     parser.add_argument("--mode", default="both", choices=[*MODES, "both"])
     parser.add_argument("--sweep", default="", metavar="KEY=VALUE,VALUE,...", help="one table for each value of a key")

@@ -74,11 +74,12 @@ class Job:
 class Device:
     """A GPU or a host that its jobs share evenly.
 
-    Every job demands a part of it: 1 is a whole GPU, or one core of a host. While the demands add up to no more than
-    ``capacity`` all run at full speed, above that all are slowed by the same factor (processor sharing).
+    Every job demands a part of it: 1 is a whole GPU, or one core of a host. A job alone runs at full speed. Several do
+    while their demands add up to no more than ``capacity``; above that all are slowed by the same factor (processor
+    sharing).
 
     Args:
-        capacity: cores of a host; 1 for a GPU whose kernels of different processes take turns.
+        capacity: cores of a host; 1 for a GPU whose kernels of different processes take turns, less if that costs.
     """
 
     def __init__(self, clock: Clock, *, capacity: float) -> None:
@@ -98,7 +99,8 @@ class Device:
     @property
     def speed(self) -> float:
         """Work done in a second by each job, in (0, 1]."""
-        return 1.0 if self._demand <= self._capacity else self._capacity / self._demand
+        alone = self._num_jobs <= 1
+        return 1.0 if alone or self._demand <= self._capacity else self._capacity / self._demand
 
     def start(self, seconds: float, action: Action, *, demand: float = 1.0) -> Job:
         """Begin a job of ``seconds`` undisturbed work; ``action`` runs at its end."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from .blocks import SimulationError
+from .blocks import SimulationError, require
 from .rates import Rates
 from .simulator import BARRIER, MODES, Layout, StepPrediction, simulate_step
 from .workload import StepWork, sample_step
 
 LAYOUTS = ("colocated", "separate")
 BASELINE = ("separate", BARRIER)
-"""Layout and mode that the others are compared with: how the paper's release trains."""
+"""Layout and mode that the others are compared with: two pools and one phase after another, as the paper trains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +30,18 @@ class Comparison:
         return prediction.steps_per_gpu_hour / self.baseline.steps_per_gpu_hour
 
 
-def compare(rates: Rates, *, gpus: int, layouts: Sequence[str] = LAYOUTS, modes: Sequence[str] = MODES) -> Comparison:
+def compare(
+    rates: Rates,
+    *,
+    gpus: int,
+    layouts: Sequence[str] = LAYOUTS,
+    modes: Sequence[str] = MODES,
+    code_gpus: int | None = None,
+) -> Comparison:
     """Simulate one drawn step in every layout and mode.
+
+    Args:
+        code_gpus: GPUs of the Code LLM where each policy has its own; None finds the best split.
 
     Raises:
         SimulationError: fewer GPUs than a layout needs, or a layout that the machine does not have.
@@ -40,10 +50,14 @@ def compare(rates: Rates, *, gpus: int, layouts: Sequence[str] = LAYOUTS, modes:
     if layouts == ("separate",) and (on_host or gpus < len(LAYOUTS)):
         reason = "the machine has no GPUs (machine.servers_on_host)" if on_host else f"got {gpus} GPU"
         raise SimulationError(f"layout separate needs a GPU for each policy; {reason}")
+    if code_gpus is not None:
+        require(
+            code_gpus < gpus, "the Code LLM's GPUs", f"fewer than all {gpus}, so that the Test LLM has one", code_gpus
+        )
     can_split = gpus >= len(LAYOUTS) and not on_host
     work = sample_step(rates.workload)
     found = {
-        (layout, mode): best(rates, work, gpus=gpus, layout=layout, mode=mode)
+        (layout, mode): _prediction(rates, work, layout, mode, gpus=gpus, code_gpus=code_gpus)
         for layout in LAYOUTS
         for mode in MODES
         if (can_split or layout == "colocated")
@@ -55,13 +69,16 @@ def compare(rates: Rates, *, gpus: int, layouts: Sequence[str] = LAYOUTS, modes:
     )
 
 
-def best(rates: Rates, work: StepWork, *, gpus: int, layout: str, mode: str) -> StepPrediction:
-    """The layout's prediction; of separate pools the split with the shortest step."""
+def _prediction(
+    rates: Rates, work: StepWork, layout: str, mode: str, *, gpus: int, code_gpus: int | None
+) -> StepPrediction:
     if layout == "colocated":
         return simulate_step(rates, work, layout=Layout.colocated(gpus), mode=mode)
-    return best_split(
-        gpus, lambda code: simulate_step(rates, work, layout=Layout.separate(code, gpus - code), mode=mode)
-    )
+
+    def split(code: int) -> StepPrediction:
+        return simulate_step(rates, work, layout=Layout.separate(code, gpus - code), mode=mode)
+
+    return best_split(gpus, split) if code_gpus is None else split(code_gpus)
 
 
 def best_split(gpus: int, predict: Callable[[int], StepPrediction]) -> StepPrediction:

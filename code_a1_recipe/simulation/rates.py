@@ -119,7 +119,8 @@ class Machine:
     gpus: int
     """Unless the command line says otherwise."""
     gpu_capacity: float
-    """How much of the demands of two servers on one GPU runs at once: 1 where their kernels take turns."""
+    """How much of the demands of two servers on one GPU runs at once: 1 where their kernels take turns, less where
+    taking turns costs time."""
     host_cores: float
     servers_on_host: bool
     """No GPUs: servers run on the cores that client and judge want too."""

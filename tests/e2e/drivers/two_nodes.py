@@ -84,9 +84,7 @@ def main() -> None:
         wait_for_nodes(address, 1)
         nodes.append(start_node(f"--address={address}"))
         wait_for_nodes(address, 2)
-        config = compose_config(
-            "cpu", [f"+ray_kwargs.ray_init.address={address}", "sandbox.runner=ray", *sys.argv[1:]]
-        )
+        config = compose_config("cpu", [f"+ray_kwargs.ray_init.address={address}", "sandbox.runner=ray", *sys.argv[1:]])
         name_run(config, "cpu")
         prepare_environment(config)
 

@@ -8,6 +8,7 @@ from code_a1_recipe.checkpointing import (
     TRACKER_NAME,
     CheckpointError,
     DiskFullError,
+    announce,
     best_checkpoint,
     find_checkpoint,
     keep_newest,
@@ -120,7 +121,7 @@ def test_the_modes_of_resuming(tmp_path):
     ("mode", "path", "words"),
     [
         ("sometimes", None, "unknown trainer.resume_mode 'sometimes'; known: auto, disable, resume_path"),
-        ("resume_path", "elsewhere", "no checkpoint at elsewhere"),
+        ("resume_path", "elsewhere", "elsewhere: expected an existing folder named global_step_<n>"),
         ("resume_path", "global_step_99", "expected an existing folder named global_step_<n>"),
     ],
 )
@@ -138,3 +139,59 @@ def test_a_damaged_tracker_or_state_is_named(tmp_path):
     (tmp_path / "latest_checkpointed_iteration.txt").write_text("two")
     with pytest.raises(CheckpointError, match="must hold a step number, got 'two'; known steps: \\[2\\]"):
         find_checkpoint(tmp_path, mode="auto", path=None)
+
+
+def test_the_same_command_with_a_path_goes_on_with_the_run_that_began_there(tmp_path):
+    other, own = tmp_path / "other" / "checkpoints", tmp_path / "own" / "checkpoints"
+    save(other, 2)
+    named = str(step_folder(other, 2))
+    assert find_checkpoint(own, mode="resume_path", path=named).folder == step_folder(other, 2)
+    save(own, 3, origin=named)
+    assert find_checkpoint(own, mode="resume_path", path=named).folder == step_folder(own, 3)
+    save(tmp_path / "third" / "checkpoints", 2)
+    with pytest.raises(CheckpointError, match="of a run that did not begin from"):
+        find_checkpoint(own, mode="resume_path", path=str(tmp_path / "third"))
+
+
+def test_going_back_gives_up_the_later_steps_before_anything_else(tmp_path):
+    for step in (2, 4, 6):
+        save(tmp_path, step)
+    announce(tmp_path, 4)
+    assert saved_steps(tmp_path) == [2, 4]
+    assert find_checkpoint(tmp_path, mode="auto", path=None).step == 4
+
+
+def test_a_first_checkpoint_that_was_not_announced_is_found(tmp_path):
+    save(tmp_path, 2)
+    (tmp_path / TRACKER_NAME).unlink()
+    assert find_checkpoint(tmp_path, mode="auto", path=None).step == 2
+
+
+def test_what_a_killed_start_left_half_written_is_removed(tmp_path):
+    (tmp_path / "global_step_1.partial").mkdir()
+    save(tmp_path, 2)
+    assert not list(tmp_path.glob("*.partial"))
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", '{"step": null}', "nonsense", '{"step": 2, "metric": "x"}'])
+def test_a_damaged_note_of_the_best_keeps_nobody_from_saving(tmp_path, text):
+    save(tmp_path, 2)
+    (tmp_path / "best.json").write_text(text)
+    keep_newest(tmp_path, 1)
+    assert best_checkpoint(tmp_path) is None
+    assert note_best(tmp_path, step=2, metric="x", value=0.5)
+    assert not note_best(tmp_path, step=2, metric="x", value=float("nan"))
+
+
+@pytest.mark.parametrize("text", [b"\xff", "²".encode(), b""])
+def test_a_damaged_tracker_is_named(tmp_path, text):
+    save(tmp_path, 2)
+    (tmp_path / TRACKER_NAME).write_bytes(text)
+    with pytest.raises(CheckpointError, match=r"must hold a step number, got .*; known steps: \[2\]"):
+        find_checkpoint(tmp_path, mode="auto", path=None)
+
+
+def test_a_checkpoint_that_lacks_a_file_is_refused_by_its_name(tmp_path):
+    save(tmp_path, 2)
+    with pytest.raises(CheckpointError, match=r"mistake_book.json is missing; go on from another step"):
+        find_checkpoint(tmp_path, mode="auto", path=None).check_whole()

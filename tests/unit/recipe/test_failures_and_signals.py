@@ -51,6 +51,43 @@ def test_too_little_memory_is_told_with_what_to_lower():
         assert "data.train_batch_size" in told
 
 
+def test_a_process_that_cannot_start_says_why():
+    why = RayTaskError(
+        "__init__", "Traceback ...\nValueError: No available memory for the cache blocks.", ValueError("x")
+    )
+    told = explain(ActorDiedError(why), run_dir="r")
+    assert told == "a process of the run could not start: ValueError: No available memory for the cache blocks."
+
+
+def test_weights_that_could_not_be_written_to_their_end_mean_a_full_disk():
+    error = RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 64 vs 0")
+    assert str(explain(from_a_worker(error), run_dir="r")).startswith("no room to write")
+
+
+def test_a_mistake_while_handling_a_loss_is_a_mistake():
+    def handle_badly() -> None:
+        try:
+            raise ActorDiedError
+        except ActorDiedError:
+            raise AttributeError("foo")  # noqa: B904  # what a slip in a handler raises
+
+    with pytest.raises(AttributeError) as caught:
+        handle_badly()
+    assert explain(caught.value, run_dir="r") is None
+
+
+def test_a_reader_that_is_gone_keeps_no_run_from_saving():
+    def broken(line: str) -> None:
+        raise BrokenPipeError
+
+    interruption = Interruption(leave_within_seconds=60, say=broken)
+    with interruption.listening():
+        interruption.can_save = True
+        os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(LeaveRequestedError):
+            interruption.check()
+
+
 @pytest.mark.parametrize("error", [ValueError("x"), from_a_worker(KeyError("x"))])
 def test_a_mistake_in_the_program_keeps_its_traceback(error):
     assert explain(error, run_dir="r") is None
@@ -105,4 +142,4 @@ def test_a_run_that_cannot_save_in_time_leaves_all_the_same():
     output = process.communicate(timeout=30)[0]
     assert process.returncode == 143
     assert time.monotonic() - started < 20
-    assert "error: not saved within checkpoint.leave_within_seconds=0.5" in output
+    assert "error: not saved, and not left within checkpoint.leave_within_seconds=0.5 s" in output

@@ -43,6 +43,28 @@ def test_what_a_step_lacks_is_added_to_its_row(tmp_path):
     assert rows == [{"step": 1, "a": 1}, {"step": 2, "a": 2, "val/a": 0.5}, {"step": 3, "a": 3}]
 
 
+def test_records_of_a_start_without_a_checkpoint_are_set_aside(tmp_path):
+    folder = RunFolder(tmp_path)
+    assert folder.set_aside() is None
+    for number in (1, 2):
+        folder.append_metrics(number, {"a": 1})
+        with folder.rollout_log(1) as write:
+            write(0, [{"step": 1}])
+        assert folder.set_aside() == tmp_path / f"unsaved_{number}"
+        assert (tmp_path / f"unsaved_{number}" / "rollouts" / "train_000001.jsonl").exists()
+    assert not folder.metrics.exists()
+
+
+def test_a_damaged_line_of_metrics_is_left_out(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.append_metrics(1, {"a": 1})
+    with folder.metrics.open("ab") as handle:
+        handle.write(b"\0" * 20 + b"\n")
+    folder.continue_at(2, {"a": 2})
+    rows = [json.loads(line) for line in folder.metrics.read_text().splitlines()]
+    assert [row["step"] for row in rows] == [1, 2]
+
+
 def test_a_resumed_run_forgets_the_rollouts_it_writes_again(tmp_path):
     folder = RunFolder(tmp_path)
     for step in (1, 2, 3):

@@ -198,7 +198,9 @@ def test_a_checkpoint_of_another_run_is_refused_before_anything_starts(tmp_path,
     config = compose_config("cpu", [f"run_dir={tmp_path / 'run'}", *overrides])
     dataset = QuestionDataset(config.data.train_files, config=config.data)
     with writing(tmp_path / "run" / "checkpoints", 2) as folder:
-        write_state(folder, {"step": 2, **run_identity(config, check_settings(config), dataset)})
+        write_state(folder, {"step": 2, "identity": run_identity(config, check_settings(config), dataset)})
+        for name in ("mistake_book.json", "data.pt", "random_states.pt", "metrics.json"):
+            (folder / name).write_text("{}")
     check_run(config)
     with pytest.raises(CheckpointError) as caught:
         refused_run(tmp_path, *overrides, *change(tmp_path))
@@ -237,8 +239,22 @@ def test_a_run_folder_that_is_a_file_is_refused(tmp_path):
     assert "is not a folder" in refused_run(tmp_path)
 
 
-def test_a_run_folder_of_another_run_is_refused(tmp_path):
+def test_a_run_folder_of_another_run_is_refused_where_nothing_may_be_resumed(tmp_path):
     run = tmp_path / "run"
     run.mkdir()
     (run / "metrics.jsonl").write_text("{}\n")
-    assert "holds another run, and there is no checkpoint to resume from" in refused_run(tmp_path)
+    words = refused_run(tmp_path, "trainer.resume_mode=disable")
+    assert "holds another run, and resume=never (trainer.resume_mode=disable) would write over it" in words
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (["trainer.max_actor_ckpt_to_keep=two"], "trainer.max_actor_ckpt_to_keep must be an integer of at least 1"),
+        (["trainer.max_actor_ckpt_to_keep=0"], "or null: all, got 0"),
+        (["deterministic=maybe"], "deterministic must be true or false, got 'maybe'"),
+        (["episode.share_suites=true"], "episode.share_suites must be false with deterministic=true"),
+    ],
+)
+def test_values_that_would_fail_at_the_first_checkpoint_are_refused(tmp_path, overrides, words):
+    assert words in refused_run(tmp_path, *overrides)

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from sandbox import Judge, JudgeRequest, LocalRunner, Program, ProgramResult, syntax_key
+from sandbox import Answer, AnswerKind, Judge, JudgeRequest, Limits, LocalRunner, Program, ProgramResult, syntax_key
+from sandbox.answers import KnownRuns
 
 REFERENCE = "def f(x):\n    return x + 1"
 
@@ -47,44 +48,67 @@ def test_formatting_and_comments_do_not_tell_programs_apart_names_do():
     assert syntax_key("(" * 90_000) != syntax_key("(" * 90_001)
 
 
-def test_an_identical_program_is_asked_new_calls_only(pool):
+def test_an_identical_program_with_the_same_calls_is_not_run_again(pool):
     runner = CountingRunner(pool)
     judge = Judge(runner, reuse_answers=True)
-    judge.judge(request("def f(x): return x", "assert f(1) == 2", "assert f(2) == 3"))
-    verdict = judge.judge(request("def f(x):\n    return x  # the same", "assert f(2) == 3", "assert f(3) == 4"))
-    assert [[call.text for call in program.calls] for program in runner.programs][1:] == [["f(3)"]]
-    assert verdict.num_reused == 1
-    assert [case.outcome.value for case in verdict.suites[0].cases] == ["wrong_value", "wrong_value"]
-    third = judge.judge(request("def f(x): return x", "assert f(3) == 4", history=("f(1)",)))
-    assert len(runner.programs) == 2
-    assert (third.num_reused, third.loaded, len(third.history)) == (2, True, 1)
+    first = judge.judge(request("def f(x): return x", "assert f(1) == 2", "assert f(2) == 3"))
+    again = judge.judge(request("def f(x):\n    return x  # the same", "assert f(1) == 2", "assert f(2) == 3"))
+    assert len(runner.programs) == 1
+    assert (first.was_known, again.was_known, again.cpu_seconds) == (False, True, 0.0)
+    assert again.suites == first.suites
+    other = judge.judge(request("def f(x): return x", "assert f(1) == 2"))
+    assert not other.was_known
 
 
-@pytest.mark.parametrize(
-    "candidate",
-    [
-        "def f(x): return x + 1",
-        "def f(x): return 1 // x",
-        "def f(x:",
-        "def f(x):\n    while x == 2: pass\n    return x + 1",
-        "import os\ndef f(x):\n    os._exit(3)",
-        "def f(x): return object()",
-        "seen = []\ndef f(x):\n    seen.append(x)\n    return x + 1",
-    ],
-)
+CANDIDATES = [
+    "def f(x): return x + 1",
+    "def f(x): return 1 // x",
+    "def f(x:",
+    "def f(x):\n    while x == 2: pass\n    return x + 1",
+    "import os\ndef f(x):\n    os._exit(3)",
+    "def f(x): return object()",
+    # State that grows from call to call: answers of another list of calls would be others.
+    "def f(x, seen=[]):\n    seen.append(x)\n    return x + len(seen)",
+]
+
+
+@pytest.mark.parametrize("candidate", CANDIDATES)
 def test_the_verdict_is_the_one_of_a_fresh_judge(pool, candidate):
-    first = request(candidate, "assert f(0) == 1", "assert f(2) == 3")
-    same = candidate if candidate == "def f(x:" else candidate + "\n\n"  # a text that does not parse is itself only
-    second = request(same, "assert f(2) == 3", "assert f(5) == 6", history=("f(0)",))
+    requests = [
+        request(candidate, "assert f(0) == 1", "assert f(2) == 3"),
+        request(candidate, "assert f(2) == 3", "assert f(5) == 6", history=("f(0)",)),
+        request(candidate, "assert f(0) == 1", "assert f(2) == 3"),
+        request(candidate, "assert f(2) == 3"),
+    ]
 
     def essence(verdict):
-        return replace(verdict, cpu_seconds=0.0, wall_seconds=0.0, num_reused=0)
+        return replace(verdict, cpu_seconds=0.0, wall_seconds=0.0, was_known=False)
 
-    remembering, fresh = Judge(pool, reuse_answers=True), Judge(pool)
-    remembering.judge(first)
-    again = remembering.judge(second)
-    assert essence(again) == essence(fresh.judge(second))
-    assert again.num_reused > 0
+    remembering = Judge(pool, reuse_answers=True)
+    for one in requests:
+        assert essence(remembering.judge(one)) == essence(Judge(pool).judge(one))
+
+
+@pytest.mark.parametrize("candidate", CANDIDATES[3:5])
+def test_a_time_out_or_a_death_is_never_taken_from_memory(pool, candidate):
+    judge = Judge(pool, reuse_answers=True)
+    for _ in range(2):
+        assert not judge.judge(request(candidate, "assert f(2) == 3")).was_known
+
+
+def test_what_is_kept_has_a_bound(monkeypatch):
+    monkeypatch.setattr("sandbox.answers.MAX_BYTES", 100_000)
+    known = KnownRuns()
+    for number in range(50):
+        program = Program(prelude="", source=f"x = {number}", calls=(), reference_cpu_seconds=(), limits=Limits())
+        run = known.find("q", program)
+        answers = (Answer(kind=AnswerKind.VALUE, value=b"v" * 10_000),)
+        result = ProgramResult(loaded=True, load_error="", answers=answers, cpu_seconds=0.0, wall_seconds=0.0)
+        known.keep(run, result)
+    assert known._bytes <= 111_000
+    assert len(known._runs) < 12
+    known.forget("q")
+    assert (known._bytes, len(known._runs)) == (0, 0)
 
 
 def test_a_judge_that_was_not_told_to_runs_every_program(pool):

@@ -39,6 +39,7 @@ def write_run(folder, rates, *, mode="streaming", num_steps=3, other_seconds=0.0
                 "max_num_batched_tokens": rates.code.server.max_num_batched_tokens,
             },
         },
+        "policies": {policy: {"model": {"path": "tiny"}} for policy in POLICIES},
         "trainer": {"device": "cpu", "n_gpus_per_node": 1, "nnodes": 1},
     }
     (folder / "resolved_config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")

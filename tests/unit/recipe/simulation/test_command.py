@@ -54,6 +54,12 @@ def test_numbers_of_gpus_and_values_of_a_key_give_a_table_each(capsys):
     assert text.count("| colocated | streaming |") == 2
 
 
+def test_a_split_can_be_given(capsys):
+    assert "| separate | barrier | 6 + 2 |" in shown(capsys, *SMALL, "--layout", "separate", "--code-gpus", "6")
+    message = "the Code LLM's GPUs must be fewer than all 8, so that the Test LLM has one, got 8"
+    assert message in shown(capsys, *SMALL, "--code-gpus", "8", status=2)
+
+
 def test_one_gpu_has_nothing_to_split(capsys):
     text = shown(capsys, *SMALL, "--gpus", "1")
     assert "separate |" not in text

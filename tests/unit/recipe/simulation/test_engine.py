@@ -48,6 +48,13 @@ def test_jobs_that_leave_gaps_on_the_device_fit_beside_one_another():
     assert log.run() == {"a": 1.25, "b": 1.25}
 
 
+def test_taking_turns_may_cost_time_but_nobody_takes_turns_alone():
+    log = Log(capacity=0.8)
+    log.start("a", 1.0)
+    log.start("b", 2.0)
+    assert log.run() == pytest.approx({"a": 2.5, "b": 3.5})
+
+
 def test_a_job_can_be_cut_short_and_knows_what_it_has_done():
     log = Log()
     long = log.start("long", 100.0)

@@ -1,0 +1,34 @@
+"""What a user reads when the trainer's process is ended from outside and can say nothing itself.
+
+A SIGKILL, the kernel's out-of-memory killer, or Ray's own end (a driver whose Ray processes died is ended by Ray's C++
+code): a small process of its own waits for that and tells how to go on.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_END = b"end"
+_WAITER = """
+import signal, sys
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+if sys.stdin.buffer.read() != b"end":
+    sys.stderr.write(sys.argv[1])
+"""
+
+
+@contextmanager
+def last_words(words: str) -> Iterator[None]:
+    """Show ``words`` on stderr if this process ends inside the block without leaving it."""
+    waiter = subprocess.Popen([sys.executable, "-I", "-S", "-c", _WAITER, words], stdin=subprocess.PIPE)
+    assert waiter.stdin is not None
+    try:
+        yield
+    finally:
+        waiter.stdin.write(_END)
+        waiter.stdin.close()
+        waiter.wait()

@@ -1,0 +1,74 @@
+"""Ends a run that waits for an answer of a process that is gone.
+
+Most losses reach the trainer as an exception. A few do not: who waits on a socket of verl's queue, or of a server
+inside another call, waits for ever.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any
+
+import ray
+from ray.exceptions import RayActorError, RayError
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 5.0
+GRACE_SECONDS = 30.0
+"""For the trainer to notice by itself, with more to say."""
+
+
+class ProcessWatch:
+    """Asks the actors that a run cannot do without whether they live, while the block runs.
+
+    Args:
+        actors: handles by what a user would call them.
+        give_up: called with that name, in a thread of its own, when one is gone and the block has not ended
+            ``GRACE_SECONDS`` later; it ends the process.
+    """
+
+    def __init__(self, actors: Mapping[str, Any], give_up: Callable[[str], None]) -> None:
+        self._actors = dict(actors)
+        self._give_up = give_up
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="process-watch", daemon=True)
+
+    def __enter__(self) -> ProcessWatch:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._is_over.set()
+
+    def _watch(self) -> None:
+        # One question an actor at a time: a busy one answers when it has time, a dead one at once, through Ray.
+        asked: dict[str, Any] = {}
+        while not self._is_over.wait(LOOK_SECONDS):
+            try:
+                asked |= {name: a.__ray_ready__.remote() for name, a in self._actors.items() if name not in asked}
+                lost = next((name for name, answer in list(asked.items()) if _is_lost(answer, asked, name)), None)
+            except RayError as error:  # of Ray itself, which ends its driver then
+                logger.warning("cannot ask whether the run's processes live: %s", error)
+                continue
+            if lost is not None:
+                if not self._is_over.wait(GRACE_SECONDS):
+                    self._give_up(lost)
+                return
+
+
+def _is_lost(answer: Any, asked: dict[str, Any], name: str) -> bool:
+    done, _ = ray.wait([answer], timeout=0)
+    if not done:
+        return False
+    del asked[name]
+    try:
+        ray.get(answer)
+    except RayActorError:
+        return True
+    return False

@@ -1,0 +1,28 @@
+"""A process that is ended from outside still has its user told how to go on."""
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import os, signal, sys
+from code_a1_recipe.last_words import last_words
+with last_words("how to go on"):
+    {how}
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("os.kill(os.getpid(), signal.SIGKILL)", "how to go on"),
+        ("os._exit(1)", "how to go on"),
+        ("pass", ""),
+        ("sys.exit(3)", ""),
+    ],
+)
+def test_only_an_end_from_outside_has_last_words(how, words):
+    command = [sys.executable, "-c", PROGRAM.format(how=how)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr == words
