@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from .last_words import have_spoken
+
 logger = logging.getLogger(__name__)
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -101,5 +103,6 @@ class Interruption:
             f"error: {told} not left within checkpoint.leave_within_seconds={self._limit:g} s; ended. Repeat the "
             "command to go on from the newest whole checkpoint"
         )
+        have_spoken()
         # The main thread may hang in a library; Ray's processes end with their driver.
         os._exit(_EXIT_BASE + number)

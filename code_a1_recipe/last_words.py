@@ -6,6 +6,7 @@ code): a small process of its own waits for that and tells how to go on.
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,14 +22,28 @@ if sys.stdin.buffer.read() != b"end":
 """
 
 
+_waiting: list[subprocess.Popen[bytes]] = []
+
+
+def have_spoken() -> None:
+    """To be called before a process ends itself inside the block, after words of its own."""
+    while _waiting:
+        _dismiss(_waiting.pop())
+
+
+def _dismiss(waiter: subprocess.Popen[bytes]) -> None:
+    assert waiter.stdin is not None
+    with contextlib.suppress(BrokenPipeError):  # somebody ended it
+        waiter.stdin.write(_END)
+        waiter.stdin.close()
+    waiter.wait()
+
+
 @contextmanager
 def last_words(words: str) -> Iterator[None]:
     """Show ``words`` on stderr if this process ends inside the block without leaving it."""
-    waiter = subprocess.Popen([sys.executable, "-I", "-S", "-c", _WAITER, words], stdin=subprocess.PIPE)
-    assert waiter.stdin is not None
+    _waiting.append(subprocess.Popen([sys.executable, "-I", "-S", "-c", _WAITER, words], stdin=subprocess.PIPE))
     try:
         yield
     finally:
-        waiter.stdin.write(_END)
-        waiter.stdin.close()
-        waiter.wait()
+        have_spoken()

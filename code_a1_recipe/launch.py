@@ -23,7 +23,7 @@ from .compose import pool_spec, to_yaml
 from .cpu.environment import cpu_environment
 from .failures import explain
 from .interruption import InterruptedRunError, Interruption
-from .last_words import last_words
+from .last_words import have_spoken, last_words
 from .run_folder import FolderInUseError, RunFolder
 from .schedule import POLICY_NAMES
 from .settings import SettingsError
@@ -204,6 +204,7 @@ def _fit(config: DictConfig, interruption: Interruption) -> None:
         def give_up(lost: str) -> None:
             RunFolder.show(f"error: the {lost} was lost, and the run waits for it\n{how_to_go_on(config.run_dir)}")
             shared_memory.remove(segments)
+            have_spoken()
             os._exit(1)
 
         with ProcessWatch(trainer.processes(), give_up):
@@ -222,6 +223,7 @@ def _close(trainer: Any, failure: BaseException | None, segments: set[Path], *, 
 
     def give_up() -> None:
         """What is to be said is said here: the process does not come back to where it would be."""
+        have_spoken()
         if failure is None:
             RunFolder.show("trained; a process of the run did not end and was left behind")
             os._exit(0)

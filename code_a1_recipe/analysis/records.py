@@ -91,7 +91,8 @@ class RunRecords:
 
     def training(self, step: int) -> list[Record]:
         """Records of the training questions of ``step``; a program that shared suites has those it was judged on."""
-        records = list(_json_lines(self.paths.rollouts / f"train_{step:06d}.jsonl", keys=_RECORD_KEYS))
+        path = self.paths.rollouts / f"train_{step:06d}.jsonl"
+        records: list[dict[str, Any]] = list(_json_lines(path, keys=_RECORD_KEYS))
         suites = {(record.get("index"), record["candidate"]): record["suites"] for record in records}
         for record in records:
             if (first := record.get("shared_with")) is not None:

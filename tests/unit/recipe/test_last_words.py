@@ -7,7 +7,7 @@ import pytest
 
 PROGRAM = """
 import os, signal, sys
-from code_a1_recipe.last_words import last_words
+from code_a1_recipe.last_words import have_spoken, last_words
 with last_words("how to go on"):
     {how}
 """
@@ -20,6 +20,7 @@ with last_words("how to go on"):
         ("os._exit(1)", "how to go on"),
         ("pass", ""),
         ("sys.exit(3)", ""),
+        ("have_spoken(); os._exit(1)", ""),
     ],
 )
 def test_only_an_end_from_outside_has_last_words(how, words):
