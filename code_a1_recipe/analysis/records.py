@@ -97,7 +97,7 @@ class RunRecords:
         for record in records:
             if (first := record.get("shared_with")) is not None:
                 record["suites"] = suites[record.get("index"), first]
-        return records
+        return [*records]
 
     @property
     def training_steps(self) -> list[int]:
