@@ -116,3 +116,15 @@ def test_export_refuses_what_it_would_overwrite_and_a_policy_that_is_not_there(t
     (tmp_path / "out").mkdir()
     assert export([str(run), "--output", str(tmp_path / "out")]) == 2
     assert "exists; name a folder that does not" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("preset", "on_cpu"), [("cpu", True), ("qwen2.5-coder-1.5b", False)])
+def test_one_key_makes_both_policies_deterministic_down_to_verls_own(preset, on_cpu):
+    for deterministic in (True, False):
+        config = compose_config(preset, [f"deterministic={deterministic}", "data.seed=7"])
+        for view in map_views(config):
+            policy = view.actor_rollout_ref
+            for block in (policy.actor.fsdp_config, policy.ref.fsdp_config):
+                assert (block.full_determinism, block.seed) == (deterministic, 7)
+            # vLLM's batch-invariant kernels are for GPUs.
+            assert policy.rollout.full_determinism == (deterministic and not on_cpu)
