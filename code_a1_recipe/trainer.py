@@ -65,6 +65,7 @@ class CodeA1Trainer(PPOTrainerSync):
         self._identity: dict[str, Any] = {}
         self._origin: str | None = None
         self._can_keep_best = False
+        self._resumed_from: checkpointing.Checkpoint | None = None
         self.interruption = interruption or Interruption(leave_within_seconds=math.inf, say=self.run_folder.show)
         super().__init__(config)
 
@@ -161,7 +162,7 @@ class CodeA1Trainer(PPOTrainerSync):
         """
         started, self._has_stepped = time.time(), True
         with marked_timer("episodes", timing_raw), self._saving_on_signal():
-            questions = self._next_questions()
+            questions: list[Question] = list(self._fetch_one_batch()["question"])
             reports = self._run_episodes(questions, metrics)
         for policy in self.policies.values():
             policy.sleep()
@@ -220,17 +221,15 @@ class CodeA1Trainer(PPOTrainerSync):
         return f"step {self.finished.step} is saved in {folder}"
 
     def _step_marker(self) -> KVBatchMeta:
-        key, tag = f"step{self.global_steps}", {"global_steps": self.global_steps}
-        tq.kv_batch_put(keys=[key], partition_id=_MARKER_PARTITION, tags=[tag])
-        return KVBatchMeta(partition_id=_MARKER_PARTITION, keys=[key], tags=[tag])
-
-    def _next_questions(self) -> list[Question]:
-        batch = self._fetch_one_batch()
-        return list(batch["question"])
+        marker = {"keys": [f"step{self.global_steps}"], "tags": [{"global_steps": self.global_steps}]}
+        tq.kv_batch_put(partition_id=_MARKER_PARTITION, **marker)
+        return KVBatchMeta(partition_id=_MARKER_PARTITION, **marker)
 
     def _fetch_one_batch(self) -> dict[str, Any]:
         if self.train_dataloader_it is None:
             self.train_dataloader_it = iter(self.train_dataloader)
+            if self._resumed_from is not None:  # a new iterator has drawn from torch's generator
+                random_states.load(self._resumed_from.random_states)
         try:
             return dict(next(self.train_dataloader_it))
         except StopIteration:
@@ -300,7 +299,7 @@ class CodeA1Trainer(PPOTrainerSync):
 
     def _validate(self) -> dict[str, float]:
         """Both policies on the held-out questions; metrics are prefixed ``val/``."""
-        questions = [question for batch in self.val_dataloader for question in batch["question"]]
+        questions = self.val_dataset.questions  # not by their loader, which draws from training's random numbers
         tasks = self._tasks(questions, validate=True)
         reports = []
         with self._saving_on_signal(), self.run_folder.rollout_log(self.global_steps, validation=True) as write:
@@ -375,7 +374,7 @@ class CodeA1Trainer(PPOTrainerSync):
         found.check_fits(self._identity)
         self.finished = finished_step.load(found, policies=self.policies, dataloader=self.train_dataloader)
         self.book = MistakeBook.load(found.book)
-        self.global_steps = found.step
+        self.global_steps, self._resumed_from = found.step, found
         if found.folder.parent == self._checkpoints.resolve():
             self._saved_step = found.step
             self._origin = found.state().get(checkpointing.ORIGIN)
