@@ -35,13 +35,14 @@ CHECKPOINTS = "checkpoints"
 
 _PARTIAL = ".partial"
 
-IDENTITY, ORIGIN = "identity", "origin"
-"""Keys of ``state.json``: what a run that resumes must share; the other run's checkpoint that this one began from."""
+IDENTITY, ORIGIN, FILES = "identity", "origin", "files"
+"""Keys of ``state.json``: what a run that resumes must share; the other run's checkpoint that this one began from;
+bytes of each file of the checkpoint."""
 
 FORMAT = 2
 """Of ``state.json`` and the folder around it."""
 
-_ANOTHER_STEP = "go on from another step with resume=<folder of a step>"
+ANOTHER_STEP = "go on from another step with resume=<folder of a step>"
 _SPARE_BYTES = 64 << 20
 _GROWTH = 1.1
 """A checkpoint may be so many times the one before it: the Mistake Book grows."""
@@ -115,20 +116,29 @@ class Checkpoint:
         try:
             state = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise CheckpointError(f"{path} is missing or damaged ({error}); {_ANOTHER_STEP}") from error
+            raise CheckpointError(f"{path} is missing or damaged ({error}); {ANOTHER_STEP}") from error
         if not isinstance(state, dict):
-            raise CheckpointError(f"{path} is damaged (it holds no object); {_ANOTHER_STEP}")
+            raise CheckpointError(f"{path} is damaged (it holds no object); {ANOTHER_STEP}")
         return state
 
     def check_whole(self) -> None:
-        """Refuse a checkpoint of which a file is gone.
+        """Refuse a checkpoint of which a file is gone or cut off.
 
         Raises:
             CheckpointError: names the first one.
         """
-        for name in (STATE_NAME, BOOK_NAME, DATA_NAME, RANDOM_NAME, ROW_NAME):
+        for name in _NEEDED:
             if not (self.folder / name).is_file():
-                raise CheckpointError(f"{self.folder / name} is missing; {_ANOTHER_STEP}")
+                raise CheckpointError(f"{self.folder / name} is missing; {ANOTHER_STEP}")
+        for name, size in self.state().get(FILES, {}).items():
+            path = self.folder / name
+            found = path.stat().st_size if path.is_file() else None
+            if found != size:
+                what = "is missing" if found is None else f"has {found} bytes, saved were {size}"
+                raise CheckpointError(f"{path} {what}; {ANOTHER_STEP}")
+
+
+_NEEDED = (STATE_NAME, BOOK_NAME, DATA_NAME, RANDOM_NAME, ROW_NAME)
 
 
 # Where things lie and how a run was resumed may differ from start to start.
@@ -189,6 +199,9 @@ def announce(root: Path, step: int) -> None:
     """Make ``step`` the newest: name it in the tracker, and drop later ones, of a future that was given up."""
     _flush_folder(root)
     _write_text(root / TRACKER_NAME, str(step))
+    best = best_checkpoint(root)
+    if best is not None and best["step"] > step:  # of other weights, should that step come again
+        (root / BEST_NAME).unlink()
     for later in saved_steps(root):
         if later > step:
             _remove(step_folder(root, later))
@@ -248,7 +261,9 @@ def _write_text(path: Path, text: str) -> None:
 
 
 def write_state(folder: Path, state: Mapping[str, Any]) -> None:
-    _write_text(folder / STATE_NAME, json.dumps(dict(state), indent=1, sort_keys=True))
+    """Write ``state.json`` of a checkpoint; comes last, since it lists the files that are there."""
+    files = {str(path.relative_to(folder)): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
+    _write_text(folder / STATE_NAME, json.dumps({**state, FILES: files}, indent=1, sort_keys=True))
 
 
 def saved_steps(root: Path) -> list[int]:
@@ -316,7 +331,9 @@ def find_checkpoint(root: Path, *, mode: str, path: str | None) -> Checkpoint | 
             return named
         # The command is given again: the run that began from there goes on from its own newest step.
         origin = own.state().get(ORIGIN)
-        if origin is not None and Path(origin).parent == named.folder.parent:
+        one_step = _STEP_FOLDER.fullmatch(Path(path or "").name) is not None
+        began_there = origin is not None and Path(origin).parent == named.folder.parent
+        if began_there and (not one_step or Path(origin) == named.folder):
             return own
         raise CheckpointError(
             f"{root} holds steps {saved_steps(root)} of a run that did not begin from {named.folder}; name another "

@@ -132,7 +132,9 @@ def _explain(error: Exception, overrides: Sequence[str]) -> str:
     for key in keys:
         if f"'{key}'" in message and "override" in message:
             near = _near_misses(key, list(_leaf_keys(compose_config(BASE_CONFIG_PRESET))))
-            return f"unknown key {key!r}" + (f"; did you mean {near}?" if near else "")
+            known = "config/code_a1.yaml and verl's configuration name the known ones"
+            cure = f"did you mean {near}?" if near else known
+            return f"unknown key {key!r}; {cure}"
     return message
 
 

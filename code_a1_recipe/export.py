@@ -21,6 +21,7 @@ from .checkpointing import (
 )
 from .schedule import POLICY_NAMES
 
+_ACTOR = "actor"
 _ADAPTER = "lora_adapter"
 _SHOWN_LINES = 5
 
@@ -59,6 +60,14 @@ def find_step(source: Path, step: str) -> Checkpoint:
     return Checkpoint(folder=step_folder(root, int(step)), step=int(step))
 
 
+def check_export(checkpoint: Checkpoint, policy: str, output: Path) -> None:
+    """Raises ExportError where ``export_policy`` would refuse."""
+    if not (checkpoint.folder / policy / _ACTOR).is_dir():
+        raise ExportError(f"{checkpoint.folder} has no policy {policy!r}; a run with one model has `code` only")
+    if output.exists():
+        raise ExportError(f"--output={output} exists; name a folder that does not, or remove it")
+
+
 def export_policy(checkpoint: Checkpoint, policy: str, output: Path) -> None:
     """Write weights, configuration and tokenizer of one policy; a LoRA adapter is merged into the weights.
 
@@ -69,11 +78,8 @@ def export_policy(checkpoint: Checkpoint, policy: str, output: Path) -> None:
     Raises:
         ExportError: the checkpoint has no such policy, ``output`` exists, or verl's merger fails.
     """
-    actor = checkpoint.folder / policy / "actor"
-    if not actor.is_dir():
-        raise ExportError(f"{checkpoint.folder} has no policy {policy!r}; a run with one model has `code` only")
-    if output.exists():
-        raise ExportError(f"--output={output} exists; name a folder that does not, or remove it")
+    check_export(checkpoint, policy, output)
+    actor = checkpoint.folder / policy / _ACTOR
     partial = output.with_name(output.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
     command = [sys.executable, "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
@@ -114,10 +120,15 @@ def main(arguments: Sequence[str]) -> int:
     names = POLICY_NAMES if options.policy == "both" else (options.policy,)
     try:
         checkpoint = find_step(options.source, options.step)
-        for name in names:
-            target = options.output / name if options.policy == "both" else options.output
+        targets = {name: options.output / name if len(names) > 1 else options.output for name in names}
+        for name, target in targets.items():
+            check_export(checkpoint, name, target)
+        for name, target in targets.items():
             export_policy(checkpoint, name, target)
             sys.stdout.write(f"{name} policy of step {checkpoint.step}: {target}\n")
+    except OSError as error:
+        sys.stderr.write(f"error: --output={options.output} cannot be written: {error}\n")
+        return 2
     except (CheckpointError, ExportError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2

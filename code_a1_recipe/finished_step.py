@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from ray.exceptions import RayTaskError
 
 from . import checkpointing, random_states
 from .checkpointing import Checkpoint
@@ -33,6 +34,8 @@ class FinishedStep:
     """Its metrics as far as they were known; the end of a step may be cut off after its checkpoint."""
     totals: Mapping[str, float] = field(default_factory=dict)
     """Counters over the whole run: questions, programs, suites, cases, seconds."""
+    random_states: dict[str, Any] | None = None
+    """The trainer's own after it, see ``random_states.capture``; None before step 1."""
 
 
 def save(
@@ -45,7 +48,7 @@ def save(
     origin: str | None,
     config: Mapping[str, Any],
 ) -> Path:
-    """Write the checkpoint of a finished step; nothing of it may have changed since.
+    """Write the checkpoint of a finished step; policies and book may not have changed since.
 
     Args:
         root: folder of all checkpoints.
@@ -64,13 +67,13 @@ def save(
             policy.save(folder / name, step=finished.step)
         book.save(folder / checkpointing.BOOK_NAME)
         torch.save(finished.data, folder / checkpointing.DATA_NAME)
-        random_states.save(folder / checkpointing.RANDOM_NAME)
+        torch.save(finished.random_states, folder / checkpointing.RANDOM_NAME)
         row = {name: plain_number(value) for name, value in finished.row.items()}
         (folder / checkpointing.ROW_NAME).write_text(json.dumps(row), encoding="utf-8")
         state: dict[str, Any] = {"step": finished.step, "versions": versions_text(), "totals": dict(finished.totals)}
         state |= {checkpointing.IDENTITY: dict(identity), checkpointing.ORIGIN: origin, "config": config}
-        checkpointing.write_state(folder, state)
         _check_shards(folder, policies)
+        checkpointing.write_state(folder, state)
     return checkpointing.step_folder(root, finished.step)
 
 
@@ -93,14 +96,25 @@ def load(checkpoint: Checkpoint, *, policies: Mapping[str, Policy], dataloader: 
     """
     checkpoint.check_whole()
     state = checkpoint.state()
+    damaged = (ValueError, RuntimeError, EOFError, LookupError, TypeError, AttributeError, pickle.UnpicklingError)
     try:
         row = json.loads((checkpoint.folder / checkpointing.ROW_NAME).read_text(encoding="utf-8"))
+        totals = dict(state["totals"])
         data = torch.load(checkpoint.data, weights_only=False)
-        random_states.load(checkpoint.random_states)
-    except (ValueError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
-        raise checkpointing.CheckpointError(f"{checkpoint.folder} is damaged: {error}") from error
+        states = torch.load(checkpoint.random_states, weights_only=False)
+        random_states.restore(states)
+    except damaged as error:
+        raise checkpointing.CheckpointError(
+            f"{checkpoint.folder} is damaged: {error}; {checkpointing.ANOTHER_STEP}"
+        ) from error
     for name, policy in policies.items():
-        policy.load(checkpoint.folder / name)
+        try:
+            policy.load(checkpoint.folder / name)
+        except RayTaskError as error:  # of the worker's own code; a lost worker is another error
+            raise checkpointing.CheckpointError(
+                f"{checkpoint.folder / name} cannot be loaded: {str(error).strip().splitlines()[-1]}; "
+                f"{checkpointing.ANOTHER_STEP}"
+            ) from error
     dataloader.load_state_dict(data)
     logger.info("resumed from %s at step=%d", checkpoint.folder, checkpoint.step)
-    return FinishedStep(step=checkpoint.step, data=data, row=row, totals=state["totals"])
+    return FinishedStep(step=checkpoint.step, data=data, row=row, totals=totals, random_states=states)

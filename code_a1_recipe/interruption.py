@@ -47,11 +47,19 @@ class Interruption:
     Args:
         leave_within_seconds: from the first signal to the end of the process, at most; then it ends unsaved.
         say: shows a line to the user.
+        clean_up: called before the process ends without unwinding.
     """
 
-    def __init__(self, *, leave_within_seconds: float, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        *,
+        leave_within_seconds: float,
+        say: Callable[[str], None],
+        clean_up: Callable[[], None] = lambda: None,
+    ) -> None:
         self._limit = leave_within_seconds
         self._say = say
+        self._clean_up = clean_up
         self._timer: threading.Timer | None = None
         self.can_save = False
         """Set by the trainer once there is something to save; before that a signal ends the run at once."""
@@ -104,5 +112,6 @@ class Interruption:
             "command to go on from the newest whole checkpoint"
         )
         have_spoken()
+        self._clean_up()
         # The main thread may hang in a library; Ray's processes end with their driver.
         os._exit(_EXIT_BASE + number)

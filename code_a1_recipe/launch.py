@@ -12,6 +12,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -173,20 +174,33 @@ def _run_on_ray(config: DictConfig, variables: dict[str, str], folder: RunFolder
     from . import trainer  # noqa: F401  # its imports take seconds and end before Ray's processes start
 
     limit = float(config.checkpoint.leave_within_seconds)
-    interruption = Interruption(leave_within_seconds=limit, say=folder.show)
+    leftovers = _Leftovers(variables)
+    interruption = Interruption(leave_within_seconds=limit, say=folder.show, clean_up=leftovers.remove)
     ray.init(**_ray_arguments(config, variables))
     with interruption.listening():  # in place of Ray's own handlers
         folder.show(f"run folder: {folder.root}\nworker logs: {ray_log_folder()}")
         folder.show("starting two policies and their servers (about a minute on a small machine)")
         try:
-            _fit(config, interruption)
+            _fit(config, interruption, leftovers)
         except KeyboardInterrupt:  # Ray raises one of its own, without words, where a signal meets it waiting
             if interruption.signal_number is None:
                 raise
             raise InterruptedRunError(interruption.signal_number, "left at once") from None
 
 
-def _fit(config: DictConfig, interruption: Interruption) -> None:
+@dataclass
+class _Leftovers:
+    """What outlives the processes of a run on this machine, for whoever ends this one without unwinding."""
+
+    variables: dict[str, str]
+    segments: set[Path] = field(default_factory=set)
+
+    def remove(self) -> None:
+        shared_memory.remove(self.segments)
+        _remove_sockets(self.variables)
+
+
+def _fit(config: DictConfig, interruption: Interruption, leftovers: _Leftovers) -> None:
     import transfer_queue as tq
 
     from .process_watch import ProcessWatch
@@ -194,16 +208,15 @@ def _fit(config: DictConfig, interruption: Interruption) -> None:
 
     trainer = None
     failure: BaseException | None = None
-    segments: set[Path] = set()
     try:
         tq.init(config.transfer_queue)
         trainer = CodeA1Trainer(config, interruption=interruption)
         trainer.init()
-        segments = shared_memory.segments_below(os.getpid())
+        leftovers.segments = shared_memory.segments_below(os.getpid())
 
         def give_up(lost: str) -> None:
             RunFolder.show(f"error: the {lost} was lost, and the run waits for it\n{how_to_go_on(config.run_dir)}")
-            shared_memory.remove(segments)
+            leftovers.remove()
             have_spoken()
             os._exit(1)
 
@@ -213,10 +226,10 @@ def _fit(config: DictConfig, interruption: Interruption) -> None:
         failure = error
         raise
     finally:
-        _close(trainer, failure, segments, run_dir=config.run_dir)
+        _close(trainer, failure, leftovers, run_dir=config.run_dir)
 
 
-def _close(trainer: Any, failure: BaseException | None, segments: set[Path], *, run_dir: str) -> None:
+def _close(trainer: Any, failure: BaseException | None, leftovers: _Leftovers, *, run_dir: str) -> None:
     """End everything that the run started. With a part of it lost the rest may never answer: that has a limit."""
     import ray
     import transfer_queue as tq
@@ -224,6 +237,7 @@ def _close(trainer: Any, failure: BaseException | None, segments: set[Path], *, 
     def give_up() -> None:
         """What is to be said is said here: the process does not come back to where it would be."""
         have_spoken()
+        leftovers.remove()
         if failure is None:
             RunFolder.show("trained; a process of the run did not end and was left behind")
             os._exit(0)
@@ -240,7 +254,7 @@ def _close(trainer: Any, failure: BaseException | None, segments: set[Path], *, 
     steps: list[Callable[[], object]] = [trainer.close] if trainer is not None else []
     steps += [lambda: tracking.finish(exit_code=0 if failure is None else 1)] if tracking is not None else []
     try:
-        for step in (*steps, tq.close, ray.shutdown, lambda: shared_memory.remove(segments)):
+        for step in (*steps, tq.close, ray.shutdown, leftovers.remove):
             try:
                 step()
             except Exception as error:  # noqa: BLE001  # what ended the run matters, not what its end runs into

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import random
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
@@ -46,6 +47,7 @@ logger = logging.getLogger(__name__)
 _PER_TOKEN = "timing_per_token_ms/"
 # Above the ports of Ray's workers, below those that Linux hands out by itself.
 _FIRST_PORT, _LAST_PORT, _TRIED_PORTS = 20_000, 32_000, 200
+_ABANDON_SECONDS = 20.0
 
 
 def _rendezvous_ports() -> list[int]:
@@ -172,13 +174,22 @@ class Policy(PPOTrainerSync):
     def abandon(self) -> None:
         """End every response under way, whose askers are gone, and free the servers' memory for what is to be saved.
 
-        A server that is gone too is passed over: the weights are the workers'.
+        A server that is gone too, or does not answer within ``_ABANDON_SECONDS``, is passed over: the weights are the
+        workers'.
         """
-        try:
-            self.checkpoint_manager.abort_replicas(reject_request=True)
-            self.sleep()
-        except RayError as error:
-            logger.warning("policy=%s: its servers do not answer: %s", self.name, error)
+
+        def ask() -> None:
+            try:
+                self.checkpoint_manager.abort_replicas(reject_request=True)
+                self.sleep()
+            except RayError as error:
+                logger.warning("policy=%s: its servers are gone: %s", self.name, error)
+
+        asking = threading.Thread(target=ask, name=f"abandon-{self.name}", daemon=True)
+        asking.start()
+        asking.join(_ABANDON_SECONDS)
+        if asking.is_alive():
+            logger.warning("policy=%s: its servers do not answer within %g s", self.name, _ABANDON_SECONDS)
 
     def sync_weights(self, step: int) -> None:
         """Wake the servers with the trainer's current weights, labelled ``step``."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from .checkpointing import FORMAT, find_checkpoint
+from .checkpointing import FORMAT, find_checkpoint, saved_steps
 from .compose import policy_view
 from .episode import given_tests
 from .fingerprints import data_fingerprint, model_fingerprint
@@ -160,9 +160,11 @@ def _check_run_folder(config: DictConfig) -> None:
             f"run_dir={config.run_dir!r} holds files that are no run's; choose another, or an empty folder"
         )
     trainer = config.trainer
-    if folder.metrics.exists() and trainer.resume_mode == "disable":
+    steps = saved_steps(Path(trainer.default_local_dir))
+    if trainer.resume_mode == "disable" and (folder.metrics.exists() or steps):
+        place = f"steps {steps} in {trainer.default_local_dir}" if steps else "another run"
         raise SettingsError(
-            f"run_dir={config.run_dir!r} holds another run, and resume=never (trainer.resume_mode=disable) would write "
+            f"run_dir={config.run_dir!r} holds {place}, and resume=never (trainer.resume_mode=disable) would write "
             "over it; choose another run_dir, or leave resume out"
         )
 

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError, RayError
+from ray.exceptions import ActorUnavailableError, RayActorError, RayError
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +69,8 @@ def _is_lost(answer: Any, asked: dict[str, Any], name: str) -> bool:
     del asked[name]
     try:
         ray.get(answer)
+    except ActorUnavailableError:  # for now, perhaps; it is asked again
+        return False
     except RayActorError:
         return True
     return False

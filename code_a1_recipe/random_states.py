@@ -6,7 +6,7 @@ Those of its workers are in verl's checkpoints; servers, episodes and judges are
 from __future__ import annotations
 
 import random
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,18 +19,13 @@ def seed(number: int) -> None:
     torch.manual_seed(number)
 
 
-def save(path: Path) -> None:
-    """Write the states of Python's, NumPy's and torch's generators of this process."""
-    torch.save({"python": random.getstate(), "numpy": np.random.get_state(), "torch": torch.get_rng_state()}, path)
+def capture() -> dict[str, Any]:
+    """The states of Python's, NumPy's and torch's generators of this process."""
+    return {"python": random.getstate(), "numpy": np.random.get_state(), "torch": torch.get_rng_state()}
 
 
-def load(path: Path) -> None:
-    """Set the generators of this process to what was saved.
-
-    Raises:
-        OSError: the file is missing.
-    """
-    states = torch.load(path, weights_only=False)
+def restore(states: dict[str, Any]) -> None:
+    """Set the generators of this process to what was captured."""
     random.setstate(states["python"])
     np.random.set_state(states["numpy"])
     torch.set_rng_state(states["torch"])

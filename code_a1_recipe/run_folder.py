@@ -106,6 +106,11 @@ class RunFolder:
         rows = map(json.loads, self.metrics.read_text(encoding="utf-8").splitlines())
         return next((row for row in rows if row["step"] == step), None)
 
+    def has_metric(self, name: str) -> bool:
+        """Whether any row has it."""
+        rows = self.metrics.read_text(encoding="utf-8").splitlines() if self.metrics.exists() else []
+        return any(name in json.loads(row) for row in rows)
+
     def add_to_metrics(self, step: int, metrics: Mapping[str, Any]) -> None:
         """Put metrics into the row of a step, which is the newest, or append it where it is missing."""
         row = self.metrics_row(step)

@@ -64,8 +64,6 @@ class CodeA1Trainer(PPOTrainerSync):
         self._saved_step = 0
         self._identity: dict[str, Any] = {}
         self._origin: str | None = None
-        self._can_keep_best = False
-        self._resumed_from: checkpointing.Checkpoint | None = None
         self.interruption = interruption or Interruption(leave_within_seconds=math.inf, say=self.run_folder.show)
         super().__init__(config)
 
@@ -176,8 +174,8 @@ class CodeA1Trainer(PPOTrainerSync):
             self.finished.totals, metrics, num_questions=len(questions), seconds=time.time() - started
         )
         metrics.update({f"progress/{name}": total for name, total in totals.items()})
-        data = self.train_dataloader.state_dict()
-        self.finished = FinishedStep(step=self.global_steps, data=data, row=self._row(metrics), totals=totals)
+        data, row, states = self.train_dataloader.state_dict(), self._row(metrics), random_states.capture()
+        self.finished = FinishedStep(step=self.global_steps, data=data, row=row, totals=totals, random_states=states)
         return self._step_marker()
 
     def _update(self, name: str, reports: Sequence[EpisodeReport], timing_raw: dict[str, float]) -> dict[str, float]:
@@ -228,8 +226,8 @@ class CodeA1Trainer(PPOTrainerSync):
     def _fetch_one_batch(self) -> dict[str, Any]:
         if self.train_dataloader_it is None:
             self.train_dataloader_it = iter(self.train_dataloader)
-            if self._resumed_from is not None:  # a new iterator has drawn from torch's generator
-                random_states.load(self._resumed_from.random_states)
+            if self.finished.random_states is not None:  # a new iterator has drawn from torch's generator
+                random_states.restore(self.finished.random_states)
         try:
             return dict(next(self.train_dataloader_it))
         except StopIteration:
@@ -353,12 +351,11 @@ class CodeA1Trainer(PPOTrainerSync):
             return
         if name not in metrics:
             # Known before, it is merely undefined this time: the share of something that did not occur.
-            if self._can_keep_best:
+            if self.run_folder.has_metric(name):
                 return
             raise SettingsError(
                 f"checkpoint.keep_best={name}: validation has no such metric; it has {', '.join(sorted(metrics))}"
             )
-        self._can_keep_best = True
         if checkpointing.note_best(self._checkpoints, step=self.global_steps, metric=name, value=metrics[name]):
             logger.info("step=%d is the best so far, %s=%g", self.global_steps, name, metrics[name])
 
@@ -374,7 +371,7 @@ class CodeA1Trainer(PPOTrainerSync):
         found.check_fits(self._identity)
         self.finished = finished_step.load(found, policies=self.policies, dataloader=self.train_dataloader)
         self.book = MistakeBook.load(found.book)
-        self.global_steps, self._resumed_from = found.step, found
+        self.global_steps = found.step
         if found.folder.parent == self._checkpoints.resolve():
             self._saved_step = found.step
             self._origin = found.state().get(checkpointing.ORIGIN)
@@ -388,9 +385,9 @@ class CodeA1Trainer(PPOTrainerSync):
     def _continue_records(self) -> None:
         """Rollouts and metrics up to the step that was resumed from; a step cut off after its saving is completed."""
         step, folder, trainer = self.global_steps, self.run_folder, self.config.trainer
+        if not self._saved_step and (aside := folder.set_aside()) is not None:
+            folder.show(f"no step of an earlier start was saved in this run_dir: its records are in {aside}")
         if not step:
-            if (aside := folder.set_aside()) is not None:
-                folder.show(f"no step of the earlier start was saved: begun anew, its records are in {aside}")
             return
         folder.continue_at(step, self.finished.row)
         self.book.save(folder.mistake_book)

@@ -47,6 +47,7 @@ def syntax_key(source: str) -> str:
 class KnownRun:
     """One program on one list of calls. Whoever reads or sets ``result`` holds ``lock``."""
 
+    key: tuple[str, str]
     lock: threading.Lock = field(default_factory=threading.Lock)
     result: ProgramResult | None = None
 
@@ -66,7 +67,7 @@ class KnownRuns:
         key = (question_id, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
         with self._lock:
             if key not in self._runs:
-                self._runs[key] = KnownRun()
+                self._runs[key] = KnownRun(key)
                 self._bytes += _ENTRY_BYTES
             self._runs.move_to_end(key)
             while self._bytes > MAX_BYTES and len(self._runs) > 1:
@@ -76,9 +77,10 @@ class KnownRuns:
     def keep(self, run: KnownRun, result: ProgramResult) -> None:
         """Remember a result that another run of the same would have too; the caller holds ``run.lock``."""
         if result.loaded and all(answer.kind in _SETTLED for answer in result.answers):
-            run.result = result
             with self._lock:
-                self._bytes += _size(result) - _ENTRY_BYTES
+                if self._runs.get(run.key) is run:  # else it went while the program ran
+                    run.result = result
+                    self._bytes += _size(result) - _ENTRY_BYTES
 
     def forget(self, question_id: str) -> None:
         """Drop the runs of a question."""

@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import code_a1_recipe.episode_worker as episode_worker
 from code_a1_recipe.compose import compose_config
 from code_a1_recipe.episode_data import Message, Response
 from code_a1_recipe.launch import configure_logging, name_run, prepare_environment, train
@@ -73,14 +72,18 @@ class ScriptedJudge:
         )
 
 
-class ScriptedWorker(episode_worker.EpisodeWorker):
-    """An episode worker that asks nobody."""
+def script_the_episodes() -> None:
+    """Make the run's episode workers ask nobody."""
+    import code_a1_recipe.episode_worker as episode_worker  # imports verl, which reads the run's environment
 
-    def _sampler(self, name: str, parameters: Any) -> Any:
-        return ScriptedSampler(PROGRAM if name == "code" else ASSERT)
+    class ScriptedWorker(episode_worker.EpisodeWorker):
+        def _sampler(self, name: str, parameters: Any) -> Any:
+            return ScriptedSampler(PROGRAM if name == "code" else ASSERT)
 
-    def _runner(self, judges: Any, *, validate: bool) -> Any:
-        return super()._runner(ScriptedJudge(), validate=validate)
+        def _runner(self, judges: Any, *, validate: bool) -> Any:
+            return super()._runner(ScriptedJudge(), validate=validate)
+
+    episode_worker.EpisodeWorker = ScriptedWorker  # type: ignore[misc]
 
 
 def resident_bytes() -> int:
@@ -120,9 +123,9 @@ def one_job(folder: Path, questions: int) -> None:
     config = compose_config("cpu", [*settings, f"run_dir={folder / f'run_{questions}'}"])
     name_run(config, "cpu")
     prepare_environment(config)
+    script_the_episodes()
     from code_a1_recipe.trainer import CodeA1Trainer
 
-    episode_worker.EpisodeWorker = ScriptedWorker  # type: ignore[misc]
     step = CodeA1Trainer.step
 
     def watched(self: CodeA1Trainer, metrics: Any, timing_raw: Any) -> Any:

@@ -7,7 +7,7 @@
 2. Gives the prompts of that run, step by step, to ``verl.trainer.main_ppo`` twice: the Code LLM's to one job, the Test
    LLM's to another, each with the same configuration of its policy. verl's replay buffer looks for finished groups
    every 2 s; here every 0.02 s, which is in verl's favour.
-3. Prints tokens and the median seconds of a step of each, and the ratio.
+3. Prints tokens and the median seconds of a step of each, and the ratio for the same number of tokens.
 
 Nothing else may run on the machine. Takes about ten minutes on two cores.
 """
@@ -95,6 +95,7 @@ def verl_config(run: Path, config: dict[str, Any], policy: str, *, data: Path, q
         reward = {"path": str(HERE / "verl_parts.py"), "name": "length_reward"}
     view.reward.num_workers = 2
     view.reward.custom_reward_function.update(reward)
+    view.ray_kwargs.ray_init.num_gpus = 1  # logical on a CPU; our launcher counts them itself
     view.trainer.v1.trainer_mode = "sync"
     view.trainer.v1.sampler.custom_sampler = {"path": str(HERE / "verl_parts.py"), "name": "QuickReplayBuffer"}
     view.trainer.update({"logger": ["file"], "total_training_steps": steps, "resume_mode": "disable"})
@@ -120,7 +121,7 @@ def run_verl(path: Path, config: dict[str, Any]) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=Path("outputs/two_policies"), help="reused where it is complete")
-    parser.add_argument("--steps", type=int, default=8, help="of each job; the first is left out")
+    parser.add_argument("--steps", type=int, default=24, help="of each job; the first is left out")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     run = (options.folder / "both").absolute()
@@ -128,6 +129,7 @@ def main() -> None:
     ours = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()][1:]
     tokens = {name: sum(row[f"{name}/perf/total_num_tokens"] for row in ours) for name in ("code", "test")}
     seconds = {"both": statistics.median(row["timing_s/step"] for row in ours)}
+    single = 0.0
     by_step = [prompts_of(run, config, step) for step in range(1, options.steps + 1)]
     for policy in ("code", "test"):
         rows = [row for step in by_step for row in step[policy]]
@@ -138,11 +140,11 @@ def main() -> None:
         found = run_verl(path, config)[1:]
         seconds[policy] = statistics.median(row["timing_s/step"] for row in found)
         theirs = sum(row["perf/total_num_tokens"] for row in found)
+        single += seconds[policy] * tokens[policy] / theirs
         print(f"{policy}: tokens {tokens[policy]:.0f} here, {theirs:.0f} in verl's own job", flush=True)
-    single = seconds["code"] + seconds["test"]
     print(
-        f"median seconds a step: both policies {seconds['both']:.2f}; verl's jobs {seconds['code']:.2f} (code) + "
-        f"{seconds['test']:.2f} (test) = {single:.2f}; ratio {seconds['both'] / single:.2f}"
+        f"median seconds a step: both policies {seconds['both']:.2f}; verl's jobs {seconds['code']:.2f} (code) and "
+        f"{seconds['test']:.2f} (test), {single:.2f} for as many tokens as here; ratio {seconds['both'] / single:.2f}"
     )
 
 

@@ -24,18 +24,16 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[2]
 sys.path.insert(0, str(REPOSITORY))
 
-from proofs import (  # noqa: E402  # beside this file
-    order_problems,
-    questions_of,
-    records_of,
-    replayed_book,
-    state_differences,
-)
+from processes import command_of, descendants, is_alive, matching  # noqa: E402  # beside this file
+from proofs import order_problems, questions_of, records_of, replayed_book, state_differences  # noqa: E402
 
 from code_a1_recipe.mistake_book import MistakeBook  # noqa: E402
 
 STEPS, STEPS_AN_EPOCH = 40, 16
 SETTINGS = (f"trainer.total_training_steps={STEPS}", "trainer.save_freq=1", "trainer.max_actor_ckpt_to_keep=2")
+
+_REST_SECONDS = 1200.0
+"""That a run may take after its last kill."""
 
 # What a process is recognised by in its command line.
 KINDS = {
@@ -73,7 +71,10 @@ class Soak:
                     self.command(), cwd=REPOSITORY, stdout=handle, stderr=subprocess.STDOUT, start_new_session=True
                 )
                 self.disturb(process, log)
-                status = process.wait()
+                try:
+                    status = process.wait(_REST_SECONDS)
+                except subprocess.TimeoutExpired as error:
+                    raise SystemExit(f"a start hangs, see {log}; its driver is process {process.pid}") from error
             say(f"start {start} ended with {status}: {last_line(log)}")
             self.ends.append(f"{status}: {last_line(log)}")
             self.wait_for_the_dead()
@@ -118,7 +119,8 @@ class Soak:
             time.sleep(0.5)
         left = [pid for pid in self.family if is_alive(pid)]
         if left:
-            say(f"{len(left)} processes of the job outlived it by 30 s: {sorted({command_of(pid) for pid in left})}")
+            commands = sorted({command_of(pid)[:120] for pid in left})
+            say(f"{len(left)} processes of the job outlived it by 30 s: {commands}")
         self.family.clear()
 
     def problems(self) -> list[str]:
@@ -148,43 +150,6 @@ def wait(process: subprocess.Popen, seconds: float) -> None:
     end = time.monotonic() + seconds
     while process.poll() is None and time.monotonic() < end:
         time.sleep(0.1)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return (Path("/proc") / str(pid) / "stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def command_of(pid: int) -> str:
-    try:
-        words = (Path("/proc") / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ")
-    except OSError:
-        return ""
-    return words.decode(errors="replace")[:120]
-
-
-def matching(words: str, driver: int) -> list[int]:
-    """Processes that the driver started, directly or not, with these words in their command line."""
-    return [pid for pid in sorted(descendants(driver)) if words in command_of(pid)]
-
-
-def descendants(pid: int) -> set[int]:
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-            except (OSError, IndexError):
-                continue
-            children.setdefault(parent, []).append(int(entry.name))
-    found, left = {pid}, [pid]
-    while left:
-        new = [child for child in children.get(left.pop(), []) if child not in found]
-        found.update(new)
-        left += new
-    return found
 
 
 def pids_of(kind: str, driver: int) -> list[int]:

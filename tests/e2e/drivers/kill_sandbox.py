@@ -10,29 +10,13 @@ import threading
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from processes import children_of, command_of
+
 from code_a1_recipe.compose import compose_config
 from code_a1_recipe.launch import configure_logging, name_run, prepare_environment, train
 
 KILLS_PER_KIND = {"zygote": 2, "judge": 1, "candidate": 5, "episode worker": 1}
-
-
-def children_of() -> dict[int, list[int]]:
-    tree: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-            except (OSError, IndexError):
-                continue
-            tree.setdefault(parent, []).append(int(entry.name))
-    return tree
-
-
-def command_of(pid: int) -> str:
-    try:
-        return (Path("/proc") / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-    except OSError:
-        return ""
 
 
 def targets() -> dict[str, list[int]]:

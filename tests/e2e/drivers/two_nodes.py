@@ -1,6 +1,6 @@
-"""A run on a Ray cluster of two nodes on this machine; the worker node's sandbox actors are killed while it trains.
+"""A run on a Ray cluster of two nodes on this machine, whose worker node's sandbox and servers are sabotaged.
 
-Starts both nodes, trains, prints one line for each kill, and ends both nodes.
+Starts both nodes, trains, prints one line for each thing done, and ends both nodes.
 """
 
 import os
@@ -14,8 +14,13 @@ import threading
 import time
 from pathlib import Path
 
+# The same for both nodes and this process; Ray reads it once, when it is imported.
+os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+
 import ray
-from kill_sandbox import children_of, command_of
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from processes import matching
 
 from code_a1_recipe.compose import compose_config
 from code_a1_recipe.cpu.environment import cpu_environment
@@ -54,29 +59,24 @@ def wait_for_nodes(address: str, number: int) -> None:
     raise SystemExit(f"the cluster at {address} did not get {number} nodes")
 
 
-def sandbox_actors_below(node: int) -> list[int]:
-    tree, found, left = children_of(), [], [node]
-    while left:
-        children = tree.get(left.pop(), [])
-        left += children
-        found += [pid for pid in children if "ray::RunnerActor" in command_of(pid)]
-    return found
-
-
-def kill_sandboxes(nodes: list[subprocess.Popen]) -> None:
-    """The sandbox actors of the second node, while programs run."""
+def sabotage(nodes: list[subprocess.Popen], step: int) -> None:
+    """While episodes run: the sandbox of the second node is killed, in step 3 one of its servers stops answering."""
     time.sleep(1.0)
-    by_node = [sandbox_actors_below(node.pid) for node in nodes]
-    print(f"sandbox actors on each node: {[len(pids) for pids in by_node]}", flush=True)
-    for pid in by_node[1]:
+    for name, words in (("workers", "ray::WorkerDict"), ("servers", "ray::PolicyHttpServer")):
+        print(f"{name} on each node: {[len(matching(words, node.pid)) for node in nodes]}", flush=True)
+    actors = [matching("ray::RunnerActor", node.pid) for node in nodes]
+    print(f"sandbox actors on each node: {[len(pids) for pids in actors]}", flush=True)
+    if step == 3:
+        os.kill(matching("ray::PolicyHttpServer", nodes[1].pid)[0], signal.SIGSTOP)
+        print("stopped a server of the worker node", flush=True)
+        return
+    for pid in actors[1]:
         os.kill(pid, signal.SIGKILL)
         print("killed a sandbox actor of the worker node", flush=True)
 
 
 def main() -> None:
     configure_logging()
-    os.environ["RAY_AUTH_MODE"] = "token"  # the same for both nodes and this driver
-    os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
     port = free_port()
     address = f"127.0.0.1:{port}"
     nodes = [start_node("--head", f"--port={port}", "--include-dashboard=false")]
@@ -93,7 +93,7 @@ def main() -> None:
         run_episodes = CodeA1Trainer._run_episodes
 
         def watched(self, questions, metrics):
-            saboteur = threading.Thread(target=kill_sandboxes, args=(nodes,))
+            saboteur = threading.Thread(target=sabotage, args=(nodes, self.global_steps))
             saboteur.start()
             try:
                 return run_episodes(self, questions, metrics)

@@ -36,7 +36,7 @@ def test_a_saved_step_is_found_with_its_state(tmp_path):
     save(tmp_path, 6, seed=1)
     checkpoint = find_checkpoint(tmp_path, mode="auto", path=None)
     assert (checkpoint.step, checkpoint.folder) == (6, step_folder(tmp_path, 6))
-    assert checkpoint.state() == {"step": 6, "seed": 1}
+    assert checkpoint.state() == {"step": 6, "seed": 1, "files": {}}
 
 
 def test_a_save_that_breaks_off_leaves_the_one_before(tmp_path):
@@ -148,6 +148,10 @@ def test_the_same_command_with_a_path_goes_on_with_the_run_that_began_there(tmp_
     assert find_checkpoint(own, mode="resume_path", path=named).folder == step_folder(other, 2)
     save(own, 3, origin=named)
     assert find_checkpoint(own, mode="resume_path", path=named).folder == step_folder(own, 3)
+    save(other, 4)
+    assert find_checkpoint(own, mode="resume_path", path=str(tmp_path / "other")).folder == step_folder(own, 3)
+    with pytest.raises(CheckpointError, match="of a run that did not begin from"):
+        find_checkpoint(own, mode="resume_path", path=str(step_folder(other, 4)))
     save(tmp_path / "third" / "checkpoints", 2)
     with pytest.raises(CheckpointError, match="of a run that did not begin from"):
         find_checkpoint(own, mode="resume_path", path=str(tmp_path / "third"))
@@ -159,6 +163,15 @@ def test_going_back_gives_up_the_later_steps_before_anything_else(tmp_path):
     announce(tmp_path, 4)
     assert saved_steps(tmp_path) == [2, 4]
     assert find_checkpoint(tmp_path, mode="auto", path=None).step == 4
+
+
+def test_the_best_of_a_future_that_was_given_up_is_none_of_what_comes_instead(tmp_path):
+    for step in (2, 4):
+        save(tmp_path, step)
+    note_best(tmp_path, step=4, metric="x", value=0.9)
+    announce(tmp_path, 2)
+    save(tmp_path, 4)
+    assert best_checkpoint(tmp_path) is None
 
 
 def test_a_first_checkpoint_that_was_not_announced_is_found(tmp_path):
@@ -189,6 +202,28 @@ def test_a_damaged_tracker_is_named(tmp_path, text):
     (tmp_path / TRACKER_NAME).write_bytes(text)
     with pytest.raises(CheckpointError, match=r"must hold a step number, got .*; known steps: \[2\]"):
         find_checkpoint(tmp_path, mode="auto", path=None)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda path: path.unlink(), "model_rank_0.pt is missing; go on from another step"),
+        (lambda path: path.write_bytes(b"w"), "model_rank_0.pt has 1 bytes, saved were 7; go on from"),
+    ],
+)
+def test_a_checkpoint_with_a_cut_off_file_is_refused(tmp_path, spoil, words):
+    with writing(tmp_path, 2) as folder:
+        weights = folder / "code" / "actor" / "model_rank_0.pt"
+        weights.parent.mkdir(parents=True)
+        weights.write_bytes(b"weights")
+        for name in ("mistake_book.json", "data.pt", "random_states.pt", "metrics.json"):
+            (folder / name).write_text("{}")
+        write_state(folder, {"step": 2})
+    checkpoint = find_checkpoint(tmp_path, mode="auto", path=None)
+    checkpoint.check_whole()
+    spoil(checkpoint.folder / "code" / "actor" / "model_rank_0.pt")
+    with pytest.raises(CheckpointError, match=words):
+        checkpoint.check_whole()
 
 
 def test_a_checkpoint_that_lacks_a_file_is_refused_by_its_name(tmp_path):

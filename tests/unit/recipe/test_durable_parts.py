@@ -46,16 +46,16 @@ def test_a_model_is_known_by_its_files_wherever_they_lie(tmp_path):
     assert model_fingerprint("Qwen/Qwen2.5-Coder-1.5B-Instruct") == "Qwen/Qwen2.5-Coder-1.5B-Instruct"
 
 
-def test_random_states_go_on_where_they_were_saved(tmp_path):
+def test_random_states_go_on_where_they_were_captured():
     def draw() -> tuple[float, float, float]:
         return random.random(), float(np.random.random()), float(torch.rand(()))
 
     random_states.seed(3)
     draw()
-    random_states.save(tmp_path / "states.pt")
+    states = random_states.capture()
     expected = draw()
     draw()
-    random_states.load(tmp_path / "states.pt")
+    random_states.restore(states)
     assert draw() == expected
 
 

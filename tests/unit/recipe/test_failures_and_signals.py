@@ -5,12 +5,16 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
-from ray.exceptions import ActorDiedError, OutOfMemoryError, RayTaskError
+from ray.exceptions import ActorDiedError, ActorUnavailableError, OutOfMemoryError, RayTaskError
 
+import code_a1_recipe.policy as policy_module
+from code_a1_recipe import process_watch
 from code_a1_recipe.checkpointing import DiskFullError
 from code_a1_recipe.errors import OutageError, StalledError
 from code_a1_recipe.failures import explain
@@ -143,3 +147,27 @@ def test_a_run_that_cannot_save_in_time_leaves_all_the_same():
     assert process.returncode == 143
     assert time.monotonic() - started < 20
     assert "error: not saved, and not left within checkpoint.leave_within_seconds=0.5 s" in output
+
+
+def test_servers_that_do_not_answer_keep_no_run_from_saving(monkeypatch):
+    monkeypatch.setattr(policy_module, "_ABANDON_SECONDS", 0.1)
+    stalled = threading.Event()
+    policy = policy_module.Policy.__new__(policy_module.Policy)
+    policy.name = "test"
+    policy.checkpoint_manager = SimpleNamespace(
+        abort_replicas=lambda reject_request: stalled.wait(), sleep_replicas=lambda: None
+    )
+    started = time.monotonic()
+    policy.abandon()
+    stalled.set()
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize(("error", "lost"), [(ActorUnavailableError("busy", None), False), (ActorDiedError(), True)])
+def test_a_process_that_cannot_be_reached_for_now_is_not_lost(monkeypatch, error, lost):
+    def get(answer):
+        raise error
+
+    monkeypatch.setattr(process_watch.ray, "wait", lambda answers, timeout: (answers, []))
+    monkeypatch.setattr(process_watch.ray, "get", get)
+    assert process_watch._is_lost("answer", {"worker": "answer"}, "worker") == lost

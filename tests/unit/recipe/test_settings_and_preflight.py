@@ -234,6 +234,15 @@ def test_a_best_checkpoint_needs_steps_that_are_validated_and_saved(tmp_path, wh
     assert "checkpoint.keep_best must be a validation metric (val/...) or null" in words
 
 
+def test_never_refuses_a_folder_with_checkpoints_alone(tmp_path):
+    with writing(tmp_path / "run" / "checkpoints", 2) as folder:
+        write_state(folder, {"step": 2})
+    never = "trainer.resume_mode=disable"
+    assert "holds steps [2] in " in refused_run(tmp_path, never)
+    elsewhere = (f"run_dir={tmp_path / 'other'}", f"trainer.default_local_dir={tmp_path / 'run' / 'checkpoints'}")
+    assert "holds steps [2] in " in refused_run(tmp_path, never, *elsewhere)
+
+
 def test_a_run_folder_that_is_a_file_is_refused(tmp_path):
     (tmp_path / "run").write_text("")
     assert "is not a folder" in refused_run(tmp_path)

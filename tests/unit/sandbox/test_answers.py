@@ -126,3 +126,13 @@ def test_forgetting_a_question_forgets_its_programs(pool):
         judge.judge(request("def f(x): return x", "assert f(1) == 2"))
         judge.forget("q")
     assert len(runner.programs) == 2
+
+
+def test_an_entry_that_went_while_its_program_ran_is_not_counted():
+    runs = KnownRuns()
+    result = ProgramResult(loaded=True, load_error="", answers=(), cpu_seconds=0.0, wall_seconds=0.0)
+    program = Program(prelude="", source="a = 1", calls=(), reference_cpu_seconds=(), limits=Limits())
+    run = runs.find("q", program)
+    runs.forget("q")
+    runs.keep(run, result)
+    assert (run.result, runs._bytes) == (None, 0)

@@ -1,0 +1,52 @@
+"""A Ray cluster of two nodes on this machine: ranks, servers and programs on both; a node's sandbox dies, a server
+stops answering."""
+
+import pytest
+
+from code_a1_recipe.mistake_book import MistakeBook
+
+from .proofs import replayed_book
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def two_nodes(drive, tmp_path_factory):
+    return drive(
+        "two_nodes.py",
+        tmp_path_factory.mktemp("e2e") / "two_nodes",
+        "trainer.nnodes=2",
+        "trainer.total_training_steps=4",
+        "trainer.save_freq=-1",
+        "trainer.test_freq=-1",
+        "trainer.val_before_train=false",
+        "episode.generation_timeout_seconds=20",
+    )
+
+
+def test_both_nodes_train_and_serve(two_nodes):
+    assert "workers on each node: [2, 2]" in two_nodes.output, two_nodes.output[-4000:]
+    assert "servers on each node: [2, 2]" in two_nodes.output
+    assert len(two_nodes.metrics) == 2
+    for row in two_nodes.metrics:
+        for policy in ("code", "test"):
+            assert row[f"{policy}/rollout_probs_diff_mean"] <= 1e-5  # the weights reached both nodes
+
+
+def test_the_loss_of_a_nodes_sandbox_costs_no_verdict(two_nodes):
+    assert two_nodes.output.count("killed a sandbox actor of the worker node") == 2
+    assert two_nodes.output.count("sandbox actors on each node: [1, 1]") >= 2  # also after the first kill
+    records = [two_nodes.rollouts(step) for step in (1, 2)]
+    assert [len(of_step) for of_step in records] == [8 * 4, 8 * 4]
+    assert all(record["verdict"] is not None for of_step in records for record in of_step)
+    assert MistakeBook.load(two_nodes.folder / "mistake_book.json") == replayed_book(records)
+
+
+def test_a_server_that_stops_answering_ends_the_run_with_the_finished_step_saved(two_nodes):
+    assert "stopped a server of the worker node" in two_nodes.output
+    assert two_nodes.returncode == 1, two_nodes.output[-4000:]
+    assert "episode.generation_timeout_seconds=20" in two_nodes.output
+    saved = two_nodes.folder / "checkpoints" / "global_step_2"
+    assert f"step 2 is saved in {saved}" in two_nodes.output
+    assert (saved.parent / "latest_checkpointed_iteration.txt").read_text() == "2"
+    assert not list(two_nodes.folder.glob("rollouts/train_000003.jsonl"))
