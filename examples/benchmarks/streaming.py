@@ -1,15 +1,13 @@
-"""Streaming episodes beside the two-phase barrier (``episode.barrier=true``), on the same responses.
+"""Streaming episodes beside the two-phase barrier (``episode.barrier=true``): step by step in turns, in one run.
 
-    python examples/benchmarks/streaming.py [--folder outputs/streaming] [--steps 16] [--turns 1]
+    python examples/benchmarks/streaming.py [--folder outputs/streaming] [--steps 42] [--sizes base questions_16 ...]
 
-Trains the preset `cpu` in several sizes, each size with streaming and with the barrier, by turns. The preset is
-deterministic, and the barrier changes no response: step k of both runs is the same work, so steps are compared in
-pairs. Prints, for each size, median seconds and the median ratio of the pairs with a 95 % bootstrap interval. The first
-two steps of each run are left out (caches).
+Trains the preset `cpu` at learning rate 0, so that all steps are alike, with the barrier in every second step: a
+machine that is slower for a minute is so for both. Prints, for each size, median seconds and the median ratio of
+neighbouring steps with a 95 % bootstrap interval. The first two steps are left out (caches).
 
-Nothing else may run on the machine. Takes about 25 minutes on two cores. The runs stay, for
-``code-a1 timeline FOLDER/base_barrier_1 --compare FOLDER/base_streaming_1`` and
-``code-a1 simulate --check FOLDER/*_1 --cores 2``.
+Nothing else may run on the machine. Takes about four minutes for each size on two cores. The runs stay in FOLDER:
+``code-a1 timeline FOLDER/base --step 41`` shows a step with the barrier, ``--step 42`` one without.
 """
 
 from __future__ import annotations
@@ -20,33 +18,47 @@ import statistics
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from code_a1_recipe.compose import compose_config
+from code_a1_recipe.launch import configure_logging, name_run, prepare_environment, train
+
 WARM_UP = 2
-SHARED = ("trainer.save_freq=-1", "trainer.test_freq=-1", "trainer.val_before_train=false")
+SETTINGS = (
+    "episode.barrier=true",
+    "actor_rollout_ref.actor.optim.lr=0",
+    "policies.code.actor.optim.lr=0",
+    "policies.test.actor.optim.lr=0",
+    "trainer.save_freq=-1",
+    "trainer.test_freq=-1",
+    "trainer.val_before_train=false",
+)
 SIZES = {
     "base": (),
     "questions_16": ("data.train_batch_size=16",),
     "candidates_8": ("episode.num_candidates=8",),
     "suites_16": ("episode.num_suites=16",),
 }
-MODES = {"streaming": "episode.barrier=false", "barrier": "episode.barrier=true"}
 
 
-def seconds_of(folder: Path, settings: tuple[str, ...], steps: int) -> dict[str, list[float]]:
-    """Seconds of steps and of their episodes, of a run that is made if it is not there."""
-    metrics = folder / "metrics.jsonl"
-    rows = metrics.read_text().splitlines() if metrics.exists() else []
-    if len(rows) < steps:
-        command = [sys.executable, "-m", "code_a1_recipe", "cpu", f"run_dir={folder}", "resume=never", *settings]
-        with folder.with_suffix(".log").open("w") as log:
-            subprocess.run(
-                [*command, *SHARED, f"trainer.total_training_steps={steps}"], check=True, stdout=log, stderr=log
-            )
-        rows = metrics.read_text().splitlines()
-    kept = [json.loads(row) for row in rows][WARM_UP:]
-    return {name: [row[f"timing_s/{name}"] for row in kept] for name in ("step", "episodes")}
+def one_run(folder: Path, size: str, steps: int) -> None:
+    """Train in this process; odd steps wait at the barrier."""
+    configure_logging()
+    overrides = (*SETTINGS, *SIZES[size], f"trainer.total_training_steps={steps}", f"run_dir={folder / size}")
+    config = compose_config("cpu", list(overrides))
+    name_run(config, "cpu")
+    prepare_environment(config)
+    import code_a1_recipe.episode_worker as episode_worker  # imports verl, which reads the run's environment
+
+    class WorkerInTurns(episode_worker.EpisodeWorker):
+        async def train(self, task: Any) -> Any:
+            self._runners[False]._gate = self._gate if task.step % 2 else None
+            return await super().train(task)
+
+    episode_worker.EpisodeWorker = WorkerInTurns  # type: ignore[misc]
+    train(config)
 
 
 def ratio_of(over: list[float], under: list[float]) -> tuple[float, float, float]:
@@ -57,30 +69,39 @@ def ratio_of(over: list[float], under: list[float]) -> tuple[float, float, float
     return float(np.median(ratios)), float(low), float(high)
 
 
+def compare(folder: Path, size: str) -> None:
+    """Print the lines of one size."""
+    rows = [json.loads(line) for line in (folder / size / "metrics.jsonl").read_text().splitlines()]
+    kept = [row for row in rows if row["step"] > WARM_UP]
+    for name in ("step", "episodes"):
+        barrier, streaming = ([row[f"timing_s/{name}"] for row in kept if row["step"] % 2 == odd] for odd in (1, 0))
+        pairs = min(len(barrier), len(streaming))
+        ratio, low, high = ratio_of(barrier[:pairs], streaming[:pairs])
+        print(
+            f"{size:14s} {name:9s} barrier {statistics.median(barrier):6.2f} s, streaming "
+            f"{statistics.median(streaming):6.2f} s, ratio {ratio:.2f} ({low:.2f} to {high:.2f}, {pairs} pairs)",
+            flush=True,
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, default=Path("outputs/streaming"), help="reused where it is complete")
-    parser.add_argument("--steps", type=int, default=16, help="of each run; the first two are left out")
-    parser.add_argument("--turns", type=int, default=1, help="runs of each size and mode")
+    parser.add_argument("--folder", type=Path, default=Path("outputs/streaming"), help="runs there are not made again")
+    parser.add_argument("--steps", type=int, default=42, help="of each run; the first two are left out")
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
+    parser.add_argument("--one", choices=SIZES, help=argparse.SUPPRESS)
     options = parser.parse_args()
     folder = options.folder.absolute()
+    if options.one:
+        one_run(folder, options.one, options.steps)
+        return
     folder.mkdir(parents=True, exist_ok=True)
-    for size, settings in SIZES.items():
-        found: dict[str, dict[str, list[float]]] = {mode: {"step": [], "episodes": []} for mode in MODES}
-        for turn in range(1, options.turns + 1):
-            for mode, key in MODES.items():
-                seconds = seconds_of(folder / f"{size}_{mode}_{turn}", (*settings, key), options.steps)
-                for name, values in seconds.items():
-                    found[mode][name] += values
-        for name in ("step", "episodes"):
-            with_barrier, streamed = found["barrier"][name], found["streaming"][name]
-            ratio, low, high = ratio_of(with_barrier, streamed)
-            print(
-                f"{size:14s} {name:9s} barrier {statistics.median(with_barrier):6.2f} s, "
-                f"streaming {statistics.median(streamed):6.2f} s, ratio {ratio:.2f} ({low:.2f} to {high:.2f}, "
-                f"{len(streamed)} pairs)",
-                flush=True,
-            )
+    for size in options.sizes:
+        if not (folder / size / "metrics.jsonl").exists():
+            command = [sys.executable, __file__, "--folder", str(folder), "--one", size, "--steps", str(options.steps)]
+            with (folder / f"{size}.log").open("w") as log:
+                subprocess.run(command, check=True, stdout=log, stderr=log)
+        compare(folder, size)
 
 
 if __name__ == "__main__":
