@@ -173,7 +173,7 @@ class EpisodeRunner:
             return result
         result = await others
         own = replace(result, response=written.response, span=written.span)
-        return replace(own, suites=(), judge_span=None, shared_with=first)
+        return replace(own, suites=(), judge_span=None, hidden_span=None, shared_with=first)
 
     async def _tested_and_judged(self, task: EpisodeTask, c: int, written: CandidateResult) -> CandidateResult:
         """Hidden tests are there from the start: the program meets them while its suites are written."""
@@ -251,13 +251,15 @@ class EpisodeRunner:
         """The candidate with a reward made of all the question's cases; its suites keep theirs."""
         if result.verdict is None or result.reward is None:
             return result
+        started = time.time()
         request = replace(request_for(task.question, result, history=()), suites=(pool,))
         try:
             pooled = (await self._ask(request)).suites[0]
         except (SandboxUnavailableError, TimeoutError) as error:
             masked = tuple(replace(suite, reward=None) for suite in result.suites)
             return replace(result, suites=masked, verdict=None, reward=None, outage=_outage(error))
-        return replace(result, pooled=pooled, reward=code_reward(replace(result.verdict, suites=(pooled,))))
+        reward = code_reward(replace(result.verdict, suites=(pooled,)))
+        return replace(result, pooled=pooled, pooled_span=task.span_since(started), reward=reward)
 
     async def _sample(self, sampler: Sampler, messages: Sequence[Message], *, seed: int, session: str) -> Response:
         limit = self._episode.generation_timeout_seconds

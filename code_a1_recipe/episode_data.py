@@ -134,6 +134,8 @@ class CandidateResult:
     """When it was judged, the wait for a judge included."""
     hidden_span: Span | None = None
     """When it was judged on the hidden tests, where that happened while its suites were written."""
+    pooled_span: Span | None = None
+    """When it was judged on all cases written for any program of the question."""
     shared_with: int | None = None
     """With ``episode.share_suites``: the identical program whose suites and verdict these are; it has none of its
     own."""

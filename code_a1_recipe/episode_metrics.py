@@ -62,9 +62,10 @@ def busy_spans(episode: Episode) -> dict[str, tuple[Span, ...]]:
     candidates = [*episode.candidates, *episode.probes]
     programs = [one.span for one in candidates]
     suites = [suite.span for one in candidates for suite in one.suites]
+    judged = [span for one in candidates for span in (one.judge_span, one.hidden_span, one.pooled_span)]
     return {
         "generate": union(span for span in (*programs, *suites) if span is not None),
-        "judge": union(span for one in candidates for span in (one.judge_span, one.hidden_span) if span is not None),
+        "judge": union(span for span in judged if span is not None),
     }
 
 

@@ -47,6 +47,7 @@ def _record(episode: Episode, kind: str, number: int, candidate: CandidateResult
         "span": candidate.span,
         "judge_span": candidate.judge_span,
         "hidden_span": candidate.hidden_span,
+        "pooled_span": candidate.pooled_span,
         "shared_with": candidate.shared_with,
         "suites": list(_suites(candidate)),
     }

@@ -12,6 +12,7 @@ _PARTS = {
     "update_weights": "sync",
     "save_checkpoint": "save",
 }
+_UPDATES = ("update_code", "update_test")
 
 _COLUMNS = (
     ("code", "code/reward", "{:.3f}"),
@@ -42,17 +43,22 @@ def running_totals(
     return {name: before.get(name, 0) + number for name, number in {**now, "seconds": seconds}.items()}
 
 
-def time_shares(timing: Mapping[str, float]) -> dict[str, float]:
+def time_shares(timing: Mapping[str, float], *, updates_at_once: bool) -> dict[str, float]:
     """Share of the step's wall time by part, each in [0, 1]; parts that did not run are left out.
 
     Args:
         timing: seconds by timer, with the whole step under ``step``.
+        updates_at_once: both policies update at the same time. Each share is the whole of its timer, and
+            ``time_share/other`` what the longer one of them leaves.
     """
     whole = timing.get("step", 0.0)
     if whole <= 0:
         return {}
-    shares = {f"time_share/{name}": timing[name] / whole for name in _PARTS if name in timing}
-    return {**shares, "time_share/other": max(0.0, 1.0 - sum(shares.values()))}
+    shares = {name: timing[name] / whole for name in _PARTS if name in timing}
+    updates = [shares[name] for name in _UPDATES if name in shares]
+    twice = sum(updates) - max(updates, default=0.0) if updates_at_once else 0.0
+    other = max(0.0, 1.0 - (sum(shares.values()) - twice))
+    return {**{f"time_share/{name}": share for name, share in shares.items()}, "time_share/other": other}
 
 
 def step_line(step: int, total_steps: int, metrics: Mapping[str, float], *, prefix: str = "") -> str:

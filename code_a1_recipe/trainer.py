@@ -282,7 +282,7 @@ class CodeA1Trainer(PPOTrainerSync):
         self, batch: KVBatchMeta, metrics: dict[str, Any], timing_raw: dict[str, float], global_steps: int, epoch: int
     ) -> None:
         metrics.update({f"timing_s/{name}": seconds for name, seconds in timing_raw.items()})
-        metrics.update(time_shares(timing_raw))
+        metrics.update(time_shares(timing_raw, updates_at_once=self.config.layout == SEPARATE))
         metrics["time_share/reward_alone"] = metrics["timing_s/reward_alone"] / timing_raw["step"]
         metrics.update(self._row(metrics))
         self.run_folder.append_metrics(global_steps, metrics)

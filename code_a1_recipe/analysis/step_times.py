@@ -19,7 +19,11 @@ PHASES: dict[str, str] = {
     "save_checkpoint": "checkpoint",
     "update_weights": "weights to the servers",
 }
-"""Timers of what follows the episodes, one after another in this order, and what each is."""
+"""Timers of what follows the episodes, in this order, and what each is."""
+UPDATES = ("update_code", "update_test")
+"""Phases that begin together where each policy has GPUs of its own; all others follow one another."""
+_OTHER_JUDGE_SPANS = ("hidden_span", "pooled_span")
+"""Of a program at the judge beside that of its verdict; rollouts of earlier versions lack them."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -31,7 +35,8 @@ class QuestionSpans:
     test: list[Span] = field(default_factory=list)
     """One per suite of the Test LLM."""
     judge: list[Span] = field(default_factory=list)
-    """One per program that was judged, the wait for a judge included."""
+    """One per request about a program, the wait for a judge included: for its verdict, and where they were made, for
+    the hidden tests while its suites were written and for the pooled cases. Never two of a program at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +52,8 @@ class StepTimes:
     """Seconds by name of ``PHASES``, in that order; what did not run in this step is not there."""
     questions: dict[int, QuestionSpans]
     """By the question's place in the step, ascending."""
+    updates_at_once: bool = False
+    """Each policy has GPUs of its own, so both ``UPDATES`` begin at the same time."""
 
     @property
     def code(self) -> list[Span]:
@@ -69,9 +76,25 @@ class StepTimes:
         return busy_seconds(code=self.code, test=self.test, judge=self.judge, start=0.0, end=self.episode_seconds)
 
     @property
+    def phase_spans(self) -> dict[str, Span]:
+        """When each phase ran, in seconds since the step's start, as if nothing lay between them."""
+        spans: dict[str, Span] = {}
+        end = self.episode_seconds
+        for name, seconds in self.phases.items():
+            start = self.episode_seconds if self.updates_at_once and name in UPDATES else end
+            spans[name] = (start, start + seconds)
+            end = max(end, start + seconds)
+        return spans
+
+    @property
+    def phases_end(self) -> float:
+        """Seconds of the episodes and the phases; two updates at once count as the longer one."""
+        return max([self.episode_seconds, *(end for _, end in self.phase_spans.values())])
+
+    @property
     def other_seconds(self) -> float:
         """Of the step, in no episode and no phase: at least 0."""
-        return max(0.0, self.seconds - self.episode_seconds - sum(self.phases.values()))
+        return max(0.0, self.seconds - self.phases_end)
 
     def mean_running(self, spans: Sequence[Span]) -> float:
         """How many of ``spans`` run at once, mean over the episodes' seconds."""
@@ -116,6 +139,7 @@ def read_step(run: RunRecords, step: int) -> StepTimes:
         episode_seconds=_seconds(row, "episodes") or max(end for _, end in spans),
         phases=phases,
         questions=questions,
+        updates_at_once=run.config.get("layout") == "separate",
     )
 
 
@@ -138,8 +162,11 @@ def _questions(run: RunRecords, step: int) -> dict[int, QuestionSpans]:
             raise RecordsError(f"{place}: suites must be a list of objects, got {suites!r:.80}; make the step again")
         question = questions[record["index"]]
         question.code += _spans_of([record], "span", place)
-        question.test += _spans_of(suites, "span", place)
+        if record.get("shared_with") is None:  # the suites of another program are counted there
+            question.test += _spans_of(suites, "span", place)
         question.judge += _spans_of([record], "judge_span", place)
+        for key in _OTHER_JUDGE_SPANS:
+            question.judge += _spans_of([record] if key in record else [], key, place)
     if not any(question.code or question.test or question.judge for question in questions.values()):
         raise RecordsError(f"{path} has no span that is not null, so there is no time to show; choose another --step")
     return dict(sorted(questions.items()))

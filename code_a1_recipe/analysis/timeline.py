@@ -29,6 +29,7 @@ the table:
   both LLMs           both wrote at the same time: what streaming wins
   only the judge      programs were judged, or waited for a judge, and no LLM wrote
   nothing             none of them: dispatch, prompts, the end of the last question
+  update code, test   with layout=separate both at once, and drawn one above the other
   sync, save          new weights to the servers; checkpoint
   other               of the step, outside the episodes and all timers below them
   running at once     mean number of requests (programs) under way during the episodes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..spans import Span, running, union
 from .figures import COLORS
-from .step_times import PHASES, QuestionSpans, StepTimes
+from .step_times import PHASES, UPDATES, QuestionSpans, StepTimes
 
 # Axes: A activities (Code LLM, Test LLM, judge), Q questions of a step, T slices of time.
 
@@ -85,7 +85,7 @@ def _rows_inches(num_questions: int) -> float:
 
 
 def _end(times: StepTimes) -> float:
-    return max(times.seconds, times.episode_seconds + sum(times.phases.values()))
+    return max(times.seconds, times.phases_end)
 
 
 def _by_activity(times: StepTimes | QuestionSpans) -> tuple[list[Span], list[Span], list[Span]]:
@@ -175,25 +175,30 @@ def _mixed(colors: Sequence[str]) -> tuple[float, float, float]:
     return red, green, blue
 
 
-def _phase_spans(times: StepTimes) -> Iterator[tuple[str, Span]]:
-    start = times.episode_seconds
-    for name, seconds in times.phases.items():
-        yield name, (start, start + seconds)
-        start += seconds
+def _phase_heights(times: StepTimes) -> dict[str, Span]:
+    """Bottom and top of each phase's bar, in shares of the panel's height: two updates at once divide it."""
+    heights = dict.fromkeys(times.phases, (0.0, 1.0))
+    if times.updates_at_once and all(name in times.phases for name in UPDATES):
+        upper, lower = UPDATES
+        heights |= {upper: (0.5, 1.0), lower: (0.0, 0.5)}
+    return heights
 
 
 def _draw_phases(panel: Axes, times: StepTimes) -> None:
-    for name, (start, end) in _phase_spans(times):
-        panel.axvspan(start, end, facecolor=_PHASE_COLORS[name], linewidth=0)
+    heights = _phase_heights(times)
+    for name, (start, end) in times.phase_spans.items():
+        bottom, top = heights[name]
+        panel.axvspan(start, end, ymin=bottom, ymax=top, facecolor=_PHASE_COLORS[name], linewidth=0)
     panel.axvline(times.seconds, color=COLORS[7], linewidth=1, linestyle=":")
 
 
 def _label_phases(panel: Axes, times: StepTimes, whole: float) -> None:
-    for name, (start, end) in _phase_spans(times):
+    heights = _phase_heights(times)
+    for name, (start, end) in times.phase_spans.items():
         if end - start >= _LABELLED_SHARE * whole:
             words = f"{textwrap.fill(PHASES[name], _LABEL_LETTERS)}\n{end - start:.2f} s"
-            x, transform = (start + end) / 2, panel.get_xaxis_transform()
-            panel.text(x, 0.5, words, transform=transform, ha="center", va="center", fontsize=9)
+            x, y, transform = (start + end) / 2, statistics.fmean(heights[name]), panel.get_xaxis_transform()
+            panel.text(x, y, words, transform=transform, ha="center", va="center", fontsize=9)
 
 
 def _legend(figure: Figure, steps: Sequence[StepTimes]) -> None:

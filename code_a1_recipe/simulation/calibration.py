@@ -89,9 +89,9 @@ def calibrate(runs: Sequence[MeasuredRun], *, cores: float | None = None) -> Rat
 
 
 def predict(rates: Rates, run: MeasuredRun) -> list[StepPrediction]:
-    """Each measured step as the simulator sees it; a policy that did not update costs nothing."""
+    """Each measured step as the simulator sees it; the update of a policy that did not update costs nothing."""
     own = of_run(rates, run)
-    return [simulate_step(own, step.work, layout=run.layout, mode=run.mode) for step in run.steps]
+    return [simulate_step(own, step.work, layout=run.layout, mode=run.mode, updated=step.updates) for step in run.steps]
 
 
 def of_run(rates: Rates, run: MeasuredRun) -> Rates:
@@ -178,6 +178,7 @@ def _set_medians(raw: dict[str, Any], runs: Sequence[MeasuredRun]) -> None:
     steps = [step for run in runs for step in run.steps]
     sync = statistics.median(step.sync for step in steps)
     for policy in POLICIES:
+        # One timer covers both policies, one after the other; falling asleep has none, it is in ``step.other``.
         raw[policy] |= {"sync_seconds": sync / len(POLICIES), "sleep_seconds": 0.0}
     raw["step_seconds"] = statistics.median(step.other for step in steps)
 
@@ -249,7 +250,7 @@ def _simulated_landmarks(rates: Rates, run: MeasuredRun, step: MeasuredStep) -> 
         [
             *[times.written[q][c] for q, c, _ in programs],
             *[times.tested[q][c] for q, c, program in programs if program.suites],
-            *[times.judged[q][c] for q, c, program in programs if program.judged],
+            *[times.judged[q][c] for q, c, program in programs if program.judged is not None],
             times.seconds,
         ]
     )

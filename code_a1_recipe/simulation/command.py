@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status: 0 done, 2 refused, 130 interrupted."""
     options = _parser().parse_intermixed_args(arguments)
     try:
+        _require_used(options)
         if options.calibrate:
             _calibrate(options)
         elif options.check:
@@ -41,8 +43,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return DONE
 
 
+def _require_used(options: argparse.Namespace) -> None:
+    """Raises SimulationError for an option that would change nothing, or whose value cannot be meant."""
+    if options.output is not None and not options.calibrate:
+        raise SimulationError(
+            f"--output is where --calibrate writes its rates, got {str(options.output)!r} without it; "
+            "add --calibrate RUN ..., or leave --output out (tables go to the terminal)"
+        )
+    if options.cores is not None and not (options.calibrate or options.check):
+        raise SimulationError(
+            f"--cores is of the host that the runs of --calibrate or --check were made on, got {options.cores:g} "
+            "without either; to predict for another host write machine.host_cores=N"
+        )
+    if options.cores is not None and not 1 <= options.cores < math.inf:
+        raise SimulationError(
+            f"--cores must be a finite number of at least 1, got {options.cores:g}; "
+            "leave it out where the runs were made on this host"
+        )
+    if options.code_gpus is not None and options.layout == "colocated":
+        raise SimulationError(
+            f"--code-gpus is a split of layout separate, got {options.code_gpus} with --layout colocated, where both "
+            "policies have all GPUs; leave one of the two out"
+        )
+
+
+def _gpus_and_changes(words: Sequence[str]) -> tuple[list[int], list[str]]:
+    """What stood behind --gpus, which also takes the ``key=value`` words that follow its numbers."""
+    numbers = [word for word in words if "=" not in word]
+    for number in numbers:
+        if not number.isdecimal() or int(number) < 1:
+            raise SimulationError(
+                f"--gpus must be integers of at least 1, got {number!r}; a file of rates stands before it"
+            )
+    if words and not numbers:
+        raise SimulationError(f"--gpus must have a number of GPUs, got only {' '.join(words)}; write --gpus N")
+    return [int(number) for number in numbers], [word for word in words if "=" in word]
+
+
 def _predict(options: argparse.Namespace) -> None:
-    words = list(options.words)
+    numbers, changes = _gpus_and_changes(options.gpus)
+    words = [*options.words, *changes]
     name = words.pop(0) if words and "=" not in words[0] else DEFAULT_RATES
     raw = read_rates(name)
     key, separator, values = options.sweep.partition("=")
@@ -51,7 +91,7 @@ def _predict(options: argparse.Namespace) -> None:
     settings = [f"{key}={value}" for value in values.split(",")] if options.sweep else []
     for setting in settings or [""]:
         rates = rates_from(changed(raw, [*words, setting] if setting else words, default="workload"))
-        for gpus in options.gpus or [rates.machine.gpus]:
+        for gpus in numbers or [rates.machine.gpus]:
             comparison = compare(
                 rates,
                 gpus=gpus,
@@ -128,7 +168,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="RATES | KEY=VALUE",
         help=f"a YAML file or the name of a shipped one (default {DEFAULT_RATES}), then changes to it",
     )
-    parser.add_argument("--gpus", nargs="+", type=_positive, help="numbers of GPUs (default: the file's)")
+    parser.add_argument("--gpus", nargs="+", default=[], metavar="N", help="numbers of GPUs (default: the file's)")
     parser.add_argument(
         "--code-gpus", type=_positive, metavar="N", help="GPUs of the Code LLM in layout separate (default: the best)"
     )

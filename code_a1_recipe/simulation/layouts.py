@@ -51,6 +51,8 @@ def compare(
         reason = "the machine has no GPUs (machine.servers_on_host)" if on_host else f"got {gpus} GPU"
         raise SimulationError(f"layout separate needs a GPU for each policy; {reason}")
     if code_gpus is not None:
+        rule = "left out where the machine has none (machine.servers_on_host)"
+        require(not on_host, "the Code LLM's GPUs", rule, code_gpus)
         require(
             code_gpus < gpus, "the Code LLM's GPUs", f"fewer than all {gpus}, so that the Test LLM has one", code_gpus
         )

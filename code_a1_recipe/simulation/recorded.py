@@ -19,8 +19,8 @@ from .workload import Generation, Program, StepWork
 
 FIRST_STEP = 2
 """Steps before it hold what happens once: processes warm up, caches fill."""
-_NOT_OF_A_STEP = ("timing_s/save_checkpoint", "timing_s/testing")
-"""Timers inside verl's step that not every step has."""
+_CHECKPOINT = "timing_s/save_checkpoint"
+"""The one timer inside verl's step that not every step has; validation follows the step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class MeasuredStep:
     other: float
     """What no timer covers."""
     seconds: float
-    """The whole step without checkpoint and validation."""
+    """The whole step without its checkpoint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ def _step(
     found = {name: metrics.get(f"timing_s/update_{name}") for name in POLICIES}
     updates = {name: seconds for name, seconds in found.items() if seconds is not None}
     episodes, sync = metrics["timing_s/episodes"], metrics.get("timing_s/update_weights") or 0.0
-    seconds = metrics["timing_s/step"] - sum(metrics.get(name) or 0.0 for name in _NOT_OF_A_STEP)
+    seconds = metrics["timing_s/step"] - (metrics.get(_CHECKPOINT) or 0.0)
     return MeasuredStep(
         work=_work(config, programs),
         written=tuple(record["span"][1] for record in programs),
@@ -155,10 +155,14 @@ def judge_number(question_id: str) -> int:
 
 
 def _program(record: Mapping[str, Any]) -> Program:
+    # A program that shares another's verdict is recorded with that one's hidden tests, and asked for neither.
+    is_judged = bool(record["judge_span"])
     return Program(
         written=_generation(record),
         suites=tuple(map(_generation, record["suites"])),
-        judged=_judged(record),
+        judged=_num_judged(record) if is_judged else None,
+        hidden=_num_cases(record.get("hidden_tests")) if is_judged else None,
+        pooled=_num_cases(record.get("pooled_tests")),
         trains_test=bool(record["selected"]),
     )
 
@@ -167,13 +171,13 @@ def _generation(record: Mapping[str, Any]) -> Generation:
     return Generation(prompt_tokens=max(1, record["prompt_tokens"]), response_tokens=max(1, record["response_tokens"]))
 
 
-def _judged(record: Mapping[str, Any]) -> tuple[int, ...]:
-    """Asserts of each request to the judge: suites, given tests and replays, then, for metrics, the hidden tests."""
-    if not record["judge_span"]:
-        return ()
+def _num_judged(record: Mapping[str, Any]) -> int:
+    """Asserts that the program met in its verdict: suites, given tests and replays."""
     suites = [suite.get("verdict") for suite in record["suites"]]
-    blocks = [block for block in [*suites, record.get("given_tests")] if block]
     replayed = (record.get("verdict") or {}).get("history") or []
-    first = len(replayed) + sum(len(block["cases"]) for block in blocks)
-    hidden = record.get("hidden_tests")
-    return (first, len(hidden["cases"])) if hidden else (first,)
+    return len(replayed) + sum(_num_cases(block) or 0 for block in [*suites, record.get("given_tests")])
+
+
+def _num_cases(tests: Mapping[str, Any] | None) -> int | None:
+    """None where the program was not judged on these tests."""
+    return len(tests["cases"]) if tests else None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from .engine import Clock, Device, Queue
+from .engine import Action, Clock, Device, Queue
 from .rates import PolicyRates, Rates
 from .server import Replicas, Server
 from .workload import Program, StepWork
@@ -47,7 +47,7 @@ class Layout:
         return self.code_gpus if policy == "code" else self.test_gpus
 
     def joined(self, seconds: Iterable[float]) -> float:
-        """Of what both policies do: on shared GPUs one after another, on GPUs of their own at the same time."""
+        """Of both policies' updates: on shared GPUs one after another, on GPUs of their own at the same time."""
         return sum(seconds) if self.is_shared else max(seconds, default=0.0)
 
     def text(self) -> str:
@@ -64,7 +64,7 @@ class EpisodeTimes:
     tested: list[list[float]]
     """[Q][C] each program's last suite; its program's own time where it has no suites."""
     judged: list[list[float]]
-    """[Q][C] its verdict."""
+    """[Q][C] its verdict, and behind a barrier that on the hidden tests; without what is pooled."""
     seconds: float = 0.0
     """All episodes."""
     idle_share: float = 0.0
@@ -83,8 +83,9 @@ class StepPrediction:
     mode: str
     episodes: float
     updates: float
-    """Both policies, and freeing the servers' memory before."""
+    """Of the policies that update, and freeing both policies' servers' memory before."""
     sync: float
+    """New weights to both policies' servers."""
     other: float
     idle_share: float
     """Of GPU time while episodes run, in [0, 1]."""
@@ -119,6 +120,12 @@ class _Episodes:
         programs = len(work.programs)
         self._unwritten = self._untested = programs
         self._unjudged_Q = [len(question) for question in work.questions]
+        self._unpooled_Q = [sum(program.pooled is not None for program in question) for question in work.questions]
+        # What a verdict waits for: the last suite, and streaming also the hidden tests.
+        self._awaited_QC = [
+            [1 + (self._is_streaming and program.hidden is not None) for program in question]
+            for question in work.questions
+        ]
         self._left_QC = [[len(program.suites) for program in question] for question in work.questions]
         zeros = [[0.0] * len(question) for question in work.questions]
         self.times = EpisodeTimes(
@@ -165,6 +172,9 @@ class _Episodes:
         self.times.written[q][c] = self._clock.now
         self._unwritten -= 1
         if self._is_streaming:
+            # The client sends the hidden tests first: suites are tasks of their own on its event loop.
+            if (hidden := self._program(q, c).hidden) is not None:
+                self._ask_judge(q, c, hidden, lambda: self._judge_when_all_is_there(q, c))
             self._ask_suites(q, c)
             return
         self._held.append((q, c))
@@ -196,7 +206,7 @@ class _Episodes:
         self.times.tested[q][c] = self._clock.now
         self._untested -= 1
         if self._is_streaming:
-            self._judge(q, c)
+            self._judge_when_all_is_there(q, c)
             return
         self._held.append((q, c))
         if not self._untested:
@@ -204,45 +214,65 @@ class _Episodes:
             for program in held:
                 self._judge(*program)
 
+    def _judge_when_all_is_there(self, q: int, c: int) -> None:
+        self._awaited_QC[q][c] -= 1
+        if not self._awaited_QC[q][c]:
+            self._judge(q, c)
+
     def _judge(self, q: int, c: int) -> None:
-        if self._program(q, c).judged:
-            self._send_to_judge(q, c, 0)
-        else:
+        judged = self._program(q, c).judged
+        if judged is None:
             self._judged(q, c)
+        else:
+            self._ask_judge(q, c, judged, lambda: self._verdict(q, c))
 
-    def _send_to_judge(self, q: int, c: int, number: int) -> None:
-        """Request ``number`` about the program: client, judge, client again."""
-        self._client(q).add(self._rates.client.send_seconds, lambda: self._ask_judge(q, c, number))
+    def _ask_judge(self, q: int, c: int, asserts: int, action: Action) -> None:
+        """A request about the program: client, judge, client again; ``action`` runs when that has the answer."""
+        self._client(q).add(self._rates.client.send_seconds, lambda: self._add_to_judge(q, asserts, action))
 
-    def _ask_judge(self, q: int, c: int, number: int) -> None:
+    def _add_to_judge(self, q: int, asserts: int, action: Action) -> None:
         rates = self._rates.judge
-        seconds = rates.program_seconds + rates.case_seconds * self._program(q, c).judged[number]
+        seconds = rates.program_seconds + rates.case_seconds * asserts
         if q not in self._known_questions:
             self._known_questions.add(q)
             seconds += rates.question_seconds
         receive = self._rates.client.receive_seconds
         judge = self._judges[self._work.judges[q] % len(self._judges)]
-        judge.add(seconds, lambda: self._client(q).add(receive, lambda: self._verdict(q, c, number)))
+        judge.add(seconds, lambda: self._client(q).add(receive, action))
 
-    def _verdict(self, q: int, c: int, number: int) -> None:
-        if number + 1 < len(self._program(q, c).judged):
-            self._send_to_judge(q, c, number + 1)
-        else:
+    def _verdict(self, q: int, c: int) -> None:
+        hidden = self._program(q, c).hidden
+        if self._is_streaming or hidden is None:
             self._judged(q, c)
+        else:
+            self._ask_judge(q, c, hidden, lambda: self._judged(q, c))
 
     def _judged(self, q: int, c: int) -> None:
         self.times.judged[q][c] = self._clock.now
         self._unjudged_Q[q] -= 1
-        if not self._unjudged_Q[q]:
-            self._client(q).add(self._rates.client.question_seconds, lambda: None)
+        if self._unjudged_Q[q]:
+            return
+        if not self._unpooled_Q[q]:
+            self._end(q)
+        for number, program in enumerate(self._work.questions[q]):
+            if program.pooled is not None:
+                self._ask_judge(q, number, program.pooled, lambda: self._pooled(q))
+
+    def _pooled(self, q: int) -> None:
+        self._unpooled_Q[q] -= 1
+        if not self._unpooled_Q[q]:
+            self._end(q)
+
+    def _end(self, q: int) -> None:
+        self._client(q).add(self._rates.client.question_seconds, lambda: None)
 
 
 def simulate_episodes(rates: Rates, work: StepWork, *, layout: Layout, mode: str) -> EpisodeTimes:
     """All episodes of a step, from the first request to the last verdict.
 
     Args:
-        mode: "streaming": a program goes on to its suites, and then to the judge, by itself. "barrier": no suite
-            before the last program, no verdict before the last suite.
+        mode: "streaming": a program goes on to its suites, beside them to the hidden tests, and then to its verdict,
+            by itself. "barrier": no suite before the last program, no verdict before the last suite.
     """
     return _Episodes(rates, work, layout=layout, mode=mode).run()
 
@@ -259,23 +289,29 @@ def update_seconds(rates: Rates, work: StepWork, *, policy: str, gpus: int) -> f
     )
 
 
-def simulate_step(rates: Rates, work: StepWork, *, layout: Layout, mode: str) -> StepPrediction:
-    """Episodes, then updates, then weights to the servers.
+def simulate_step(
+    rates: Rates, work: StepWork, *, layout: Layout, mode: str, updated: Collection[str] = POLICIES
+) -> StepPrediction:
+    """Episodes, then both policies sleep, then updates, then weights to the servers of both.
 
-    On shared GPUs the policies sleep, update and wake one after another, on GPUs of their own at the same time.
+    Policies update one after another on shared GPUs and at the same time on GPUs of their own. In every layout they
+    sleep and wake one after another, also one that does not update.
+
+    Args:
+        updated: the policies that update in this step.
     """
     times = simulate_episodes(rates, work, layout=layout, mode=mode)
     updates = [
-        getattr(rates, policy).sleep_seconds + update_seconds(rates, work, policy=policy, gpus=layout.gpus_of(policy))
+        update_seconds(rates, work, policy=policy, gpus=layout.gpus_of(policy))
         for policy in POLICIES
+        if policy in updated
     ]
-    syncs = [rates.code.sync_seconds, rates.test.sync_seconds]
     return StepPrediction(
         layout=layout,
         mode=mode,
         episodes=times.seconds,
-        updates=layout.joined(updates),
-        sync=layout.joined(syncs),
+        updates=rates.code.sleep_seconds + rates.test.sleep_seconds + layout.joined(updates),
+        sync=rates.code.sync_seconds + rates.test.sync_seconds,
         other=rates.step_seconds,
         idle_share=times.idle_share,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -92,8 +92,13 @@ class Program:
     written: Generation
     suites: tuple[Generation, ...]
     """Empty for a program that nobody tests: its response held no program."""
-    judged: tuple[int, ...]
-    """Asserts of each request to the judge about it, one request after another; empty: none is made."""
+    judged: int | None
+    """Asserts of the request that its verdict comes from; None: none is made, another program's verdict is its own."""
+    hidden: int | None = None
+    """Asserts of a request with the hidden tests, for metrics: streaming, it is made when the program is written, and
+    the one of the verdict waits for its answer; behind a barrier it follows the verdict. None: none is made."""
+    pooled: int | None = None
+    """Asserts of a request with the cases of all the question's programs, after their verdicts; None: none is made."""
     trains_test: bool = False
     """Its suites train the Test LLM."""
 
@@ -156,11 +161,6 @@ def _program(shape: WorkloadShape, question: int, length: int, suites: list[int]
     return Program(
         written=Generation(prompt_tokens=question, response_tokens=length),
         suites=tuple(Generation(prompt_tokens=prompt, response_tokens=suite) for suite in suites),
-        judged=(shape.num_suites * shape.cases_per_suite,),
+        judged=shape.num_suites * shape.cases_per_suite,
         trains_test=trains,
     )
-
-
-def of_seed(shape: WorkloadShape, seed: int) -> WorkloadShape:
-    """The same sizes with other draws."""
-    return replace(shape, seed=seed)

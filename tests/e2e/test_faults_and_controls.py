@@ -33,7 +33,8 @@ def test_killing_the_sandbox_ends_no_run_and_leaves_no_process(resumed):
 def without_time(record: dict) -> dict:
     verdict = record["verdict"] and {key: value for key, value in record["verdict"].items() if key != "cpu_seconds"}
     suites = [{**suite, "span": None, "cached_tokens": None} for suite in record["suites"]]
-    return {**record, "verdict": verdict, "span": None, "judge_span": None, "hidden_span": None, "suites": suites}
+    spans = dict.fromkeys(("span", "judge_span", "hidden_span", "pooled_span"))
+    return {**record, "verdict": verdict, **spans, "suites": suites}
 
 
 def test_killing_the_sandbox_invents_no_verdict_and_no_reward(resumed, repository, tmp_path):

@@ -15,11 +15,11 @@ from code_a1_recipe.main import main
 from .conftest import record, write_run
 
 
-def timed(index, *, step=2, candidate=0, code=None, suites=(), judge=None):
+def timed(index, *, step=2, candidate=0, code=None, suites=(), judge=None, **fields):
     """A program's record with its spans."""
     written = [{"response": "", "span": span} for span in suites]
     base = record(index % 6, step=step, candidate=candidate)
-    return base | {"index": index, "span": code, "judge_span": judge, "suites": written}
+    return base | {"index": index, "span": code, "judge_span": judge, "suites": written} | fields
 
 
 # Code LLM 0-3, Test LLM 2-5, judge 5-6, nothing 6-8; the program of question 1 met an outage.
@@ -37,10 +37,13 @@ SECONDS = {
 }
 
 
-def write_timed_run(folder, *, steps=(1, 2), programs=PROGRAMS, seconds=SECONDS):
+def write_timed_run(folder, *, steps=(1, 2), programs=PROGRAMS, seconds=SECONDS, layout="colocated"):
     training = {step: [timed(step=step, **program) for program in programs] for step in steps}
     metrics = [{"step": 0, "val/code/pass@1": 0.5}, *({"step": step} | seconds for step in steps)]
-    return write_run(folder, validation={}, training=training, metrics=metrics)
+    run = write_run(folder, validation={}, training=training, metrics=metrics)
+    with (run / "resolved_config.yaml").open("a") as config:
+        config.write(f"layout: {layout}\n")
+    return run
 
 
 def cells(printed, first):
@@ -125,6 +128,54 @@ def test_timers_that_are_missing_are_no_seconds(tmp_path):
     run = write_timed_run(tmp_path / "run", seconds={"timing_s/step": 7.0, "timing_s/update_code": None})
     times = read_step(RunRecords.open(run), 2)
     assert (times.episode_seconds, times.phases, times.other_seconds) == (6.0, {}, 1.0)
+
+
+def test_updates_on_gpus_of_their_own_begin_together_and_the_longer_one_counts(tmp_path, capsys):
+    run = write_timed_run(tmp_path / "run", seconds=SECONDS | {"timing_s/save_checkpoint": 1.0}, layout="separate")
+    times = read_step(RunRecords.open(run), 2)
+    assert times.phase_spans == {
+        "update_code": (8.0, 9.0),
+        "update_test": (8.0, 10.0),
+        "save_checkpoint": (10.0, 11.0),
+        "update_weights": (11.0, 11.5),
+    }
+    assert timeline([str(run)]) == 0
+    printed = capsys.readouterr().out
+    assert cells(printed, "update code") == ["1.00", "8.3%"]
+    assert cells(printed, "other") == ["0.50", "4.2%"]
+    one_after_another = read_step(RunRecords.open(write_timed_run(tmp_path / "other")), 2).phase_spans
+    assert one_after_another == {"update_code": (8, 9), "update_test": (9, 11), "update_weights": (11, 11.5)}
+
+
+@pytest.mark.parametrize("seconds", [SECONDS, {key: value for key, value in SECONDS.items() if "code" not in key}])
+def test_updates_at_once_stand_above_one_another_and_no_bar_passes_the_end(tmp_path, seconds):
+    seconds = seconds | {"timing_s/step": 10.5}
+    run = RunRecords.open(write_timed_run(tmp_path / "run", seconds=seconds, layout="separate"))
+    times = read_step(run, 2)
+    panel = draw_timelines({"run": times}).axes[0]
+    bars = dict(zip(times.phases, (bar.get_bbox() for bar in panel.patches), strict=True))
+    assert max(bar.x1 for bar in bars.values()) == 10.5
+    heights = {name: (bar.y0, bar.y1) for name, bar in bars.items()}
+    if "update_code" in bars:
+        assert (heights["update_code"], heights["update_test"]) == ((0.5, 1), (0, 0.5))
+    else:
+        assert heights["update_test"] == (0, 1)
+    assert heights["update_weights"] == (0, 1)
+
+
+def test_hidden_and_pooled_tests_are_time_at_the_judge(tmp_path):
+    program = {"index": 0, "code": [0, 2], "suites": [[2, 4]], "judge": [5, 6]}
+    run = write_timed_run(tmp_path / "run", programs=[program | {"hidden_span": [2, 3], "pooled_span": [6, 8]}])
+    times = read_step(RunRecords.open(run), 2)
+    assert times.judge == [(5, 6), (2, 3), (6, 8)]
+    assert times.busy.only_judge == 3
+
+
+def test_a_program_that_shares_suites_has_no_requests_for_them(tmp_path):
+    first = {"index": 0, "code": [0, 2], "suites": [[2, 5], [2, 4]], "judge": [5, 6], "hidden_span": None}
+    second = {"index": 0, "candidate": 1, "code": [0, 3], "shared_with": 0}
+    times = read_step(RunRecords.open(write_timed_run(tmp_path / "run", programs=[first, second])), 2)
+    assert (len(times.code), len(times.test), len(times.judge)) == (2, 2, 1)
 
 
 def test_a_step_that_is_not_there_is_refused_with_those_that_are(tmp_path, capsys):

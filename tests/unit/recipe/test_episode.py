@@ -8,8 +8,10 @@ import pytest
 
 from code_a1_recipe.episode import EpisodeRunner, sampling_seed
 from code_a1_recipe.episode_data import EpisodeTask, PromptTooLongError, Response
+from code_a1_recipe.episode_metrics import busy_spans
 from code_a1_recipe.errors import StalledError
 from code_a1_recipe.questions import Question
+from code_a1_recipe.rollout_log import episode_records
 from code_a1_recipe.settings import EpisodeSettings, RewardSettings
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult, JudgeRequest, SandboxUnavailableError, SuiteVerdict
 
@@ -363,3 +365,35 @@ def test_spans_are_counted_from_the_start_of_the_step():
     for one in episode.candidates:
         for start, end in (one.span, one.judge_span, *(suite.span for suite in one.suites)):
             assert 100 <= start <= end < 110
+
+
+class SlowJudge(ScriptedJudge):
+    """A request takes 20 milliseconds."""
+
+    async def judge(self, request):
+        await asyncio.sleep(0.02)
+        return await super().judge(request)
+
+
+def test_the_pooled_pass_is_time_at_the_judge():
+    code = ScriptedSampler("code", PROGRAMS, [])
+    test = ScriptedSampler("test", ["assert f(1) == 1"], [])
+    episode = asyncio.run(runner(code, test, SlowJudge([]), code_tests="pooled").run(task()))
+    for one, record in zip(episode.candidates, episode_records(episode, selected=()), strict=True):
+        start, end = one.pooled_span
+        assert max(other.judge_span[1] for other in episode.candidates) <= start <= end - 0.015
+        assert record["pooled_span"] == one.pooled_span
+    judged = busy_spans(episode)["judge"]
+    assert judged[-1][1] == max(one.pooled_span[1] for one in episode.candidates)
+    alone = asyncio.run(runner(code, test, ScriptedJudge([])).run(task()))
+    assert [one.pooled_span for one in alone.candidates] == [None, None]
+
+
+def test_a_program_that_shares_a_verdict_was_at_no_judge_itself():
+    code = ScriptedSampler("code", SAME, [])
+    test = ScriptedSampler("test", ["assert f(1) == 1"], [])
+    wanted = task(question=replace(QUESTION, tests=("assert f(8) == 9",)), with_hidden_tests=True)
+    episode = asyncio.run(runner(code, test, ScriptedJudge([]), episode={"share_suites": True}).run(wanted))
+    first, second = episode.candidates
+    assert first.hidden_span is not None
+    assert (second.hidden, second.judge_span, second.hidden_span) == (first.hidden, None, None)

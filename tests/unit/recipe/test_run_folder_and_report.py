@@ -99,14 +99,27 @@ def test_a_rollout_log_appears_only_when_the_step_is_complete(tmp_path):
 
 
 def test_the_shares_of_a_steps_time_add_up_to_one():
-    shares = time_shares({"step": 4.0, "episodes": 2.0, "update_code": 0.5, "update_test": 0.5, "gen": 9.0})
+    timing = {"step": 4.0, "episodes": 2.0, "update_code": 0.5, "update_test": 0.5, "gen": 9.0}
+    shares = time_shares(timing, updates_at_once=False)
     assert shares == {
         "time_share/episodes": 0.5,
         "time_share/update_code": 0.125,
         "time_share/update_test": 0.125,
         "time_share/other": 0.25,
     }
-    assert time_shares({}) == {}
+    assert time_shares({}, updates_at_once=False) == {}
+
+
+def test_of_updates_at_the_same_time_the_longer_one_counts():
+    timing = {"step": 8.0, "episodes": 4.0, "update_code": 3.0, "update_test": 2.0}
+    shares = time_shares(timing, updates_at_once=True)
+    assert shares == {
+        "time_share/episodes": 0.5,
+        "time_share/update_code": 0.375,
+        "time_share/update_test": 0.25,
+        "time_share/other": 0.125,
+    }
+    assert time_shares({"step": 8.0, "episodes": 4.0}, updates_at_once=True)["time_share/other"] == 0.5
 
 
 def test_the_line_of_a_step():

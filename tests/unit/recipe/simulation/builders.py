@@ -41,7 +41,7 @@ def rates(*, code=None, test=None, client=None, judge=None, **machine):
     return rates_from(raw)
 
 
-def program(tokens, suites=(), *, prompt=1, suite_prompt=1, judged=(0,), **fields):
+def program(tokens, suites=(), *, prompt=1, suite_prompt=1, judged=0, **fields):
     """A program of so many tokens with suites of these many."""
     return Program(
         written=Generation(prompt_tokens=prompt, response_tokens=tokens),

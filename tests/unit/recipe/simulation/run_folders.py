@@ -7,11 +7,16 @@ import yaml
 
 from code_a1_recipe.simulation.recorded import FIRST_STEP, judge_number
 from code_a1_recipe.simulation.simulator import BARRIER, POLICIES, Layout, simulate_episodes, update_seconds
-from code_a1_recipe.simulation.workload import of_seed, sample_step
+from code_a1_recipe.simulation.workload import sample_step
 
 
-def write_run(folder, rates, *, mode="streaming", num_steps=3, other_seconds=0.05):
-    """``num_steps`` steps beside the first one, each with its own lengths, to the second as simulated."""
+def write_run(
+    folder, rates, *, mode="streaming", num_steps=3, other_seconds=0.05, updated=POLICIES, layout="colocated", **tests
+):
+    """``num_steps`` steps beside the first one, each with its own lengths, to the second as simulated.
+
+    ``tests``: ``hidden`` and ``pooled`` asserts for every program.
+    """
     (folder / "rollouts").mkdir(parents=True)
     shape = rates.workload
     config = {
@@ -40,17 +45,19 @@ def write_run(folder, rates, *, mode="streaming", num_steps=3, other_seconds=0.0
             },
         },
         "policies": {policy: {"model": {"path": "tiny"}} for policy in POLICIES},
+        "layout": layout,
+        "pools": {policy: {"n_gpus_per_node": 1, "nnodes": 1} for policy in POLICIES},
         "trainer": {"device": "cpu", "n_gpus_per_node": 1, "nnodes": 1},
     }
     (folder / "resolved_config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     rows = []
     for step in range(1, FIRST_STEP + num_steps):
-        work = sample_step(of_seed(shape, step))
-        work = replace(work, judges=tuple(judge_number(question_id(q)) for q in range(shape.questions)))
-        records, episodes = _records(rates, work, step, mode)
-        updates = {policy: update_seconds(rates, work, policy=policy, gpus=1) for policy in POLICIES}
+        work = _work(replace(shape, seed=step), tests)
+        own = Layout.separate(1, 1) if layout == "separate" else Layout.colocated(1)
+        records, episodes = _records(rates, work, step, mode, own)
+        updates = {policy: update_seconds(rates, work, policy=policy, gpus=1) for policy in updated}
         sync = rates.code.sync_seconds + rates.test.sync_seconds
-        whole = episodes + sum(updates.values()) + sync + other_seconds
+        whole = episodes + own.joined(updates.values()) + sync + other_seconds
         if step < FIRST_STEP:
             episodes, whole = episodes + 100, whole + 100  # what starts up is not to be learned from
         rows.append(
@@ -61,6 +68,7 @@ def write_run(folder, rates, *, mode="streaming", num_steps=3, other_seconds=0.0
                 "timing_s/update_weights": sync,
                 "timing_s/save_checkpoint": 7.0,
                 "timing_s/step": whole + 7.0,
+                "timing_s/testing": 4.0,  # verl validates when it has stopped the step's timer
             }
         )
         _write_lines(folder / "rollouts" / f"train_{step:06d}.jsonl", records)
@@ -72,8 +80,19 @@ def question_id(q):
     return f"question {q}"
 
 
-def _records(rates, work, step, mode):
-    times = simulate_episodes(rates, work, layout=Layout.colocated(1), mode=mode)
+def _work(shape, tests):
+    work = sample_step(shape)
+    questions = tuple(tuple(replace(one, **tests) for one in question) for question in work.questions)
+    judges = tuple(judge_number(question_id(q)) for q in range(shape.questions))
+    return replace(work, questions=questions, judges=judges)
+
+
+def _cases(number):
+    return None if number is None else {"cases": [{}] * number}
+
+
+def _records(rates, work, step, mode, layout):
+    times = simulate_episodes(rates, work, layout=layout, mode=mode)
     records = [
         {
             "index": q,
@@ -85,7 +104,8 @@ def _records(rates, work, step, mode):
             "prompt_tokens": one.written.prompt_tokens,
             "response_tokens": one.written.response_tokens,
             "verdict": {"history": []},
-            "hidden_tests": None,
+            "hidden_tests": _cases(one.hidden),
+            "pooled_tests": _cases(one.pooled),
             "selected": one.trains_test,
             "span": [0.0, times.written[q][c]],
             "judge_span": [times.tested[q][c], times.judged[q][c]],
@@ -95,7 +115,7 @@ def _records(rates, work, step, mode):
                     "response_tokens": suite.response_tokens,
                     "cached_tokens": 0,
                     "span": [times.written[q][c], times.tested[q][c]],
-                    "verdict": {"cases": [{}] * (one.judged[0] // len(one.suites))},
+                    "verdict": {"cases": [{}] * (one.judged // len(one.suites))},
                 }
                 for suite in one.suites
             ],

@@ -73,9 +73,10 @@ def fitted(runs):
     return calibrate(runs, cores=2)
 
 
-def test_the_first_step_and_checkpoints_are_left_out(runs):
+def test_the_first_step_and_checkpoints_are_left_out_and_validation_is_no_part_of_a_step(runs):
     assert [len(run.steps) for run in runs] == [2, 2, 2, 2]
     assert all(step.seconds < 10 for run in runs for step in run.steps)
+    assert all(step.other == pytest.approx(0.05) for run in runs for step in run.steps)
     assert [run.mode for run in runs] == [STREAMING, BARRIER, STREAMING, BARRIER]
 
 
@@ -104,6 +105,40 @@ def test_a_run_with_other_sizes_is_predicted(fitted, tmp_path):
     for prediction, step in zip(predict(fitted, run), run.steps, strict=True):
         assert prediction.episodes == pytest.approx(step.episodes, rel=0.05)
         assert prediction.seconds == pytest.approx(step.seconds, rel=0.05)
+
+
+@pytest.mark.parametrize("layout", ["colocated", "separate"])
+def test_a_policy_that_did_not_update_is_predicted_without_an_update(tmp_path, layout):
+    rates = true_rates()
+    run = read_run(write_run(tmp_path / "frozen", rates, updated=("code",), layout=layout, num_steps=1))
+    (prediction,), (measured,) = predict(replace(rates, step_seconds=0.05), run), run.steps
+    assert len(measured.work.trained("test")) > 0  # its suites were selected all the same
+    assert prediction.updates == pytest.approx(measured.updates["code"])
+    assert prediction.seconds == pytest.approx(measured.seconds)
+
+
+@pytest.mark.parametrize("layout", ["colocated", "separate"])
+def test_a_measured_sync_is_predicted_whole(fitted, tmp_path, layout):
+    run = read_run(write_run(tmp_path / "run", true_rates(), layout=layout, num_steps=1))
+    assert predict(fitted, run)[0].sync == pytest.approx(run.steps[0].sync)
+
+
+@pytest.mark.parametrize("mode", [STREAMING, BARRIER])
+def test_hidden_and_pooled_tests_are_requests_of_their_own(tmp_path, mode):
+    run = read_run(write_run(tmp_path / "run", true_rates(), mode=mode, num_steps=1, hidden=9, pooled=24))
+    programs = run.steps[0].work.programs
+    assert {(one.judged, one.hidden, one.pooled) for one in programs} == {(4 * 2, 9, 24)}
+    assert predict(true_rates(), run)[0].episodes == pytest.approx(run.steps[0].episodes)
+
+
+def test_a_program_that_shares_a_verdict_asked_neither_for_it_nor_for_the_hidden_tests(tmp_path):
+    folder = write_run(tmp_path / "run", true_rates(), num_steps=1, hidden=9)
+    path = folder / "rollouts" / "train_000002.jsonl"
+    first, second, *rest = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    second |= {"suites": [], "judge_span": None, "shared_with": 0}
+    path.write_text("".join(json.dumps(one) + "\n" for one in (first, second, *rest)), encoding="utf-8")
+    programs = read_run(folder).steps[0].work.programs
+    assert [(one.judged, one.hidden) for one in programs[:3]] == [(8, 9), (None, None), (8, 9)]
 
 
 def test_a_run_is_predicted_with_its_own_numbers_of_workers(fitted, runs):

@@ -68,9 +68,29 @@ def test_one_gpu_has_nothing_to_split(capsys):
     )
 
 
+def test_changes_may_follow_the_numbers_of_gpus(capsys):
+    text = shown(capsys, "--gpus", "1", "2", *SMALL[1:], "--layout", "colocated")
+    assert text.count("Q 4, C 2, S 2") == text.count("| colocated | streaming |") == 2
+    assert text == shown(capsys, *SMALL, "--gpus", "1", "2", "--layout", "colocated")
+
+
+def test_a_split_of_a_machine_without_gpus_is_refused(capsys):
+    message = "the Code LLM's GPUs must be left out where the machine has none (machine.servers_on_host), got 1"
+    assert message in shown(capsys, *SMALL, "machine.servers_on_host=true", "--code-gpus", "1", status=2)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["--gpus", "0"], "--gpus must be integers of at least 1, got '0'"),
+        (["--gpus", "8", "paper_7b"], "got 'paper_7b'; a file of rates stands before it"),
+        (["--gpus", "questions=8"], "--gpus must have a number of GPUs, got only questions=8; write --gpus N"),
+        (["--output", "x.yaml"], "writes its rates, got 'x.yaml' without it; add --calibrate RUN ..., or leave"),
+        (["--cores", "2"], "got 2 without either; to predict for another host write machine.host_cores=N"),
+        (["--check", "a", "b", "--cores", "0.5"], "--cores must be a finite number of at least 1, got 0.5; leave it"),
+        (["--calibrate", "a", "--output", "x.yaml", "--cores", "-3"], "--cores must be a finite number of at least 1"),
+        (["--check", "a", "b", "--cores", "nan"], "--cores must be a finite number of at least 1, got nan"),
+        (["--code-gpus", "3", "--layout", "colocated"], "got 3 with --layout colocated, where both policies have all"),
         (["nowhere.yaml"], "no rates 'nowhere.yaml'"),
         (["qestions=3"], "unknown key 'qestions'"),
         (["--sweep", "questions"], "--sweep must be KEY=VALUE,VALUE,..."),

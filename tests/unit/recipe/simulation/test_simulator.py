@@ -44,31 +44,56 @@ def test_on_gpus_with_room_for_both_nothing_is_slowed():
 
 
 def test_the_barrier_holds_back_verdicts_until_the_last_suite():
-    work = step([program(1, [1], judged=(5,))], [program(1, [7], judged=(5,))])
+    work = step([program(1, [1], judged=5)], [program(1, [7], judged=5)])
     judged = rates(judge={"case_seconds": 0.4})
     assert seconds(judged, work) == 10.0  # 1 + 7 + 2: the first one's verdict came while suites were written
     assert seconds(judged, work, mode=BARRIER) == 12.0  # 1 + 7 + 2 + 2
 
 
 def test_each_question_has_its_judge():
-    work = step([program(1, [1], judged=(1,))], [program(1, [1], judged=(1,))])
+    work = step([program(1, [1], judged=1)], [program(1, [1], judged=1)])
     assert seconds(rates(judge={"program_seconds": 5.0}), work) == 12.0
     assert seconds(rates(judge={"program_seconds": 5.0, "workers": 2}), work) == 7.0
     assert seconds(rates(judge={"program_seconds": 5.0, "programs_per_worker": 2}), work) == 7.0
 
 
 def test_the_client_prepares_requests_one_after_another():
-    work = step([program(1, judged=()), program(1, judged=())])
+    work = step([program(1, judged=None), program(1, judged=None)])
     client = {"send_seconds": 0.25, "receive_seconds": 0.5, "question_seconds": 1.0}
     # Sent at 0.25 and 0.5; the first runs until 1.25, the second from there to 2.25, received by 2.75.
     assert seconds(rates(client=client), work) == 3.75
 
 
-def test_requests_about_a_program_go_through_client_and_judge_one_after_another():
+@pytest.mark.parametrize("mode", MODES)
+def test_requests_about_a_program_go_through_client_and_judge_one_after_another(mode):
     source = rates(client={"send_seconds": 0.25, "receive_seconds": 0.5}, judge={"program_seconds": 2.0})
     # Sent 0.25, written 1.25, received 1.75; then sent, judged and received in 2.75.
-    assert seconds(source, step([program(1)])) == 4.5
-    assert seconds(source, step([program(1, judged=(0, 0))])) == 7.25
+    assert seconds(source, step([program(1)]), mode=mode) == 4.5
+    # Nothing to write meanwhile: the hidden tests before the verdict, or behind a barrier after it.
+    assert seconds(source, step([program(1, hidden=0)]), mode=mode) == 7.25
+    assert seconds(source, step([program(1, pooled=0)]), mode=mode) == 7.25
+
+
+def test_a_program_meets_hidden_tests_while_its_suites_are_written_and_the_verdict_waits_for_both():
+    judged = rates(judge={"case_seconds": 1.0})
+
+    def verdicts(mode, *, hidden):
+        work = step([program(1, [6], judged=2, hidden=hidden)])
+        return simulate_episodes(judged, work, layout=APART, mode=mode).judged
+
+    assert verdicts(STREAMING, hidden=4) == [[9.0]]  # 1 + 6 + 2; the hidden tests were over at 5
+    assert verdicts(STREAMING, hidden=9) == [[12.0]]  # 1 + 9 + 2; the suite was there at 7
+    assert verdicts(BARRIER, hidden=4) == [[13.0]]  # 1 + 6 + 2 + 4
+    assert verdicts(STREAMING, hidden=None) == verdicts(BARRIER, hidden=None) == [[9.0]]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_pooled_cases_are_judged_after_all_verdicts_of_their_question(mode):
+    judged = rates(judge={"case_seconds": 1.0}, client={"question_seconds": 0.5})
+    work = step([program(1, judged=2, pooled=3), program(4, judged=2, pooled=3), program(1, judged=None)])
+    times = simulate_episodes(judged, work, layout=APART, mode=mode)
+    assert max(times.judged[0]) == (6.0 if mode == STREAMING else 8.0)
+    assert times.seconds == max(times.judged[0]) + 3 + 3 + 0.5
 
 
 def test_a_questions_references_are_started_once():
@@ -77,13 +102,13 @@ def test_a_questions_references_are_started_once():
 
 
 def test_a_program_without_suites_goes_straight_to_the_judge():
-    work = step([program(3, judged=(2,)), program(1, [5], judged=(2,))])
+    work = step([program(3, judged=2), program(1, [5], judged=2)])
     times = simulate_episodes(rates(judge={"case_seconds": 0.5}), work, layout=APART, mode=STREAMING)
     assert times.judged == [[4.0, 7.0]]
 
 
 def test_a_program_that_shares_anothers_verdict_costs_no_judge():
-    work = step([program(1, judged=()), program(1, judged=(2,))])
+    work = step([program(1, judged=None), program(1, judged=2)])
     assert seconds(rates(judge={"case_seconds": 0.5}), work) == 2.0
 
 
@@ -114,9 +139,16 @@ def test_updates_follow_one_another_on_shared_gpus_and_run_at_once_on_their_own(
     # (2 + 1 + 0.5 + 20 * 0.1 / 2) + (2 + 1 + 0.5 + 10 * 0.1 / 2)
     assert (together.updates, together.sync) == (pytest.approx(8.5), 6.0)
     apart = simulate_step(with_updates(), work, layout=APART, mode=STREAMING)
-    assert (apart.updates, apart.sync) == (pytest.approx(5.5), 3.0)  # the longer one: 2 + 1 + 0.5 + 20 * 0.1
-    assert apart.seconds == pytest.approx(apart.episodes + 8.5)
+    # Both sleep and wake one after another; of the updates the longer one: 2 + 2 + (1 + 0.5 + 20 * 0.1)
+    assert (apart.updates, apart.sync) == (pytest.approx(7.5), 6.0)
+    assert apart.seconds == pytest.approx(apart.episodes + 13.5)
     assert apart.steps_per_gpu_hour == pytest.approx(3600 / apart.seconds / 2)
+
+
+def test_a_policy_that_does_not_update_sleeps_and_wakes():
+    work = step([program(9, [4, 4], trains_test=True), program(9, [4, 4])])
+    only_code = simulate_step(with_updates(), work, layout=Layout.colocated(2), mode=STREAMING, updated=("code",))
+    assert (only_code.updates, only_code.sync) == (pytest.approx(2 + 2 + 1 + 0.5 + 20 * 0.1 / 2), 6.0)
 
 
 def test_suites_that_do_not_train_cost_no_update():
