@@ -330,10 +330,9 @@ def find_checkpoint(root: Path, *, mode: str, path: str | None) -> Checkpoint | 
         if own is None or named.folder.parent == root.resolve():
             return named
         # The command is given again: the run that began from there goes on from its own newest step.
-        origin = own.state().get(ORIGIN)
+        origin = Path(own.state().get(ORIGIN) or "")
         one_step = _STEP_FOLDER.fullmatch(Path(path or "").name) is not None
-        began_there = origin is not None and Path(origin).parent == named.folder.parent
-        if began_there and (not one_step or Path(origin) == named.folder):
+        if origin == named.folder or (not one_step and origin.parent == named.folder.parent):
             return own
         raise CheckpointError(
             f"{root} holds steps {saved_steps(root)} of a run that did not begin from {named.folder}; name another "

@@ -36,6 +36,7 @@ from verl.workers.rollout.llm_server import LLMServerClient, LLMServerManager
 
 from .batch_parts import balanced_parts, group_parts
 from .episode_worker import PolicyEndpoint
+from .errors import StalledError
 from .preflight import lora_rank
 from .sampling import SamplingParameters
 from .server_client import OneServerClient
@@ -168,8 +169,12 @@ class Policy(PPOTrainerSync):
         )
 
     def sleep(self) -> None:
-        """Free the servers' memory for training; they keep no weights."""
-        self.checkpoint_manager.sleep_replicas()
+        """Free the servers' memory for training; they keep no weights.
+
+        Raises:
+            StalledError: a server does not answer.
+        """
+        self._ask_servers(self.checkpoint_manager.sleep_replicas)
 
     def abandon(self) -> None:
         """End every response under way, whose askers are gone, and free the servers' memory for what is to be saved.
@@ -178,22 +183,47 @@ class Policy(PPOTrainerSync):
         workers'.
         """
 
-        def ask() -> None:
-            try:
-                self.checkpoint_manager.abort_replicas(reject_request=True)
-                self.sleep()
-            except RayError as error:
-                logger.warning("policy=%s: its servers are gone: %s", self.name, error)
+        def give_up() -> None:
+            self.checkpoint_manager.abort_replicas(reject_request=True)
+            self.checkpoint_manager.sleep_replicas()
 
-        asking = threading.Thread(target=ask, name=f"abandon-{self.name}", daemon=True)
-        asking.start()
-        asking.join(_ABANDON_SECONDS)
-        if asking.is_alive():
-            logger.warning("policy=%s: its servers do not answer within %g s", self.name, _ABANDON_SECONDS)
+        try:
+            self._ask_servers(give_up, seconds=_ABANDON_SECONDS)
+        except (RayError, StalledError) as error:
+            logger.warning("policy=%s: its servers do not answer: %s", self.name, error)
 
     def sync_weights(self, step: int) -> None:
-        """Wake the servers with the trainer's current weights, labelled ``step``."""
-        self.checkpoint_manager.update_weights(step)
+        """Wake the servers with the trainer's current weights, labelled ``step``.
+
+        Raises:
+            StalledError: a server does not answer.
+        """
+        self._ask_servers(lambda: self.checkpoint_manager.update_weights(step))
+
+    def _ask_servers(self, call: Callable[[], object], *, seconds: float | None = None) -> None:
+        """Call verl's manager, which waits for its servers without a limit of its own.
+
+        Args:
+            seconds: the limit, ``episode.generation_timeout_seconds`` unless given.
+        """
+        limit = self.config.episode.generation_timeout_seconds if seconds is None else seconds
+        failures: list[BaseException] = []
+
+        def ask() -> None:
+            try:
+                call()
+            except BaseException as error:  # noqa: BLE001  # raised again by whoever waits
+                failures.append(error)
+
+        asking = threading.Thread(target=ask, name=f"servers-{self.name}", daemon=True)
+        asking.start()
+        asking.join(limit)
+        if asking.is_alive():
+            cure = "it hangs, or the limit is too low" if seconds is None else "it hangs"
+            key = "episode.generation_timeout_seconds=" if seconds is None else ""
+            raise StalledError(f"a server of the {self.name} policy did not answer within {key}{limit:g} s: {cure}")
+        if failures:
+            raise failures[0]
 
     def update(self, rows: StoredRows, *, step: int, epoch: int) -> dict[str, float]:
         """One verl GRPO update on the stored rows, which are removed from the queue.

@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import transfer_queue as tq
 from omegaconf import DictConfig, OmegaConf
 from transfer_queue import KVBatchMeta
 from verl.single_controller.ray import RayResourcePool
@@ -41,11 +40,9 @@ from .settings import RecipeSettings, SettingsError
 from .step_report import running_totals, step_line, time_shares
 from .step_tasks import tasks_of
 from .trajectories import join_rows
-from .verl_compat import SYNC_MODE, TRAINER_NAME, queue_actors
+from .verl_compat import SYNC_MODE, TRAINER_NAME, queue_actors, step_marker
 
 logger = logging.getLogger(__name__)
-
-_MARKER_PARTITION = "steps"
 
 
 @register_trainer(TRAINER_NAME)
@@ -136,8 +133,9 @@ class CodeA1Trainer(PPOTrainerSync):
 
     def _sync_weights(self) -> None:
         # Both, also the one that did not update: servers that slept hold no weights.
-        for policy in self.policies.values():
-            policy.sync_weights(self.global_steps)
+        with self._saving(on_signal=False):
+            for policy in self.policies.values():
+                policy.sync_weights(self.global_steps)
 
     def close(self) -> None:
         """End judges and episode workers; the confined interpreters go with their judges."""
@@ -159,11 +157,12 @@ class CodeA1Trainer(PPOTrainerSync):
             InterruptedRunError: a signal came while episodes ran; the step before is saved.
         """
         started, self._has_stepped = time.time(), True
-        with marked_timer("episodes", timing_raw), self._saving_on_signal():
+        with marked_timer("episodes", timing_raw), self._saving():
             questions: list[Question] = list(self._fetch_one_batch()["question"])
             reports = self._run_episodes(questions, metrics)
-        for policy in self.policies.values():
-            policy.sleep()
+        with self._saving(on_signal=False):
+            for policy in self.policies.values():
+                policy.sleep()
         self._update_book(reports, metrics)
         # On GPUs of their own the policies train at the same time.
         at_once = len(self.policies) if self.config.layout == SEPARATE else 1
@@ -176,7 +175,7 @@ class CodeA1Trainer(PPOTrainerSync):
         metrics.update({f"progress/{name}": total for name, total in totals.items()})
         data, row, states = self.train_dataloader.state_dict(), self._row(metrics), random_states.capture()
         self.finished = FinishedStep(step=self.global_steps, data=data, row=row, totals=totals, random_states=states)
-        return self._step_marker()
+        return step_marker(self.global_steps)
 
     def _update(self, name: str, reports: Sequence[EpisodeReport], timing_raw: dict[str, float]) -> dict[str, float]:
         policy, rows = self.policies[name], join_rows([report.rows[name] for report in reports])
@@ -189,16 +188,20 @@ class CodeA1Trainer(PPOTrainerSync):
         return {f"{name}/{key}": value for key, value in metrics.items()}
 
     @contextmanager
-    def _saving_on_signal(self) -> Iterator[None]:
-        """Where nothing of a step counts yet: a signal gives it up and leaves with the step before it saved.
+    def _saving(self, *, on_signal: bool = True) -> Iterator[None]:
+        """Where policies and book are as the finished step left them: it is saved if the block cannot go on.
+
+        Args:
+            on_signal: also after a signal, which gives up what is under way.
 
         Raises:
             InterruptedRunError: after the saving.
         """
+        check = self.interruption.check if on_signal else lambda: None
         try:
-            self.interruption.check()
+            check()
             yield
-            self.interruption.check()
+            check()
         except LeaveRequestedError:
             number = self.interruption.signal_number
             assert number is not None
@@ -217,11 +220,6 @@ class CodeA1Trainer(PPOTrainerSync):
         folder = self._save_finished()
         self.interruption.is_saved = True
         return f"step {self.finished.step} is saved in {folder}"
-
-    def _step_marker(self) -> KVBatchMeta:
-        marker = {"keys": [f"step{self.global_steps}"], "tags": [{"global_steps": self.global_steps}]}
-        tq.kv_batch_put(partition_id=_MARKER_PARTITION, **marker)
-        return KVBatchMeta(partition_id=_MARKER_PARTITION, **marker)
 
     def _fetch_one_batch(self) -> dict[str, Any]:
         if self.train_dataloader_it is None:
@@ -300,7 +298,7 @@ class CodeA1Trainer(PPOTrainerSync):
         questions = self.val_dataset.questions  # not by their loader, which draws from training's random numbers
         tasks = self._tasks(questions, validate=True)
         reports = []
-        with self._saving_on_signal(), self.run_folder.rollout_log(self.global_steps, validation=True) as write:
+        with self._saving(), self.run_folder.rollout_log(self.global_steps, validation=True) as write:
             for report in self.episodes.run(tasks, validate=True, while_waiting=self.interruption.check):
                 write(report.index, report.records)
                 reports.append(report.without_records())

@@ -19,6 +19,7 @@ several places, so a trainer registered under another name has to set the attrib
 TRAINER_NAME = "code_a1"
 """Our name in verl's trainer registry; the value of ``trainer.v1.trainer_mode``."""
 
+_MARKER_PARTITION = "steps"
 _TRAINING_PREFIX = "training/"
 _NOT_A_POLICYS = frozenset({"global_step", "epoch", "timing_s/gen", "timing_per_token_ms/gen"})
 
@@ -46,3 +47,12 @@ def rename_training_metrics(metrics: dict[str, float]) -> dict[str, float]:
     """
     renamed = {name.removeprefix(_TRAINING_PREFIX): value for name, value in metrics.items()}
     return {name: value for name, value in renamed.items() if name not in _NOT_A_POLICYS}
+
+
+def step_marker(step: int) -> Any:
+    """A ``KVBatchMeta`` for verl's loop, which removes the batch that a step hands it from the queue."""
+    import transfer_queue as tq
+
+    marker: dict[str, Any] = {"keys": [f"step{step}"], "tags": [{"global_steps": step}]}
+    tq.kv_batch_put(partition_id=_MARKER_PARTITION, **marker)
+    return tq.KVBatchMeta(partition_id=_MARKER_PARTITION, **marker)

@@ -103,9 +103,8 @@ def main() -> None:
         CodeA1Trainer._run_episodes = watched
         train(config)
     finally:
-        for node in nodes:
+        for node in reversed(nodes):  # a node whose head is gone takes its time to leave
             os.killpg(node.pid, signal.SIGTERM)
-        for node in nodes:
             node.wait(120)
         (Path(tempfile.gettempdir()) / "ray" / "ray_current_cluster").unlink(missing_ok=True)
 

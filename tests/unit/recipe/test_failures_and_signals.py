@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from omegaconf import OmegaConf
 from ray.exceptions import ActorDiedError, ActorUnavailableError, OutOfMemoryError, RayTaskError
 
 import code_a1_recipe.policy as policy_module
@@ -155,12 +156,19 @@ def test_servers_that_do_not_answer_keep_no_run_from_saving(monkeypatch):
     policy = policy_module.Policy.__new__(policy_module.Policy)
     policy.name = "test"
     policy.checkpoint_manager = SimpleNamespace(
-        abort_replicas=lambda reject_request: stalled.wait(), sleep_replicas=lambda: None
+        abort_replicas=lambda reject_request: stalled.wait(),
+        sleep_replicas=stalled.wait,
+        update_weights=lambda step: 1 / 0,
     )
+    policy.config = OmegaConf.create({"episode": {"generation_timeout_seconds": 0.2}})
     started = time.monotonic()
     policy.abandon()
+    with pytest.raises(StalledError, match="of the test policy did not answer within"):
+        policy.sleep()
     stalled.set()
     assert time.monotonic() - started < 10
+    with pytest.raises(ZeroDivisionError):
+        policy.sync_weights(1)
 
 
 @pytest.mark.parametrize(("error", "lost"), [(ActorUnavailableError("busy", None), False), (ActorDiedError(), True)])
