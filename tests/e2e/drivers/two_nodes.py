@@ -59,20 +59,25 @@ def wait_for_nodes(address: str, number: int) -> None:
     raise SystemExit(f"the cluster at {address} did not get {number} nodes")
 
 
+def say(line: str) -> None:
+    """Past the run's own redirection of its output."""
+    os.write(2, f"{line}\n".encode())
+
+
 def sabotage(nodes: list[subprocess.Popen], step: int) -> None:
     """While episodes run: the sandbox of the second node is killed, in step 3 one of its servers stops answering."""
-    time.sleep(1.0)
+    time.sleep(0.5)
     for name, words in (("workers", "ray::WorkerDict"), ("servers", "ray::PolicyHttpServer")):
-        print(f"{name} on each node: {[len(matching(words, node.pid)) for node in nodes]}", flush=True)
+        say(f"{name} on each node: {[len(matching(words, node.pid)) for node in nodes]}")
     actors = [matching("ray::RunnerActor", node.pid) for node in nodes]
-    print(f"sandbox actors on each node: {[len(pids) for pids in actors]}", flush=True)
+    say(f"sandbox actors on each node: {[len(pids) for pids in actors]}")
     if step == 3:
         os.kill(matching("ray::PolicyHttpServer", nodes[1].pid)[0], signal.SIGSTOP)
-        print("stopped a server of the worker node", flush=True)
+        say("stopped a server of the worker node")
         return
     for pid in actors[1]:
         os.kill(pid, signal.SIGKILL)
-        print("killed a sandbox actor of the worker node", flush=True)
+        say("killed a sandbox actor of the worker node")
 
 
 def main() -> None:
@@ -104,7 +109,7 @@ def main() -> None:
         train(config)
     finally:
         for node in reversed(nodes):  # a node whose head is gone takes its time to leave
-            os.killpg(node.pid, signal.SIGTERM)
+            node.terminate()  # it ends its own processes, in their order
             node.wait(120)
         (Path(tempfile.gettempdir()) / "ray" / "ray_current_cluster").unlink(missing_ok=True)
 
