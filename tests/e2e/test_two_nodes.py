@@ -34,8 +34,9 @@ def test_both_nodes_train_and_serve(two_nodes):
 
 
 def test_the_loss_of_a_nodes_sandbox_costs_no_verdict(two_nodes):
-    assert two_nodes.output.count("killed a sandbox actor of the worker node") == 2
-    assert two_nodes.output.count("sandbox actors on each node: [1, 1]") >= 2  # also after the first kill
+    # Each of the two judges has an actor on every node; a second round of kills met them again.
+    assert "sandbox actors on each node: [2, 2]" in two_nodes.output
+    assert two_nodes.output.count("killed a sandbox actor of the worker node") >= 3
     records = [two_nodes.rollouts(step) for step in (1, 2)]
     assert [len(of_step) for of_step in records] == [8 * 4, 8 * 4]
     assert all(record["verdict"] is not None for of_step in records for record in of_step)
