@@ -7,13 +7,15 @@ machine that is slower for a minute is so for both. Prints, for each size, media
 neighbouring steps with a 95 % bootstrap interval. The first two steps are left out (caches).
 
 Nothing else may run on the machine. Takes about four minutes for each size on two cores. The runs stay in FOLDER:
-``code-a1 timeline FOLDER/base --step 41`` shows a step with the barrier, ``--step 42`` one without.
+``code-a1 timeline FOLDER/base_barrier`` and ``FOLDER/base_streaming`` show one step of each, and
+``code-a1 simulate --check FOLDER/*_barrier FOLDER/*_streaming --cores 2`` holds the simulator against all of them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import statistics
 import subprocess
 import sys
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from omegaconf import OmegaConf
 
 from code_a1_recipe.compose import compose_config
 from code_a1_recipe.launch import configure_logging, name_run, prepare_environment, train
@@ -69,6 +72,22 @@ def ratio_of(over: list[float], under: list[float]) -> tuple[float, float, float
     return float(np.median(ratios)), float(low), float(high)
 
 
+def split(run: Path) -> None:
+    """Make run folders ``<size>_barrier`` and ``<size>_streaming`` of a run's odd and even steps."""
+    config = OmegaConf.load(run / "resolved_config.yaml")
+    rows = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
+    for odd, name in ((1, "barrier"), (0, "streaming")):
+        part = run.with_name(f"{run.name}_{name}")
+        shutil.rmtree(part, ignore_errors=True)
+        (part / "rollouts").mkdir(parents=True)
+        config.episode.barrier = bool(odd)
+        OmegaConf.save(config, part / "resolved_config.yaml")
+        (part / "metrics.jsonl").write_text("".join(row for row in rows if json.loads(row)["step"] % 2 == odd))
+        for path in (run / "rollouts").glob("train_*.jsonl"):
+            if int(path.stem.removeprefix("train_")) % 2 == odd:
+                (part / "rollouts" / path.name).hardlink_to(path)
+
+
 def compare(folder: Path, size: str) -> None:
     """Print the lines of one size."""
     rows = [json.loads(line) for line in (folder / size / "metrics.jsonl").read_text().splitlines()]
@@ -101,6 +120,7 @@ def main() -> None:
             command = [sys.executable, __file__, "--folder", str(folder), "--one", size, "--steps", str(options.steps)]
             with (folder / f"{size}.log").open("w") as log:
                 subprocess.run(command, check=True, stdout=log, stderr=log)
+        split(folder / size)
         compare(folder, size)
 
 
