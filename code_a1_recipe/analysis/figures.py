@@ -13,6 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from .intervals import interval_of
 from .records import RunRecords
 from .results import RunResult
+from .step_times import UPDATES
 from .summary import ExperimentSummary
 
 # Okabe and Ito's palette, which readers of every colour vision can tell apart.
@@ -155,6 +156,23 @@ _TIME_PARTS = {
 }
 
 
+def seconds_by_part(rows: Sequence[Mapping[str, Any]], *, updates_at_once: bool) -> dict[str, list[float]]:
+    """Seconds of each step by what they went to, which add up to the steps'.
+
+    Args:
+        rows: of metrics.jsonl, with ``timing_s/step`` and ``time_share/...``.
+        updates_at_once: of two updates that begin together the longer one counts.
+    """
+    parts = {
+        words: [(row.get(f"time_share/{name}") or 0.0) * row["timing_s/step"] for row in rows]
+        for name, words in _TIME_PARTS.items()
+    }
+    if updates_at_once:
+        updates = [parts.pop(_TIME_PARTS[name]) for name in UPDATES]
+        parts = {"both updates, at the same time": [max(pair) for pair in zip(*updates, strict=True)], **parts}
+    return parts
+
+
 def time(run: RunRecords) -> Figure | None:
     """Where the seconds of a step go."""
     rows = [row for row in run.metrics if row.get("timing_s/step") is not None and "time_share/other" in row]
@@ -162,10 +180,7 @@ def time(run: RunRecords) -> Figure | None:
         return None
     figure, (panel,) = _panels(["Seconds a step"])
     steps = [row["step"] for row in rows]
-    parts = {
-        words: [(row.get(f"time_share/{name}") or 0.0) * row["timing_s/step"] for row in rows]
-        for name, words in _TIME_PARTS.items()
-    }
+    parts = seconds_by_part(rows, updates_at_once=run.config.get("layout") == "separate")
     shown = {words: values for words, values in parts.items() if any(values)}
     if len(steps) > 1:
         panel.stackplot(steps, list(shown.values()), labels=list(shown), colors=COLORS, alpha=0.85)

@@ -4,6 +4,7 @@ import pytest
 
 from code_a1_recipe.analysis.commands import rollouts
 from code_a1_recipe.analysis.episodes import outcome_of, pick_episodes, view_of
+from code_a1_recipe.analysis.figures import seconds_by_part
 from code_a1_recipe.analysis.records import RunRecords
 from code_a1_recipe.analysis.report import main as report
 from code_a1_recipe.analysis.results import result_of
@@ -112,3 +113,10 @@ def test_whoever_reads_may_have_seen_enough(run_folder, monkeypatch):
     monkeypatch.setattr("sys.stdout.write", closed)
     with pytest.raises(BrokenPipeError):
         report([str(run_folder)])
+
+
+def test_the_seconds_of_a_steps_parts_add_up_also_where_both_policies_update_at_once():
+    shares = {"episodes": 0.5, "update_code": 0.2, "update_test": 0.4, "other": 0.1}
+    row = {"timing_s/step": 10.0, **{f"time_share/{name}": share for name, share in shares.items()}}
+    assert sum(values[0] for values in seconds_by_part([row], updates_at_once=True).values()) == pytest.approx(10.0)
+    assert sum(values[0] for values in seconds_by_part([row], updates_at_once=False).values()) == pytest.approx(12.0)
