@@ -215,7 +215,7 @@ def _fit(config: DictConfig, interruption: Interruption, leftovers: _Leftovers) 
         leftovers.segments = shared_memory.segments_below(os.getpid())
 
         def give_up(lost: str) -> None:
-            RunFolder.show(f"error: the {lost} was lost, and the run waits for it\n{how_to_go_on(config.run_dir)}")
+            RunFolder.show(f"\nerror: the {lost} was lost, and the run waits for it\n{how_to_go_on(config.run_dir)}")
             leftovers.remove()
             have_spoken()
             os._exit(1)
