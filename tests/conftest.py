@@ -4,10 +4,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult, Rejection, RejectionReason, SuiteVerdict
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+
+# How long an example takes says something about the machine, not about the code.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")
