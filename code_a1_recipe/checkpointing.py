@@ -324,6 +324,7 @@ def find_checkpoint(root: Path, *, mode: str, path: str | None) -> Checkpoint | 
     """
     if mode == "disable":
         return None
+    root = root.resolve()
     own = _newest(root)
     if mode == "resume_path":
         named = _named(Path(path or ""))

@@ -15,6 +15,7 @@ from ray.exceptions import RayTaskError
 
 from . import checkpointing, random_states
 from .checkpointing import Checkpoint
+from .failures import explain
 from .mistake_book import MistakeBook
 from .policy import Policy
 from .run_folder import plain_number
@@ -110,7 +111,9 @@ def load(checkpoint: Checkpoint, *, policies: Mapping[str, Policy], dataloader: 
     for name, policy in policies.items():
         try:
             policy.load(checkpoint.folder / name)
-        except RayTaskError as error:  # of the worker's own code; a lost worker is another error
+        except RayTaskError as error:
+            if explain(error, run_dir=str(checkpoint.folder)) is not None:  # too little memory, say
+                raise
             raise checkpointing.CheckpointError(
                 f"{checkpoint.folder / name} cannot be loaded: {str(error).strip().splitlines()[-1]}; "
                 f"{checkpointing.ANOTHER_STEP}"

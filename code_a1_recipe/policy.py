@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import random
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
@@ -40,6 +39,7 @@ from .errors import StalledError
 from .preflight import lora_rank
 from .sampling import SamplingParameters
 from .server_client import OneServerClient
+from .time_limit import within
 from .trajectories import StoredRows
 from .verl_compat import SYNC_MODE, rename_training_metrics
 
@@ -207,23 +207,10 @@ class Policy(PPOTrainerSync):
             seconds: the limit, ``episode.generation_timeout_seconds`` unless given.
         """
         limit = self.config.episode.generation_timeout_seconds if seconds is None else seconds
-        failures: list[BaseException] = []
-
-        def ask() -> None:
-            try:
-                call()
-            except BaseException as error:  # noqa: BLE001  # raised again by whoever waits
-                failures.append(error)
-
-        asking = threading.Thread(target=ask, name=f"servers-{self.name}", daemon=True)
-        asking.start()
-        asking.join(limit)
-        if asking.is_alive():
+        if not within(limit, call, name=f"servers-{self.name}"):
             cure = "it hangs, or the limit is too low" if seconds is None else "it hangs"
             key = "episode.generation_timeout_seconds=" if seconds is None else ""
             raise StalledError(f"a server of the {self.name} policy did not answer within {key}{limit:g} s: {cure}")
-        if failures:
-            raise failures[0]
 
     def update(self, rows: StoredRows, *, step: int, epoch: int) -> dict[str, float]:
         """One verl GRPO update on the stored rows, which are removed from the queue.

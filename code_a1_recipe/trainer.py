@@ -39,6 +39,7 @@ from .run_folder import RunFolder
 from .settings import RecipeSettings, SettingsError
 from .step_report import running_totals, step_line, time_shares
 from .step_tasks import tasks_of
+from .time_limit import within
 from .trajectories import join_rows
 from .verl_compat import SYNC_MODE, TRAINER_NAME, queue_actors, step_marker
 
@@ -207,7 +208,10 @@ class CodeA1Trainer(PPOTrainerSync):
             assert number is not None
             raise InterruptedRunError(number, self._save_and_tell()) from None
         except (OutageError, StalledError):
-            self.run_folder.show(self._save_and_tell())
+            # A worker that waits for a stalled server saves nothing either.
+            limit = self.settings.checkpoint.leave_within_seconds
+            if not within(limit, lambda: self.run_folder.show(self._save_and_tell()), name="save"):
+                self.run_folder.show(f"not saved: no answer within checkpoint.leave_within_seconds={limit:g} s")
             raise
 
     def _save_and_tell(self) -> str:
@@ -317,7 +321,7 @@ class CodeA1Trainer(PPOTrainerSync):
 
     @property
     def _checkpoints(self) -> Path:
-        return Path(self.config.trainer.default_local_dir).absolute()
+        return Path(self.config.trainer.default_local_dir).resolve()
 
     def _save_checkpoint(self) -> None:
         folder = self._save_finished()
@@ -370,7 +374,7 @@ class CodeA1Trainer(PPOTrainerSync):
         self.finished = finished_step.load(found, policies=self.policies, dataloader=self.train_dataloader)
         self.book = MistakeBook.load(found.book)
         self.global_steps = found.step
-        if found.folder.parent == self._checkpoints.resolve():
+        if found.folder.parent == self._checkpoints:
             self._saved_step = found.step
             self._origin = found.state().get(checkpointing.ORIGIN)
             checkpointing.announce(self._checkpoints, found.step)  # before the records of later steps are forgotten

@@ -31,6 +31,7 @@ PURE_FILES = (
     "settings",
     "spans",
     "step_tasks",
+    "time_limit",
 )
 """Files of the recipe that are functions of values and run without torch and verl."""
 

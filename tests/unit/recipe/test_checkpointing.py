@@ -174,6 +174,15 @@ def test_the_best_of_a_future_that_was_given_up_is_none_of_what_comes_instead(tm
     assert best_checkpoint(tmp_path) is None
 
 
+def test_a_run_behind_a_symbolic_link_is_the_same_run(tmp_path):
+    save(tmp_path / "run" / "checkpoints", 2)
+    (tmp_path / "link").symlink_to(tmp_path / "run")
+    through = tmp_path / "link" / "checkpoints"
+    for mode, path in (("auto", None), ("resume_path", str(step_folder(through, 2)))):
+        found = find_checkpoint(through, mode=mode, path=path)
+        assert found.folder == step_folder((tmp_path / "run" / "checkpoints").resolve(), 2)
+
+
 def test_a_first_checkpoint_that_was_not_announced_is_found(tmp_path):
     save(tmp_path, 2)
     (tmp_path / TRACKER_NAME).unlink()

@@ -20,6 +20,7 @@ from code_a1_recipe.checkpointing import DiskFullError
 from code_a1_recipe.errors import OutageError, StalledError
 from code_a1_recipe.failures import explain
 from code_a1_recipe.interruption import InterruptedRunError, Interruption, LeaveRequestedError
+from code_a1_recipe.time_limit import within
 
 
 def from_a_worker(error: Exception) -> Exception:
@@ -169,6 +170,15 @@ def test_servers_that_do_not_answer_keep_no_run_from_saving(monkeypatch):
     assert time.monotonic() - started < 10
     with pytest.raises(ZeroDivisionError):
         policy.sync_weights(1)
+
+
+def test_a_call_with_an_end():
+    assert within(float("inf"), lambda: None, name="quick")
+    forever = threading.Event()
+    assert not within(0.05, forever.wait, name="slow")
+    forever.set()
+    with pytest.raises(ZeroDivisionError):
+        within(10, lambda: 1 / 0, name="wrong")
 
 
 @pytest.mark.parametrize(("error", "lost"), [(ActorUnavailableError("busy", None), False), (ActorDiedError(), True)])
