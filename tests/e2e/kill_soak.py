@@ -84,16 +84,26 @@ class Soak:
                 raise SystemExit(f"a start was refused or failed without a clear line, see {log}")
 
     def disturb(self, process: subprocess.Popen, log: Path) -> None:
-        """Kill until the job ends or all kills are spent; half of the moments lie in a start, half among steps."""
+        """Kill until the job ends or all kills are spent; half of the moments lie in a start, half among steps.
+
+        Kills are spread over the whole run: one that is due by the number of finished steps comes at once.
+        """
         while process.poll() is None and self.killed.total() < self.kills:
+            due = (self.killed.total() + 1) * STEPS / (self.kills + 2)
+            seconds = self.chance.uniform(0.0, 45.0)
             if self.chance.random() < 0.5:
-                wait(process, self.chance.uniform(0.0, 60.0))
-            else:
                 steps = log.read_text().count("| code ")
                 while process.poll() is None and log.read_text().count("| code ") == steps:
-                    time.sleep(0.2)
-                wait(process, self.chance.uniform(0.0, 10.0))
+                    time.sleep(0.1)
+                seconds /= 15.0
+            end = time.monotonic() + seconds
+            while process.poll() is None and time.monotonic() < end and self.finished_steps() < due:
+                time.sleep(0.1)
             self.kill_one(process.pid)
+
+    def finished_steps(self) -> int:
+        metrics = self.folder / "metrics.jsonl"
+        return max(0, len(metrics.read_text().splitlines()) - 1) if metrics.exists() else 0  # less validation's row
 
     def kill_one(self, driver: int) -> None:
         self.family |= descendants(driver)
@@ -144,12 +154,6 @@ def last_line(log: Path) -> str:
     lines = [line.strip() for line in log.read_text().replace("\r", "\n").splitlines() if line.strip()]
     told = [line for line in lines if line.startswith(("error:", "interrupted", "trained:"))]
     return (told or lines or [""])[-1][:300]
-
-
-def wait(process: subprocess.Popen, seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while process.poll() is None and time.monotonic() < end:
-        time.sleep(0.1)
 
 
 def pids_of(kind: str, driver: int) -> list[int]:
