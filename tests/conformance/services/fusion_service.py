@@ -99,14 +99,15 @@ class Handler(BaseHTTPRequestHandler):
             State.at_once += 1
             State.most_at_once = max(State.most_at_once, State.at_once)
         try:
-            if fault is None:
-                result = State.last_answer = run_script(request)
-                self.answer(200, json.dumps(result).encode())
-            else:
-                getattr(self, f"fault_{fault}")(request)
-        finally:
+            result = run_script(request) if fault is None else None
+        finally:  # before it is answered: who has the answer may ask again at once
             with State.lock:
                 State.at_once -= 1
+        if fault is None:
+            State.last_answer = result
+            self.answer(200, json.dumps(result).encode())
+        else:
+            getattr(self, f"fault_{fault}")(request)
 
     def answer(self, status, body, headers=()):
         self.send_response(status)
