@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from processes import children_of, command_of
+from processes import children_of, command_of, descendants
 
 from code_a1_recipe.compose import compose_config
 from code_a1_recipe.launch import configure_logging, name_run, prepare_environment, train
@@ -21,7 +21,8 @@ KILLS_PER_KIND = {"zygote": 2, "judge": 1, "candidate": 5, "episode worker": 1}
 
 def targets() -> dict[str, list[int]]:
     """Processes of this run's sandbox by kind: a judge is a parent of zygotes, a candidate a child of one."""
-    tree = children_of()
+    mine = descendants(os.getpid())  # not those of another run beside this one
+    tree = {parent: pids for parent, pids in children_of().items() if parent in mine}
     found: dict[str, list[int]] = {"zygote": [], "judge": [], "candidate": [], "episode worker": []}
     for parent, pids in tree.items():
         zygotes = [pid for pid in pids if "zygote" in command_of(pid)]
