@@ -12,7 +12,8 @@ _PARTS = {
     "update_weights": "sync",
     "save_checkpoint": "save",
 }
-_UPDATES = ("update_code", "update_test")
+UPDATES = ("update_code", "update_test")
+"""Timers that begin together where each policy has GPUs of its own; all others follow one another."""
 
 _COLUMNS = (
     ("code", "code/reward", "{:.3f}"),
@@ -55,7 +56,7 @@ def time_shares(timing: Mapping[str, float], *, updates_at_once: bool) -> dict[s
     if whole <= 0:
         return {}
     shares = {name: timing[name] / whole for name in _PARTS if name in timing}
-    updates = [shares[name] for name in _UPDATES if name in shares]
+    updates = [shares[name] for name in UPDATES if name in shares]
     twice = sum(updates) - max(updates, default=0.0) if updates_at_once else 0.0
     other = max(0.0, 1.0 - (sum(shares.values()) - twice))
     return {**{f"time_share/{name}": share for name, share in shares.items()}, "time_share/other": other}

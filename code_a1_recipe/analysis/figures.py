@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from ..step_report import UPDATES
 from .intervals import interval_of
 from .records import RunRecords
 from .results import RunResult
-from .step_times import UPDATES
 from .summary import ExperimentSummary
 
 # Okabe and Ito's palette, which readers of every colour vision can tell apart.

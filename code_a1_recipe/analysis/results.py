@@ -12,9 +12,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from ..step_report import UPDATES
 from .measures import MEASURES, SPLIT_MEASURES, measures_of
 from .records import Record, RecordsError, RunRecords
-from .step_times import UPDATES
 from .training_measures import TRAINING_MEASURES, training_measures
 
 RESULTS_FILE = "results.json"

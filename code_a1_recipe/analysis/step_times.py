@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any
 
 from ..spans import BusySeconds, Span, busy_seconds, mean_running
+from ..step_report import UPDATES
 from .records import Record, RecordsError, RunRecords
 
 PHASES: dict[str, str] = {
@@ -20,8 +21,6 @@ PHASES: dict[str, str] = {
     "update_weights": "weights to the servers",
 }
 """Timers of what follows the episodes, in this order, and what each is."""
-UPDATES = ("update_code", "update_test")
-"""Phases that begin together where each policy has GPUs of its own; all others follow one another."""
 _OTHER_JUDGE_SPANS = ("hidden_span", "pooled_span")
 """Of a program at the judge beside that of its verdict; rollouts of earlier versions lack them."""
 

@@ -16,8 +16,9 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from ..spans import Span, running, union
+from ..step_report import UPDATES
 from .figures import COLORS
-from .step_times import PHASES, UPDATES, QuestionSpans, StepTimes
+from .step_times import PHASES, QuestionSpans, StepTimes
 
 # Axes: A activities (Code LLM, Test LLM, judge), Q questions of a step, T slices of time.
 

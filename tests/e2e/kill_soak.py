@@ -21,13 +21,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from processes import command_of, descendants, is_alive, matching  # beside this file
+from proofs import order_problems, questions_of, records_of, replayed_book, state_differences
+
+from code_a1_recipe.mistake_book import MistakeBook
+
 REPOSITORY = Path(__file__).parents[2]
-sys.path.insert(0, str(REPOSITORY))
-
-from processes import command_of, descendants, is_alive, matching  # noqa: E402  # beside this file
-from proofs import order_problems, questions_of, records_of, replayed_book, state_differences  # noqa: E402
-
-from code_a1_recipe.mistake_book import MistakeBook  # noqa: E402
 
 STEPS, STEPS_AN_EPOCH = 40, 16
 SETTINGS = (f"trainer.total_training_steps={STEPS}", "trainer.save_freq=1", "trainer.max_actor_ckpt_to_keep=2")
