@@ -170,3 +170,17 @@ def metrics_of(sums: Sums, *, prefix: str = "") -> dict[str, float]:
     return {
         f"{prefix}{name}": value if name in _TOTALS else value / count for name, (value, count) in sums.items() if count
     }
+
+
+def validation_metrics(parts: Sequence[tuple[str, Sums]]) -> dict[str, float]:
+    """Metrics of a validation, prefixed ``val/``, and with several data sources also ``val/<source>/``.
+
+    Args:
+        parts: for each held-out question its data source and the sums of its episode.
+    """
+    metrics = metrics_of(add_sums(sums for _, sums in parts), prefix="val/")
+    sources = dict.fromkeys(source for source, _ in parts)
+    for source in sources if len(sources) > 1 else ():
+        of_source = [sums for name, sums in parts if name == source]
+        metrics |= metrics_of(add_sums(of_source), prefix=f"val/{source}/")
+    return metrics

@@ -21,7 +21,8 @@ from .judge_worker import JudgePool
 from .phase_gate import SharedGate
 from .replay import Lessons, failures_of
 from .rollout_log import episode_records
-from .sampling import SamplingParameters, ServerSampler
+from .sampling import ServerSampler
+from .sampling_parameters import SamplingParameters
 from .selection import find_group_selector
 from .settings import RecipeSettings
 from .spans import Span, outside, seconds_of

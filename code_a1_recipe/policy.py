@@ -37,7 +37,7 @@ from .batch_parts import balanced_parts, group_parts
 from .episode_worker import PolicyEndpoint
 from .errors import StalledError
 from .preflight import lora_rank
-from .sampling import SamplingParameters
+from .sampling_parameters import SamplingParameters
 from .server_client import OneServerClient
 from .time_limit import within
 from .trajectories import StoredRows
@@ -145,15 +145,6 @@ class Policy(PPOTrainerSync):
         """What an episode worker needs to sample from this policy."""
         rollout = self.config.actor_rollout_ref.rollout
 
-        def parameters(source: Any) -> SamplingParameters:
-            return SamplingParameters(
-                temperature=source.temperature,
-                top_p=source.top_p,
-                top_k=source.top_k,
-                max_prompt_tokens=rollout.prompt_length,
-                max_response_tokens=rollout.response_length,
-            )
-
         # The client reads nothing but the rollout block. Small constructor arguments travel inside Ray's actor
         # specification, without which a dead worker could not be started again.
         plain_rollout = OmegaConf.to_container(rollout, resolve=True)
@@ -164,8 +155,8 @@ class Policy(PPOTrainerSync):
                 config=client_config, load_balancer_handle=self.llm_server_manager.global_load_balancer
             ),
             tokenizer_path=self.tokenizer_path,
-            training=parameters(rollout),
-            validation=parameters(rollout.val_kwargs),
+            training=SamplingParameters.of_rollout(rollout),
+            validation=SamplingParameters.of_rollout(rollout, validation=True),
         )
 
     def sleep(self) -> None:

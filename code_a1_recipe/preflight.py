@@ -300,7 +300,7 @@ def _check_given_tests(config: DictConfig, settings: RecipeSettings, train: Ques
 
 
 def _check_prompt_lengths(config: DictConfig, key: str, dataset: QuestionDataset, tokenizer: Any) -> None:
-    from .sampling import prompt_token_ids
+    from .sampling_parameters import prompt_token_ids
 
     limit = policy_view(config, "code").actor_rollout_ref.rollout.prompt_length
     template = find_prompt_pair(config.prompts.name).code

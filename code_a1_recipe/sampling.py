@@ -4,37 +4,18 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from verl.workers.rollout.llm_server import LLMServerClient
 
 from .episode_data import Message, PromptTooLongError, Response
+from .sampling_parameters import SamplingParameters, prompt_token_ids
 
 _KEPT_PROMPTS = 64
 
 
 class SamplingError(RuntimeError):
     """A server broke the contract of a response; the episode that asked for it cannot go on."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SamplingParameters:
-    """How one policy samples; training and validation have one each."""
-
-    temperature: float
-    top_p: float
-    top_k: int
-    max_prompt_tokens: int
-    max_response_tokens: int
-
-    def greedy(self) -> SamplingParameters:
-        """The same lengths, always the likeliest token: what temperature 0 samples.
-
-        Not by temperature 0: vLLM gives such a request no generator, and on CPU a batch in which one request has none
-        samples all of them from an unseeded one.
-        """
-        return replace(self, temperature=1.0, top_p=1.0, top_k=1)
 
 
 class ServerSampler:
@@ -84,9 +65,3 @@ class ServerSampler:
             weights_step=int(output.extra_fields.get("global_steps") or 0),
             cached_tokens=int(output.extra_fields.get("num_cached_tokens") or 0),
         )
-
-
-def prompt_token_ids(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
-    """Token ids of a chat prompt that ends where the assistant's answer begins."""
-    encoded = tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=True, return_dict=True)
-    return [int(token) for token in encoded["input_ids"]]

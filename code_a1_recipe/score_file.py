@@ -1,7 +1,7 @@
-"""The output of a scoring run: JSON lines that are only ever appended, and can be taken up again.
+"""The output of a long command: JSON lines that are only ever appended, and can be taken up again.
 
-``OUT`` holds one row an item, keyed by ``item``. ``OUT.settings.json`` holds what the rows were made from and with;
-another run may only go on where all of that is the same.
+``OUT`` holds one row an item, keyed by ``item`` or another column. ``OUT.settings.json`` holds what the rows were made
+from and with; another run may only go on where all of that is the same.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import IO, Any
 
 Row = dict[str, Any]
+Key = int | str
 
 
 class ScoreFileError(ValueError):
@@ -28,13 +29,15 @@ class ScoreFile:
     Args:
         path: the JSON lines; made where missing.
         settings: plain JSON values that decide what the rows say.
+        key: the column that tells rows apart; all integers, or all text.
 
     Raises:
         ScoreFileError: the file holds something else, rows of other settings, or another process writes it.
     """
 
-    def __init__(self, path: Path, *, settings: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, *, settings: Mapping[str, Any], key: str = "item") -> None:
         self.path = path
+        self._key = key
         self.settings_path = path.with_name(path.name + ".settings.json")
         self._settings = json.loads(json.dumps(settings))
         self._check_settings()
@@ -42,7 +45,7 @@ class ScoreFile:
             self._handle = _open_locked(path)
         except OSError as error:
             raise ScoreFileError(f"--output {path} cannot be written: {error}; choose another") from error
-        self._offsets: dict[int, int] = {}
+        self._offsets: dict[Key, int] = {}
         self.num_repaired = 0
         """1 when a last line that was cut off had to be removed."""
         self.num_dropped_outages = 0
@@ -55,7 +58,7 @@ class ScoreFile:
             raise
 
     @property
-    def done(self) -> set[int]:
+    def done(self) -> set[Key]:
         """Items whose rows are there."""
         return set(self._offsets)
 
@@ -64,18 +67,27 @@ class ScoreFile:
         line = json.dumps(row).encode() + b"\n"
         offset = self._handle.seek(0, os.SEEK_END)
         _write_line(self._handle, line)
-        self._offsets[row["item"]] = offset
+        self._offsets[row[self._key]] = offset
+
+    def row(self, item: Key) -> Row:
+        """The row of an item that is done."""
+        with self.path.open("rb") as handle:
+            handle.seek(self._offsets[item])
+            return dict(json.loads(handle.readline()))
 
     def rows(self) -> Iterator[Row]:
         """All rows in the order of their items."""
         with self.path.open("rb") as handle:
-            for item in sorted(self._offsets):
+            for item in self._sorted():
                 handle.seek(self._offsets[item])
                 yield json.loads(handle.readline())
 
     def sort(self) -> None:
         """Put the rows into the order of their items, whatever order they were judged in."""
-        self._rewrite(sorted(self._offsets))
+        self._rewrite(self._sorted())
+
+    def _sorted(self) -> list[Key]:
+        return sorted(self._offsets, key=lambda item: (isinstance(item, str), item))
 
     def close(self) -> None:
         """Let others write the file. Idempotent."""
@@ -97,7 +109,7 @@ class ScoreFile:
             earlier = json.loads(self.settings_path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise ScoreFileError(
-                f"--output {self.path} exists, but not as the output of a scoring run that can be taken up "
+                f"--output {self.path} exists, but not as an output that can be taken up "
                 f"({self.settings_path.name}: {error}); choose another, or remove it"
             ) from error
         differences = [
@@ -113,7 +125,7 @@ class ScoreFile:
 
     def _take_up(self) -> None:
         """Find the rows that are there; cut off a torn last line, leave out rows of outages."""
-        outages: set[int] = set()
+        outages: set[Key] = set()
         with self.path.open("rb") as handle:
             offset = 0
             for number, line in enumerate(handle):
@@ -122,8 +134,8 @@ class ScoreFile:
                     self.num_repaired = 1
                     break
                 row = self._parsed(line, number)
-                self._offsets[row["item"]] = offset
-                (outages.add if row.get("outage") else outages.discard)(row["item"])
+                self._offsets[row[self._key]] = offset
+                (outages.add if row.get("outage") else outages.discard)(row[self._key])
                 offset += len(line)
         self.num_dropped_outages = len(outages)
         if outages:
@@ -132,21 +144,21 @@ class ScoreFile:
     def _parsed(self, line: bytes, number: int) -> Row:
         try:
             row = json.loads(line)
-            if type(row["item"]) is int:
+            if type(row[self._key]) in (int, str):
                 return dict(row)
         except (ValueError, TypeError, KeyError):
             pass
         raise ScoreFileError(
-            f"--output {self.path}: line {number + 1} is no row of a scoring run; something else wrote there. Remove "
+            f"--output {self.path}: line {number + 1} is no row of this command; something else wrote there. Remove "
             "the line, or choose another output"
         )
 
-    def _rewrite(self, items: list[int]) -> None:
+    def _rewrite(self, items: list[Key]) -> None:
         """Replace the file, all at once, by these items' rows in this order."""
         partial = self.path.with_name(self.path.name + ".partial")
         replacement = _open_locked(partial)
         replacement.truncate(0)
-        offsets: dict[int, int] = {}
+        offsets: dict[Key, int] = {}
         end = 0
         with self.path.open("rb") as source:
             for item in items:

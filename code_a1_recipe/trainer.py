@@ -25,7 +25,7 @@ from verl.utils.debug import marked_timer
 from . import checkpointing, finished_step, random_states
 from .compose import COLOCATED, SEPARATE, policy_view, pool_spec
 from .episode_data import EpisodeTask
-from .episode_metrics import add_sums, metrics_of
+from .episode_metrics import add_sums, metrics_of, validation_metrics
 from .episode_worker import EpisodePool, EpisodeReport, seconds_of_reward_alone
 from .errors import OutageError, StalledError, check_outages
 from .finished_step import FinishedStep
@@ -306,11 +306,7 @@ class CodeA1Trainer(PPOTrainerSync):
             for report in self.episodes.run(tasks, validate=True, while_waiting=self.interruption.check):
                 write(report.index, report.records)
                 reports.append(report.without_records())
-        metrics = metrics_of(add_sums(report.sums for report in reports), prefix="val/")
-        sources = dict.fromkeys(question.data_source for question in questions)
-        for source in sources if len(sources) > 1 else ():
-            of_source = [report.sums for report in reports if questions[report.index].data_source == source]
-            metrics |= metrics_of(add_sums(of_source), prefix=f"val/{source}/")
+        metrics = validation_metrics([(questions[report.index].data_source, report.sums) for report in reports])
         if not self._has_stepped:
             self.run_folder.add_to_metrics(self.global_steps, metrics)
         self._keep_best(metrics)

@@ -156,10 +156,10 @@ def test_two_processes_do_not_write_one_file(tmp_path):
 def test_a_file_of_something_else_is_left_alone(tmp_path, content):
     path = tmp_path / "out.jsonl"
     path.write_text(content)
-    with pytest.raises(ScoreFileError, match="not as the output of a scoring run"):
+    with pytest.raises(ScoreFileError, match="not as an output that can"):
         ScoreFile(path, settings=SETTINGS)
     (tmp_path / "out.jsonl.settings.json").write_text(json.dumps(SETTINGS))
-    with pytest.raises(ScoreFileError, match="line 1 is no row of a scoring run"):
+    with pytest.raises(ScoreFileError, match="line 1 is no row of this command"):
         ScoreFile(path, settings=SETTINGS)
     assert path.read_text() == content
 

@@ -1,0 +1,94 @@
+"""A hosted model behind an OpenAI-compatible endpoint (vLLM, SGLang, Ollama, llama.cpp, commercial APIs)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from ..episode_data import Message, PromptTooLongError, Response
+from ..sampling_parameters import SamplingParameters
+
+KEY_VARIABLE = "OPENAI_API_KEY"
+_TRIES = 6
+_TOO_LONG = ("context_length_exceeded", "maximum context length", "max_model_len", "prompt is too long")
+
+
+class ModelError(RuntimeError):
+    """A model cannot be started, reached or asked. Says what, where and what to do; shown to the user as it is."""
+
+
+class EndpointModel:
+    """Chat completions of one model, with the client library's own retries."""
+
+    def __init__(self, *, url: str, name: str, parameters: SamplingParameters, timeout_seconds: float) -> None:
+        from openai import AsyncOpenAI  # here: vLLM brings it, a judge does without
+
+        self._name = name
+        self._url = url
+        self._parameters = parameters
+        self._client = AsyncOpenAI(
+            base_url=url,
+            api_key=os.environ.get(KEY_VARIABLE) or "none",
+            max_retries=_TRIES,
+            timeout=timeout_seconds,
+        )
+
+    async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
+        """One answer; the token counts are the endpoint's own, where it gives any.
+
+        Raises:
+            PromptTooLongError: the endpoint says so.
+            ModelError: anything else that trying again does not mend.
+        """
+        import openai
+
+        try:
+            answer = await self._client.chat.completions.create(
+                model=self._name,
+                messages=list(messages),  # type: ignore[arg-type]  # the client's own dictionaries, field by field
+                seed=seed,
+                **self._sampling(),
+            )
+        except openai.BadRequestError as error:
+            if any(sign in str(error) for sign in _TOO_LONG):
+                raise PromptTooLongError(f"by {self._url}: {error}") from error
+            raise ModelError(f"--endpoint={self._url} refuses the request for question {session!r}: {error}") from error
+        except openai.AuthenticationError as error:
+            raise ModelError(f"--endpoint={self._url} wants a key: put it into {KEY_VARIABLE} ({error})") from error
+        except openai.NotFoundError as error:
+            raise ModelError(
+                f"--endpoint={self._url} knows no model {self._name!r} (--endpoint-model), or the address lacks its "
+                f"/v1: {error}"
+            ) from error
+        except openai.APIConnectionError as error:
+            raise ModelError(
+                f"--endpoint={self._url} does not answer: {error.__cause__ or error}; start the server, or correct the "
+                "address. What was sampled is kept: repeat the command to go on"
+            ) from error
+        except openai.APIError as error:
+            raise ModelError(f"--endpoint={self._url}: {type(error).__name__}: {error}; repeat the command") from error
+        usage = answer.usage
+        return Response(
+            prompt_ids=(0,) * (usage.prompt_tokens if usage else 0),
+            token_ids=(0,) * (usage.completion_tokens if usage else 0),
+            log_probs=(),
+            text=(answer.choices[0].message.content or "") if answer.choices else "",
+            weights_step=0,
+        )
+
+    def _sampling(self) -> dict[str, Any]:
+        parameters = self._parameters
+        if parameters.top_k == 1:  # greedy; the protocol has no top_k of its own
+            return {"temperature": 0.0, "max_tokens": parameters.max_response_tokens}
+        found: dict[str, Any] = {
+            "temperature": parameters.temperature,
+            "top_p": parameters.top_p,
+            "max_tokens": parameters.max_response_tokens,
+        }
+        if parameters.top_k > 0:
+            found["extra_body"] = {"top_k": parameters.top_k}
+        return found
+
+    async def close(self) -> None:
+        await self._client.close()

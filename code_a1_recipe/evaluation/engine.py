@@ -1,0 +1,123 @@
+"""A Hugging Face folder in a vLLM engine of this process, on GPUs or on a CPU."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..cpu.environment import cpu_environment
+from ..episode_data import Message, PromptTooLongError, Response
+from ..sampling_parameters import SamplingParameters, prompt_token_ids
+from .endpoint import ModelError
+
+_request_numbers = itertools.count()
+
+
+def prepare_environment() -> bool:
+    """What vLLM reads when it is imported; call it before. True on a machine without an NVIDIA GPU."""
+    import torch
+
+    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    if torch.cuda.is_available():
+        return False
+    for name, value in cpu_environment(threads=len(os.sched_getaffinity(0))).items():
+        os.environ.setdefault(name, value)
+    return True
+
+
+class EngineModel:
+    """One model in one engine; many requests at once, each with a seed of its own."""
+
+    def __init__(self, engine: Any, tokenizer: Any, *, parameters: SamplingParameters) -> None:
+        self._engine = engine
+        self._tokenizer = tokenizer
+        self._parameters = parameters
+
+    @classmethod
+    def start(cls, path: str, *, parameters: SamplingParameters, options: Mapping[str, Any]) -> EngineModel:
+        """Load tokenizer and weights.
+
+        Args:
+            path: folder, or an id of the hub's.
+            parameters: bound the engine's context length unless ``options`` does.
+            options: further arguments of vLLM's engine.
+
+        Raises:
+            ModelError: the model cannot be loaded, or has no chat template.
+        """
+        on_cpu = prepare_environment()
+        from transformers import AutoTokenizer
+        from vllm.engine.arg_utils import AsyncEngineArgs
+        from vllm.v1.engine.async_llm import AsyncLLM
+
+        defaults: dict[str, Any] = {
+            "max_model_len": parameters.max_prompt_tokens + parameters.max_response_tokens,
+            "enable_prefix_caching": True,
+            "disable_log_stats": True,
+            "use_tqdm_on_load": False,
+        }
+        if on_cpu:
+            executor = "vllm.v1.executor.uniproc_executor.UniProcExecutor"
+            defaults |= {"enforce_eager": True, "distributed_executor_backend": executor}
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(path)
+            if not tokenizer.chat_template:
+                raise ModelError(
+                    f"--model={path} has no chat template; give its tokenizer one, or take the model's -Instruct form"
+                )
+            engine = AsyncLLM.from_engine_args(AsyncEngineArgs(model=path, **{**defaults, **options}))
+        except (OSError, ValueError, RuntimeError, TypeError) as error:
+            if isinstance(error, ModelError):
+                raise
+            raise ModelError(f"--model={path} cannot be loaded: {type(error).__name__}: {error}") from error
+        return cls(engine, tokenizer, parameters=parameters)
+
+    async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
+        """One response.
+
+        Raises:
+            PromptTooLongError: the prompt exceeds ``parameters.max_prompt_tokens``.
+            ModelError: the engine has died.
+        """
+        from vllm import SamplingParams
+        from vllm.v1.engine.exceptions import EngineDeadError
+
+        parameters = self._parameters
+        prompt_ids = prompt_token_ids(self._tokenizer, messages)
+        if len(prompt_ids) > parameters.max_prompt_tokens:
+            raise PromptTooLongError(f"{len(prompt_ids)} tokens, --max-prompt-tokens={parameters.max_prompt_tokens}")
+        sampling = SamplingParams(
+            temperature=parameters.temperature,
+            top_p=parameters.top_p,
+            top_k=parameters.top_k,
+            max_tokens=parameters.max_response_tokens,
+            seed=seed,
+            detokenize=False,
+        )
+        final: Any = None
+        try:
+            number = f"{session}-{next(_request_numbers)}"
+            async for output in self._engine.generate({"prompt_token_ids": prompt_ids}, sampling, number):
+                final = output
+        except EngineDeadError as error:
+            raise ModelError(f"the vLLM engine has died: {error}; too little memory? Repeat the command") from error
+        token_ids = tuple(final.outputs[0].token_ids)
+        return Response(
+            prompt_ids=tuple(prompt_ids),
+            token_ids=token_ids,
+            log_probs=(),
+            text=self._tokenizer.decode(token_ids, skip_special_tokens=True),
+            weights_step=0,
+        )
+
+    def with_parameters(self, parameters: SamplingParameters) -> EngineModel:
+        """The same engine, asked in another way."""
+        return EngineModel(self._engine, self._tokenizer, parameters=parameters)
+
+    async def close(self) -> None:
+        """Idempotent."""
+        self._engine.shutdown()
