@@ -43,6 +43,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "timeline": (".analysis.timeline", "main"),
     "simulate": (".simulation.command", "main"),
     "export": (".export", "main"),
+    "eval": (".evaluation.command", "main"),
+    "data": (".data.command", "main"),
+    "select": (".uses.select_command", "main"),
+    "attack": (".uses.attack_command", "main"),
+    "crossplay": (".uses.crossplay_command", "main"),
     "micro": (".micro.__main__", "main"),
 }
 """Beside ``train``, which may be left out: module and function. Imported when asked for, since training needs none."""

@@ -41,6 +41,13 @@ class SamplingParameters:
 
 
 def prompt_token_ids(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
-    """Token ids of a chat prompt that ends where the assistant's answer begins."""
-    encoded = tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=True, return_dict=True)
+    """Token ids of a chat prompt that ends where the assistant's answer begins, or where its given beginning ends."""
+    is_begun = messages[-1]["role"] == "assistant"
+    encoded = tokenizer.apply_chat_template(
+        list(messages),
+        add_generation_prompt=not is_begun,
+        continue_final_message=is_begun,
+        tokenize=True,
+        return_dict=True,
+    )
     return [int(token) for token in encoded["input_ids"]]

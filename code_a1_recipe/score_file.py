@@ -29,7 +29,7 @@ class ScoreFile:
     Args:
         path: the JSON lines; made where missing.
         settings: plain JSON values that decide what the rows say.
-        key: the column that tells rows apart; all integers, or all text.
+        key: the column that tells rows apart: ``item`` holds integers, any other one text.
 
     Raises:
         ScoreFileError: the file holds something else, rows of other settings, or another process writes it.
@@ -144,7 +144,7 @@ class ScoreFile:
     def _parsed(self, line: bytes, number: int) -> Row:
         try:
             row = json.loads(line)
-            if type(row[self._key]) in (int, str):
+            if type(row[self._key]) is (int if self._key == "item" else str):
                 return dict(row)
         except (ValueError, TypeError, KeyError):
             pass

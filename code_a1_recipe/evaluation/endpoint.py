@@ -18,6 +18,10 @@ class ModelError(RuntimeError):
     """A model cannot be started, reached or asked. Says what, where and what to do; shown to the user as it is."""
 
 
+class ModelDownError(ModelError):
+    """It was there and is not any more, or does not answer: trying again later may do."""
+
+
 class EndpointModel:
     """Chat completions of one model, with the client library's own retries."""
 
@@ -62,12 +66,14 @@ class EndpointModel:
                 f"/v1: {error}"
             ) from error
         except openai.APIConnectionError as error:
-            raise ModelError(
+            raise ModelDownError(
                 f"--endpoint={self._url} does not answer: {error.__cause__ or error}; start the server, or correct the "
                 "address. What was sampled is kept: repeat the command to go on"
             ) from error
         except openai.APIError as error:
-            raise ModelError(f"--endpoint={self._url}: {type(error).__name__}: {error}; repeat the command") from error
+            raise ModelDownError(
+                f"--endpoint={self._url}: {type(error).__name__}: {error}; repeat the command"
+            ) from error
         usage = answer.usage
         return Response(
             prompt_ids=(0,) * (usage.prompt_tokens if usage else 0),

@@ -10,7 +10,7 @@ from typing import Any
 from ..cpu.environment import cpu_environment
 from ..episode_data import Message, PromptTooLongError, Response
 from ..sampling_parameters import SamplingParameters, prompt_token_ids
-from .endpoint import ModelError
+from .endpoint import ModelDownError, ModelError
 
 _request_numbers = itertools.count()
 
@@ -62,7 +62,10 @@ class EngineModel:
         }
         if on_cpu:
             executor = "vllm.v1.executor.uniproc_executor.UniProcExecutor"
+            length = defaults["max_model_len"]
             defaults |= {"enforce_eager": True, "distributed_executor_backend": executor}
+            # A seeded request whose prompt is cut in two takes a random draw back, which torch cannot do on a CPU.
+            defaults |= {"enable_chunked_prefill": False, "max_num_batched_tokens": max(4096, length)}
         try:
             tokenizer = AutoTokenizer.from_pretrained(path)
             if not tokenizer.chat_template:
@@ -104,7 +107,9 @@ class EngineModel:
             async for output in self._engine.generate({"prompt_token_ids": prompt_ids}, sampling, number):
                 final = output
         except EngineDeadError as error:
-            raise ModelError(f"the vLLM engine has died: {error}; too little memory? Repeat the command") from error
+            raise ModelDownError(
+                f"the vLLM engine has died: {error}; too little memory? What was sampled is kept: repeat the command"
+            ) from error
         token_ids = tuple(final.outputs[0].token_ids)
         return Response(
             prompt_ids=tuple(prompt_ids),

@@ -1,0 +1,325 @@
+"""``code-a1 eval code``: a Code LLM on problems with tests. Sampling and judging are apart, and both resumable."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from reward_fns import Refusal, extract_candidate
+from sandbox import LocalRunner, SandboxConfigError, SandboxUnavailableError
+from sandbox.judge_processes import DEFAULT_QUESTIONS_PER_WORKER, JudgeProcesses
+
+from ..adapters import ADAPTERS
+from ..episode import sampling_seed
+from ..prompts import PromptError
+from ..questions import COLUMNS, QuestionError
+from ..score_file import ScoreFile, ScoreFileError
+from .code_tasks import CodeTask, columns_of, question_tasks
+from .endpoint import ModelDownError, ModelError
+from .estimates import pass_at_k
+from .evalplus_grading import evalplus_tasks
+from .evalplus_tests import EvalPlusFormatError
+from .models import ModelChoice, add_model_arguments, choose_model, sample_all, sampling_of
+from .prompt_styles import Asked, ask_code, check_style
+from .response_store import RESPONSES, MissingResponseError, ResponseStore
+from .results import Results, results_table
+
+DONE, OUTAGES_LEFT, REFUSED, INTERRUPTED = 0, 1, 2, 130
+VERDICTS = "verdicts.jsonl"
+TOO_LONG = "the prompt is too long for the model"
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One response to one problem."""
+
+    task: CodeTask
+    number: int
+    program: str | None
+    refusal: str
+
+    @property
+    def key(self) -> str:
+        """Changes with the program, so that a verdict is never another response's."""
+        digest = hashlib.sha256((self.program or "").encode("utf-8", "surrogatepass")).hexdigest()[:12]
+        return f"{self.task.id} {self.number} {digest}"
+
+
+class EvalInputError(ValueError):
+    """The command line asks for something impossible; shown to the user as it is."""
+
+
+@contextlib.contextmanager
+def loaded_tasks(options: argparse.Namespace) -> Iterator[tuple[list[CodeTask], dict[str, int]]]:
+    """The tasks of all files with what grades them, and counts of what could not be taken.
+
+    Raises:
+        QuestionError, EvalPlusFormatError: a file cannot be used.
+        SandboxConfigError, SandboxUnavailableError: programs cannot be confined here.
+    """
+    tasks: list[CodeTask] = []
+    counts: dict[str, int] = defaultdict(int)
+    with contextlib.ExitStack() as stack:
+        judges: JudgeProcesses | None = None
+        runner: LocalRunner | None = None
+        for path in options.files:
+            if options.adapter in ("auto", "evalplus") and ADAPTERS["evalplus"].needs <= columns_of(path):
+                runner = runner or stack.enter_context(LocalRunner(num_workers=options.workers))
+                tasks += evalplus_tasks(path, runner)
+                continue
+            judges = judges or stack.enter_context(JudgeProcesses(options.workers))
+            found, left_out = question_tasks(
+                path, judges, adapter=options.adapter, columns=dict(options.columns) or None
+            )
+            tasks += found
+            for name, number in left_out.items():
+                counts[name] += number
+        seen: set[str] = set()
+        for task in tasks:
+            if task.id in seen:
+                raise QuestionError(f"id {task.id!r} stands for two problems; ids must be unique over all files")
+            seen.add(task.id)
+        yield tasks[: options.limit], dict(counts)
+
+
+def samples_of(
+    tasks: Sequence[CodeTask], model: ModelChoice, asked: Sequence[Asked], store: ResponseStore, options: Any
+) -> list[Sample]:
+    """``options.samples`` responses to each problem, sampled where they are not stored, as programs."""
+    seeds = [[sampling_seed(options.seed, "code", task.id, n) for n in range(options.samples)] for task in tasks]
+    texts = sample_all(
+        model,
+        [one.messages for one in asked],
+        seeds=seeds,
+        parameters=sampling_of(options),
+        store=store,
+        sessions=[task.id for task in tasks],
+        stored_only=options.judge_only,
+    )
+    samples = []
+    for task, one, row in zip(tasks, asked, texts, strict=True):
+        for number, text in enumerate(row):
+            program = Refusal(reason=TOO_LONG) if text is None else extract_candidate(one.program_text(text))
+            is_refused = isinstance(program, Refusal)
+            samples.append(
+                Sample(
+                    task=task,
+                    number=number,
+                    program=None if isinstance(program, Refusal) else program,
+                    refusal=program.reason if isinstance(program, Refusal) and is_refused else "",
+                )
+            )
+    return samples
+
+
+def judge(samples: Sequence[Sample], output: ScoreFile, *, num_workers: int) -> None:
+    """Grade what is not there yet; equal programs of a problem once. An outage is a row that says so."""
+    left: dict[str, dict[str | None, list[Sample]]] = defaultdict(lambda: defaultdict(list))
+    for sample in samples:
+        if sample.key not in output.done:
+            left[sample.task.id][sample.program].append(sample)
+    number = sum(len(group) for groups in left.values() for group in groups.values())
+    if not number:
+        return
+    threads = ThreadPoolExecutor(num_workers * DEFAULT_QUESTIONS_PER_WORKER, thread_name_prefix="grade")
+    try:
+        with tqdm(total=len(samples), initial=len(samples) - number, unit="program", desc="judge", disable=None) as bar:
+            futures = [threads.submit(_grade, groups) for groups in left.values()]
+            for future in as_completed(futures):
+                for row in future.result():
+                    output.append(row)
+                    bar.update()
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _grade(groups: dict[str | None, list[Sample]]) -> list[Row]:
+    programs = [program for program in groups if program is not None]
+    grading = next(iter(groups.values()))[0].task.grading
+    graded = dict(zip(programs, grading.grade(programs) if programs else [], strict=True))
+    rows = []
+    for program, samples in groups.items():
+        verdict = graded[program] if program is not None else None
+        for sample in samples:
+            row: Row = {"key": sample.key, "question": sample.task.id, "sample": sample.number, "outage": ""}
+            if isinstance(verdict, SandboxUnavailableError):
+                row |= {"passed": None, "reason": "", "outage": str(verdict)}
+            elif verdict is None:
+                row |= {"passed": False, "reason": f"no program: {sample.refusal}"}
+            else:
+                row |= {"passed": verdict.passed, "reason": verdict.reason}
+            rows.append(row)
+    return rows
+
+
+def summarise(
+    samples: Sequence[Sample], output: ScoreFile, *, label: str, settings: dict[str, Any], counts: dict[str, Any]
+) -> Results:
+    """pass@k by question for each k asked for. Samples lost to an outage are left out, and with too few left the
+    question."""
+    right: dict[str, int] = defaultdict(int)
+    number: dict[str, int] = defaultdict(int)
+    num_outages = num_refused = 0
+    for sample in samples:
+        row = output.row(sample.key)
+        num_outages += bool(row["outage"])
+        num_refused += sample.program is None
+        if not row["outage"]:
+            number[sample.task.id] += 1
+            right[sample.task.id] += bool(row["passed"])
+    parts: dict[str, dict[str, tuple[float, float]]] = {}
+    for k in settings["k"]:
+        name = f"avg@{settings['samples']}" if k == 1 and settings["samples"] > 1 else f"pass@{k}"
+        parts[name] = {
+            question: (pass_at_k(total, right[question], k), 1.0) for question, total in number.items() if total >= k
+        }
+    totals = {"samples without a program": num_refused, "samples lost to an outage": num_outages}
+    return Results(
+        kind="code",
+        label=label,
+        settings=settings,
+        source_of={sample.task.id: sample.task.data_source for sample in samples},
+        parts=parts,
+        counts={**counts, **{name: value for name, value in totals.items() if value}},
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Sample, judge, summarise; returns the exit status."""
+    if too_many := [k for k in options.k if k > options.samples]:
+        raise EvalInputError(f"--k {too_many[0]} needs at least as many --samples, got {options.samples}")
+    check_style(options.prompt)
+    options.output.mkdir(parents=True, exist_ok=True)
+    model = choose_model(options, policy="code", work_folder=options.output, stored_only=options.judge_only)
+    with loaded_tasks(options) as (tasks, counts):
+        can_prefill = not model.endpoint
+        asked = [
+            ask_code(options.prompt, prompt=task.prompt, own=task.own_chat, can_prefill=can_prefill) for task in tasks
+        ]
+        settings = {
+            "model": model.fingerprint,
+            "sampling": asdict(sampling_of(options)),
+            "prompt": options.prompt,
+            "samples": options.samples,
+            "seed": options.seed,
+            "k": sorted(options.k) or _usual_k(options.samples),
+        }
+        with ResponseStore(options.output / RESPONSES) as store:
+            samples = samples_of(tasks, model, asked, store, options)
+        if options.sample_only:
+            sys.stdout.write(
+                f"{len(samples)} responses in {options.output / RESPONSES}; judge them with --judge-only\n"
+            )
+            return DONE
+        judged_with = {"files": [fingerprint(path) for path in options.files], "adapter": options.adapter}
+        with ScoreFile(options.output / VERDICTS, settings=judged_with, key="key") as output:
+            judge(samples, output, num_workers=options.workers)
+            results = summarise(samples, output, label=model.label, settings=settings, counts=counts)
+    results.save(options.output)
+    table = results_table(results)
+    table.write(options.output, "table")
+    sys.stdout.write(table.markdown())
+    return OUTAGES_LEFT if "samples lost to an outage" in results.counts else DONE
+
+
+def _usual_k(num_samples: int) -> list[int]:
+    return [k for k in (1, 5, 10) if k <= num_samples]
+
+
+def fingerprint(path: Path) -> str:
+    with path.open("rb") as handle:
+        return f"{path.name} {hashlib.file_digest(handle, 'sha256').hexdigest()[:16]}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Exit status: 0 done, 1 outages are left or the sandbox or model is down, 2 refused, 130 interrupted."""
+    options = parser().parse_args(arguments)
+    try:
+        return run(options)
+    except (
+        QuestionError,
+        EvalPlusFormatError,
+        PromptError,
+        ScoreFileError,
+        SandboxConfigError,
+        EvalInputError,
+    ) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return REFUSED
+    except ModelError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return OUTAGES_LEFT if isinstance(error, ModelDownError) else REFUSED
+    except (MissingResponseError, SandboxUnavailableError, OSError) as error:
+        sys.stderr.write(f"error: {error}. What is done is in {options.output}; repeat the command to go on\n")
+        return OUTAGES_LEFT
+    except KeyboardInterrupt:
+        sys.stderr.write(f"\ninterrupted; repeat the command to go on, what is done is in {options.output}\n")
+        return INTERRUPTED
+
+
+def add_common_arguments(parser: argparse.ArgumentParser) -> None:
+    """What ``eval code`` and ``eval test`` share."""
+    add = parser.add_argument
+    add("files", nargs="+", type=Path, metavar="FILE", help="problems; any file that training reads")
+    add("--output", type=Path, required=True, metavar="FOLDER", help="responses, verdicts and tables; taken up again")
+    add("--adapter", default="auto", choices=["auto", *ADAPTERS], help="how to read the columns")
+    add("--columns", nargs="+", type=_column, default=[], metavar="NAME=COLUMN", help="as data.columns")
+    add("--limit", type=int, help="only the first so many problems")
+    add("--seed", type=int, default=0, help="of sampling (default 0)")
+    add("--workers", type=_positive, default=os.cpu_count() or 1, help="programs that run at once (default: the cores)")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--sample-only", action="store_true", help="store responses and stop, for instance on a GPU node")
+    only.add_argument("--judge-only", action="store_true", help="judge stored responses; no model is started")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of ``code-a1 eval code``."""
+    found = argparse.ArgumentParser(
+        prog="code-a1 eval code",
+        description="Samples programs from a Code LLM and grades them: avg@n and pass@k with bootstrap intervals.\n"
+        "HumanEval+ and MBPP+ are graded by EvalPlus's own rules, other files by their asserts.",
+        epilog="examples:\n"
+        "  code-a1 eval code evalplus.parquet --model Qwen/Qwen2.5-Coder-1.5B-Instruct --samples 32 --output out/base\n"
+        "  code-a1 eval code evalplus.parquet --model outputs/my-run --step best --samples 32 --output out/trained\n"
+        "  code-a1 eval code mbpp.jsonl --endpoint http://localhost:8000/v1 --endpoint-model NAME --output out/x\n"
+        "  code-a1 eval compare out/base out/trained",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_common_arguments(found)
+    found.add_argument("--samples", type=_positive, default=1, help="programs a problem (default 1; the paper: 32)")
+    found.add_argument(
+        "--k", nargs="+", type=_positive, default=[], help="of pass@k (default: 1, 5, 10 as samples allow)"
+    )
+    found.add_argument(
+        "--prompt",
+        default="chat_v1",
+        help="chat_v1 (training's, default), micro (of the tiny models), evalplus (its official prompt), file (chat "
+        "messages of the file's column 'prompt'), or a .txt template with {{prompt}}",
+    )
+    add_model_arguments(found, role="the Code LLM")
+    return found
+
+
+def _column(text: str) -> tuple[str, str]:
+    native, separator, column = text.partition("=")
+    if not (native in COLUMNS and separator and column):
+        raise argparse.ArgumentTypeError(f"must be NAME=COLUMN with NAME one of {', '.join(COLUMNS)}, got {text!r}")
+    return native, column
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
+    return int(text)

@@ -1,0 +1,128 @@
+"""Problems for a Code LLM, from any file this recipe reads, and how a program is graded on each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from sandbox import CaseOutcome, JudgeRequest, SandboxUnavailableError
+from sandbox.judge_processes import JudgeProcesses
+
+from ..episode_data import Message
+from ..questions import Question, QuestionError, read_questions, read_rows
+
+FIRST_TESTS = 16
+"""Asserts that every program meets; only programs that pass them meet the others."""
+LATER_TESTS = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeVerdict:
+    """Of one program on one problem."""
+
+    passed: bool
+    reason: str = ""
+    """What came first: an outcome and the call, or why it did not load; empty when it passed."""
+
+
+class Grading(Protocol):
+    """The tests of one problem."""
+
+    def grade(self, programs: Sequence[str]) -> list[CodeVerdict | SandboxUnavailableError]:
+        """In the order of ``programs``; an outage takes the place of a verdict. Blocks; called from many threads."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeTask:
+    """One problem."""
+
+    id: str
+    data_source: str
+    prompt: str
+    own_chat: tuple[Message, ...] = ()
+    """The file's own chat messages, where it has such a column."""
+    grading: Grading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssertGrading:
+    """Literal asserts, the reference's answers as the oracle.
+
+    A program passes when it loads and answers like the reference in every test that is a valid case: what an assert
+    claims wrongly is judged by the reference, as in training.
+    """
+
+    question: Question
+    judges: JudgeProcesses
+
+    def grade(self, programs: Sequence[str]) -> list[CodeVerdict | SandboxUnavailableError]:
+        found: dict[int, CodeVerdict | SandboxUnavailableError] = {}
+        tests = self.question.tests
+        starts = [0, *range(FIRST_TESTS, len(tests), LATER_TESTS)]
+        for start, end in zip(starts, [*starts[1:], len(tests)], strict=True):
+            left = [place for place in range(len(programs)) if place not in found]
+            requests = [self._request(programs[place], tests[start:end]) for place in left]
+            for place, result in zip(left, self.judges.judge_all(requests), strict=True):
+                if isinstance(result, SandboxUnavailableError):
+                    found[place] = result
+                elif not result.loaded:
+                    found[place] = CodeVerdict(passed=False, reason=f"not loaded: {result.load_error[:200]}")
+                else:
+                    failed = next((case for case in result.suites[0].cases if case.outcome.failed), None)
+                    if failed is not None:
+                        found[place] = CodeVerdict(passed=False, reason=_told(failed.outcome, failed.call))
+        return [found.get(place, CodeVerdict(passed=True)) for place in range(len(programs))]
+
+    def _request(self, program: str, tests: Sequence[str]) -> JudgeRequest:
+        question = self.question
+        return JudgeRequest(
+            question_id=question.id,
+            reference=question.reference,
+            candidate=program,
+            suites=(tuple(tests),),
+            prelude=question.prelude,
+            entry_points=question.entry_points,
+        )
+
+
+def _told(outcome: CaseOutcome, call: str) -> str:
+    return f"{outcome.value}: {call[:200]}"
+
+
+def assert_tasks(questions: Sequence[Question], judges: JudgeProcesses) -> tuple[list[CodeTask], int]:
+    """Tasks of the questions that have tests, and how many have none."""
+    tasks = [
+        CodeTask(
+            id=question.id,
+            data_source=question.data_source or "questions",
+            prompt=question.prompt,
+            grading=AssertGrading(question=question, judges=judges),
+        )
+        for question in questions
+        if question.tests
+    ]
+    return tasks, len(questions) - len(tasks)
+
+
+def question_tasks(
+    path: Path, judges: JudgeProcesses, *, adapter: str = "auto", columns: Mapping[str, str] | None = None
+) -> tuple[list[CodeTask], dict[str, int]]:
+    """Tasks of a file of questions, and what could not be taken.
+
+    Raises:
+        QuestionError: the file cannot be read, or holds no question with a test.
+    """
+    loaded = read_questions(path, adapter=adapter, columns=columns)
+    tasks, num_without = assert_tasks(loaded.questions, judges)
+    if not tasks:
+        raise QuestionError(f"{path}: no question has a test that can be judged; give it a column 'tests' of asserts")
+    counts = {"questions without a usable test": num_without, "tests left out": loaded.num_dropped_tests}
+    return tasks, {name: number for name, number in counts.items() if number}
+
+
+def columns_of(path: Path) -> set[str]:
+    """All columns of a file of rows."""
+    return {name for row in read_rows(path) for name in row}

@@ -1,0 +1,157 @@
+"""What an evaluation found, on disk: per-question values, from which every table and comparison is made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .estimates import Array, Estimate, bootstrap, ratio_of_sums
+from .tables import Table, table_of
+
+RESULTS = "results.json"
+Pair = tuple[float, float]
+
+
+class ResultsError(ValueError):
+    """A folder holds no evaluation, or two do not go together. Names the folder, the rule and the cure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """One evaluation of one model.
+
+    Every metric is ``sum(numerators) / sum(denominators)`` over questions, in [0, 1]; with denominators 1 that is the
+    plain mean. Metrics of ``products`` are products of two others, such as Mul = pass@5 * mut@5.
+    """
+
+    kind: str
+    """"code" or "test"."""
+    label: str
+    """The model, as tables show it."""
+    settings: Mapping[str, Any]
+    """What was sampled and judged, and how."""
+    source_of: Mapping[str, str]
+    """Data source of each question."""
+    parts: Mapping[str, Mapping[str, Pair]]
+    """Metric -> question -> (numerator, denominator). A question may be missing from a metric."""
+    products: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    counts: Mapping[str, Any] = field(default_factory=dict)
+    """What was left out and why, and other totals."""
+
+    def save(self, folder: Path) -> None:
+        """Write ``results.json``, all at once."""
+        path = folder / RESULTS
+        partial = path.with_name(f"{RESULTS}.partial")
+        partial.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+        partial.replace(path)
+
+    @classmethod
+    def load(cls, folder: Path) -> Results:
+        """Raises ResultsError where ``folder`` holds none."""
+        path = folder / RESULTS if folder.is_dir() else folder
+        try:
+            return cls(**json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError) as error:
+            raise ResultsError(
+                f"{folder} holds no finished evaluation ({path.name}: {error}); name the --output of "
+                "`code-a1 eval code` or `code-a1 eval test`"
+            ) from error
+
+    @property
+    def sources(self) -> list[str]:
+        """Data sources in order of first appearance."""
+        return list(dict.fromkeys(self.source_of.values()))
+
+    @property
+    def metrics(self) -> list[str]:
+        """Names of all metrics, products last."""
+        return [*self.parts, *self.products]
+
+    def questions(self, metric: str, source: str | None = None) -> list[str]:
+        """Questions that have the metric (of a product: both factors), of one data source or of all."""
+        first, *others = self.products.get(metric, (metric,))
+        names = [name for name in self.parts[first] if all(name in self.parts[other] for other in others)]
+        return [name for name in names if source is None or self.source_of[name] == source]
+
+    def columns(self, metric: str, questions: Sequence[str]) -> list[list[float]]:
+        """Numerators and denominators over ``questions``: two lists, of a product four."""
+        factors = self.products.get(metric, (metric,))
+        return [[self.parts[factor][name][place] for name in questions] for factor in factors for place in (0, 1)]
+
+    def estimate(self, metric: str, questions: Sequence[str], *, seed: int = 0) -> Estimate:
+        """The figure with its interval; NaN where no question counts."""
+        return bootstrap(*self.columns(metric, questions), statistic=product_of_ratios, seed=seed)
+
+
+def product_of_ratios(*columns: Array) -> Any:
+    """``sum(columns[0]) / sum(columns[1])``, times the ratio of the next two, and so on."""
+    value: Any = 1.0
+    for place in range(0, len(columns), 2):
+        value = value * ratio_of_sums(columns[place], columns[place + 1])
+    return value
+
+
+def results_table(results: Results, *, seed: int = 0) -> Table:
+    """One row for each metric, one column for each data source, and for all where there are several."""
+    sources: list[str | None] = [*results.sources]
+    if len(sources) > 1:
+        sources.append(None)
+    rows = []
+    for metric in results.metrics:
+        row = {"metric": metric}
+        for source in sources:
+            questions = results.questions(metric, source)
+            number = sum(source is None or one == source for one in results.source_of.values())
+            estimate = results.estimate(metric, questions, seed=seed) if questions else None
+            row[f"{source or 'all'} ({number})"] = estimate.text() if estimate else "–"
+        rows.append(row)
+    note = "Percent; in brackets the 95 % bootstrap interval over questions."
+    if results.counts:
+        note += " " + "; ".join(f"{name}: {value}" for name, value in results.counts.items()) + "."
+    return table_of(results.label, rows, note=note)
+
+
+def comparison_table(first: Results, second: Results, *, seed: int = 0) -> Table:
+    """Both figures and their paired difference, second minus first, over the questions that both have.
+
+    Raises:
+        ResultsError: of different kinds, or without a common question and metric.
+    """
+    if first.kind != second.kind:
+        raise ResultsError(f"an evaluation of a {first.kind} LLM and one of a {second.kind} LLM cannot be compared")
+    labels = [first.label, second.label if second.label != first.label else f"{second.label} (second)"]
+    rows = []
+    for metric in first.metrics:
+        if metric not in second.metrics:
+            continue
+        known = set(second.questions(metric))
+        for source in first.sources:
+            shared = [name for name in first.questions(metric, source) if name in known]
+            if shared:
+                rows.append(_compared(metric, source, shared, first, second, labels, seed=seed))
+    if not rows:
+        raise ResultsError("the two evaluations share no question and metric; compare evaluations of the same file")
+    note = "Percent; 95 % intervals by paired bootstrap over questions. Settled: the interval excludes zero."
+    return table_of(f"{labels[1]} against {labels[0]}", rows, note=note)
+
+
+def _compared(
+    metric: str, source: str, shared: list[str], first: Results, second: Results, labels: list[str], *, seed: int
+) -> dict[str, str]:
+    before, after = first.columns(metric, shared), second.columns(metric, shared)
+
+    def difference(*columns: Array) -> Any:
+        return product_of_ratios(*columns[: len(after)]) - product_of_ratios(*columns[len(after) :])
+
+    change = bootstrap(*after, *before, statistic=difference, seed=seed)
+    return {
+        "metric": metric,
+        "questions of": f"{source} ({len(shared)})",
+        labels[0]: first.estimate(metric, shared, seed=seed).text(),
+        labels[1]: second.estimate(metric, shared, seed=seed).text(),
+        "difference": change.text(signed=True),
+        "settled": "yes" if change.excludes_zero else "no",
+    }
