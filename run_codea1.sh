@@ -47,13 +47,15 @@ setup() {
     [ -x "$VENV/bin/python" ] || "$python" -m venv "$VENV"
     if [ "$flavour" = cpu ]; then
         install_torch_cpu
-        "$VENV/bin/python" -m pip install -qq -e ".[cpu${extras#run}]"
+        "$VENV/bin/python" -m pip install -qq -e ".[cpu,eval${extras#run}]"
         "$VENV/bin/python" -m code_a1_recipe.cpu.package_fixes
     else
         # flash-attn builds against the torch that is already there.
         "$VENV/bin/python" -m pip install -qq "verl[vllm]==0.9.1" wheel packaging ninja psutil
-        "$VENV/bin/python" -m pip install -qq --no-build-isolation -e ".[gpu${extras#run}]"
+        "$VENV/bin/python" -m pip install -qq --no-build-isolation -e ".[gpu,eval${extras#run}]"
     fi
+    # EvalPlus's own judge, to compare with; its package asks for the clients of many providers, which it does not need.
+    case "$extras" in *dev*) "$VENV/bin/python" -m pip install -qq --no-deps evalplus==0.3.1 ;; esac
     stamp_of "$flavour" > "$VENV/.code-a1-run"
     stamp_of "$flavour" > "$stamp"
 }
@@ -67,7 +69,7 @@ usage() {
 main() {
     local flavour="" extras="run" word
     for word in "$@"; do
-        case "$1" in score | report | rollouts | timeline | simulate | experiment | harvest | export | micro) break ;; esac # each has a --help of its own
+        case "$1" in score | report | rollouts | timeline | simulate | experiment | harvest | export | micro | eval | data | select | attack | crossplay) break ;; esac # each has a --help of its own
         case "$word" in -h | --help | help) usage; return ;; esac
     done
     if [ "${1:-}" = setup ]; then

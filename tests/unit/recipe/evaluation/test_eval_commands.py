@@ -1,0 +1,195 @@
+"""``eval code``, ``eval test`` and ``select`` from the command line: a scripted endpoint, the real judge."""
+
+import json
+
+import pytest
+
+from code_a1_recipe.evaluation.code_eval import main as eval_code
+from code_a1_recipe.evaluation.results import Results
+from code_a1_recipe.evaluation.test_eval import main as eval_test
+from code_a1_recipe.uses.select_command import main as select
+
+from .stand_in_endpoint import StandInEndpoint
+
+RIGHT = "def double(x):\n    return 2 * x\n"
+SQUARE = "def double(x):\n    return x * x\n"
+QUESTIONS = [
+    {
+        "id": "double",
+        "prompt": "Write double(x).",
+        "reference": RIGHT,
+        "entry_points": ["double"],
+        "tests": ["assert double(3) == 6", "assert double(-1) == -2"],
+        "wrong_programs": [SQUARE],
+        "data_source": "mine",
+    },
+    {
+        "id": "sign",
+        "prompt": "Write sign(x).",
+        "reference": "def sign(x):\n    if x > 0:\n        return 1\n    return -1 if x < 0 else 0\n",
+        "entry_points": ["sign"],
+        "tests": ["assert sign(3) == 1", "assert sign(0) == 0", "assert sign(-7) == -1"],
+        "data_source": "mine",
+    },
+]
+SIGN_WRONG = "def sign(x):\n    return 1 if x >= 0 else -1\n"
+
+
+def fenced(source):
+    return f"Here it is.\n```python\n{source}\n```\n"
+
+
+def code_answers(messages, seed):
+    """Of ``double`` half the programs are right, of ``sign`` none; one response holds no program."""
+    if "double(x)" in messages[-1]["content"]:
+        return fenced(RIGHT if seed % 2 else SQUARE)
+    return fenced(SIGN_WRONG) if seed % 3 else "I do not know."
+
+
+def test_answers(messages, seed):
+    if "double(x)" in messages[-1]["content"]:
+        return fenced("assert double(3) == 6\nassert double(2) == 4\nassert double(1) == 3")
+    return fenced("assert sign(5) == 1\nassert sign(0) == 0\nassert sign(-5) == -1")
+
+
+test_answers.__test__ = False
+
+
+def answers(messages, seed):
+    """Both models behind one endpoint, told apart by what they are asked for."""
+    return (test_answers if "assert" in messages[-1]["content"] else code_answers)(messages, seed)
+
+
+@pytest.fixture
+def questions(tmp_path):
+    path = tmp_path / "questions.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in QUESTIONS))
+    return path
+
+
+def words(questions, output, server, *more):
+    return [str(questions), "--output", str(output), "--endpoint", server.url, "--endpoint-model", "stand-in", *more]
+
+
+def test_a_code_llm_is_sampled_judged_and_summarised(questions, tmp_path, capsys):
+    output = tmp_path / "out"
+    with StandInEndpoint(code_answers) as server:
+        assert eval_code(words(questions, output, server, "--samples", "6", "--k", "1", "5")) == 0
+    results = Results.load(output)
+    rows = [json.loads(line) for line in (output / "verdicts.jsonl").read_text().splitlines()]
+    right = sum(row["passed"] for row in rows if row["question"] == "double")
+    assert 0 < right < 6
+    assert results.parts["avg@6"]["double"][0] == pytest.approx(right / 6)
+    assert results.parts["avg@6"]["sign"] == [0.0, 1.0]
+    assert {row["reason"] for row in rows if row["question"] == "sign"} <= {
+        "wrong_value: sign(0)",
+        "no program: no_code",
+    }
+    assert {row["reason"] for row in rows if row["question"] == "double" and not row["passed"]} == {
+        "wrong_value: double(3)"
+    }
+    assert "| avg@6" in capsys.readouterr().out
+    assert (output / "table.csv").is_file()
+    assert (output / "table.html").is_file()
+
+
+def test_sampling_and_judging_are_apart_and_nothing_is_done_twice(questions, tmp_path, capsys):
+    output = tmp_path / "out"
+    with StandInEndpoint(code_answers) as server:
+        first = words(questions, output, server, "--samples", "4")
+        assert eval_code([*first, "--sample-only"]) == 0
+        assert not (output / "verdicts.jsonl").exists()
+        assert len(server.requests) == 8
+    assert eval_code([*first, "--judge-only"]) == 0  # the server is gone
+    verdicts = (output / "verdicts.jsonl").read_bytes()
+    assert eval_code([*first, "--judge-only"]) == 0
+    assert (output / "verdicts.jsonl").read_bytes() == verdicts
+    capsys.readouterr()
+    assert eval_code([*first[:-1], "5", "--judge-only"]) == 1
+    assert "lacks a response" in capsys.readouterr().err
+
+
+def test_verdicts_of_other_questions_are_not_taken_up(questions, tmp_path, capsys):
+    output = tmp_path / "out"
+    with StandInEndpoint(code_answers) as server:
+        assert eval_code(words(questions, output, server)) == 0
+        questions.write_text(json.dumps(QUESTIONS[0]) + "\n")
+        assert eval_code(words(questions, output, server)) == 2
+    assert "holds rows of other settings: files was" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (["--k", "9"], "--k 9 needs at least as many --samples"),
+        (["--prompt", "nobody"], "--prompt must be one of"),
+        (["--adapter", "leetcode"], "needs the columns"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_refused_before_anything_is_asked(questions, tmp_path, capsys, change, told):
+    with StandInEndpoint(code_answers) as server:
+        assert eval_code(words(questions, tmp_path / "out", server, *change)) == 2
+    assert told in capsys.readouterr().err
+    assert server.requests == []
+
+
+def test_questions_without_tests_are_refused_for_a_code_llm(tmp_path, capsys):
+    path = tmp_path / "q.jsonl"
+    path.write_text(json.dumps({**QUESTIONS[0], "tests": []}) + "\n")
+    with StandInEndpoint(code_answers) as server:
+        assert eval_code(words(path, tmp_path / "out", server)) == 2
+    assert "give it a column 'tests'" in capsys.readouterr().err
+
+
+def test_a_test_llm_is_measured_by_right_claims_coverage_and_kills(questions, tmp_path, capsys):
+    output = tmp_path / "out"
+    with StandInEndpoint(test_answers) as server:
+        asked = words(questions, output, server, "--tests", "3", "--k", "1", "3", "--wrong-programs")
+        assert eval_test(asked) == 0
+        number = len(server.requests)
+        assert eval_test(asked) == 0
+        assert len(server.requests) == number == 3  # two references and one wrong program
+    results = Results.load(output)
+    assert results.parts["pass@3"] == {"double": [2.0, 3.0], "sign": [3.0, 3.0]}
+    assert results.parts["pass@1"] == {"double": [1.0, 1.0], "sign": [1.0, 1.0]}
+    assert results.parts["line_cov@3"]["sign"][0] == results.parts["line_cov@3"]["sign"][1]
+    assert results.parts["line_cov@1"]["sign"][0] < results.parts["line_cov@1"]["sign"][1]
+    assert results.parts["bugs_killed"] == {"double": [1.0, 1.0]}
+    # One wrong claim: the function fails the baseline of three tests, and counts nothing under the other rule.
+    assert results.parts["mut@3"]["double"] == [0.0, 0.0]
+    assert results.parts["mut_all@3"]["double"] == [0.0, 1.0]
+    assert results.parts["mut_right_only@3"]["double"][0] > 0.5
+    assert results.products["mul@3"] == ["pass@3", "mut@3"]
+    assert "mul@3" in capsys.readouterr().out
+
+
+def test_impossible_numbers_of_tests_and_mutants_are_refused(questions, tmp_path, capsys):
+    with StandInEndpoint(test_answers) as server:
+        assert eval_test(words(questions, tmp_path / "out", server, "--tests", "2", "--k", "5")) == 2
+        assert eval_test(words(questions, tmp_path / "out", server, "--max-mutants", "-1")) == 2
+    told = capsys.readouterr().err
+    assert "needs at least as many --tests" in told
+    assert "--max-mutants must be at least 0" in told
+
+
+def test_select_compares_all_rules_and_writes_the_chosen_programs(questions, tmp_path, capsys):
+    output = tmp_path / "out"
+    with StandInEndpoint(answers) as server:
+        test_model = ["--test-endpoint", server.url, "--test-endpoint-model", "stand-in"]
+        asked = words(questions, output, server, "--samples", "6", "--suites", "4", "--tests", "3", *test_model)
+        assert select(asked) == 0
+        number = len(server.requests)
+        assert select(asked) == 0
+        assert len(server.requests) == number
+    shown = capsys.readouterr().out
+    for rule in ("random", "pass_count", "codet", "discrimination", "oracle"):
+        assert f"| {rule} " in shown
+    chosen = [json.loads(line) for line in (output / "selected.jsonl").read_text().splitlines()]
+    assert {row["question"] for row in chosen} == {"double", "sign"}
+    assert next(row for row in chosen if row["question"] == "double")["program"].strip() == RIGHT.strip()
+
+
+def test_select_wants_both_models(questions, tmp_path, capsys):
+    with StandInEndpoint(answers) as server:
+        assert select(words(questions, tmp_path / "out", server)) == 2
+    assert "name the Test LLM" in capsys.readouterr().err
