@@ -69,36 +69,64 @@ def models_of(options: argparse.Namespace) -> tuple[ModelChoice, ModelChoice]:
 def pools_of(
     questions: Sequence[Question], options: argparse.Namespace, store: ResponseStore
 ) -> tuple[list[Pool], str, dict[str, Any]]:
-    """Programs and suites of every question, sampled where they are not stored; title and settings.
-
-    Suites are written for the programs in turn, one each, since the Test LLM reads the program it tests; each suite
-    then judges all programs.
-    """
+    """Programs and suites of every question, sampled where they are not stored; title and settings."""
     code, test = models_of(options)
-    pair = find_prompt_pair(options.prompt)
-    seeds = [[sampling_seed(options.seed, "code", one.id, n) for n in range(options.samples)] for one in questions]
+    programs = programs_of(questions, code, options, store)
+    suites = suites_of(questions, programs, test, options, store)
+    pools = [
+        Pool(question=question, programs=tuple(own), suites=tuple(tests), num_responses=options.samples)
+        for question, own, tests in zip(questions, programs, suites, strict=True)
+    ]
+    settings = {
+        "code": [code.fingerprint, asdict(sampling_of(options))],
+        "test": [test.fingerprint, asdict(sampling_of(options, prefix="test-"))],
+        **{name: getattr(options, name) for name in ("samples", "suites", "tests", "prompt", "seed")},
+        "files": [fingerprint(path) for path in options.files],
+    }
+    title = f"Best of {options.samples}: programs of {code.label}, {options.suites} suites of {test.label}"
+    return pools, title, settings
+
+
+def programs_of(
+    questions: Sequence[Question], model: ModelChoice, options: argparse.Namespace, store: ResponseStore
+) -> list[list[str]]:
+    """Programs of each question; responses without one are left out."""
+    template = find_prompt_pair(options.prompt).code
     texts = sample_all(
-        code,
-        [render(pair.code, prompt=one.prompt) for one in questions],
-        seeds=seeds,
+        model,
+        [render(template, prompt=one.prompt) for one in questions],
+        seeds=[[sampling_seed(options.seed, "code", one.id, n) for n in range(options.samples)] for one in questions],
         parameters=sampling_of(options),
         store=store,
         sessions=[one.id for one in questions],
         stored_only=options.judge_only,
         description="programs",
     )
-    programs = [
-        [one for text in row if text is not None and isinstance(one := extract_candidate(text), str)] for row in texts
-    ]
+    found = [[extract_candidate(text) for text in row if text is not None] for row in texts]
+    return [[program for program in row if isinstance(program, str)] for row in found]
+
+
+def suites_of(
+    questions: Sequence[Question],
+    programs: Sequence[Sequence[str]],
+    model: ModelChoice,
+    options: argparse.Namespace,
+    store: ResponseStore,
+) -> list[list[tuple[str, ...]]]:
+    """Suites of each question, written for its programs in turn, since the Test LLM reads the program it tests.
+
+    Each suite then judges all programs.
+    """
     places = [
-        (place, number, programs[place][number % len(programs[place])])
-        for place in range(len(questions))
-        for number in range(options.suites if programs[place] else 0)
+        (place, number, own[number % len(own)])
+        for place, own in enumerate(programs)
+        for number in range(options.suites if own else 0)
     ]
-    answers = sample_all(
-        test,
+    template = find_prompt_pair(options.prompt).test
+    texts = sample_all(
+        model,
         [
-            render(pair.test, prompt=questions[place].prompt, candidate=program, num_cases=options.tests)
+            render(template, prompt=questions[place].prompt, candidate=program, num_cases=options.tests)
             for place, _, program in places
         ],
         seeds=[[sampling_seed(options.seed, "test", questions[place].id, number)] for place, number, _ in places],
@@ -109,29 +137,11 @@ def pools_of(
         description="suites",
     )
     suites: list[list[tuple[str, ...]]] = [[] for _ in questions]
-    for (place, _, _), (text,) in zip(places, answers, strict=True):
+    for (place, _, _), (text,) in zip(places, texts, strict=True):
         found = extract_suite(text, max_asserts=options.tests) if text is not None else Refusal(reason="too_long")
         if not isinstance(found, Refusal):
             suites[place].append(found)
-    pools = [
-        Pool(question=question, programs=tuple(own), suites=tuple(tests), num_responses=options.samples)
-        for question, own, tests in zip(questions, programs, suites, strict=True)
-    ]
-    settings = {
-        "code": [code.fingerprint, asdict(sampling_of(options))],
-        "test": [test.fingerprint, asdict(sampling_of(options, prefix="test-"))],
-        "samples": options.samples,
-        "suites": options.suites,
-        "tests": options.tests,
-        "prompt": options.prompt,
-        "seed": options.seed,
-        "files": [fingerprint(path) for path in options.files],
-    }
-    return (
-        pools,
-        f"Best of {options.samples}: programs of {code.label}, {options.suites} suites of {test.label}",
-        settings,
-    )
+    return suites
 
 
 def judge_pools(pools: Sequence[Pool], output: ScoreFile, *, num_workers: int) -> None:

@@ -1,0 +1,68 @@
+"""What a trained pair is evaluated and used with: real checkpoints, vLLM in this process, the real judge."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+pytestmark = pytest.mark.e2e
+
+SAMPLING = ["--temperature", "1", "--top-p", "1", "--max-tokens", "64", "--max-prompt-tokens", "512"]
+OF_TESTS = [f"--test-{word.removeprefix('--')}" if word.startswith("--") else word for word in SAMPLING]
+
+
+@pytest.fixture(scope="module")
+def code_a1(repository):
+    def run(*words: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "code_a1_recipe", *map(str, words)]
+        return subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=600, check=False)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def held_out(trained) -> Path:
+    return Path(yaml.safe_load((trained.folder / "resolved_config.yaml").read_text())["data"]["val_files"])
+
+
+@pytest.mark.parametrize("step", ["0", "3"])
+def test_a_checkpoint_validates_to_the_very_figures_of_training(code_a1, trained, tmp_path, step):
+    done = code_a1("eval", "run", trained.folder, "--step", step, "--output", tmp_path / "out")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert " NO " not in done.stdout
+    assert "figures are those of training" in done.stdout
+    records = [json.loads(line) for line in (tmp_path / "out" / f"val_{int(step):06d}.jsonl").open()]
+    recorded = [json.loads(line) for line in (trained.folder / "rollouts" / f"val_{int(step):06d}.jsonl").open()]
+    texts = {(row["question"], row["kind"], row["candidate"]): row["response"] for row in recorded}
+    assert {(row["question"], row["kind"], row["candidate"]): row["response"] for row in records} == texts
+
+
+def test_both_policies_of_a_run_are_evaluated_on_a_file(code_a1, trained, held_out, tmp_path):
+    code = tmp_path / "code"
+    shared = [held_out, "--model", trained.folder, "--prompt", "micro", "--limit", "6", *SAMPLING]
+    done = code_a1("eval", "code", *shared, "--samples", "4", "--output", code)
+    assert done.returncode == 0, done.stderr[-3000:]
+    rows = [json.loads(line) for line in (code / "verdicts.jsonl").open()]
+    assert len(rows) == 24
+    assert len({row["passed"] for row in rows}) == 2
+    again = code_a1("eval", "code", *shared, "--samples", "4", "--output", code, "--judge-only")
+    assert again.stdout == done.stdout
+    test = code_a1("eval", "test", *shared, "--tests", "1", "--max-mutants", "10", "--output", tmp_path / "test")
+    assert test.returncode == 0, test.stderr[-3000:]
+    assert "| mut_all@1 " in test.stdout
+
+
+def test_the_best_of_n_is_chosen_by_a_trained_pair(code_a1, trained, held_out, tmp_path):
+    size = ["--samples", "4", "--suites", "4", "--tests", "1", "--limit", "6", "--output", tmp_path / "out"]
+    done = code_a1("select", held_out, "--model", trained.folder, "--prompt", "micro", *size, *SAMPLING, *OF_TESTS)
+    assert done.returncode == 0, done.stderr[-3000:]
+    rows = [json.loads(line) for line in (tmp_path / "out" / "choices.jsonl").open()]
+    assert len(rows) == 6
+    for row in rows:
+        expected = row["expected"]
+        assert expected["random"] <= expected["oracle"] + 1e-9
+        assert all(0.0 <= value <= 1.0 for value in expected.values())
+        assert expected["oracle"] in (0.0, 1.0)
