@@ -12,11 +12,15 @@ is left out and counted in ``NativeRow.num_dropped_tests``:
   (HumanEval/14, 15, 83, 100, 130, 139; MBPP/88, 255, 630), a root check (HumanEval/32), results compared as
   sets (MBPP/2, 7, 111, 140, 232, 579, 769), and "a match or None" read as a truth value (MBPP/737, 787, 794).
 
+TACO and APPS rows whose programs read standard input cannot be used at all: the judge calls functions.
+
 EvalPlus rows with a wider tolerance than the judge's (``atol`` of 1e-4 or 1e-6: HumanEval/2 and 4, MBPP/82
 and twelve more) keep their tests, judged more strictly than by EvalPlus.
 """
 
 import ast
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +29,7 @@ from .assert_texts import (
     EvalPlusCheck,
     asserts_about_candidate,
     asserts_in,
+    asserts_of_pairs,
     called_names,
     literal_assert,
     literal_asserts,
@@ -36,6 +41,14 @@ Row = Mapping[str, Any]
 
 UNLEAKED_PRELUDE = "import itertools, logging, math, operator, os, random, re, sys, time\n"
 """The standard modules that functions of UnLeakedTestBench name without importing them."""
+
+
+TACO_PRELUDE = (
+    "import bisect, collections, copy, functools, heapq, itertools, math, operator, random, re, string, sys\n"
+    "from collections import *\nfrom functools import *\nfrom heapq import *\nfrom itertools import *\n"
+    "from typing import *\n"
+)
+"""What the sites that TACO and APPS collected from import before a solution."""
 
 
 class RowError(ValueError):
@@ -84,7 +97,7 @@ def from_native(row: Row) -> NativeRow:
 
 
 def from_mbpp(row: Row) -> NativeRow:
-    """MBPP: ``task_id, text, code, test_list``.
+    """MBPP: ``task_id, text, code, test_list``; the sanitized set and MBPP+ call the statement ``prompt``.
 
     The statement does not name the function, so the prompt does: the name called by the first test, with the
     parameters of its definition. ``test_setup_code`` builds arguments from the reference's own classes; the
@@ -97,7 +110,8 @@ def from_mbpp(row: Row) -> NativeRow:
     if entry is None:
         raise RowError("test_list", f"no test calls a function that 'code' defines; the tests call {calls}")
     tests = [test for text in texts for test in literal_asserts(text)]
-    prompt = f"{text_of(row, 'text')}\n\nName the function `{signature_of(reference, entry)}`."
+    statement = text_of(row, "text" if "text" in row else "prompt")
+    prompt = f"{statement}\n\nName the function `{signature_of(reference, entry)}`."
     return NativeRow(
         id=f"MBPP/{row.get('task_id')}",
         prompt=prompt,
@@ -218,6 +232,64 @@ def from_evalplus(row: Row) -> NativeRow:
     )
 
 
+def from_taco(row: Row) -> NativeRow:
+    """TACO and APPS: ``question, solutions, starter_code, input_output``, the second and the last as JSON texts.
+
+    The reference is the first solution that is Python 3 and defines the function; the sets hold Python 2 too. An
+    answer may be wrapped in a list of one; it is unwrapped where all answers of a row are such lists. TACO has no ids:
+    a digest of the question serves.
+    """
+    cases = json_of(row, "input_output")
+    name = cases.get("fn_name") if isinstance(cases, Mapping) else None
+    if not name:
+        raise RowError("input_output", "must name 'fn_name': programs that read standard input cannot be judged")
+    solutions = [text.replace("\r\n", "\n") for text in json_of(row, "solutions") if isinstance(text, str)]
+    callees = [(text, callee) for text in solutions if (callee := _callee_in(text, str(name)))]
+    if not callees:
+        raise RowError("solutions", f"none of {len(solutions)} is Python 3 and defines {name!r}")
+    reference, callee = callees[0]
+    tests, num_dropped = asserts_of_pairs(callee, cases.get("inputs") or [], cases.get("outputs") or [])
+    question, starter = text_of(row, "question"), str(row.get("starter_code") or "").rstrip()
+    given = f"Complete this code:\n```python\n{starter}\n```" if starter else f"Name the function `{name}`."
+    source = "taco" if row.get("problem_id") is None else "apps"
+    digest = hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return NativeRow(
+        id=f"{source.upper()}/{digest if source == 'taco' else row['problem_id']}",
+        prompt=f"{question.rstrip()}\n\n{given}",
+        reference=reference,
+        entry_points=(callee.partition("(")[0],),
+        prelude=TACO_PRELUDE,
+        tests=tests,
+        data_source=source,
+        num_dropped_tests=num_dropped,
+    )
+
+
+def _callee_in(source: str, name: str) -> str:
+    """How to call ``name`` in a solution: ``name``, ``Solution().name``, or "" where it is not defined."""
+    if name in top_level_names(source):
+        return name
+    for node in ast.parse(source).body if "Solution" in top_level_names(source) else []:
+        if isinstance(node, ast.ClassDef) and node.name == "Solution":
+            methods = [inner.name for inner in node.body if isinstance(inner, ast.FunctionDef)]
+            return f"Solution().{name}" if name in methods else ""
+    return ""
+
+
+def json_of(row: Row, column: str) -> Any:
+    """The row's JSON in ``column``, as text or read already; RowError when it is none."""
+    value: Any = row.get(column)
+    if not isinstance(value, str):
+        value = value.tolist() if hasattr(value, "tolist") else value
+        if not isinstance(value, list | Mapping):
+            raise RowError(column, f"must be JSON, got {type(value).__name__}")
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise RowError(column, f"must be JSON: {str(error)[:80]}") from error
+
+
 def text_of(row: Row, column: str) -> str:
     """The row's string in ``column``; RowError when it is something else."""
     value = row.get(column)
@@ -261,5 +333,7 @@ ADAPTERS: dict[str, Adapter] = {
     "unleaked": Adapter(
         needs=frozenset({"task_id", "func_name", "prompt", "code", "test_list"}), convert=from_unleaked
     ),
+    "mbpp_sanitized": Adapter(needs=frozenset({"task_id", "prompt", "code", "test_list"}), convert=from_mbpp),
+    "taco": Adapter(needs=frozenset({"question", "solutions", "starter_code", "input_output"}), convert=from_taco),
 }
 """In the order in which ``adapter="auto"`` tries them."""

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 # EvalPlus's own comparison calls nothing but these; a row whose ``assertion`` calls more (``set``,
 # ``isinstance``) compares something else than the values.
@@ -121,6 +122,39 @@ def asserts_about_candidate(module: ast.Module, *, called_as: str) -> tuple[list
         else:
             found.append(text)
     return found, num_other
+
+
+def asserts_of_pairs(callee: str, inputs: list[Any], outputs: list[Any]) -> tuple[list[str], int]:
+    """Asserts about ``callee`` from lists of arguments and of answers, as JSON gave them.
+
+    Args:
+        callee: ``f`` or ``Solution().f``.
+        inputs: one list of arguments a call.
+        outputs: one answer a call; where each is a list of one value, that value.
+
+    Returns:
+        The asserts, and how many calls there were beside them.
+
+    Example:
+        >>> asserts_of_pairs("f", [[1, "a"], [2, "b"]], [[True], [False]])
+        (["assert f(1, 'a') == True", "assert f(2, 'b') == False"], 0)
+    """
+    if all(isinstance(answer, list) and len(answer) == 1 for answer in outputs):
+        outputs = [answer[0] for answer in outputs]
+    found = []
+    for given, answer in zip(inputs, outputs, strict=False):
+        values = [_value_text(value) for value in [*given, answer]] if isinstance(given, list) else [None]
+        texts = [text for text in values if text is not None]
+        if len(texts) == len(values):
+            found.append(assert_text(callee, texts[:-1], texts[-1]))
+    return found, max(len(inputs), len(outputs)) - len(found)
+
+
+def _value_text(value: Any) -> str | None:
+    try:
+        return literal_text(ast.parse(repr(value), mode="eval").body)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
 
 
 def top_level_names(source: str) -> list[str]:

@@ -4,7 +4,7 @@ import ast
 import gzip
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,6 +78,20 @@ class QuestionFile:
     """Rows left out because they keep fewer than ``min_tests`` tests."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowReader:
+    """How the rows of one file become native ones."""
+
+    adapter: str
+    """A name in ``adapters.ADAPTERS``."""
+    columns: Mapping[str, str] | None = None
+    """Native column -> column of the file, applied first; None where the rows are read as they are."""
+
+    def native(self, row: Mapping[str, Any]) -> NativeRow:
+        """The row in native columns, not yet checked; RowError where its adapter cannot read it."""
+        return ADAPTERS[self.adapter].convert(row if self.columns is None else _renamed(row, self.columns))
+
+
 def load_questions(
     path: str | Path,
     *,
@@ -128,19 +142,13 @@ def read_questions(
     rows = read_rows(path)
     if not rows:
         raise QuestionError(f"{path}: no rows; a dataset needs at least one")
-    if columns is not None and (unknown := sorted(set(columns) - set(COLUMNS))):
-        raise ValueError(f"unknown native columns {unknown}; known: {', '.join(COLUMNS)}")
-    if columns is not None and not _is_native(rows, columns):
-        rows = [_renamed(row, columns) for row in rows]
-        adapter = "native" if adapter == "auto" else adapter
-    name = _detect(rows, path) if adapter == "auto" else adapter
-    _check_columns(rows, name, path)
+    reader = row_reader(_all_columns(rows), where=path, adapter=adapter, columns=columns)
     questions: list[Question] = []
     row_of_id: dict[str, int] = {}
     num_dropped_tests = 0
     for index, row in enumerate(rows):
         try:
-            native = ADAPTERS[name].convert(row)
+            native = reader.native(row)
             question = check_row(native)
             _check_new(question.id, row_of_id)
         except RowError as error:
@@ -152,7 +160,7 @@ def read_questions(
             questions.append(question)
     return QuestionFile(
         questions=tuple(questions),
-        adapter=name,
+        adapter=reader.adapter,
         num_rows=len(rows),
         num_dropped_tests=num_dropped_tests,
         num_too_few_tests=len(rows) - len(questions),
@@ -190,15 +198,30 @@ def _check_new(question_id: str, row_of_id: Mapping[str, int]) -> None:
         raise RowError("id", f"must be unique, but {question_id!r} is that of row {row_of_id[question_id]} too")
 
 
-def _check_columns(rows: Sequence[Mapping[str, Any]], name: str, path: Path) -> None:
-    """The adapter's columns are there, in some row each."""
-    there = _all_columns(rows)
+def row_reader(
+    there: Set[str], *, where: str | Path, adapter: str = "auto", columns: Mapping[str, str] | None = None
+) -> RowReader:
+    """How to read a file that has the columns ``there``; arguments and errors as those of :func:`read_questions`.
+
+    Args:
+        there: names of all columns, whichever rows have them.
+        where: the file, for messages.
+    """
+    if columns is not None and (unknown := sorted(set(columns) - set(COLUMNS))):
+        raise ValueError(f"unknown native columns {unknown}; known: {', '.join(COLUMNS)}")
+    if columns is not None and _is_native(there, columns):
+        columns = None
+    if columns is not None:
+        there = {native for native in COLUMNS if columns.get(native, native).split(".")[0] in there}
+        adapter = "native" if adapter == "auto" else adapter
+    name = _detect(there, where) if adapter == "auto" else adapter
     missing = sorted(lookup(name, ADAPTERS, what="dataset adapter").needs - there)
     if missing:
         raise QuestionError(
-            f"{path}: the {name!r} adapter needs the columns {missing}, the file has {sorted(there)}; name "
+            f"{where}: the {name!r} adapter needs the columns {missing}, the file has {sorted(there)}; name "
             f"them with columns={{native: yours}}, or choose another adapter: {', '.join(ADAPTERS)}"
         )
+    return RowReader(adapter=name, columns=columns)
 
 
 def _defines_callable(source: str) -> bool:
@@ -231,14 +254,13 @@ def _checked_texts(column: str, value: Any) -> tuple[str, ...]:
     return tuple(items)
 
 
-def _detect(rows: Sequence[Mapping[str, Any]], path: Path) -> str:
-    there = _all_columns(rows)
+def _detect(there: Set[str], where: str | Path) -> str:
     for name, known in ADAPTERS.items():
         if known.needs <= there:
             return name
     tried = "; ".join(f"{name}: {sorted(known.needs)}" for name, known in ADAPTERS.items())
     raise QuestionError(
-        f"{path}: no adapter knows these columns: {sorted(there)}. Tried {tried}. Rename the columns, or "
+        f"{where}: no adapter knows these columns: {sorted(there)}. Tried {tried}. Rename the columns, or "
         f"pass columns={{native: yours}} with the native columns {list(COLUMNS)}"
     )
 
@@ -247,8 +269,7 @@ def _all_columns(rows: Sequence[Mapping[str, Any]]) -> set[str]:
     return {name for row in rows for name in row}
 
 
-def _is_native(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> bool:
-    there = _all_columns(rows)
+def _is_native(there: Set[str], columns: Mapping[str, str]) -> bool:
     named = {column.split(".")[0] for native, column in columns.items() if column != native}
     return ADAPTERS["native"].needs <= there and bool(named) and not named & there
 
