@@ -7,6 +7,7 @@ import pytest
 from code_a1_recipe.evaluation.code_eval import main as eval_code
 from code_a1_recipe.evaluation.results import Results
 from code_a1_recipe.evaluation.test_eval import main as eval_test
+from code_a1_recipe.uses.attack_command import main as attack
 from code_a1_recipe.uses.select_command import main as select
 
 from .stand_in_endpoint import StandInEndpoint
@@ -193,3 +194,21 @@ def test_select_wants_both_models(questions, tmp_path, capsys):
     with StandInEndpoint(answers) as server:
         assert select(words(questions, tmp_path / "out", server)) == 2
     assert "name the Test LLM" in capsys.readouterr().err
+
+
+def test_an_attack_draws_tests_and_programs_of_two_models(tmp_path, capsys):
+    solution, question = tmp_path / "double.py", tmp_path / "question.md"
+    solution.write_text(SQUARE)
+    question.write_text(QUESTIONS[0]["prompt"])
+    with StandInEndpoint(answers) as server:
+        models = ["--endpoint", server.url, "--endpoint-model", "stand-in", "--num-suites", "2"]
+        models += ["--code-endpoint", server.url, "--code-endpoint-model", "stand-in", "--num-candidates", "8"]
+        asked = [str(solution), "--question", str(question), "--responses", str(tmp_path / "r.jsonl"), *models]
+        assert attack(asked) == 1
+        number = len(server.requests)
+        assert attack(asked) == 1
+        assert len(server.requests) == number == 10
+        assert attack([*asked, "--reference", str(solution)]) == 2
+    shown = capsys.readouterr()
+    assert "disagreements are told, not who is right" in shown.out
+    assert "name either --reference" in shown.err

@@ -1,0 +1,338 @@
+"""Attack on one program: calls on which it fails, each shrunk to a minimal one and confirmed in a fresh process.
+
+The program runs in the sandbox only. It is asked many calls in one process; a failure that is not there when the call
+is made alone comes of earlier calls (a default argument that is changed, a global), and then the shortest sequence of
+two calls is looked for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+
+from sandbox import Answer, AnswerKind, Call, Case, Lane, Limits, Program, Runner, SandboxError
+from sandbox.comparison import matches
+from sandbox.gate import Gate
+
+from .expectations import TIME_OUT, Expectation, Expected, Failure, failure_of, show_answer
+from .shrink import BATCH_CALLS, MAX_ASKED, Shrunk, StillFails, shrink
+
+HANG_SECONDS = 3.0
+"""CPU seconds after which a call counts as hanging, unless the reference itself needs a tenth of them or more."""
+_STARTS = 10
+"""Failing calls of one kind that are shrunk, spread over all lengths: another start may lead to another bug."""
+_TIME_OUT_STARTS = 3
+"""The same for time-outs, each of which takes seconds."""
+_EARLIER_CALLS = 24
+"""Calls that are tried in front of one that fails only after others."""
+_MAX_ASKED_ALONE = 300
+_TIME_OUT_BATCH, _MAX_ASKED_TIME_OUT = 16, 400
+_MAX_HANG_TRIES = 6
+_IMPATIENT_SECONDS = 0.05
+"""CPU seconds of a call while time-outs are shrunk; the reference's time counts tenfold as ever."""
+
+
+class ProgramError(SandboxError):
+    """The program under attack, or one beside it, does not load. Says why; shown to the user."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bug:
+    """A minimal failing call."""
+
+    call: Call
+    earlier: tuple[Call, ...]
+    """Calls to make before it in the same process; empty where it fails alone."""
+    expected: Expected
+    failure: Failure
+    start: str
+    """The call as it was found."""
+    is_minimal: bool
+    """No single simplification still fails."""
+    hangs: bool = False
+    """It ran for more than ``HANG_SECONDS``; a time-out that does not is slow, compared with the reference."""
+
+    @property
+    def text(self) -> str:
+        """``assert f([1]) == 2``."""
+        return f"assert {self.call.text} == {self.expected.literal}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """All failures of one kind."""
+
+    kind: str
+    num_calls: int
+    bugs: tuple[Bug, ...]
+    """Different minimal calls; empty where others took the room, or the failure did not come again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrongClaim:
+    """A test whose claim is not what the program answers. Which of the two is wrong is not known."""
+
+    text: str
+    num_suites: int
+    answer: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Attack:
+    """One program, what it should answer, and where it runs."""
+
+    source: str
+    entry_points: tuple[str, ...]
+    expectation: Expectation
+    runner: Runner
+    limits: Limits
+    gate: Gate
+    """Of the entry points; simplified calls pass it like those of tests."""
+    _known: dict[tuple[str, str], bool] = field(default_factory=dict)
+    _hangs: dict[str, bool] = field(default_factory=dict)
+
+    def answers(
+        self, calls: Sequence[Call], expected: Mapping[Call, Expected], *, limits: Limits | None = None
+    ) -> dict[Call, Answer]:
+        """What the program answers, all calls in one process unless the reference itself keeps state.
+
+        Raises:
+            ProgramError: the program does not load.
+            SandboxUnavailableError: it could not be run.
+        """
+        distinct = tuple(dict.fromkeys(calls))
+        answers = self._run(distinct, expected, isolated=self.expectation.is_stateful, limits=limits)
+        return dict(zip(distinct, answers, strict=True))
+
+    def failures(self, calls: Sequence[Call], *, limits: Limits | None = None) -> dict[Call, Failure]:
+        """Calls that have an expected answer and fail; raises as ``answers``."""
+        expected = self.expectation.expect(calls)
+        answers = self.answers(list(expected), expected, limits=limits)
+        found = {call: failure_of(expected[call], answer) for call, answer in answers.items()}
+        return {call: failure for call, failure in found.items() if failure is not None}
+
+    def shrink_all(
+        self,
+        failures: Mapping[Call, Failure],
+        *,
+        max_bugs: int,
+        on_shrunk: Callable[[], None] = lambda: None,
+    ) -> list[Finding]:
+        """Shrink failing calls of each kind, kinds in turns, until ``max_bugs`` different ones are found.
+
+        Args:
+            failures: of ``failures``.
+            max_bugs: in all.
+            on_shrunk: called after each of ``starts_of(failures)``, for a progress bar.
+
+        Raises:
+            SandboxUnavailableError: something could not be run.
+        """
+        starts = starts_of(failures)
+        bugs: dict[str, dict[tuple[str, ...], Bug]] = {kind: {} for kind in starts}
+        for turn in zip_longest(*starts.values()):
+            for kind, call in zip(starts, turn, strict=True):
+                if call is None:
+                    continue
+                if sum(map(len, bugs.values())) < max_bugs:
+                    bug = self._shrunk(call, kind, others=list(failures))
+                    if bug is not None:
+                        bugs[kind].setdefault((*(one.text for one in bug.earlier), bug.call.text), bug)
+                on_shrunk()
+        counts = Counter(failure.kind for failure in failures.values())
+        return [
+            Finding(kind=kind, num_calls=count, bugs=tuple(bugs[kind].values())) for kind, count in counts.most_common()
+        ]
+
+    def _shrunk(self, call: Call, kind: str, *, others: Sequence[Call]) -> Bug | None:
+        """The minimal call of one failing call; None where the failure does not come again."""
+        failure = self._failure_alone(call)
+        if failure is None or failure.kind != kind:
+            return None if self.expectation.is_stateful else self._shrunk_sequence(call, others)
+        if kind == TIME_OUT:
+            return self._shrunk_time_out(call)
+        shrunk = self._shrink(call, self._still_fails_together(kind))
+        last = self._call(shrunk.call)
+        failure = self._failure_alone(last)
+        if failure is None or failure.kind != kind:  # calls of a batch had changed one another's answers
+            shrunk = self._shrink(call, self._still_fails_alone(kind), batch=1, max_asked=_MAX_ASKED_ALONE)
+            last = self._call(shrunk.call)
+            failure = self._failure_alone(last)
+        return self._bug(last, failure, shrunk)
+
+    def _shrunk_time_out(self, call: Call) -> Bug | None:
+        """The smallest call on the way that hangs; where none does, the smallest that is too slow."""
+        shrunk = self._shrink(
+            call, self._still_fails_together(TIME_OUT), batch=_TIME_OUT_BATCH, max_asked=_MAX_ASKED_TIME_OUT
+        )
+        path = [self._call(text) for text in shrunk.path[::-1]]
+        for last in path[:_MAX_HANG_TRIES]:
+            if self._does_hang(last):
+                bug = self._bug(last, self._failure_alone(last), shrunk)
+                return bug and replace(bug, hangs=True, is_minimal=shrunk.is_minimal and last == path[0])
+        for last in path:
+            failure = self._failure_alone(last)
+            if failure is not None and failure.kind == TIME_OUT:
+                return self._bug(last, failure, shrunk)
+        return None
+
+    def _does_hang(self, call: Call) -> bool:
+        if call.text not in self._hangs:
+            patient = replace(self.limits, cpu_seconds_per_case=HANG_SECONDS, wall_seconds_per_case=2 * HANG_SECONDS)
+            failure = self._failure_alone(call, limits=patient)
+            self._hangs[call.text] = failure is not None and failure.kind == TIME_OUT
+        return self._hangs[call.text]
+
+    def _shrunk_sequence(self, call: Call, others: Sequence[Call]) -> Bug | None:
+        """A call that fails only after another one, both shrunk; the call itself is tried first as the other."""
+        fewest = sorted(set(others) - {call}, key=lambda one: (len(one.text), one.text))[:_EARLIER_CALLS]
+        for before in (call, *fewest):
+            failure = self._failure_alone(call, (before,))
+            if failure is not None:
+                break
+        else:
+            return None
+        kind, is_repeated = failure.kind, before == call
+
+        def still_fails(texts: list[str]) -> list[bool]:
+            calls = [self._call(text) for text in texts]
+            found = [self._failure_alone(one, (one if is_repeated else before,)) for one in calls]
+            return [failure is not None and failure.kind == kind for failure in found]
+
+        shrunk = self._shrink(call, still_fails, batch=1, max_asked=_MAX_ASKED_ALONE)
+        last = self._call(shrunk.call)
+        before = last if is_repeated else self._shrunk_before(before, last, kind)
+        return self._bug(last, self._failure_alone(last, (before,)), shrunk, earlier=(before,))
+
+    def _shrunk_before(self, before: Call, last: Call, kind: str) -> Call:
+        def still_fails(texts: list[str]) -> list[bool]:
+            found = [self._failure_alone(last, (self._call(text),)) for text in texts]
+            return [failure is not None and failure.kind == kind for failure in found]
+
+        return self._call(self._shrink(before, still_fails, batch=1, max_asked=_MAX_ASKED_ALONE).call)
+
+    def _bug(
+        self, call: Call, failure: Failure | None, shrunk: Shrunk, *, earlier: tuple[Call, ...] = ()
+    ) -> Bug | None:
+        expected = self.expectation.expect([call]).get(call)
+        if failure is None or expected is None:
+            return None
+        return Bug(
+            call=call,
+            earlier=earlier,
+            expected=expected,
+            failure=failure,
+            start=shrunk.path[0],
+            is_minimal=shrunk.is_minimal,
+        )
+
+    def _shrink(
+        self, call: Call, still_fails: StillFails, *, batch: int = BATCH_CALLS, max_asked: int = MAX_ASKED
+    ) -> Shrunk:
+        return shrink(call.text, still_fails, entry_points=self.entry_points, batch=batch, max_asked=max_asked)
+
+    def _call(self, text: str) -> Call:
+        """A call that was well formed stays so when its literals are simplified; else it is asked as written."""
+        case = self.gate.call(text)
+        return case.call if isinstance(case, Case) else Call(expression=text)
+
+    def _still_fails_together(self, kind: str) -> StillFails:
+        # Impatient with calls that hang: those it takes for hanging by mistake are found out at the end.
+        limits = replace(self.limits, cpu_seconds_per_case=_IMPATIENT_SECONDS) if kind == TIME_OUT else None
+
+        def still_fails(texts: list[str]) -> list[bool]:
+            calls = {text: self._call(text) for text in texts if (kind, text) not in self._known}
+            failures = self.failures(list(calls.values()), limits=limits)
+            for text, call in calls.items():
+                self._known[kind, text] = call in failures and failures[call].kind == kind
+            return [self._known[kind, text] for text in texts]
+
+        return still_fails
+
+    def _still_fails_alone(self, kind: str) -> StillFails:
+        def still_fails(texts: list[str]) -> list[bool]:
+            found = [self._failure_alone(self._call(text)) for text in texts]
+            return [failure is not None and failure.kind == kind for failure in found]
+
+        return still_fails
+
+    def _failure_alone(
+        self, call: Call, earlier: tuple[Call, ...] = (), *, limits: Limits | None = None
+    ) -> Failure | None:
+        """The failure of one call in a fresh process, after ``earlier`` ones."""
+        expected = self.expectation.expect([call])
+        if call not in expected:
+            return None
+        return failure_of(expected[call], self._run((*earlier, call), expected, limits=limits)[-1])
+
+    def _run(
+        self,
+        calls: Sequence[Call],
+        expected: Mapping[Call, Expected],
+        *,
+        isolated: bool = False,
+        limits: Limits | None = None,
+    ) -> tuple[Answer, ...]:
+        program = Program(
+            prelude="",
+            source=self.source,
+            calls=tuple(calls),
+            reference_cpu_seconds=tuple(expected[call].cpu_seconds if call in expected else 0.0 for call in calls),
+            limits=limits or self.limits,
+            isolated=isolated,
+        )
+        result = self.runner.run(program, lane=Lane.CANDIDATE)
+        if not result.loaded:
+            raise ProgramError(f"the program under attack does not load in the sandbox: {result.load_error}")
+        return result.answers
+
+
+def starts_of(failures: Mapping[Call, Failure]) -> dict[str, list[Call]]:
+    """Failing calls to shrink, by kind of failure: some of each, the shortest and others spread over all lengths."""
+    kinds: dict[str, list[Call]] = {}
+    for call, failure in failures.items():
+        kinds.setdefault(failure.kind, []).append(call)
+    return {kind: _spread(calls, _TIME_OUT_STARTS if kind == TIME_OUT else _STARTS) for kind, calls in kinds.items()}
+
+
+def check_loads(source: str, name: str, runner: Runner, *, limits: Limits) -> None:
+    """Refuse a program that does not load in the sandbox.
+
+    Raises:
+        ProgramError: it does not; names it and says why.
+        SandboxUnavailableError: it could not be run.
+    """
+    program = Program(prelude="", source=source, calls=(), reference_cpu_seconds=(), limits=limits)
+    result = runner.run(program, lane=Lane.CANDIDATE)
+    if not result.loaded:
+        raise ProgramError(
+            f"{name} does not load in the sandbox: {result.load_error}. It must be one file that imports installed "
+            "packages only, and does at import neither reading of files nor other input"
+        )
+
+
+def wrong_claims(cases: Sequence[Case], answers: Mapping[Call, Answer]) -> list[WrongClaim]:
+    """Tests that claim another answer than the program's, the most frequent first.
+
+    Args:
+        cases: of all suites; a test of several suites stands there several times.
+        answers: the program's.
+    """
+    counts = Counter((case.call, case.claim) for case in cases)
+    texts = {(case.call, case.claim): case.claimed for case in reversed(cases)}
+    found = []
+    for (call, claim), count in counts.most_common():
+        answer = answers.get(call)
+        if answer is not None and not (answer.kind is AnswerKind.VALUE and matches(claim, answer.value)):
+            text = f"assert {call.text} == {texts[call, claim]}"
+            found.append(WrongClaim(text=text, num_suites=count, answer=show_answer(answer)))
+    return found
+
+
+def _spread(calls: list[Call], most: int) -> list[Call]:
+    ordered = sorted(calls, key=lambda call: (len(call.text), call.text))
+    if len(ordered) <= most:
+        return ordered
+    return [ordered[round(place * (len(ordered) - 1) / (most - 1))] for place in range(most)]

@@ -1,0 +1,216 @@
+"""One attack from its tests to what is told: calls, failures, minimal calls, and the pytest file."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tqdm import tqdm
+
+from sandbox import Call, Case, Limits, Rejection, RejectionReason, Runner
+from sandbox.comparison import matches
+from sandbox.gate import Gate
+
+from .attack import Attack, Finding, ProgramError, check_loads, starts_of, wrong_claims
+from .attack_inputs import AttackInputError, Suites, Target
+from .attack_output import claim_lines, counted, finding_lines, pytest_text
+from .call_variants import variants
+from .expectations import Expectation, Expected, MajorityExpectation, ReferenceExpectation
+
+NOTHING_FOUND, FOUND = 0, 1
+LIMITS = Limits(reference_cpu_seconds_per_case=1.0)
+"""The reference is asked for large inputs too; what takes it longer is left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttackSettings:
+    """How hard to try."""
+
+    mutate: bool = True
+    """Ask small changes of the tests' calls too."""
+    max_calls: int = 600
+    max_bugs: int = 8
+    """Minimal calls in all; kinds of failure take turns."""
+    num_threads: int = 1
+
+
+def check_programs(target: Target, runner: Runner) -> None:
+    """Refuse programs that do not load in the sandbox.
+
+    Raises:
+        ProgramError: names the program and says why.
+        SandboxUnavailableError: it could not be run.
+    """
+    check_loads(target.source, f"the program under attack, {target.path},", runner, limits=LIMITS)
+    if target.reference is not None:
+        check_loads(target.reference, f"--reference {target.reference_path}", runner, limits=LIMITS)
+    for number, candidate in enumerate(target.candidates, start=1):
+        check_loads(candidate, f"program {number} of --candidates", runner, limits=LIMITS)
+
+
+def run_attack(
+    target: Target, suites: Suites, runner: Runner, settings: AttackSettings, *, drawn: Sequence[str] = ()
+) -> int:
+    """Find, tell and write; 1 where something was found, else 0.
+
+    Args:
+        drawn: programs of a Code LLM, beside the target's; those that do not load are left out.
+
+    Raises:
+        AttackInputError: none of the asserts is a test.
+        SandboxUnavailableError: something could not be run.
+    """
+    gate = Gate(target.reference or target.source, (target.entry,), assert_chars=LIMITS.assert_chars)
+    parsed = [gate.suite(suite) for suite in suites.suites]
+    cases = [case for suite in parsed for case in suite.cases]
+    rejections = [rejection for suite in parsed for rejection in suite.rejections]
+    _check_some(cases, rejections, suites, target)
+    tested = list(dict.fromkeys(case.call for case in cases))
+    calls = [*tested, *_variants(tested, gate, target.entry, settings)]
+    others = [*target.candidates, *_loading(drawn, runner)]
+    attack = Attack(
+        source=target.source,
+        entry_points=(target.entry,),
+        expectation=_expectation(target, others, runner, settings),
+        runner=runner,
+        limits=LIMITS,
+        gate=gate,
+    )
+    expected = attack.expectation.expect(calls)
+    _tell(_start_lines(target, suites, cases, rejections, calls=calls, num_tested=len(tested)))
+    _tell(_expectation_lines(target, attack.expectation, expected, cases, calls=calls, num_others=len(others)))
+    findings = _findings(attack, calls, settings)
+    _tell(finding_lines(findings))
+    if target.reference is not None:
+        _write_tests(target, findings)
+        return _told(bool(findings))
+    claims = wrong_claims(cases, attack.answers(tested, {}))
+    if claims:
+        _tell(["tests that claim another answer than your function's (hints: which of the two is wrong is not known)"])
+        _tell(claim_lines(claims, most=settings.max_bugs))
+    return _told(bool(findings) or (bool(claims) and not others))
+
+
+def _check_some(cases: Sequence[Case], rejections: Sequence[Rejection], suites: Suites, target: Target) -> None:
+    if not cases:
+        refused = f" (responses without asserts: {_counts(suites.refusals)})" if suites.refusals else ""
+        first = f"; the first: {rejections[0].text[:200]!r}: {rejections[0].detail[:200]}" if rejections else ""
+        raise AttackInputError(
+            f"no test of the form `assert {target.entry}(literals) == literal` among "
+            f"{counted(suites.num_asserts, 'assert')} in {counted(len(suites.suites), 'suite')}{refused}{first}; "
+            "correct them, or take others"
+        )
+
+
+def _variants(tested: Sequence[Call], gate: Gate, entry: str, settings: AttackSettings) -> list[Call]:
+    if not settings.mutate:
+        return []
+    room = max(0, settings.max_calls - len(tested))
+    texts = variants([call.text for call in tested], {entry}, max_calls=room)
+    cases = [case for text in texts if isinstance(case := gate.call(text), Case)]
+    return list(dict.fromkeys(case.call for case in cases if case.call not in tested))
+
+
+def _loading(programs: Sequence[str], runner: Runner) -> list[str]:
+    found = []
+    for source in programs:
+        try:
+            check_loads(source, "a drawn program", runner, limits=LIMITS)
+        except ProgramError:
+            continue
+        found.append(source)
+    return found
+
+
+def _expectation(target: Target, others: Sequence[str], runner: Runner, settings: AttackSettings) -> Expectation:
+    if target.reference is not None:
+        return ReferenceExpectation(target.reference, runner, limits=LIMITS)
+    return MajorityExpectation(others, runner, limits=LIMITS, num_threads=settings.num_threads)
+
+
+def _findings(attack: Attack, calls: Sequence[Call], settings: AttackSettings) -> list[Finding]:
+    failures = attack.failures(calls)
+    num_starts = sum(map(len, starts_of(failures).values()))
+    with tqdm(total=num_starts, unit="call", desc="shrink", file=sys.stderr, disable=not num_starts) as bar:
+        return attack.shrink_all(failures, max_bugs=settings.max_bugs, on_shrunk=lambda: bar.update() and None)
+
+
+def _start_lines(
+    target: Target,
+    suites: Suites,
+    cases: Sequence[Case],
+    rejections: Sequence[Rejection],
+    *,
+    calls: Sequence[Call],
+    num_tested: int,
+) -> list[str]:
+    num_suites = len(suites.suites) + suites.refusals.total()
+    variants_text = f", {len(calls) - num_tested} more by small changes" if len(calls) > num_tested else ""
+    lines = [
+        f"attack on {target.entry} of {target.path.name}: {counted(num_suites, 'suite')}, "
+        f"{counted(suites.num_asserts, 'assert')}, {counted(num_tested, 'different call')}{variants_text}"
+    ]
+    refused = Counter(one.reason.value for one in rejections if one.reason is not RejectionReason.DUPLICATE)
+    if refused or suites.refusals:
+        lines.append(f"  left out: {_counts(refused + suites.refusals)}")
+    return lines
+
+
+def _expectation_lines(
+    target: Target,
+    expectation: Expectation,
+    expected: dict[Call, Expected],
+    cases: Sequence[Case],
+    *,
+    calls: Sequence[Call],
+    num_others: int,
+) -> list[str]:
+    without = f"; not the others: {_counts(expectation.refusals)}" if expectation.refusals else ""
+    if target.reference is None:
+        return [
+            f"  no reference, {counted(num_others, 'other program')}: disagreements are told, not who is right; "
+            f"{len(expected)} of {len(calls)} calls have an answer to compare with{without}"
+        ]
+    claims = {(case.call, case.claim) for case in cases if case.call in expected}
+    num_right = sum(matches(expected[call].value, claim) for call, claim in claims)
+    return [
+        f"  the reference answers {len(expected)} of {len(calls)} calls{without}",
+        f"  {num_right} of {len(claims)} claimed answers are the reference's; claims decide nothing here",
+    ]
+
+
+def _write_tests(target: Target, findings: Sequence[Finding]) -> None:
+    bugs = [bug for finding in findings for bug in finding.bugs]
+    if not bugs or target.reference_path is None:
+        return
+    text = pytest_text(
+        bugs,
+        entry_points=(target.entry,),
+        program=target.path,
+        output=target.output,
+        reference=target.reference_path.name,
+    )
+    try:
+        target.output.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.output.with_name(target.output.name + ".partial")
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(target.output)
+    except OSError as error:
+        raise AttackInputError(f"--output {target.output} cannot be written: {error}; choose another") from error
+    _tell([f"written: {target.output} ({counted(len(bugs), 'test')}; run `pytest {target.output}`)"])
+
+
+def _told(found: bool) -> int:
+    if not found:
+        _tell(["nothing found"])
+    return FOUND if found else NOTHING_FOUND
+
+
+def _tell(lines: Sequence[str]) -> None:
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+def _counts(counts: Counter[str]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.most_common())

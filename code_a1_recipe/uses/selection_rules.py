@@ -1,0 +1,191 @@
+"""Best of N without a reference: rules that score programs by what generated tests say about them. Pure.
+
+Axes: N programs of one question, M tests. A rule gives each program a score; the highest is chosen, and where several
+are highest each of them with the same chance, so that no rule gains by the order in which programs come.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+NO_ANSWER = -1
+"""In ``answers_NM``: hung, died, or gave no plain value. Equal to nothing, itself included."""
+_TIE = 1e-9
+"""Scores this close, in proportion, are a tie: sums of weights depend on their order in the last digits."""
+
+Passes = npt.NDArray[np.bool_]
+Answers = npt.NDArray[np.int64]
+Scores = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One way to choose among programs."""
+
+    scores: Callable[[Passes, Answers], Scores]
+    """``(passes_NM, answers_NM) -> scores_N``, higher is better."""
+    source: str
+    """Where the rule comes from, and how this version differs."""
+
+
+def pass_count(passes_NM: Passes, answers_NM: Answers) -> Scores:
+    """How many tests each program passes.
+
+    Example:
+        >>> pass_count(np.array([[True, False], [True, True]]), np.zeros((2, 2), int)).tolist()
+        [1.0, 2.0]
+    """
+    _check(passes_NM, answers_NM)
+    return np.asarray(passes_NM.sum(axis=1), dtype=np.float64)
+
+
+def codet(passes_NM: Passes, answers_NM: Answers) -> Scores:
+    """Dual execution agreement: programs that pass the same tests form a set, which scores |programs| * |tests|.
+
+    Source: Chen et al., CodeT, arXiv 2207.10397. Copies of a program or a test count each time. The authors'
+    code takes the root of the first factor, see :func:`codet_sqrt`.
+    """
+    return _consensus_sizes(passes_NM, answers_NM) * pass_count(passes_NM, answers_NM)
+
+
+def codet_sqrt(passes_NM: Passes, answers_NM: Answers) -> Scores:
+    """``sqrt(|programs|) * |tests|``: CodeT as its authors' code computes it (github.com/microsoft/CodeT)."""
+    return np.sqrt(_consensus_sizes(passes_NM, answers_NM)) * pass_count(passes_NM, answers_NM)
+
+
+def mbr_exec(passes_NM: Passes, answers_NM: Answers) -> Scores:
+    """How many programs, itself included, give the same answers to all calls; the tests' claims are not used.
+
+    Minimum Bayes risk with the loss "some answer differs" (Shi et al., arXiv 2204.11454): the least
+    expected loss is the largest group. A program with an answer that is ``NO_ANSWER`` agrees with none, as a failed
+    execution in the authors' code. Ties are left; the authors break them by likelihood.
+    """
+    _check(passes_NM, answers_NM)
+    sizes_N = _sizes_of_equal_rows(answers_NM)
+    return np.where((answers_NM == NO_ANSWER).any(axis=1), 0.0, sizes_N)
+
+
+def mbr_exec_soft(passes_NM: Passes, answers_NM: Answers) -> Scores:
+    """Mean number of programs with the same answer to a call, over calls: the loss is the share of answers that differ.
+
+    Minimum Bayes risk as in :func:`mbr_exec`, with a loss for many generated inputs, of which one that is invalid
+    must not decide alone.
+    """
+    _check(passes_NM, answers_NM)
+    if not answers_NM.shape[1]:
+        return np.zeros(len(answers_NM))
+    same_NNM = answers_NM[:, None, :] == answers_NM[None, :, :]
+    agreed_NM = same_NNM.sum(axis=1) * (answers_NM != NO_ANSWER)
+    return np.asarray(agreed_NM.mean(axis=1), dtype=np.float64)
+
+
+def discrimination(passes_NM: Passes, answers_NM: Answers) -> Scores:
+    """Passed tests, each weighed by how well it agrees with the other tests about which programs are good.
+
+    The weight is the item's corrected item-total correlation of classical test theory (Lord and Novick, Statistical
+    Theories of Mental Test Scores, 1968; the correction: Henrysson, Psychometrika 28, 1963): the point-biserial
+    correlation, over programs, of passing the test with the number of *other* tests passed. Negative weights count 0,
+    and so does a test that all programs pass or none does. Where all weights are 0 the rule is :func:`pass_count`.
+    """
+    counts_N = pass_count(passes_NM, answers_NM)
+    weights_M = discriminations(passes_NM)
+    return np.asarray(passes_NM @ weights_M) if weights_M.any() else counts_N
+
+
+def discriminations(passes_NM: Passes) -> Scores:
+    """The weights of :func:`discrimination`, each in [0, 1].
+
+    Example:
+        Tests 0 and 1 agree, and test 2 with neither.
+
+        >>> passes = np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1], [0, 0, 0]], bool)
+        >>> discriminations(passes).round(3).tolist()
+        [0.577, 0.577, 0.0]
+    """
+    num_programs = len(passes_NM)
+    passes = passes_NM.astype(np.int64)
+    rest_NM = passes.sum(axis=1, keepdims=True) - passes
+    # In whole numbers, so that no correlation is exactly not 0.
+    covariance_M = num_programs * (passes * rest_NM).sum(axis=0) - passes.sum(axis=0) * rest_NM.sum(axis=0)
+    variance_M = num_programs * passes.sum(axis=0) - passes.sum(axis=0) ** 2
+    rest_variance_M = num_programs * (rest_NM**2).sum(axis=0) - rest_NM.sum(axis=0) ** 2
+    scale_M = np.sqrt(variance_M.astype(np.float64) * rest_variance_M)
+    weights_M = np.divide(covariance_M, scale_M, out=np.zeros(len(scale_M)), where=scale_M > 0)
+    return np.asarray(np.clip(weights_M, 0.0, 1.0), dtype=np.float64)
+
+
+def random_choice(passes_NM: Passes, answers_NM: Answers) -> Scores:
+    """All programs alike: the lower bound, pass@1."""
+    _check(passes_NM, answers_NM)
+    return np.zeros(len(passes_NM))
+
+
+RULES: dict[str, Rule] = {
+    "random": Rule(scores=random_choice, source="pass@1: any program, with the same chance"),
+    "pass_count": Rule(scores=pass_count, source="most generated tests passed"),
+    "codet": Rule(scores=codet, source="CodeT, arXiv 2207.10397: |programs| * |tests|"),
+    "codet_sqrt": Rule(scores=codet_sqrt, source="CodeT as in its authors' code: sqrt(|programs|) * |tests|"),
+    "mbr_exec": Rule(scores=mbr_exec, source="MBR-EXEC, arXiv 2204.11454: most programs with the same answers"),
+    "mbr_exec_soft": Rule(scores=mbr_exec_soft, source="MBR-EXEC with the share of answers that differ as the loss"),
+    "discrimination": Rule(
+        scores=discrimination, source="tests weighed by corrected item-total correlation (Lord and Novick, 1968)"
+    ),
+}
+ORACLE = "oracle"
+"""In the table of :func:`expected_passes`: 1 where any program is right."""
+
+
+def best_programs(scores_N: Scores) -> npt.NDArray[np.int64]:
+    """Indices of the programs with the highest score, ties included.
+
+    Raises:
+        ValueError: no program, or a score that is no number.
+    """
+    if not len(scores_N) or not np.isfinite(scores_N).all():
+        raise ValueError(f"scores_N must be finite numbers, one a program and at least one, got {scores_N!r}")
+    best = float(scores_N.max())
+    return np.flatnonzero(scores_N >= best - _TIE * max(1.0, math.fabs(best)))
+
+
+def expected_pass(scores_N: Scores, is_right_N: Passes) -> float:
+    """Chance that the chosen program is right: the share of right ones among those with the highest score, in [0, 1].
+
+    Example:
+        >>> expected_pass(np.array([3.0, 3.0, 1.0]), np.array([True, False, True]))
+        0.5
+    """
+    if len(scores_N) != len(is_right_N):
+        raise ValueError(f"one score a program, got {len(scores_N)} scores of {len(is_right_N)} programs")
+    return float(np.asarray(is_right_N, dtype=np.float64)[best_programs(scores_N)].mean())
+
+
+def expected_passes(passes_NM: Passes, answers_NM: Answers, is_right_N: Passes) -> dict[str, float]:
+    """:func:`expected_pass` of every rule, and ``oracle``: whether any program is right."""
+    table = {name: expected_pass(rule.scores(passes_NM, answers_NM), is_right_N) for name, rule in RULES.items()}
+    return {**table, ORACLE: float(np.any(is_right_N))}
+
+
+def _check(passes_NM: Passes, answers_NM: Answers) -> None:
+    if passes_NM.dtype != np.bool_ or passes_NM.ndim != 2 or passes_NM.shape != answers_NM.shape:
+        raise ValueError(
+            "passes_NM must be boolean [programs, tests] and answers_NM of the same shape, got "
+            f"{passes_NM.dtype} {passes_NM.shape} and {answers_NM.shape}"
+        )
+
+
+def _consensus_sizes(passes_NM: Passes, answers_NM: Answers) -> Scores:
+    _check(passes_NM, answers_NM)
+    return _sizes_of_equal_rows(passes_NM.astype(np.int64))
+
+
+def _sizes_of_equal_rows(rows_NM: Answers) -> Scores:
+    """For each row how many rows are equal to it, itself included."""
+    if not rows_NM.shape[1]:
+        return np.full(len(rows_NM), float(len(rows_NM)))
+    _, group_N, sizes = np.unique(rows_NM, axis=0, return_inverse=True, return_counts=True)
+    return np.asarray(sizes[group_N.reshape(-1)], dtype=np.float64)
