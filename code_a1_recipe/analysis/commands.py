@@ -3,21 +3,49 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
+from sandbox import SandboxConfigError
+from sandbox.confine import OPTIONAL_FEATURES
+from sandbox.tiers import LOCAL_TIERS
+
 from ..questions import QuestionError
+from ..score_file import ScoreFile
 from ..settings import SettingsError
 from . import report
 from .episodes import OUTCOMES, matching, view_of
 from .experiment import Experiment, ExperimentError
 from .experiment_runs import run_experiment
-from .harvest import harvest
+from .harvest import (
+    MOST_TESTS,
+    Harvested,
+    MinimiseSettings,
+    check_target,
+    collect,
+    digest_of,
+    harvest,
+    harvest_text,
+    minimal_row,
+    require_mutants,
+    write_questions,
+)
+from .judged_rows import (
+    BROKE_OFF,
+    DONE,
+    INTERRUPTED,
+    REFUSED,
+    Confinement,
+    exit_status,
+    judge_rows,
+    remove_work_file,
+)
 from .records import RecordsError, RunRecords
-
-DONE, BROKE_OFF, REFUSED, INTERRUPTED = 0, 1, 2, 130
 
 
 def experiment(arguments: Sequence[str]) -> int:
@@ -57,25 +85,111 @@ def experiment(arguments: Sequence[str]) -> int:
 
 
 def harvest_tests(arguments: Sequence[str]) -> int:
-    """Exit status: 0 written, 2 refused."""
+    """Exit status: 0 written, 1 outages are left or it broke off, 2 refused before any work, 130 interrupted."""
+    parsed = _harvest_parser().parse_args(arguments)
+    try:
+        check_target(parsed.output)
+        run = RunRecords.open(parsed.run)
+        found = collect(run)
+        confinement = Confinement.of_run(run.config, tier=parsed.tier, allow_missing=parsed.allow_missing)
+        if not parsed.minimise:
+            number = harvest(parsed.run, parsed.output)
+            sys.stdout.write(f"{parsed.output}: {number} questions\n")
+            _note_unfinished(run)
+            return DONE
+        settings = MinimiseSettings(min_tests=parsed.min_tests, max_mutants=parsed.max_mutants, seed=parsed.seed)
+        require_mutants()
+        work_file = ScoreFile(
+            parsed.output.with_name(f"{parsed.output.name}.kills.jsonl"),
+            settings={**asdict(settings), **confinement.described(), "run": digest_of(found)},
+            key="question",
+        )
+    except (RecordsError, SandboxConfigError, OSError, ValueError, ModuleNotFoundError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return REFUSED
+    status = exit_status(
+        lambda: _minimised(found, settings, confinement, work_file, parsed), output=work_file, num_items=len(found)
+    )
+    if status != INTERRUPTED:
+        _note_unfinished(run)
+    return status
+
+
+def _minimised(
+    found: Sequence[Harvested],
+    settings: MinimiseSettings,
+    confinement: Confinement,
+    work_file: ScoreFile,
+    parsed: argparse.Namespace,
+) -> int:
+    started = time.monotonic()
+    judge_rows(
+        found,
+        lambda one, judge_all: minimal_row(one, settings, judge_all),
+        work_file,
+        key=lambda one: one.question.id,
+        confinement=confinement,
+        num_workers=parsed.workers,
+        what="harvest",
+    )
+    rows = [work_file.row(one.question.id) for one in found]
+    kept = [(one.question, row["kept"]) for one, row in zip(found, rows, strict=True)]
+    number = write_questions(parsed.output, [(question, tests) for question, tests in kept if tests])
+    seconds = time.monotonic() - started
+    sys.stdout.write(f"{parsed.output}: {number} questions in {seconds:.0f} s\n{harvest_text(rows)}\n")
+    if any(row["outage"] for row in rows):
+        return BROKE_OFF
+    remove_work_file(work_file)
+    return DONE
+
+
+def _note_unfinished(run: RunRecords) -> None:
+    step, total = (run.steps or [0])[-1], run.config["trainer"].get("total_training_steps")
+    if total and step < total:
+        sys.stderr.write(f"note: {run.folder} is at step {step} of {total}; these are the tests so far\n")
+
+
+def _harvest_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="code-a1 harvest",
-        description="Writes a run's training questions with the tests that its Test LLM wrote as golden_tests.",
+        description="Writes a run's training questions with the tests that its Test LLM wrote as golden_tests.\n\n"
+        "Of the tests of a question only as few are kept as kill the same programs: mutants of its reference (small\n"
+        "mistakes, made by cosmic-ray) and the wrong programs that the run recorded. The best come first.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="examples:\n"
+        "  code-a1 harvest outputs/my-run --output tests.jsonl\n"
+        "  code-a1 harvest outputs/my-run --output tests.jsonl --no-minimise\n\n"
+        "Train on them: code-a1 cpu arm=static data.train_files=tests.jsonl. A command that was stopped goes on where\n"
+        "it was when it is repeated; what it has so far is in OUTPUT.kills.jsonl.",
     )
     parser.add_argument("run", type=Path, help="folder of a finished run")
     parser.add_argument("--output", type=Path, required=True, help="JSON lines, for data.train_files with arm=static")
-    parsed = parser.parse_args(arguments)
-    try:
-        number = harvest(parsed.run, parsed.output)
-        run = RunRecords.open(parsed.run)
-        step, total = (run.steps or [0])[-1], run.config["trainer"].get("total_training_steps")
-        if total and step < total:
-            sys.stderr.write(f"note: {parsed.run} is at step {step} of {total}; these are the tests so far\n")
-    except (RecordsError, OSError, ValueError) as error:
-        sys.stderr.write(f"error: {error}\n")
-        return REFUSED
-    sys.stdout.write(f"{parsed.output}: {number} questions\n")
-    return DONE
+    parser.add_argument(
+        "--minimise",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help=f"drop tests that kill nothing new (default); --no-minimise: the {MOST_TESTS} that broke most programs",
+    )
+    parser.add_argument(
+        "--min-tests", type=_positive, default=1, metavar="N", help="keep at least N of a question (default 1)"
+    )
+    parser.add_argument(
+        "--max-mutants", type=_positive, default=200, metavar="N", help="at most N of a reference (default 200)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the choice of mutants where there are more (default 0)")
+    parser.add_argument(
+        "--workers", type=_positive, default=os.cpu_count() or 1, help="judge processes (default: one a core)"
+    )
+    parser.add_argument("--tier", type=int, choices=LOCAL_TIERS, help="how programs are confined (default: as the run)")
+    parser.add_argument(
+        "--allow-missing",
+        nargs="+",
+        default=[],
+        choices=OPTIONAL_FEATURES,
+        metavar="NAME",
+        help="protections this kernel lacks: landlock, seccomp (default: as the run)",
+    )
+    return parser
 
 
 def rollouts(arguments: Sequence[str]) -> int:

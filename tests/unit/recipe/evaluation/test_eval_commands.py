@@ -200,7 +200,11 @@ def test_an_attack_draws_tests_and_programs_of_two_models(tmp_path, capsys):
     solution, question = tmp_path / "double.py", tmp_path / "question.md"
     solution.write_text(SQUARE)
     question.write_text(QUESTIONS[0]["prompt"])
-    with StandInEndpoint(answers) as server:
+
+    def answer(messages, seed):
+        return test_answers(messages, seed) if "assert" in messages[-1]["content"] else fenced(RIGHT)
+
+    with StandInEndpoint(answer) as server:
         models = ["--endpoint", server.url, "--endpoint-model", "stand-in", "--num-suites", "2"]
         models += ["--code-endpoint", server.url, "--code-endpoint-model", "stand-in", "--num-candidates", "8"]
         asked = [str(solution), "--question", str(question), "--responses", str(tmp_path / "r.jsonl"), *models]

@@ -1,0 +1,273 @@
+"""``code-a1 data inspect``: one question of a run or of a data set, readable in a terminal."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tqdm import tqdm
+
+from ..adapters import ADAPTERS
+from ..analysis.records import Record, RecordsError, RunRecords
+from ..mistake_book import BookEntry, MistakeBook, MistakeBookError
+from ..questions import COLUMNS, Question, QuestionError, QuestionFile, read_questions, read_rows
+from .question_totals import HEAD, LEGEND, totals_by_question
+from .question_view import book_lines, program_lines, question_lines, steps_lines
+from .terminal import Paint, indented, printable, table
+
+DONE, REFUSED = 0, 2
+
+_DESCRIPTION = """\
+Shows a run, or a data set, question by question.
+
+RUN, without --question:   the questions it met, the hardest first, with counts
+RUN --question ID:         prompt, reference, Mistake Book, how the question went over the run, and the programs of one
+                           step with their rewards, suites, claims, oracle's answers and outcomes
+FILE, without --question:  what is in the data set
+FILE --question ID:        prompt, reference and tests
+
+ID is a question's id, or how it begins. `code-a1 rollouts` shows programs of all questions by their outcome.
+"""
+_EPILOG = """\
+examples:
+  code-a1 data inspect outputs/my-run
+  code-a1 data inspect outputs/my-run --question micro-0bcf --step 12 --candidate 2
+  code-a1 data inspect train.parquet --question MBPP/601
+"""
+
+
+class InspectError(ValueError):
+    """There is nothing to show. Says which option, its value, and what there is."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status: 0 shown, 2 refused."""
+    options = _parser().parse_args(arguments)
+    try:
+        lines = _of_run(options) if options.source.is_dir() else _of_file(options)
+    except (InspectError, RecordsError, QuestionError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return REFUSED
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return DONE
+
+
+# ------------------------------ a run ------------------------------
+
+
+def _of_run(options: argparse.Namespace) -> list[str]:
+    run = RunRecords.open(options.source)
+    steps = run.validation_steps if options.validation else run.training_steps
+    if not steps:
+        hint = "" if options.validation else "; try --validation"
+        raise InspectError(f"{options.source} has no rollouts{hint}")
+    if options.step is not None and options.step not in steps:
+        raise InspectError(f"--step {options.step}: {options.source} has rollouts of steps {steps[0]} to {steps[-1]}")
+    if not options.question:
+        if options.candidate is not None:
+            raise InspectError("--candidate belongs to --question; name a question")
+        return _questions_of_run(run, steps, options)
+    return _question_of_run(run, steps, options)
+
+
+def _records(run: RunRecords, steps: Sequence[int], *, validation: bool) -> Iterator[Record]:
+    for step in tqdm(steps, unit="step", desc="read", file=sys.stderr, disable=None, leave=False):
+        yield from run.validation(step) if validation else run.training(step)
+
+
+def _questions_of_run(run: RunRecords, steps: Sequence[int], options: argparse.Namespace) -> list[str]:
+    chosen = steps if options.step is None else [options.step]
+    totals = totals_by_question(_records(run, chosen, validation=options.validation))
+    rows = [[printable(question_id), *one.cells()] for question_id, one in totals.items()]
+    paint = Paint.for_stdout()
+    head, *body = table(["question", *HEAD], rows[: options.limit])
+    what = "validation " if options.validation else ""
+    span = f"{what}step {chosen[0]}" if len(chosen) == 1 else f"{what}steps {chosen[0]} to {chosen[-1]}"
+    return [
+        f"{run.folder}: {len(totals)} questions in {span}, the hardest first",
+        paint("heading", head),
+        *body,
+        f"{min(options.limit, len(rows))} of {len(rows)} shown; --limit N shows more, --question ID shows one",
+        *[paint("faint", line) for line in LEGEND.split("\n")],
+    ]
+
+
+def _question_of_run(run: RunRecords, steps: Sequence[int], options: argparse.Namespace) -> list[str]:
+    found = [
+        record
+        for record in _records(run, steps, validation=options.validation)
+        if str(record["question"]).startswith(options.question)
+    ]
+    question_id = _the_one(options.question, {str(record["question"]) for record in found}, where="its rollouts")
+    found = [record for record in found if str(record["question"]) == question_id]
+    step = options.step if options.step is not None else int(found[-1]["step"])
+    shown = [record for record in found if record["step"] == step]
+    if not shown:
+        met = sorted({int(record["step"]) for record in found})
+        raise InspectError(f"--step {step}: question {question_id} was met in {_listed(met)}")
+    if options.candidate is not None:
+        numbers = sorted({int(record["candidate"]) for record in shown})
+        shown = [record for record in shown if record["candidate"] == options.candidate]
+        if not shown:
+            raise InspectError(f"--candidate {options.candidate}: step {step} has the candidates {_listed(numbers)}")
+    questions = _questions(run)
+    paint = Paint.for_stdout()
+    lines = [f"question {printable(question_id)}: its file is not there any more"]
+    if question_id in questions:
+        lines = question_lines(questions[question_id], paint, most=options.limit)
+    lines += book_lines(_book_entries(run, question_id), paint)
+    lines += steps_lines(found, paint)
+    for record in shown:
+        lines += ["", *program_lines(record, questions, paint)]
+    return lines
+
+
+def _questions(run: RunRecords) -> dict[str, Question]:
+    """Training and held-out questions; empty where a file is gone, since the rollouts still tell most."""
+    try:
+        return {question.id: question for question in run.questions("train_files", "val_files")}
+    except QuestionError as error:
+        sys.stderr.write(f"note: {error}\n")
+        return {}
+
+
+def _book_entries(run: RunRecords, question_id: str) -> tuple[BookEntry, ...]:
+    try:
+        return MistakeBook.load(run.paths.mistake_book).entries(question_id)
+    except FileNotFoundError:
+        return ()
+    except (MistakeBookError, OSError) as error:
+        sys.stderr.write(f"note: {error}\n")
+        return ()
+
+
+# ------------------------------ a file ------------------------------
+
+
+def _of_file(options: argparse.Namespace) -> list[str]:
+    for name in ("step", "candidate", "validation"):
+        if getattr(options, name) is not None and getattr(options, name) is not False:
+            raise InspectError(f"--{name} belongs to a run, but {options.source} is no run folder")
+    if not options.source.exists():
+        raise InspectError(f"{options.source}: no such file or folder (relative paths start at {Path.cwd()})")
+    paint = Paint.for_stdout()
+    rows = read_rows(options.source)
+    if rows and "messages" in rows[0]:
+        return _demonstrations(rows, options, paint)
+    del rows
+    loaded = read_questions(options.source, adapter=options.adapter, columns=dict(options.columns) or None)
+    if not options.question:
+        return _file_summary(loaded, options, paint)
+    by_id = {question.id: question for question in loaded.questions}
+    found = [name for name in by_id if name.startswith(options.question)]
+    question = by_id[_the_one(options.question, set(found), where=options.source)]
+    return question_lines(question, paint, most=options.limit)
+
+
+def _file_summary(loaded: QuestionFile, options: argparse.Namespace, paint: Paint) -> list[str]:
+    questions = loaded.questions
+    sources = Counter(question.data_source or "(none)" for question in questions)
+    listed = [
+        [
+            printable(one.id),
+            str(len(one.tests)),
+            str(len(one.golden_tests)),
+            str(len(one.wrong_programs)),
+            str(len(one.reference.splitlines())),
+        ]
+        for one in questions[: options.limit]
+    ]
+    head, *body = table(["question", "tests", "golden", "wrong programs", "lines of the reference"], listed)
+    return [
+        f"{options.source}: {len(questions)} questions in {loaded.num_rows} rows, read as {loaded.adapter!r}",
+        f"  tests: {_spread([len(one.tests) for one in questions])}; {sum(not one.tests for one in questions)} "
+        f"questions without; {loaded.num_dropped_tests} tests could not be written as an assert",
+        f"  golden tests: {sum(bool(one.golden_tests) for one in questions)} questions; wrong programs: "
+        f"{sum(bool(one.wrong_programs) for one in questions)} questions; prelude: "
+        f"{sum(bool(one.prelude.strip()) for one in questions)} questions",
+        f"  characters of a prompt: {_spread([len(one.prompt) for one in questions])}",
+        f"  data source: {', '.join(f'{printable(name)} {count}' for name, count in sources.most_common(8))}",
+        "",
+        paint("heading", head),
+        *body,
+        f"{len(listed)} of {len(questions)} shown; --limit N shows more, --question ID shows one",
+    ]
+
+
+def _demonstrations(rows: Sequence[Mapping[str, Any]], options: argparse.Namespace, paint: Paint) -> list[str]:
+    """A file of ``code-a1 data sft``: its messages, as they are."""
+    ids = [str((row.get("extra_info") or {}).get("question", number)) for number, row in enumerate(rows)]
+    lines = [f"{options.source}: {len(rows)} demonstrations of {len(set(ids))} questions"]
+    shown = list(zip(ids, rows, strict=True))
+    if options.question:
+        wanted = _the_one(options.question, {one for one in ids if one.startswith(options.question)}, options.source)
+        shown = [pair for pair in shown if pair[0] == wanted]
+    most = options.limit if options.question else 1
+    for question_id, row in shown[:most]:
+        extra = {name: value for name, value in (row.get("extra_info") or {}).items() if name != "question"}
+        about = ", ".join(f"{name} {value}" for name, value in extra.items())
+        lines += ["", paint("heading", f"question {printable(question_id)}") + f"  {printable(about)}"]
+        for message in row["messages"]:
+            lines += [paint("heading", f"  [{message['role']}]"), *indented(str(message["content"]), 4)]
+    return [*lines, "", f"{min(most, len(shown))} of {len(shown)} shown; --question ID shows those of one question"]
+
+
+def _the_one(wanted: str, found: set[str], where: object) -> str:
+    """The id that is meant: itself, or the only one that begins so."""
+    if wanted in found:
+        return wanted
+    if not found:
+        raise InspectError(f"--question {wanted}: no question of {where} begins so; leave it out to list them")
+    if len(found) > 1:
+        raise InspectError(f"--question {wanted}: {len(found)} questions begin so: {_listed(sorted(found))}")
+    return next(iter(found))
+
+
+def _listed(items: Sequence[object], most: int = 10) -> str:
+    shown = ", ".join(map(str, items[:most]))
+    return f"{shown} and {len(items) - most} more" if len(items) > most else shown
+
+
+def _spread(numbers: Sequence[int]) -> str:
+    return f"{min(numbers)} to {max(numbers)}, median {median(numbers):g}" if numbers else "none"
+
+
+# ------------------------------ the command line ------------------------------
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="code-a1 data inspect",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=_EPILOG,
+    )
+    parser.add_argument("source", type=Path, metavar="RUN_OR_FILE", help="run folder; or parquet, JSONL or JSON")
+    parser.add_argument("--question", default="", metavar="ID", help="the question to show: its id, or how it begins")
+    parser.add_argument("--step", type=int, help="of a run (default: all in the list, the last one of a question)")
+    parser.add_argument("--validation", action="store_true", help="of a run: held-out questions")
+    parser.add_argument("--candidate", type=int, metavar="C", help="of a run: only this program of the step")
+    parser.add_argument(
+        "--limit", type=_positive, default=30, metavar="N", help="rows of a list, tests of a question (default 30)"
+    )
+    parser.add_argument("--adapter", default="auto", choices=["auto", *ADAPTERS], help="how to read FILE")
+    parser.add_argument("--columns", nargs="+", type=_column, default=[], metavar="NAME=COLUMN", help="as data.columns")
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
+    return int(text)
+
+
+def _column(text: str) -> tuple[str, str]:
+    native, separator, column = text.partition("=")
+    if not (separator and column and native in COLUMNS):
+        raise argparse.ArgumentTypeError(f"must be NAME=COLUMN with a name of {', '.join(COLUMNS)}, got {text!r}")
+    return native, column

@@ -1,0 +1,284 @@
+"""``code-a1 harvest``: which tests of a run stay, what they kill, and how the command is taken up again."""
+
+import contextlib
+import json
+
+import pytest
+
+from code_a1_recipe.analysis import harvest as module
+from code_a1_recipe.analysis.commands import harvest_tests
+from code_a1_recipe.analysis.harvest import (
+    Harvested,
+    MinimiseSettings,
+    collect,
+    distinct,
+    harvest,
+    harvest_text,
+    minimal_row,
+)
+from code_a1_recipe.analysis.judged_rows import Confinement
+from code_a1_recipe.analysis.programs_on_tests import request_for
+from code_a1_recipe.analysis.records import RunRecords
+from code_a1_recipe.evaluation.mutants import mutants_of
+from code_a1_recipe.questions import Question, load_questions
+from code_a1_recipe.score_file import ScoreFile
+from sandbox import Judge, LocalRunner, SandboxUnavailableError
+
+from .conftest import QUESTIONS, case, record, suite, write_run
+
+SIGN = Question(
+    id="sign",
+    prompt="The sign of x.",
+    reference="def f(x):\n    if x > 0:\n        return 1\n    return -1 if x < 0 else 0",
+)
+
+
+@pytest.fixture(scope="module")
+def runner():
+    with LocalRunner() as started:
+        yield started
+
+
+@pytest.fixture
+def judge_all(runner):
+    def answer(requests):
+        judge = Judge(runner)
+        return [judge.judge(request) for request in requests]
+
+    return answer
+
+
+@pytest.fixture
+def one_judge(monkeypatch, judge_all):
+    """The command's judge processes are this one, whose next answers may be outages."""
+
+    class OneJudge:
+        outages = 0
+        asked = 0
+
+        def judge_all(self, requests):
+            self.asked += 1
+            if self.asked <= self.outages:
+                return [SandboxUnavailableError("no room")] * len(list(requests))
+            return judge_all(requests)
+
+    judge = OneJudge()
+    monkeypatch.setattr(Confinement, "judges", lambda self, num_workers: contextlib.nullcontext(judge))
+    return judge
+
+
+def harvested(*tests, broken=None, keys=None, wrong=(), question=SIGN):
+    return Harvested(
+        question=question,
+        tests=tests,
+        num_broken=tuple(broken or (0,) * len(tests)),
+        keys=tuple(keys or tests),
+        wrong_programs=tuple(wrong),
+    )
+
+
+def killed_by(tests, programs, judge_all, question=SIGN):
+    """Places of the programs that some of the tests break, asked anew."""
+    verdicts = judge_all([request_for(question, source, tests) for source in programs])
+    return {n for n, found in enumerate(verdicts) if any(case.outcome.failed for case in found.suites[0].cases)}
+
+
+def test_tests_that_kill_nothing_new_go(judge_all):
+    wrong = ["def f(x):\n    return 1", "def f(x):\n    return 1 if x else 0", "def f(x):\n    return x"]
+    tests = [f"assert f({x}) == {(x > 0) - (x < 0)}" for x in (5, 7, 0, -1, 1, -9)]
+    row = minimal_row(harvested(*tests, wrong=wrong), MinimiseSettings(), judge_all)
+    assert (row["mutants_killed"], row["wrong_programs_killed"]) == (
+        row["mutants_killed_after"],
+        row["wrong_programs_killed_after"],
+    )
+    assert row["wrong_programs_killed"] == 3
+    assert 0 < row["mutants_killed"] <= row["num_mutants"]
+    assert len(row["kept"]) < len(tests)
+    programs = [*[mutant.source for mutant in mutants_of(SIGN.reference)], *wrong]
+    assert killed_by(row["kept"], programs, judge_all) == killed_by(tests, programs, judge_all)
+
+
+def test_the_smaller_of_two_suites_by_hand(judge_all, monkeypatch):
+    """``f(2)`` kills the first program, ``f(3)`` the second, ``f(5)`` both; ``f(0)`` none."""
+    question = Question(id="same", prompt="x", reference="def f(x):\n    return x")
+    wrong = [f"def f(x):\n    return x if x not in {bad} else 9" for bad in ((2, 5), (3, 5))]
+    monkeypatch.setattr("code_a1_recipe.evaluation.mutants.mutants_of", lambda *_, **__: [])
+    found = harvested(
+        *[f"assert f({x}) == {x}" for x in (0, 2, 3, 5)], broken=(9, 3, 2, 1), wrong=wrong, question=question
+    )
+    assert minimal_row(found, MinimiseSettings(), judge_all)["kept"] == ["assert f(5) == 5"]
+    two = minimal_row(found, MinimiseSettings(min_tests=2), judge_all)
+    assert two["kept"] == ["assert f(5) == 5", "assert f(0) == 0"], "the second is the one that broke most in the run"
+    assert (two["num_tests"], two["num_mutants"], two["num_wrong_programs"]) == (4, 0, 2)
+
+
+def test_ties_go_to_the_test_that_broke_most_programs(judge_all, monkeypatch):
+    monkeypatch.setattr("code_a1_recipe.evaluation.mutants.mutants_of", lambda *_, **__: [])
+    found = harvested("assert f(1) == 1", "assert f(2) == 1", broken=(1, 4), wrong=["def f(x):\n    return 0"])
+    assert minimal_row(found, MinimiseSettings(), judge_all)["kept"] == ["assert f(2) == 1"]
+
+
+def test_a_question_whose_tests_kill_nothing_keeps_the_best(judge_all, monkeypatch):
+    monkeypatch.setattr("code_a1_recipe.evaluation.mutants.mutants_of", lambda *_, **__: [])
+    row = minimal_row(harvested("assert f(1) == 1", "assert f(2) == 1", broken=(0, 4)), MinimiseSettings(), judge_all)
+    assert row["kept"] == ["assert f(2) == 1"]
+    assert row["num_invalid"] == 0
+
+
+def test_a_test_that_the_reference_does_not_answer_goes_and_is_counted(judge_all, monkeypatch):
+    monkeypatch.setattr("code_a1_recipe.evaluation.mutants.mutants_of", lambda *_, **__: [])
+    found = harvested("assert f('a') == 1", "assert f(2) == 1", wrong=["def f(x):\n    return 0"])
+    row = minimal_row(found, MinimiseSettings(min_tests=2), judge_all)
+    assert (row["kept"], row["num_invalid"]) == (["assert f(2) == 1"], 1)
+
+
+def test_calls_that_a_program_was_not_asked_kill_nothing(judge_all, monkeypatch):
+    """A program that hangs throughout is given up after some calls: the other tests are not known to kill it."""
+    monkeypatch.setattr("code_a1_recipe.evaluation.mutants.mutants_of", lambda *_, **__: [])
+    tests = [f"assert f({x}) == 1" for x in range(1, 31)]
+    found = harvested(*tests, wrong=["def f(x):\n    while True:\n        pass"])
+    sizes = []
+    monkeypatch.setattr(module, "cover", lambda sets, weights, least: sizes.extend(map(len, sets)) or [0])
+    minimal_row(found, MinimiseSettings(), judge_all)
+    assert 0 < sum(sizes) < len(tests)
+
+
+def test_spellings_of_one_call_are_one_test():
+    found = harvested(
+        "assert f(3) == 1", "assert f(x=3) == 1", "assert f(4) == 1", broken=(2, 2, 3), keys=("k3", "k3", "k4")
+    )
+    assert distinct(found) == [("assert f(3) == 1", 4), ("assert f(4) == 1", 3)]
+
+
+def test_wrong_programs_are_those_that_a_test_broke(tmp_path):
+    caught = suite(case("wrong_value", call="f(3)", answer="4"))
+    records = [
+        record(0, source="def f(x): return 1", suites=[caught]),
+        record(0, candidate=1, source="def f(x):  return 1", suites=[caught]),
+        record(0, candidate=2, source="def f(x): return 2", suites=[suite(case())]),
+        record(0, candidate=3, source="def f(x): return 3", solved=False),
+        record(0, candidate=4, source="def f(x): return 4", suites=[caught]) | {"outage": "gone"},
+        record(0, candidate=5, source="def f(x): return 5", suites=[suite(case("not_loaded"))])
+        | {"verdict": {"loaded": False, "load_error": "no", "history": [], "cpu_seconds": 0.0}},
+    ]
+    run = write_run(tmp_path / "run", validation={}, training={1: records})
+    (found,) = collect(RunRecords.open(run))
+    assert found.wrong_programs == ("def f(x): return 1", "def f(x): return 3")
+
+
+def test_wrong_programs_of_all_steps_count_and_tests_of_the_last_ones(tmp_path):
+    def step(number, call):
+        return record(
+            0, step=number, source=f"def f(x): return {number}", suites=[suite(case("wrong_value", call=call))]
+        )
+
+    run = write_run(tmp_path / "run", validation={}, training={1: [step(1, "f(1)")], 2: [step(2, "f(2)")]})
+    (found,) = collect(RunRecords.open(run))
+    assert found.tests == ("assert f(2) == 2",)
+    assert found.wrong_programs == ("def f(x): return 1", "def f(x): return 2")
+
+
+def test_without_minimising_the_command_writes_what_it_always_did(run_folder, tmp_path, capsys):
+    harvest(run_folder, tmp_path / "old.jsonl")
+    assert harvest_tests([str(run_folder), "--output", str(tmp_path / "new.jsonl"), "--no-minimise"]) == 0
+    assert (tmp_path / "new.jsonl").read_bytes() == (tmp_path / "old.jsonl").read_bytes()
+    assert capsys.readouterr().out == f"{tmp_path / 'new.jsonl'}: 2 questions\n"
+
+
+@pytest.fixture
+def real_run(tmp_path):
+    """Two micro questions, each with six tests that hold."""
+
+    def record_of(index):
+        question = QUESTIONS[index]
+        calls = [test.removeprefix("assert ").split(" == ") for test in question.hidden_tests[:6]]
+        cases = [case(call=call, answer=answer) for call, answer in calls]
+        return record(index, source=f"{question.operation.python}\n# again", suites=[suite(*cases)])
+
+    return write_run(tmp_path / "run", validation={}, training={1: [record_of(0), record_of(1)]})
+
+
+def test_the_command_writes_few_tests_and_says_what_they_kill(real_run, tmp_path, one_judge, capsys):
+    target = tmp_path / "tests.jsonl"
+    assert harvest_tests([str(real_run), "--output", str(target)]) == 0
+    written = capsys.readouterr().out
+    assert f"{target}: 2 questions in " in written
+    assert "tests 12 -> " in written
+    questions = load_questions(target)
+    assert [len(question.golden_tests) < 6 for question in questions] == [True, True]
+    assert all(set(question.golden_tests) <= set(question.tests) for question in questions)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "tests.jsonl"], "nothing is left to take up"
+
+
+def test_an_outage_keeps_all_tests_and_is_judged_again_by_the_same_command(real_run, tmp_path, one_judge, capsys):
+    target, one_judge.outages = tmp_path / "tests.jsonl", 1
+    command = [str(real_run), "--output", str(target), "--workers", "1"]
+    assert harvest_tests(command) == 1
+    assert "1 questions met an outage of the sandbox and kept all their tests; repeat" in capsys.readouterr().out
+    assert 6 in [len(question.golden_tests) for question in load_questions(target)]
+    asked = one_judge.asked
+    assert harvest_tests(command) == 0
+    assert one_judge.asked == asked + 1, "the other question is not judged again"
+    assert max(len(question.golden_tests) for question in load_questions(target)) < 6
+
+
+def test_an_interrupted_command_goes_on_and_other_settings_are_refused(
+    real_run, tmp_path, one_judge, capsys, monkeypatch
+):
+    target, append = tmp_path / "tests.jsonl", ScoreFile.append
+
+    def stop(self, row):
+        append(self, row)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ScoreFile, "append", stop)
+    command = [str(real_run), "--output", str(target), "--workers", "1"]
+    assert harvest_tests(command) == 130
+    assert "interrupted; repeat the command to go on (1 of 2 questions done)" in capsys.readouterr().err
+    assert not target.exists()
+    monkeypatch.setattr(ScoreFile, "append", append)
+    assert harvest_tests([*command, "--min-tests", "3"]) == 2
+    assert "min_tests was 1, now is 3" in capsys.readouterr().err
+    asked = one_judge.asked
+    assert harvest_tests(command) == 0
+    assert one_judge.asked == asked + 1
+    assert len(load_questions(target)) == 2
+
+
+def test_a_sandbox_that_is_down_breaks_off_with_what_to_do(real_run, tmp_path, one_judge, capsys, monkeypatch):
+    monkeypatch.setattr("code_a1_recipe.analysis.judged_rows.MAX_OUTAGES_IN_A_ROW", 1)
+    one_judge.outages = 9
+    assert harvest_tests([str(real_run), "--output", str(tmp_path / "tests.jsonl")]) == 1
+    assert "the sandbox is down: 1 questions in a row were not judged: no room" in capsys.readouterr().err
+
+
+def test_missing_mutants_are_refused_before_work(real_run, tmp_path, capsys, monkeypatch):
+    def missing(*_, **__):
+        raise ModuleNotFoundError("mutants need the package cosmic-ray (gone): pip install cosmic-ray")
+
+    monkeypatch.setattr("code_a1_recipe.evaluation.mutants.mutants_of", missing)
+    assert harvest_tests([str(real_run), "--output", str(tmp_path / "tests.jsonl")]) == 2
+    assert "pip install cosmic-ray" in capsys.readouterr().err
+    assert not list(tmp_path.glob("tests*"))
+
+
+def test_the_confinement_is_the_runs_where_nothing_else_is_said():
+    config = {"sandbox": {"limits": {"cpu_seconds_per_case": 0.5}, "tier": 1, "allow_missing": ["landlock"]}}
+    of_run = Confinement.of_run(config)
+    assert (of_run.limits.cpu_seconds_per_case, of_run.tier, of_run.allow_missing) == (0.5, 1, ("landlock",))
+    assert Confinement.of_run(config, tier=0, allow_missing=["seccomp"]).tier == 0
+    assert Confinement.of_run({}) == Confinement()
+
+
+def test_the_summary_counts_outages_apart():
+    row = {"outage": None, "num_tests": 4, "kept": ["a"], "num_invalid": 1, "num_unjudged": 0, "num_mutants": 5,
+           "num_wrong_programs": 2, "mutants_killed": 3, "mutants_killed_after": 3, "wrong_programs_killed": 1,
+           "wrong_programs_killed_after": 1}  # fmt: skip
+    text = harvest_text([row, {"outage": "gone", "num_tests": 9, "kept": ["a", "b"]}])
+    assert text.splitlines() == [
+        "tests 4 -> 1 (1.0 a question)",
+        "killed by them: mutants 3 -> 3 of 5, recorded wrong programs 1 -> 1 of 2",
+        "left out: 1 that the reference no longer answers, 0 beyond the first 512 of a question",
+        "1 questions met an outage of the sandbox and kept all their tests; repeat the command to judge them again",
+    ]
+    assert json.loads(json.dumps(row)) == row
