@@ -2,5 +2,5 @@
 
 Nothing here is imported on a GPU machine. ``verl_platform`` registers a verl platform, ``engine`` an FSDP2 engine,
 ``process_group`` holds the one function of verl that has to be replaced, ``vllm_worker`` keeps vLLM's weights
-loadable. ``environment`` lists the process environment that all of them assume.
+loadable, ``sft`` starts verl's SFT trainer. ``environment`` lists the process environment that all of them assume.
 """

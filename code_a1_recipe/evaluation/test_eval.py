@@ -27,7 +27,7 @@ from ..score_file import ScoreFile, ScoreFileError
 from .code_eval import VERDICTS, EvalInputError, add_common_arguments, fingerprint
 from .coverage import calls_in, measure_coverage
 from .endpoint import ModelDownError, ModelError
-from .models import add_model_arguments, choose_model, sample_all, sampling_of
+from .models import add_model_arguments, choose_model, has_model, sample_all, sampling_of
 from .mutants import Mutant, mutants_of
 from .mutation_kill import kill_mutants
 from .quixbugs import QuixBugsError, read_quixbugs
@@ -37,6 +37,7 @@ from .test_metrics import FunctionResult, judge_claims, judge_kills, measure_fun
 
 DONE, OUTAGES_LEFT, REFUSED, INTERRUPTED = 0, 1, 2, 130
 MUTANTS = "mutants"
+OWN_TESTS = "own tests"
 Row = dict[str, Any]
 _EPILOG = """\
 metrics: mut@k counts functions whose first k tests are all right, mut_all@k all functions (0 where one is wrong),
@@ -46,7 +47,8 @@ kill, since the others may be equivalent to the original. bugs_killed: wrong pro
 examples:
   code-a1 eval test ULT_Lite.jsonl --model outputs/my-run --tests 5 --output out/trained
   code-a1 eval test QuixBugs/ --model Qwen/Qwen2.5-Coder-1.5B-Instruct --wrong-programs --output out/quixbugs
-  code-a1 eval compare out/base out/trained
+  code-a1 eval test ULT_Lite.jsonl --own-tests --output out/baseline
+  code-a1 eval compare out/baseline out/trained
 """
 
 
@@ -110,7 +112,14 @@ def load_subjects(options: argparse.Namespace) -> tuple[list[Subject], dict[str,
 def written_for(
     subjects: Sequence[Subject], options: argparse.Namespace, store: ResponseStore
 ) -> tuple[list[Written], str, str]:
-    """Responses as suites, sampled where they are not stored; the model's label and fingerprint."""
+    """Responses as suites, sampled where they are not stored; the model's label and fingerprint.
+
+    With ``--own-tests`` the questions' own tests in their place, one suite each.
+    """
+    if options.own_tests:
+        suites = [(one, one.question.tests[: options.tests]) for one in subjects]
+        own = [Written(subject=one, sample=0, asserts=asserts, refusal="") for one, asserts in suites]
+        return own, "the questions' own tests", OWN_TESTS
     model = choose_model(options, policy="test", work_folder=options.output, stored_only=options.judge_only)
     template = find_prompt_pair(options.prompt).test if options.prompt in PROMPT_PAIRS else options.prompt
     prompts = [
@@ -271,6 +280,8 @@ def run(options: argparse.Namespace) -> int:
         raise EvalInputError(f"--max-mutants must be at least 0, got {options.max_mutants}")
     if too_many := [k for k in options.k if k > options.tests]:
         raise EvalInputError(f"--k {too_many[0]} needs at least as many --tests, got {options.tests}")
+    if options.own_tests and has_model(options):
+        raise EvalInputError("--own-tests measures the questions' own tests; leave the model out")
     subjects, counts = load_subjects(options)
     options.output.mkdir(parents=True, exist_ok=True)
     with ResponseStore(options.output / RESPONSES) as store:
@@ -358,6 +369,9 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--tests", type=int, default=5, metavar="K", help="asserts a suite (default 5)")
     found.add_argument("--suites", type=int, default=1, help="responses a function (default 1); figures are their mean")
     found.add_argument("--k", nargs="+", type=int, default=[], help="first tests of a suite (default 1 2 5)")
+    found.add_argument(
+        "--own-tests", action="store_true", help="no model: measure the questions' own tests, as a baseline"
+    )
     found.add_argument("--prompt", default="chat_v1", help=f"{', '.join(PROMPT_PAIRS)}, or a .txt template")
     found.add_argument("--max-mutants", type=int, default=50, help="a function (default 50; 0: no mutants)")
     found.add_argument("--mutants-folder", type=Path, help="where mutants are kept (default: in --output)")

@@ -173,6 +173,18 @@ def test_impossible_numbers_of_tests_and_mutants_are_refused(questions, tmp_path
     assert "--max-mutants must be at least 0" in told
 
 
+def test_the_questions_own_tests_are_a_baseline_without_a_model(questions, tmp_path, capsys):
+    output = tmp_path / "out"
+    assert eval_test([str(questions), "--own-tests", "--tests", "3", "--output", str(output)]) == 0
+    results = Results.load(output)
+    assert results.parts["pass@2"] == {"double": [2.0, 2.0], "sign": [2.0, 2.0]}
+    assert results.parts["pass@1"] == {"double": [1.0, 1.0], "sign": [1.0, 1.0]}
+    assert results.parts["mut_killable@2"]["double"][0] == 1.0
+    assert "the questions' own tests" in capsys.readouterr().out
+    assert eval_test([str(questions), "--own-tests", "--model", "a/b", "--output", str(output)]) == 2
+    assert "leave the model out" in capsys.readouterr().err
+
+
 def test_select_compares_all_rules_and_writes_the_chosen_programs(questions, tmp_path, capsys):
     output = tmp_path / "out"
     with StandInEndpoint(answers) as server:
