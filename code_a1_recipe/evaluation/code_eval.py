@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import hashlib
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,26 +16,27 @@ from typing import Any
 from tqdm import tqdm
 
 from reward_fns import Refusal, extract_candidate
-from sandbox import LocalRunner, SandboxConfigError, SandboxUnavailableError
-from sandbox.judge_processes import DEFAULT_QUESTIONS_PER_WORKER, JudgeProcesses
+from sandbox import SandboxConfigError, SandboxUnavailableError
+from sandbox.judge_processes import DEFAULT_QUESTIONS_PER_WORKER
 
 from ..adapters import ADAPTERS
 from ..episode import sampling_seed
 from ..prompts import PromptError
 from ..questions import COLUMNS, QuestionError
 from ..score_file import ScoreFile, ScoreFileError
-from .code_tasks import CodeTask, columns_of, question_tasks
+from .benchmarks import add_benchmark_arguments, changed_rules, loaded_tasks
+from .code_tasks import CodeTask
 from .endpoint import ModelDownError, ModelError
 from .estimates import pass_at_k
-from .evalplus_grading import evalplus_tasks
 from .evalplus_tests import EvalPlusFormatError
-from .models import ModelChoice, add_model_arguments, choose_model, sample_all, sampling_of
+from .models import ModelChoice, add_model_arguments, choose_model, has_model, sample_all, sampling_of
 from .prompt_styles import Asked, ask_code, check_style
 from .response_store import RESPONSES, MissingResponseError, ResponseStore
 from .results import Results, results_table
 
 DONE, OUTAGES_LEFT, REFUSED, INTERRUPTED = 0, 1, 2, 130
 VERDICTS = "verdicts.jsonl"
+REFERENCES = "the references"
 TOO_LONG = "the prompt is too long for the model"
 Row = dict[str, Any]
 
@@ -59,39 +59,6 @@ class Sample:
 
 class EvalInputError(ValueError):
     """The command line asks for something impossible; shown to the user as it is."""
-
-
-@contextlib.contextmanager
-def loaded_tasks(options: argparse.Namespace) -> Iterator[tuple[list[CodeTask], dict[str, int]]]:
-    """The tasks of all files with what grades them, and counts of what could not be taken.
-
-    Raises:
-        QuestionError, EvalPlusFormatError: a file cannot be used.
-        SandboxConfigError, SandboxUnavailableError: programs cannot be confined here.
-    """
-    tasks: list[CodeTask] = []
-    counts: dict[str, int] = defaultdict(int)
-    with contextlib.ExitStack() as stack:
-        judges: JudgeProcesses | None = None
-        runner: LocalRunner | None = None
-        for path in options.files:
-            if options.adapter in ("auto", "evalplus") and ADAPTERS["evalplus"].needs <= columns_of(path):
-                runner = runner or stack.enter_context(LocalRunner(num_workers=options.workers))
-                tasks += evalplus_tasks(path, runner)
-                continue
-            judges = judges or stack.enter_context(JudgeProcesses(options.workers))
-            found, left_out = question_tasks(
-                path, judges, adapter=options.adapter, columns=dict(options.columns) or None
-            )
-            tasks += found
-            for name, number in left_out.items():
-                counts[name] += number
-        seen: set[str] = set()
-        for task in tasks:
-            if task.id in seen:
-                raise QuestionError(f"id {task.id!r} stands for two problems; ids must be unique over all files")
-            seen.add(task.id)
-        yield tasks[: options.limit], dict(counts)
 
 
 def samples_of(
@@ -196,41 +163,84 @@ def summarise(
     )
 
 
-def run(options: argparse.Namespace) -> int:
-    """Sample, judge, summarise; returns the exit status."""
+def reference_samples(tasks: Sequence[CodeTask]) -> list[Sample]:
+    """Each problem's reference in place of a response; problems without one are not among them.
+
+    Raises:
+        EvalInputError: there is none at all.
+    """
+    found = [Sample(task=task, number=0, program=task.reference, refusal="") for task in tasks if task.reference]
+    if not found:
+        raise EvalInputError("--references: no problem of these files has a reference of its own; leave it out")
+    return found
+
+
+def settings_of(options: argparse.Namespace, model: ModelChoice | None) -> dict[str, Any]:
+    """What the results were made with."""
+    sampled = {"model": model.fingerprint, "sampling": asdict(sampling_of(options))} if model else {"model": REFERENCES}
+    return {
+        **sampled,
+        "prompt": options.prompt,
+        "samples": options.samples,
+        "seed": options.seed,
+        "k": sorted(options.k) or _usual_k(options.samples),
+        **changed_rules(options),
+    }
+
+
+def check_options(options: argparse.Namespace) -> None:
+    """Refuse what contradicts itself, before anything is loaded.
+
+    Raises:
+        EvalInputError, PromptError: rule, value and cure.
+    """
     if too_many := [k for k in options.k if k > options.samples]:
         raise EvalInputError(f"--k {too_many[0]} needs at least as many --samples, got {options.samples}")
+    if options.references and has_model(options):
+        raise EvalInputError("--references judges the files' own references; leave the model out")
+    if options.references and (options.samples > 1 or options.sample_only):
+        raise EvalInputError("--references judges one program a problem; leave --samples and --sample-only out")
     check_style(options.prompt)
+
+
+def sampled(tasks: Sequence[CodeTask], model: ModelChoice | None, options: argparse.Namespace) -> list[Sample]:
+    """What is judged: the model's responses, or the references."""
+    if model is None:
+        return reference_samples(tasks)
+    can_prefill = not model.endpoint
+    asked = [ask_code(options.prompt, prompt=task.prompt, own=task.own_chat, can_prefill=can_prefill) for task in tasks]
+    with ResponseStore(options.output / RESPONSES) as store:
+        return samples_of(tasks, model, asked, store, options)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Sample, judge, summarise; returns the exit status."""
+    check_options(options)
+    model = None
+    if not options.references:
+        model = choose_model(options, policy="code", work_folder=options.output, stored_only=options.judge_only)
     options.output.mkdir(parents=True, exist_ok=True)
-    model = choose_model(options, policy="code", work_folder=options.output, stored_only=options.judge_only)
     with loaded_tasks(options) as (tasks, counts):
-        can_prefill = not model.endpoint
-        asked = [
-            ask_code(options.prompt, prompt=task.prompt, own=task.own_chat, can_prefill=can_prefill) for task in tasks
-        ]
-        settings = {
-            "model": model.fingerprint,
-            "sampling": asdict(sampling_of(options)),
-            "prompt": options.prompt,
-            "samples": options.samples,
-            "seed": options.seed,
-            "k": sorted(options.k) or _usual_k(options.samples),
-        }
-        with ResponseStore(options.output / RESPONSES) as store:
-            samples = samples_of(tasks, model, asked, store, options)
+        samples = sampled(tasks, model, options)
         if options.sample_only:
             sys.stdout.write(
                 f"{len(samples)} responses in {options.output / RESPONSES}; judge them with --judge-only\n"
             )
             return DONE
         judged_with = {"files": [fingerprint(path) for path in options.files], "adapter": options.adapter}
+        judged_with |= changed_rules(options)
         with ScoreFile(options.output / VERDICTS, settings=judged_with, key="key") as output:
             judge(samples, output, num_workers=options.workers)
-            results = summarise(samples, output, label=model.label, settings=settings, counts=counts)
+            label = model.label if model else REFERENCES
+            settings = settings_of(options, model)
+            results = summarise(samples, output, label=label, settings=settings, counts=counts)
+            failed = [row for one in samples if not (row := output.row(one.key))["passed"]] if not model else []
     results.save(options.output)
     table = results_table(results)
     table.write(options.output, "table")
     sys.stdout.write(table.markdown())
+    for row in failed:
+        sys.stdout.write(f"does not pass: {row['question']}: {row['outage'] or row['reason']}\n")
     return OUTAGES_LEFT if "samples lost to an outage" in results.counts else DONE
 
 
@@ -289,15 +299,27 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(
         prog="code-a1 eval code",
         description="Samples programs from a Code LLM and grades them: avg@n and pass@k with bootstrap intervals.\n"
-        "HumanEval+ and MBPP+ are graded by EvalPlus's own rules, other files by their asserts.",
+        "HumanEval+ and MBPP+ are graded by EvalPlus's own rules, LiveCodeBench by its own, other files by their\n"
+        "asserts with the reference solution as the oracle; expected values stay outside of the program's process.\n\n"
+        "BigCodeBench, and other files with --in-process-tests, run their tests in the program's own process: there a\n"
+        "program sees the expected values and could forge the outcome. That is fine for evaluating a model (the\n"
+        "published figures are made that way), but never a training reward. Problems whose own reference fails on\n"
+        "this machine (a library, data or a network that it lacks) are left out and counted.",
         epilog="examples:\n"
         "  code-a1 eval code evalplus.parquet --model Qwen/Qwen2.5-Coder-1.5B-Instruct --samples 32 --output out/base\n"
         "  code-a1 eval code evalplus.parquet --model outputs/my-run --step best --samples 32 --output out/trained\n"
         "  code-a1 eval code mbpp.jsonl --endpoint http://localhost:8000/v1 --endpoint-model NAME --output out/x\n"
+        "  code-a1 eval code test6.jsonl --since 2025-01-01 --model MODEL --output out/livecodebench\n"
+        "  code-a1 eval code bigcodebench.parquet --model MODEL --output out/bigcodebench\n"
+        "  code-a1 eval code mine.jsonl --references --output out/check\n"
         "  code-a1 eval compare out/base out/trained",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_common_arguments(found)
+    add_benchmark_arguments(found)
+    found.add_argument(
+        "--references", action="store_true", help="no model: judge the files' own references, and list what fails"
+    )
     found.add_argument("--samples", type=_positive, default=1, help="programs a problem (default 1; the paper: 32)")
     found.add_argument(
         "--k", nargs="+", type=_positive, default=[], help="of pass@k (default: 1, 5, 10 as samples allow)"

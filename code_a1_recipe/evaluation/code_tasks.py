@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import gzip
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Any, Protocol
 
 from sandbox import CaseOutcome, JudgeRequest, SandboxUnavailableError
 from sandbox.judge_processes import JudgeProcesses
@@ -44,6 +46,8 @@ class CodeTask:
     prompt: str
     own_chat: tuple[Message, ...] = ()
     """The file's own chat messages, where it has such a column."""
+    reference: str = ""
+    """A right program, where the file has one."""
     grading: Grading
 
 
@@ -99,6 +103,7 @@ def assert_tasks(questions: Sequence[Question], judges: JudgeProcesses) -> tuple
             id=question.id,
             data_source=question.data_source or "questions",
             prompt=question.prompt,
+            reference=question.reference,
             grading=AssertGrading(question=question, judges=judges),
         )
         for question in questions
@@ -125,4 +130,43 @@ def question_tasks(
 
 def columns_of(path: Path) -> set[str]:
     """All columns of a file of rows."""
-    return {name for row in read_rows(path) for name in row}
+    return {name for row in iter_rows(path) for name in row}
+
+
+def iter_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a file as ``questions.read_rows`` gives them; JSON lines one at a time, for they may be gigabytes.
+
+    Raises:
+        QuestionError: the file cannot be read, or a row is no JSON object.
+    """
+    if not path.name.removesuffix(".gz").endswith(".jsonl") or _is_array(path):
+        yield from read_rows(path)
+        return
+    try:
+        with _open_text(path) as handle:
+            for number, line in enumerate(handle, 1):
+                if not line.strip():
+                    continue
+                row = json.loads(line)
+                if not isinstance(row, dict):
+                    raise QuestionError(f"{path}: line {number} must be a JSON object, got {type(row).__name__}")
+                yield row
+    except json.JSONDecodeError as error:
+        raise QuestionError(f"{path}: line {number} is not JSON: {error}") from error
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise QuestionError(f"{path}: cannot be read: {error}") from error
+
+
+def _is_array(path: Path) -> bool:
+    """Whether a file of "JSON lines" is one JSON array; some are."""
+    try:
+        with _open_text(path) as handle:
+            return next((line.lstrip()[:1] for line in handle if line.strip()), "") == "["
+    except (OSError, EOFError, UnicodeDecodeError):
+        return True  # read_rows says what is wrong
+
+
+def _open_text(path: Path) -> IO[str]:
+    if path.name.endswith(".gz"):
+        return gzip.open(path, "rt", encoding="utf-8", newline="\n")
+    return path.open(encoding="utf-8", newline="\n")

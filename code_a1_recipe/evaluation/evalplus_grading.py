@@ -60,6 +60,7 @@ def evalplus_tasks(path: Path, runner: Runner) -> list[CodeTask]:
                 data_source=_SOURCES[problem.dataset],
                 prompt=official_prompt(problem, description=str(row.get("description") or "")),
                 own_chat=tuple(row["prompt"]) if isinstance(row.get("prompt"), list) else (),
+                reference=problem.reference,
                 grading=EvalPlusGrading(problem=problem, runner=runner),
             )
         )

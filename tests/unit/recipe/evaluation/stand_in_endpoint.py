@@ -41,7 +41,8 @@ class StandInEndpoint:
         message = {"role": "assistant", "content": text}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
-        return 200, {"id": "x", "object": "chat.completion", "created": 0, "model": self._model, "choices": [choice], "usage": usage}  # fmt: skip
+        head = {"id": "x", "object": "chat.completion", "created": 0, "model": self._model}
+        return 200, {**head, "choices": [choice], "usage": usage}
 
     def __enter__(self) -> StandInEndpoint:
         self._thread.start()

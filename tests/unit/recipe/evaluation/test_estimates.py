@@ -42,7 +42,7 @@ def test_pass_at_k_is_the_share_of_subsets_that_hold_a_right_sample(numbers):
 
 @pytest.mark.parametrize(("num_samples", "num_right", "k"), [(3, 1, 4), (3, 1, 0), (3, 4, 1), (3, -1, 1)])
 def test_pass_at_k_refuses_impossible_numbers(num_samples, num_right, k):
-    with pytest.raises(ValueError, match="must be|needs"):
+    with pytest.raises(ValueError, match=r"must be|needs"):
         pass_at_k(num_samples, num_right, k)
 
 

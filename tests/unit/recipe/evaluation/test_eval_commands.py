@@ -134,6 +134,24 @@ def test_what_cannot_be_evaluated_is_refused_before_anything_is_asked(questions,
     assert server.requests == []
 
 
+def test_references_are_judged_without_a_model_and_what_fails_is_listed(tmp_path, capsys):
+    path = tmp_path / "q.jsonl"
+    odd = {**QUESTIONS[1], "id": "odd", "reference": QUESTIONS[1]["reference"] + "\nimport os\nos._exit(1)\n"}
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*QUESTIONS, odd]))
+    asked = [str(path), "--references", "--output", str(tmp_path / "out")]
+    assert eval_code(asked) == 0
+    shown = capsys.readouterr().out
+    assert "does not pass: odd: not loaded" in shown
+    assert Results.load(tmp_path / "out").parts["pass@1"] == {
+        "double": [1.0, 1.0],
+        "sign": [1.0, 1.0],
+        "odd": [0.0, 1.0],
+    }
+    assert eval_code([*asked, "--samples", "2"]) == 2
+    assert eval_code([*asked, "--model", "a/b"]) == 2
+    assert "leave the model out" in capsys.readouterr().err
+
+
 def test_questions_without_tests_are_refused_for_a_code_llm(tmp_path, capsys):
     path = tmp_path / "q.jsonl"
     path.write_text(json.dumps({**QUESTIONS[0], "tests": []}) + "\n")
