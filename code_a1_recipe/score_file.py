@@ -52,7 +52,7 @@ class ScoreFile:
         """Rows of earlier outages, which are scored anew."""
         try:
             self._take_up()
-            _write_whole(self.settings_path, json.dumps(self._settings, indent=2, sort_keys=True) + "\n")
+            write_whole(self.settings_path, json.dumps(self._settings, indent=2, sort_keys=True) + "\n")
         except BaseException:
             self._handle.close()
             raise
@@ -61,6 +61,9 @@ class ScoreFile:
     def done(self) -> set[Key]:
         """Items whose rows are there."""
         return set(self._offsets)
+
+    def __contains__(self, item: Key) -> bool:
+        return item in self._offsets
 
     def append(self, row: Row) -> None:
         """Write one row with a single system call, so that a kill leaves a whole line or a cut-off last one."""
@@ -190,7 +193,8 @@ def _write_line(handle: IO[bytes], line: bytes) -> None:
         raise OSError(errno.ENOSPC, "no space for a whole row", handle.name)
 
 
-def _write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str) -> None:
+    """Replace a file by ``text``, all at once."""
     partial = path.with_name(path.name + ".partial")
     partial.write_text(text, encoding="utf-8")
     partial.replace(path)

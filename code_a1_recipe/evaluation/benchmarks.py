@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -29,29 +29,38 @@ OUTSIDE = "LiveCodeBench problems outside --since and --until"
 
 
 class _Runners:
-    """Where programs run, each started when the first file needs it."""
+    """Where programs run, each started when the first file needs it; where nothing is judged, none is."""
 
-    def __init__(self, num_workers: int, stack: contextlib.ExitStack) -> None:
+    def __init__(self, num_workers: int, stack: contextlib.ExitStack, *, is_used: bool) -> None:
         self._num_workers = num_workers
         self._stack = stack
+        self._is_used = is_used
+
+    def _started(self, make: Callable[[], Any]) -> Any:
+        return self._stack.enter_context(make()) if self._is_used else None
 
     @functools.cached_property
     def judges(self) -> JudgeProcesses:
-        return self._stack.enter_context(JudgeProcesses(self._num_workers))
+        judges: JudgeProcesses = self._started(lambda: JudgeProcesses(self._num_workers))
+        return judges
 
     @functools.cached_property
     def plain(self) -> LocalRunner:
-        return self._stack.enter_context(LocalRunner(num_workers=self._num_workers))
+        runner: LocalRunner = self._started(lambda: LocalRunner(num_workers=self._num_workers))
+        return runner
 
     @functools.cached_property
     def competition(self) -> LocalRunner:
         preload = livecodebench_judge.PRELOAD
-        return self._stack.enter_context(LocalRunner(num_workers=self._num_workers, preload=preload))
+        runner: LocalRunner = self._started(lambda: LocalRunner(num_workers=self._num_workers, preload=preload))
+        return runner
 
     def with_files(self, preload: tuple[str, ...]) -> LocalRunner:
         """Of tier 1, or of tier 0 where this machine has no tier 1."""
-        tier = 1 if probe()[1].is_available else 0
-        return self._stack.enter_context(LocalRunner(num_workers=self._num_workers, tier=tier, preload=preload))
+        tier = 1 if self._is_used and probe()[1].is_available else 0
+        number = self._num_workers
+        runner: LocalRunner = self._started(lambda: LocalRunner(num_workers=number, tier=tier, preload=preload))
+        return runner
 
 
 @contextlib.contextmanager
@@ -66,7 +75,7 @@ def loaded_tasks(options: argparse.Namespace) -> Iterator[tuple[list[CodeTask], 
     tasks: list[CodeTask] = []
     counts: dict[str, Any] = {}
     with contextlib.ExitStack() as stack:
-        runners = _Runners(options.workers, stack)
+        runners = _Runners(options.workers, stack, is_used=not options.sample_only)
         kinds = [_kind_of(path, options) for path in options.files]
         _check_used(options, kinds)
         for path, kind in zip(options.files, kinds, strict=True):
@@ -128,7 +137,7 @@ def _of_bigcodebench(
     tasks, counts = bigcodebench.bigcodebench_tasks(
         rows, runner, split=options.bigcodebench_split, calibrated=options.bigcodebench_calibrated
     )
-    if runner.tier == 0:
+    if not options.sample_only and runner.tier == 0:
         counts[NO_FOLDER] = (
             "tasks whose tests write files are left out, since the sandbox's tier 1 does not work on this machine"
         )
@@ -142,7 +151,13 @@ def _of_check(path: Path, options: argparse.Namespace, runners: _Runners) -> tup
 def _of_questions(
     path: Path, options: argparse.Namespace, runners: _Runners
 ) -> tuple[list[CodeTask], Mapping[str, Any]]:
-    return question_tasks(path, runners.judges, adapter=options.adapter, columns=dict(options.columns) or None)
+    return question_tasks(
+        path,
+        runners.judges,
+        adapter=options.adapter,
+        columns=dict(options.columns) or None,
+        holds_claims=options.references,
+    )
 
 
 _LOADERS = {

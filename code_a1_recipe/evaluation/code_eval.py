@@ -95,7 +95,7 @@ def judge(samples: Sequence[Sample], output: ScoreFile, *, num_workers: int) -> 
     """Grade what is not there yet; equal programs of a problem once. An outage is a row that says so."""
     left: dict[str, dict[str | None, list[Sample]]] = defaultdict(lambda: defaultdict(list))
     for sample in samples:
-        if sample.key not in output.done:
+        if sample.key not in output:
             left[sample.task.id][sample.program].append(sample)
     number = sum(len(group) for groups in left.values() for group in groups.values())
     if not number:
@@ -126,7 +126,7 @@ def _grade(groups: dict[str | None, list[Sample]]) -> list[Row]:
             elif verdict is None:
                 row |= {"passed": False, "reason": f"no program: {sample.refusal}"}
             else:
-                row |= {"passed": verdict.passed, "reason": verdict.reason}
+                row |= {"passed": verdict.passed if verdict.is_tested else None, "reason": verdict.reason}
             rows.append(row)
     return rows
 
@@ -138,21 +138,30 @@ def summarise(
     question."""
     right: dict[str, int] = defaultdict(int)
     number: dict[str, int] = defaultdict(int)
+    untested: set[str] = set()
     num_outages = num_refused = 0
     for sample in samples:
         row = output.row(sample.key)
         num_outages += bool(row["outage"])
         num_refused += sample.program is None
+        if row["passed"] is None and not row["outage"]:
+            untested.add(sample.task.id)
         if not row["outage"]:
             number[sample.task.id] += 1
             right[sample.task.id] += bool(row["passed"])
-    parts: dict[str, dict[str, tuple[float, float]]] = {}
-    for k in settings["k"]:
-        name = f"avg@{settings['samples']}" if k == 1 and settings["samples"] > 1 else f"pass@{k}"
-        parts[name] = {
-            question: (pass_at_k(total, right[question], k), 1.0) for question, total in number.items() if total >= k
+    parts = {
+        f"pass@{k}": {
+            question: (pass_at_k(total, right[question], k), 1.0)
+            for question, total in number.items()
+            if total >= k and question not in untested
         }
-    totals = {"samples without a program": num_refused, "samples lost to an outage": num_outages}
+        for k in settings["k"]
+    }
+    totals = {
+        "samples without a program": num_refused,
+        "samples lost to an outage": num_outages,
+        "problems left out because their reference confirms no test": len(untested),
+    }
     return Results(
         kind="code",
         label=label,
@@ -175,16 +184,17 @@ def reference_samples(tasks: Sequence[CodeTask]) -> list[Sample]:
     return found
 
 
-def settings_of(options: argparse.Namespace, model: ModelChoice | None) -> dict[str, Any]:
+def settings_of(options: argparse.Namespace, model: ModelChoice | None, judged_with: dict[str, Any]) -> dict[str, Any]:
     """What the results were made with."""
     sampled = {"model": model.fingerprint, "sampling": asdict(sampling_of(options))} if model else {"model": REFERENCES}
     return {
         **sampled,
+        **judged_with,
+        "limit": options.limit,
         "prompt": options.prompt,
         "samples": options.samples,
         "seed": options.seed,
         "k": sorted(options.k) or _usual_k(options.samples),
-        **changed_rules(options),
     }
 
 
@@ -220,6 +230,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.references:
         model = choose_model(options, policy="code", work_folder=options.output, stored_only=options.judge_only)
     options.output.mkdir(parents=True, exist_ok=True)
+    judged_with = {**read_with(options), **changed_rules(options)}
     with loaded_tasks(options) as (tasks, counts):
         samples = sampled(tasks, model, options)
         if options.sample_only:
@@ -227,12 +238,10 @@ def run(options: argparse.Namespace) -> int:
                 f"{len(samples)} responses in {options.output / RESPONSES}; judge them with --judge-only\n"
             )
             return DONE
-        judged_with = {"files": [fingerprint(path) for path in options.files], "adapter": options.adapter}
-        judged_with |= changed_rules(options)
         with ScoreFile(options.output / VERDICTS, settings=judged_with, key="key") as output:
             judge(samples, output, num_workers=options.workers)
             label = model.label if model else REFERENCES
-            settings = settings_of(options, model)
+            settings = settings_of(options, model, judged_with)
             results = summarise(samples, output, label=label, settings=settings, counts=counts)
             failed = [row for one in samples if not (row := output.row(one.key))["passed"]] if not model else []
     results.save(options.output)
@@ -244,13 +253,37 @@ def run(options: argparse.Namespace) -> int:
     return OUTAGES_LEFT if "samples lost to an outage" in results.counts else DONE
 
 
+def read_with(options: argparse.Namespace) -> dict[str, Any]:
+    """What the problems were read from and how; part of the settings of every verdict."""
+    return {
+        "files": [fingerprint(path) for path in options.files],
+        "adapter": options.adapter,
+        "columns": dict(sorted(options.columns)),
+        **({"references": True} if getattr(options, "references", False) else {}),
+    }
+
+
 def _usual_k(num_samples: int) -> list[int]:
     return [k for k in (1, 5, 10) if k <= num_samples]
 
 
 def fingerprint(path: Path) -> str:
-    with path.open("rb") as handle:
-        return f"{path.name} {hashlib.file_digest(handle, 'sha256').hexdigest()[:16]}"
+    """Name and content of a file, or of all files below a folder.
+
+    Raises:
+        EvalInputError: it is not there, or cannot be read.
+    """
+    try:
+        if path.is_dir():
+            digest = hashlib.sha256()
+            for one in sorted(path.rglob("*")):
+                if one.is_file():
+                    digest.update(f"{one.relative_to(path)}\0".encode() + hashlib.sha256(one.read_bytes()).digest())
+            return f"{path.name} {digest.hexdigest()[:16]}"
+        with path.open("rb") as handle:
+            return f"{path.name} {hashlib.file_digest(handle, 'sha256').hexdigest()[:16]}"
+    except OSError as error:
+        raise EvalInputError(f"{path} cannot be read: {error.strerror or error}; name a file that is there") from error
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -286,9 +319,9 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     add("--output", type=Path, required=True, metavar="FOLDER", help="responses, verdicts and tables; taken up again")
     add("--adapter", default="auto", choices=["auto", *ADAPTERS], help="how to read the columns")
     add("--columns", nargs="+", type=_column, default=[], metavar="NAME=COLUMN", help="as data.columns")
-    add("--limit", type=int, help="only the first so many problems")
+    add("--limit", type=positive, help="only the first so many problems")
     add("--seed", type=int, default=0, help="of sampling (default 0)")
-    add("--workers", type=_positive, default=os.cpu_count() or 1, help="programs that run at once (default: the cores)")
+    add("--workers", type=positive, default=os.cpu_count() or 1, help="programs that run at once (default: the cores)")
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--sample-only", action="store_true", help="store responses and stop, for instance on a GPU node")
     only.add_argument("--judge-only", action="store_true", help="judge stored responses; no model is started")
@@ -320,9 +353,9 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument(
         "--references", action="store_true", help="no model: judge the files' own references, and list what fails"
     )
-    found.add_argument("--samples", type=_positive, default=1, help="programs a problem (default 1; the paper: 32)")
+    found.add_argument("--samples", type=positive, default=1, help="programs a problem (default 1; the paper: 32)")
     found.add_argument(
-        "--k", nargs="+", type=_positive, default=[], help="of pass@k (default: 1, 5, 10 as samples allow)"
+        "--k", nargs="+", type=positive, default=[], help="of pass@k (default: 1, 5, 10 as samples allow)"
     )
     found.add_argument(
         "--prompt",
@@ -341,7 +374,8 @@ def _column(text: str) -> tuple[str, str]:
     return native, column
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """An argument that is an integer of at least 1."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
     return int(text)

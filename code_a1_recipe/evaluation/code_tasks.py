@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from sandbox import CaseOutcome, JudgeRequest, SandboxUnavailableError
+from sandbox import CandidateVerdict, CaseOutcome, JudgeRequest, RejectionReason, SandboxUnavailableError
 from sandbox.judge_processes import JudgeProcesses
 
 from ..episode_data import Message
@@ -27,6 +27,8 @@ class CodeVerdict:
     passed: bool
     reason: str = ""
     """What came first: an outcome and the call, or why it did not load; empty when it passed."""
+    is_tested: bool = True
+    """False where no test of the problem can be judged: the reference answers none of them. Then nothing is known."""
 
 
 class Grading(Protocol):
@@ -61,9 +63,13 @@ class AssertGrading:
 
     question: Question
     judges: JudgeProcesses
+    holds_claims: bool = False
+    """Of references: a test that they contradict, or that is no valid case, fails them."""
 
     def grade(self, programs: Sequence[str]) -> list[CodeVerdict | SandboxUnavailableError]:
+        """As ``Grading``. All programs meet the first tests, those that pass them the others."""
         found: dict[int, CodeVerdict | SandboxUnavailableError] = {}
+        num_valid = [0] * len(programs)
         tests = self.question.tests
         starts = [0, *range(FIRST_TESTS, len(tests), LATER_TESTS)]
         for start, end in zip(starts, [*starts[1:], len(tests)], strict=True):
@@ -72,13 +78,28 @@ class AssertGrading:
             for place, result in zip(left, self.judges.judge_all(requests), strict=True):
                 if isinstance(result, SandboxUnavailableError):
                     found[place] = result
-                elif not result.loaded:
-                    found[place] = CodeVerdict(passed=False, reason=f"not loaded: {result.load_error[:200]}")
-                else:
-                    failed = next((case for case in result.suites[0].cases if case.outcome.failed), None)
-                    if failed is not None:
-                        found[place] = CodeVerdict(passed=False, reason=_told(failed.outcome, failed.call))
-        return [found.get(place, CodeVerdict(passed=True)) for place in range(len(programs))]
+                    continue
+                num_valid[place] += result.suites[0].num_valid
+                reason = self._failure(result)
+                if reason and (num_valid[place] or self.holds_claims):
+                    found[place] = CodeVerdict(passed=False, reason=reason)
+        untested = CodeVerdict(passed=False, reason="no test of it can be judged", is_tested=False)
+        passed = CodeVerdict(passed=True)
+        return [found.get(place, passed if num_valid[place] else untested) for place in range(len(programs))]
+
+    def _failure(self, verdict: CandidateVerdict) -> str:
+        """Why the program does not pass these tests; empty when it does."""
+        if not verdict.loaded:
+            return f"not loaded: {verdict.load_error[:200]}"
+        suite = verdict.suites[0]
+        for case in suite.cases:
+            if case.outcome.failed:
+                return _told(case.outcome, case.call)
+            if self.holds_claims and not case.claimed_right:
+                return f"wrong claim: {case.call[:200]} is {case.answer[:80]}, not {case.claimed[:80]}"
+        refused = (one for one in suite.rejections if one.reason is not RejectionReason.DUPLICATE)
+        first = next(refused, None) if self.holds_claims else None
+        return f"{first.reason.value}: {first.text[:200]}" if first else ""
 
     def _request(self, program: str, tests: Sequence[str]) -> JudgeRequest:
         question = self.question
@@ -96,15 +117,17 @@ def _told(outcome: CaseOutcome, call: str) -> str:
     return f"{outcome.value}: {call[:200]}"
 
 
-def assert_tasks(questions: Sequence[Question], judges: JudgeProcesses) -> tuple[list[CodeTask], int]:
-    """Tasks of the questions that have tests, and how many have none."""
+def assert_tasks(
+    questions: Sequence[Question], judges: JudgeProcesses, *, holds_claims: bool = False
+) -> tuple[list[CodeTask], int]:
+    """Tasks of the questions that have tests, and how many have none; see ``AssertGrading``."""
     tasks = [
         CodeTask(
             id=question.id,
             data_source=question.data_source or "questions",
             prompt=question.prompt,
             reference=question.reference,
-            grading=AssertGrading(question=question, judges=judges),
+            grading=AssertGrading(question=question, judges=judges, holds_claims=holds_claims),
         )
         for question in questions
         if question.tests
@@ -113,7 +136,12 @@ def assert_tasks(questions: Sequence[Question], judges: JudgeProcesses) -> tuple
 
 
 def question_tasks(
-    path: Path, judges: JudgeProcesses, *, adapter: str = "auto", columns: Mapping[str, str] | None = None
+    path: Path,
+    judges: JudgeProcesses,
+    *,
+    adapter: str = "auto",
+    columns: Mapping[str, str] | None = None,
+    holds_claims: bool = False,
 ) -> tuple[list[CodeTask], dict[str, int]]:
     """Tasks of a file of questions, and what could not be taken.
 
@@ -121,7 +149,7 @@ def question_tasks(
         QuestionError: the file cannot be read, or holds no question with a test.
     """
     loaded = read_questions(path, adapter=adapter, columns=columns)
-    tasks, num_without = assert_tasks(loaded.questions, judges)
+    tasks, num_without = assert_tasks(loaded.questions, judges, holds_claims=holds_claims)
     if not tasks:
         raise QuestionError(f"{path}: no question has a test that can be judged; give it a column 'tests' of asserts")
     counts = {"questions without a usable test": num_without, "tests left out": loaded.num_dropped_tests}

@@ -25,6 +25,9 @@ class ModelDownError(ModelError):
 class EndpointModel:
     """Chat completions of one model, with the client library's own retries."""
 
+    length_is_settled = False
+    """Another server behind the same address may take longer prompts."""
+
     def __init__(self, *, url: str, name: str, parameters: SamplingParameters, timeout_seconds: float) -> None:
         from openai import AsyncOpenAI  # here: vLLM brings it, a judge does without
 
@@ -42,17 +45,44 @@ class EndpointModel:
         """One answer; the token counts are the endpoint's own, where it gives any.
 
         Raises:
-            PromptTooLongError: the endpoint says so.
+            PromptTooLongError: the endpoint says so, also of a single token's answer.
             ModelError: anything else that trying again does not mend.
         """
         import openai
 
+        sampling = self._sampling()
         try:
-            answer = await self._client.chat.completions.create(
+            answer = await self._asked(messages, seed=seed, session=session, **sampling)
+        except PromptTooLongError:
+            # Prompt and answer share the context: does the prompt fit by itself?
+            await self._asked(messages, seed=seed, session=session, **{**sampling, "max_tokens": 1})
+            raise ModelError(
+                f"--endpoint={self._url}: the prompt of question {session!r} and --max-tokens "
+                f"{self._parameters.max_response_tokens} exceed the model's context together; lower --max-tokens"
+            ) from None
+        if not isinstance(answer, openai.types.chat.ChatCompletion) or not answer.choices:
+            raise ModelDownError(
+                f"--endpoint={self._url} answered without a choice for question {session!r}: {str(answer)[:200]}; "
+                "nothing is stored for it, repeat the command"
+            )
+        usage = answer.usage
+        return Response(
+            prompt_ids=(0,) * (usage.prompt_tokens if usage else 0),
+            token_ids=(0,) * (usage.completion_tokens if usage else 0),
+            log_probs=(),
+            text=answer.choices[0].message.content or "",
+            weights_step=0,
+        )
+
+    async def _asked(self, messages: Sequence[Message], *, seed: int, session: str, **sampling: Any) -> Any:
+        import openai
+
+        try:
+            return await self._client.chat.completions.create(
                 model=self._name,
                 messages=list(messages),  # type: ignore[arg-type]  # the client's own dictionaries, field by field
                 seed=seed,
-                **self._sampling(),
+                **sampling,
             )
         except openai.BadRequestError as error:
             if any(sign in str(error) for sign in _TOO_LONG):
@@ -74,14 +104,6 @@ class EndpointModel:
             raise ModelDownError(
                 f"--endpoint={self._url}: {type(error).__name__}: {error}; repeat the command"
             ) from error
-        usage = answer.usage
-        return Response(
-            prompt_ids=(0,) * (usage.prompt_tokens if usage else 0),
-            token_ids=(0,) * (usage.completion_tokens if usage else 0),
-            log_probs=(),
-            text=(answer.choices[0].message.content or "") if answer.choices else "",
-            weights_step=0,
-        )
 
     def _sampling(self) -> dict[str, Any]:
         parameters = self._parameters

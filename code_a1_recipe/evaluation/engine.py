@@ -67,7 +67,8 @@ class EngineModel:
             # A seeded request whose prompt is cut in two takes a random draw back, which torch cannot do on a CPU.
             defaults |= {"enable_chunked_prefill": False, "max_num_batched_tokens": max(4096, length)}
         try:
-            tokenizer = AutoTokenizer.from_pretrained(path)
+            revision = options.get("tokenizer_revision") or options.get("revision")
+            tokenizer = AutoTokenizer.from_pretrained(options.get("tokenizer") or path, revision=revision)
             if not tokenizer.chat_template:
                 raise ModelError(
                     f"--model={path} has no chat template; give its tokenizer one, or take the model's -Instruct form"
@@ -109,6 +110,11 @@ class EngineModel:
         except EngineDeadError as error:
             raise ModelDownError(
                 f"the vLLM engine has died: {error}; too little memory? What was sampled is kept: repeat the command"
+            ) from error
+        except ValueError as error:
+            raise ModelError(
+                f"vLLM refuses the prompt of question {session!r}: {error}; lower --max-prompt-tokens or --max-tokens, "
+                "or raise --engine max_model_len="
             ) from error
         token_ids = tuple(final.outputs[0].token_ids)
         return Response(

@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
+MOST_UNDEFINED = 0.01
+"""Share of resamples on which a statistic may be undefined."""
 _BATCH = 1_000
 """Resamples that are in memory at once."""
 
@@ -37,9 +39,11 @@ class Estimate:
         return self.low > 0 or self.high < 0
 
     def text(self, *, percent: bool = True, signed: bool = False) -> str:
-        """``63.4 [61.0, 65.9]``; in percent unless told otherwise."""
+        """``63.4 [61.0, 65.9]``; in percent unless told otherwise; ``63.4 [?]`` where no interval can be given."""
         if math.isnan(self.value):
             return "–"
+        if math.isnan(self.low):
+            return f"{self.value * (100 if percent else 1):{'+' if signed else ''}.{1 if percent else 3}f} [?]"
         scale, digits = (100, 1) if percent else (1, 3)
         sign = "+" if signed else ""
         value, low, high = (f"{one * scale:{sign}.{digits}f}" for one in (self.value, self.low, self.high))
@@ -88,8 +92,8 @@ def bootstrap(
         resamples: at least 1.
 
     Returns:
-        NaN bounds are never returned: resamples on which the statistic is undefined are left out. With no question at
-        all the value and both bounds are NaN.
+        The bounds are NaN where the statistic is undefined on more than 1 % of the resamples: those that are left
+        would not be a fair sample. With no question at all the value is NaN too.
 
     Raises:
         ValueError: columns of different lengths.
@@ -106,10 +110,11 @@ def bootstrap(
         drawn = rng.integers(0, number, size=(min(_BATCH, resamples - start), number))
         found.append(np.asarray(statistic(*(array[drawn] for array in arrays)), dtype=np.float64))
     replicates = np.concatenate(found)
-    replicates = replicates[~np.isnan(replicates)]
+    is_known = ~np.isnan(replicates)
     value = float(statistic(*arrays))
-    if not replicates.size:
-        return Estimate(value=value, low=value, high=value, num_questions=number)
+    if is_known.mean() < 1 - MOST_UNDEFINED:
+        return Estimate(value=value, low=math.nan, high=math.nan, num_questions=number)
+    replicates = replicates[is_known]
     tail = 100 * (1 - CONFIDENCE) / 2
     low, high = np.percentile(replicates, [tail, 100 - tail])
     return Estimate(value=value, low=float(low), high=float(high), num_questions=number)

@@ -119,7 +119,7 @@ def failing_references(tasks: Sequence[CodeTask], folder: Path, *, num_workers: 
         left = {
             name: grading
             for name, grading in gradings.items()
-            if grading.key not in output.done or not output.row(grading.key)["passed"]
+            if grading.key not in output or not output.row(grading.key)["passed"]
         }
         _check(left, output, num_workers=num_workers, num_all=len(gradings))
         output.sort()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,14 @@ from ..sampling_parameters import SamplingParameters
 from .endpoint import EndpointModel, ModelError
 from .response_store import OpenModel, ResponseStore, StoredSampler
 
-_EDGE_BYTES = 1 << 16
-"""Read at both ends of a weight file for its fingerprint; whole files of 15 GB would take minutes."""
-_WEIGHTS = ("*.safetensors", "*.bin", "*.pt")
+_BLOCK_BYTES = 1 << 16
+_BLOCKS = 512
+"""Read of a weight file for its fingerprint, evenly spread: a matrix that changed is met, within a second."""
+_WEIGHTS = (".safetensors", ".bin", ".pt", ".gguf")
+_OF_PLACEMENT = frozenset(
+    {"tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "gpu_memory_utilization", "max_num_seqs"}
+)
+"""Engine arguments that say where and how much at once, not what is computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,16 +143,18 @@ def choose_model(
     engine = dict(at("engine"))
     path = Path(model)
     if path.is_dir() and not (path / "config.json").is_file():
-        return checkpoint_model(
+        found = checkpoint_model(
             path, at("step"), policy, work_folder=work_folder, engine=engine, stored_only=stored_only
         )
+        return replace(found, fingerprint=_of_engine(found.fingerprint, engine))
     if path.is_dir():
-        return ModelChoice(label=path.name, fingerprint=folder_fingerprint(path), path=str(path), engine=engine)
+        fingerprint = _of_engine(folder_fingerprint(path), engine)
+        return ModelChoice(label=path.name, fingerprint=fingerprint, path=str(path), engine=engine)
     if model.startswith((".", "/", "~")) or model.count("/") != 1:
         raise ModelError(
             f"--{prefix}model={model!r} is no folder here (relative paths start at {Path.cwd()}), nor a hub id org/name"
         )
-    return ModelChoice(label=model, fingerprint=model, path=model, engine=engine)
+    return ModelChoice(label=model, fingerprint=_of_engine(model, engine), path=model, engine=engine)
 
 
 def checkpoint_model(
@@ -185,18 +193,25 @@ def checkpoint_model(
 
 
 def folder_fingerprint(folder: Path) -> str:
-    """16 hexadecimal digits of configuration, tokenizer and the edges of every weight file."""
+    """16 hexadecimal digits of every file of a model's folder; weights by evenly spread blocks and their size."""
     digest = hashlib.sha256()
-    for pattern in ("config.json", "tokenizer*", "chat_template*", *_WEIGHTS):
-        for path in sorted(folder.glob(pattern)):
-            size = path.stat().st_size
-            digest.update(f"{path.name} {size} ".encode())
-            with path.open("rb") as handle:
-                digest.update(handle.read(_EDGE_BYTES))
-                if size > _EDGE_BYTES:
-                    handle.seek(max(_EDGE_BYTES, size - _EDGE_BYTES))
-                    digest.update(handle.read(_EDGE_BYTES))
+    for path in sorted(one for one in folder.iterdir() if one.is_file()):
+        size = path.stat().st_size
+        digest.update(f"{path.name} {size} ".encode())
+        with path.open("rb") as handle:
+            if path.suffix not in _WEIGHTS or size <= _BLOCKS * _BLOCK_BYTES:
+                digest.update(hashlib.file_digest(handle, "sha256").digest())
+                continue
+            for number in range(_BLOCKS):
+                handle.seek(number * (size - _BLOCK_BYTES) // (_BLOCKS - 1))
+                digest.update(handle.read(_BLOCK_BYTES))
     return digest.hexdigest()[:16]
+
+
+def _of_engine(fingerprint: str, engine: Mapping[str, Any]) -> str:
+    """The weights and what the engine makes of them: another dtype or revision gives other responses."""
+    deciding = {name: value for name, value in sorted(engine.items()) if name not in _OF_PLACEMENT}
+    return f"{fingerprint} {json.dumps(deciding, sort_keys=True, default=str)}" if deciding else fingerprint
 
 
 def sample_all(

@@ -54,7 +54,7 @@ class ResponseStore:
 
     def get(self, key: str) -> dict[str, Any] | None:
         """The stored row, or None."""
-        return self._file.row(key) if key in self._file.done else None
+        return self._file.row(key) if key in self._file else None
 
     def put(self, key: str, row: Mapping[str, Any]) -> None:
         self._file.append({"key": key, **row})
@@ -115,7 +115,11 @@ class StoredSampler:
         row = self._store.get(key)
         is_new = row is None
         if row is None:
-            row = await self._sampled(messages, seed=seed, session=session)
+            try:
+                row = await self._sampled(messages, seed=seed, session=session)
+            except PromptTooLongError:
+                self._on_response(True)
+                raise
             self._store.put(key, row)
         self._on_response(is_new)
         if row["too_long"]:
@@ -129,6 +133,8 @@ class StoredSampler:
             try:
                 response = await model.sample(messages, seed=seed, session=session)
             except PromptTooLongError as error:
+                if not getattr(model, "length_is_settled", True):
+                    raise
                 return {**head, "text": "", "too_long": str(error)}
         counts = {"prompt_tokens": len(response.prompt_ids), "response_tokens": len(response.token_ids)}
         return {**head, "text": response.text, "too_long": "", **counts}

@@ -8,10 +8,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .estimates import Array, Estimate, bootstrap, ratio_of_sums
 from .tables import Table, table_of
 
 RESULTS = "results.json"
+FEWEST = 20
+"""Questions below which no difference is called settled: the bootstrap of a handful is too narrow."""
 Pair = tuple[float, float]
 
 
@@ -87,22 +91,25 @@ class Results:
 
 
 def product_of_ratios(*columns: Array) -> Any:
-    """``sum(columns[0]) / sum(columns[1])``, times the ratio of the next two, and so on."""
+    """``sum(columns[0]) / sum(columns[1])``, times the ratio of the next two, and so on.
+
+    In a product a ratio that no question counts for is 0: Mul of tests of which no function passes the baseline.
+    """
+    ratios = [ratio_of_sums(columns[place], columns[place + 1]) for place in range(0, len(columns), 2)]
+    if len(ratios) == 1:
+        return ratios[0]
     value: Any = 1.0
-    for place in range(0, len(columns), 2):
-        value = value * ratio_of_sums(columns[place], columns[place + 1])
+    for ratio in ratios:
+        value = value * np.nan_to_num(ratio, nan=0.0)
     return value
 
 
 def results_table(results: Results, *, seed: int = 0) -> Table:
     """One row for each metric, one column for each data source, and for all where there are several."""
-    sources: list[str | None] = [*results.sources]
-    if len(sources) > 1:
-        sources.append(None)
     rows = []
     for metric in results.metrics:
-        row = {"metric": metric}
-        for source in sources:
+        row = {"metric": _shown(metric, results)}
+        for source in _sources(results):
             questions = results.questions(metric, source)
             number = sum(source is None or one == source for one in results.source_of.values())
             estimate = results.estimate(metric, questions, seed=seed) if questions else None
@@ -114,8 +121,21 @@ def results_table(results: Results, *, seed: int = 0) -> Table:
     return table_of(results.label, rows, note=note)
 
 
+def _sources(results: Results) -> list[str | None]:
+    """Each data source, and None for all where there are several."""
+    return [*results.sources, *([None] if len(results.sources) > 1 else [])]
+
+
+def _shown(metric: str, results: Results) -> str:
+    """pass@1 of several samples goes by another name too."""
+    samples = results.settings.get("samples", 1)
+    return f"pass@1 (avg@{samples})" if metric == "pass@1" and results.kind == "code" and samples > 1 else metric
+
+
 def comparison_table(first: Results, second: Results, *, seed: int = 0) -> Table:
-    """Both figures and their paired difference, second minus first, over the questions that both have.
+    """Both figures and their paired difference, second minus first, over the questions that count on both sides.
+
+    A product keeps all questions that both have: its factors count different ones by definition.
 
     Raises:
         ResultsError: of different kinds, or without a common question and metric.
@@ -128,14 +148,27 @@ def comparison_table(first: Results, second: Results, *, seed: int = 0) -> Table
         if metric not in second.metrics:
             continue
         known = set(second.questions(metric))
-        for source in first.sources:
+        for source in _sources(first):
             shared = [name for name in first.questions(metric, source) if name in known]
+            if metric in first.parts:
+                shared = [name for name in shared if first.parts[metric][name][1] and second.parts[metric][name][1]]
             if shared:
-                rows.append(_compared(metric, source, shared, first, second, labels, seed=seed))
+                rows.append(_compared(metric, source or "all", shared, first, second, labels, seed=seed))
     if not rows:
         raise ResultsError("the two evaluations share no question and metric; compare evaluations of the same file")
-    note = "Percent; 95 % intervals by paired bootstrap over questions. Settled: the interval excludes zero."
+    note = (
+        f"Percent; 95 % intervals by paired bootstrap over questions. Settled: of at least {FEWEST} questions, and the "
+        "interval excludes zero."
+    )
+    if differing := _differing(first, second):
+        note += f" Not the same in both: {differing}."
     return table_of(f"{labels[1]} against {labels[0]}", rows, note=note)
+
+
+def _differing(first: Results, second: Results) -> str:
+    """Settings, the model itself left out, that are not the same."""
+    names = sorted({*first.settings, *second.settings} - {"model"})
+    return ", ".join(name for name in names if first.settings.get(name) != second.settings.get(name))
 
 
 def _compared(
@@ -147,11 +180,12 @@ def _compared(
         return product_of_ratios(*columns[: len(after)]) - product_of_ratios(*columns[len(after) :])
 
     change = bootstrap(*after, *before, statistic=difference, seed=seed)
+    settled = "yes" if change.excludes_zero else "no"
     return {
         "metric": metric,
         "questions of": f"{source} ({len(shared)})",
         labels[0]: first.estimate(metric, shared, seed=seed).text(),
         labels[1]: second.estimate(metric, shared, seed=seed).text(),
         "difference": change.text(signed=True),
-        "settled": "yes" if change.excludes_zero else "no",
+        "settled": settled if len(shared) >= FEWEST else "too few",
     }

@@ -24,7 +24,7 @@ from ..episode import sampling_seed
 from ..prompts import PROMPT_PAIRS, PromptError, find_prompt_pair, render
 from ..questions import Question, QuestionError, read_questions
 from ..score_file import ScoreFile, ScoreFileError
-from .code_eval import VERDICTS, EvalInputError, add_common_arguments, fingerprint
+from .code_eval import VERDICTS, EvalInputError, add_common_arguments, positive, read_with
 from .coverage import calls_in, measure_coverage
 from .endpoint import ModelDownError, ModelError
 from .models import add_model_arguments, choose_model, has_model, sample_all, sampling_of
@@ -232,7 +232,7 @@ def _function_result(plain: Row) -> FunctionResult:
 
 def measure(written: Sequence[Written], output: ScoreFile, row: Callable[[Written], Row], *, num_threads: int) -> None:
     """Measure what is not there yet; rows are appended as they get ready."""
-    left = [one for one in written if one.key not in output.done]
+    left = [one for one in written if one.key not in output]
     if not left:
         return
     threads = ThreadPoolExecutor(num_threads, thread_name_prefix="measure")
@@ -282,6 +282,7 @@ def run(options: argparse.Namespace) -> int:
         raise EvalInputError(f"--k {too_many[0]} needs at least as many --tests, got {options.tests}")
     if options.own_tests and has_model(options):
         raise EvalInputError("--own-tests measures the questions' own tests; leave the model out")
+    judged_with = {**read_with(options), "max_mutants": options.max_mutants, "coverage": options.coverage}
     subjects, counts = load_subjects(options)
     options.output.mkdir(parents=True, exist_ok=True)
     with ResponseStore(options.output / RESPONSES) as store:
@@ -289,12 +290,6 @@ def run(options: argparse.Namespace) -> int:
     if options.sample_only:
         sys.stdout.write(f"{len(written)} responses in {options.output / RESPONSES}; judge them with --judge-only\n")
         return DONE
-    judged_with = {
-        "files": [fingerprint(path) for path in options.files],
-        "adapter": options.adapter,
-        "max_mutants": options.max_mutants,
-        "coverage": options.coverage,
-    }
     ks = sorted(options.k) or [k for k in (1, 2, 5) if k <= options.tests]
     source_of = {one.question.id: one.question.data_source or "questions" for one in subjects}
     with (
@@ -366,9 +361,11 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_common_arguments(found)
-    found.add_argument("--tests", type=int, default=5, metavar="K", help="asserts a suite (default 5)")
-    found.add_argument("--suites", type=int, default=1, help="responses a function (default 1); figures are their mean")
-    found.add_argument("--k", nargs="+", type=int, default=[], help="first tests of a suite (default 1 2 5)")
+    found.add_argument("--tests", type=positive, default=5, metavar="K", help="asserts a suite (default 5)")
+    found.add_argument(
+        "--suites", type=positive, default=1, help="responses a function (default 1); figures are their mean"
+    )
+    found.add_argument("--k", nargs="+", type=positive, default=[], help="first tests of a suite (default 1 2 5)")
     found.add_argument(
         "--own-tests", action="store_true", help="no model: measure the questions' own tests, as a baseline"
     )

@@ -54,7 +54,7 @@ class FunctionResult:
     kills: tuple[tuple[bool, ...], ...] = ()
     """[mutants][tests] the test fails on the mutant; False for tests that are not right."""
     killable: tuple[bool, ...] | None = None
-    """[mutants] some test at hand kills it, the question's own included; None: those that a test here kills."""
+    """[mutants] the question's own tests (or others that the caller names) kill it; None: a test here does."""
     num_lines: int = 0
     """Statements of the reference."""
     lines: tuple[frozenset[int], ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,12 @@ class Pool:
     num_responses: int
     """N and those without a program."""
 
+    @property
+    def key(self) -> str:
+        """Changes with the question, its tests, the programs and the suites: a choice is never that of others."""
+        text = repr((self.question, self.programs, self.suites, self.num_responses))
+        return f"{self.question.id} {hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
 
 def judged_row(pool: Pool, runner: Runner, grading: Grading | None, *, num_threads: int) -> Row:
     """One question: the choice of every rule, and where it has tests, the chance that the choice is right.
@@ -43,6 +50,7 @@ def judged_row(pool: Pool, runner: Runner, grading: Grading | None, *, num_threa
         maps a rule to a value in [0, 1]; with ``outage`` both are null.
     """
     head: Row = {
+        "key": pool.key,
         "question": pool.question.id,
         "num_responses": pool.num_responses,
         "num_programs": len(pool.programs),

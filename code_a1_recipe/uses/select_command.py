@@ -19,14 +19,14 @@ from sandbox import LocalRunner, SandboxConfigError, SandboxUnavailableError
 from sandbox.judge_processes import JudgeProcesses
 
 from ..episode import sampling_seed
-from ..evaluation.code_eval import EvalInputError, add_common_arguments, fingerprint
+from ..evaluation.code_eval import EvalInputError, add_common_arguments
 from ..evaluation.code_tasks import AssertGrading
 from ..evaluation.endpoint import ModelDownError, ModelError
 from ..evaluation.models import ModelChoice, add_model_arguments, choose_model, has_model, sample_all, sampling_of
 from ..evaluation.response_store import RESPONSES, MissingResponseError, ResponseStore
 from ..prompts import PROMPT_PAIRS, PromptError, find_prompt_pair, render
 from ..questions import Question, QuestionError, read_questions
-from ..score_file import ScoreFile, ScoreFileError
+from ..score_file import ScoreFile, ScoreFileError, write_whole
 from .best_of_n import Pool, judged_row, rules_table
 from .selection_rules import RULES
 
@@ -81,7 +81,6 @@ def pools_of(
         "code": [code.fingerprint, asdict(sampling_of(options))],
         "test": [test.fingerprint, asdict(sampling_of(options, prefix="test-"))],
         **{name: getattr(options, name) for name in ("samples", "suites", "tests", "prompt", "seed")},
-        "files": [fingerprint(path) for path in options.files],
     }
     title = f"Best of {options.samples}: programs of {code.label}, {options.suites} suites of {test.label}"
     return pools, title, settings
@@ -146,7 +145,7 @@ def suites_of(
 
 def judge_pools(pools: Sequence[Pool], output: ScoreFile, *, num_workers: int) -> None:
     """One row for each question that has none yet."""
-    left = [pool for pool in pools if pool.question.id not in output.done]
+    left = [pool for pool in pools if pool.key not in output]
     if not left:
         return
     with (
@@ -179,28 +178,32 @@ def run(options: argparse.Namespace) -> int:
     if options.sample_only:
         sys.stdout.write(f"responses are in {options.output / RESPONSES}; judge them with --judge-only\n")
         return DONE
-    with ScoreFile(options.output / CHOICES, settings=settings, key="question") as output:
+    with ScoreFile(options.output / CHOICES, settings=settings, key="key") as output:
         judge_pools(pools, output, num_workers=options.workers)
-        rows = [output.row(pool.question.id) for pool in pools]
+        rows = [output.row(pool.key) for pool in pools]
     selected = [
         {"question": row["question"], "rule": options.rule, "program": row["chosen"][options.rule]}
         for row in rows
         if row["chosen"]
     ]
     text = "".join(json.dumps(one) + "\n" for one in selected)
-    (options.output / SELECTED).write_text(text, encoding="utf-8")
+    write_whole(options.output / SELECTED, text)
     table = rules_table(rows, title=title)
     if table is not None:
         table.write(options.output, "table")
         sys.stdout.write(table.markdown() + "\n")
-    num_without = sum(not row["num_programs"] for row in rows)
+    num_without = sum(not row["num_programs"] for row in rows if not row["outage"])
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     sys.stdout.write(
         f"{options.output / SELECTED}: {len(selected)} programs chosen by {options.rule}"
         + (f"; {num_without} questions have none" if num_without else "")
         + f" (sha256 {digest})\n"
     )
-    return OUTAGES_LEFT if any(row["outage"] for row in rows) else DONE
+    lost = [row for row in rows if row["outage"]]
+    if lost:
+        told = f"{len(lost)} questions were lost to an outage, the first, {lost[0]['question']}, by {lost[0]['outage']}"
+        sys.stderr.write(f"{told}; repeat the command to judge them again\n")
+    return OUTAGES_LEFT if lost else DONE
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -61,9 +61,14 @@ def test_a_ratio_of_sums_weighs_large_functions_more_than_a_mean_does():
     assert mean_over_questions(np.array([0.9, 0.5])) == pytest.approx(0.7)
 
 
-def test_resamples_on_which_a_ratio_is_undefined_are_left_out():
-    found = bootstrap([1.0, 0.0], [1.0, 0.0], statistic=ratio_of_sums)
-    assert (found.value, found.low, found.high) == (1.0, 1.0, 1.0)
+def test_a_ratio_that_many_resamples_do_not_have_gets_no_interval():
+    few = bootstrap([1.0, 0.0], [1.0, 0.0], statistic=ratio_of_sums)
+    assert few.value == 1.0
+    assert math.isnan(few.low)
+    assert few.text() == "100.0 [?]"
+    assert not few.excludes_zero
+    enough = bootstrap([1.0] * 10, [1.0] * 9 + [0.0], statistic=ratio_of_sums)
+    assert not math.isnan(enough.low)
 
 
 def test_the_same_input_gives_the_same_interval_and_no_question_gives_nan():

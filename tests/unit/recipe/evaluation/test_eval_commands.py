@@ -80,8 +80,8 @@ def test_a_code_llm_is_sampled_judged_and_summarised(questions, tmp_path, capsys
     rows = [json.loads(line) for line in (output / "verdicts.jsonl").read_text().splitlines()]
     right = sum(row["passed"] for row in rows if row["question"] == "double")
     assert 0 < right < 6
-    assert results.parts["avg@6"]["double"][0] == pytest.approx(right / 6)
-    assert results.parts["avg@6"]["sign"] == [0.0, 1.0]
+    assert results.parts["pass@1"]["double"][0] == pytest.approx(right / 6)
+    assert results.parts["pass@1"]["sign"] == [0.0, 1.0]
     assert {row["reason"] for row in rows if row["question"] == "sign"} <= {
         "wrong_value: sign(0)",
         "no program: no_code",
@@ -89,7 +89,7 @@ def test_a_code_llm_is_sampled_judged_and_summarised(questions, tmp_path, capsys
     assert {row["reason"] for row in rows if row["question"] == "double" and not row["passed"]} == {
         "wrong_value: double(3)"
     }
-    assert "| avg@6" in capsys.readouterr().out
+    assert "| pass@1 (avg@6)" in capsys.readouterr().out
     assert (output / "table.csv").is_file()
     assert (output / "table.html").is_file()
 
@@ -150,6 +150,55 @@ def test_references_are_judged_without_a_model_and_what_fails_is_listed(tmp_path
     assert eval_code([*asked, "--samples", "2"]) == 2
     assert eval_code([*asked, "--model", "a/b"]) == 2
     assert "leave the model out" in capsys.readouterr().err
+
+
+def test_references_that_contradict_their_own_tests_are_found(tmp_path, capsys):
+    path = tmp_path / "q.jsonl"
+    wrong = {**QUESTIONS[0], "id": "wrong", "tests": ["assert double(3) == 6", "assert double(2) == 5"]}
+    raising = {**QUESTIONS[0], "id": "raising", "tests": ["assert double(None) == 5"]}
+    path.write_text("".join(json.dumps(row) + "\n" for row in [QUESTIONS[0], wrong, raising]))
+    assert eval_code([str(path), "--references", "--output", str(tmp_path / "out")]) == 0
+    shown = capsys.readouterr().out
+    assert "does not pass: wrong: wrong claim: double(2) is 4, not 5" in shown
+    assert "does not pass: raising: reference_raised" in shown
+    assert Results.load(tmp_path / "out").parts["pass@1"]["double"] == [1.0, 1.0]
+
+
+def test_a_problem_whose_reference_confirms_no_test_is_left_out_and_passes_nobody(tmp_path, capsys):
+    path = tmp_path / "q.jsonl"
+    raising = {**QUESTIONS[0], "id": "raising", "tests": ["assert double(None) == 5"]}
+    path.write_text(json.dumps(raising) + "\n" + json.dumps({**QUESTIONS[1], "id": "fine"}) + "\n")
+    with StandInEndpoint(lambda messages, seed: fenced("def zzz():\n    pass")) as server:
+        assert eval_code(words(path, tmp_path / "out", server)) == 0
+    results = Results.load(tmp_path / "out")
+    assert results.parts["pass@1"] == {"fine": [0.0, 1.0]}
+    assert results.counts["problems left out because their reference confirms no test"] == 1
+
+
+def test_sampling_alone_needs_no_sandbox(questions, tmp_path, monkeypatch, capsys):
+    def refuse(*arguments, **options):
+        raise AssertionError("the sandbox was started")
+
+    monkeypatch.setattr("code_a1_recipe.evaluation.benchmarks.JudgeProcesses", refuse)
+    monkeypatch.setattr("code_a1_recipe.evaluation.benchmarks.LocalRunner", refuse)
+    with StandInEndpoint(code_answers) as server:
+        assert eval_code(words(questions, tmp_path / "out", server, "--sample-only")) == 0
+
+
+def test_a_quixbugs_folder_is_evaluated(tmp_path, capsys):
+    folder = tmp_path / "bugs"
+    for name, text in (
+        ("python_programs/double.py", SQUARE),
+        ("correct_python_programs/double.py", RIGHT),
+        ("json_testcases/double.json", "[[3], 6]\n[[0], 0]\n"),
+    ):
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_text(text)
+    asked = [str(folder), "--own-tests", "--tests", "2", "--wrong-programs", "--output", str(tmp_path / "out")]
+    assert eval_test(asked) == 0
+    assert list(Results.load(tmp_path / "out").parts["bugs_killed"].values()) == [[1.0, 1.0]]
+    assert eval_test([str(tmp_path / "nowhere.jsonl"), "--own-tests", "--output", str(tmp_path / "other")]) == 2
+    assert "cannot be read" in capsys.readouterr().err
 
 
 def test_questions_without_tests_are_refused_for_a_code_llm(tmp_path, capsys):
@@ -218,6 +267,33 @@ def test_select_compares_all_rules_and_writes_the_chosen_programs(questions, tmp
     chosen = [json.loads(line) for line in (output / "selected.jsonl").read_text().splitlines()]
     assert {row["question"] for row in chosen} == {"double", "sign"}
     assert next(row for row in chosen if row["question"] == "double")["program"].strip() == RIGHT.strip()
+
+
+def test_a_choice_is_never_that_of_other_tests(questions, tmp_path, capsys):
+    rows = [{**row, "strict": ["assert double(3) == 7"]} for row in QUESTIONS[:1]]
+    questions.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    output = tmp_path / "out"
+    with StandInEndpoint(answers) as server:
+        test_model = ["--test-endpoint", server.url, "--test-endpoint-model", "stand-in"]
+        asked = words(questions, output, server, "--samples", "6", "--suites", "4", "--tests", "3", *test_model)
+        assert select(asked) == 0
+        first = capsys.readouterr().out
+        reference = ["--columns", "tests=strict", "reference=reference2"]
+        questions.write_text(json.dumps({**rows[0], "reference2": SQUARE}) + "\n")
+        assert select([*asked, *reference]) == 0
+        second = capsys.readouterr().out
+    assert "100.0 [100.0, 100.0]" in first
+    assert first != second
+
+
+def test_verdicts_of_other_columns_are_not_taken_up(questions, tmp_path, capsys):
+    rows = [{**row, "strict": ["assert double(3) == 6"]} for row in QUESTIONS[:1]]
+    questions.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with StandInEndpoint(code_answers) as server:
+        asked = words(questions, tmp_path / "out", server)
+        assert eval_code(asked) == 0
+        assert eval_code([*asked, "--columns", "tests=strict"]) == 2
+    assert "columns was {}" in capsys.readouterr().err
 
 
 def test_select_wants_both_models(questions, tmp_path, capsys):

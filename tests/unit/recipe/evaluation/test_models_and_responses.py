@@ -133,6 +133,14 @@ def test_a_line_that_was_cut_off_is_sampled_again(tmp_path):
 
 # ------------------------------ endpoints ------------------------------
 
+FINE = {
+    "id": "x",
+    "object": "chat.completion",
+    "created": 0,
+    "model": "stand-in",
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}],
+}
+
 
 def of_endpoint(tmp_path, url, *words, name="stand-in"):
     return chosen(tmp_path, "--endpoint", url, "--endpoint-model", name, *words)
@@ -170,7 +178,33 @@ def test_a_prompt_that_the_endpoint_finds_too_long_costs_that_prompt_alone(tmp_p
     with StandInEndpoint(answer) as server, ResponseStore(tmp_path / "r.jsonl") as store:
         model = of_endpoint(tmp_path, server.url)
         found = sample_all(model, ASK, seeds=[[1], [1]], parameters=PARAMETERS, store=store)
-    assert found == [["fine"], [None]]
+        assert found == [["fine"], [None]]
+        assert len(store) == 1  # another server there may have more room
+
+
+def test_an_answer_that_does_not_fit_beside_its_prompt_is_no_prompt_that_is_too_long(tmp_path):
+    def answer(messages, seed):
+        raise RefusedError("This model's maximum context length is 4096 tokens")
+
+    class Roomy(StandInEndpoint):
+        def respond(self, request):
+            return super().respond(request) if request["max_tokens"] > 1 else (200, FINE)
+
+    with Roomy(answer) as server, ResponseStore(tmp_path / "r.jsonl") as store:
+        with pytest.raises(ModelError, match="lower --max-tokens"):
+            sample_all(of_endpoint(tmp_path, server.url), ASK, seeds=[[1], [1]], parameters=PARAMETERS, store=store)
+        assert len(store) == 0
+
+
+def test_an_endpoint_that_answers_with_an_error_in_place_of_a_choice_is_down(tmp_path):
+    class Overloaded(StandInEndpoint):
+        def respond(self, request):
+            return 200, {"error": {"message": "overloaded"}}
+
+    with Overloaded(lambda messages, seed: "x") as server, ResponseStore(tmp_path / "r.jsonl") as store:
+        with pytest.raises(ModelDownError, match="without a choice"):
+            sample_all(of_endpoint(tmp_path, server.url), ASK, seeds=[[1], [1]], parameters=PARAMETERS, store=store)
+        assert len(store) == 0
 
 
 def test_what_an_endpoint_refuses_is_told_with_the_cure(tmp_path):
@@ -226,14 +260,32 @@ def test_a_hub_id_and_a_folder_are_taken_as_they_are(tmp_path):
     assert dict(model.engine) == {"dtype": "bfloat16", "tensor_parallel_size": 2}
 
 
-def test_a_fingerprint_changes_with_the_weights_at_both_ends_of_a_file(tmp_path):
+def test_a_fingerprint_changes_with_any_matrix_and_any_small_file(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     weights = tmp_path / "model.safetensors"
+    size = 80 << 20
     seen = set()
-    for data in (b"a" * 200_000, b"b" + b"a" * 199_999, b"a" * 199_999 + b"b", b"a" * 200_001):
+    for changed in (None, slice(0, 4), slice(size // 3, size // 3 + (1 << 20)), slice(size - 4, size)):
+        data = bytearray(size)
+        if changed:
+            data[changed] = b"b" * (changed.stop - changed.start)
         weights.write_bytes(data)
         seen.add(folder_fingerprint(tmp_path))
-    assert len(seen) == 4
+    (tmp_path / "generation_config.json").write_text("{}")
+    seen.add(folder_fingerprint(tmp_path))
+    assert len(seen) == 5
+
+
+def test_engine_arguments_that_change_responses_are_part_of_the_model_and_placement_is_not(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+
+    def fingerprint(*engine):
+        words = ["--engine", *engine] if engine else []
+        return chosen(tmp_path, "--model", str(tmp_path), *words).fingerprint
+
+    plain = fingerprint()
+    assert fingerprint("tensor_parallel_size=4", "gpu_memory_utilization=0.5") == plain
+    assert len({plain, fingerprint("dtype=bfloat16"), fingerprint("load_format=dummy")}) == 3
 
 
 @pytest.mark.parametrize(

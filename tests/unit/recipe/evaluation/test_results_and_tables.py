@@ -66,7 +66,58 @@ def test_a_comparison_pairs_by_question_and_gives_the_sign_of_the_second_minus_t
     assert row["a"].startswith("50.0")
     assert row["b"].startswith("100.0")
     assert row["difference"].startswith("+50.0")
-    assert row["settled"] == "no"  # of two questions
+    assert row["settled"] == "too few"  # two questions
+    assert [cells(table, place)["questions of"] for place in range(3)] == ["first (2)", "second (1)", "all (3)"]
+
+
+def many(label, values, **changes):
+    names = [f"q{place}" for place in range(len(values))]
+    return replace(
+        results(label),
+        source_of=dict.fromkeys(names, "first"),
+        parts={"pass@1": {name: (value, 1.0) for name, value in zip(names, values, strict=True)}},
+        products={},
+        **changes,
+    )
+
+
+def test_a_difference_of_many_questions_can_be_settled():
+    table = comparison_table(many("a", [0.0] * 30), many("b", [0.0, 1.0, 1.0] * 10))
+    assert cells(table, 0)["settled"] == "yes"
+
+
+def test_settings_that_differ_are_named_under_a_comparison():
+    table = comparison_table(
+        many("a", [1.0], settings={"seed": 1, "model": "x"}), many("b", [1.0], settings={"seed": 2})
+    )
+    assert "Not the same in both: seed." in table.note
+    assert "Not the same" not in comparison_table(many("a", [1.0]), many("b", [1.0])).note
+
+
+def test_questions_that_count_on_one_side_only_are_not_compared():
+    first, second = results("a"), results("b")
+    first = replace(first, parts={"mut": {"q0": (1.0, 1.0), "q1": (0.0, 0.0)}}, products={})
+    second = replace(second, parts={"mut": {"q0": (0.0, 0.0), "q1": (1.0, 1.0)}}, products={})
+    with pytest.raises(ResultsError, match="share no question"):
+        comparison_table(first, second)
+
+
+def test_a_product_counts_zero_where_no_question_counts_for_a_factor():
+    names = [f"q{place}" for place in range(40)]
+    qualifies = {name: (1.0, 1.0) if place < 2 else (0.0, 0.0) for place, name in enumerate(names)}
+    found = replace(
+        results(),
+        source_of=dict.fromkeys(names, "first"),
+        parts={"pass@1": {name: (float(place < 2), 1.0) for place, name in enumerate(names)}, "mut": qualifies},
+        products={"mul": ("pass@1", "mut")},
+    )
+    estimate = found.estimate("mul", names)
+    assert estimate.value == pytest.approx(0.05)
+    assert estimate.low == 0.0
+
+
+def test_pass_at_1_of_several_samples_goes_by_its_other_name_too():
+    assert results_table(replace(results(), settings={"samples": 32})).rows[0][0] == "pass@1 (avg@32)"
 
 
 def test_two_evaluations_of_one_label_keep_two_columns():
