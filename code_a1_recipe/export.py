@@ -60,10 +60,15 @@ def find_step(source: Path, step: str) -> Checkpoint:
     return Checkpoint(folder=step_folder(root, int(step)), step=int(step))
 
 
-def check_export(checkpoint: Checkpoint, policy: str, output: Path) -> None:
-    """Raises ExportError where ``export_policy`` would refuse."""
+def check_policy(checkpoint: Checkpoint, policy: str) -> None:
+    """Raises ExportError where the checkpoint has no such policy."""
     if not (checkpoint.folder / policy / _ACTOR).is_dir():
         raise ExportError(f"{checkpoint.folder} has no policy {policy!r}; a run with one model has `code` only")
+
+
+def check_export(checkpoint: Checkpoint, policy: str, output: Path) -> None:
+    """Raises ExportError where ``export_policy`` would refuse."""
+    check_policy(checkpoint, policy)
     if output.exists():
         raise ExportError(f"--output={output} exists; name a folder that does not, or remove it")
 

@@ -19,16 +19,18 @@ from tqdm import tqdm
 from sandbox import SandboxConfigError, SandboxUnavailableError
 
 from ..analysis.records import RecordsError
+from ..checkpointing import CheckpointError
 from ..episode import EpisodeRunner
 from ..episode_data import Episode, EpisodeTask
 from ..episode_metrics import episode_sums, validation_metrics
 from ..mistake_book import MistakeBook
 from ..questions import QuestionError
 from ..rollout_log import episode_records
-from ..score_file import ScoreFileError
+from ..score_file import ScoreFileError, write_whole
 from ..settings import SettingsError
 from ..step_tasks import tasks_of
 from .async_judge import LocalAsyncJudge
+from .code_eval import positive
 from .endpoint import ModelError
 from .recorded_run import RecordedPair
 from .response_store import RESPONSES, MissingResponseError, ResponseStore, StoredSampler
@@ -125,14 +127,13 @@ def run_validation(folder: Path, *, step: str, output: Path, limit: int | None, 
     output.mkdir(parents=True, exist_ok=True)
     episodes = asyncio.run(validate(pair, tasks, step=str(number), work_folder=output, stored_only=stored_only))
     records = [record for episode in episodes for record in episode_records(episode, selected=())]
-    (output / f"val_{number:06d}.jsonl").write_text(
-        "".join(json.dumps(record) + "\n" for record in records), encoding="utf-8"
-    )
+    part = "" if limit is None else f"_first_{limit}"
+    write_whole(output / f"val_{number:06d}{part}.jsonl", "".join(json.dumps(record) + "\n" for record in records))
     sums = [(episode.task.question.data_source, episode_sums(episode, seconds=0.0)) for episode in episodes]
     metrics = validation_metrics(sums)
     before = _recorded_metrics(pair, number)
     table, num_different = comparison_table(metrics, before if limit is None else {}, step=number)
-    table.write(output, f"validation_{number:06d}")
+    table.write(output, f"validation_{number:06d}{part}")
     sys.stdout.write(table.markdown())
     return DIFFERENT if num_different else DONE
 
@@ -174,14 +175,17 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("run", type=Path, help="run folder")
     parser.add_argument("--step", default="latest", help="latest (default), best, a saved step, or 0: the base models")
     parser.add_argument("--output", type=Path, required=True, help="folder; responses in it are not sampled again")
-    parser.add_argument("--limit", type=int, help="only the first so many questions; nothing is compared then")
+    parser.add_argument("--limit", type=positive, help="only the first so many questions; nothing is compared then")
     parser.add_argument("--judge-only", action="store_true", help="judge stored responses; no model is started")
     options = parser.parse_args(arguments)
     try:
         return run_validation(
             options.run, step=options.step, output=options.output, limit=options.limit, stored_only=options.judge_only
         )
-    except (RecordsError, SettingsError, QuestionError, ModelError, ScoreFileError, SandboxConfigError) as error:
+    except (RecordsError, SettingsError, QuestionError, CheckpointError, ModelError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return REFUSED
+    except (ScoreFileError, SandboxConfigError, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         return REFUSED
     except (MissingResponseError, SandboxUnavailableError) as error:

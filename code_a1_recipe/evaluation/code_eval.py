@@ -33,8 +33,10 @@ from .models import ModelChoice, add_model_arguments, choose_model, has_model, s
 from .prompt_styles import Asked, ask_code, check_style
 from .response_store import RESPONSES, MissingResponseError, ResponseStore
 from .results import Results, results_table
+from .run_defaults import fill_defaults
 
 DONE, OUTAGES_LEFT, REFUSED, INTERRUPTED = 0, 1, 2, 130
+FAILED = 1
 VERDICTS = "verdicts.jsonl"
 REFERENCES = "the references"
 TOO_LONG = "the prompt is too long for the model"
@@ -166,7 +168,7 @@ def summarise(
         kind="code",
         label=label,
         settings=settings,
-        source_of={sample.task.id: sample.task.data_source for sample in samples},
+        source_of={one.task.id: one.task.data_source for one in samples if one.task.id not in untested},
         parts=parts,
         counts={**counts, **{name: value for name, value in totals.items() if value}},
     )
@@ -225,6 +227,7 @@ def sampled(tasks: Sequence[CodeTask], model: ModelChoice | None, options: argpa
 
 def run(options: argparse.Namespace) -> int:
     """Sample, judge, summarise; returns the exit status."""
+    fill_defaults(options, policies={"": "code"})
     check_options(options)
     model = None
     if not options.references:
@@ -250,6 +253,8 @@ def run(options: argparse.Namespace) -> int:
     sys.stdout.write(table.markdown())
     for row in failed:
         sys.stdout.write(f"does not pass: {row['question']}: {row['outage'] or row['reason']}\n")
+    if failed:
+        return FAILED
     return OUTAGES_LEFT if "samples lost to an outage" in results.counts else DONE
 
 
@@ -304,7 +309,10 @@ def main(arguments: Sequence[str]) -> int:
     except ModelError as error:
         sys.stderr.write(f"error: {error}\n")
         return OUTAGES_LEFT if isinstance(error, ModelDownError) else REFUSED
-    except (MissingResponseError, SandboxUnavailableError, OSError) as error:
+    except (MissingResponseError, NotADirectoryError, FileExistsError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return OUTAGES_LEFT if isinstance(error, MissingResponseError) else REFUSED
+    except (SandboxUnavailableError, OSError) as error:
         sys.stderr.write(f"error: {error}. What is done is in {options.output}; repeat the command to go on\n")
         return OUTAGES_LEFT
     except KeyboardInterrupt:
@@ -351,7 +359,9 @@ def parser() -> argparse.ArgumentParser:
     add_common_arguments(found)
     add_benchmark_arguments(found)
     found.add_argument(
-        "--references", action="store_true", help="no model: judge the files' own references, and list what fails"
+        "--references",
+        action="store_true",
+        help="no model: judge the files' own references; lists what fails",
     )
     found.add_argument("--samples", type=positive, default=1, help="programs a problem (default 1; the paper: 32)")
     found.add_argument(
@@ -359,9 +369,8 @@ def parser() -> argparse.ArgumentParser:
     )
     found.add_argument(
         "--prompt",
-        default="chat_v1",
-        help="chat_v1 (training's, default), micro (of the tiny models), evalplus (its official prompt), file (chat "
-        "messages of the file's column 'prompt'), or a .txt template with {{prompt}}",
+        help="chat_v1 (default; of a run its own), micro (of the tiny models), evalplus (its official prompt), file "
+        "(chat messages of the file's column 'prompt'), or a .txt template with {{prompt}}",
     )
     add_model_arguments(found, role="the Code LLM")
     return found

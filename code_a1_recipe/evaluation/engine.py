@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ..cpu.environment import cpu_environment
@@ -29,6 +31,25 @@ def prepare_environment() -> bool:
     return True
 
 
+def check_context(path: str, parameters: SamplingParameters, options: Mapping[str, Any]) -> None:
+    """Refuse lengths that a folder's model does not have; a hub id is left to vLLM.
+
+    Raises:
+        ModelError: with both lengths and the cure.
+    """
+    try:
+        config = json.loads((Path(path) / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return
+    most = config.get("max_position_embeddings")
+    wanted = parameters.max_prompt_tokens + parameters.max_response_tokens
+    if isinstance(most, int) and "max_model_len" not in options and wanted > most:
+        raise ModelError(
+            f"--model={path} has a context of {most} tokens, less than --max-prompt-tokens "
+            f"{parameters.max_prompt_tokens} + --max-tokens {parameters.max_response_tokens}; lower them"
+        )
+
+
 class EngineModel:
     """One model in one engine; many requests at once, each with a seed of its own."""
 
@@ -49,6 +70,7 @@ class EngineModel:
         Raises:
             ModelError: the model cannot be loaded, or has no chat template.
         """
+        check_context(path, parameters, options)
         on_cpu = prepare_environment()
         from transformers import AutoTokenizer
         from vllm.engine.arg_utils import AsyncEngineArgs

@@ -38,7 +38,7 @@ DONE, BROKE_OFF, REFUSED, INTERRUPTED = 0, 1, 2, 130
 _PACKAGES = {"evalplus": "pip install evalplus==0.3.1", "cosmic-ray": "pip install cosmic-ray"}
 _EPILOG = """\
 example:
-  python -m code_a1_recipe.evaluation.evalplus_agreement evalplus.parquet --samples 200
+  code-a1 eval agreement evalplus.parquet --samples 200
 
 It writes to --output:
   agreement.md      the counts, and every difference with its reason
@@ -170,7 +170,7 @@ def _positive(text: str) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m code_a1_recipe.evaluation.evalplus_agreement",
+        prog="code-a1 eval agreement",
         description=(__doc__ or "").replace("``", ""),
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

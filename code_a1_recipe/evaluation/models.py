@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from ..checkpointing import CheckpointError
 from ..episode_data import Message, PromptTooLongError
-from ..export import ExportError, export_policy, find_step
+from ..export import ExportError, check_policy, export_policy, find_step
 from ..run_folder import RunFolder
 from ..sampling_parameters import SamplingParameters
 from .endpoint import EndpointModel, ModelError
@@ -82,11 +82,13 @@ def add_model_arguments(parser: argparse.ArgumentParser, *, prefix: str = "", ro
         help="OpenAI-compatible server instead, such as http://localhost:8000/v1; its key in OPENAI_API_KEY",
     )
     add(f"--{prefix}endpoint-model", metavar="NAME", help="the model's name there")
-    add(f"--{prefix}temperature", type=_temperature, default=0.7, help="default 0.7; 0 is greedy")
-    add(f"--{prefix}top-p", type=_share, default=0.95, help="default 0.95")
-    add(f"--{prefix}max-tokens", type=_positive, default=4096, help="of a response (default 4096)")
+    add(f"--{prefix}temperature", type=_temperature, help="default 0.7, of a run as it validated; 0 is greedy")
+    add(f"--{prefix}top-p", type=_share, help="default 0.95, of a run as it validated")
+    add(f"--{prefix}max-tokens", type=_positive, help="of a response (default 4096, of a run its own)")
     add(
-        f"--{prefix}max-prompt-tokens", type=_positive, default=8192, help="longer prompts are not asked (default 8192)"
+        f"--{prefix}max-prompt-tokens",
+        type=_positive,
+        help="longer prompts are not asked (default 8192, of a run its own)",
     )
     add(
         f"--{prefix}engine",
@@ -99,7 +101,7 @@ def add_model_arguments(parser: argparse.ArgumentParser, *, prefix: str = "", ro
 
 
 def sampling_of(options: argparse.Namespace, *, prefix: str = "") -> SamplingParameters:
-    """The sampling parameters of the command line; temperature 0 as the likeliest token each time."""
+    """The sampling parameters of the command line (``run_defaults.fill_defaults`` first); temperature 0 is greedy."""
     at = _reader(options, prefix)
     parameters = SamplingParameters(
         temperature=at("temperature"),
@@ -173,10 +175,13 @@ def checkpoint_model(
     """
     try:
         found = find_step(source, step)
-    except CheckpointError as error:
-        raise ModelError(f"--model={source} is neither a model's folder (no config.json) nor a run: {error}") from error
-    state = (found.folder / "state.json").read_bytes()
-    digest = hashlib.sha256(str(found.folder.resolve()).encode() + state).hexdigest()[:16]
+        check_policy(found, policy)
+    except (CheckpointError, ExportError) as error:
+        is_run = RunFolder(source).resolved_config.is_file() or source.name.startswith("global_step_")
+        told = f"--model={source}: " if is_run else f"--model={source} is neither a model (no config.json) nor a run: "
+        raise ModelError(f"{told}{error}") from error
+    weights = [one for one in (found.folder / policy / "actor").iterdir() if one.name.startswith("model_")]
+    digest = _digest(weights)[:16]
     target = work_folder / "models" / f"{policy}_step_{found.step}_{digest}"
     if not stored_only and not target.is_dir():
         try:
@@ -194,8 +199,12 @@ def checkpoint_model(
 
 def folder_fingerprint(folder: Path) -> str:
     """16 hexadecimal digits of every file of a model's folder; weights by evenly spread blocks and their size."""
+    return _digest([one for one in folder.iterdir() if one.is_file()])[:16]
+
+
+def _digest(files: Sequence[Path]) -> str:
     digest = hashlib.sha256()
-    for path in sorted(one for one in folder.iterdir() if one.is_file()):
+    for path in sorted(files):
         size = path.stat().st_size
         digest.update(f"{path.name} {size} ".encode())
         with path.open("rb") as handle:
@@ -205,7 +214,7 @@ def folder_fingerprint(folder: Path) -> str:
             for number in range(_BLOCKS):
                 handle.seek(number * (size - _BLOCK_BYTES) // (_BLOCKS - 1))
                 digest.update(handle.read(_BLOCK_BYTES))
-    return digest.hexdigest()[:16]
+    return digest.hexdigest()
 
 
 def _of_engine(fingerprint: str, engine: Mapping[str, Any]) -> str:
@@ -294,17 +303,24 @@ def _reader(options: argparse.Namespace, prefix: str) -> Any:
 
 
 def _temperature(text: str) -> float:
-    value = float(text)
+    value = _number(text)
     if not 0 <= value <= 2:
         raise argparse.ArgumentTypeError(f"must be in [0, 2], got {text}")
     return value
 
 
 def _share(text: str) -> float:
-    value = float(text)
+    value = _number(text)
     if not 0 < value <= 1:
         raise argparse.ArgumentTypeError(f"must be in (0, 1], got {text}")
     return value
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from error
 
 
 def _positive(text: str) -> int:

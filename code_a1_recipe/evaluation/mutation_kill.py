@@ -267,12 +267,12 @@ def _positive(text: str) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m code_a1_recipe.evaluation.mutation_kill",
+        prog="code-a1 eval mutants",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="examples:\n"
-        "  python -m code_a1_recipe.evaluation.mutation_kill mbpp.jsonl --output killed.jsonl\n"
-        "  python -m code_a1_recipe.evaluation.mutation_kill train.parquet --max-mutants 20 --output try.jsonl\n"
+        "  code-a1 eval mutants mbpp.jsonl --output killed.jsonl\n"
+        "  code-a1 eval mutants train.parquet --max-mutants 20 --output try.jsonl\n"
         "\n"
         "Each line of the output is a question with its survivors and the lines they change. A run that was stopped\n"
         "goes on where it was when the command is repeated.",

@@ -113,9 +113,10 @@ def results_table(results: Results, *, seed: int = 0) -> Table:
             questions = results.questions(metric, source)
             number = sum(source is None or one == source for one in results.source_of.values())
             estimate = results.estimate(metric, questions, seed=seed) if questions else None
-            row[f"{source or 'all'} ({number})"] = estimate.text() if estimate else "–"
+            counted = f" of {len(questions)}" if len(questions) < number else ""
+            row[f"{source or 'all'} ({number})"] = f"{estimate.text()}{counted}" if estimate else "–"
         rows.append(row)
-    note = "Percent; in brackets the 95 % bootstrap interval over questions."
+    note = "Percent; in brackets the 95 % bootstrap interval over questions, [?] where too few count for one."
     if results.counts:
         note += " " + "; ".join(f"{name}: {value}" for name, value in results.counts.items()) + "."
     return table_of(results.label, rows, note=note)

@@ -33,6 +33,7 @@ from .mutation_kill import kill_mutants
 from .quixbugs import QuixBugsError, read_quixbugs
 from .response_store import RESPONSES, MissingResponseError, ResponseStore
 from .results import Pair, Results, results_table
+from .run_defaults import fill_defaults
 from .test_metrics import FunctionResult, judge_claims, judge_kills, measure_function, parts_of
 
 DONE, OUTAGES_LEFT, REFUSED, INTERRUPTED = 0, 1, 2, 130
@@ -276,6 +277,7 @@ def summarise(rows: Iterator[Row], *, ks: Sequence[int], source_of: dict[str, st
 
 def run(options: argparse.Namespace) -> int:
     """Sample, judge, summarise; returns the exit status."""
+    fill_defaults(options, policies={"": "test"})
     if options.max_mutants < 0:
         raise EvalInputError(f"--max-mutants must be at least 0, got {options.max_mutants}")
     if too_many := [k for k in options.k if k > options.tests]:
@@ -343,7 +345,10 @@ def main(arguments: Sequence[str]) -> int:
     except ModelError as error:
         sys.stderr.write(f"error: {error}\n")
         return OUTAGES_LEFT if isinstance(error, ModelDownError) else REFUSED
-    except (MissingResponseError, SandboxUnavailableError, OSError) as error:
+    except (MissingResponseError, NotADirectoryError, FileExistsError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return OUTAGES_LEFT if isinstance(error, MissingResponseError) else REFUSED
+    except (SandboxUnavailableError, OSError) as error:
         sys.stderr.write(f"error: {error}. What is done is in {options.output}; repeat the command to go on\n")
         return OUTAGES_LEFT
     except KeyboardInterrupt:
@@ -369,7 +374,9 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument(
         "--own-tests", action="store_true", help="no model: measure the questions' own tests, as a baseline"
     )
-    found.add_argument("--prompt", default="chat_v1", help=f"{', '.join(PROMPT_PAIRS)}, or a .txt template")
+    found.add_argument(
+        "--prompt", help=f"{', '.join(PROMPT_PAIRS)} (default chat_v1, of a run its own), or a .txt template"
+    )
     found.add_argument("--max-mutants", type=int, default=50, help="a function (default 50; 0: no mutants)")
     found.add_argument("--mutants-folder", type=Path, help="where mutants are kept (default: in --output)")
     found.add_argument("--coverage", action=argparse.BooleanOptionalAction, default=True, help="default: yes")

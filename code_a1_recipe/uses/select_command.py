@@ -24,6 +24,7 @@ from ..evaluation.code_tasks import AssertGrading
 from ..evaluation.endpoint import ModelDownError, ModelError
 from ..evaluation.models import ModelChoice, add_model_arguments, choose_model, has_model, sample_all, sampling_of
 from ..evaluation.response_store import RESPONSES, MissingResponseError, ResponseStore
+from ..evaluation.run_defaults import fill_defaults
 from ..prompts import PROMPT_PAIRS, PromptError, find_prompt_pair, render
 from ..questions import Question, QuestionError, read_questions
 from ..score_file import ScoreFile, ScoreFileError, write_whole
@@ -169,6 +170,7 @@ def judge_pools(pools: Sequence[Pool], output: ScoreFile, *, num_workers: int) -
 
 def run(options: argparse.Namespace) -> int:
     """Sample, choose, compare; returns the exit status."""
+    fill_defaults(options, policies={"": "code", "test-": "test"}, cases=("tests", 8))
     if options.prompt not in PROMPT_PAIRS:
         raise EvalInputError(f"--prompt must be one of {', '.join(PROMPT_PAIRS)}, got {options.prompt!r}")
     questions = load_questions_of(options)
@@ -217,7 +219,10 @@ def main(arguments: Sequence[str]) -> int:
     except ModelError as error:
         sys.stderr.write(f"error: {error}\n")
         return OUTAGES_LEFT if isinstance(error, ModelDownError) else REFUSED
-    except (MissingResponseError, SandboxUnavailableError, OSError) as error:
+    except (MissingResponseError, NotADirectoryError, FileExistsError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return OUTAGES_LEFT if isinstance(error, MissingResponseError) else REFUSED
+    except (SandboxUnavailableError, OSError) as error:
         sys.stderr.write(f"error: {error}. What is done is in {options.output}; repeat the command to go on\n")
         return OUTAGES_LEFT
     except KeyboardInterrupt:
@@ -243,9 +248,10 @@ def parser() -> argparse.ArgumentParser:
     add_common_arguments(found)
     found.add_argument("--samples", type=_positive, default=16, metavar="N", help="programs a question (default 16)")
     found.add_argument("--suites", type=_positive, default=16, metavar="M", help="suites a question (default 16)")
-    found.add_argument("--tests", type=_positive, default=8, metavar="K", help="asserts a suite (default 8)")
+    found.add_argument("--tests", type=_positive, metavar="K", help="asserts a suite (default 8, of a run its own)")
     found.add_argument("--rule", choices=[*RULES], default="codet", help="whose choice is written (default codet)")
-    found.add_argument("--prompt", default="chat_v1", help=f"pair of templates: {', '.join(PROMPT_PAIRS)}")
+    pairs = ", ".join(PROMPT_PAIRS)
+    found.add_argument("--prompt", help=f"pair of templates: {pairs} (default chat_v1, of a run its own)")
     add_model_arguments(found, role="the Code LLM (or a run, for both)")
     add_model_arguments(found, prefix="test-", role="the Test LLM")
     return found

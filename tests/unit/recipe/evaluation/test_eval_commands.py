@@ -139,7 +139,7 @@ def test_references_are_judged_without_a_model_and_what_fails_is_listed(tmp_path
     odd = {**QUESTIONS[1], "id": "odd", "reference": QUESTIONS[1]["reference"] + "\nimport os\nos._exit(1)\n"}
     path.write_text("".join(json.dumps(row) + "\n" for row in [*QUESTIONS, odd]))
     asked = [str(path), "--references", "--output", str(tmp_path / "out")]
-    assert eval_code(asked) == 0
+    assert eval_code(asked) == 1
     shown = capsys.readouterr().out
     assert "does not pass: odd: not loaded" in shown
     assert Results.load(tmp_path / "out").parts["pass@1"] == {
@@ -157,7 +157,7 @@ def test_references_that_contradict_their_own_tests_are_found(tmp_path, capsys):
     wrong = {**QUESTIONS[0], "id": "wrong", "tests": ["assert double(3) == 6", "assert double(2) == 5"]}
     raising = {**QUESTIONS[0], "id": "raising", "tests": ["assert double(None) == 5"]}
     path.write_text("".join(json.dumps(row) + "\n" for row in [QUESTIONS[0], wrong, raising]))
-    assert eval_code([str(path), "--references", "--output", str(tmp_path / "out")]) == 0
+    assert eval_code([str(path), "--references", "--output", str(tmp_path / "out")]) == 1
     shown = capsys.readouterr().out
     assert "does not pass: wrong: wrong claim: double(2) is 4, not 5" in shown
     assert "does not pass: raising: reference_raised" in shown
@@ -294,6 +294,13 @@ def test_verdicts_of_other_columns_are_not_taken_up(questions, tmp_path, capsys)
         assert eval_code(asked) == 0
         assert eval_code([*asked, "--columns", "tests=strict"]) == 2
     assert "columns was {}" in capsys.readouterr().err
+
+
+def test_an_output_that_is_a_file_is_refused(questions, tmp_path, capsys):
+    (tmp_path / "out").write_text("")
+    with StandInEndpoint(code_answers) as server:
+        assert eval_code(words(questions, tmp_path / "out", server)) == 2
+    assert "File exists" in capsys.readouterr().err
 
 
 def test_select_wants_both_models(questions, tmp_path, capsys):

@@ -8,6 +8,7 @@ import pytest
 
 from code_a1_recipe.episode_data import PromptTooLongError, Response
 from code_a1_recipe.evaluation.endpoint import ModelDownError, ModelError
+from code_a1_recipe.evaluation.engine import check_context
 from code_a1_recipe.evaluation.models import (
     add_model_arguments,
     choose_model,
@@ -17,6 +18,7 @@ from code_a1_recipe.evaluation.models import (
 )
 from code_a1_recipe.evaluation.prompt_styles import Asked, ask_code, check_style, evalplus_phrases
 from code_a1_recipe.evaluation.response_store import MissingResponseError, ResponseStore, StoredSampler
+from code_a1_recipe.evaluation.run_defaults import fill_defaults
 from code_a1_recipe.prompts import PromptError
 from code_a1_recipe.sampling_parameters import SamplingParameters, prompt_token_ids
 from code_a1_recipe.score_file import ScoreFileError
@@ -27,10 +29,14 @@ ASK = [[{"role": "user", "content": "one"}], [{"role": "user", "content": "two"}
 PARAMETERS = SamplingParameters(temperature=0.7, top_p=0.95, top_k=-1, max_prompt_tokens=64, max_response_tokens=16)
 
 
-def parsed(*words, prefix=""):
+def parsed(*words, prefix="", policy="code"):
     parser = argparse.ArgumentParser()
     add_model_arguments(parser, prefix=prefix)
-    return parser.parse_args(list(words))
+    parser.add_argument("--prompt")
+    parser.add_argument("--tests", type=int)
+    options = parser.parse_args(list(words))
+    fill_defaults(options, policies={prefix: policy}, cases=("tests", 8))
+    return options
 
 
 def chosen(tmp_path, *words):
@@ -248,7 +254,7 @@ def test_a_model_that_cannot_be_is_refused(tmp_path, words, told):
 
 
 def test_a_folder_that_is_neither_a_model_nor_a_run_is_refused(tmp_path):
-    with pytest.raises(ModelError, match="neither a model's folder"):
+    with pytest.raises(ModelError, match="neither a model"):
         chosen(tmp_path, "--model", str(tmp_path))
 
 
@@ -295,6 +301,46 @@ def test_engine_arguments_that_change_responses_are_part_of_the_model_and_placem
 def test_numbers_out_of_range_are_refused_by_the_parser(words):
     with pytest.raises(SystemExit):
         parsed(*words)
+
+
+RUN = """
+layout: colocated
+prompts: {name: micro}
+episode: {cases_per_suite: 1}
+actor_rollout_ref:
+  rollout: {prompt_length: 512, response_length: 64, val_kwargs: {temperature: 1.0, top_p: 0.9, top_k: -1}}
+policies:
+  code: {}
+  test: {rollout: {prompt_length: 704}}
+"""
+
+
+@pytest.mark.parametrize("inside", [".", "checkpoints/global_step_3"])
+def test_a_run_is_asked_as_it_validated_unless_told_otherwise(tmp_path, inside):
+    (tmp_path / "resolved_config.yaml").write_text(RUN)
+    folder = tmp_path / inside
+    folder.mkdir(parents=True, exist_ok=True)
+    found = parsed("--model", str(folder), "--top-p", "0.5", policy="test")
+    sampling = sampling_of(found)
+    assert (sampling.temperature, sampling.top_p) == (1.0, 0.5)
+    assert (sampling.max_prompt_tokens, sampling.max_response_tokens) == (704, 64)
+    assert (found.prompt, found.tests) == ("micro", 1)
+
+
+def test_a_model_that_is_no_run_gets_the_usual_values():
+    found = parsed("--model", "org/name", "--prompt", "micro")
+    sampling = sampling_of(found)
+    assert (sampling.temperature, sampling.top_p) == (0.7, 0.95)
+    assert (sampling.max_prompt_tokens, sampling.max_response_tokens) == (8192, 4096)
+    assert (found.prompt, found.tests) == ("micro", 8)
+
+
+def test_lengths_that_a_model_does_not_have_are_refused_before_it_is_started(tmp_path):
+    (tmp_path / "config.json").write_text('{"max_position_embeddings": 1024}')
+    with pytest.raises(ModelError, match="context of 1024 tokens"):
+        check_context(str(tmp_path), sampling_of(parsed()), {})
+    check_context(str(tmp_path), PARAMETERS, {})
+    check_context(str(tmp_path), sampling_of(parsed()), {"max_model_len": 512})
 
 
 def test_two_models_have_arguments_of_their_own():
