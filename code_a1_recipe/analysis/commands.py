@@ -45,6 +45,7 @@ from .judged_rows import (
     judge_rows,
     remove_work_file,
 )
+from .own_files import check_outputs, forget_unfinished, note_unfinished
 from .records import RecordsError, RunRecords
 
 
@@ -90,6 +91,9 @@ def harvest_tests(arguments: Sequence[str]) -> int:
     try:
         check_target(parsed.output)
         run = RunRecords.open(parsed.run)
+        work_path = parsed.output.with_name(f"{parsed.output.name}.kills.jsonl")
+        work_paths = (work_path, work_path.with_name(f"{work_path.name}.settings.json"))
+        check_outputs([parsed.output], inputs=run.files(), overwrite=parsed.overwrite, work_files=work_paths)
         found = collect(run)
         confinement = Confinement.of_run(run.config, tier=parsed.tier, allow_missing=parsed.allow_missing)
         if not parsed.minimise:
@@ -100,7 +104,7 @@ def harvest_tests(arguments: Sequence[str]) -> int:
         settings = MinimiseSettings(min_tests=parsed.min_tests, max_mutants=parsed.max_mutants, seed=parsed.seed)
         require_mutants()
         work_file = ScoreFile(
-            parsed.output.with_name(f"{parsed.output.name}.kills.jsonl"),
+            work_path,
             settings={**asdict(settings), **confinement.described(), "run": digest_of(found)},
             key="question",
         )
@@ -138,8 +142,10 @@ def _minimised(
     seconds = time.monotonic() - started
     sys.stdout.write(f"{parsed.output}: {number} questions in {seconds:.0f} s\n{harvest_text(rows)}\n")
     if any(row["outage"] for row in rows):
+        note_unfinished([parsed.output])
         return BROKE_OFF
     remove_work_file(work_file)
+    forget_unfinished(parsed.output)
     return DONE
 
 
@@ -160,15 +166,18 @@ def _harvest_parser() -> argparse.ArgumentParser:
         "  code-a1 harvest outputs/my-run --output tests.jsonl\n"
         "  code-a1 harvest outputs/my-run --output tests.jsonl --no-minimise\n\n"
         "Train on them: code-a1 cpu arm=static data.train_files=tests.jsonl. A command that was stopped goes on where\n"
-        "it was when it is repeated; what it has so far is in OUTPUT.kills.jsonl.",
+        "it was when it is repeated; what it has so far is in OUTPUT.kills.jsonl.\n"
+        "A file that exists already is replaced with --overwrite only, and a file of the run never.",
     )
     parser.add_argument("run", type=Path, help="folder of a finished run")
     parser.add_argument("--output", type=Path, required=True, help="JSON lines, for data.train_files with arm=static")
+    parser.add_argument("--overwrite", action="store_true", help="replace OUTPUT where it exists")
     parser.add_argument(
         "--minimise",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help=f"drop tests that kill nothing new (default); --no-minimise: the {MOST_TESTS} that broke most programs",
+        help=f"drop tests that kill nothing new (default); --no-minimise: the {MOST_TESTS} that broke most programs, "
+        "as the run recorded them and not judged again",
     )
     parser.add_argument(
         "--min-tests", type=_positive, default=1, metavar="N", help="keep at least N of a question (default 1)"

@@ -211,7 +211,8 @@ def minimal_row(found: Harvested, settings: MinimiseSettings, judge_all: JudgeAl
     """Which of a question's tests to keep, and what they kill: one row of the work file.
 
     A test kills a program that answers its call otherwise than the reference, raises, runs out of time or does not
-    load. A call for which the program had no time left, or was not asked, kills nothing. Where the sandbox could not
+    load. A call for which the program had no time left, or was not asked, kills nothing. A test whose value is not the
+    one that the question's reference gives now (its file has changed since the run) goes. Where the sandbox could not
     judge a program, ``outage`` says why, and all tests stay.
 
     Raises:
@@ -228,24 +229,27 @@ def minimal_row(found: Harvested, settings: MinimiseSettings, judge_all: JudgeAl
     programs = [*mutants, *found.wrong_programs]
     row: Row = {"question": question.id, "outage": None, "num_tests": len(tests)}
     kills: list[set[int]] = [set() for _ in texts]
-    is_valid = [not programs] * len(texts)
-    for place, result in enumerate(judge_all([request_for(question, source, texts) for source in programs])):
+    is_answered, is_contradicted = [False] * len(texts), [False] * len(texts)
+    asked = programs or [question.reference]  # on which the tests are held against the reference all the same
+    for place, result in enumerate(judge_all([request_for(question, source, texts) for source in asked])):
         if isinstance(result, SandboxUnavailableError):
             return row | {"outage": str(result), "kept": texts}
         for number, case in cases_by_place(texts, result.suites[0]):
-            is_valid[number] = True
-            if is_broken(case):
+            is_answered[number] = True
+            is_contradicted[number] |= not case.claimed_right
+            if programs and case.claimed_right and is_broken(case):
                 kills[number].add(place)
-    valid = [number for number in range(len(texts)) if is_valid[number]]
+    valid = [number for number in range(len(texts)) if is_answered[number] and not is_contradicted[number]]
     chosen = cover(
         [kills[number] for number in valid], [judged[number][1] for number in valid], least=settings.min_tests
     )
-    killed = set().union(*kills)
+    killed = set().union(*(kills[number] for number in valid))
     still = set().union(*(kills[valid[place]] for place in chosen))
     return row | {
         "kept": [texts[valid[place]] for place in chosen],
         "num_unjudged": len(tests) - len(texts),
-        "num_invalid": len(texts) - len(valid),
+        "num_invalid": len(texts) - sum(is_answered),
+        "num_contradicted": sum(is_contradicted),
         "num_mutants": len(mutants),
         "num_wrong_programs": len(found.wrong_programs),
         "mutants_killed": sum(place < len(mutants) for place in killed),
@@ -271,10 +275,10 @@ def harvest_text(rows: Iterable[Mapping[str, Any]]) -> str:
         f"tests {before} -> {after}" + (f" ({after / len(judged):.1f} a question)" if judged else ""),
         f"killed by them: {counted('mutants', 'mutants')}, {counted('recorded wrong programs', 'wrong_programs')}",
     ]
-    if total("num_invalid") or total("num_unjudged"):
+    if total("num_invalid") or total("num_contradicted") or total("num_unjudged"):
         lines.append(
-            f"left out: {total('num_invalid')} that the reference no longer answers, {total('num_unjudged')} beyond "
-            f"the first {MOST_JUDGED} of a question"
+            f"left out: {total('num_invalid')} that the reference no longer answers, {total('num_contradicted')} that "
+            f"it answers otherwise, {total('num_unjudged')} beyond the first {MOST_JUDGED} of a question"
         )
     if len(judged) < len(rows):
         lines.append(

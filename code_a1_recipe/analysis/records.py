@@ -112,13 +112,23 @@ class RunRecords:
         """The questions of ``data.<key>``, "train_files" and "val_files".
 
         Raises:
-            QuestionError: a file is not there any more, or has changed.
+            QuestionError: a file is not there any more, or cannot be read as questions. A file that has changed since
+                the run is read as it is now.
         """
         data = self.config["data"]
-        values = [data.get(key) or [] for key in keys]
-        files = [file for value in values for file in (value if isinstance(value, list) else [value])]
+        files = self._data_files(keys)
         columns, adapter = dict(data.get("columns") or {}) or None, data.get("adapter", "auto")
         return [question for file in files for question in load_questions(file, adapter=adapter, columns=columns)]
+
+    def files(self) -> list[Path]:
+        """All that is read here: configuration, metrics, rollouts, the Mistake Book, and the files of questions."""
+        paths = self.paths
+        own = [paths.resolved_config, paths.metrics, paths.mistake_book, *sorted(paths.rollouts.glob("*.jsonl"))]
+        return [*own, *map(Path, self._data_files(("train_files", "val_files")))]
+
+    def _data_files(self, keys: Sequence[str]) -> list[str]:
+        values = [self.config["data"].get(key) or [] for key in keys]
+        return [str(file) for value in values for file in (value if isinstance(value, list) else [value])]
 
 
 def _json_lines(path: Path, *, keys: Sequence[str]) -> Iterator[dict[str, Any]]:

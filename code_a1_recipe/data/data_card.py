@@ -55,7 +55,8 @@ class SetOverlap:
 
 def overlaps_by_set(eval_sets: EvalSets, prepared: Prepared) -> list[SetOverlap]:
     """What was found of each evaluation set, in the order of the sets."""
-    num_questions = Counter(question.set_name for question in eval_sets.questions)
+    names = dict.fromkeys((question.set_name, question.id) for question in eval_sets.questions)  # two files, one set
+    num_questions = Counter(set_name for set_name, _ in names)
     met: dict[str, set[str]] = {name: set() for name in num_questions}
     rules: dict[str, Counter[str]] = {name: Counter() for name in num_questions}
     for dropped in prepared.dropped:
@@ -94,6 +95,7 @@ def summary_text(preparation: Preparation) -> str:
             + (f" ({_shown(one.num_by_rule)})" if one.num_rows else "")
             for one in tables
         ]
+        lines.append(f"discarded as common to many evaluation questions: {_common_text(prepared)}")
     lines += [f"{name}: {count} rows have no prompt that can be read" for name, count in _unreadable(preparation)]
     lines.append(f"tests: {_tests_text(preparation)}")
     return "\n".join(lines) + "\n"
@@ -168,9 +170,15 @@ def _overlap_part(preparation: Preparation) -> str:
     heads = ("Set", "Questions", "Met", "Rows removed", *(f"by {rule}" for rule in _RULES))
     text = title + _table(heads, rows)
     text += "\nA row is counted under the first rule that found it; one row may meet several sets.\n"
+    text += f"\nDiscarded as common to many different questions of a set: {_common_text(preparation.prepared)}.\n"
     for name, count in _unreadable(preparation):
         text += f"\n{count} rows of {name} have no prompt that can be read and were **not** compared.\n"
     return text
+
+
+def _common_text(prepared: Prepared) -> str:
+    common = prepared.common_hits
+    return f"{common.num_hits} shared runs of words; {common.num_rows} rows have nothing else in common with a question"
 
 
 def _settings_part(preparation: Preparation) -> str:

@@ -21,19 +21,22 @@ def split_duplicates(
     Args:
         entries: in order; the first of several stays.
         threshold: Jaccard similarity, in (0, 1], see :class:`_Prompts`.
-        phrases: common phrases of the data, which do not count.
+        phrases: common phrases of the data, which do not count, except where statements are equal with them: one that
+            was copied often consists of nothing else.
     """
-    prompts = _Prompts(threshold, phrases)
+    equal = _Prompts(1.0, frozenset(), least_whole=threshold / 2)
+    views = (equal, _Prompts(threshold, phrases, least_whole=threshold / 2))
     first_with: dict[str, Entry] = {}
     for entry in watched(entries, total=len(entries), desc="duplicates", unit="row"):
         program = syntax_key(entry.question.reference)
-        if found := prompts.repeated_by(entry):
+        if found := next(filter(None, (prompts.repeated_by(entry) for prompts in views)), ""):
             yield entry, Dropped.of(entry, Reason.NEAR_DUPLICATE, found)
         elif program in first_with:
             detail = f"of {_named(first_with[program])}, the same program"
             yield entry, Dropped.of(entry, Reason.DUPLICATE_REFERENCE, detail)
         else:
-            prompts.add(entry)
+            for prompts in views:
+                prompts.add(entry)
             first_with[program] = entry
             yield entry, None
 
@@ -42,14 +45,14 @@ class _Prompts:
     """Prompts that stay, asked for those that another one repeats.
 
     Two prompts are the same where the Jaccard similarity of their statements' runs of ``PROMPT_NGRAM`` words reaches
-    the threshold and that of the whole prompts, code included, half of it: a statement may say no more than "fill in
-    the body of this function". One that ``LEAST_PROMPTS`` prompts which stay have already is no longer looked at; the
-    whole prompts are then compared by the threshold.
+    the threshold and that of the whole prompts, code included, ``least_whole``: a statement may say no more than "fill
+    in the body of this function". One that ``LEAST_PROMPTS`` prompts which stay have already is no longer looked at;
+    the whole prompts are then compared by the threshold.
     """
 
-    def __init__(self, threshold: float, phrases: frozenset[str]) -> None:
-        self._threshold = threshold
+    def __init__(self, threshold: float, phrases: frozenset[str], *, least_whole: float) -> None:
         self._phrases = phrases
+        self._least_whole = least_whole
         self._index = NearIndex(threshold)
         self._entries: list[Entry] = []
         self._num_with: Counter[int] = Counter()
@@ -67,7 +70,7 @@ class _Prompts:
         near = [
             one
             for one in self._index.similar_to(self._compared(entry, self._statement(entry)))
-            if jaccard(whole, _whole(self._entries[one.place])) >= self._threshold / 2
+            if jaccard(whole, _whole(self._entries[one.place])) >= self._least_whole
         ]
         if not near:
             return ""

@@ -8,6 +8,9 @@ from typing import Any
 
 from ..questions import Question
 
+MOST_OVERLAPS = 5
+"""Overlaps of one row that are written to ``OUTPUT.dropped.jsonl``."""
+
 
 class Reason(enum.StrEnum):
     """Why a row is left out, in the order in which rows are looked at."""
@@ -65,7 +68,7 @@ class Dropped:
     """A ``Reason``; of an unusable row with column and rule."""
     detail: str = ""
     overlaps: tuple[Overlap, ...] = field(default_factory=tuple)
-    """Only of ``Reason.OVERLAP``."""
+    """All questions that it repeats; only of ``Reason.OVERLAP``."""
 
     @classmethod
     def of(cls, entry: Entry, reason: Reason, detail: str = "", overlaps: tuple[Overlap, ...] = ()) -> Dropped:
@@ -80,7 +83,7 @@ class Dropped:
         )
 
     def record(self) -> dict[str, Any]:
-        """Plain values for a line of ``OUTPUT.dropped.jsonl``."""
+        """Plain values for a line of ``OUTPUT.dropped.jsonl``; of many overlaps the first ``MOST_OVERLAPS``."""
         plain: dict[str, Any] = {
             "file": self.file,
             "row": self.row,
@@ -89,7 +92,9 @@ class Dropped:
             "detail": self.detail,
         }
         if self.overlaps:
+            plain["num_overlaps"] = len(self.overlaps)
             plain["overlaps"] = [
-                {"set": one.set_name, "id": one.id, "how": one.how, "detail": one.detail} for one in self.overlaps
+                {"set": one.set_name, "id": one.id, "how": one.how, "detail": one.detail}
+                for one in self.overlaps[:MOST_OVERLAPS]
             ]
         return plain

@@ -201,6 +201,7 @@ def _file_summary(loaded: QuestionFile, options: argparse.Namespace, paint: Pain
 
 def _demonstrations(rows: Sequence[Mapping[str, Any]], options: argparse.Namespace, paint: Paint) -> list[str]:
     """A file of ``code-a1 data sft``: its messages, as they are."""
+    _check_messages(rows, options.source)
     ids = [str((row.get("extra_info") or {}).get("question", number)) for number, row in enumerate(rows)]
     lines = [f"{options.source}: {len(rows)} demonstrations of {len(set(ids))} questions"]
     shown = list(zip(ids, rows, strict=True))
@@ -215,6 +216,17 @@ def _demonstrations(rows: Sequence[Mapping[str, Any]], options: argparse.Namespa
         for message in row["messages"]:
             lines += [paint("heading", f"  [{message['role']}]"), *indented(str(message["content"]), 4)]
     return [*lines, "", f"{min(most, len(shown))} of {len(shown)} shown; --question ID shows those of one question"]
+
+
+def _check_messages(rows: Sequence[Mapping[str, Any]], source: Path) -> None:
+    for number, row in enumerate(rows):
+        messages = row.get("messages")
+        for place, message in enumerate(messages if isinstance(messages, list) else [None]):
+            if not (isinstance(message, Mapping) and "role" in message and "content" in message):
+                raise InspectError(
+                    f"{source}: row {number}, message {place} must have a 'role' and a 'content', got {message!r:.80}; "
+                    "only files of `code-a1 data sft` can be shown by their messages"
+                )
 
 
 def _the_one(wanted: str, found: set[str], where: object) -> str:

@@ -134,7 +134,7 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
         default=10,
         metavar="N",
         help="words in a row that a prompt may not share with one of an evaluation set (default 10); phrases that many "
-        "prompts share do not count",
+        "evaluation questions share do not count",
     )
     parser.add_argument(
         "--duplicate-threshold",

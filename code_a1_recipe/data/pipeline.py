@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from sandbox.judge_processes import DEFAULT_QUESTIONS_PER_WORKER, JudgeProcesses, WorkerSettings
 
-from .decontaminate import EvalIndex, OverlapSettings
+from .decontaminate import CommonHits, EvalIndex, OverlapSettings
 from .duplicates import split_duplicates
 from .entries import Dropped, Entry, Reason
 from .judged_file import JudgedFile
@@ -68,6 +68,8 @@ class Prepared:
     """In the order of the inputs and their rows."""
     num_removed_tests: Counter[str] = field(default_factory=Counter)
     """Tests taken out of rows that stay, by ``Fault``."""
+    common_hits: CommonHits = field(default_factory=CommonHits)
+    """Hits on evaluation questions that did not count."""
     num_judged: int = 0
     """Distinct references that this command judged; the others were known."""
     cpu_seconds: float = 0.0
@@ -121,13 +123,15 @@ def _without_overlaps(
     if not eval_sets.questions:
         return list(entries)
     left = []
-    for entry, overlaps in EvalIndex(eval_sets.questions, settings, data_phrases=phrases).overlaps(entries):
+    index = EvalIndex(eval_sets.questions, settings, data_phrases=phrases)
+    for entry, overlaps in index.overlaps(entries):
         if overlaps:
             first = overlaps[0]
             detail = f"with {first.id} of {first.set_name}, by {first.how}: {first.detail}"
             prepared.dropped.append(Dropped.of(entry, Reason.OVERLAP, detail, overlaps))
         else:
             left.append(entry)
+    prepared.common_hits = index.common
     return left
 
 

@@ -38,7 +38,7 @@ class EvalQuestion:
     """A question of an evaluation set, as far as it could be read."""
 
     set_name: str
-    """The row's ``data_source``, else the short name of its file."""
+    """The row's ``data_source``, else the name of its file, a short one where no other file has the same."""
     id: str
     prompt: str
     reference: str
@@ -120,12 +120,14 @@ def read_eval_sets(sources: Sequence[Source], columns: Mapping[str, str] | None)
         QuestionError: a source cannot be read, or no row of it.
     """
     found = EvalSets()
+    num_with = Counter(source.stem for source in sources)
     for source in sources:
+        label = source.stem if num_with[source.stem] == 1 else source.name
         reader = eval_reader(source, columns)
         num_before = len(found.questions)
         rows = watched(source.rows(), total=source.num_rows, desc="read evaluation set", unit="row")
         for index, row in enumerate(rows):
-            question = _eval_question(reader, row, source, index)
+            question = _eval_question(reader, row, label, index)
             if question is None:
                 found.num_unreadable[source.name] += 1
             else:
@@ -182,7 +184,7 @@ def _unusable(source: Source, index: int, row: Mapping[str, Any], error: RowErro
     )
 
 
-def _eval_question(reader: RowReader, row: Mapping[str, Any], source: Source, index: int) -> EvalQuestion | None:
+def _eval_question(reader: RowReader, row: Mapping[str, Any], label: str, index: int) -> EvalQuestion | None:
     try:
         native = _native(reader, row)
     except RowError:
@@ -190,8 +192,8 @@ def _eval_question(reader: RowReader, row: Mapping[str, Any], source: Source, in
     if not isinstance(native.prompt, str) or not native.prompt.strip():
         return None
     return EvalQuestion(
-        set_name=str(native.data_source or source.stem),
-        id=str(native.id) if native.id is not None else f"row {index}",
+        set_name=str(native.data_source or label),
+        id=str(native.id) if native.id is not None else f"row {index}" + f" of {label}" * bool(native.data_source),
         prompt=native.prompt,
         reference=native.reference if isinstance(native.reference, str) else "",
         tests=tuple(_texts(native.tests)),

@@ -25,6 +25,7 @@ from ..analysis.judged_rows import (
     judge_rows,
     remove_work_file,
 )
+from ..analysis.own_files import OutputError, check_outputs, forget_unfinished, note_unfinished
 from ..analysis.records import RecordsError, RunRecords
 from ..questions import Question, QuestionError
 from ..score_file import ScoreFile, ScoreFileError
@@ -33,11 +34,12 @@ from .demonstrations import Demonstration, PromptStyle, Row, Selection, held_out
 from .question_demonstrations import MakeSettings, demonstrations_of, demonstrations_row
 from .rollout_demonstrations import RecordedSuites, demonstrations_from, recorded_rows, recorded_run
 from .sft_card import card
-from .sft_options import Options, OptionsError, read_options
+from .sft_options import DEFAULT_CASES, Options, OptionsError, read_options
 from .sft_training import TrainingPlan, training_command, training_overrides
 
 REFUSALS = (
     OptionsError,
+    OutputError,
     RecordsError,
     QuestionError,
     ScoreFileError,
@@ -69,14 +71,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.run is not None:
             recorded, table = _open_rollouts(options, options.run)
             return _from_rollouts(options, recorded, table)
+        _check_outputs(options, options.files)
         table = question_table(options.files, adapter=options.adapter, columns=options.columns)
         if options.mutants:
             _require_mutants()
-        work_file = ScoreFile(
-            options.output.with_name(f"{options.output.name}.judged.jsonl"),
-            settings=_described(options, table),
-            key="question",
-        )
+        work_file = ScoreFile(options.work_output, settings=_described(options, table), key="question")
     except REFUSALS as error:
         sys.stderr.write(f"error: {error}\n")
         return REFUSED
@@ -111,15 +110,19 @@ def _from_questions(options: Options, table: QuestionTable, work_file: ScoreFile
         made.left_out.update(row["counts"])
         made.demonstrations += demonstrations_of(row, question)
     made.left_out = +made.left_out
-    if not _write(options, made) or made.num_outages:
+    is_written = _write(options, made)
+    if is_written and made.num_outages:
+        note_unfinished(options.outputs)
+    if not is_written or made.num_outages:
         return BROKE_OFF
     remove_work_file(work_file)
+    forget_unfinished(options.output)
     return DONE
 
 
 def _make_settings(options: Options) -> MakeSettings:
     return MakeSettings(
-        num_cases=options.cases,
+        num_cases=options.cases or DEFAULT_CASES,
         num_mutants=options.mutants,
         max_assert_chars=options.max_assert_chars,
         seed=options.seed,
@@ -136,6 +139,12 @@ def _described(options: Options, table: QuestionTable) -> dict[str, Any]:
     }
 
 
+def _check_outputs(options: Options, inputs: Sequence[Path]) -> None:
+    work_file = options.work_output
+    settings = work_file.with_name(f"{work_file.name}.settings.json")
+    check_outputs(options.outputs, inputs=inputs, overwrite=options.overwrite, work_files=(work_file, settings))
+
+
 def _require_mutants() -> None:
     from ..evaluation.mutants import mutants_of  # here: needs cosmic-ray
 
@@ -148,8 +157,9 @@ def _require_mutants() -> None:
 def _open_rollouts(options: Options, source: Path) -> tuple[RecordedSuites, QuestionTable]:
     """The scored suites and the questions that they name."""
     adapter, columns = options.adapter, options.columns
-    if source.is_dir():
-        run = RunRecords.open(source)
+    run = RunRecords.open(source) if source.is_dir() else None
+    _check_outputs(options, [*options.questions, *(run.files() if run else [source])])
+    if run is not None:
         recorded = recorded_run(run)
         questions: Sequence[Question] = [] if options.questions else run.questions("train_files")
         table = {question.id: question for question in questions}
@@ -161,7 +171,7 @@ def _open_rollouts(options: Options, source: Path) -> tuple[RecordedSuites, Ques
             )
         records = recorded_rows(source)
         recorded = RecordedSuites(
-            records=records, num_cases=options.cases, pair=options.prompt or "chat_v1", black_box=False
+            records=records, num_cases=options.cases or DEFAULT_CASES, pair=options.prompt or "chat_v1", black_box=False
         )
         table = {}
     return recorded, table or question_table(options.questions, adapter=adapter, columns=columns)
@@ -216,8 +226,8 @@ def _write(options: Options, made: Made) -> bool:
     _write_rows(options.output, train)
     if val:
         _write_rows(options.val_output, val)
-    else:
-        options.val_output.unlink(missing_ok=True)
+    elif options.val_output.exists():  # maybe somebody else's
+        sys.stderr.write(f"note: {options.val_output} is older and has nothing to do with these demonstrations\n")
     plan = TrainingPlan.of(
         train_file=options.output,
         val_file=options.val_output,

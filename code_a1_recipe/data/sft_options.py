@@ -17,6 +17,7 @@ from ..prompts import PROMPT_PAIRS
 from ..questions import COLUMNS
 from .sft_training import DEFAULT_MODEL
 
+DEFAULT_CASES = 8
 _GPU_RATE, _CPU_RATE = 1e-5, 3e-4
 """Learning rates: for an instruction-tuned model, and for one of half a million parameters."""
 
@@ -38,13 +39,14 @@ examples:
   code-a1 data sft train.parquet --mutants 4 --output demonstrations.parquet
   code-a1 data sft --run outputs/my-run --only-breaking --output demonstrations.parquet
 
-writes (and replaces):
+writes:
   OUTPUT            training demonstrations        OUTPUT without .parquet + .val.parquet   validation
   OUTPUT.card.md    counts, what was left out and why, and the training command
 
 The printed command needs one NVIDIA GPU. verl 0.9.1's SFT trainer does not start on a machine without one; --cpu
 prints a command that starts it there all the same, in this project's way, which is only of use for tiny models.
 A command that was stopped goes on where it was when it is repeated (OUTPUT.judged.jsonl holds what is done).
+Files that exist already are replaced with --overwrite only, and inputs never.
 """
 
 
@@ -60,10 +62,12 @@ class Options:
     run: Path | None
     questions: list[Path]
     output: Path
+    overwrite: bool
     adapter: str
     columns: Mapping[str, str] | None
     prompt: str | None
-    cases: int
+    cases: int | None
+    """K, None where it was not given."""
     mutants: int
     only_breaking: bool
     max_per_question: int
@@ -80,6 +84,16 @@ class Options:
     @property
     def val_output(self) -> Path:
         return self.output.with_name(f"{self.output.stem}.val.parquet")
+
+    @property
+    def outputs(self) -> tuple[Path, ...]:
+        """Whatever may be written, ``output`` first."""
+        return (self.output, self.card_output, *([self.val_output] if self.val_share else []))
+
+    @property
+    def work_output(self) -> Path:
+        """What is done, for going on."""
+        return self.output.with_name(f"{self.output.name}.judged.jsonl")
 
     @property
     def card_output(self) -> Path:
@@ -104,6 +118,10 @@ class Options:
             raise OptionsError(f"--output {self.output} is a folder; name the file to write")
         if self.run is not None and self.mutants:
             raise OptionsError(f"--mutants {self.mutants} makes programs for question files; leave it out with --run")
+        if self.run is not None and self.run.is_dir() and self.cases is not None:
+            raise OptionsError(
+                f"--cases {self.cases}: a run folder says how many asserts its suites have; leave it out"
+            )
         if self.run is None and self.questions:
             raise OptionsError("--questions says what the rollouts of --run name; give the files without it instead")
         if self.run is not None and not self.run.exists():
@@ -143,6 +161,9 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
         "--questions", nargs="+", type=Path, default=[], metavar="FILE", help="of --run (default: the run's own)"
     )
     parser.add_argument("--output", type=Path, required=True, metavar="OUTPUT", help="must end in .parquet")
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace OUTPUT, and what is beside it, where they exist"
+    )
     parser.add_argument("--adapter", default="auto", choices=["auto", *ADAPTERS], help="how to read the questions")
     parser.add_argument("--columns", nargs="+", type=_column, default=[], metavar="NAME=COLUMN", help="as data.columns")
 
@@ -156,10 +177,9 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cases",
         type=_positive,
-        default=8,
         metavar="K",
-        help="asserts of a suite (default 8; of a run: its own K); a question with fewer tests gets a prompt that asks "
-        "for as many as it has",
+        help=f"asserts of a suite (default {DEFAULT_CASES}; of a run folder: its own K); a question with fewer tests "
+        "gets a prompt that asks for as many as it has",
     )
     parser.add_argument(
         "--mutants", type=_count, default=0, metavar="N", help="mutants of each reference to show (default 0)"

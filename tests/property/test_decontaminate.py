@@ -100,7 +100,7 @@ def test_a_question_repeats_itself(words):
     prompt = " ".join(words)
     question = EvalQuestion(set_name="e", id="e/1", prompt=prompt, reference="", tests=())
     entry = entry_of(0, prompt, reference="def f(): pass")
-    index = EvalIndex([question], OverlapSettings(), data_phrases=frozenset())
+    index = EvalIndex([question], OverlapSettings())
     ((_, overlaps),) = index.overlaps([entry])
     assert [(one.id, one.how) for one in overlaps] == [("e/1", "prompt")]
 

@@ -132,6 +132,16 @@ def test_a_test_that_the_reference_does_not_answer_goes_and_is_counted(judge_all
     assert (row["kept"], row["num_invalid"]) == (["assert f(2) == 1"], 1)
 
 
+@pytest.mark.parametrize("wrong", [[], ["def f(x):\n    return 7"]])
+def test_a_test_that_the_reference_contradicts_goes_and_is_counted(judge_all, monkeypatch, wrong):
+    """With programs to kill, and without any."""
+    monkeypatch.setattr("code_a1_recipe.evaluation.mutants.mutants_of", lambda *_, **__: [])
+    found = harvested("assert f(1) == 2", "assert f(2) == 1", "assert f(0) == 5", broken=(9, 1, 8), wrong=wrong)
+    row = minimal_row(found, MinimiseSettings(min_tests=3), judge_all)
+    assert (row["kept"], row["num_contradicted"], row["num_invalid"]) == (["assert f(2) == 1"], 2, 0)
+    assert row["wrong_programs_killed"] == row["wrong_programs_killed_after"] == len(wrong)
+
+
 def test_calls_that_a_program_was_not_asked_kill_nothing(judge_all, monkeypatch):
     """A program that hangs throughout is given up after some calls: the other tests are not known to kill it."""
     monkeypatch.setattr("code_a1_recipe.evaluation.mutants.mutants_of", lambda *_, **__: [])
@@ -271,14 +281,47 @@ def test_the_confinement_is_the_runs_where_nothing_else_is_said():
 
 
 def test_the_summary_counts_outages_apart():
-    row = {"outage": None, "num_tests": 4, "kept": ["a"], "num_invalid": 1, "num_unjudged": 0, "num_mutants": 5,
-           "num_wrong_programs": 2, "mutants_killed": 3, "mutants_killed_after": 3, "wrong_programs_killed": 1,
-           "wrong_programs_killed_after": 1}  # fmt: skip
+    row = {"outage": None, "num_tests": 4, "kept": ["a"], "num_invalid": 1, "num_contradicted": 2, "num_unjudged": 0,
+           "num_mutants": 5, "num_wrong_programs": 2, "mutants_killed": 3, "mutants_killed_after": 3,
+           "wrong_programs_killed": 1, "wrong_programs_killed_after": 1}  # fmt: skip
     text = harvest_text([row, {"outage": "gone", "num_tests": 9, "kept": ["a", "b"]}])
     assert text.splitlines() == [
         "tests 4 -> 1 (1.0 a question)",
         "killed by them: mutants 3 -> 3 of 5, recorded wrong programs 1 -> 1 of 2",
-        "left out: 1 that the reference no longer answers, 0 beyond the first 512 of a question",
+        "left out: 1 that the reference no longer answers, 2 that it answers otherwise, 0 beyond the first 512 of a "
+        "question",
         "1 questions met an outage of the sandbox and kept all their tests; repeat the command to judge them again",
     ]
     assert json.loads(json.dumps(row)) == row
+
+
+@pytest.mark.parametrize("more", [[], ["--no-minimise"]])
+def test_a_file_that_exists_is_replaced_only_when_told_so(real_run, tmp_path, one_judge, capsys, more):
+    target = tmp_path / "tests.jsonl"
+    target.write_bytes(b"precious")
+    command = [str(real_run), "--output", str(target), *more]
+    assert harvest_tests(command) == 2
+    assert f"{target} exists; --overwrite replaces it" in capsys.readouterr().err
+    assert target.read_bytes() == b"precious"
+    assert harvest_tests([*command, "--overwrite"]) == 0
+    assert len(load_questions(target)) == 2
+
+
+@pytest.mark.parametrize("name", ["questions.jsonl", "metrics.jsonl", "rollouts/train_000001.jsonl"])
+def test_a_file_of_the_run_is_never_replaced(real_run, capsys, name):
+    before = (real_run / name).read_bytes()
+    assert harvest_tests([str(real_run), "--output", str(real_run / name), "--overwrite"]) == 2
+    assert f"would overwrite the input {real_run / name}" in capsys.readouterr().err
+    assert (real_run / name).read_bytes() == before
+
+
+def test_an_unfinished_harvest_replaces_its_own_file_and_no_other(real_run, tmp_path, one_judge):
+    target, one_judge.outages = tmp_path / "tests.jsonl", 1
+    command = [str(real_run), "--output", str(target), "--workers", "1"]
+    assert harvest_tests(command) == 1
+    written = target.read_bytes()
+    target.write_bytes(b"another's")
+    assert harvest_tests(command) == 2
+    target.write_bytes(written)
+    assert harvest_tests(command) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "tests.jsonl"]

@@ -102,10 +102,65 @@ def test_words_that_many_prompts_of_different_sets_share_do_count():
     assert [hit[1] for hit in found([row], questions)] == ["s/0", "s/1", "s/2", "s/3"]
 
 
-@pytest.mark.parametrize(("num_with", "num_found"), [(5, 5), (6, 0)])
-def test_words_that_many_prompts_of_the_data_share_do_not_count(num_with, num_found):
+@pytest.mark.parametrize("num_with", [5, 6, 40])
+def test_words_of_one_evaluation_question_count_however_many_rows_of_the_data_have_them(num_with):
     rows = [entry(row, prompt=f"{TWELVE} " + " ".join(f"w{row}{k}" for k in range(9))) for row in range(num_with)]
-    assert len(found(rows, [evaluated(prompt=f"{TWELVE} mike november")])) == num_found
+    assert len(found(rows, [evaluated(prompt=f"{TWELVE} mike november")])) == num_with
+
+
+@pytest.mark.parametrize("statement", [f"{TWELVE} mike november", "golf hotel india juliett", "reverse each list"])
+def test_a_question_that_was_copied_often_is_found_in_every_copy(statement):
+    """Copies under other names, with other programs: their statement is all that the data's prompts share."""
+    rows = [
+        entry(row, prompt=f"{statement}\n\nName the function `f{row}(x)`.", reference=f"def f{row}(x): return {row}")
+        for row in range(12)
+    ]
+    assert len(found(rows, [evaluated(prompt=statement)])) == 12
+
+
+def test_what_the_data_writes_around_every_statement_hides_no_short_question():
+    rows = [entry(row, prompt=f"Please solve the following task now. p{row} q{row} r{row}") for row in range(12)]
+    rows.append(entry(12, prompt="Please solve the following task now. Add two numbers"))
+    assert [hit[0] for hit in found(rows, [evaluated(prompt="Add two numbers")])] == [12]
+
+
+def test_copies_of_one_evaluation_question_do_not_make_its_words_common():
+    questions = [evaluated(id=f"Eval/{number}", prompt=f"{TWELVE} mike") for number in range(9)]
+    assert len(found([entry(prompt=f"A tale. {TWELVE} and its end")], questions)) == 9
+
+
+def test_a_whole_statement_counts_where_common_phrases_leave_little_of_it():
+    """Six questions begin alike; without that, four words are left of each, too few for a run of words."""
+    start = "papa quebec romeo sierra tango uniform"
+    questions = [evaluated(id=f"Eval/{n}", prompt=f"{start} a{n}a b{n}b c{n}c d{n}d") for n in range(6)]
+    rows = [entry(0, prompt=f"Once upon a time. {questions[2].prompt} and so on"), entry(1, prompt=f"{start} only")]
+    assert found(rows, questions) == [(0, "Eval/2", "prompt", f"the whole statement: {questions[2].prompt}")]
+
+
+def test_what_was_discarded_as_common_is_counted():
+    questions = [
+        evaluated(
+            id=f"Eval/{number}", prompt=f"{TWELVE} number {number} " + " ".join(f"w{number}{k}" for k in range(9))
+        )
+        for number in range(6)
+    ] + [evaluated(id=f"Other/{number}", prompt=" ".join(f"o{number}x{k}" for k in range(12))) for number in range(200)]
+    index = EvalIndex(questions, OverlapSettings())
+    rows = [entry(0, prompt=f"{TWELVE} by itself"), entry(1, prompt=questions[3].prompt), entry(2)]
+    assert [len(hits) for _, hits in index.overlaps(rows)] == [0, 1, 0]
+    # Of the 12 words there are three runs of 10, and with the word that follows in row 1 a fourth.
+    assert (index.common.num_hits, index.common.num_rows) == (3 + 4, 1)
+
+
+def test_a_statement_that_many_questions_have_alone_makes_no_overlap():
+    def prompt(name):
+        lines = "\n".join(f"    {name}{line} = {name}" for line in range(8))
+        return f"Fill in the body of this function now, please do\n```python\ndef {name}():\n{lines}\n```"
+
+    questions = [evaluated(id=f"Eval/{number}", prompt=prompt(f"e{number}")) for number in range(7)]
+    index = EvalIndex(questions, OverlapSettings())
+    assert [len(hits) for _, hits in index.overlaps([entry(prompt=prompt("d"))])] == [0]
+    # The statement, and three runs of 10 words in "fill in ... please do python def", the prompts being compared whole.
+    assert (index.common.num_hits, index.common.num_rows) == (1 + 3, 1)
 
 
 def test_what_our_adapters_add_to_a_prompt_makes_no_overlap():
@@ -157,12 +212,12 @@ def test_golden_tests_count_as_tests():
 # ------------------------------ all of them ------------------------------
 
 
-def test_a_question_is_told_once_by_the_first_rule_and_at_most_five_are():
+def test_every_question_is_told_once_by_the_first_rule():
     questions = [evaluated(id=f"Eval/{number}", reference=LONG_PROGRAM) for number in range(7)]
     hits = found([entry(id="Eval/6", reference=LONG_PROGRAM)], questions)
     assert [(hit[1], hit[2]) for hit in hits] == [
         ("Eval/6", "id"), ("Eval/0", "reference"), ("Eval/1", "reference"), ("Eval/2", "reference"),
-        ("Eval/3", "reference"),
+        ("Eval/3", "reference"), ("Eval/4", "reference"), ("Eval/5", "reference"),
     ]  # fmt: skip
 
 

@@ -88,3 +88,14 @@ def test_a_statement_that_five_rows_have_is_no_longer_looked_at(num_before, num_
     entries = entries_of(*rows, ("\n".join([*lines[:6], *other[6:]]), "def g(x): return 0"))
     found = split_duplicates(entries, threshold=0.8, phrases=frozenset())
     assert sum(dropped is not None for _, dropped in found) == num_dropped
+
+
+def test_copies_under_other_names_are_duplicates_however_common_their_statement_is():
+    """Six of eleven rows are copies, so that all their words are common phrases; the rest of their prompts differs."""
+
+    def copy(number):
+        code = " ".join(f"n{number}{place}" for place in range(10))
+        return f"{SUM}\n\n```python\n{code}\n```", f"def f(x): return {number}"
+
+    others = [(" ".join(f"w{row}{place}" for place in range(12)), f"def g(x): return {row}") for row in range(5)]
+    assert list(dropped_of(*others, *map(copy, range(6)))) == [f"q{row}" for row in range(6, 11)]

@@ -253,3 +253,12 @@ def test_a_table_lines_up_its_columns():
         "long name    1",
         "x          100",
     ]
+
+
+@pytest.mark.parametrize(
+    "messages", [[{"role": "user"}], [{"role": "user", "content": "x"}, {"content": "y"}], ["text"], "text", None]
+)
+def test_messages_without_role_and_content_are_refused(refuse, tmp_path, messages):
+    path = tmp_path / "m.jsonl"
+    path.write_text(json.dumps({"messages": messages}) + "\n")
+    assert f"{path}: row 0, message {len(messages) - 1 if isinstance(messages, list) else 0} must have" in refuse(path)

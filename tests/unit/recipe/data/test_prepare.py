@@ -164,6 +164,36 @@ def test_what_repeats_an_evaluation_set_goes_unjudged_and_is_named(run, write, d
     assert "| held out | 1 | 1 | 1 | 0 | 1 | 0 | 0 |" in card
 
 
+def test_a_question_that_was_copied_often_is_found_and_what_was_discarded_is_told(run, write, tmp_path):
+    against = write({"id": "Eval/1", "prompt": EVAL_PROMPT, "reference": "def f(x): return x"}, name="eval.jsonl")
+    copies = [row(f"copy{number}", prompt=EVAL_PROMPT) for number in range(12)]
+    status, out, _ = run(write(GOOD, *copies), "--against", against)
+    assert (status, kept_in(tmp_path / "out.parquet")) == (0, ["alpha"])
+    assert "eval  12 rows, 1 of 1 questions met (prompt 12)" in out
+    told = "0 shared runs of words; 0 rows have nothing else in common with a question"
+    assert f"discarded as common to many evaluation questions: {told}\n" in out
+    card = (tmp_path / "out.parquet.card.md").read_text()
+    assert f"Discarded as common to many different questions of a set: {told}.\n" in card
+
+
+def test_a_row_that_repeats_many_questions_counts_for_each_set_and_the_list_is_cut(run, write, dropped, tmp_path):
+    sets = [
+        write(*({"id": f"{name}/{n}", "prompt": EVAL_PROMPT} for n in range(4)), name=f"{name}.jsonl") for name in "xy"
+    ]
+    _, out, _ = run(write(GOOD, row("mike", prompt=EVAL_PROMPT)), "--against", *sets)
+    assert "x  1 rows, 4 of 4 questions met (prompt 1)" in out
+    assert "y  1 rows, 4 of 4 questions met (prompt 1)" in out
+    line = dropped()["mike"]
+    assert (line["num_overlaps"], len(line["overlaps"])) == (8, 5)
+
+
+def test_a_set_that_is_named_by_two_files_is_counted_once(run, write):
+    question = {"id": "Eval/1", "prompt": EVAL_PROMPT, "data_source": "eval"}
+    sets = [write(question, name=f"{name}.jsonl") for name in "xy"]
+    _, out, _ = run(write(GOOD, row("mike", prompt=EVAL_PROMPT)), "--against", *sets)
+    assert "eval  1 rows, 1 of 1 questions met (prompt 1)" in out
+
+
 def test_the_card_says_where_the_data_is_from_and_how_to_train(run, write, tmp_path):
     path = write(*ROWS)
     run(path)

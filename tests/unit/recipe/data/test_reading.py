@@ -110,3 +110,24 @@ def test_an_evaluation_set_that_is_recognised_needs_no_columns(source_of):
 def test_an_evaluation_set_without_any_prompt_is_refused(source_of):
     with pytest.raises(QuestionError, match="none of its 1 rows has a prompt"):
         read_eval_sets([source_of(GOOD | {"prompt": " "})], {})
+
+
+def test_rows_without_ids_of_two_evaluation_files_with_one_name_are_told_apart(tmp_path, source_of):
+    row = {"prompt": "Sort."}
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+    sources = [
+        source_of(row, name="a/test.jsonl"),
+        source_of(row, row, name="b/test.jsonl"),
+        source_of(row, name="c.jsonl"),
+    ]
+    found = [(one.set_name, one.id) for one in read_eval_sets(sources, {}).questions]
+    a, b = (str(tmp_path / name / "test.jsonl") for name in "ab")
+    assert found == [(a, "row 0"), (b, "row 0"), (b, "row 1"), ("c", "row 0")]
+
+
+def test_rows_without_ids_of_one_data_source_are_called_after_their_files(source_of):
+    row = {"prompt": "Sort.", "data_source": "mine"}
+    sources = [source_of(row, name="a.jsonl"), source_of(row, name="b.jsonl")]
+    found = [(one.set_name, one.id) for one in read_eval_sets(sources, {}).questions]
+    assert found == [("mine", "row 0 of a"), ("mine", "row 0 of b")]

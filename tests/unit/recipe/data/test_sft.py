@@ -157,9 +157,10 @@ def test_the_card_and_the_summary_say_what_is_there_and_how_to_train(make, tmp_p
 
 
 def test_the_same_command_writes_the_same_file_and_another_seed_another(make, tmp_path):
-    first = make(SIGN, arguments=["--cases", "2"])[2]
-    assert make(SIGN, arguments=["--cases", "2"])[2] == first
-    others = [make(SIGN, arguments=["--cases", "2", "--seed", str(seed)])[2] for seed in range(1, 4)]
+    arguments = ["--cases", "2", "--overwrite", "--seed"]
+    first = make(SIGN, arguments=[*arguments, "0"])[2]
+    assert make(SIGN, arguments=[*arguments, "0"])[2] == first
+    others = [make(SIGN, arguments=[*arguments, str(seed)])[2] for seed in range(1, 4)]
     assert any(other != first for other in others)
 
 
@@ -223,6 +224,7 @@ def test_questions_without_right_tests_make_nothing(make, tmp_path):
         (["--run", "gone"], "--run gone: no such file or folder"),
         (["q.jsonl", "--questions", "q.jsonl"], "--questions says what the rollouts of --run name"),
         (["--run", "r", "--mutants", "2"], "--mutants 2 makes programs for question files"),
+        (["--run", ".", "--cases", "3"], "--cases 3: a run folder says how many asserts its suites have"),
     ],
 )
 def test_what_cannot_be_is_refused_before_work(arguments, words, tmp_path, monkeypatch, capsys):
@@ -230,6 +232,60 @@ def test_what_cannot_be_is_refused_before_work(arguments, words, tmp_path, monke
     assert main(["--output", "d.parquet", *arguments]) == 2
     assert words in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+# ------------------------------ what is not to be destroyed ------------------------------
+
+
+@pytest.mark.parametrize("name", ["d.parquet", "d.val.parquet", "d.parquet.card.md", "d.parquet.judged.jsonl"])
+def test_an_output_that_is_an_input_is_refused_even_with_overwrite(tmp_path, capsys, name):
+    path = tmp_path / name
+    path.write_bytes(b"precious")
+    (tmp_path / "link.jsonl").symlink_to(path)
+    for source in (path, tmp_path / "link.jsonl"):
+        assert main([str(source), "--output", str(tmp_path / "d.parquet"), "--overwrite"]) == 2
+        assert f"would overwrite the input {source}" in capsys.readouterr().err
+    assert path.read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("name", ["d.parquet", "d.val.parquet", "d.parquet.card.md"])
+def test_a_file_that_exists_is_replaced_only_when_told_so(tmp_path, capsys, name):
+    questions = [DOUBLE | {"id": f"double{n}", "prompt": f"Twice, {n}"} for n in range(6)]
+    (tmp_path / "q.jsonl").write_text("".join(json.dumps(one) + "\n" for one in questions))
+    command = [str(tmp_path / "q.jsonl"), "--output", str(tmp_path / "d.parquet"), "--val-share", "0.34"]
+    (tmp_path / name).write_bytes(b"precious")
+    assert main(command) == 2
+    assert f"{tmp_path / name} exists; --overwrite replaces it" in capsys.readouterr().err
+    assert (tmp_path / name).read_bytes() == b"precious"
+    assert not list(tmp_path.glob("*judged*"))
+    assert main([*command, "--overwrite"]) == 0
+    assert (tmp_path / name).read_bytes() != b"precious"
+
+
+@pytest.mark.parametrize("more", [[], ["--overwrite"]])
+def test_without_a_validation_part_a_file_in_its_place_stays(make, tmp_path, more):
+    (tmp_path / "d.val.parquet").write_bytes(b"precious")
+    path = tmp_path / "q.jsonl"
+    path.write_text(json.dumps(SIGN) + "\n")
+    assert main([str(path), "--output", str(tmp_path / "d.parquet"), "--val-share", "0", *more]) == 0
+    assert (tmp_path / "d.val.parquet").read_bytes() == b"precious"
+
+
+def test_unfinished_work_replaces_its_own_files_and_no_others(make, one_judge, tmp_path):
+    one_judge.outages = 1
+    assert make(SIGN, DOUBLE)[0] == 1
+    written = (tmp_path / "d.parquet").read_bytes()
+    (tmp_path / "d.parquet").write_bytes(written + b"another's")
+    assert make_status(tmp_path) == 2
+    (tmp_path / "d.parquet").write_bytes(written)
+    assert make_status(tmp_path) == 0
+    assert make_status(tmp_path) == 2, "the work is finished"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["d.parquet", "d.parquet.card.md", "questions.jsonl"]
+
+
+def make_status(tmp_path):
+    return main([str(tmp_path / "questions.jsonl"), "--output", str(tmp_path / "d.parquet"), "--val-share", "0",
+                 "--workers", "1"])  # fmt: skip
 
 
 # ------------------------------ of rollouts ------------------------------
@@ -366,3 +422,23 @@ def test_a_run_without_a_right_suite_makes_nothing(run_of, sample):
     status, output, rows = sample("--run", run_of(record(WRONG)))
     assert (status, rows) == (1, [])
     assert "no demonstration could be made of rollouts of " in output.err
+
+
+def test_a_runs_own_questions_are_not_overwritten(run_of, capsys, tmp_path):
+    folder = run_of(record(RIGHT))
+    config = yaml.safe_load((folder / "resolved_config.yaml").read_text())
+    config["data"]["train_files"] = str(tmp_path / "train.parquet")
+    (folder / "resolved_config.yaml").write_text(yaml.safe_dump(config))
+    (tmp_path / "train.parquet").write_bytes(b"precious")
+    assert main(["--run", str(folder), "--output", str(tmp_path / "train.parquet"), "--overwrite"]) == 2
+    assert "would overwrite the input" in capsys.readouterr().err
+    assert (tmp_path / "train.parquet").read_bytes() == b"precious"
+
+
+def test_demonstrations_of_a_run_replace_no_file_unless_told_so(run_of, sample):
+    folder = run_of(record(RIGHT))
+    assert sample("--run", folder)[0] == 0
+    status, output, _ = sample("--run", folder)
+    assert status == 2
+    assert "exists; --overwrite replaces it" in output.err
+    assert sample("--run", folder, "--overwrite")[0] == 0
