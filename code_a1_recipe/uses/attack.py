@@ -16,7 +16,8 @@ from sandbox import Answer, AnswerKind, Call, Case, Lane, Limits, Program, Runne
 from sandbox.comparison import matches
 from sandbox.gate import Gate
 
-from .expectations import TIME_OUT, Expectation, Expected, Failure, failure_of, show_answer
+from .attack_asking import AskingAll, differ, was_asked
+from .expectations import TIME_OUT, Expectation, Expected, Failure, failure_of, failures_of, show_answer
 from .shrink import BATCH_CALLS, MAX_ASKED, Shrunk, StillFails, shrink
 
 HANG_SECONDS = 3.0
@@ -30,6 +31,8 @@ _EARLIER_CALLS = 24
 _MAX_ASKED_ALONE = 300
 _TIME_OUT_BATCH, _MAX_ASKED_TIME_OUT = 16, 400
 _MAX_HANG_TRIES = 6
+_TIME_OUTS_AGAIN = 8
+"""Calls that timed out and are made again, to see whether the hanging of others was to blame."""
 _IMPATIENT_SECONDS = 0.05
 """CPU seconds of a call while time-outs are shrunk; the reference's time counts tenfold as ever."""
 
@@ -53,6 +56,10 @@ class Bug:
     """No single simplification still fails."""
     hangs: bool = False
     """It ran for more than ``HANG_SECONDS``; a time-out that does not is slow, compared with the reference."""
+    fails_late: bool = False
+    """It runs into the time limit of a call and, given ``HANG_SECONDS``, fails in the way that ``failure`` says."""
+    depends_on_seed: bool = False
+    """Under another hash seed (PYTHONHASHSEED) the program answers otherwise, perhaps rightly."""
 
     @property
     def text(self) -> str:
@@ -90,8 +97,10 @@ class Attack:
     limits: Limits
     gate: Gate
     """Of the entry points; simplified calls pass it like those of tests."""
+    unasked: set[Call] = field(default_factory=set)
+    """Calls that the program had no time left for, however often it was asked again."""
     _known: dict[tuple[str, str], bool] = field(default_factory=dict)
-    _hangs: dict[str, bool] = field(default_factory=dict)
+    _late: dict[str, Failure | None] = field(default_factory=dict)
 
     def answers(
         self, calls: Sequence[Call], expected: Mapping[Call, Expected], *, limits: Limits | None = None
@@ -104,14 +113,37 @@ class Attack:
         """
         distinct = tuple(dict.fromkeys(calls))
         answers = self._run(distinct, expected, isolated=self.expectation.is_stateful, limits=limits)
-        return dict(zip(distinct, answers, strict=True))
+        found = dict(zip(distinct, answers, strict=True))
+        self.unasked |= {call for call, answer in found.items() if not was_asked(answer)}
+        return found
 
-    def failures(self, calls: Sequence[Call], *, limits: Limits | None = None) -> dict[Call, Failure]:
-        """Calls that have an expected answer and fail; raises as ``answers``."""
+    def failures(
+        self, calls: Sequence[Call], *, limits: Limits | None = None, confirm: bool = False
+    ) -> dict[Call, Failure]:
+        """Calls that have an expected answer and fail; raises as ``answers``.
+
+        Args:
+            calls: to make.
+            limits: of the program; the attack's own if None.
+            confirm: a failing call's expected answer is taken once more, where no other call went before; calls
+                that time out because others hang are made again.
+        """
         expected = self.expectation.expect(calls)
         answers = self.answers(list(expected), expected, limits=limits)
-        found = {call: failure_of(expected[call], answer) for call, answer in answers.items()}
-        return {call: failure for call, failure in found.items() if failure is not None}
+        if not confirm:
+            return failures_of(expected, answers)
+        answers |= self._time_outs_again(expected, answers)
+        found = failures_of(expected, answers)
+        return failures_of(self.expectation.expect_alone(list(found)), answers) if found else found
+
+    def _time_outs_again(self, expected: Mapping[Call, Expected], answers: Mapping[Call, Answer]) -> dict[Call, Answer]:
+        """A call after one that hangs has less time; where some of those answer that are given all, all are."""
+        late = [call for call, answer in answers.items() if answer.kind is AnswerKind.TIMED_OUT and was_asked(answer)]
+        limits = replace(self.limits, min_cpu_seconds_per_case=self.limits.cpu_seconds_per_case)
+        again = self.answers(_spread(late, _TIME_OUTS_AGAIN), expected, limits=limits) if late else {}
+        if len(late) > len(again) and any(answer.kind is not AnswerKind.TIMED_OUT for answer in again.values()):
+            again |= self.answers(late, expected, limits=limits)
+        return again
 
     def shrink_all(
         self,
@@ -143,8 +175,28 @@ class Attack:
                 on_shrunk()
         counts = Counter(failure.kind for failure in failures.values())
         return [
-            Finding(kind=kind, num_calls=count, bugs=tuple(bugs[kind].values())) for kind, count in counts.most_common()
+            Finding(kind=kind, num_calls=count, bugs=self._seeds_tried(list(bugs[kind].values())))
+            for kind, count in counts.most_common()
         ]
+
+    def _seeds_tried(self, bugs: Sequence[Bug]) -> tuple[Bug, ...]:
+        """Marks bugs that depend on the hash seed; of one kind they are one bug, the first."""
+        marked = [replace(bug, depends_on_seed=self._depends_on_seed(bug)) for bug in bugs]
+        dependent = [bug for bug in marked if bug.depends_on_seed]
+        return tuple(bug for bug in marked if not bug.depends_on_seed or bug is dependent[0])
+
+    def _depends_on_seed(self, bug: Bug) -> bool:
+        """The minimal call may come out alike under a few seeds; the longer one it was shrunk from hardly does."""
+        if bug.hangs or bug.fails_late:
+            return False
+        sequences = [(*bug.earlier, bug.call)] if bug.earlier else [(bug.call,), (self._call(bug.start),)]
+        for calls in sequences:
+            expected = self.expectation.expect_alone(calls)
+            # The lanes of references have other hash seeds; nothing is asked of references after this.
+            first, *others = (self._run(calls, expected, lane=lane)[-1] for lane in Lane)
+            if any(differ(first, other) for other in others):
+                return True
+        return False
 
     def _shrunk(self, call: Call, kind: str, *, others: Sequence[Call]) -> Bug | None:
         """The minimal call of one failing call; None where the failure does not come again."""
@@ -169,21 +221,28 @@ class Attack:
         )
         path = [self._call(text) for text in shrunk.path[::-1]]
         for last in path[:_MAX_HANG_TRIES]:
-            if self._does_hang(last):
-                bug = self._bug(last, self._failure_alone(last), shrunk)
-                return bug and replace(bug, hangs=True, is_minimal=shrunk.is_minimal and last == path[0])
+            if self._late_failure(last) is not None:
+                bug = self._late_bug(last, shrunk)
+                return bug and replace(bug, is_minimal=shrunk.is_minimal and last == path[0])
         for last in path:
             failure = self._failure_alone(last)
             if failure is not None and failure.kind == TIME_OUT:
-                return self._bug(last, failure, shrunk)
+                return self._late_bug(last, shrunk) or self._bug(last, failure, shrunk)
         return None
 
-    def _does_hang(self, call: Call) -> bool:
-        if call.text not in self._hangs:
+    def _late_bug(self, call: Call, shrunk: Shrunk) -> Bug | None:
+        """None where the answer is right after ``HANG_SECONDS`` or less."""
+        late = self._late_failure(call)
+        hangs = late is not None and late.kind == TIME_OUT
+        bug = self._bug(call, self._failure_alone(call) if hangs else late, shrunk)
+        return bug and replace(bug, hangs=hangs, fails_late=not hangs)
+
+    def _late_failure(self, call: Call) -> Failure | None:
+        """How a call fails that is given ``HANG_SECONDS``."""
+        if call.text not in self._late:
             patient = replace(self.limits, cpu_seconds_per_case=HANG_SECONDS, wall_seconds_per_case=2 * HANG_SECONDS)
-            failure = self._failure_alone(call, limits=patient)
-            self._hangs[call.text] = failure is not None and failure.kind == TIME_OUT
-        return self._hangs[call.text]
+            self._late[call.text] = self._failure_alone(call, limits=patient)
+        return self._late[call.text]
 
     def _shrunk_sequence(self, call: Call, others: Sequence[Call]) -> Bug | None:
         """A call that fails only after another one, both shrunk; the call itself is tried first as the other."""
@@ -216,7 +275,7 @@ class Attack:
     def _bug(
         self, call: Call, failure: Failure | None, shrunk: Shrunk, *, earlier: tuple[Call, ...] = ()
     ) -> Bug | None:
-        expected = self.expectation.expect([call]).get(call)
+        expected = self.expectation.expect_alone([call]).get(call)
         if failure is None or expected is None:
             return None
         return Bug(
@@ -262,10 +321,10 @@ class Attack:
         self, call: Call, earlier: tuple[Call, ...] = (), *, limits: Limits | None = None
     ) -> Failure | None:
         """The failure of one call in a fresh process, after ``earlier`` ones."""
-        expected = self.expectation.expect([call])
-        if call not in expected:
-            return None
-        return failure_of(expected[call], self._run((*earlier, call), expected, limits=limits)[-1])
+        expected = self.expectation.expect_alone([call])
+        return (
+            failure_of(expected[call], self._run((*earlier, call), expected, limits=limits)[-1]) if expected else None
+        )
 
     def _run(
         self,
@@ -274,6 +333,7 @@ class Attack:
         *,
         isolated: bool = False,
         limits: Limits | None = None,
+        lane: Lane = Lane.CANDIDATE,
     ) -> tuple[Answer, ...]:
         program = Program(
             prelude="",
@@ -283,7 +343,7 @@ class Attack:
             limits=limits or self.limits,
             isolated=isolated,
         )
-        result = self.runner.run(program, lane=Lane.CANDIDATE)
+        result = AskingAll(self.runner).run(program, lane=lane)
         if not result.loaded:
             raise ProgramError(f"the program under attack does not load in the sandbox: {result.load_error}")
         return result.answers
@@ -325,7 +385,7 @@ def wrong_claims(cases: Sequence[Case], answers: Mapping[Call, Answer]) -> list[
     found = []
     for (call, claim), count in counts.most_common():
         answer = answers.get(call)
-        if answer is not None and not (answer.kind is AnswerKind.VALUE and matches(claim, answer.value)):
+        if answer and was_asked(answer) and not (answer.kind is AnswerKind.VALUE and matches(claim, answer.value)):
             text = f"assert {call.text} == {texts[call, claim]}"
             found.append(WrongClaim(text=text, num_suites=count, answer=show_answer(answer)))
     return found

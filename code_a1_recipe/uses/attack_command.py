@@ -17,6 +17,7 @@ from ..episode_data import Message
 from ..evaluation.endpoint import ModelError
 from ..evaluation.models import add_model_arguments, has_model, sample_texts
 from ..evaluation.response_store import ResponseStore
+from ..evaluation.run_defaults import fill_defaults
 from ..prompts import PROMPT_PAIRS, PromptError, find_prompt_pair, render
 from ..score_file import ScoreFileError
 from .attack import ProgramError
@@ -56,8 +57,10 @@ examples:
       --endpoint http://localhost:8000/v1 --endpoint-model test-llm
   code-a1 attack median.py --question median.md --model outputs/my-run --code-model outputs/my-run
 
-exit status: 0 nothing found, 1 bugs or disagreements found (without reference and other programs: tests that claim
-something else), 2 refused, 3 the sandbox is down, 130 interrupted
+exit status: 0 every call that can be compared was asked and nothing found, 1 bugs or disagreements found (without
+reference and other programs: tests that claim something else) or calls left that could not be asked for want of time
+(`not complete` on the last lines), 2 refused, or no call at all could be compared, 3 the sandbox is down, 130
+interrupted
 """
 
 SampleSuites = Callable[[argparse.Namespace, list[Message], Path], Sequence[str | None]]
@@ -116,9 +119,10 @@ def main(
     sample: SampleSuites = sample_suites,
     draw_candidates: DrawCandidates = draw_programs,
 ) -> int:
-    """Exit status: 0 nothing found, 1 found, 2 refused, 3 the sandbox is down, 130 interrupted."""
+    """Exit status: 0 nothing found, 1 found or not complete, 2 refused, 3 the sandbox is down, 130 interrupted."""
     options = _parser().parse_args(arguments)
     try:
+        fill_defaults(options, policies={"": "test", "code-": "code"}, prompt="prompts", cases=("cases", 8))
         target = read_target(options)
         if options.reference and has_model(options, prefix="code-"):
             raise AttackInputError("name either --reference, which decides, or a Code LLM for programs to compare with")
@@ -238,8 +242,8 @@ def _parser() -> argparse.ArgumentParser:
         help="tests that are there already: .py or .txt with asserts, or JSON lines with a Test LLM's 'response' each",
     )
     add("--num-suites", type=_positive, default=16, help="responses to draw of the Test LLM (default 16)")
-    add("--cases", type=_positive, default=8, help="asserts to ask for in each (default 8)")
-    add("--prompts", default="chat_v1", choices=sorted(PROMPT_PAIRS), help="prompt style (default chat_v1)")
+    add("--cases", type=_positive, help="asserts to ask for in each (default 8, of a run its own)")
+    add("--prompts", choices=sorted(PROMPT_PAIRS), help="prompt style (default chat_v1, of a run its own)")
     add("--responses", type=Path, metavar="FILE", help="responses are kept here (default: beside --output)")
     add("--seed", type=int, default=0, help="of sampling (default 0)")
     add(
@@ -248,7 +252,12 @@ def _parser() -> argparse.ArgumentParser:
         default=True,
         help="also make calls with small changes of the tests' arguments (default: yes)",
     )
-    add("--max-calls", type=_positive, default=600, help="calls in all, changes included (default 600)")
+    add(
+        "--max-calls",
+        type=_positive,
+        default=600,
+        help="the tests' own calls are all made; changes fill up to so many calls (default 600)",
+    )
     add("--max-bugs", type=_positive, default=8, help="minimal calls to tell (default 8)")
     add("--output", type=Path, metavar="FILE", help="the pytest file (default test_NAME_bugs.py; needs --reference)")
     add("--workers", type=_positive, default=os.cpu_count() or 1, help="programs at once (default: one a core)")

@@ -62,7 +62,7 @@ def read_text(path: Path, what: str) -> str:
         AttackInputError: there is no such file, or nothing in it.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # editors on Windows begin with a mark
     except (OSError, ValueError) as error:
         raise AttackInputError(f"{what} {path} cannot be read: {error}; name a text file in UTF-8") from error
     if not text.strip():

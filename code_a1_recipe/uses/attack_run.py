@@ -53,13 +53,13 @@ def check_programs(target: Target, runner: Runner) -> None:
 def run_attack(
     target: Target, suites: Suites, runner: Runner, settings: AttackSettings, *, drawn: Sequence[str] = ()
 ) -> int:
-    """Find, tell and write; 1 where something was found, else 0.
+    """Find, tell and write; 1 where something was found or calls could not be asked, else 0.
 
     Args:
         drawn: programs of a Code LLM, beside the target's; those that do not load are left out.
 
     Raises:
-        AttackInputError: none of the asserts is a test.
+        AttackInputError: none of the asserts is a test, or no call has an answer to compare with.
         SandboxUnavailableError: something could not be run.
     """
     gate = Gate(target.reference or target.source, (target.entry,), assert_chars=LIMITS.assert_chars)
@@ -81,16 +81,29 @@ def run_attack(
     expected = attack.expectation.expect(calls)
     _tell(_start_lines(target, suites, cases, rejections, calls=calls, num_tested=len(tested)))
     _tell(_expectation_lines(target, attack.expectation, expected, cases, calls=calls, num_others=len(others)))
-    findings = _findings(attack, calls, settings)
+    compares = target.reference is not None or bool(others)
+    if compares and not expected:
+        raise AttackInputError(_nothing_compared(target, attack.expectation, len(calls)))
+    findings, num_unasked = _findings(attack, list(expected), settings)
+    num_unasked += len(attack.expectation.unasked.intersection(calls))
     _tell(finding_lines(findings))
     if target.reference is not None:
         _write_tests(target, findings)
-        return _told(bool(findings))
+        return _told(bool(findings), num_unasked)
+    attack.unasked.clear()
     claims = wrong_claims(cases, attack.answers(tested, {}))
     if claims:
         _tell(["tests that claim another answer than your function's (hints: which of the two is wrong is not known)"])
         _tell(claim_lines(claims, most=settings.max_bugs))
-    return _told(bool(findings) or (bool(claims) and not others))
+    return _told(bool(findings) or (bool(claims) and not others), num_unasked if others else len(attack.unasked))
+
+
+def _nothing_compared(target: Target, expectation: Expectation, num_calls: int) -> str:
+    who = f"--reference {target.reference_path}" if target.reference is not None else "the other programs"
+    return (
+        f"nothing to compare: {who} must answer at least one of {counted(num_calls, 'call')} with a value, got none "
+        f"({_counts(expectation.refusals)}); take tests with valid arguments, or another program to compare with"
+    )
 
 
 def _check_some(cases: Sequence[Case], rejections: Sequence[Rejection], suites: Suites, target: Target) -> None:
@@ -130,11 +143,14 @@ def _expectation(target: Target, others: Sequence[str], runner: Runner, settings
     return MajorityExpectation(others, runner, limits=LIMITS, num_threads=settings.num_threads)
 
 
-def _findings(attack: Attack, calls: Sequence[Call], settings: AttackSettings) -> list[Finding]:
-    failures = attack.failures(calls)
+def _findings(attack: Attack, calls: Sequence[Call], settings: AttackSettings) -> tuple[list[Finding], int]:
+    """What fails, and how many calls could not be asked."""
+    failures = attack.failures(calls, confirm=True)
+    num_unasked = len(attack.unasked)
     num_starts = sum(map(len, starts_of(failures).values()))
     with tqdm(total=num_starts, unit="call", desc="shrink", file=sys.stderr, disable=not num_starts) as bar:
-        return attack.shrink_all(failures, max_bugs=settings.max_bugs, on_shrunk=lambda: bar.update() and None)
+        found = attack.shrink_all(failures, max_bugs=settings.max_bugs, on_shrunk=lambda: bar.update() and None)
+    return found, num_unasked
 
 
 def _start_lines(
@@ -199,13 +215,18 @@ def _write_tests(target: Target, findings: Sequence[Finding]) -> None:
         partial.replace(target.output)
     except OSError as error:
         raise AttackInputError(f"--output {target.output} cannot be written: {error}; choose another") from error
-    _tell([f"written: {target.output} ({counted(len(bugs), 'test')}; run `pytest {target.output}`)"])
+    num_tests = text.count("\ndef test_")
+    slow = f", {counted(len(bugs) - num_tests, 'slow call')} as comments" if num_tests < len(bugs) else ""
+    run = f"; run `pytest {target.output}`" if num_tests else ""
+    _tell([f"written: {target.output} ({counted(num_tests, 'test')}{slow}{run})"])
 
 
-def _told(found: bool) -> int:
+def _told(found: bool, num_unasked: int) -> int:
+    if num_unasked:
+        _tell([f"not complete: {counted(num_unasked, 'call')} could not be asked (time); lower --max-calls"])
     if not found:
-        _tell(["nothing found"])
-    return FOUND if found else NOTHING_FOUND
+        _tell(["nothing found in the others" if num_unasked else "nothing found"])
+    return FOUND if found or num_unasked else NOTHING_FOUND
 
 
 def _tell(lines: Sequence[str]) -> None:

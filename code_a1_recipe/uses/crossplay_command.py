@@ -126,10 +126,13 @@ def rating_table(findings: Findings) -> Table:
 def _points(estimate: Estimate, *, signed: bool = False) -> str:
     if math.isnan(estimate.value):
         return "–"
-    sign = "+" if signed else ""
-    if estimate.low == estimate.high:
-        return f"{estimate.value:{sign}.0f}"
-    return f"{estimate.value:{sign}.0f} [{estimate.low:{sign}.0f}, {estimate.high:{sign}.0f}]"
+    value, low, high = (_rounded(number, signed) for number in (estimate.value, estimate.low, estimate.high))
+    return value if estimate.low == estimate.high else f"{value} [{low}, {high}]"
+
+
+def _rounded(number: float, signed: bool) -> str:
+    text = f"{number:+.0f}" if signed else f"{number:.0f}"
+    return text.replace("-0", "+0" if signed else "0") if text == "-0" else text  # of -0.4
 
 
 def signs(findings: Findings) -> list[str]:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from sandbox import Answer, AnswerKind, Call, Limits, ProgramResult, Runner
 from sandbox.comparison import matches, to_literal
 from sandbox.errors import ValueFormatError
-from sandbox.oracle import OracleAnswer, ReferencePass
-from sandbox.runner import HANGS_THROUGHOUT, TOTAL_SPENT
+from sandbox.oracle import NoOracle, OracleAnswer, OracleBatch, ReferencePass
+from sandbox.runner import TOTAL_SPENT
 
 from .answer_matrix import ask_programs, error_name, group_answers
+from .attack_asking import MAX_RUNS, AskingAll, was_asked
 
 WRONG_VALUE = "wrong value"
 TIME_OUT = "time-out"
+NOT_ASKED = "not asked for want of time"
 _LONGEST_SHOWN = 120
 _OTHER_KINDS = {
     AnswerKind.TIMED_OUT: TIME_OUT,
@@ -65,6 +67,8 @@ class Expectation(Protocol):
     """Calls influence one another by design; then each call is asked of a fresh process."""
     refusals: Counter[str]
     """Why calls have no expected answer, counted over all that were asked."""
+    unasked: set[Call]
+    """Calls that nobody had time to answer, although an answer is possible."""
 
     def expect(self, calls: Sequence[Call]) -> dict[Call, Expected]:
         """The expected answers; calls that have none are left out.
@@ -72,6 +76,10 @@ class Expectation(Protocol):
         Raises:
             SandboxUnavailableError: something could not be run.
         """
+        ...
+
+    def expect_alone(self, calls: Sequence[Call]) -> dict[Call, Expected]:
+        """The same, free of what other calls left behind in a process; raises as ``expect``."""
         ...
 
 
@@ -83,17 +91,37 @@ class ReferenceExpectation:
         self._references = ReferencePass(runner, limits=limits)
         self.is_stateful = False
         self.refusals: Counter[str] = Counter()
+        self.unasked: set[Call] = set()
 
     def expect(self, calls: Sequence[Call]) -> dict[Call, Expected]:
-        batch = self._references.answer("attack", prelude="", reference=self._reference, calls=calls)
+        batch = self._answer(calls)
+        unasked = _unasked(batch)
+        for _ in range(MAX_RUNS - 1):
+            if not unasked:
+                break
+            batch, before = self._answer(calls), unasked  # what is answered is known and not asked again
+            unasked = _unasked(batch)
+            if len(unasked) == len(before):
+                break
         self.is_stateful = batch.is_stateful
+        self.unasked |= unasked
         found = {}
         for call, oracle in batch.oracles.items():
             if isinstance(oracle, OracleAnswer):
                 found[call] = Expected(value=oracle.value, literal=oracle.literal, cpu_seconds=oracle.cpu_seconds)
             else:
-                self.refusals[oracle.reason.value] += 1
+                self.refusals[NOT_ASKED if call in unasked else oracle.reason.value] += 1
         return found
+
+    def expect_alone(self, calls: Sequence[Call]) -> dict[Call, Expected]:
+        return self.expect(calls)  # two orders were compared already
+
+    def _answer(self, calls: Sequence[Call]) -> OracleBatch:
+        return self._references.answer("attack", prelude="", reference=self._reference, calls=calls)
+
+
+def _unasked(batch: OracleBatch) -> set[Call]:
+    return {call for call, one in batch.oracles.items() if isinstance(one, NoOracle) and one.detail == TOTAL_SPENT}
 
 
 class MajorityExpectation:
@@ -106,27 +134,44 @@ class MajorityExpectation:
 
     def __init__(self, programs: Sequence[str], runner: Runner, *, limits: Limits, num_threads: int = 1) -> None:
         self._programs = tuple(programs)
-        self._runner = runner
+        self._runner = AskingAll(runner)
         self._limits = limits
         self._num_threads = num_threads
-        self._known: dict[Call, Expected | None] = {}
+        self._known: dict[tuple[Call, bool], Expected | None] = {}
         self.is_stateful = False
         self.refusals: Counter[str] = Counter()
+        self.unasked: set[Call] = set()
 
     def expect(self, calls: Sequence[Call]) -> dict[Call, Expected]:
+        return self._expect(calls, isolated=False)
+
+    def expect_alone(self, calls: Sequence[Call]) -> dict[Call, Expected]:
+        return self._expect(calls, isolated=True)
+
+    def _expect(self, calls: Sequence[Call], *, isolated: bool) -> dict[Call, Expected]:
         if not self._programs:
             return {}
-        missing = [call for call in dict.fromkeys(calls) if call not in self._known]
+        missing = [call for call in dict.fromkeys(calls) if (call, isolated) not in self._known]
         if missing:
             results = ask_programs(
-                self._programs, missing, self._runner, limits=self._limits, num_threads=self._num_threads
+                self._programs,
+                missing,
+                self._runner,
+                isolated=isolated,
+                limits=self._limits,
+                num_threads=self._num_threads,
             )
             for index, call in enumerate(missing):
-                self._known[call] = self._majority([_answer_at(result, index) for result in results])
-        found = {call: self._known[call] for call in calls}
+                answers = [_answer_at(result, index) for result in results]
+                self._known[call, isolated] = self._majority(call, [one for one in answers if was_asked(one)])
+        found = {call: self._known[call, isolated] for call in calls}
         return {call: expected for call, expected in found.items() if expected is not None}
 
-    def _majority(self, answers: list[Answer]) -> Expected | None:
+    def _majority(self, call: Call, answers: list[Answer]) -> Expected | None:
+        if not answers:
+            self.refusals[NOT_ASKED] += 1
+            self.unasked.add(call)
+            return None
         groups = group_answers(answers)
         alone = [(index,) for index in range(len(answers)) if not any(index in group for group in groups)]
         ranked = sorted([*groups, *alone], key=lambda group: -len(group))  # stable: ties in the order of the programs
@@ -154,8 +199,8 @@ def failure_of(expected: Expected, answer: Answer) -> Failure | None:
     Without a reference a differing answer fails only where it is not more frequent, the program under attack counted
     in, than the expected one is among the others.
     """
-    if answer.kind is AnswerKind.TIMED_OUT and answer.detail in (TOTAL_SPENT, HANGS_THROUGHOUT):
-        return None  # a limit that other calls had used up
+    if not was_asked(answer):
+        return None  # a limit that other calls had used up; ``Attack.unasked`` holds such calls
     if answer.kind is AnswerKind.VALUE and matches(expected.value, answer.value):
         return None
     if expected.votes:
@@ -163,6 +208,12 @@ def failure_of(expected: Expected, answer: Answer) -> Failure | None:
         if answer.kind in (AnswerKind.VALUE, AnswerKind.RAISED) and same + 1 > expected.votes[0].count:
             return None
     return Failure(kind=_kind(expected, answer), shown=show_answer(answer))
+
+
+def failures_of(expected: Mapping[Call, Expected], answers: Mapping[Call, Answer]) -> dict[Call, Failure]:
+    """``failure_of`` all calls that have an expected answer, where they fail."""
+    found = {call: failure_of(one, answers[call]) for call, one in expected.items()}
+    return {call: failure for call, failure in found.items() if failure is not None}
 
 
 def show_answer(answer: Answer) -> str:
