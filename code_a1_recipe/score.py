@@ -21,7 +21,8 @@ from sandbox.judge_processes import DEFAULT_QUESTIONS_PER_WORKER, JudgeProcesses
 from sandbox.tiers import LOCAL_TIERS
 
 from .adapters import ADAPTERS
-from .questions import COLUMNS, QuestionError
+from .argument_types import assignment, column, positive
+from .questions import QuestionError
 from .score_file import ScoreFile, ScoreFileError
 from .score_input import FLAT_COLUMNS, ROLES, Item, ScoreInputError, question_table, read_items, rollout_files
 from .score_rows import Scorer, is_outage, score_items
@@ -174,22 +175,8 @@ def _fingerprints(files: Sequence[Path]) -> list[str]:
     return found
 
 
-def _assignment(text: str) -> tuple[str, str]:
-    key, separator, value = text.partition("=")
-    if not (key and separator and value):
-        raise argparse.ArgumentTypeError(f"must be key=value, got {text!r}")
-    return key, value
-
-
-def _column(text: str) -> tuple[str, str]:
-    native, column = _assignment(text)
-    if native not in COLUMNS:
-        raise argparse.ArgumentTypeError(f"unknown native column {native!r}; known: {', '.join(COLUMNS)}")
-    return native, column
-
-
 def _limit(text: str) -> tuple[str, int | float]:
-    key, value = _assignment(text)
+    key, value = assignment(text)
     try:
         return key, int(value)
     except ValueError:
@@ -197,12 +184,6 @@ def _limit(text: str) -> tuple[str, int | float]:
             return key, float(value)
         except ValueError as error:
             raise argparse.ArgumentTypeError(f"limits are numbers, got {text!r}") from error
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
-    return int(text)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -220,10 +201,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", type=Path, required=True, help="JSON lines; taken up again where they stop")
     parser.add_argument("--questions", nargs="+", type=Path, default=[], metavar="FILE", help="as data.train_files")
     parser.add_argument("--adapter", default="auto", choices=["auto", *ADAPTERS], help="how to read the questions")
-    parser.add_argument("--columns", nargs="+", type=_column, default=[], metavar="NAME=COLUMN", help="as data.columns")
+    parser.add_argument("--columns", nargs="+", type=column, default=[], metavar="NAME=COLUMN", help="as data.columns")
     parser.add_argument("--role", default="auto", choices=["auto", *ROLES], help="what flat rows are")
     parser.add_argument(
-        "--workers", type=_positive, default=os.cpu_count() or 1, help="judge processes (default: one a core)"
+        "--workers", type=positive, default=os.cpu_count() or 1, help="judge processes (default: one a core)"
     )
     parser.add_argument("--tier", type=int, choices=LOCAL_TIERS, help="how programs are confined (default 0)")
     parser.add_argument(
@@ -236,7 +217,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--alpha", type=float, help="weight of validity in the test reward (default 0.5)")
     parser.add_argument("--adversarial", choices=sorted(ADVERSARIAL_READINGS), help="default: release")
-    parser.add_argument("--cases", type=_positive, help="K, the cases a suite was asked for (default 8)")
+    parser.add_argument("--cases", type=positive, help="K, the cases a suite was asked for (default 8)")
     parser.add_argument("--nonprintable-penalty", action=argparse.BooleanOptionalAction, help="default: no")
     parser.add_argument(
         "--limits", nargs="+", type=_limit, default=[], metavar="KEY=NUMBER", help="of one program, as sandbox.limits"

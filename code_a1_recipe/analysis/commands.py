@@ -15,6 +15,7 @@ from sandbox import SandboxConfigError
 from sandbox.confine import OPTIONAL_FEATURES
 from sandbox.tiers import LOCAL_TIERS
 
+from ..argument_types import positive
 from ..questions import QuestionError
 from ..score_file import ScoreFile
 from ..settings import SettingsError
@@ -59,7 +60,7 @@ def experiment(arguments: Sequence[str]) -> int:
     parser.add_argument("--arms", nargs="+", default=[], help="only these")
     parser.add_argument("--seeds", nargs="+", type=int, default=[], help="only these")
     parser.add_argument(
-        "--parallel", type=_positive, default=1, help="runs at once (default 1); each needs the memory of a whole run"
+        "--parallel", type=positive, default=1, help="runs at once (default 1); each needs the memory of a whole run"
     )
     parsed = parser.parse_args(arguments)
     try:
@@ -180,14 +181,14 @@ def _harvest_parser() -> argparse.ArgumentParser:
         "as the run recorded them and not judged again",
     )
     parser.add_argument(
-        "--min-tests", type=_positive, default=1, metavar="N", help="keep at least N of a question (default 1)"
+        "--min-tests", type=positive, default=1, metavar="N", help="keep at least N of a question (default 1)"
     )
     parser.add_argument(
-        "--max-mutants", type=_positive, default=200, metavar="N", help="at most N of a reference (default 200)"
+        "--max-mutants", type=positive, default=200, metavar="N", help="at most N of a reference (default 200)"
     )
     parser.add_argument("--seed", type=int, default=0, help="of the choice of mutants where there are more (default 0)")
     parser.add_argument(
-        "--workers", type=_positive, default=os.cpu_count() or 1, help="judge processes (default: one a core)"
+        "--workers", type=positive, default=os.cpu_count() or 1, help="judge processes (default: one a core)"
     )
     parser.add_argument("--tier", type=int, choices=LOCAL_TIERS, help="how programs are confined (default: as the run)")
     parser.add_argument(
@@ -215,7 +216,7 @@ def rollouts(arguments: Sequence[str]) -> int:
     parser.add_argument("--question", default="", help="id, or how it begins")
     parser.add_argument("--outcome", default="", choices=["", *OUTCOMES], metavar="OUTCOME", help="see below")
     parser.add_argument("--validation", action="store_true", help="of held-out questions")
-    parser.add_argument("--limit", type=_positive, default=10, help="programs to show (default 10)")
+    parser.add_argument("--limit", type=positive, default=10, help="programs to show (default 10)")
     parsed = parser.parse_args(arguments)
     try:
         run = RunRecords.open(parsed.run)
@@ -234,12 +235,6 @@ def rollouts(arguments: Sequence[str]) -> int:
         sys.stdout.write(view_of(record, questions).text() + "\n\n")
     sys.stdout.write(f"{min(len(found), parsed.limit)} of {len(found)} that match, of {len(records)} at step {step}\n")
     return DONE
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
-    return int(text)
 
 
 def _span(steps: Sequence[int]) -> str:

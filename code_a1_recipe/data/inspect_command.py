@@ -14,8 +14,9 @@ from tqdm import tqdm
 
 from ..adapters import ADAPTERS
 from ..analysis.records import Record, RecordsError, RunRecords
+from ..argument_types import column, positive
 from ..mistake_book import BookEntry, MistakeBook, MistakeBookError
-from ..questions import COLUMNS, Question, QuestionError, QuestionFile, read_questions, read_rows
+from ..questions import Question, QuestionError, QuestionFile, read_questions, read_rows
 from .question_totals import HEAD, LEGEND, totals_by_question
 from .question_view import book_lines, program_lines, question_lines, steps_lines
 from .terminal import Paint, indented, printable, table
@@ -265,21 +266,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--validation", action="store_true", help="of a run: held-out questions")
     parser.add_argument("--candidate", type=int, metavar="C", help="of a run: only this program of the step")
     parser.add_argument(
-        "--limit", type=_positive, default=30, metavar="N", help="rows of a list, tests of a question (default 30)"
+        "--limit", type=positive, default=30, metavar="N", help="rows of a list, tests of a question (default 30)"
     )
     parser.add_argument("--adapter", default="auto", choices=["auto", *ADAPTERS], help="how to read FILE")
-    parser.add_argument("--columns", nargs="+", type=_column, default=[], metavar="NAME=COLUMN", help="as data.columns")
+    parser.add_argument("--columns", nargs="+", type=column, default=[], metavar="NAME=COLUMN", help="as data.columns")
     return parser
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
-    return int(text)
-
-
-def _column(text: str) -> tuple[str, str]:
-    native, separator, column = text.partition("=")
-    if not (separator and column and native in COLUMNS):
-        raise argparse.ArgumentTypeError(f"must be NAME=COLUMN with a name of {', '.join(COLUMNS)}, got {text!r}")
-    return native, column

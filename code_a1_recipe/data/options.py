@@ -11,6 +11,7 @@ from sandbox.confine import OPTIONAL_FEATURES
 from sandbox.tiers import LOCAL_TIERS
 
 from ..adapters import ADAPTERS
+from ..argument_types import column, positive
 from ..questions import COLUMNS
 
 _DESCRIPTION = """\
@@ -86,7 +87,7 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--columns",
         nargs="+",
-        type=_column,
+        type=column,
         default=[],
         metavar="NAME=COLUMN",
         help=f"where INPUT has what; names: {', '.join(COLUMNS)}; the first three are needed, a dot goes into a "
@@ -95,13 +96,13 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--against-columns",
         nargs="+",
-        type=_column,
+        type=column,
         default=[],
         metavar="NAME=COLUMN",
         help="the same for sets of --against that are not recognised; prompt=COLUMN is enough",
     )
     parser.add_argument(
-        "--limit", type=_positive, metavar="N", help="rows of each INPUT, from its start, for a try (default: all)"
+        "--limit", type=positive, metavar="N", help="rows of each INPUT, from its start, for a try (default: all)"
     )
 
 
@@ -149,7 +150,7 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
 def _add_sandbox(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers",
-        type=_positive,
+        type=positive,
         default=os.cpu_count() or 1,
         metavar="N",
         help="judge processes (default: one a core)",
@@ -167,23 +168,10 @@ def _add_sandbox(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _column(text: str) -> tuple[str, str]:
-    native, _, column = text.partition("=")
-    if not column:
-        raise argparse.ArgumentTypeError(f"must be NAME=COLUMN, got {text!r}")
-    if native not in COLUMNS:
-        raise argparse.ArgumentTypeError(f"unknown native column {native!r}; known: {', '.join(COLUMNS)}")
-    return native, column
-
-
 def _integer(text: str, *, least: int) -> int:
     if not text.isdigit() or int(text) < least:
         raise argparse.ArgumentTypeError(f"must be an integer of at least {least}, got {text!r}")
     return int(text)
-
-
-def _positive(text: str) -> int:
-    return _integer(text, least=1)
 
 
 def _count(text: str) -> int:

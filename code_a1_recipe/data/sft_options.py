@@ -13,8 +13,8 @@ from sandbox.confine import OPTIONAL_FEATURES
 from sandbox.tiers import LOCAL_TIERS
 
 from ..adapters import ADAPTERS
+from ..argument_types import column, positive
 from ..prompts import PROMPT_PAIRS
-from ..questions import COLUMNS
 from .sft_training import DEFAULT_MODEL
 
 DEFAULT_CASES = 8
@@ -165,7 +165,7 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
         "--overwrite", action="store_true", help="replace OUTPUT, and what is beside it, where they exist"
     )
     parser.add_argument("--adapter", default="auto", choices=["auto", *ADAPTERS], help="how to read the questions")
-    parser.add_argument("--columns", nargs="+", type=_column, default=[], metavar="NAME=COLUMN", help="as data.columns")
+    parser.add_argument("--columns", nargs="+", type=column, default=[], metavar="NAME=COLUMN", help="as data.columns")
 
 
 def _add_rules(parser: argparse.ArgumentParser) -> None:
@@ -176,7 +176,7 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--cases",
-        type=_positive,
+        type=positive,
         metavar="K",
         help=f"asserts of a suite (default {DEFAULT_CASES}; of a run folder: its own K); a question with fewer tests "
         "gets a prompt that asks for as many as it has",
@@ -188,14 +188,14 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
         "--only-breaking", action="store_true", help="leave out suites that do not break the program shown"
     )
     parser.add_argument(
-        "--max-per-question", type=_positive, default=8, metavar="N", help="demonstrations of a question (default 8)"
+        "--max-per-question", type=positive, default=8, metavar="N", help="demonstrations of a question (default 8)"
     )
     parser.add_argument(
-        "--max-assert-chars", type=_positive, default=400, metavar="N", help="longer asserts are not used (default 400)"
+        "--max-assert-chars", type=positive, default=400, metavar="N", help="longer asserts are not used (default 400)"
     )
     parser.add_argument(
         "--max-chars",
-        type=_positive,
+        type=positive,
         default=16_384,
         metavar="N",
         help="of a demonstration's messages together; longer ones are left out (default 16384)",
@@ -219,7 +219,7 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
 
 def _add_sandbox(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--workers", type=_positive, default=os.cpu_count() or 1, help="judge processes (default: one a core)"
+        "--workers", type=positive, default=os.cpu_count() or 1, help="judge processes (default: one a core)"
     )
     parser.add_argument("--tier", type=int, choices=LOCAL_TIERS, help="how programs are confined (default 0)")
     parser.add_argument(
@@ -232,24 +232,9 @@ def _add_sandbox(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _column(text: str) -> tuple[str, str]:
-    native, separator, column = text.partition("=")
-    if not (native and separator and column):
-        raise argparse.ArgumentTypeError(f"must be NAME=COLUMN, got {text!r}")
-    if native not in COLUMNS:
-        raise argparse.ArgumentTypeError(f"unknown native column {native!r}; known: {', '.join(COLUMNS)}")
-    return native, column
-
-
 def _count(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"must be an integer of at least 0, got {text!r}")
-    return int(text)
-
-
-def _positive(text: str) -> int:
-    if not _count(text):
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
     return int(text)
 
 

@@ -19,6 +19,7 @@ from tqdm import tqdm
 from sandbox import SandboxConfigError, SandboxUnavailableError
 
 from ..analysis.records import RecordsError
+from ..argument_types import positive
 from ..checkpointing import CheckpointError
 from ..episode import EpisodeRunner
 from ..episode_data import Episode, EpisodeTask
@@ -30,7 +31,6 @@ from ..score_file import ScoreFileError, write_whole
 from ..settings import SettingsError
 from ..step_tasks import tasks_of
 from .async_judge import LocalAsyncJudge
-from .code_eval import positive
 from .endpoint import ModelError
 from .recorded_run import RecordedPair
 from .response_store import RESPONSES, MissingResponseError, ResponseStore, StoredSampler

@@ -20,9 +20,10 @@ from sandbox import SandboxConfigError, SandboxUnavailableError
 from sandbox.judge_processes import DEFAULT_QUESTIONS_PER_WORKER
 
 from ..adapters import ADAPTERS
+from ..argument_types import column, positive
 from ..episode import sampling_seed
 from ..prompts import PromptError
-from ..questions import COLUMNS, QuestionError
+from ..questions import QuestionError
 from ..score_file import ScoreFile, ScoreFileError
 from .benchmarks import add_benchmark_arguments, changed_rules, loaded_tasks
 from .code_tasks import CodeTask
@@ -326,7 +327,7 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     add("files", nargs="+", type=Path, metavar="FILE", help="problems; any file that training reads")
     add("--output", type=Path, required=True, metavar="FOLDER", help="responses, verdicts and tables; taken up again")
     add("--adapter", default="auto", choices=["auto", *ADAPTERS], help="how to read the columns")
-    add("--columns", nargs="+", type=_column, default=[], metavar="NAME=COLUMN", help="as data.columns")
+    add("--columns", nargs="+", type=column, default=[], metavar="NAME=COLUMN", help="as data.columns")
     add("--limit", type=positive, help="only the first so many problems")
     add("--seed", type=int, default=0, help="of sampling (default 0)")
     add("--workers", type=positive, default=os.cpu_count() or 1, help="programs that run at once (default: the cores)")
@@ -374,17 +375,3 @@ def parser() -> argparse.ArgumentParser:
     )
     add_model_arguments(found, role="the Code LLM")
     return found
-
-
-def _column(text: str) -> tuple[str, str]:
-    native, separator, column = text.partition("=")
-    if not (native in COLUMNS and separator and column):
-        raise argparse.ArgumentTypeError(f"must be NAME=COLUMN with NAME one of {', '.join(COLUMNS)}, got {text!r}")
-    return native, column
-
-
-def positive(text: str) -> int:
-    """An argument that is an integer of at least 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
-    return int(text)

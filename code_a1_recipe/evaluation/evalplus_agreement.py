@@ -28,6 +28,7 @@ from tqdm import tqdm
 
 from sandbox import SandboxConfigError, SandboxUnavailableError
 
+from ..argument_types import positive
 from ..score_file import Row, ScoreFile, ScoreFileError
 from .evalplus_opinions import Opinions
 from .evalplus_report import write_report
@@ -162,12 +163,6 @@ def _fingerprint(path: Path) -> str:
         return f"{path.name} {hashlib.file_digest(handle, 'sha256').hexdigest()[:16]}"
 
 
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
-    return int(text)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="code-a1 eval agreement",
@@ -178,12 +173,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "file", type=Path, metavar="FILE", help="HumanEval+ and MBPP+ as one parquet, as Code-A1 has it"
     )
-    parser.add_argument("--samples", type=_positive, default=2000, help="programs to judge (default 2000)")
+    parser.add_argument("--samples", type=positive, default=2000, help="programs to judge (default 2000)")
     parser.add_argument("--seed", type=int, default=0, help="of the choice of programs (default 0)")
     parser.add_argument(
         "--output", type=Path, default=Path("evalplus_agreement"), metavar="DIR", help="default: evalplus_agreement"
     )
-    parser.add_argument("--workers", type=_positive, default=os.cpu_count() or 1, help="default: one a core")
+    parser.add_argument("--workers", type=positive, default=os.cpu_count() or 1, help="default: one a core")
     return parser
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from ..argument_types import positive
 from ..checkpointing import CheckpointError
 from ..episode_data import Message, PromptTooLongError
 from ..export import ExportError, check_policy, export_policy, find_step
@@ -84,10 +85,10 @@ def add_model_arguments(parser: argparse.ArgumentParser, *, prefix: str = "", ro
     add(f"--{prefix}endpoint-model", metavar="NAME", help="the model's name there")
     add(f"--{prefix}temperature", type=_temperature, help="default 0.7, of a run as it validated; 0 is greedy")
     add(f"--{prefix}top-p", type=_share, help="default 0.95, of a run as it validated")
-    add(f"--{prefix}max-tokens", type=_positive, help="of a response (default 4096, of a run its own)")
+    add(f"--{prefix}max-tokens", type=positive, help="of a response (default 4096, of a run its own)")
     add(
         f"--{prefix}max-prompt-tokens",
-        type=_positive,
+        type=positive,
         help="longer prompts are not asked (default 8192, of a run its own)",
     )
     add(
@@ -321,12 +322,6 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from error
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
-    return int(text)
 
 
 def _engine_option(text: str) -> tuple[str, Any]:

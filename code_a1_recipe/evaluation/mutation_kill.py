@@ -30,6 +30,7 @@ from sandbox.judge_processes import DEFAULT_QUESTIONS_PER_WORKER, JudgeProcesses
 from sandbox.tiers import LOCAL_TIERS
 
 from ..adapters import ADAPTERS
+from ..argument_types import positive
 from ..questions import Question, QuestionError, read_questions
 from ..score_file import Row, ScoreFile, ScoreFileError
 from .mutants import OPERATORS, MutantSet, make_mutants
@@ -259,12 +260,6 @@ def _described(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
-    return int(text)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="code-a1 eval mutants",
@@ -281,12 +276,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", type=Path, required=True, help="JSON lines; taken up again where they stop")
     parser.add_argument("--adapter", default="auto", choices=["auto", *ADAPTERS], help="how to read the columns")
     parser.add_argument("--tests", default="own", choices=["own"], help="which tests kill: the question's own")
-    parser.add_argument("--max-mutants", type=_positive, metavar="N", help="at most N a question (default: all)")
+    parser.add_argument("--max-mutants", type=positive, metavar="N", help="at most N a question (default: all)")
     parser.add_argument("--seed", type=int, default=0, help="of the choice of mutants where there are more")
-    parser.add_argument("--limit", type=_positive, metavar="N", help="only the first N questions")
+    parser.add_argument("--limit", type=positive, metavar="N", help="only the first N questions")
     parser.add_argument("--cache", type=Path, metavar="FOLDER", help="keep mutants there for other runs")
     parser.add_argument(
-        "--workers", type=_positive, default=os.cpu_count() or 1, help="judge processes (default: one a core)"
+        "--workers", type=positive, default=os.cpu_count() or 1, help="judge processes (default: one a core)"
     )
     parser.add_argument("--tier", type=int, default=0, choices=LOCAL_TIERS, help="how programs are confined")
     parser.add_argument(

@@ -20,11 +20,12 @@ from reward_fns import Refusal, extract_suite
 from sandbox import LocalRunner, SandboxConfigError, SandboxUnavailableError
 from sandbox.judge_processes import JudgeProcesses
 
+from ..argument_types import positive
 from ..episode import sampling_seed
 from ..prompts import PROMPT_PAIRS, PromptError, find_prompt_pair, render
 from ..questions import Question, QuestionError, read_questions
 from ..score_file import ScoreFile, ScoreFileError
-from .code_eval import VERDICTS, EvalInputError, add_common_arguments, positive, read_with
+from .code_eval import VERDICTS, EvalInputError, add_common_arguments, read_with
 from .coverage import calls_in, measure_coverage
 from .endpoint import ModelDownError, ModelError
 from .models import add_model_arguments, choose_model, has_model, sample_all, sampling_of

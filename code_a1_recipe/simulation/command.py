@@ -11,6 +11,7 @@ from pathlib import Path
 import yaml
 
 from ..analysis.summary import markdown_table
+from ..argument_types import positive
 from .blocks import SimulationError, changed
 from .calibration import calibrate
 from .check import check, check_rows, summary
@@ -170,7 +171,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--gpus", nargs="+", default=[], metavar="N", help="numbers of GPUs (default: the file's)")
     parser.add_argument(
-        "--code-gpus", type=_positive, metavar="N", help="GPUs of the Code LLM in layout separate (default: the best)"
+        "--code-gpus", type=positive, metavar="N", help="GPUs of the Code LLM in layout separate (default: the best)"
     )
     parser.add_argument("--layout", default="both", choices=[*LAYOUTS, "both"])
     parser.add_argument("--mode", default="both", choices=[*MODES, "both"])
@@ -183,12 +184,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", type=Path, metavar="FILE.yaml", help="where --calibrate writes")
     parser.add_argument("--cores", type=float, help="cores of the host that runs were made on (default: this one's)")
     return parser
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
-    return int(text)
 
 
 if __name__ == "__main__":

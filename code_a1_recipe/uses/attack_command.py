@@ -13,6 +13,7 @@ from sandbox import LocalRunner, SandboxConfigError, SandboxUnavailableError
 from sandbox.confine import OPTIONAL_FEATURES
 from sandbox.tiers import LOCAL_TIERS
 
+from ..argument_types import positive
 from ..episode_data import Message
 from ..evaluation.endpoint import ModelError
 from ..evaluation.models import add_model_arguments, has_model, sample_texts
@@ -214,12 +215,6 @@ def read_prompt(options: argparse.Namespace, source: str) -> list[Message]:
     return render(template, prompt=question.strip(), candidate=source.strip(), num_cases=options.cases)
 
 
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
-    return int(text)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="code-a1 attack",
@@ -241,8 +236,8 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="tests that are there already: .py or .txt with asserts, or JSON lines with a Test LLM's 'response' each",
     )
-    add("--num-suites", type=_positive, default=16, help="responses to draw of the Test LLM (default 16)")
-    add("--cases", type=_positive, help="asserts to ask for in each (default 8, of a run its own)")
+    add("--num-suites", type=positive, default=16, help="responses to draw of the Test LLM (default 16)")
+    add("--cases", type=positive, help="asserts to ask for in each (default 8, of a run its own)")
     add("--prompts", choices=sorted(PROMPT_PAIRS), help="prompt style (default chat_v1, of a run its own)")
     add("--responses", type=Path, metavar="FILE", help="responses are kept here (default: beside --output)")
     add("--seed", type=int, default=0, help="of sampling (default 0)")
@@ -254,13 +249,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "--max-calls",
-        type=_positive,
+        type=positive,
         default=600,
         help="the tests' own calls are all made; changes fill up to so many calls (default 600)",
     )
-    add("--max-bugs", type=_positive, default=8, help="minimal calls to tell (default 8)")
+    add("--max-bugs", type=positive, default=8, help="minimal calls to tell (default 8)")
     add("--output", type=Path, metavar="FILE", help="the pytest file (default test_NAME_bugs.py; needs --reference)")
-    add("--workers", type=_positive, default=os.cpu_count() or 1, help="programs at once (default: one a core)")
+    add("--workers", type=positive, default=os.cpu_count() or 1, help="programs at once (default: one a core)")
     add("--tier", type=int, default=0, choices=LOCAL_TIERS, help="how programs are confined (default 0)")
     add(
         "--allow-missing",
@@ -270,7 +265,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="protections this kernel lacks: landlock, seccomp",
     )
-    add("--num-candidates", type=_positive, default=8, help="programs to draw of the Code LLM (default 8)")
+    add("--num-candidates", type=positive, default=8, help="programs to draw of the Code LLM (default 8)")
     add_model_arguments(parser, role="the Test LLM")
     add_model_arguments(parser, prefix="code-", role="the Code LLM, where there is no reference")
     return parser

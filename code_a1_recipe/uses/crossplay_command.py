@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..argument_types import positive
 from ..evaluation.estimates import Estimate
 from ..evaluation.tables import Table, table_of
 from .ratings import Change, PlayerRating, RatingTable, changes, rate, turns, win_rates
@@ -299,12 +300,6 @@ def main(arguments: Sequence[str]) -> int:
     return DONE
 
 
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
-    return int(text)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="code-a1 crossplay",
@@ -316,9 +311,9 @@ def _parser() -> argparse.ArgumentParser:
     add("run", type=Path, metavar="RUN", help="run folder; a run with one model (self-play) meets itself")
     add("--output", type=Path, required=True, metavar="FOLDER", help="taken up where it exists")
     add("--steps", nargs="+", default=[], metavar="STEP", help="0 (the base models) or saved steps (default: all)")
-    add("--questions", type=_positive, metavar="N", help="only the first so many held-out questions")
-    add("--candidates", type=_positive, default=4, metavar="C", help="programs a question and step (default 4)")
-    add("--suites", type=_positive, default=1, metavar="S", help="suites a program and Test LLM step (default 1)")
+    add("--questions", type=positive, metavar="N", help="only the first so many held-out questions")
+    add("--candidates", type=positive, default=4, metavar="C", help="programs a question and step (default 4)")
+    add("--suites", type=positive, default=1, metavar="S", help="suites a program and Test LLM step (default 1)")
     add(
         "--win",
         choices=("broke", "caught"),

@@ -18,6 +18,7 @@ from reward_fns import Refusal, extract_candidate, extract_suite
 from sandbox import LocalRunner, SandboxConfigError, SandboxUnavailableError
 from sandbox.judge_processes import JudgeProcesses
 
+from ..argument_types import positive
 from ..episode import sampling_seed
 from ..evaluation.code_eval import EvalInputError, add_common_arguments
 from ..evaluation.code_tasks import AssertGrading
@@ -246,18 +247,12 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_common_arguments(found)
-    found.add_argument("--samples", type=_positive, default=16, metavar="N", help="programs a question (default 16)")
-    found.add_argument("--suites", type=_positive, default=16, metavar="M", help="suites a question (default 16)")
-    found.add_argument("--tests", type=_positive, metavar="K", help="asserts a suite (default 8, of a run its own)")
+    found.add_argument("--samples", type=positive, default=16, metavar="N", help="programs a question (default 16)")
+    found.add_argument("--suites", type=positive, default=16, metavar="M", help="suites a question (default 16)")
+    found.add_argument("--tests", type=positive, metavar="K", help="asserts a suite (default 8, of a run its own)")
     found.add_argument("--rule", choices=[*RULES], default="codet", help="whose choice is written (default codet)")
     pairs = ", ".join(PROMPT_PAIRS)
     found.add_argument("--prompt", help=f"pair of templates: {pairs} (default chat_v1, of a run its own)")
     add_model_arguments(found, role="the Code LLM (or a run, for both)")
     add_model_arguments(found, prefix="test-", role="the Test LLM")
     return found
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
-    return int(text)
