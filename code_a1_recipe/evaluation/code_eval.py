@@ -16,27 +16,24 @@ from typing import Any
 from tqdm import tqdm
 
 from reward_fns import Refusal, extract_candidate
-from sandbox import SandboxConfigError, SandboxUnavailableError
+from sandbox import SandboxUnavailableError
 from sandbox.judge_processes import DEFAULT_QUESTIONS_PER_WORKER
 
 from ..adapters import ADAPTERS
 from ..argument_types import column, positive
 from ..episode import sampling_seed
-from ..prompts import PromptError
-from ..questions import QuestionError
-from ..score_file import ScoreFile, ScoreFileError
+from ..score_file import ScoreFile
 from .benchmarks import add_benchmark_arguments, changed_rules, loaded_tasks
 from .code_tasks import CodeTask
-from .endpoint import ModelDownError, ModelError
 from .estimates import pass_at_k
 from .evalplus_tests import EvalPlusFormatError
+from .exit_status import DONE, OUTAGES_LEFT, status_of
 from .models import ModelChoice, add_model_arguments, choose_model, has_model, sample_all, sampling_of
 from .prompt_styles import Asked, ask_code, check_style
-from .response_store import RESPONSES, MissingResponseError, ResponseStore
+from .response_store import RESPONSES, ResponseStore
 from .results import Results, results_table
 from .run_defaults import fill_defaults
 
-DONE, OUTAGES_LEFT, REFUSED, INTERRUPTED = 0, 1, 2, 130
 FAILED = 1
 VERDICTS = "verdicts.jsonl"
 REFERENCES = "the references"
@@ -295,30 +292,7 @@ def fingerprint(path: Path) -> str:
 def main(arguments: Sequence[str]) -> int:
     """Exit status: 0 done, 1 outages are left or the sandbox or model is down, 2 refused, 130 interrupted."""
     options = parser().parse_args(arguments)
-    try:
-        return run(options)
-    except (
-        QuestionError,
-        EvalPlusFormatError,
-        PromptError,
-        ScoreFileError,
-        SandboxConfigError,
-        EvalInputError,
-    ) as error:
-        sys.stderr.write(f"error: {error}\n")
-        return REFUSED
-    except ModelError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return OUTAGES_LEFT if isinstance(error, ModelDownError) else REFUSED
-    except (MissingResponseError, NotADirectoryError, FileExistsError) as error:
-        sys.stderr.write(f"error: {error}\n")
-        return OUTAGES_LEFT if isinstance(error, MissingResponseError) else REFUSED
-    except (SandboxUnavailableError, OSError) as error:
-        sys.stderr.write(f"error: {error}. What is done is in {options.output}; repeat the command to go on\n")
-        return OUTAGES_LEFT
-    except KeyboardInterrupt:
-        sys.stderr.write(f"\ninterrupted; repeat the command to go on, what is done is in {options.output}\n")
-        return INTERRUPTED
+    return status_of(lambda: run(options), output=options.output, refusals=(EvalPlusFormatError, EvalInputError))
 
 
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:

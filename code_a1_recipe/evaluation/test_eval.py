@@ -17,27 +17,26 @@ from typing import Any
 from tqdm import tqdm
 
 from reward_fns import Refusal, extract_suite
-from sandbox import LocalRunner, SandboxConfigError, SandboxUnavailableError
+from sandbox import LocalRunner, SandboxUnavailableError
 from sandbox.judge_processes import JudgeProcesses
 
 from ..argument_types import positive
 from ..episode import sampling_seed
-from ..prompts import PROMPT_PAIRS, PromptError, find_prompt_pair, render
+from ..prompts import PROMPT_PAIRS, find_prompt_pair, render
 from ..questions import Question, QuestionError, read_questions
-from ..score_file import ScoreFile, ScoreFileError
+from ..score_file import ScoreFile
 from .code_eval import VERDICTS, EvalInputError, add_common_arguments, read_with
 from .coverage import calls_in, measure_coverage
-from .endpoint import ModelDownError, ModelError
+from .exit_status import DONE, OUTAGES_LEFT, status_of
 from .models import add_model_arguments, choose_model, has_model, sample_all, sampling_of
 from .mutants import Mutant, mutants_of
 from .mutation_kill import kill_mutants
 from .quixbugs import QuixBugsError, read_quixbugs
-from .response_store import RESPONSES, MissingResponseError, ResponseStore
+from .response_store import RESPONSES, ResponseStore
 from .results import Pair, Results, results_table
 from .run_defaults import fill_defaults
 from .test_metrics import FunctionResult, judge_claims, judge_kills, measure_function, parts_of
 
-DONE, OUTAGES_LEFT, REFUSED, INTERRUPTED = 0, 1, 2, 130
 MUTANTS = "mutants"
 OWN_TESTS = "own tests"
 Row = dict[str, Any]
@@ -338,23 +337,7 @@ def run(options: argparse.Namespace) -> int:
 def main(arguments: Sequence[str]) -> int:
     """Exit status: 0 done, 1 outages are left or the sandbox or model is down, 2 refused, 130 interrupted."""
     options = parser().parse_args(arguments)
-    try:
-        return run(options)
-    except (QuestionError, QuixBugsError, PromptError, ScoreFileError, SandboxConfigError, EvalInputError) as error:
-        sys.stderr.write(f"error: {error}\n")
-        return REFUSED
-    except ModelError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return OUTAGES_LEFT if isinstance(error, ModelDownError) else REFUSED
-    except (MissingResponseError, NotADirectoryError, FileExistsError) as error:
-        sys.stderr.write(f"error: {error}\n")
-        return OUTAGES_LEFT if isinstance(error, MissingResponseError) else REFUSED
-    except (SandboxUnavailableError, OSError) as error:
-        sys.stderr.write(f"error: {error}. What is done is in {options.output}; repeat the command to go on\n")
-        return OUTAGES_LEFT
-    except KeyboardInterrupt:
-        sys.stderr.write(f"\ninterrupted; repeat the command to go on, what is done is in {options.output}\n")
-        return INTERRUPTED
+    return status_of(lambda: run(options), output=options.output, refusals=(QuixBugsError, EvalInputError))
 
 
 def parser() -> argparse.ArgumentParser:

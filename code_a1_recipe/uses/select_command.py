@@ -15,24 +15,24 @@ from typing import Any
 from tqdm import tqdm
 
 from reward_fns import Refusal, extract_candidate, extract_suite
-from sandbox import LocalRunner, SandboxConfigError, SandboxUnavailableError
+from sandbox import LocalRunner
 from sandbox.judge_processes import JudgeProcesses
 
 from ..argument_types import positive
 from ..episode import sampling_seed
 from ..evaluation.code_eval import EvalInputError, add_common_arguments
 from ..evaluation.code_tasks import AssertGrading
-from ..evaluation.endpoint import ModelDownError, ModelError
+from ..evaluation.endpoint import ModelError
+from ..evaluation.exit_status import DONE, OUTAGES_LEFT, status_of
 from ..evaluation.models import ModelChoice, add_model_arguments, choose_model, has_model, sample_all, sampling_of
-from ..evaluation.response_store import RESPONSES, MissingResponseError, ResponseStore
+from ..evaluation.response_store import RESPONSES, ResponseStore
 from ..evaluation.run_defaults import fill_defaults
-from ..prompts import PROMPT_PAIRS, PromptError, find_prompt_pair, render
+from ..prompts import PROMPT_PAIRS, find_prompt_pair, render
 from ..questions import Question, QuestionError, read_questions
-from ..score_file import ScoreFile, ScoreFileError, write_whole
+from ..score_file import ScoreFile, write_whole
 from .best_of_n import Pool, judged_row, rules_table
 from .selection_rules import RULES
 
-DONE, OUTAGES_LEFT, REFUSED, INTERRUPTED = 0, 1, 2, 130
 CHOICES = "choices.jsonl"
 SELECTED = "selected.jsonl"
 
@@ -212,23 +212,7 @@ def run(options: argparse.Namespace) -> int:
 def main(arguments: Sequence[str]) -> int:
     """Exit status: 0 done, 1 outages are left or the sandbox or a model is down, 2 refused, 130 interrupted."""
     options = parser().parse_args(arguments)
-    try:
-        return run(options)
-    except (QuestionError, PromptError, ScoreFileError, SandboxConfigError, EvalInputError) as error:
-        sys.stderr.write(f"error: {error}\n")
-        return REFUSED
-    except ModelError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return OUTAGES_LEFT if isinstance(error, ModelDownError) else REFUSED
-    except (MissingResponseError, NotADirectoryError, FileExistsError) as error:
-        sys.stderr.write(f"error: {error}\n")
-        return OUTAGES_LEFT if isinstance(error, MissingResponseError) else REFUSED
-    except (SandboxUnavailableError, OSError) as error:
-        sys.stderr.write(f"error: {error}. What is done is in {options.output}; repeat the command to go on\n")
-        return OUTAGES_LEFT
-    except KeyboardInterrupt:
-        sys.stderr.write(f"\ninterrupted; repeat the command to go on, what is done is in {options.output}\n")
-        return INTERRUPTED
+    return status_of(lambda: run(options), output=options.output, refusals=(EvalInputError,))
 
 
 def parser() -> argparse.ArgumentParser:
