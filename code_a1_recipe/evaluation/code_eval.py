@@ -78,16 +78,9 @@ def samples_of(
     samples = []
     for task, one, row in zip(tasks, asked, texts, strict=True):
         for number, text in enumerate(row):
-            program = Refusal(reason=TOO_LONG) if text is None else extract_candidate(one.program_text(text))
-            is_refused = isinstance(program, Refusal)
-            samples.append(
-                Sample(
-                    task=task,
-                    number=number,
-                    program=None if isinstance(program, Refusal) else program,
-                    refusal=program.reason if isinstance(program, Refusal) and is_refused else "",
-                )
-            )
+            found = Refusal(reason=TOO_LONG) if text is None else extract_candidate(one.program_text(text))
+            program, refusal = (None, found.reason) if isinstance(found, Refusal) else (found, "")
+            samples.append(Sample(task=task, number=number, program=program, refusal=refusal))
     return samples
 
 
