@@ -1,10 +1,24 @@
 #!/usr/bin/env bash
-# Sets up .venv when it is missing or out of date, then trains. `bash run_codea1.sh --help` lists presets and keys.
+# Sets up .venv when it is missing or out of date, then runs `code-a1`: without arguments it trains; --help lists all
+# commands, `train --help` presets and keys. `bash run_codea1.sh setup [--cpu | --gpu] [--dev]` only sets up.
+# Exact versions of both stacks stand in constraints/.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 VENV="${CODE_A1_VENV:-.venv}"
 TORCH_CPU_INDEX="${CODE_A1_TORCH_INDEX:-https://download.pytorch.org/whl/cpu}"
+
+usage() {
+    cat <<EOF
+bash run_codea1.sh                                       sets up $VENV (minutes, once), then trains
+bash run_codea1.sh [PRESET | FILE.yaml] [KEY=VALUE ...]  trains with a preset (cpu without a GPU) or a file of yours
+bash run_codea1.sh setup [--cpu | --gpu] [--dev]         only sets up; --dev adds what the tests need
+
+Once it is set up:
+bash run_codea1.sh train --help                          presets and the keys that matter most
+bash run_codea1.sh --help                                all commands: report, eval, score, select, attack, ...
+EOF
+}
 
 fail() { printf 'error: %s\n' "$*" >&2; exit 2; }
 
@@ -25,14 +39,26 @@ detect_flavour() {
 }
 
 # What the environment was built from: a change of dependencies or flavour builds it anew.
-stamp_of() { printf '%s %s' "$1" "$(cksum < pyproject.toml | cut -d' ' -f1)"; }
+stamp_of() { printf '%s %s' "$1" "$(cat pyproject.toml "constraints/$1.txt" | cksum | cut -d' ' -f1)"; }
+
+pip_install() { "$VENV/bin/python" -m pip install -qq "$@"; }
 
 install_torch_cpu() {
-    local torch="torch==2.13.0"
+    local torch
+    torch="$(grep '^torch==' constraints/cpu.txt)"
     # The "+cpu" label keeps pip from taking a CUDA build from an index that has both.
-    "$VENV/bin/python" -m pip install -qq "$torch+cpu" 2>/dev/null ||
-        "$VENV/bin/python" -m pip install -qq "$torch" --index-url "$TORCH_CPU_INDEX" ||
+    pip_install "$torch+cpu" 2>/dev/null ||
+        pip_install "$torch" --index-url "$TORCH_CPU_INDEX" ||
         fail "no CPU build of $torch: not on the configured package index and $TORCH_CPU_INDEX is not reachable"
+}
+
+# It has no wheel for this torch and is compiled with the CUDA toolkit; torch's own attention does without it.
+install_flash_attn() {
+    pip_install -c constraints/gpu.txt setuptools wheel packaging ninja psutil
+    printf 'flash-attn: compiled where nvcc is found, which can take an hour\n' >&2
+    pip_install --no-build-isolation -c constraints/gpu.txt "flash-attn>=2.7" >/dev/null 2>&1 || printf '%s\n' \
+        'flash-attn is not installed: no wheel for this torch, and it could not be compiled (nvcc of CUDA 13 is needed).' \
+        'Train with actor_rollout_ref.model.override_config.attn_implementation=sdpa, or install it and set up again.' >&2
 }
 
 setup() {
@@ -47,31 +73,20 @@ setup() {
     [ -x "$VENV/bin/python" ] || "$python" -m venv "$VENV"
     if [ "$flavour" = cpu ]; then
         install_torch_cpu
-        "$VENV/bin/python" -m pip install -qq -e ".[cpu,eval${extras#run}]"
-        "$VENV/bin/python" -m code_a1_recipe.cpu.package_fixes
+        pip_install -c constraints/cpu.txt -e ".[cpu,eval${extras#run}]"
+        "$VENV/bin/python" -m code_a1_recipe.verl_plugin.cpu.package_fixes
     else
-        # flash-attn builds against the torch that is already there.
-        "$VENV/bin/python" -m pip install -qq "verl[vllm]==0.9.1" wheel packaging ninja psutil
-        "$VENV/bin/python" -m pip install -qq --no-build-isolation -e ".[gpu,eval${extras#run}]"
+        pip_install -c constraints/gpu.txt -e ".[gpu,eval${extras#run}]"
+        install_flash_attn
     fi
     # EvalPlus's own judge, to compare with; its package asks for the clients of many providers, which it does not need.
-    case "$extras" in *dev*) "$VENV/bin/python" -m pip install -qq --no-deps evalplus==0.3.1 ;; esac
+    case "$extras" in *dev*) pip_install --no-deps evalplus==0.3.1 ;; esac
     stamp_of "$flavour" > "$VENV/.code-a1-run"
     stamp_of "$flavour" > "$stamp"
 }
 
-usage() {
-    local presets
-    presets="$(cd code_a1_recipe/config && ls | grep 'yaml$' | grep -v -e '^code_a1.yaml$' -e '^gpu.yaml$' | sed 's/.yaml$//' | paste -sd, | sed 's/,/, /g')"
-    sed "s/{presets}/$presets/" code_a1_recipe/usage.txt
-}
-
 main() {
-    local flavour="" extras="run" word
-    for word in "$@"; do
-        case "$1" in score | report | rollouts | timeline | simulate | experiment | harvest | export | micro | eval | data | select | attack | crossplay) break ;; esac # each has a --help of its own
-        case "$word" in -h | --help | help) usage; return ;; esac
-    done
+    local flavour="" extras="run"
     if [ "${1:-}" = setup ]; then
         shift
         ASKED_FOR_SETUP=1
@@ -80,12 +95,16 @@ main() {
                 --cpu) flavour=cpu ;;
                 --gpu) flavour=gpu ;;
                 --dev) extras="run,dev" ;;
+                --help | -h) usage; return ;;
                 *) fail "unknown option of setup: $1; known: --cpu, --gpu, --dev" ;;
             esac
             shift
         done
         setup "${flavour:-$(detect_flavour)}" "$extras"
         return
+    fi
+    if [ ! -f "$VENV/.code-a1-run" ]; then
+        case " $* " in *" --help "* | *" -h "*) usage; return ;; esac
     fi
     # An environment that was set up with a flavour keeps it.
     if [ -f "$VENV/.code-a1-run" ]; then flavour="$(cut -d' ' -f1 "$VENV/.code-a1-run")"; fi

@@ -9,4 +9,4 @@ with LocalRunner() as runner:
     request = JudgeRequest(question_id="add", reference=reference, candidate=candidate, suites=(tests,))
     verdict = Judge(runner).judge(request)
 for case in verdict.suites[0].cases:
-    print(f"{case.call} is {case.answer}, claimed {case.claimed}: the program {case.outcome.value}")
+    print(f"{case.call} is {case.reference_value}, claimed {case.expected}: the program {case.outcome.value}")

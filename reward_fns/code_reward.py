@@ -6,6 +6,7 @@ Axes: S suites judged against one candidate, n its index.
 from collections.abc import Sequence
 
 from .breakdown import Breakdown
+from .interface import QuestionVerdicts
 from .sandbox_seam import CandidateVerdict, CaseResult
 
 
@@ -14,6 +15,12 @@ def pass_rate(cases: Sequence[CaseResult]) -> float:
     if not cases:
         return 0.0
     return sum(not case.outcome.failed for case in cases) / len(cases)
+
+
+def pass_rate_rewards(question: QuestionVerdicts) -> list[Breakdown | None]:
+    """R_C of each candidate by itself, see :func:`code_reward`; the default ``rewards.code.name``, "pass_rate"."""
+    verdicts = [candidate.code_verdict for candidate in question.candidates]
+    return [None if verdict is None else code_reward(verdict) for verdict in verdicts]
 
 
 def code_reward(verdict: CandidateVerdict) -> Breakdown:

@@ -1,4 +1,4 @@
-"""Response text -> a candidate program, the texts of a suite's asserts, or a typed refusal.
+"""Response text -> a candidate program, the texts of a suite's asserts, or a typed extraction failure.
 
 Nothing here runs or repairs code. What is taken is a piece of the response, as written.
 """
@@ -26,7 +26,7 @@ warnings.filterwarnings("ignore", module=_RESPONSE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class ExtractionFailure:
     """Why a response holds no candidate or no suite."""
 
     reason: str
@@ -40,7 +40,7 @@ class _Block:
     text: str
 
 
-def extract_candidate(text: str) -> str | Refusal:
+def extract_candidate(text: str) -> str | ExtractionFailure:
     """Find the program in a Code LLM's response.
 
     The last complete fenced block tagged as Python, else the last complete untagged one, else the whole
@@ -51,7 +51,7 @@ def extract_candidate(text: str) -> str | Refusal:
         text: the decoded response.
 
     Returns:
-        The program's source, or a ``Refusal``. Never raises, whatever the text.
+        The program's source, or an ``ExtractionFailure``. Never raises, whatever the text.
     """
     block = _find_block(text)
     if block is not None:
@@ -60,11 +60,13 @@ def extract_candidate(text: str) -> str | Refusal:
     if module is None or not any(
         isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) for node in module.body
     ):
-        return Refusal(reason="no_code", detail="neither a fenced block nor bare code that defines a function")
+        return ExtractionFailure(
+            reason="no_code", detail="neither a fenced block nor bare code that defines a function"
+        )
     return text
 
 
-def extract_suite(text: str, *, max_asserts: int = 64) -> tuple[str, ...] | Refusal:
+def extract_suite(text: str, *, max_asserts: int = 64) -> tuple[str, ...] | ExtractionFailure:
     """Find the asserts in a Test LLM's response.
 
     The block is found as in :func:`extract_candidate`, with the whole text in its place when there is no
@@ -77,7 +79,7 @@ def extract_suite(text: str, *, max_asserts: int = 64) -> tuple[str, ...] | Refu
         max_asserts: further asserts are not read, at least 1.
 
     Returns:
-        The source text of each assert, in written order, at least one, or a ``Refusal``. Never raises on
+        The source text of each assert, in written order, at least one, or an ``ExtractionFailure``. Never raises on
         any text.
 
     Raises:
@@ -86,31 +88,31 @@ def extract_suite(text: str, *, max_asserts: int = 64) -> tuple[str, ...] | Refu
     if max_asserts < 1:
         raise ValueError(f"max_asserts must be at least 1, got {max_asserts!r}")
     block = _find_block(text)
-    if isinstance(block, Refusal):
+    if isinstance(block, ExtractionFailure):
         return block
     source = text if block is None else block
     module = _parse(source)
     asserts = _scan_asserts(source, max_asserts) if module is None else _top_level_asserts(module, source, max_asserts)
     if not asserts:
-        return Refusal(reason="no_asserts", detail="no line of the block starts with 'assert'")
+        return ExtractionFailure(reason="no_asserts", detail="no line of the block starts with 'assert'")
     return tuple(asserts)
 
 
-def _find_block(text: str) -> str | Refusal | None:
+def _find_block(text: str) -> str | ExtractionFailure | None:
     """The block to read; None when the text has no fence at all."""
     if not text.strip():
-        return Refusal(reason="empty", detail="the response has no visible character")
+        return ExtractionFailure(reason="empty", detail="the response has no visible character")
     if len(text) > MAX_RESPONSE_CHARS:
-        return Refusal(reason="too_long", detail=f"{len(text)} characters, more than {MAX_RESPONSE_CHARS}")
+        return ExtractionFailure(reason="too_long", detail=f"{len(text)} characters, more than {MAX_RESPONSE_CHARS}")
     blocks, unclosed = _split_blocks(text)
     chosen = [block for block in blocks if block.tag in _PYTHON_TAGS] or [b for b in blocks if not b.tag]
     if chosen:
         source = chosen[-1].text
-        return source if source.strip() else Refusal(reason="empty", detail="the last block is empty")
+        return source if source.strip() else ExtractionFailure(reason="empty", detail="the last block is empty")
     if unclosed:
-        return Refusal(reason="unclosed_block", detail="a fence opens and never closes")
+        return ExtractionFailure(reason="unclosed_block", detail="a fence opens and never closes")
     if blocks:
-        return Refusal(reason="no_code", detail=f"only blocks tagged {sorted({b.tag for b in blocks})}")
+        return ExtractionFailure(reason="no_code", detail=f"only blocks tagged {sorted({b.tag for b in blocks})}")
     return None
 
 

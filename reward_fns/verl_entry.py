@@ -29,10 +29,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from .breakdown import Breakdown
-from .code_reward import code_reward
-from .extract import Refusal, extract_candidate, extract_suite
+from .extract import ExtractionFailure, extract_candidate, extract_suite
+from .interface import JudgedCandidate, QuestionVerdicts
+from .registry import find_code_reward, find_test_reward, reward_code, reward_suites
 from .sandbox_seam import CandidateVerdict, Judge, JudgeRequest, Limits, LocalRunner
-from .test_reward import test_reward
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class GroundTruth:
     def question_id(self) -> str:
         """Names the oracle: the same reference and prelude share cached answers."""
         text = json.dumps([self.reference, self.prelude, self.entry_points])
-        return hashlib.sha256(text.encode()).hexdigest()[:24]
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 def compute_score(
@@ -83,7 +83,7 @@ def compute_score(
     A *code* response (the default) meets the fixed asserts of ``ground_truth["tests"]``, as one suite:
     R_C without history, the pass rate on those that hold as cases. A *test* response, marked by
     ``extra_info["role"] == "test"``, is a suite against ``ground_truth["candidate"]``: R_T without history.
-    See :func:`~reward_fns.code_reward.code_reward` and :func:`~reward_fns.test_reward.test_reward`.
+    See :func:`~reward_fns.code_reward.code_reward` and :func:`~reward_fns.suite_reward.test_reward`.
 
     Thread-safe. The judge is created on the first call and closed when the process exits.
 
@@ -134,7 +134,7 @@ def compute_score(
 
 def _score_code(solution: str, truth: GroundTruth, sandbox: dict[str, Any]) -> dict[str, float]:
     found = extract_candidate(solution)
-    candidate = None if isinstance(found, Refusal) else found
+    candidate = None if isinstance(found, ExtractionFailure) else found
     verdict = _judge(truth, candidate=candidate, suite=truth.tests, sandbox=sandbox)
     num_valid = len(verdict.suites[0].cases)
     if not num_valid:
@@ -144,16 +144,35 @@ def _score_code(solution: str, truth: GroundTruth, sandbox: dict[str, Any]) -> d
             len(truth.tests),
             verdict.suites[0].rejections[:3],
         )
-    reward = code_reward(verdict)
+    question = _question_of(truth, candidate, verdict)
+    (reward,) = reward_code(find_code_reward("pass_rate"), question)
+    assert reward is not None, "it has a verdict"
     extracted = float(candidate is not None)
     return {"score": reward.total, "extracted": extracted, "num_valid": float(num_valid), **reward.terms}
 
 
-def _reward_test(solution: str, truth: GroundTruth, sandbox: dict[str, Any], **options: Any) -> Breakdown:
+def _question_of(
+    truth: GroundTruth,
+    candidate: str | None,
+    verdict: CandidateVerdict,
+    *,
+    num_cases: int = 1,
+    suite_texts: tuple[str, ...] = (),
+) -> QuestionVerdicts:
+    judged = JudgedCandidate(source=candidate, verdict=verdict, suite_texts=suite_texts)
+    return QuestionVerdicts(question_id=truth.question_id, num_cases=num_cases, candidates=(judged,))
+
+
+def _reward_test(
+    solution: str, truth: GroundTruth, sandbox: dict[str, Any], *, num_cases: int, **kwargs: Any
+) -> Breakdown:
     found = extract_suite(solution)
-    suite = () if isinstance(found, Refusal) else found
+    suite = () if isinstance(found, ExtractionFailure) else found
     verdict = _judge(truth, candidate=truth.candidate, suite=suite, sandbox=sandbox)
-    return test_reward(verdict, 0, response_text=solution, **options)
+    question = _question_of(truth, truth.candidate, verdict, num_cases=num_cases, suite_texts=(solution,))
+    ((reward,),) = reward_suites(find_test_reward("valid_and_adversarial", kwargs=kwargs), question)
+    assert reward is not None, "it has a verdict"
+    return reward
 
 
 def _judge(
@@ -241,14 +260,13 @@ def _plain(value: Any) -> Any:
 
 
 class _SharedJudge:
-    """One judge per process, made on first use. A forked child makes its own: zygotes are not inherited."""
+    """One judge per process, made on first use. A forked child makes its own: fork servers are not inherited."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._judge: Judge | None = None
         self._runner: LocalRunner | None = None
         self._options: dict[str, Any] = {}
-        self._pid = 0
         self._recent: OrderedDict[str, None] = OrderedDict()
 
     def judge(self, request: JudgeRequest, options: dict[str, Any]) -> CandidateVerdict:
@@ -262,25 +280,29 @@ class _SharedJudge:
 
     def close(self) -> None:
         with self._lock:
-            if self._pid == os.getpid() and self._judge is not None and self._runner is not None:
+            if self._judge is not None and self._runner is not None:
                 self._judge.close()
                 self._runner.close()
             self._judge = self._runner = None
 
     def _open(self, options: dict[str, Any]) -> Judge:
-        if self._pid != os.getpid():
-            self._judge = self._runner = None
         if self._judge is None:
             self._recent.clear()
             self._runner = _make_runner(options)
             self._judge = Judge(self._runner)
-            self._options, self._pid = options, os.getpid()
+            self._options = options
         elif options != self._options:
             raise ValueError(
                 f"sandbox={options} differs from what this process's judge was started with, {self._options}; give "
                 "every row of a job the same (reward.custom_reward_function.reward_kwargs)"
             )
         return self._judge
+
+
+def _start_anew() -> None:
+    """In a forked child: its parent's judge is not its own, and another thread of the parent may hold the lock."""
+    global _SHARED
+    _SHARED = _SharedJudge()
 
 
 def _make_runner(options: dict[str, Any]) -> LocalRunner:
@@ -292,4 +314,5 @@ def _make_runner(options: dict[str, Any]) -> LocalRunner:
 
 
 _SHARED = _SharedJudge()
-atexit.register(_SHARED.close)
+os.register_at_fork(after_in_child=_start_anew)
+atexit.register(lambda: _SHARED.close())

@@ -1,4 +1,4 @@
-"""A judge of untrusted Python programs: what does this candidate answer, and is it right?
+"""A judge of untrusted Python programs: it executes them, confined, and compares what they return.
 
 >>> from sandbox import Judge, JudgeRequest, LocalRunner
 >>> with LocalRunner() as runner:
@@ -12,39 +12,109 @@
 ...     )
 >>> verdict.suites[0].cases[0].outcome.value
 'passed'
+
+This page is all that other packages import; ``sandbox.conformance`` beside it is for authors of runners.
+
+======================================  ===========================================================================
+Need                                    Name
+======================================  ===========================================================================
+judge one candidate / on every core     ``Judge`` / ``JudgeProcesses``; ``JudgeRequest``
+read the result                         ``CandidateVerdict``, ``SuiteVerdict``, ``CaseResult``, ``CaseOutcome``
+run a program without a verdict         ``LocalRunner``, ``SandboxFusionRunner``; ``Program``, ``Role``
+write another runner                    ``Runner``, ``ProgramResult``, ``CallResult``, ``CallStatus``
+bound what a program may use            ``Limits``
+ask what this machine confines          ``probe``, ``LOCAL_TIERS``, ``OPTIONAL_FEATURES``
+measure what confinement costs          ``start_as_fork_server``
+read an assert without running it       ``Gate``, ``parse_assert``, ``Interface``
+ask references for expected values      ``ReferencePass``
+compare, decode and print values        ``matches``, ``decode``, ``to_literal``
+======================================  ===========================================================================
 """
 
-from .answers import syntax_key
-from .cases import Call, Case, Rejection, RejectionReason, Suite
-from .errors import SandboxConfigError, SandboxError, SandboxUnavailableError
-from .judge import Judge, JudgeRequest
+from .cases.case import Call, Case, Rejection, RejectionReason, Suite
+from .cases.gate import Gate
+from .cases.parser import parse_assert, parse_call, parse_suite
+from .cases.reference_interface import Interface, parse_untrusted
+from .confinement.jail import OPTIONAL_FEATURES
+from .confinement.tiers import LOCAL_TIERS, probe
+from .errors import SandboxConfigError, SandboxError, SandboxUnavailableError, ValueFormatError
+from .judge.judge import Judge, JudgeRequest
+from .judge.oracle import NoOracle, OracleBatch, OracleValue, ReferencePass
+from .judge.process_pool import DEFAULT_QUESTIONS_PER_WORKER, JudgeProcesses, WorkerSettings
+from .judge.run_cache import syntax_key
+from .judge.verdict import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
 from .limits import Limits
-from .local_runner import LocalRunner
-from .runner import Answer, AnswerKind, Lane, Program, ProgramResult, Runner
-from .verdict import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
+from .runners.base import HANGS_THROUGHOUT, TOTAL_SPENT, CallResult, CallStatus, Program, ProgramResult, Role, Runner
+from .runners.fusion.runner import SandboxFusionRunner
+from .runners.local.fork_server import start_as_fork_server
+from .runners.local.runner import LocalRunner
+from .values.comparison import matches, to_literal
+from .values.decoding import decode, decode_raw
+from .values.encoding import RawDict, RawRatio, RawSet, canonical_key, encode
+from .values.literals import LIBRARY_MODULES, LIBRARY_NAMES, LiteralReader, spell
 
 __all__ = [
-    "Answer",
-    "AnswerKind",
-    "Call",
-    "CandidateVerdict",
-    "Case",
-    "CaseOutcome",
-    "CaseResult",
+    # Judging
     "Judge",
     "JudgeRequest",
-    "Lane",
-    "Limits",
+    "JudgeProcesses",
+    "WorkerSettings",
+    "DEFAULT_QUESTIONS_PER_WORKER",
+    "ReferencePass",
+    "OracleBatch",
+    "OracleValue",
+    "NoOracle",
+    # Verdicts
+    "CandidateVerdict",
+    "SuiteVerdict",
+    "CaseResult",
+    "CaseOutcome",
+    # Running programs
+    "Runner",
     "LocalRunner",
+    "SandboxFusionRunner",
+    "Role",
     "Program",
     "ProgramResult",
+    "CallResult",
+    "CallStatus",
+    "TOTAL_SPENT",
+    "HANGS_THROUGHOUT",
+    "Limits",
+    "LOCAL_TIERS",
+    "OPTIONAL_FEATURES",
+    "probe",
+    "start_as_fork_server",
+    # Asserts as data
+    "Call",
+    "Case",
+    "Suite",
     "Rejection",
     "RejectionReason",
-    "Runner",
-    "SandboxConfigError",
-    "SandboxError",
-    "SandboxUnavailableError",
-    "Suite",
-    "SuiteVerdict",
+    "Gate",
+    "Interface",
+    "parse_assert",
+    "parse_call",
+    "parse_suite",
+    "parse_untrusted",
     "syntax_key",
+    # Values
+    "matches",
+    "encode",
+    "decode",
+    "decode_raw",
+    "canonical_key",
+    "to_literal",
+    "RawDict",
+    "RawRatio",
+    "RawSet",
+    "spell",
+    "LiteralReader",
+    "LIBRARY_MODULES",
+    "LIBRARY_NAMES",
+    # Errors
+    "SandboxError",
+    "SandboxConfigError",
+    "SandboxUnavailableError",
+    "ValueFormatError",
 ]

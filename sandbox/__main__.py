@@ -10,18 +10,16 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from .bench_command import add_arguments as add_bench_arguments
-from .bench_command import run as run_bench
-from .confine import OPTIONAL_FEATURES, UID_POLICY_MEANINGS, landlock_abi, missing_features
+from .confinement.jail import OPTIONAL_FEATURES, UID_POLICY_MEANINGS, landlock_abi, missing_features
+from .confinement.tiers import LOCAL_TIERS, TIER_MEANINGS, probe
 from .conformance.command import add_arguments as add_conformance_arguments
 from .conformance.command import run as run_conformance
+from .conformance.self_check import run_probes
 from .errors import SandboxConfigError, SandboxUnavailableError
-from .judge import JudgeRequest
-from .judge_processes import JudgeProcesses, WorkerSettings
+from .judge.judge import JudgeRequest
+from .judge.process_pool import JudgeProcesses, WorkerSettings
 from .limits import Limits
-from .local_runner import LocalRunner
-from .self_check import run_probes
-from .tiers import LOCAL_TIERS, TIER_MEANINGS, probe
+from .runners.local.runner import LocalRunner
 
 _KEYS: dict[str, type | tuple[type, ...]] = {"id": str, "gt": str, "code": (str, type(None)), "tests": list}
 EXIT_OK, EXIT_FAILED, EXIT_BAD_INPUT = 0, 1, 2
@@ -40,7 +38,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     judge.add_argument("file", help="input file; '-' reads standard input")
     conformance = commands.add_parser("conformance", help="what every runner must do, checked on the local one")
     add_conformance_arguments(conformance)
-    add_bench_arguments(commands)
     for command in (check, judge, conformance):
         command.add_argument(
             "--workers", type=int, default=1, help="programs run at once; for judge, processes of its own (default 1)"
@@ -55,8 +52,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     options = parser.parse_args(arguments)
     try:
-        if options.command in ("bench", "soak"):
-            return run_bench(options)
         if options.command == "conformance":
             return run_conformance(options)
         if options.command == "judge":
@@ -146,7 +141,7 @@ def _judge(options: argparse.Namespace, items: list[dict[str, Any]]) -> int:
             line = {
                 "id": item["id"],
                 "valid": suite.num_valid,
-                "claimed_right": suite.num_claimed_right,
+                "expected_correct": suite.num_expected_correct,
                 "passed": suite.num_valid - suite.num_failed,
                 "outcomes": outcomes,
             }

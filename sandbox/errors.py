@@ -13,6 +13,10 @@ class SandboxUnavailableError(SandboxError):
     """
 
 
+class ProcessLostError(SandboxError):
+    """A fork server or a judge process is gone; start another one. Never leaves the package."""
+
+
 class SandboxConfigError(SandboxError, ValueError):
     """A setting is wrong, or this machine lacks a protection that nobody agreed to do without.
 
@@ -22,7 +26,8 @@ class SandboxConfigError(SandboxError, ValueError):
 
 
 class ValueFormatError(SandboxError, ValueError):
-    """Bytes that are not an encoded value. They came from an untrusted process; callers treat them as wrong."""
+    """Bytes that are not an encoded value, or source text that is no literal. Both were written by programs or by the
+    authors of tests; callers treat them as wrong."""
 
 
 class UnencodableError(SandboxError, TypeError):

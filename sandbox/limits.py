@@ -10,9 +10,9 @@ from typing import Any
 from .errors import SandboxConfigError
 
 MIB = 1 << 20
-LEAST_IDLE_SECONDS = 0.25
+MIN_IDLE_SECONDS = 0.25
 """A program that waits for less than this has waited for something, after any number of time-outs."""
-_MOST = 1 << 50
+_MAX = 1 << 50
 """Of any limit: what is more would not fit into the kernel's numbers."""
 
 
@@ -75,7 +75,7 @@ class Limits:
             if isinstance(value, bool) or not isinstance(value, wanted) or not 0 < value < math.inf:
                 kind = "integer" if wanted is int else "number"
                 raise SandboxConfigError(f"limits.{field.name} must be a positive finite {kind}, got {value!r}")
-            if value > _MOST:
+            if value > _MAX:
                 raise SandboxConfigError(f"limits.{field.name} must be at most 2**50, got {value!r}")
         for small, large in (
             ("min_cpu_seconds_per_case", "cpu_seconds_per_case"),
@@ -114,5 +114,5 @@ class Limits:
 
     def wall_seconds(self, cpu_limit_seconds: float) -> float:
         """Idle seconds that go with a CPU limit: the same proportion as between the two defaults, and a moment."""
-        least = min(LEAST_IDLE_SECONDS, self.wall_seconds_per_case)
+        least = min(MIN_IDLE_SECONDS, self.wall_seconds_per_case)
         return max(least, self.wall_seconds_per_case * cpu_limit_seconds / self.cpu_seconds_per_case)

@@ -37,9 +37,9 @@ def make_case() -> Callable[..., CaseResult]:
     def build(**changes: object) -> CaseResult:
         fields = {
             "call": "f(0)",
-            "answer": "1",
-            "claimed": "1",
-            "claimed_right": True,
+            "reference_value": "1",
+            "expected": "1",
+            "expected_correct": True,
             "outcome": CaseOutcome.PASSED,
         }
         return CaseResult(**(fields | changes))
@@ -55,14 +55,14 @@ def make_suite(make_case: Callable[..., CaseResult]) -> Callable[..., SuiteVerdi
         num_valid: int = 0,
         *,
         num_failed: int = 0,
-        num_wrong_claims: int = 0,
+        num_expected_incorrect: int = 0,
         num_rejected: int = 0,
         outcome: CaseOutcome = CaseOutcome.WRONG_VALUE,
     ) -> SuiteVerdict:
         cases = tuple(
             make_case(
                 call=f"f({index})",
-                claimed_right=index < num_valid - num_wrong_claims,
+                expected_correct=index < num_valid - num_expected_incorrect,
                 outcome=outcome if index < num_failed else CaseOutcome.PASSED,
             )
             for index in range(num_valid)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .intervals import Interval, interval_of, paired_difference
-from .measures import MEASURES, measures_of
-from .records import Record, RunRecords
+from ..runs.reader import RunRecords
+from ..stats.estimates import Estimate, mean_estimate, paired_difference
+from .measures import MEASURES, by_source, measures_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,9 +14,9 @@ class Change:
     """One measure before and after, over the same held-out questions."""
 
     measure: str
-    before: Interval
-    after: Interval
-    difference: Interval
+    before: Estimate
+    after: Estimate
+    difference: Estimate
 
 
 def changes_of(run: RunRecords) -> list[Change]:
@@ -24,23 +24,20 @@ def changes_of(run: RunRecords) -> list[Change]:
     steps = run.validation_steps
     if len(steps) < 2:
         return []
-    first, last = (measures_of(_first_source(run.validation(step))) for step in (steps[0], steps[-1]))
+    # Other sources may be there to see how far what was learned carries; they are no part of this comparison.
+    first, last = (
+        measures_of(next(iter(by_source(run.validation(step)).values()), [])) for step in (steps[0], steps[-1])
+    )
     return [
         Change(
             measure=name,
-            before=interval_of(list(first[name].values())),
-            after=interval_of(list(last[name].values())),
+            before=mean_estimate(list(first[name].values())),
+            after=mean_estimate(list(last[name].values())),
             difference=paired_difference(last[name], first[name]),
         )
         for name in MEASURES
         if name in first and name in last and first[name].keys() & last[name].keys()
     ]
-
-
-def _first_source(records: list[Record]) -> list[Record]:
-    """Other sources may be there to see how far what was learned carries; they are no part of this comparison."""
-    first = min(records, key=lambda record: record["index"], default=None)
-    return [] if first is None else [one for one in records if one.get("data_source") == first.get("data_source")]
 
 
 def change_table(run: RunRecords) -> str:
@@ -55,9 +52,11 @@ def change_table(run: RunRecords) -> str:
         f"held-out questions ({number}), step {steps[0]} -> step {steps[-1]}, 95 % interval of the paired difference:"
     ]
     for change in changes:
-        verdict = "" if not change.difference.excludes_zero else "  better" if change.difference.mean > 0 else "  worse"
+        verdict = (
+            "" if not change.difference.excludes_zero else "  better" if change.difference.value > 0 else "  worse"
+        )
         lines.append(
-            f"  {MEASURES[change.measure]:{width}}  {change.before.mean:.3f} -> {change.after.mean:.3f}   "
-            f"{change.difference.text(signed=True)}{verdict}"
+            f"  {MEASURES[change.measure]:{width}}  {change.before.value:.3f} -> {change.after.value:.3f}   "
+            f"{change.difference.plus_minus(signed=True)}{verdict}"
         )
     return "\n".join(lines)

@@ -28,6 +28,8 @@ import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from ..errors import InputError
+
 EXPERIMENT_FILE = "experiment.yaml"
 """In an experiment's folder: the file as it was when it last ran."""
 FINISHED = "finished.json"
@@ -36,10 +38,6 @@ _OWN_KEYS = ("run_dir", "data.seed")
 """Set by the experiment for each run."""
 _KEYS = ("preset", "folder", "seeds", "overrides", "arms")
 _ARM_KEYS = ("overrides", "harvest")
-
-
-class ExperimentError(ValueError):
-    """An experiment that cannot run; says which key, what it holds and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,31 +65,31 @@ class Experiment:
         """Read and check a file.
 
         Raises:
-            ExperimentError: it cannot be read, or a key or value cannot work.
+            InputError: it cannot be read, or a key or value cannot work.
         """
         try:
             text = path.read_text(encoding="utf-8")
             # OmegaConf refuses a key that stands there twice, of which YAML's own loader takes the last.
             raw = OmegaConf.to_container(OmegaConf.create(text)) if text.strip() else None
         except (OSError, UnicodeDecodeError, yaml.YAMLError, OmegaConfBaseException) as error:
-            raise ExperimentError(f"{path} cannot be read: {error}") from error
+            raise InputError(f"{path} cannot be read: {error}") from error
         if not isinstance(raw, dict):
-            raise ExperimentError(f"{path} must be a mapping with the keys {', '.join(_KEYS)}")
+            raise InputError(f"{path} must be a mapping with the keys {', '.join(_KEYS)}")
         if unknown := sorted(set(raw) - set(_KEYS)):
-            raise ExperimentError(f"{path}: unknown keys {unknown}; known: {', '.join(_KEYS)}")
+            raise InputError(f"{path}: unknown keys {unknown}; known: {', '.join(_KEYS)}")
         seeds = raw.get("seeds", [0])
         if not isinstance(seeds, list) or not seeds or not all(type(seed) is int and seed >= 0 for seed in seeds):
-            raise ExperimentError(f"{path}: seeds must be a list of integers of at least 0, got {seeds!r}")
+            raise InputError(f"{path}: seeds must be a list of integers of at least 0, got {seeds!r}")
         for key in ("preset", "folder"):
             if not isinstance(raw.get(key, ""), str):
-                raise ExperimentError(f"{path}: {key} must be text, got {raw[key]!r}")
+                raise InputError(f"{path}: {key} must be text, got {raw[key]!r}")
         arms = raw.get("arms")
         if not isinstance(arms, dict) or not arms:
-            raise ExperimentError(f"{path}: arms must map names to lists of overrides, got {arms!r}")
+            raise InputError(f"{path}: arms must map names to lists of overrides, got {arms!r}")
         found = tuple(_arm(path, name, value) for name, value in arms.items())
         for number, arm in enumerate(found):
             if arm.harvest is not None and arm.harvest not in [earlier.name for earlier in found[:number]]:
-                raise ExperimentError(f"{path}: arms.{arm.name}.harvest must name an arm above it, got {arm.harvest!r}")
+                raise InputError(f"{path}: arms.{arm.name}.harvest must name an arm above it, got {arm.harvest!r}")
         return cls(
             preset=raw.get("preset") or "cpu",
             folder=Path(raw.get("folder") or Path("outputs") / path.stem).absolute(),
@@ -114,12 +112,12 @@ class Experiment:
 def _arm(path: Path, name: Any, value: Any) -> Arm:
     place = f"arms.{name}"
     if not isinstance(name, str):
-        raise ExperimentError(f"{path}: {place}: a name must be text; put it in quotes")
+        raise InputError(f"{path}: {place}: a name must be text; put it in quotes")
     if not re.fullmatch(r"[^\W_][\w-]*", name):
-        raise ExperimentError(f"{path}: {place}: the name becomes a folder; use letters, digits, - and _")
+        raise InputError(f"{path}: {place}: the name becomes a folder; use letters, digits, - and _")
     if isinstance(value, dict):
         if unknown := sorted(set(value) - set(_ARM_KEYS)):
-            raise ExperimentError(f"{path}: unknown keys under {place}: {unknown}; known: {', '.join(_ARM_KEYS)}")
+            raise InputError(f"{path}: unknown keys under {place}: {unknown}; known: {', '.join(_ARM_KEYS)}")
         overrides = _overrides(path, f"{place}.overrides", value.get("overrides") or [])
         return Arm(name=name, overrides=overrides, harvest=value.get("harvest"))
     return Arm(name=name, overrides=_overrides(path, place, value or []))
@@ -127,10 +125,8 @@ def _arm(path: Path, name: Any, value: Any) -> Arm:
 
 def _overrides(path: Path, place: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) and "=" in item[1:] for item in value):
-        raise ExperimentError(f"{path}: {place} must be a list of key=value, got {value!r}")
+        raise InputError(f"{path}: {place} must be a list of key=value, got {value!r}")
     for item in value:
         if item.partition("=")[0].lstrip("+~") in _OWN_KEYS:
-            raise ExperimentError(
-                f"{path}: {place} sets {item!r}, which the experiment sets for each run; leave it out"
-            )
+            raise InputError(f"{path}: {place} sets {item!r}, which the experiment sets for each run; leave it out")
     return tuple(value)

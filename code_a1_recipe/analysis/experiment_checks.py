@@ -6,11 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from omegaconf import DictConfig
-
-from ..compose import compose_config
-from ..settings import SettingsError
-from ..value_checks import check_settings
+from ..config.compose import read_config
+from ..config.run_config import RunConfig
+from ..errors import SettingsError
+from ..training.preflight import START_RULES
 from .experiment import FINISHED, Arm, Experiment
 
 Place = tuple[Arm, int]
@@ -23,19 +22,14 @@ def check_experiment(experiment: Experiment, wanted: Sequence[Place], pending: S
     Raises:
         SettingsError: what cannot work, with the arm.
     """
-    from ..preflight import check_device, check_paths  # they bring torch, which --help does not wait for
-
     arms = {arm.name: arm for arm in experiment.arms}
     for arm in dict.fromkeys(arm for arm, _ in wanted):
         try:
             config = _config_of(experiment, arm)
-            check_settings(config)
-            check_device(config)
-            check_paths(config)
             if arm.harvest is not None:
                 _check_harvest(config, _config_of(experiment, arms[arm.harvest]), arm)
         except SettingsError as error:
-            raise SettingsError(f"arms.{arm.name}: {error}") from error
+            raise SettingsError(*(f"arms.{arm.name}: {problem}" for problem in error.args)) from error
     for arm, seed in wanted:
         _check_command(experiment, arm, seed)
     for arm, seed in pending:
@@ -63,11 +57,11 @@ def _check_command(experiment: Experiment, arm: Arm, seed: int) -> None:
         )
 
 
-def _config_of(experiment: Experiment, arm: Arm) -> DictConfig:
-    return compose_config(experiment.preset, [*experiment.overrides, *arm.overrides])
+def _config_of(experiment: Experiment, arm: Arm) -> RunConfig:
+    return read_config(experiment.preset, [*experiment.overrides, *arm.overrides], rules=START_RULES)
 
 
-def _check_harvest(config: DictConfig, source: DictConfig, arm: Arm) -> None:
+def _check_harvest(config: RunConfig, source: RunConfig, arm: Arm) -> None:
     if source.episode.num_suites == 0:
         raise SettingsError(
             f"harvest: {arm.harvest!r} has no Test LLM (episode.num_suites=0), so no tests; name another"
@@ -77,10 +71,9 @@ def _check_harvest(config: DictConfig, source: DictConfig, arm: Arm) -> None:
             f"harvest gives the tests for rewards.code_tests=golden, but the arm has {config.rewards.code_tests!r}; "
             "add arm=static"
         )
-    if config.data.train_files is not None:
-        raise SettingsError(
-            f"harvest gives data.train_files, but the settings name {config.data.train_files!r} as well; leave one out"
-        )
+    if config.data.train_files:
+        files = list(config.data.train_files)
+        raise SettingsError(f"harvest gives data.train_files, but the settings name {files!r} as well; leave one out")
 
 
 def _check_place(experiment: Experiment, arm: Arm, seed: int) -> None:

@@ -21,13 +21,12 @@ from typing import Any
 
 from tqdm import tqdm
 
-from ..questions import QuestionError
-from ..run_folder import FolderInUseError, RunFolder, locked
-from ..settings import SettingsError
-from .experiment import EXPERIMENT_FILE, FINISHED, Arm, Experiment, ExperimentError
+from ..curation.harvest import harvest
+from ..errors import InputError, SettingsError
+from ..runs.folder import RunFolder, locked
+from ..runs.reader import RunRecords
+from .experiment import EXPERIMENT_FILE, FINISHED, Arm, Experiment
 from .experiment_checks import Place, check_experiment, log_of, settings_of
-from .harvest import harvest
-from .records import RecordsError, RunRecords
 
 LOCK = "experiment.lock"
 _POLL_SECONDS = 1.0
@@ -49,7 +48,7 @@ def run_experiment(
     Raises:
         SettingsError: a name is unknown, an arm's settings cannot work or are not those that its runs in the folder
             were made with, or somebody else works there; nothing was run.
-        ExperimentError: a run broke off (the others stay; run again to go on). No new ones were started then.
+        InputError: a run broke off (the others stay; run again to go on). No new ones were started then.
     """
     if parallel < 1:
         raise SettingsError(f"parallel must be at least 1 run at once, got {parallel}")
@@ -67,7 +66,7 @@ def run_experiment(
             (experiment.folder / EXPERIMENT_FILE).write_text(experiment.text, encoding="utf-8")
             with tqdm(total=len(wanted), initial=len(wanted) - len(pending), unit="run", desc="experiment") as bar:
                 _run_all(experiment, pending, parallel, bar)
-    except FolderInUseError as error:
+    except InputError as error:
         raise SettingsError(str(error)) from error
     return [experiment.run_folder(arm.name, seed) for arm, seed in wanted]
 
@@ -87,14 +86,14 @@ def _chosen(experiment: Experiment, arms: Sequence[str], seeds: Sequence[int]) -
 
 def _run_all(experiment: Experiment, pending: list[Place], parallel: int, bar: Any) -> None:
     running: list[_Run] = []
-    broken: ExperimentError | None = None
+    broken: InputError | None = None
     try:
         while running or (pending and broken is None):
             while broken is None and len(running) < parallel and (place := _first_ready(experiment, pending)):
                 pending.remove(place)
                 try:
                     running.append(_Run.start(experiment, *place, parallel=parallel))
-                except ExperimentError as error:
+                except InputError as error:
                     broken = error
             bar.set_postfix_str(", ".join(run.progress() for run in running), refresh=sys.stderr.isatty())
             time.sleep(_POLL_SECONDS)
@@ -103,7 +102,7 @@ def _run_all(experiment: Experiment, pending: list[Place], parallel: int, bar: A
                 try:
                     run.finish()
                     bar.update()
-                except ExperimentError as error:
+                except InputError as error:
                     broken = broken or error  # those that still run are let finish
     finally:
         _end(running)
@@ -127,7 +126,7 @@ def _adopt(experiment: Experiment, arm: Arm, seed: int) -> None:
         with RunFolder(folder).lock():
             if ended:
                 _write(folder / FINISHED, log | {"wall_seconds": None})
-    except (RecordsError, FolderInUseError, OSError):
+    except (InputError, OSError):
         return  # whoever starts it again says what is wrong
 
 
@@ -172,7 +171,7 @@ class _Run:
         """Start it, or go on with it.
 
         Raises:
-            ExperimentError: its tests cannot be harvested, or another process works in its folder.
+            InputError: its tests cannot be harvested, or another process works in its folder.
         """
         folder = experiment.run_folder(arm.name, seed)
         spent = log_of(experiment, arm, seed).get("wall_seconds", 0.0)
@@ -180,15 +179,15 @@ class _Run:
             try:
                 with RunFolder(folder).lock():
                     shutil.rmtree(folder)  # it was cut off, and nothing of it can be resumed
-            except FolderInUseError as error:
-                raise ExperimentError(str(error)) from error
+            except InputError as error:
+                raise InputError(str(error)) from error
             spent = 0.0
         folder.parent.mkdir(parents=True, exist_ok=True)
         if arm.harvest is not None:
             try:
                 harvest(experiment.run_folder(arm.harvest, seed), _harvest_file(experiment, arm, seed))
-            except (RecordsError, QuestionError, OSError) as error:
-                raise ExperimentError(f"arm {arm.name!r}, seed {seed}: {error}") from error
+            except (InputError, OSError) as error:
+                raise InputError(f"arm {arm.name!r}, seed {seed}: {error}") from error
         command = command_of(experiment, arm, seed)
         settings = settings_of(experiment, arm)
         log = {"settings": settings, "command": command[1:], "wall_seconds": spent, "parallel": parallel}
@@ -212,14 +211,14 @@ class _Run:
         """Note how long it took and, where it ended well, that the run is finished.
 
         Raises:
-            ExperimentError: it ended badly.
+            InputError: it ended badly.
         """
         self.log["wall_seconds"] = round(self.log["wall_seconds"] + time.monotonic() - self.started, 1)
         _write(self.folder.with_suffix(".json"), self.log)
         if self.process.returncode:
             output = self.folder.with_suffix(".log")
             tail = output.read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL:]
-            raise ExperimentError(
+            raise InputError(
                 f"the run of arm {self.arm.name!r}, seed {self.seed} ended with status {self.process.returncode}. Its "
                 f"log {output} ends with:\n{tail}\nRuns that are finished stay; repeat the command to go on"
             )

@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from ..step_report import UPDATES
-from .intervals import interval_of
-from .records import RunRecords
-from .results import RunResult
+from ..runs.console import UPDATES
+from ..runs.reader import RunRecords
+from ..stats.estimates import mean_estimate
+from .run_results import RunResult
 from .summary import ExperimentSummary
 
 # Okabe and Ito's palette, which readers of every colour vision can tell apart.
@@ -33,6 +33,7 @@ STYLE: Any = {
 """matplotlib's parameters while a figure is drawn."""
 _SMOOTHED_STEPS = 5
 _PANEL_INCHES = (5.2, 3.4)
+_LINES = ("-", "--", "-.", ":")
 
 Point = tuple[float, float]
 
@@ -111,19 +112,19 @@ def learning(run: RunRecords) -> Figure | None:
 
 
 def testing(run: RunRecords) -> Figure | None:
-    """The Test LLM: in training against its partner, and on wrong programs that never change."""
+    """The Test LLM: in training against its partner, and on incorrect programs that never change."""
     if not _trained(run, "test/valid"):
         return None
-    figure, (training, probes) = _panels(["Test LLM against its partner", "Test LLM on recorded wrong programs"])
+    figure, (training, on_buggy) = _panels(["Test LLM against its partner", "Test LLM on recorded buggy programs"])
     _line(training, _trained(run, "test/valid"), "validity", COLORS[0])
-    _line(training, _trained(run, "test/broke_candidate_share"), "suites that break the program", COLORS[1])
+    _line(training, _trained(run, "test/broke_candidate_rate"), "suites that break the program", COLORS[1])
     _line(training, _trained(run, "test/adv"), "adversarial term", COLORS[4])
-    _line(training, _trained(run, "test/distinct_share"), "pairs of cases that differ", COLORS[6])
-    _markers(probes, _metric(run, "val/test/probe_valid"), "validity", COLORS[0])
-    _markers(probes, _metric(run, "val/test/probe_kill"), "suites that break it", COLORS[1])
-    _markers(probes, _metric(run, "val/test/probe_caught"), "by a right claim", COLORS[2])
+    _line(training, _trained(run, "test/distinct_call_rate"), "pairs of cases that differ", COLORS[6])
+    _markers(on_buggy, _metric(run, "val/test/buggy_programs_valid"), "validity", COLORS[0])
+    _markers(on_buggy, _metric(run, "val/test/buggy_programs_kill"), "suites that break it", COLORS[1])
+    _markers(on_buggy, _metric(run, "val/test/buggy_programs_detection_rate"), "suites that detect the bug", COLORS[2])
     _finish(training, ylabel="share")
-    _finish(probes, ylabel="share")
+    _finish(on_buggy, ylabel="share")
     return figure
 
 
@@ -160,11 +161,11 @@ def seconds_by_part(rows: Sequence[Mapping[str, Any]], *, updates_at_once: bool)
     """Seconds of each step by what they went to, which add up to the steps'.
 
     Args:
-        rows: of metrics.jsonl, with ``timing_s/step`` and ``time_share/...``.
+        rows: of metrics.jsonl, with ``timing_s/step`` and ``time_frac/...``.
         updates_at_once: of two updates that begin together the longer one counts.
     """
     parts = {
-        words: [(row.get(f"time_share/{name}") or 0.0) * row["timing_s/step"] for row in rows]
+        words: [(row.get(f"time_frac/{name}") or 0.0) * row["timing_s/step"] for row in rows]
         for name, words in _TIME_PARTS.items()
     }
     if updates_at_once:
@@ -175,7 +176,7 @@ def seconds_by_part(rows: Sequence[Mapping[str, Any]], *, updates_at_once: bool)
 
 def time(run: RunRecords) -> Figure | None:
     """Where the seconds of a step go."""
-    rows = [row for row in run.metrics if row.get("timing_s/step") is not None and "time_share/other" in row]
+    rows = [row for row in run.metrics if row.get("timing_s/step") is not None and "time_frac/other" in row]
     if not rows:
         return None
     figure, (panel,) = _panels(["Seconds a step"])
@@ -218,7 +219,7 @@ def arm_bars(summary: ExperimentSummary, measures: Sequence[str], *, same_scale:
     Args:
         same_scale: one x axis for all panels.
     """
-    figure, panels = _panels([_short(name) for name in measures])
+    figure, panels = _panels([_TITLES.get(name, name) for name in measures])
     common = summary.end(summary.leader)
     shown = [row for row in summary.side_by_side() if summary.values(row[1], measures[0], row[2])]
     arms = list(summary.runs)
@@ -243,17 +244,17 @@ def _bar(panel: Axes, summary: ExperimentSummary, row: int, what: tuple[str, str
     values = list(summary.values(arm, measure, step).values())
     if not values:
         return
-    interval = interval_of(values)
-    panel.barh(row, interval.mean, color=color, alpha=0.75, height=0.65)
+    interval = mean_estimate(values)
+    panel.barh(row, interval.value, color=color, alpha=0.75, height=0.65)
     if len(values) > 1:
-        panel.errorbar(interval.mean, row, xerr=interval.half_width, color="black", capsize=3, linewidth=1)
+        panel.errorbar(interval.value, row, xerr=interval.half_width, color="black", capsize=3, linewidth=1)
     panel.plot(values, [row] * len(values), "o", color="black", markersize=3, alpha=0.6)
     if not any(values):
         panel.annotate("0", (0, row), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9)
     if (base := summary.base(measure, arm)) is not None:
-        panel.plot([base.mean] * 2, [row - 0.42, row + 0.42], color="black", linestyle="--", linewidth=1.2)
+        panel.plot([base.value] * 2, [row - 0.42, row + 0.42], color="black", linestyle="--", linewidth=1.2)
     if summary.end(arm) > step and (later := summary.interval(arm, measure)) is not None:
-        panel.plot(later.mean, row, "D", color=color, markerfacecolor="white", markeredgewidth=1.6, markersize=7)
+        panel.plot(later.value, row, "D", color=color, markerfacecolor="white", markeredgewidth=1.6, markersize=7)
 
 
 def _key(summary: ExperimentSummary, measures: Sequence[str], common: int) -> str:
@@ -298,9 +299,6 @@ def arm_curves(summary: ExperimentSummary, *, by_seconds: bool) -> Figure:
     return figure
 
 
-_LINES = ("-", "--", "-.", ":")
-
-
 def _curve(panel: Axes, place: int, runs: Mapping[int, RunResult], by_seconds: bool, label: str, shift: float) -> None:
     points = [_curve_point(list(runs.values()), step, by_seconds) for step in _common_steps(runs)]
     if not points:
@@ -327,29 +325,25 @@ def _common_steps(runs: Mapping[int, RunResult]) -> list[int]:
 
 
 def _curve_point(runs: Sequence[RunResult], step: int, by_seconds: bool) -> tuple[float, float, float]:
-    interval = interval_of([run.at(step)["pass@1"] for run in runs])
+    interval = mean_estimate([run.at(step)["pass@1"] for run in runs])
     x = float(step)
     if by_seconds:
         x = statistics.fmean(found.seconds for run in runs for found in run.validations if found.step == step)
-    return x, interval.mean, interval.half_width if len(runs) > 1 else 0.0
+    return x, interval.value, interval.half_width if len(runs) > 1 else 0.0
 
 
 _TITLES = {
     "pass@1": "pass@1, temperature 1",
     "greedy": "pass@1, greedy",
-    "fooled": "full rewards undeserved",
-    "missed": "wrong programs unbroken",
-    "missed_by_new": "the same without replays",
+    "reward_false_positive_rate": "reward false positives",
+    "false_negative_rate": "false negatives of the tests",
+    "false_negative_rate_without_replay": "the same without replays",
     "valid": "validity",
     "kill_per_case": "kills per valid case",
     "product": "validity x kill rate",
-    "caught": "kills by a right claim",
-    "distinct": "cases that differ (training)",
+    "detection_rate": "suites that detect the bug",
+    "distinct_call_rate": "distinct calls (training)",
     "forgotten": "questions forgotten",
     "fails_next_visit": "fails at the next visit",
     "fails_same_visit": "fails at the same visit",
 }
-
-
-def _short(measure: str) -> str:
-    return _TITLES.get(measure, measure)

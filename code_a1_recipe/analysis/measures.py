@@ -1,21 +1,26 @@
-"""What a validation says about both policies, by held-out question.
+"""What a run's records say of both policies: held-out measures by question, and measures of training.
 
-Code LLM: ``pass@1`` (share of programs at temperature 1 that pass every hidden test), ``greedy`` (the same of the
-program at temperature 0). Test LLM, on wrong programs that are the same for every run (``Question.wrong_programs``):
-``valid`` (the Valid term of R_T, in [0, 1]), ``kill`` (share of suites with a case that the wrong program fails),
-``kill_per_case`` (share of cases that it fails) and ``caught`` (share of suites with an assert that is right as written
-and that it fails). Cases are judged by the reference's answer, so a case with a wrong claim can kill, but not catch.
+Held-out, Code LLM: ``pass@1`` (share of programs at temperature 1 that pass every hidden test), ``greedy`` (the same of
+the program at temperature 0). Held-out, Test LLM, on buggy programs that are the same for every run
+(``Question.buggy_programs``): ``valid`` (the Valid term of R_T, in [0, 1]), ``kill`` (share of suites with a case that
+the program fails), ``kill_per_case`` (share of cases that it fails) and ``detection_rate`` (share of suites with an
+assert that is right as written and that it fails). Cases are judged by the reference's answer, so a case with a wrong
+claim can kill, but not detect.
+
+Training: how far rewards are from hidden tests, how varied suites are, what is unlearned; all but ``distinct_calls``
+need ``validation.hidden_in_training``. Programs lost to an outage count nowhere.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
-from sandbox import CaseOutcome
-
-from .records import Record
+from ..runs.metrics import FULL_REWARD, distinct_call_rate
+from ..runs.rollout_record import RolloutRecord
 
 ByQuestion = dict[str, float]
 
@@ -25,32 +30,29 @@ MEASURES: dict[str, str] = {
     "valid": "Test LLM, validity",
     "kill": "Test LLM, kill rate of suites",
     "kill_per_case": "Test LLM, kills per valid case",
-    "caught": "Test LLM, kills by a right claim",
+    "detection_rate": "Test LLM, suites that detect the bug",
 }
 """Name -> what it says, in the order of tables."""
 SPLIT_MEASURES: dict[str, str] = {
-    "kill_first": "Test LLM, kill rate of suites for the first wrong program of each question (micro world: a mutant)",
+    "kill_first": "Test LLM, kill rate of suites for the first buggy program of each question (micro world: a mutant)",
     "kill_others": "Test LLM, the same for the other ones (micro world: recorded programs of the base Code LLM)",
 }
 """``kill`` in two parts."""
 
 
-def measures_of(records: Iterable[Record]) -> dict[str, ByQuestion]:
+def measures_of(records: Iterable[RolloutRecord]) -> dict[str, ByQuestion]:
     """Each measure by question id; a measure that the validation did not take is left out.
 
     Programs and suites lost to an outage count nowhere.
     """
     samples: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in (*MEASURES, *SPLIT_MEASURES)}
     for record in records:
-        if record["outage"]:
+        if record.outage:
             continue
-        question, kind = str(record["question"]), record.get("kind", "sampled")
-        if kind == "sampled" and record["hidden_tests"] is not None:
-            samples["pass@1"][question].append(is_solved(record))
-        elif kind == "greedy" and record["hidden_tests"] is not None:
-            samples["greedy"][question].append(is_solved(record))
-        elif kind == "probe":
-            _add_probe(samples, question, record)
+        if record.kind == "buggy_program":
+            _add_buggy_program(samples, record)
+        elif record.hidden_tests is not None:
+            samples["greedy" if record.kind == "greedy" else "pass@1"][record.question].append(record.is_solved)
     return {
         name: {question: statistics.fmean(values) for question, values in by_question.items()}
         for name, by_question in samples.items()
@@ -58,41 +60,158 @@ def measures_of(records: Iterable[Record]) -> dict[str, ByQuestion]:
     }
 
 
-def _add_probe(samples: dict[str, dict[str, list[float]]], question: str, record: Record) -> None:
-    for suite in record["suites"]:
-        if suite["verdict"] is None or suite["reward"] is None:
+def by_source(records: Iterable[RolloutRecord]) -> dict[str, list[RolloutRecord]]:
+    """Records by ``data_source``; first the source of the first question."""
+    found: dict[str, list[RolloutRecord]] = {}
+    for record in sorted(records, key=lambda record: record.index):
+        found.setdefault(record.data_source, []).append(record)
+    return found
+
+
+def _add_buggy_program(samples: dict[str, dict[str, list[float]]], record: RolloutRecord) -> None:
+    for suite in record.suites:
+        if suite.verdict is None or suite.reward is None:
             continue
-        cases = suite["verdict"]["cases"]
-        failed = [fails(case) for case in cases]
-        samples["valid"][question].append(float(suite["reward"]["terms"]["valid"]))
-        samples["kill"][question].append(float(any(failed)))
-        samples["kill_others" if record["candidate"] else "kill_first"][question].append(float(any(failed)))
-        samples["caught"][question].append(float(any(fails(case) and case["claimed_right"] for case in cases)))
-        if failed:
-            samples["kill_per_case"][question].append(statistics.fmean(failed))
+        failed = [case for case in suite.verdict.cases if case.outcome.failed]
+        values = {
+            "valid": suite.reward.terms["valid"],
+            "kill": bool(failed),
+            "kill_others" if record.candidate else "kill_first": bool(failed),
+            "detection_rate": any(case.expected_correct for case in failed),
+        }
+        if suite.verdict.cases:
+            values["kill_per_case"] = len(failed) / suite.verdict.num_valid
+        for name, value in values.items():
+            samples[name][record.question].append(value)
 
 
-def is_solved(record: Record) -> float:
-    """1.0 when the program passed every hidden test, and there were some; else 0.0."""
-    cases = record["hidden_tests"]["cases"]
-    return float(bool(cases) and not any(fails(case) for case in cases))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewardErrors:
+    """Shares of programs whose reward and hidden tests disagree; None where there is nothing to share."""
+
+    reward_false_positive_rate: float | None
+    """Programs that fail a hidden test, among those with full reward."""
+    false_negative_rate: float | None
+    """Programs that no case broke, new, given or replayed, among those that load and fail a hidden test."""
+    false_negative_rate_without_replay: float | None
+    """The same of new and given cases alone: what would go unnoticed without the Mistake Book."""
+    false_rejection_rate: float | None
+    """Programs without full reward, among those that pass every hidden test."""
 
 
-def fails(case: Mapping[str, object]) -> bool:
-    """Whether a recorded case broke the program."""
-    return case["outcome"] != CaseOutcome.PASSED.value
+def reward_errors(records: Iterable[RolloutRecord]) -> RewardErrors:
+    """How far the reward of programs is from the hidden tests."""
+    judged = [
+        (record, record.reward.total > FULL_REWARD)
+        for record in records
+        if record.reward is not None and record.hidden_tests is not None
+    ]
+    wrong = [record for record, _ in judged if record.is_loaded and not record.is_solved]
+    return RewardErrors(
+        reward_false_positive_rate=_rate(not record.is_solved for record, is_full in judged if is_full),
+        false_negative_rate=_rate(not record.is_broken() for record in wrong),
+        false_negative_rate_without_replay=_rate(not record.is_broken(by_replays=False) for record in wrong),
+        false_rejection_rate=_rate(not is_full for record, is_full in judged if record.is_solved),
+    )
 
 
-SUITE, REPLAYED = "suite", "replayed from the Mistake Book"
+def _rate(found: Iterable[bool]) -> float | None:
+    values = list(found)
+    return statistics.fmean(values) if values else None
 
 
-def met_cases(record: Record) -> Iterator[tuple[str, Sequence[Mapping[str, str]]]]:
-    """The tests that a program met, by where they come from; suites without a verdict left out."""
-    for suite in record["suites"]:
-        if suite["verdict"] is not None:
-            yield SUITE, suite["verdict"]["cases"]
-    for key, name in (("given_tests", "given tests"), ("pooled_tests", "pooled tests")):
-        if record.get(key) is not None:
-            yield name, record[key]["cases"]
-    if record["verdict"] is not None and record["verdict"]["history"]:
-        yield REPLAYED, record["verdict"]["history"]
+def distinct_calls(records: Iterable[RolloutRecord]) -> float | None:
+    """``distinct_call_rate`` of the cases of all suites for one program, averaged over programs; None without cases."""
+    shares = []
+    for record in records:
+        cases = [case for suite in record.suites if suite.verdict is not None for case in suite.verdict.cases]
+        if (share := distinct_call_rate([case.key or case.call for case in cases])) is not None:
+            shares.append(share)
+    return statistics.fmean(shares) if shares else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgetting:
+    """What became of training questions after a visit at which programs solved them; None: it was not to be seen."""
+
+    forgotten: float | None
+    """Of the questions that most programs solved at some visit, those that most programs fail at the last one."""
+    fails_next_visit: float | None
+    """Probability that a program of the next visit fails where a program of this one passes."""
+    fails_same_visit: float | None
+    """Probability that another program of the same visit fails where one passes: what sampling does by itself.
+
+    The two probabilities are equal in expectation where the policy stays as it is between visits.
+    """
+
+
+def forgetting(records_by_step: Sequence[Sequence[RolloutRecord]]) -> Forgetting:
+    """Questions solved once and failed later, beside what looks like it by sampling.
+
+    Args:
+        records_by_step: of each step, in order; the records of one question in one step are a visit.
+    """
+    visits: dict[str, list[list[float]]] = defaultdict(list)
+    for records in records_by_step:
+        of_step: dict[str, list[float]] = defaultdict(list)
+        for record in records:
+            if record.hidden_tests is not None and not record.outage:
+                of_step[record.question].append(record.is_solved)
+        for question, solved in of_step.items():
+            visits[question].append(solved)
+    by_majority = [[statistics.fmean(solved) > 0.5 for solved in visit] for visit in visits.values()]
+    next_visits = [pair for visit in visits.values() for pair in pairwise(visit)]
+    return Forgetting(
+        forgotten=_rate(not solved[-1] for solved in by_majority if any(solved[:-1])),
+        fails_next_visit=_failures_after_a_pass((sum(one), sum(two), len(two)) for one, two in next_visits),
+        # Of those visits that have a next one, so that both are of the same questions at the same time.
+        fails_same_visit=_failures_after_a_pass((sum(one), sum(one) - 1, len(one) - 1) for one, _ in next_visits),
+    )
+
+
+def _failures_after_a_pass(visits: Iterable[tuple[float, float, int]]) -> float | None:
+    """From passes, passes among the programs each is compared with, and their number."""
+    pairs = [(passes * (number - others), passes * number) for passes, others, number in visits if passes]
+    total = sum(all_pairs for _, all_pairs in pairs)
+    return sum(failing for failing, _ in pairs) / total if total else None
+
+
+def training_measures(
+    records_by_step: Mapping[int, Sequence[RolloutRecord]], *, end: int, last: int
+) -> dict[str, float]:
+    """All of the above up to step ``end``, by the names of ``TRAINING_MEASURES``; what was not measured is left out.
+
+    Args:
+        records_by_step: of each step.
+        end: last step that counts.
+        last: steps up to ``end`` that rewards and suites are measured on; forgetting is measured from the start.
+    """
+    steps = [step for step in sorted(records_by_step) if step <= end]
+    latest = [record for step in steps if step > end - last for record in records_by_step[step]]
+    errors, unlearned = reward_errors(latest), forgetting([records_by_step[step] for step in steps])
+    found = {
+        "distinct_call_rate": distinct_calls(latest),
+        "reward_false_positive_rate": errors.reward_false_positive_rate,
+        "false_negative_rate": errors.false_negative_rate,
+        "false_negative_rate_without_replay": errors.false_negative_rate_without_replay,
+        "false_rejection_rate": errors.false_rejection_rate,
+        "forgotten": unlearned.forgotten,
+        "fails_next_visit": unlearned.fails_next_visit,
+        "fails_same_visit": unlearned.fails_same_visit,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+_LAST = "in the last ten steps"
+TRAINING_MEASURES: dict[str, str] = {
+    "distinct_call_rate": f"Test LLM, pairs of cases for one program that make different calls, {_LAST} of training",
+    "reward_false_positive_rate": f"programs with full reward that fail a hidden test, {_LAST}; lower is better",
+    "false_negative_rate": f"incorrect programs that no case broke, {_LAST}; lower is better",
+    "false_negative_rate_without_replay": f"incorrect programs that no case broke but a replayed one, {_LAST}; lower "
+    "is better",
+    "false_rejection_rate": f"correct programs without full reward, {_LAST}; lower is better",
+    "forgotten": "training questions once solved by most programs and failed by most at the last visit",
+    "fails_next_visit": "programs of a question's next visit that fail where one passed",
+    "fails_same_visit": "other programs of the same visit that fail where one passed: sampling alone",
+}
+"""Name -> what it says, in the order of tables."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import base64
 import io
 import json
 import math
 import os
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,15 +16,17 @@ import jinja2
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from ..questions import Question, QuestionError
-from ..run_folder import RunFolder
+from ..algorithm.question import Question
+from ..errors import InputError
+from ..runs.folder import RunFolder
+from ..runs.reader import RunRecords
+from ..runs.rollout_record import RolloutRecord
 from . import figures
 from .before_after import changes_of
-from .episodes import EpisodeView, pick_episodes, view_of
-from .experiment import EXPERIMENT_FILE, FINISHED, Experiment, ExperimentError
+from .episode_text import EpisodeView, pick_episodes, view_of
+from .experiment import EXPERIMENT_FILE, FINISHED, Experiment
 from .measures import MEASURES
-from .records import Record, RecordsError, RunRecords
-from .results import (
+from .run_results import (
     ALL_MEASURES,
     RESULTS_FILE,
     Results,
@@ -51,9 +51,16 @@ REPORT_FOLDER, PAGE, TABLES = "report", "index.html", "tables.md"
 _SHOWN_EPISODES = 6
 _EPISODE_STEPS = 12
 """Training steps, from the last one back, that sample episodes are picked from."""
-_HEADLINE_MEASURES = ("pass@1", "greedy", "fooled", "missed")
-_COMPARED_ON_THE_WAY = ("pass@1", "greedy", "fooled", "missed")
-_TESTER_MEASURES = ("valid", "kill_per_case", "caught", "distinct", "missed", "missed_by_new")
+_HEADLINE_MEASURES = ("pass@1", "greedy", "reward_false_positive_rate", "false_negative_rate")
+_COMPARED_ON_THE_WAY = ("pass@1", "greedy", "reward_false_positive_rate", "false_negative_rate")
+_TESTER_MEASURES = (
+    "valid",
+    "kill_per_case",
+    "detection_rate",
+    "distinct_call_rate",
+    "false_negative_rate",
+    "false_negative_rate_without_replay",
+)
 _UNLEARNED = ("forgotten", "fails_next_visit", "fails_same_visit")
 
 
@@ -83,7 +90,7 @@ def write_report(source: Path) -> Path:
     experiment, ``results.json`` and the tables as Markdown.
 
     Raises:
-        RecordsError: there is nothing to report on.
+        InputError: there is nothing to report on.
         OSError: it cannot be written.
     """
     source = Path(os.path.abspath(source))  # not resolved: a link keeps its name
@@ -109,7 +116,7 @@ def open_experiment(folder: Path) -> Results:
     """The finished runs below an experiment's folder.
 
     Raises:
-        RecordsError: there is none.
+        InputError: there is none.
     """
     listed = _listed(folder)
     runs: dict[str, dict[int, RunResult]] = {}
@@ -122,7 +129,7 @@ def open_experiment(folder: Path) -> Results:
         runs.setdefault(arm, {})[int(seed)] = result_of(run, wall_seconds=_wall_seconds(path))
         commands.setdefault(arm, _command_of(run))
     if not runs:
-        raise RecordsError(
+        raise InputError(
             f"{folder} holds neither a run (resolved_config.yaml) nor finished runs of an experiment "
             f"(<arm>/seed<n>/{FINISHED})"
         )
@@ -137,7 +144,7 @@ def _wall_seconds(finished: Path) -> float | None:
             return found
         raise ValueError(f"wall_seconds is {found!r}")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RecordsError(
+        raise InputError(
             f"{finished} cannot be read: {error!r}; remove it, and `code-a1 experiment` makes the run again"
         ) from error
 
@@ -146,7 +153,7 @@ def _listed(folder: Path) -> list[tuple[str, int]] | None:
     """Arms and seeds of the experiment's file, in its order; None where it is not there."""
     try:
         experiment = Experiment.load(folder / EXPERIMENT_FILE)
-    except ExperimentError:
+    except InputError:
         return None
     return [(arm.name, seed) for arm in experiment.arms for seed in experiment.seeds]
 
@@ -184,9 +191,9 @@ def _changes_section(run: RunRecords) -> Section:
         rows.append(
             [
                 MEASURES[change.measure],
-                f"{change.before.mean:.3f}",
-                f"{change.after.mean:.3f}",
-                change.difference.text(signed=True) + mark,
+                f"{change.before.value:.3f}",
+                f"{change.after.value:.3f}",
+                change.difference.plus_minus(signed=True) + mark,
             ]
         )
     text = "Paired over the same held-out questions. * marks intervals that exclude zero."
@@ -194,17 +201,17 @@ def _changes_section(run: RunRecords) -> Section:
 
 
 def _episode_sections(run: RunRecords) -> list[Section]:
-    records: list[Record] = []
+    records: list[RolloutRecord] = []
     for step in run.training_steps[-_EPISODE_STEPS:]:
         records += run.training(step)
     questions = questions_by_id(run)
     wanted = {
-        "caught": (
-            "Wrong programs and the tests that caught them",
+        "detected": (
+            "Incorrect programs and the tests that detected them",
             "Red asserts broke the program; the rest it passed. Right of == stands the reference's answer; where the "
             "Test LLM wrote another one, the remark says which.",
         ),
-        "missed": ("Wrong programs that no test they met broke", "The hidden tests break them."),
+        "undetected": ("Incorrect programs that no test they met broke", "The hidden tests break them."),
     }
     sections = []
     for outcome, (title, text) in wanted.items():
@@ -219,7 +226,7 @@ def questions_by_id(run: RunRecords) -> dict[str, Question]:
     """Training and held-out questions; empty where the files are not there any more."""
     try:
         return {question.id: question for question in run.questions("train_files", "val_files")}
-    except QuestionError:
+    except InputError:
         return {}
 
 
@@ -232,7 +239,7 @@ def _experiment_report(name: str, results: Results, target: Path, num_runs: int 
     seeds = _seeds_text(summary)
     for file, caption, measures in (
         ("code_llm", "The Code LLM on held-out questions, and its reward in the last ten steps", _HEADLINE_MEASURES),
-        ("test_llm", "The Test LLM on recorded wrong programs, and in the last ten steps", _TESTER_MEASURES),
+        ("test_llm", "The Test LLM on recorded buggy programs, and in the last ten steps", _TESTER_MEASURES),
         ("forgetting", "Programs and questions solved once and failed later", _UNLEARNED),
     ):
         shown = [measure for measure in measures if measure in taken]
@@ -314,25 +321,16 @@ def _provenance(commands: Sequence[str]) -> Section:
     return Section(title="Commands and versions", preformatted="\n\n".join(commands))
 
 
-def main(arguments: list[str]) -> int:
-    """Exit status: 0 written, 2 nothing to report on."""
-    parser = argparse.ArgumentParser(
-        prog="code-a1 report",
-        description="Writes one self-contained page and its pictures, also while a run is going on.",
-    )
-    parser.add_argument("source", type=Path, help="folder of a run or an experiment, or an experiment's results.json")
-    source: Path = parser.parse_args(arguments).source
-    try:
-        page = write_report(source)
-        results = page.parent / RESULTS_FILE if source.is_dir() else source
-        if results.is_file():
-            for section in table_sections(ExperimentSummary(load_results(results).runs)):
-                tables = "\n\n".join(text_table(table) for table in section.tables)
-                sys.stdout.write(f"{section.title}\n{tables}\n\n")
-    except BrokenPipeError:
-        raise  # whoever reads has seen enough
-    except (RecordsError, OSError) as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 2
-    sys.stdout.write(f"report: {page}\n")
-    return 0
+def result_tables(source: Path, page: Path) -> str:
+    """The tables of an experiment as text; empty for a run.
+
+    Args:
+        source: what the report was written of.
+        page: what ``write_report`` returned.
+    """
+    results = page.parent / RESULTS_FILE if source.is_dir() else source
+    if not results.is_file():
+        return ""
+    sections = table_sections(ExperimentSummary(load_results(results).runs))
+    tables = [(section.title, "\n\n".join(text_table(table) for table in section.tables)) for section in sections]
+    return "\n\n".join(f"{title}\n{text}" for title, text in tables)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from ..spans import BusySeconds, Span, busy_seconds, mean_running
-from ..step_report import UPDATES
-from .records import Record, RecordsError, RunRecords
+from ..algorithm.spans import BusySeconds, Span, busy_seconds, mean_running
+from ..errors import InputError
+from ..runs.console import UPDATES
+from ..runs.reader import RunRecords
 
 PHASES: dict[str, str] = {
     "update_code": "update of the Code LLM",
@@ -21,8 +21,6 @@ PHASES: dict[str, str] = {
     "update_weights": "weights to the servers",
 }
 """Timers of what follows the episodes, in this order, and what each is."""
-_OTHER_JUDGE_SPANS = ("hidden_span", "pooled_span")
-"""Of a program at the judge beside that of its verdict; rollouts of earlier versions lack them."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -112,12 +110,12 @@ def median_step_seconds(run: RunRecords) -> tuple[float, int]:
     A run of one step has only that one.
 
     Raises:
-        RecordsError: no step has ``timing_s/step``.
+        InputError: no step has ``timing_s/step``.
     """
     rows = sorted(run.metrics, key=lambda row: int(row["step"]))
     found = [seconds for row in rows if (seconds := _seconds(row, "step")) > 0]
     if not found:
-        raise RecordsError(f"{run.paths.metrics} has no step with timing_s/step; let the run finish a step first")
+        raise InputError(f"{run.paths.metrics} has no step with timing_s/step; let the run finish a step first")
     counted = found[1:] or found
     return statistics.median(counted), len(counted)
 
@@ -126,7 +124,7 @@ def read_step(run: RunRecords, step: int) -> StepTimes:
     """The times of one of ``steps_with_times``.
 
     Raises:
-        RecordsError: the step's rollouts have no spans, or some that cannot be read.
+        InputError: the step's rollouts have no spans, or some that cannot be read.
     """
     row = next(row for row in reversed(run.metrics) if row["step"] == step and _seconds(row, "step") > 0)
     questions = _questions(run, step)
@@ -142,54 +140,24 @@ def read_step(run: RunRecords, step: int) -> StepTimes:
     )
 
 
-def _seconds(row: Record, timer: str) -> float:
-    """Of a timer; 0 where it did not run or is no number."""
-    value = row.get(f"timing_s/{timer}")
-    is_number = isinstance(value, int | float) and math.isfinite(value) and value >= 0
-    return float(value) if is_number else 0.0  # type: ignore[arg-type]
+def _seconds(row: Mapping[str, Any], timer: str) -> float:
+    """Seconds of a timer; 0 where it did not run."""
+    return float(row.get(f"timing_s/{timer}") or 0.0)
 
 
 def _questions(run: RunRecords, step: int) -> dict[int, QuestionSpans]:
-    path = run.paths.rollouts / f"train_{step:06d}.jsonl"
     questions: dict[int, QuestionSpans] = defaultdict(QuestionSpans)
-    for number, record in enumerate(run.training(step), 1):
-        place = f"{path}, line {number}"
-        if type(record["index"]) is not int:
-            raise RecordsError(f"{place}: index must be an integer, got {record['index']!r:.80}; make the step again")
-        suites = record["suites"]
-        if not isinstance(suites, list) or not all(isinstance(suite, dict) for suite in suites):
-            raise RecordsError(f"{place}: suites must be a list of objects, got {suites!r:.80}; make the step again")
-        question = questions[record["index"]]
-        question.code += _spans_of([record], "span", place)
-        if record.get("shared_with") is None:  # the suites of another program are counted there
-            question.test += _spans_of(suites, "span", place)
-        question.judge += _spans_of([record], "judge_span", place)
-        for key in _OTHER_JUDGE_SPANS:
-            question.judge += _spans_of([record] if key in record else [], key, place)
+    for record in run.training(step):
+        question = questions[record.index]
+        question.code += _known(record.span)
+        if record.duplicate_of is None:  # the suites of another program are counted there
+            question.test += _known(*(suite.span for suite in record.suites))
+        question.judge += _known(record.judge_span, record.hidden_span, record.pooled_span)
     if not any(question.code or question.test or question.judge for question in questions.values()):
-        raise RecordsError(f"{path} has no span that is not null, so there is no time to show; choose another --step")
+        path = run.paths.rollout_file(step, validation=False)
+        raise InputError(f"{path} has no span that is not null, so there is no time to show; choose another --step")
     return dict(sorted(questions.items()))
 
 
-def _spans_of(holders: Iterable[Record], key: str, place: str) -> list[Span]:
-    """The spans that are not null."""
-    found = []
-    for holder in holders:
-        if key not in holder:
-            raise RecordsError(
-                f"a timeline is made of the spans in a step's rollouts, and {place} has no {key!r}: a version before "
-                "spans were recorded wrote it. Choose a later --step if the run went on since, or train again"
-            )
-        value = holder[key]
-        if value is not None:
-            found.append(_span(value, f"{place}: {key}"))
-    return found
-
-
-def _span(value: Any, place: str) -> Span:
-    is_pair = isinstance(value, list) and len(value) == 2
-    if not is_pair or not all(type(time) in (int, float) and math.isfinite(time) for time in value):
-        raise RecordsError(
-            f"{place} must be [start, end] in seconds or null, got {value!r:.80}; the file was changed: restore it"
-        )
-    return float(value[0]), float(value[1])
+def _known(*spans: Span | None) -> list[Span]:
+    return [span for span in spans if span is not None]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .intervals import Interval, interval_of, paired_difference
-from .results import ALL_MEASURES, STEP_PARTS, RunResult
+from ..stats.estimates import Estimate, mean_estimate, paired_difference
+from .run_results import ALL_MEASURES, STEP_PARTS, RunResult
 
 Rows = list[list[str]]
 """A table; the first row is its head."""
@@ -50,17 +50,17 @@ class ExperimentSummary:
         found = {seed: run.at(step).get(measure) for seed, run in self.runs[arm].items()}
         return {seed: value for seed, value in found.items() if value is not None}
 
-    def interval(self, arm: str, measure: str, *, step: int | None = None) -> Interval | None:
+    def interval(self, arm: str, measure: str, *, step: int | None = None) -> Estimate | None:
         """Over the arm's seeds, by default at its end; None where no run took the measure."""
         values = self.values(arm, measure, self.end(arm) if step is None else step)
-        return interval_of(list(values.values())) if values else None
+        return mean_estimate(list(values.values())) if values else None
 
     def seconds(self, arm: str, step: int) -> float | None:
         """Of training up to a validation, mean over seeds."""
         found = [one.seconds for run in self.runs[arm].values() for one in run.validations if one.step == step]
-        return interval_of(found).mean if found else None
+        return mean_estimate(found).value if found else None
 
-    def base(self, measure: str, arm: str | None = None) -> Interval | None:
+    def base(self, measure: str, arm: str | None = None) -> Estimate | None:
         """At step 0, before any training, over the runs of an arm, by default the first."""
         return self.interval(arm or self.leader, measure, step=0)
 
@@ -89,11 +89,11 @@ def headline_rows(summary: ExperimentSummary, measures: Sequence[str] = ()) -> R
     for name, arm in summary.bases().items():
         base = [summary.base(measure, arm) for measure in measures]
         if any(base):
-            rows.append([name, str(len(summary.runs[arm])), "0", *[one.text() if one else "" for one in base]])
+            rows.append([name, str(len(summary.runs[arm])), "0", *[one.plus_minus() if one else "" for one in base]])
     for label, arm, step in summary.places():
         intervals = [summary.interval(arm, name, step=step) for name in measures]
         seconds = summary.seconds(arm, step)
-        cells = [one.text() if one else "" for one in intervals]
+        cells = [one.plus_minus() if one else "" for one in intervals]
         rows.append([label, str(len(summary.runs[arm])), "" if seconds is None else f"{seconds:.0f}", *cells])
     return rows
 
@@ -134,7 +134,7 @@ def equal_rows(summary: ExperimentSummary, *, measure: str = "pass@1") -> Rows:
         others = _after(runs, ends, measure)
         if leads.keys() != others.keys():
             leads, others = {}, {}  # some seed has no two validations around that time: no fair mean
-        when = f"{interval_of([ends[seed] for seed in others]).mean:.0f}" if others else ""
+        when = f"{mean_estimate([ends[seed] for seed in others]).value:.0f}" if others else ""
         same = arm == leader
         rows.append([arm, *_beside(own, by_step, same, len(own)), *_beside(leads, others, same, len(own)), when])
     return rows
@@ -149,7 +149,7 @@ def _beside(own: Mapping[int, float], others: Mapping[int, float], is_same: bool
     if not others:
         return ["", ""]
     missing = "" if len(others) == num_seeds else f" ({len(others)} of {num_seeds} seeds)"
-    text = interval_of(list(others.values())).text() + missing
+    text = mean_estimate(list(others.values())).plus_minus() + missing
     return [text, "" if is_same else _difference_text(own, others)]
 
 
@@ -162,11 +162,11 @@ def time_rows(summary: ExperimentSummary) -> Rows:
         cells = []
         for part in parts:
             found = [run.parts[part] for run in by_seed.values() if part in run.parts]
-            cells.append(f"{interval_of(found).mean:.2f}" if found else "")
+            cells.append(f"{mean_estimate(found).value:.2f}" if found else "")
         totals = [sum(run.parts.values()) for run in by_seed.values()]
         walls = [run.wall_seconds / 60 for run in by_seed.values() if run.wall_seconds is not None]
-        wall = f"{interval_of(walls).mean:.1f}" if walls else ""
-        rows.append([arm, *cells, f"{interval_of(totals).mean:.2f}", wall])
+        wall = f"{mean_estimate(walls).value:.1f}" if walls else ""
+        rows.append([arm, *cells, f"{mean_estimate(totals).value:.2f}", wall])
     return rows
 
 
@@ -174,7 +174,7 @@ def _difference_text(one: Mapping[int, float], other: Mapping[int, float]) -> st
     if not one.keys() & other.keys():
         return ""
     interval = paired_difference(one, other)
-    return interval.text(signed=True) + (" *" if interval.excludes_zero else "")
+    return interval.plus_minus(signed=True) + (" *" if interval.excludes_zero else "")
 
 
 def counted(number: int, thing: str) -> str:

@@ -1,112 +1,73 @@
-"""``code-a1 timeline RUN``: where one training step's time went, as a picture and a table."""
+"""Where one training step's time went, as a picture and a table."""
 
 from __future__ import annotations
 
-import argparse
 import os
-import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib as mpl
 
+from ..errors import InputError
+from ..runs.reader import RunRecords
 from .figures import STYLE
-from .records import RecordsError, RunRecords
 from .report import REPORT_FOLDER
 from .step_times import StepTimes, median_step_seconds, read_step, steps_with_times
 from .summary import counted, text_table
 from .timeline_figure import draw_timelines
 
-DONE, REFUSED = 0, 2
-_DESCRIPTION = """\
-Shows where the time of one training step went: how many requests each policy had under way, what each question
-waited for, and how long the updates, the checkpoint and the new weights took. Writes a picture (PNG) and prints a
-table of seconds and shares. It reads rollouts/ and metrics.jsonl of the run, also while the run is going on."""
-_EPILOG = """\
-the table:
-  only the Code LLM   seconds of the episodes in which it wrote programs and the Test LLM wrote nothing;
-                      likewise "only the Test LLM". The judge may work beside either
-  both LLMs           both wrote at the same time: what streaming wins
-  only the judge      programs were judged, or waited for a judge, and no LLM wrote
-  nothing             none of them: dispatch, prompts, the end of the last question
-  update code, test   with layout=separate both at once, and drawn one above the other
-  sync, save          new weights to the servers; checkpoint
-  other               of the step, outside the episodes and all timers below them
-  running at once     mean number of requests (programs) under way during the episodes
 
-the picture: above, what runs at once; below, a row for each question; at the right the updates, the checkpoint and the
-new weights. A row is divided among what goes on at the same time; with more than 64 questions it shows the mixture of
-their colours instead. Two runs are drawn on the same scales.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """One step of one run, or of two."""
 
-examples:
-  code-a1 timeline outputs/my-run
-  code-a1 timeline outputs/my-run --step 12 --output step12.png
-  code-a1 timeline outputs/two-phases --compare outputs/streaming     below 1.0: streaming takes less time"""
+    text: str
+    """Tables of seconds and of what ran at once."""
+    picture: Path
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Exit status: 0 written, 2 refused."""
-    parsed = _parse(arguments)
-    try:
-        if parsed.output is not None and parsed.output.suffix.lower() != ".png":
-            raise RecordsError(f"--output must name a PNG file (.png), got {parsed.output}")
-        folders = [parsed.run] if parsed.compare is None else [parsed.run, parsed.compare]
-        runs = [RunRecords.open(folder) for folder in folders]
-        step = _step(runs, parsed.step)
-        times = [read_step(run, step) for run in runs]
-        named = dict(zip(_names(runs), times, strict=True))
-        output = parsed.output or runs[0].folder / REPORT_FOLDER / f"timeline_step{step}.png"
-        _write(named, output)
-        ratio = _ratio(runs, list(named)) if len(runs) == 2 else ""
-    except RecordsError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return REFUSED
-    sys.stdout.write(f"step {step} of {' and '.join(named)}\n\n{_seconds_table(named)}\n\n{_running_table(named)}\n\n")
-    sys.stdout.write(f"{ratio}picture: {output}\n")
-    return DONE
+def write_timeline(
+    run: Path, *, step: int | None = None, compare: Path | None = None, output: Path | None = None
+) -> Timeline:
+    """Draw a step and tabulate its seconds.
 
+    Args:
+        run: run folder, also of a run that is going on.
+        step: from 1; None: the last finished one, with ``compare`` that both runs have.
+        compare: another run, drawn below.
+        output: the picture; None: ``RUN/report/timeline_step<N>.png``.
 
-def _parse(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="code-a1 timeline",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("run", type=Path, help="run folder: what was given as run_dir, or outputs/<preset>-<time>")
-    parser.add_argument(
-        "--step",
-        type=int,
-        help="training step to show, from 1 (default: the last finished one; with --compare, that both runs have). "
-        "Step 1 also loads caches and is slower than the rest",
-    )
-    parser.add_argument(
-        "--compare",
-        type=Path,
-        metavar="OTHER_RUN",
-        help="show the same step of another run below, and the ratio of their steps' seconds, OTHER_RUN to RUN",
-    )
-    parser.add_argument(
-        "--output", type=Path, metavar="FILE.png", help="the picture (default: RUN/report/timeline_step<N>.png)"
-    )
-    return parser.parse_args(arguments)
+    Raises:
+        InputError: no such run or step, or the picture cannot be written.
+    """
+    if output is not None and output.suffix.lower() != ".png":
+        raise InputError(f"--output must name a PNG file (.png), got {output}")
+    runs = [RunRecords.open(folder) for folder in ([run] if compare is None else [run, compare])]
+    chosen = _step(runs, step)
+    named = dict(zip(_names(runs), [read_step(one, chosen) for one in runs], strict=True))
+    picture = output or runs[0].folder / REPORT_FOLDER / f"timeline_step{chosen}.png"
+    _write(named, picture)
+    ratio = _ratio(runs, list(named)) if len(runs) == 2 else ""
+    head = f"step {chosen} of {' and '.join(named)}"
+    return Timeline(text=f"{head}\n\n{_seconds_table(named)}\n\n{_running_table(named)}\n\n{ratio}", picture=picture)
 
 
 def _step(runs: Sequence[RunRecords], asked: int | None) -> int:
     """The step asked for, or the last one that every run has.
 
     Raises:
-        RecordsError: a run has not finished that step, or no step at all.
+        InputError: a run has not finished that step, or no step at all.
     """
     found = [steps_with_times(run) for run in runs]
     for run, steps in zip(runs, found, strict=True):
         if not steps:
-            raise RecordsError(
+            raise InputError(
                 f"{run.folder} has no step with both rollouts and timing_s/step in {run.paths.metrics.name}; "
                 "let the run finish a step, then try again"
             )
         if asked is not None and asked not in steps:
-            raise RecordsError(
+            raise InputError(
                 f"--step must be a step with rollouts and metrics, got {asked}; {run.folder} has {_ranges(steps)}"
             )
     if asked is not None:
@@ -114,7 +75,7 @@ def _step(runs: Sequence[RunRecords], asked: int | None) -> int:
     common = set.intersection(*map(set, found))
     if not common:
         those = "; ".join(f"{run.folder} has {_ranges(steps)}" for run, steps in zip(runs, found, strict=True))
-        raise RecordsError(f"--compare needs a step that both runs have, and there is none: {those}; train one further")
+        raise InputError(f"--compare needs a step that both runs have, and there is none: {those}; train one further")
     return max(common)
 
 
@@ -133,7 +94,7 @@ def _names(runs: Sequence[RunRecords]) -> list[str]:
     """The folders' names; with as many parents as it takes to tell two runs apart."""
     folders = [Path(os.path.abspath(run.folder)) for run in runs]  # not resolved: a link keeps its name
     if len(set(folders)) < len(folders):
-        raise RecordsError(f"--compare must name another run than RUN, got {runs[0].folder} twice")
+        raise InputError(f"--compare must name another run than RUN, got {runs[0].folder} twice")
     for length in range(1, max(len(folder.parts) for folder in folders) + 1):
         names = ["/".join(folder.parts[-length:]) for folder in folders]
         if len(set(names)) == len(names):
@@ -147,7 +108,7 @@ def _write(steps: Mapping[str, StepTimes], output: Path) -> None:
         with mpl.rc_context(STYLE):
             draw_timelines(steps).savefig(output, format="png", metadata={"Software": None})
     except OSError as error:
-        raise RecordsError(
+        raise InputError(
             f"the picture {output} cannot be written: {error}; name a place for it with --output"
         ) from error
 

@@ -15,8 +15,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
-from ..spans import Span, running, union
-from ..step_report import UPDATES
+from ..algorithm.spans import Span, running, union
+from ..runs.console import UPDATES
 from .figures import COLORS
 from .step_times import PHASES, QuestionSpans, StepTimes
 

@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from .estimates import Array, Estimate, bootstrap, ratio_of_sums
-from .tables import Table, table_of
+from ..errors import InputError
+from ..files import write_whole
+from ..stats.estimates import Array, Estimate, bootstrap, ratio_of_sums
+from ..stats.tables import Table, table_of
 
 RESULTS = "results.json"
-FEWEST = 20
+LOST = "lost to an outage"
+"""How the name of a count ends that says for how many responses the sandbox gave no verdict."""
+MIN_QUESTIONS = 20
 """Questions below which no difference is called settled: the bootstrap of a handful is too narrow."""
 Pair = tuple[float, float]
-
-
-class ResultsError(ValueError):
-    """A folder holds no evaluation, or two do not go together. Names the folder, the rule and the cure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,22 +47,24 @@ class Results:
 
     def save(self, folder: Path) -> None:
         """Write ``results.json``, all at once."""
-        path = folder / RESULTS
-        partial = path.with_name(f"{RESULTS}.partial")
-        partial.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
-        partial.replace(path)
+        write_whole(folder / RESULTS, json.dumps(asdict(self), indent=1) + "\n")
 
     @classmethod
     def load(cls, folder: Path) -> Results:
-        """Raises ResultsError where ``folder`` holds none."""
+        """Raises InputError where ``folder`` holds none."""
         path = folder / RESULTS if folder.is_dir() else folder
         try:
             return cls(**json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError) as error:
-            raise ResultsError(
+            raise InputError(
                 f"{folder} holds no finished evaluation ({path.name}: {error}); name the --output of "
                 "`code-a1 eval code` or `code-a1 eval test`"
             ) from error
+
+    @property
+    def num_lost(self) -> int:
+        """Responses without a verdict, because of outages."""
+        return sum(number for name, number in self.counts.items() if name.endswith(LOST))
 
     @property
     def sources(self) -> list[str]:
@@ -108,7 +110,7 @@ def results_table(results: Results, *, seed: int = 0) -> Table:
     """One row for each metric, one column for each data source, and for all where there are several."""
     rows = []
     for metric in results.metrics:
-        row = {"metric": _shown(metric, results)}
+        row = {"metric": _metric_label(metric, results)}
         for source in _sources(results):
             questions = results.questions(metric, source)
             number = sum(source is None or one == source for one in results.source_of.values())
@@ -127,7 +129,7 @@ def _sources(results: Results) -> list[str | None]:
     return [*results.sources, *([None] if len(results.sources) > 1 else [])]
 
 
-def _shown(metric: str, results: Results) -> str:
+def _metric_label(metric: str, results: Results) -> str:
     """pass@1 of several samples goes by another name too."""
     samples = results.settings.get("samples", 1)
     return f"pass@1 (avg@{samples})" if metric == "pass@1" and results.kind == "code" and samples > 1 else metric
@@ -139,10 +141,10 @@ def comparison_table(first: Results, second: Results, *, seed: int = 0) -> Table
     A product keeps all questions that both have: its factors count different ones by definition.
 
     Raises:
-        ResultsError: of different kinds, or without a common question and metric.
+        InputError: of different kinds, or without a common question and metric.
     """
     if first.kind != second.kind:
-        raise ResultsError(f"an evaluation of a {first.kind} LLM and one of a {second.kind} LLM cannot be compared")
+        raise InputError(f"an evaluation of a {first.kind} LLM and one of a {second.kind} LLM cannot be compared")
     labels = [first.label, second.label if second.label != first.label else f"{second.label} (second)"]
     rows = []
     for metric in first.metrics:
@@ -156,10 +158,10 @@ def comparison_table(first: Results, second: Results, *, seed: int = 0) -> Table
             if shared:
                 rows.append(_compared(metric, source or "all", shared, first, second, labels, seed=seed))
     if not rows:
-        raise ResultsError("the two evaluations share no question and metric; compare evaluations of the same file")
+        raise InputError("the two evaluations share no question and metric; compare evaluations of the same file")
     note = (
-        f"Percent; 95 % intervals by paired bootstrap over questions. Settled: of at least {FEWEST} questions, and the "
-        "interval excludes zero."
+        "Percent; 95 % intervals by paired bootstrap over questions. Settled: of at least "
+        f"{MIN_QUESTIONS} questions, and the interval excludes zero."
     )
     if differing := _differing(first, second):
         note += f" Not the same in both: {differing}."
@@ -188,5 +190,5 @@ def _compared(
         labels[0]: first.estimate(metric, shared, seed=seed).text(),
         labels[1]: second.estimate(metric, shared, seed=seed).text(),
         "difference": change.text(signed=True),
-        "settled": settled if len(shared) >= FEWEST else "too few",
+        "settled": settled if len(shared) >= MIN_QUESTIONS else "too few",
     }

@@ -20,9 +20,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from code_a1_recipe.compose import compose_config
-from code_a1_recipe.episode_data import Message, Response
-from code_a1_recipe.launch import configure_logging, name_run, prepare_environment, train
+from code_a1_recipe.algorithm.episode_types import Message, Response
+from code_a1_recipe.config.compose import read_config
+from code_a1_recipe.training.lifecycle.launch import configure_logging, prepare_environment, train
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult, JudgeRequest, SuiteVerdict
 
 PROGRAM, ASSERT = "def f(x):\n    return x", "assert f(1) == 1"
@@ -53,7 +53,7 @@ class ScriptedSampler:
             token_ids=tokens,
             log_probs=(-1.0,) * len(tokens),
             text=self._text,
-            weights_step=0,
+            policy_version=0,
         )
 
 
@@ -65,7 +65,9 @@ class ScriptedJudge:
 
     async def judge(self, request: JudgeRequest) -> CandidateVerdict:
         outcome = self._chance.choice([CaseOutcome.PASSED, CaseOutcome.WRONG_VALUE])
-        case = CaseResult(call="f(1)", answer="1", claimed="1", claimed_right=True, outcome=outcome, key="1")
+        case = CaseResult(
+            call="f(1)", reference_value="1", expected="1", expected_correct=True, outcome=outcome, key="1"
+        )
         suites = tuple(SuiteVerdict(cases=(case,), rejections=()) for _ in request.suites)
         return CandidateVerdict(
             loaded=True, load_error="", suites=suites, history=(), dropped_history=(), cpu_seconds=0.0, wall_seconds=0.0
@@ -74,7 +76,7 @@ class ScriptedJudge:
 
 def script_the_episodes() -> None:
     """Make the run's episode workers ask nobody."""
-    import code_a1_recipe.episode_worker as episode_worker  # imports verl, which reads the run's environment
+    import code_a1_recipe.training.episode_actors as episode_worker  # imports verl, which reads the run's environment
 
     class ScriptedWorker(episode_worker.EpisodeWorker):
         def _sampler(self, name: str, parameters: Any) -> Any:
@@ -120,11 +122,10 @@ def one_job(folder: Path, questions: int) -> None:
     settings += [f"actor_rollout_ref.actor.ppo_mini_batch_size={questions}"]  # one update a policy
     settings += [f"policies.test.actor.ppo_mini_batch_size={questions}"]
     configure_logging()
-    config = compose_config("cpu", [*settings, f"run_dir={folder / f'run_{questions}'}"])
-    name_run(config, "cpu")
+    config = read_config("cpu", [*settings, f"run_dir={folder / f'run_{questions}'}"])
     prepare_environment(config)
     script_the_episodes()
-    from code_a1_recipe.trainer import CodeA1Trainer
+    from code_a1_recipe.training.trainer import CodeA1Trainer
 
     step = CodeA1Trainer.step
 

@@ -8,13 +8,13 @@ neighbouring steps with a 95 % bootstrap interval. The first two steps are left 
 
 Nothing else may run on the machine. Takes about four minutes for each size on two cores. The runs stay in FOLDER:
 ``code-a1 timeline FOLDER/base_barrier`` and ``FOLDER/base_streaming`` show one step of each, and
-``code-a1 simulate --check FOLDER/*_barrier FOLDER/*_streaming --cores 2`` holds the simulator against all of them.
+``python -m examples.simulator --check FOLDER/*_barrier FOLDER/*_streaming --cores 2`` holds the simulator against all
+of them.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import statistics
 import subprocess
@@ -23,10 +23,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from omegaconf import OmegaConf
+import yaml
 
-from code_a1_recipe.compose import compose_config
-from code_a1_recipe.launch import configure_logging, name_run, prepare_environment, train
+from code_a1_recipe.config.compose import read_config
+from code_a1_recipe.runs.folder import RunFolder
+from code_a1_recipe.runs.reader import RunRecords
+from code_a1_recipe.training.lifecycle.launch import configure_logging, prepare_environment, train
 
 WARM_UP = 2
 SETTINGS = (
@@ -50,10 +52,9 @@ def one_run(folder: Path, size: str, steps: int) -> None:
     """Train in this process; odd steps wait at the barrier."""
     configure_logging()
     overrides = (*SETTINGS, *SIZES[size], f"trainer.total_training_steps={steps}", f"run_dir={folder / size}")
-    config = compose_config("cpu", list(overrides))
-    name_run(config, "cpu")
+    config = read_config("cpu", list(overrides))
     prepare_environment(config)
-    import code_a1_recipe.episode_worker as episode_worker  # imports verl, which reads the run's environment
+    import code_a1_recipe.training.episode_actors as episode_worker  # imports verl, which reads the run's environment
 
     class WorkerInTurns(episode_worker.EpisodeWorker):
         async def train(self, task: Any) -> Any:
@@ -74,24 +75,24 @@ def ratio_of(over: list[float], under: list[float]) -> tuple[float, float, float
 
 def split(run: Path) -> None:
     """Make run folders ``<size>_barrier`` and ``<size>_streaming`` of a run's odd and even steps."""
-    config = OmegaConf.load(run / "resolved_config.yaml")
-    rows = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
+    whole = RunRecords.open(run)
     for odd, name in ((1, "barrier"), (0, "streaming")):
-        part = run.with_name(f"{run.name}_{name}")
-        shutil.rmtree(part, ignore_errors=True)
-        (part / "rollouts").mkdir(parents=True)
-        config.episode.barrier = bool(odd)
-        OmegaConf.save(config, part / "resolved_config.yaml")
-        (part / "metrics.jsonl").write_text("".join(row for row in rows if json.loads(row)["step"] % 2 == odd))
-        for path in (run / "rollouts").glob("train_*.jsonl"):
-            if int(path.stem.removeprefix("train_")) % 2 == odd:
-                (part / "rollouts" / path.name).hardlink_to(path)
+        part = RunFolder(run.with_name(f"{run.name}_{name}"))
+        shutil.rmtree(part.root, ignore_errors=True)
+        part.rollouts.mkdir(parents=True)
+        config = whole.config | {"episode": whole.config["episode"] | {"barrier": bool(odd)}}
+        part.resolved_config.write_text(yaml.safe_dump(config))
+        for row in whole.metrics:
+            if row["step"] % 2 == odd:
+                part.append_metrics(row["step"], row)
+        for step in whole.training_steps:
+            if step % 2 == odd:
+                part.rollout_file(step, validation=False).hardlink_to(whole.paths.rollout_file(step, validation=False))
 
 
 def compare(folder: Path, size: str) -> None:
     """Print the lines of one size."""
-    rows = [json.loads(line) for line in (folder / size / "metrics.jsonl").read_text().splitlines()]
-    kept = [row for row in rows if row["step"] > WARM_UP]
+    kept = [row for row in RunRecords.open(folder / size).metrics if row["step"] > WARM_UP]
     for name in ("step", "episodes"):
         barrier, streaming = ([row[f"timing_s/{name}"] for row in kept if row["step"] % 2 == odd] for odd in (1, 0))
         pairs = min(len(barrier), len(streaming))

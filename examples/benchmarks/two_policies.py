@@ -25,13 +25,13 @@ from typing import Any
 
 import pyarrow
 import pyarrow.parquet
-import yaml
 from omegaconf import OmegaConf
 
-from code_a1_recipe.compose import policy_view
-from code_a1_recipe.launch import prepare_environment
-from code_a1_recipe.prompts import find_prompt_pair, render
-from code_a1_recipe.questions import load_questions
+from code_a1_recipe.algorithm.prompts import find_prompt_pair, render
+from code_a1_recipe.config.compose import recorded_config
+from code_a1_recipe.data.reader import load_questions
+from code_a1_recipe.runs.reader import RunRecords
+from code_a1_recipe.training.lifecycle.launch import prepare_environment
 
 HERE = Path(__file__).parent
 OURS = ("policies", "pools", "layout", "episode", "rewards", "prompts", "mistake_book", "selection", "schedule")
@@ -53,36 +53,34 @@ SETTINGS = (
 
 def train_both(folder: Path, steps: int) -> dict[str, Any]:
     """Our run; returns its resolved configuration."""
-    if not (folder / "resolved_config.yaml").exists():
+    if RunRecords.find(folder, levels=0) is None:
         command = [sys.executable, "-m", "code_a1_recipe", "cpu", f"run_dir={folder}", *SETTINGS]
         subprocess.run([*command, f"trainer.total_training_steps={steps}"], check=True)
-    config: dict[str, Any] = yaml.safe_load((folder / "resolved_config.yaml").read_text())
-    return config
+    return RunRecords(folder).config
 
 
 def prompts_of(run: Path, config: dict[str, Any], step: int) -> dict[str, list[dict[str, Any]]]:
     """Rows for verl's dataset, as the policies met them in a step, in the order of questions and candidates."""
     questions = {question.id: question for question in load_questions(config["data"]["train_files"])}
     pair = find_prompt_pair(config["prompts"]["name"])
-    lines = (run / "rollouts" / f"train_{step:06d}.jsonl").read_text().splitlines()
-    records = sorted(map(json.loads, lines), key=lambda record: (record["index"], record["candidate"]))
+    records = sorted(RunRecords(run).training(step), key=lambda record: (record.index, record.candidate))
     rows: dict[str, list[dict[str, Any]]] = {"code": [], "test": []}
     for record in records:
-        question = questions[record["question"]]
+        question = questions[record.question]
         truth = {"reference": question.reference, "tests": question.tests, "entry_points": question.entry_points}
         shared = {"data_source": "benchmark", "reward_model": {"style": "rule", "ground_truth": json.dumps(truth)}}
-        if record["candidate"] == 0:
+        if record.candidate == 0:
             rows["code"].append({**shared, "prompt": render(pair.code, prompt=question.prompt)})
-        if record["suites"]:
+        if record.suites:
             cases = config["episode"]["cases_per_suite"]
-            prompt = render(pair.test, prompt=question.prompt, candidate=record["source"], num_cases=cases)
+            prompt = render(pair.test, prompt=question.prompt, candidate=record.source, num_cases=cases)
             rows["test"].append({**shared, "prompt": prompt})
     return rows
 
 
-def verl_config(run: Path, config: dict[str, Any], policy: str, *, data: Path, questions: int, steps: int) -> Path:
+def verl_config(run: Path, policy: str, *, data: Path, questions: int, steps: int) -> Path:
     """The policy's own configuration for verl's trainer; what differs is whose trainer, data and reward it is."""
-    view = policy_view(OmegaConf.create(config), policy)
+    view = recorded_config(run / "resolved_config.yaml").for_policy(policy)
     for key in OURS:
         view.pop(key, None)
     view.actor_rollout_ref.rollout.name = "vllm"
@@ -105,11 +103,11 @@ def verl_config(run: Path, config: dict[str, Any], policy: str, *, data: Path, q
     return path
 
 
-def run_verl(path: Path, config: dict[str, Any]) -> list[dict[str, Any]]:
+def run_verl(run: Path, path: Path) -> list[dict[str, Any]]:
     """Metrics of verl's steps."""
     metrics = path.with_suffix(".jsonl")
     if not metrics.exists():
-        variables = prepare_environment(OmegaConf.create(config))
+        variables = prepare_environment(recorded_config(run / "resolved_config.yaml"))
         environment = {**os.environ, **variables, "VERL_FILE_LOGGER_PATH": str(metrics), "HF_HUB_OFFLINE": "1"}
         command = [sys.executable, "-m", "verl.trainer.main_ppo", "--config-path", str(path.parent.absolute())]
         command += ["--config-name", path.stem, f"hydra.run.dir={path.parent / 'hydra'}"]
@@ -126,7 +124,7 @@ def main() -> None:
     options.folder.mkdir(parents=True, exist_ok=True)
     run = (options.folder / "both").absolute()
     config = train_both(run, options.steps)
-    ours = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()][1:]
+    ours = RunRecords(run).metrics[1:]
     tokens = {name: sum(row[f"{name}/perf/total_num_tokens"] for row in ours) for name in ("code", "test")}
     seconds = {"both": statistics.median(row["timing_s/step"] for row in ours)}
     single = 0.0
@@ -136,8 +134,8 @@ def main() -> None:
         data = run.parent / f"{policy}.parquet"
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), data)
         questions = len(by_step[0][policy])
-        path = verl_config(run, config, policy, data=data, questions=questions, steps=options.steps)
-        found = run_verl(path, config)[1:]
+        path = verl_config(run, policy, data=data, questions=questions, steps=options.steps)
+        found = run_verl(run, path)[1:]
         seconds[policy] = statistics.median(row["timing_s/step"] for row in found)
         theirs = sum(row["perf/total_num_tokens"] for row in found)
         single += seconds[policy] * tokens[policy] / theirs

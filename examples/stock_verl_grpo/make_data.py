@@ -10,9 +10,10 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet
 
-from code_a1_recipe.micro import ensure_assets
-from code_a1_recipe.micro.messages import code_messages
-from code_a1_recipe.questions import Question, load_questions
+from code_a1_recipe.algorithm.question import Question
+from code_a1_recipe.data.reader import load_questions
+from code_a1_recipe.micro_world import ensure_assets
+from code_a1_recipe.micro_world.messages import code_messages
 
 
 def row(question: Question, index: int) -> dict[str, object]:

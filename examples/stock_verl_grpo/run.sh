@@ -13,7 +13,7 @@ export VERL_FILE_LOGGER_PATH="$EXAMPLE_DIR/metrics.jsonl"
 # The CPU platform, and what vLLM, Ray and torch need to know there. A GPU job sets none of these.
 eval "$("$PYTHON" - <<'PY'
 import shlex
-from code_a1_recipe.cpu.environment import cpu_environment
+from code_a1_recipe.verl_plugin.cpu.environment import cpu_environment
 for name, value in cpu_environment(threads=1).items():
     print(f"export {name}={shlex.quote(value)}")
 PY

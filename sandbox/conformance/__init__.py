@@ -18,8 +18,8 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from ..runner import Runner
-from . import endings, lanes, values  # noqa: F401 - they register their checks
+from ..runners.base import Runner
+from . import early_exits, roles, values  # noqa: F401 - they register their checks
 from .harness import CHECKS, LIMITS, Check
 
 __all__ = ["CHECKS", "LIMITS", "Check", "CheckResult", "not_applicable", "run_check", "run_checks"]

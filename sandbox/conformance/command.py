@@ -6,9 +6,9 @@ import argparse
 import contextlib
 import sys
 
-from ..fusion import SandboxFusionRunner
-from ..local_runner import LocalRunner
-from ..runner import Runner
+from ..runners.base import Runner
+from ..runners.fusion.runner import SandboxFusionRunner
+from ..runners.local.runner import LocalRunner
 from . import LIMITS, CheckResult, run_checks
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..cases import Call
+from ..cases.case import Call
 from ..limits import Limits
-from ..runner import AnswerKind, Lane, Program, ProgramResult, Runner
-from ..values import encode
+from ..runners.base import CallStatus, Program, ProgramResult, Role, Runner
+from ..values.encoding import encode
 
 LIMITS = Limits(cpu_seconds_per_case=0.2, wall_seconds_per_case=1.5, load_cpu_seconds=0.8)
 """Short, so that the checks which hang cost little. Busy machines need no longer ones: CPU time judges."""
@@ -58,16 +58,16 @@ def program(source: str, *calls: str | Call, **changes: Any) -> Program:
     return Program(**(fields | changes))
 
 
-def run(runner: Runner, source: str, *calls: str | Call, lane: Lane = Lane.CANDIDATE, **changes: Any) -> ProgramResult:
-    """Run one program in the candidate lane unless another is named."""
-    return runner.run(program(source, *calls, **changes), lane=lane)
+def run(runner: Runner, source: str, *calls: str | Call, role: Role = Role.CANDIDATE, **changes: Any) -> ProgramResult:
+    """Run one program in the candidate role unless another is named."""
+    return runner.run(program(source, *calls, **changes), role=role)
 
 
 def kinds(result: ProgramResult) -> list[str]:
     """The kinds of all answers as plain text; for a program that did not load, why."""
     if not result.loaded:
         return [f"did not load: {result.load_error}"]
-    return [answer.kind.value for answer in result.answers]
+    return [answer.status.value for answer in result.results]
 
 
 def expect(condition: bool, what: str, found: object = None) -> None:
@@ -85,10 +85,10 @@ def expect_equal(found: object, wanted: object, what: str) -> None:
 def expect_values(result: ProgramResult, *values: object) -> None:
     """Raise unless the program loaded and answered exactly these values."""
     expect_equal(kinds(result), ["value"] * len(values), "kinds of the answers")
-    expect_equal([answer.value for answer in result.answers], [encode(value) for value in values], "encoded values")
+    expect_equal([answer.value for answer in result.results], [encode(value) for value in values], "encoded values")
 
 
-def expect_kinds(result: ProgramResult, wanted: Sequence[AnswerKind]) -> None:
+def expect_kinds(result: ProgramResult, wanted: Sequence[CallStatus]) -> None:
     """Raise unless the program loaded and its answers are of these kinds."""
     expect_equal(kinds(result), [kind.value for kind in wanted], "kinds of the answers")
 
@@ -96,6 +96,6 @@ def expect_kinds(result: ProgramResult, wanted: Sequence[AnswerKind]) -> None:
 def expect_not_loaded(result: ProgramResult, *words: str) -> None:
     """Raise unless the program did not load, answered nothing, and says why in these words (any of them)."""
     expect(not result.loaded, "the program must not load", kinds(result))
-    expect_equal(result.answers, (), "answers of a program that did not load")
+    expect_equal(result.results, (), "answers of a program that did not load")
     expect(result.load_error != "", "load_error must say why")
     expect(not words or any(word in result.load_error for word in words), f"one of {words}", result.load_error)

@@ -7,19 +7,20 @@ from collections import deque
 from decimal import Decimal
 from fractions import Fraction
 
-from ..runner import AnswerKind, Lane, Runner
-from ..values import MAX_DEPTH, decode, encode
+from ..runners.base import CallStatus, Role, Runner
+from ..values.decoding import decode
+from ..values.encoding import MAX_DEPTH, encode
 from .harness import LIMITS, check, expect, expect_equal, expect_kinds, expect_values, kinds, run
 
 V, RAISED, UNENCODABLE, OUTPUT_LIMIT = (
-    AnswerKind.VALUE, AnswerKind.RAISED, AnswerKind.UNENCODABLE, AnswerKind.OUTPUT_LIMIT,
+    CallStatus.VALUE, CallStatus.RAISED, CallStatus.UNENCODABLE, CallStatus.OUTPUT_LIMIT,
 )  # fmt: skip
 
 
 @check()
 def values_come_back_encoded_in_the_order_of_the_calls(runner: Runner) -> None:
-    for lane in Lane:
-        result = run(runner, "def f(x): return [x]", "f(1)", "f('a')", "f(None)", lane=lane)
+    for role in Role:
+        result = run(runner, "def f(x): return [x]", "f(1)", "f('a')", "f(None)", role=role)
         expect_values(result, [1], ["a"], [None])
 
 
@@ -48,8 +49,8 @@ def nan_infinities_and_minus_zero_keep_their_form(runner: Runner) -> None:
 def bytes_of_sets_and_dicts_do_not_depend_on_insertion_order(runner: Runner) -> None:
     result = run(runner, "", "{1: 'a', 2: 'b'}", "{2: 'b', 1: 'a'}", "{'x', 'y', 'z'}", "{'z', 'y', 'x'}")
     expect_equal(kinds(result), ["value"] * 4, "kinds of the answers")
-    first, second, third, fourth = (answer.value for answer in result.answers)
-    expect((first, third) == (second, fourth), "equal containers must have equal bytes", result.answers)
+    first, second, third, fourth = (answer.value for answer in result.results)
+    expect((first, third) == (second, fourth), "equal containers must have equal bytes", result.results)
 
 
 @check()
@@ -72,7 +73,7 @@ def what_is_no_builtin_value_is_unencodable_and_named(runner: Runner) -> None:
     source = "class Thing: pass\ndef g(): yield 1\n"
     result = run(runner, source, "Thing()", "g()", "len", "[lambda: 0]", "7")
     expect_kinds(result, [UNENCODABLE] * 4 + [V])
-    expect("Thing" in result.answers[0].detail, "the detail must name the type", result.answers[0])
+    expect("Thing" in result.results[0].detail, "the detail must name the type", result.results[0])
 
 
 @check()
@@ -124,8 +125,8 @@ def a_value_up_to_the_limit_comes_back_and_a_larger_one_is_output_limit(runner: 
     room = LIMITS.value_bytes - len(b"s1000000:")
     result = run(runner, "def f(n): return 'x' * n", f"f({room - 8})", f"f({room + 8})", "f(1)")
     expect_kinds(result, [V, OUTPUT_LIMIT, V])
-    expect_equal(result.answers[0].value, encode("x" * (room - 8)), "the large value")
-    expect_equal(result.answers[1].value, b"", "value of an answer over the limit")
+    expect_equal(result.results[0].value, encode("x" * (room - 8)), "the large value")
+    expect_equal(result.results[1].value, b"", "value of an answer over the limit")
 
 
 @check()
@@ -133,7 +134,7 @@ def more_output_than_the_total_limit_costs_no_answer_that_fits(runner: Runner) -
     """Every answer is below ``value_bytes``; together they exceed ``total_output_bytes``."""
     source = "def f(n): return 'x' * 900_000"
     result = run(runner, source, *(f"f({n})" for n in range(20)))
-    expect_equal(len(result.answers), 20, "answers")
+    expect_equal(len(result.results), 20, "answers")
     found = set(kinds(result))
     expect(found <= {"value", "output_limit"} and "value" in found, "values, or the limit", found)
 
@@ -152,8 +153,8 @@ def printed_output_is_no_part_of_the_answer(runner: Runner) -> None:
 def standard_input_is_empty(runner: Runner) -> None:
     result = run(runner, "import sys", "input()", "sys.stdin.read()")
     expect_equal(kinds(result)[0], "raised", "input()")
-    expect(kinds(result)[1] in ("raised", "value"), "reading standard input", result.answers)
-    expect(result.answers[1].kind is not V or decode(result.answers[1].value) == "", "an empty text", result.answers)
+    expect(kinds(result)[1] in ("raised", "value"), "reading standard input", result.results)
+    expect(result.results[1].status is not V or decode(result.results[1].value) == "", "an empty text", result.results)
 
 
 @check()
@@ -164,11 +165,11 @@ def an_exception_is_raised_with_its_type_in_the_detail(runner: Runner) -> None:
     )
     result = run(runner, source, "f()", "g()", "nowhere()", "1 +", "2")
     expect_kinds(result, [RAISED] * 4 + [V])
-    for answer, name in zip(result.answers, ("KeyError", "Rude", "NameError", "SyntaxError"), strict=False):
+    for answer, name in zip(result.results, ("KeyError", "Rude", "NameError", "SyntaxError"), strict=False):
         expect(name in answer.detail, f"the detail must name {name}", answer)
 
 
 @check()
 def only_values_carry_bytes(runner: Runner) -> None:
     result = run(runner, "def f(): raise ValueError", "f()", "object()", "1")
-    expect_equal([answer.value for answer in result.answers], [b"", b"", encode(1)], "bytes of the answers")
+    expect_equal([answer.value for answer in result.results], [b"", b"", encode(1)], "bytes of the answers")

@@ -2,8 +2,10 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,36 +19,52 @@ ALLOWED = {
 }
 """Imports beside the standard library. A seccomp binding is the sandbox's one optional dependency."""
 
-PURE_FILES = (
-    "adapters",
-    "assert_texts",
-    "check_references",
-    "episode_data",
-    "mistake_book",
-    "prompts",
-    "questions",
-    "replay",
-    "schedule",
-    "selection",
-    "settings",
-    "spans",
-    "step_tasks",
-    "time_limit",
-)
-"""Files of the recipe that are functions of values and run without torch and verl."""
+PURE_ROOMS = ("algorithm", "data", "stats")
+"""Rooms of the recipe that run without torch, verl, Ray and hydra."""
 
-FUNCTION_LINES = 60
-FILE_LINES = 400
+PURE_LIBRARIES = {"algorithm": {"pydantic"}, "data": {"pyarrow"}, "stats": {"numpy", "scipy"}}
+"""What a pure room may import beside the standard library, ``sandbox`` and ``reward_fns``."""
+
+EXEMPT_FROM_PURE = ("data/torch_dataset.py",)
+"""The questions in the form that verl's dataloader asks for."""
+
+ROOT_FILES = {"errors", "files"}
+"""Files at the root that every room may import."""
+
+ARROWS = {
+    "algorithm": set(),
+    "data": {"algorithm"},
+    "stats": set(),
+    "config": {"algorithm", "data"},
+    "runs": {"algorithm", "config", "data"},
+    "jobs": {"algorithm", "data", "runs"},
+    "test_quality": {"algorithm", "data", "jobs", "stats"},
+    "verl_plugin": {"algorithm"},
+    "micro_world": {"algorithm"},
+    "training": {"algorithm", "config", "data", "jobs", "micro_world", "runs", "verl_plugin"},
+    "evaluation": {
+        "algorithm", "config", "data", "jobs", "runs", "stats", "test_quality", "training", "verl_plugin"
+    },
+    "curation": {"algorithm", "config", "data", "evaluation", "jobs", "runs", "stats", "test_quality"},
+    "analysis": {"algorithm", "config", "curation", "data", "jobs", "runs", "stats", "training"},
+    "applications": {
+        "algorithm", "analysis", "config", "data", "evaluation", "jobs", "runs", "stats", "test_quality"
+    },
+}  # fmt: skip
+"""Room -> the rooms it may import. ``cli`` may import all; nobody but ``__main__`` imports ``cli``."""
 
 
+@cache
 def sources(package):
     return sorted((REPOSITORY / package).rglob("*.py"))
 
 
+@cache
 def parsed(path):
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
 def imported_packages(path):
     """Top-level names of all absolute imports of a file, those inside functions included."""
     names = set()
@@ -68,22 +86,57 @@ def test_a_lower_package_imports_only_what_lies_below_it(package):
     assert {path: names for path, names in found.items() if names} == {}
 
 
-@pytest.mark.parametrize("stem", PURE_FILES)
-def test_a_pure_file_of_the_recipe_needs_neither_torch_nor_verl(stem):
-    path = REPOSITORY / "code_a1_recipe" / f"{stem}.py"
-    allowed = {"sandbox", "reward_fns"} | ({"pyarrow"} if stem == "questions" else set())
-    assert foreign_imports(path, allowed) == []
+@pytest.mark.parametrize("room", PURE_ROOMS)
+def test_a_pure_room_of_the_recipe_needs_neither_torch_nor_verl(room):
+    allowed = {"sandbox", "reward_fns"} | PURE_LIBRARIES.get(room, set())
+    paths = [path for path in sources("code_a1_recipe") if room_of(path) == room and not is_exempt(path)]
+    found = {str(path): foreign_imports(path, allowed) for path in paths}
+    assert paths
+    assert {path: names for path, names in found.items() if names} == {}
 
 
-@pytest.mark.parametrize("stem", PURE_FILES)
-def test_a_pure_file_of_the_recipe_imports_only_pure_files_of_it(stem):
-    path = REPOSITORY / "code_a1_recipe" / f"{stem}.py"
-    relative = {
-        node.module
-        for node in ast.walk(parsed(path))
-        if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module
-    }
-    assert relative <= set(PURE_FILES)
+@pytest.mark.parametrize("room", sorted(ARROWS))
+def test_a_room_imports_only_the_rooms_below_it(room):
+    wrong = [
+        f"{path.relative_to(REPOSITORY)} imports {other}"
+        for path in sources("code_a1_recipe")
+        if room_of(path) == room
+        for other in imported_rooms(path) - ARROWS[room] - ROOT_FILES - {room}
+    ]
+    assert wrong == []
+
+
+def test_every_room_has_its_arrows_and_no_two_rooms_import_one_another():
+    folders = {path.name for path in (REPOSITORY / "code_a1_recipe").iterdir() if (path / "__init__.py").is_file()}
+    assert folders - {"cli"} == set(ARROWS)
+    assert [(room, other) for room, below in ARROWS.items() for other in below if room in ARROWS[other]] == []
+
+
+def test_the_readme_of_the_rooms_shows_these_arrows():
+    text = (REPOSITORY / "code_a1_recipe" / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \[?`(\w+)/`[^|]*\|[^|]*\| ([\w, ]*)\|$", text, re.MULTILINE)
+    shown = {room: set(below.replace(",", " ").split()) for room, below in rows}
+    assert shown == ARROWS | {"cli": {"all"}}
+
+
+def room_of(path):
+    """The first folder below the package, or the file's own name at its root."""
+    return path.relative_to(REPOSITORY / "code_a1_recipe").with_suffix("").parts[0]
+
+
+def is_exempt(path):
+    return str(path.relative_to(REPOSITORY / "code_a1_recipe")) in EXEMPT_FROM_PURE
+
+
+def imported_rooms(path):
+    """Rooms of the recipe that a file imports, by relative imports of any level, those inside functions included."""
+    parts = path.relative_to(REPOSITORY).parts
+    rooms = set()
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = [*parts[: len(parts) - node.level], *(node.module.split(".") if node.module else [])]
+            rooms.update(base[1:2] or (alias.name for alias in node.names))
+    return rooms
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -114,34 +167,6 @@ def test_a_bare_interpreter_gets_sandbox_and_rewards_without_the_heavy_packages(
         check=False,
     )
     assert (done.stdout, done.stderr) == ("[]\n", "")
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_functions_are_short(package):
-    long = [
-        f"{path.relative_to(REPOSITORY)}:{node.lineno} {node.name}: {node.end_lineno - node.lineno + 1} lines"
-        for path in sources(package)
-        for node in ast.walk(parsed(path))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.end_lineno - node.lineno + 1 > FUNCTION_LINES + docstring_lines(node)
-    ]
-    assert long == []
-
-
-def docstring_lines(node):
-    """Lines of a function's docstring: a long contract is no long function."""
-    first = node.body[0]
-    if ast.get_docstring(node) is None:
-        return 0
-    return first.end_lineno - first.lineno + 1
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_files_are_short(package):
-    lengths = {
-        str(path.relative_to(REPOSITORY)): path.read_text(encoding="utf-8").count("\n") for path in sources(package)
-    }
-    assert {path: length for path, length in lengths.items() if length > FILE_LINES} == {}
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -1,6 +1,5 @@
 """Real runs on this machine, each a process of its own as a user starts it."""
 
-import json
 import os
 import shutil
 import signal
@@ -12,6 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from code_a1_recipe.runs.reader import RunRecords
+from code_a1_recipe.runs.rollout_record import RolloutRecord
+
+from .proofs import records_of
 
 # Seconds one run may take on 2 cores; a run that hangs must not hang the tests.
 RUN_TIMEOUT_SECONDS = 600
@@ -31,14 +35,11 @@ class Run:
     @property
     def metrics(self) -> list[dict]:
         """Rows of metrics.jsonl, validation before training (step 0) left out."""
-        rows = [json.loads(line) for line in (self.folder / "metrics.jsonl").read_text().splitlines()]
-        return [row for row in rows if row["step"] > 0]
+        return [row for row in RunRecords.open(self.folder).metrics if row["step"] > 0]
 
-    def rollouts(self, step: int, phase: str = "train", *, kind: str = "sampled") -> list[dict]:
+    def rollouts(self, step: int, phase: str = "train", *, kind: str = "sampled") -> list[RolloutRecord]:
         """Records of a step in the order of questions and candidates."""
-        path = self.folder / "rollouts" / f"{phase}_{step:06d}.jsonl"
-        records = [record for record in map(json.loads, path.read_text().splitlines()) if record["kind"] == kind]
-        return sorted(records, key=lambda record: (record["index"], record["candidate"]))
+        return records_of(self.folder, step, phase, kind=kind)
 
 
 def start(command: list[str], folder: Path, repository: Path) -> Run:
@@ -132,10 +133,10 @@ class Sabotaged:
 
 @pytest.fixture(scope="session")
 def resumed(drive, trained, tmp_path_factory) -> Sabotaged:
-    """From step 2 of ``trained``, in another folder, while zygotes, a judge, candidates and an episode worker die."""
+    """From step 2 of ``trained``, elsewhere, while fork servers, a judge, candidates and an episode worker die."""
     folder = tmp_path_factory.mktemp("e2e") / "resumed"
     shutil.copytree(trained.folder, folder)
-    before = {words: set(_processes_mentioning(words)) for words in ("zygote_main", "JudgeWorker")}
+    before = {words: set(_processes_mentioning(words)) for words in ("fork_server_main", "JudgeWorker")}
     run = drive(
         "kill_sandbox.py",
         folder,

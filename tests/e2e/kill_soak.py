@@ -24,7 +24,7 @@ from pathlib import Path
 from processes import command_of, descendants, is_alive, matching  # beside this file
 from proofs import order_problems, questions_of, records_of, replayed_book, state_differences
 
-from code_a1_recipe.mistake_book import MistakeBook
+from code_a1_recipe.algorithm.mistake_book import MistakeBook
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -42,7 +42,7 @@ KINDS = {
     "policy worker": "ray::WorkerDict",
     "vLLM server": "ray::PolicyHttpServer",
     "judge": "ray::JudgeWorker",
-    "zygote": "zygote_main",
+    "fork server": "fork_server_main",
     "queue storage": "ray::SimpleStorageUnit",
 }
 
@@ -182,7 +182,7 @@ def main() -> int:
     soak = Soak(folder=options.folder.absolute(), kills=options.kills, chance=random.Random(options.seed))
     soak.run()
     problems = soak.problems()
-    outages = sum(bool(r["outage"]) for step in range(1, STEPS + 1) for r in records_of(soak.folder, step))
+    outages = sum(bool(r.outage) for step in range(1, STEPS + 1) for r in records_of(soak.folder, step))
     say(f"kills: {dict(soak.killed)}; starts: {len(soak.ends)}; candidates lost to an outage: {outages}")
     if options.undisturbed:
         same = [questions_of(folder, s) for s in range(1, STEPS + 1) for folder in (soak.folder, options.undisturbed)]

@@ -2,50 +2,51 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from code_a1_recipe.mistake_book import FailedCase, MistakeBook
+from code_a1_recipe.algorithm.mistake_book import FailedCase, MistakeBook
+from code_a1_recipe.runs.folder import RunFolder
+from code_a1_recipe.runs.reader import RunRecords, read_rollouts
+from code_a1_recipe.runs.rollout_record import RolloutRecord
 
 
-def records_of(folder: Path, step: int, phase: str = "train") -> list[dict]:
-    """Sampled programs of a step in the order of questions and candidates."""
-    path = folder / "rollouts" / f"{phase}_{step:06d}.jsonl"
-    records = [record for record in map(json.loads, path.read_text().splitlines()) if record["kind"] == "sampled"]
-    return sorted(records, key=lambda record: (record["index"], record["candidate"]))
+def records_of(folder: Path, step: int, phase: str = "train", *, kind: str = "sampled") -> list[RolloutRecord]:
+    """Programs of a step in the order of questions and candidates; duplicates without suites."""
+    records = read_rollouts(RunFolder(folder).rollout_file(step, validation=phase == "val"))
+    return sorted((one for one in records if one.kind == kind), key=lambda record: (record.index, record.candidate))
 
 
 def steps_of(folder: Path) -> list[int]:
     """Steps of metrics.jsonl in the order written, validation before training (0) included."""
-    return [json.loads(line)["step"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [row["step"] for row in RunRecords.open(folder).metrics]
 
 
 def questions_of(folder: Path, step: int) -> list[str]:
     """Ids of a step's questions in their order."""
-    by_index = {record["index"]: record["question"] for record in records_of(folder, step)}
+    by_index = {record.index: record.question for record in records_of(folder, step)}
     return [by_index[index] for index in sorted(by_index)]
 
 
-def replayed_book(records_by_step: list[list[dict]]) -> MistakeBook:
+def replayed_book(records_by_step: list[list[RolloutRecord]]) -> MistakeBook:
     """The Mistake Book that follows from the recorded verdicts alone; an outage teaches nothing."""
     book = MistakeBook()
     for records in records_by_step:
-        for index in sorted({record["index"] for record in records}):
+        for index in sorted({record.index for record in records}):
             failed, passed = [], []
-            mine = [record for record in records if record["index"] == index]
-            for record in (record for record in mine if record["verdict"] is not None):
-                for suite in record["suites"]:
+            mine = [record for record in records if record.index == index]
+            for record in (record for record in mine if record.verdict is not None):
+                for suite in record.suites:
                     failed += [
-                        FailedCase(call=case["call"], answer=case["answer"], key=case["key"])
-                        for case in suite["verdict"]["cases"]
-                        if case["outcome"] not in ("passed", "not_loaded")
+                        FailedCase(call=case.call, answer=case.reference_value, key=case.key)
+                        for case in suite.verdict.cases
+                        if case.outcome not in ("passed", "not_loaded")
                     ]
-                passed += [case["key"] for case in record["verdict"]["history"] if case["outcome"] == "passed"]
-            book.update(mine[0]["question"], failed=failed, passed_replays=passed)
+                passed += [case.key for case in record.verdict.history if case.outcome == "passed"]
+            book.update(mine[0].question, failed=failed, passed_replays=passed)
     return book
 
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from code_a1_recipe.analysis.measures import is_solved
+from code_a1_recipe.runs.reader import RunRecords
+
+from .proofs import records_of
 
 pytestmark = pytest.mark.e2e
 
@@ -39,12 +41,8 @@ def experiment(repository, tmp_path_factory) -> tuple[Path, subprocess.Completed
     return folder / "out", done
 
 
-def records_of(run: Path, step: int) -> list[dict]:
-    return [json.loads(line) for line in (run / "rollouts" / f"train_{step:06d}.jsonl").read_text().splitlines()]
-
-
 def metrics_of(run: Path) -> list[dict]:
-    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return RunRecords.open(run).metrics
 
 
 def test_self_play_updates_one_model_with_both_kinds_of_responses(experiment):
@@ -55,7 +53,7 @@ def test_self_play_updates_one_model_with_both_kinds_of_responses(experiment):
         # 8 groups of 4 programs, and for each question the suites of one program.
         assert row["timing_s/update_code"] > 0
     for record in records_of(run, 1):
-        assert len(record["suites"]) == (4 if record["source"] is not None else 0)
+        assert len(record.suites) == (4 if record.source is not None else 0)
 
 
 def test_static_tests_are_the_ones_that_were_harvested(experiment):
@@ -65,14 +63,13 @@ def test_static_tests_are_the_ones_that_were_harvested(experiment):
         for row in map(json.loads, (folder / "tests_seed0.jsonl").read_text().splitlines())
     }
     for record in records_of(folder / "seed0", 1):
-        assert record["suites"] == []
-        if record["given_tests"] is None:
+        assert record.suites == ()
+        if record.given_tests is None:
             continue
-        calls = {f"assert {case['call']} == {case['answer']}" for case in record["given_tests"]["cases"]}
-        assert calls == set(harvested[record["question"]])
-        passed = all(case["outcome"] == "passed" for case in record["given_tests"]["cases"])
-        assert (record["reward"]["total"] == 1.0) is passed
-        assert isinstance(is_solved(record), float)
+        calls = {f"assert {case.call} == {case.reference_value}" for case in record.given_tests.cases}
+        assert calls == set(harvested[record.question])
+        passed = all(case.outcome == "passed" for case in record.given_tests.cases)
+        assert (record.reward.total == 1.0) is passed
 
 
 def test_the_table_and_the_page_are_there(experiment):

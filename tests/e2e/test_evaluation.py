@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from code_a1_recipe.runs.reader import read_rollouts
+
 pytestmark = pytest.mark.e2e
 
 SAMPLING = ["--temperature", "1", "--top-p", "1", "--max-tokens", "64", "--max-prompt-tokens", "512"]
@@ -34,10 +36,12 @@ def test_a_checkpoint_validates_to_the_very_figures_of_training(code_a1, trained
     assert done.returncode == 0, done.stderr[-3000:]
     assert " NO " not in done.stdout
     assert "figures are those of training" in done.stdout
-    records = [json.loads(line) for line in (tmp_path / "out" / f"val_{int(step):06d}.jsonl").open()]
-    recorded = [json.loads(line) for line in (trained.folder / "rollouts" / f"val_{int(step):06d}.jsonl").open()]
-    texts = {(row["question"], row["kind"], row["candidate"]): row["response"] for row in recorded}
-    assert {(row["question"], row["kind"], row["candidate"]): row["response"] for row in records} == texts
+    name = f"val_{int(step):06d}.jsonl"
+    written, recorded = (
+        {(row.question, row.kind, row.candidate): row.response for row in read_rollouts(path)}
+        for path in (tmp_path / "out" / name, trained.folder / "rollouts" / name)
+    )
+    assert written == recorded
 
 
 def test_both_policies_of_a_run_are_evaluated_on_a_file(code_a1, trained, held_out, tmp_path):
@@ -70,7 +74,7 @@ def test_the_best_of_n_is_chosen_by_a_trained_pair(code_a1, trained, held_out, t
 
 def test_checkpoints_of_both_policies_meet_one_another(code_a1, trained, tmp_path):
     output = tmp_path / "out"
-    size = ["--steps", "0", "3", "--questions", "4", "--candidates", "2"]
+    size = ["--steps", "0", "--steps", "3", "--questions", "4", "--candidates", "2"]
     done = code_a1("crossplay", trained.folder, "--output", output, *size)
     assert done.returncode == 0, done.stderr[-3000:]
     matches = [json.loads(line) for line in (output / "matches.jsonl").open()]

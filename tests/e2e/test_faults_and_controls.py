@@ -5,8 +5,11 @@ import subprocess
 import sys
 
 import pytest
+from msgspec.structs import replace
 
-from code_a1_recipe.mistake_book import MistakeBook
+from code_a1_recipe.algorithm.mistake_book import MistakeBook
+from code_a1_recipe.runs.reader import read_rollouts
+from code_a1_recipe.runs.rollout_record import RolloutRecord
 
 from .proofs import replayed_book
 
@@ -25,32 +28,31 @@ def test_a_cut_weight_sync_is_seen(cut):
 
 def test_killing_the_sandbox_ends_no_run_and_leaves_no_process(resumed):
     assert resumed.run.returncode == 0, resumed.run.output[-4000:]
-    for kind in ("zygote", "judge", "candidate", "episode worker"):
+    for kind in ("fork server", "judge", "candidate", "episode worker"):
         assert f"killed a {kind}" in resumed.run.output
     assert resumed.processes_left == []
 
 
-def without_time(record: dict) -> dict:
-    verdict = record["verdict"] and {key: value for key, value in record["verdict"].items() if key != "cpu_seconds"}
-    suites = [{**suite, "span": None, "cached_tokens": None} for suite in record["suites"]]
+def without_time(record: RolloutRecord) -> RolloutRecord:
+    verdict = record.verdict and replace(record.verdict, cpu_seconds=0.0)
+    suites = tuple(replace(suite, span=None, cached_tokens=0) for suite in record.suites)
     spans = dict.fromkeys(("span", "judge_span", "hidden_span", "pooled_span"))
-    return {**record, "verdict": verdict, **spans, "suites": suites}
+    return replace(record, verdict=verdict, suites=suites, **spans)
 
 
 def test_killing_the_sandbox_invents_no_verdict_and_no_reward(resumed, repository, tmp_path):
     records = resumed.run.rollouts(3)
-    assert resumed.run.metrics[2]["judge/outages"] == sum(bool(record["outage"]) for record in records)
+    assert resumed.run.metrics[2]["judge/outages"] == sum(bool(record.outage) for record in records)
     # Judged again in peace: whatever was judged among the kills has the same verdicts and rewards.
     scored = tmp_path / "scored.jsonl"
     rollouts = resumed.run.folder / "rollouts" / "train_000003.jsonl"
     command = [sys.executable, "-m", "code_a1_recipe", "score", str(rollouts), "--output", str(scored)]
     subprocess.run(command, cwd=repository, check=True, timeout=120)
-    again = {(row["index"], row["candidate"]): row for row in map(json.loads, scored.read_text().splitlines())}
-    judged = [record for record in records if not record["outage"]]
+    again = {(row.index, row.candidate): row for row in read_rollouts(scored)}
+    judged = [record for record in records if not record.outage]
     assert len(judged) > len(records) / 2
     for record in judged:
-        row = again[record["index"], record["candidate"]]
-        assert without_time({key: row[key] for key in record}) == without_time(record)
+        assert without_time(again[record.index, record.candidate]) == without_time(record)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +70,7 @@ def terminated(interrupt, shared_dir, tmp_path_factory):
 def test_real_problems_train_too(terminated):
     records = terminated.rollouts(1)
     assert len(records) == 8 * 4
-    assert all(record["verdict"] is not None for record in records)
+    assert all(record.verdict is not None for record in records)
 
 
 def test_sigterm_saves_the_last_finished_step_and_leaves_in_time(terminated):

@@ -10,8 +10,7 @@ import torch
 import yaml
 from transformers import AutoModelForCausalLM
 
-from code_a1_recipe.analysis.measures import is_solved
-from code_a1_recipe.mistake_book import MistakeBook
+from code_a1_recipe.algorithm.mistake_book import MistakeBook
 
 from .proofs import replayed_book, state_differences
 
@@ -63,20 +62,20 @@ def test_every_candidate_suite_and_verdict_is_recorded(trained, step):
     records = trained.rollouts(step)
     assert len(records) == 8 * 4
     for record in records:
-        assert record["outage"] == ""
-        assert record["verdict"] is not None
-        assert record["reward"]["total"] == pytest.approx(sum(record["reward"]["parts"].values()), abs=1e-6)
-        assert len(record["suites"]) == (8 if record["source"] is not None else 0)
-        for suite in record["suites"]:
-            assert suite["verdict"] is not None
-            assert 0.0 <= suite["reward"]["total"] <= 1.0
+        assert record.outage == ""
+        assert record.verdict is not None
+        assert record.reward.total == pytest.approx(sum(record.reward.parts.values()), abs=1e-6)
+        assert len(record.suites) == (8 if record.source is not None else 0)
+        for suite in record.suites:
+            assert suite.verdict is not None
+            assert 0.0 <= suite.reward.total <= 1.0
 
 
 def test_one_candidate_of_a_question_trains_the_test_llm(trained):
     for step in (1, 2):
-        chosen = {record["index"]: 0 for record in trained.rollouts(step)}
+        chosen = {record.index: 0 for record in trained.rollouts(step)}
         for record in trained.rollouts(step):
-            chosen[record["index"]] += record["selected"]
+            chosen[record.index] += record.selected
         assert set(chosen.values()) <= {0, 1}
         assert sum(chosen.values()) >= 7
 
@@ -91,17 +90,23 @@ def test_the_book_is_what_the_verdicts_say(trained):
 
 def test_validation_judges_both_policies_on_held_out_questions(trained):
     row = trained.metrics[-1]
-    for name in ("code/pass@1", "code/greedy_pass@1", "test/valid", "test/probe_valid", "test/probe_kill"):
+    for name in (
+        "code/pass@1",
+        "code/greedy_pass@1",
+        "test/valid",
+        "test/buggy_programs_valid",
+        "test/buggy_programs_kill",
+    ):
         assert 0.0 <= row[f"val/{name}"] <= 1.0
     assert len(trained.rollouts(3, "val")) == 4 * 8
-    greedy, probes = (trained.rollouts(3, "val", kind=kind) for kind in ("greedy", "probe"))
-    assert [record["suites"] for record in greedy] == [[]] * 8
-    assert row["val/code/greedy_pass@1"] == sum(map(is_solved, greedy)) / 8
-    # What the probes show is known to be wrong, so a hidden test breaks each of them.
-    assert 8 <= len(probes) <= 2 * 8
-    assert all(len(record["suites"]) == 1 for record in probes)
-    trained_on = {record["question"] for step in (1, 2, 3) for record in trained.rollouts(step)}
-    assert trained_on.isdisjoint({record["question"] for record in trained.rollouts(3, "val")})
+    greedy, buggy_programs = (trained.rollouts(3, "val", kind=kind) for kind in ("greedy", "buggy_program"))
+    assert [record.suites for record in greedy] == [()] * 8
+    assert row["val/code/greedy_pass@1"] == sum(record.is_solved for record in greedy) / 8
+    # What the buggy_programs show is known to be wrong, so a hidden test breaks each of them.
+    assert 8 <= len(buggy_programs) <= 2 * 8
+    assert all(len(record.suites) == 1 for record in buggy_programs)
+    trained_on = {record.question for step in (1, 2, 3) for record in trained.rollouts(step)}
+    assert trained_on.isdisjoint({record.question for record in trained.rollouts(3, "val")})
 
 
 def test_the_run_ends_with_its_report(trained):
@@ -112,22 +117,20 @@ def test_the_run_ends_with_its_report(trained):
 
 def test_full_reward_that_hidden_tests_deny_is_counted(trained):
     for step, row in enumerate(trained.metrics, 1):
-        full = [record for record in trained.rollouts(step) if record["reward"]["total"] > 1 - 1e-6]
-        denied = sum(not is_solved(record) for record in full)
-        assert row["code/fooled_share"] == pytest.approx(denied / len(full))
+        full = [record for record in trained.rollouts(step) if record.reward.total > 1 - 1e-6]
+        denied = sum(not record.is_solved for record in full)
+        assert row["code/reward_false_positive_rate"] == pytest.approx(denied / len(full))
 
 
 def test_pooled_rewards_are_made_of_the_cases_of_all_programs_of_a_question(cut):
     for index in range(8):
-        records = [record for record in cut.rollouts(1) if record["index"] == index and record["pooled_tests"]]
-        written = {
-            case["key"] for record in records for suite in record["suites"] for case in suite["verdict"]["cases"]
-        }
+        records = [record for record in cut.rollouts(1) if record.index == index and record.pooled_tests]
+        written = {case.key for record in records for suite in record.suites for case in suite.verdict.cases}
         for record in records:
-            cases = record["pooled_tests"]["cases"]
-            assert {case["key"] for case in cases} == written
-            rate = sum(case["outcome"] == "passed" for case in cases) / len(cases)
-            assert record["reward"]["total"] == pytest.approx(rate, abs=1e-6)
+            cases = record.pooled_tests.cases
+            assert {case.key for case in cases} == written
+            rate = sum(case.outcome == "passed" for case in cases) / len(cases)
+            assert record.reward.total == pytest.approx(rate, abs=1e-6)
 
 
 def test_tensorboard_has_the_same_names(trained):
@@ -146,11 +149,11 @@ def test_a_run_resumes_with_the_questions_that_come_next(resumed, cut):
     assert "changed since it was saved: trainer.test_freq: 3 -> -1" in resumed.output
     # Another run with the same seed that was never interrupted; which questions come does not hang on weights.
     for step in (1, 2, 3):
-        questions = [[record["question"] for record in run.rollouts(step)] for run in (cut, resumed)]
+        questions = [[record.question for record in run.rollouts(step)] for run in (cut, resumed)]
         assert questions[0] == questions[1]
     # The second epoch meets the mistakes of the first, also those that only the checkpoint remembers.
-    assert {record["question"] for record in resumed.rollouts(3)} <= {
-        record["question"] for step in (1, 2) for record in resumed.rollouts(step)
+    assert {record.question for record in resumed.rollouts(3)} <= {
+        record.question for step in (1, 2) for record in resumed.rollouts(step)
     }
     assert resumed.metrics[2]["book/replayed"] > 0
     expected = replayed_book([resumed.rollouts(step) for step in (1, 2, 3)])
@@ -182,9 +185,9 @@ def test_an_exported_policy_is_the_trained_one(trained, repository, tmp_path):
 
 def test_where_a_steps_time_went_is_recorded(trained):
     for row in trained.metrics:
-        assert 0.0 <= row["timing_s/reward_alone"] <= row["timing_s/episodes"] <= row["timing_s/step"]
+        assert 0.0 <= row["timing_s/exposed_judging"] <= row["timing_s/episodes"] <= row["timing_s/step"]
     for record in trained.rollouts(2):
-        assert record["span"][0] <= record["span"][1] <= record["judge_span"][0] <= record["judge_span"][1]
+        assert record.span[0] <= record.span[1] <= record.judge_span[0] <= record.judge_span[1]
 
 
 def test_a_second_run_with_the_same_seed_has_the_same_book_after_the_first_step(trained, cut):
@@ -193,11 +196,11 @@ def test_a_second_run_with_the_same_seed_has_the_same_book_after_the_first_step(
     assert books[0].num_cases > 0
 
 
-@pytest.mark.parametrize("kind", ["sampled", "greedy", "probe"])
+@pytest.mark.parametrize("kind", ["sampled", "greedy", "buggy_program"])
 def test_validating_the_same_weights_again_samples_the_same(trained, cut, kind):
     def sampled(run):
         return [
-            (record["question"], record["response"], [suite["response"] for suite in record["suites"]])
+            (record.question, record.response, [suite.response for suite in record.suites])
             for record in run.rollouts(0, "val", kind=kind)
         ]
 

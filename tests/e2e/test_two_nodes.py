@@ -3,7 +3,7 @@ stops answering."""
 
 import pytest
 
-from code_a1_recipe.mistake_book import MistakeBook
+from code_a1_recipe.algorithm.mistake_book import MistakeBook
 
 from .proofs import replayed_book
 
@@ -38,7 +38,7 @@ def test_the_loss_of_a_nodes_sandbox_costs_no_verdict(two_nodes):
     assert two_nodes.output.count("killed a sandbox actor of the worker node") >= 2
     records = [two_nodes.rollouts(step) for step in (1, 2)]
     assert [len(of_step) for of_step in records] == [8 * 4, 8 * 4]
-    assert all(record["verdict"] is not None for of_step in records for record in of_step)
+    assert all(record.verdict is not None for of_step in records for record in of_step)
     assert MistakeBook.load(two_nodes.folder / "mistake_book.json") == replayed_book(records)
 
 

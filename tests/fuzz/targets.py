@@ -11,17 +11,18 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 
-from reward_fns.extract import MAX_RESPONSE_CHARS, Refusal, extract_candidate, extract_suite
-from sandbox.attempt import Attempt, Stop
-from sandbox.case_parser import parse_assert, parse_call, parse_suite
-from sandbox.cases import Call, Case, Rejection
-from sandbox.child import CPU_TIME, HEADER, pack_call
-from sandbox.comparison import matches, to_literal
+from reward_fns.extract import MAX_RESPONSE_CHARS, ExtractionFailure, extract_candidate, extract_suite
+from sandbox.cases.case import Call, Case, Rejection
+from sandbox.cases.parser import parse_assert, parse_call, parse_suite
+from sandbox.cases.reference_interface import Interface
 from sandbox.errors import UnencodableError, ValueFormatError
-from sandbox.interface import Interface
 from sandbox.limits import Limits
-from sandbox.runner import AnswerKind, Program
-from sandbox.values import canonical_key, decode, decode_raw, encode
+from sandbox.runners.attempt import Attempt, ExitReason
+from sandbox.runners.base import CallStatus, Program
+from sandbox.runners.child import CPU_TIME, HEADER, pack_call
+from sandbox.values.comparison import matches, to_literal
+from sandbox.values.decoding import decode, decode_raw
+from sandbox.values.encoding import canonical_key, encode
 
 _SEEDS = Path(__file__).resolve().parent / "seeds"
 
@@ -40,12 +41,12 @@ def require(condition: object, promise: str) -> None:
 _LIMITS = Limits(value_bytes=64, total_output_bytes=1 << 11)
 _NUM_CALLS = 3
 _ANSWERS = {
-    b"V": AnswerKind.VALUE,
-    b"E": AnswerKind.RAISED,
-    b"U": AnswerKind.UNENCODABLE,
-    b"O": AnswerKind.OUTPUT_LIMIT,
+    b"V": CallStatus.VALUE,
+    b"E": CallStatus.RAISED,
+    b"U": CallStatus.UNENCODABLE,
+    b"O": CallStatus.OUTPUT_LIMIT,
 }
-_LONGEST_FRAME = 1024
+_MAX_FRAME = 1024
 """Payloads that are details, not values, may be this long whatever ``value_bytes`` is."""
 
 
@@ -68,7 +69,7 @@ def _attempt(*, timed: bool) -> Attempt:
         limits=_LIMITS,
         timed=timed,
     )
-    return Attempt(program=program, indices=range(_NUM_CALLS), patience=1.0, seconds_left=1.0)
+    return Attempt(program=program, indices=range(_NUM_CALLS), timeout_scale=1.0, seconds_left=1.0)
 
 
 def _chunks(data: bytes, cuts: bytes) -> list[bytes]:
@@ -81,28 +82,28 @@ def _chunks(data: bytes, cuts: bytes) -> list[bytes]:
     return pieces
 
 
-def _read_all(data: bytes, cuts: bytes, *, timed: bool) -> tuple[Stop, list[tuple[AnswerKind, bytes]], Attempt]:
+def _read_all(data: bytes, cuts: bytes, *, timed: bool) -> tuple[ExitReason, list[tuple[CallStatus, bytes]], Attempt]:
     attempt, pieces = _attempt(timed=timed), _chunks(data, cuts)
-    attempt._order_calls()
+    attempt._request_calls()
     wire = _Wire(pieces)
     for _ in range(len(pieces) + 1):
         stop = attempt._read(wire)  # type: ignore[arg-type]
         if stop is not None:
-            return stop, [(answer.kind, answer.value) for answer in attempt.answers], attempt
-        longest = HEADER.size + _LONGEST_FRAME + CPU_TIME.size
+            return stop, [(answer.status, answer.value) for answer in attempt.results], attempt
+        longest = HEADER.size + _MAX_FRAME + CPU_TIME.size
         require(len(attempt._received) < longest, "less than one frame is kept unread")
     raise BrokenPromiseError("a hang-up ends the attempt")
 
 
-def _model(data: bytes, *, timed: bool) -> tuple[Stop | None, list[tuple[AnswerKind, bytes]]]:
+def _model(data: bytes, *, timed: bool) -> tuple[ExitReason | None, list[tuple[CallStatus, bytes]]]:
     """The protocol in ten lines, for one delivery in a piece; None where the process ended in between."""
-    answers: list[tuple[AnswerKind, bytes]] = []
+    answers: list[tuple[CallStatus, bytes]] = []
     wanted = [b"R", b"L"]
     num_clock_bytes = CPU_TIME.size if timed else 0
     while len(data) >= HEADER.size:
         kind, length = HEADER.unpack_from(data)
-        if length > _LONGEST_FRAME + num_clock_bytes:
-            return Stop.OUTPUT_LIMIT if not wanted else Stop.BROKE_PROTOCOL, answers
+        if length > _MAX_FRAME + num_clock_bytes:
+            return ExitReason.OUTPUT_LIMIT if not wanted else ExitReason.BROKE_PROTOCOL, answers
         payload, rest = data[HEADER.size : HEADER.size + length], data[HEADER.size + length :]
         if len(payload) < length:
             break
@@ -111,15 +112,19 @@ def _model(data: bytes, *, timed: bool) -> tuple[Stop | None, list[tuple[AnswerK
             if kind != wanted.pop(0):
                 is_load_error = kind == b"X" and len(wanted) == 0
                 return (
-                    Stop.LOAD_FAILED if is_load_error else Stop.BROKE_PROTOCOL if not wanted else Stop.SETUP_FAILED,
+                    ExitReason.LOAD_FAILED
+                    if is_load_error
+                    else ExitReason.BROKE_PROTOCOL
+                    if not wanted
+                    else ExitReason.SETUP_FAILED,
                     answers,
                 )
         elif kind not in _ANSWERS or length < num_clock_bytes:
-            return Stop.BROKE_PROTOCOL, answers
+            return ExitReason.BROKE_PROTOCOL, answers
         else:
             answers.append((_ANSWERS[kind], payload[num_clock_bytes:] if kind == b"V" else b""))
         if len(answers) == _NUM_CALLS:
-            return Stop.FINISHED, answers
+            return ExitReason.FINISHED, answers
     return None, answers
 
 
@@ -131,17 +136,20 @@ def frames(data: bytes) -> None:
     cuts, stream = data[1 : 1 + num_cuts], data[1 + num_cuts :]
     stop, answers, attempt = _read_all(stream, cuts, timed=timed)
     require(len(answers) <= _NUM_CALLS, "no more answers than calls")
-    require((stop is Stop.FINISHED) == (len(answers) == _NUM_CALLS), "finished means every call has its answer")
-    require(all(len(answer.detail) <= 400 for answer in attempt.answers), "remarks are short")
+    require((stop is ExitReason.FINISHED) == (len(answers) == _NUM_CALLS), "finished means every call has its answer")
+    require(all(len(answer.detail) <= 400 for answer in attempt.results), "remarks are short")
     expected_stop, expected = _model(stream, timed=timed)
     if len(stream) <= _LIMITS.total_output_bytes:
         require(answers == expected, f"the model reads {expected}, the reader {answers}")
-        if stop is Stop.SETUP_FAILED:
-            require(expected_stop in (None, Stop.SETUP_FAILED) and not answers, "a failed set-up comes first")
+        if stop is ExitReason.SETUP_FAILED:
+            require(expected_stop in (None, ExitReason.SETUP_FAILED) and not answers, "a failed set-up comes first")
         elif expected_stop is not None:
             require(stop is expected_stop, f"the model ends in {expected_stop}, the reader in {stop}")
         else:
-            require(stop in (Stop.CLOSED, Stop.OUTPUT_LIMIT, Stop.BROKE_PROTOCOL), "an unfinished stream is an end")
+            require(
+                stop in (ExitReason.CLOSED, ExitReason.OUTPUT_LIMIT, ExitReason.BROKE_PROTOCOL),
+                "an unfinished stream is an end",
+            )
     else:
         require(answers == expected[: len(answers)], "a cut-off stream gives a prefix of its answers")
 
@@ -186,7 +194,7 @@ def _decode_one(claim: bytes) -> None:
         return
     case = parse_assert(f"assert f() == {literal}", _INTERFACE, assert_chars=1 << 24)
     if isinstance(case, Case):  # a few literals are too deep or too large for the gate
-        require(matches(again, case.claim), f"{literal[:80]} reads back as another value")
+        require(matches(again, case.expected_value), f"{literal[:80]} reads back as another value")
 
 
 def _has_key(value: object) -> bool:
@@ -261,11 +269,11 @@ def _check_call(case: Case) -> None:
 
 def _check_case(case: Case) -> None:
     _check_call(case)
-    require(encode(decode(case.claim)) == case.claim, "a claim is canonical")
-    require(matches(case.claim, case.claim), "a claim equals itself")
-    again = parse_assert(f"assert f() == {to_literal(case.claim)}", _INTERFACE, assert_chars=1 << 24)
+    require(encode(decode(case.expected_value)) == case.expected_value, "a claim is canonical")
+    require(matches(case.expected_value, case.expected_value), "a claim equals itself")
+    again = parse_assert(f"assert f() == {to_literal(case.expected_value)}", _INTERFACE, assert_chars=1 << 24)
     require(isinstance(again, Case), f"a claim's own literal is refused: {again}")
-    require(matches(case.claim, again.claim), "a claim's own literal is another value")  # type: ignore[union-attr]
+    require(matches(case.expected_value, again.expected_value), "a claim's own literal is another value")  # type: ignore[union-attr]
 
 
 # Extractor ----------------------------------------------------------------------------------------------------
@@ -285,11 +293,11 @@ def extractor(data: bytes) -> None:
     text = "".join(_PIECES[byte % len(_PIECES)] for byte in data[1:]) if odd else _text(data)
     candidate, suite = extract_candidate(text), extract_suite(text)
     few = extract_suite(text, max_asserts=2)
-    if isinstance(candidate, Refusal):
+    if isinstance(candidate, ExtractionFailure):
         require(candidate.reason in _REASONS, f"an unknown reason: {candidate.reason}")
     else:
         require(candidate in text and candidate.strip(), "a candidate is a visible piece of the response")
-    if isinstance(suite, Refusal):
+    if isinstance(suite, ExtractionFailure):
         require(suite.reason in _REASONS and few == suite, f"an unknown reason: {suite.reason}")
         return
     require(0 < len(suite) <= 64 and few == suite[:2], "a suite is cut at its limit, not chosen differently")

@@ -52,7 +52,7 @@ def test_s09_cancellation_is_not_forgiven(ask):
     reference = "def mean(xs):\n    total = 0\n    for x in xs:\n        total += x\n    return total / len(xs)\n"
     candidate = "import math\ndef mean(xs):\n    return math.fsum(xs) / len(xs)\n"
     case = ask(reference, candidate, "assert mean([1e16, 1.0, -1e16]) == 0.3333333333333333").suites[0].cases[0]
-    assert (case.answer, case.claimed_right, case.outcome.value) == ("0.0", False, "wrong_value")
+    assert (case.reference_value, case.expected_correct, case.outcome.value) == ("0.0", False, "wrong_value")
 
 
 def test_s10_the_parts_of_a_complex_number_have_the_tolerance(compare):
@@ -180,7 +180,7 @@ def test_s26_an_enum_with_a_builtin_base_is_its_value(compare, meet):
 def test_s27_a_dataclass_instance_is_unencodable(ask, meet):
     given = "import dataclasses\n@dataclasses.dataclass\nclass P:\n    x: int\n"
     assert meet("1", "P(1)", given=given) == "unencodable"
-    assert ask(given, given, "assert P(1).x == 1").suites[0].num_claimed_right == 1
+    assert ask(given, given, "assert P(1).x == 1").suites[0].num_expected_correct == 1
 
 
 @needs_numpy

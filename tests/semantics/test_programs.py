@@ -44,7 +44,7 @@ def test_s64_a_candidates_own_state_lives_from_call_to_call_in_shuffled_order(as
 def test_s65_a_stateful_reference_answers_from_its_freshly_loaded_state_and_so_does_its_candidate(ask):
     reference = "def f(x, seen=[]):\n    seen.append(x)\n    return seen\n"
     cases = ask(reference, reference, "assert f(1) == [1]", "assert f(2) == [1, 2]").suites[0].cases
-    assert [(case.answer, case.outcome.value) for case in cases] == [("[1]", "passed"), ("[2]", "passed")]
+    assert [(case.reference_value, case.outcome.value) for case in cases] == [("[1]", "passed"), ("[2]", "passed")]
 
 
 def test_s66_printed_output_goes_nowhere(outcomes):

@@ -61,7 +61,7 @@ def attack(runner: LocalRunner) -> Callable[..., list[tuple[str, str]]]:
         )
         suite = Judge(runner).judge(request).suites[0]
         assert suite.num_valid == cases
-        assert suite.num_claimed_right == cases
+        assert suite.num_expected_correct == cases
         return [(case.outcome.value, case.detail) for case in suite.cases]
 
     return run

@@ -28,9 +28,9 @@ def test_exec_is_refused(refused):
 
 
 def test_killing_the_parent_is_refused(refused, runner):
-    before = runner.zygote_pids()
+    before = runner.fork_server_pids()
     refused("os.kill(os.getppid(), signal.SIGKILL)")
-    assert runner.zygote_pids() == before
+    assert runner.fork_server_pids() == before
 
 
 def test_killing_everybody_is_refused(refused):

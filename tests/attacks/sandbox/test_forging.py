@@ -55,7 +55,7 @@ def test_no_module_of_the_sandbox_is_left_to_find(attack):
     results = attack("""
         import sys
         def secret(n):
-            return [name for name in sys.modules if "sandbox" in name or "zygote" in name]
+            return [name for name in sys.modules if "sandbox" in name or "fork_server" in name]
     """)
     assert results == [(WRONG, "[]")] * 4
 

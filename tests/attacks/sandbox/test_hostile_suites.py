@@ -89,7 +89,7 @@ def test_unicode_look_alikes_of_one_name_are_one_call(judged):
 
 def test_equal_texts_in_two_unicode_forms_are_two_calls(judged):
     suite = judged("def f(x): return len(x)", "assert f('\u00e9') == 1", "assert f('e\u0301') == 2")
-    assert (len(valid(suite)), suite.num_claimed_right) == (2, 2)
+    assert (len(valid(suite)), suite.num_expected_correct) == (2, 2)
 
 
 def test_the_message_of_an_assert_is_never_evaluated(judged):
@@ -101,7 +101,7 @@ def test_a_mutated_default_argument_costs_no_honest_program(judged):
     source = "def f(x, seen=[]):\n    seen.append(x)\n    return list(seen)\n"
     suite = judged(source, *(f"assert f({n}) == [{n}]" for n in range(5)))
     assert [case.outcome.value for case in suite.cases] == ["passed"] * 5
-    assert suite.num_claimed_right == 5
+    assert suite.num_expected_correct == 5
 
 
 def test_calls_that_change_a_global_do_not_poison_the_others(judged):
@@ -113,18 +113,18 @@ def test_calls_that_change_a_global_do_not_poison_the_others(judged):
             return state["factor"] * x
     """
     suite = judged(source, "assert f(-5) == 25", "assert f(2) == 2", "assert f(3) == 3")
-    assert [(case.outcome.value, case.claimed_right) for case in suite.cases] == [("passed", True)] * 3
+    assert [(case.outcome.value, case.expected_correct) for case in suite.cases] == [("passed", True)] * 3
 
 
 def test_a_counter_in_the_reference_makes_no_case_valid_twice_or_wrong(judged):
     source = "count = 0\ndef f():\n    global count\n    count += 1\n    return count\n"
     suite = judged(source, "assert f() == 1", "assert f() == 2", "assert f() == 3")
-    assert [(case.call, case.claimed_right, case.outcome.value) for case in suite.cases] == [("f()", True, "passed")]
+    assert [(case.call, case.expected_correct, case.outcome.value) for case in suite.cases] == [("f()", True, "passed")]
 
 
 def test_a_claim_wrong_on_purpose_is_a_valid_case_with_a_wrong_claim(judged):
     suite = judged(HONEST, "assert f(1) == 'never'")
-    assert (suite.num_valid, suite.num_claimed_right, suite.num_failed) == (1, 0, 0)
+    assert (suite.num_valid, suite.num_expected_correct, suite.num_failed) == (1, 0, 0)
 
 
 def test_randomness_in_the_reference_is_refused(judged):
@@ -212,8 +212,8 @@ def test_two_suites_with_the_same_call_are_judged_alike(runner):
         suites=(("assert f(1) == 0",), ("assert f(x=1) == [1, 1, [], None]",)),
     )
     first, second = Judge(runner).judge(request).suites
-    assert (first.cases[0].outcome, first.num_claimed_right) == (second.cases[0].outcome, 0)
-    assert second.num_claimed_right == 1
+    assert (first.cases[0].outcome, first.num_expected_correct) == (second.cases[0].outcome, 0)
+    assert second.num_expected_correct == 1
 
 
 def test_a_replay_in_many_spellings_counts_once(runner):

@@ -149,8 +149,8 @@ def test_a_marker_in_a_module_tells_candidates_nothing_about_references(judged):
     assert suite.cases[0].detail == "'none'"
 
 
-def test_the_size_of_the_pool_and_its_zygotes_stay_the_same(attack, runner):
-    before = runner.zygote_pids()
+def test_the_size_of_the_pool_and_its_fork_servers_stay_the_same(attack, runner):
+    before = runner.fork_server_pids()
     attack("""
         import os
         def secret(n):
@@ -159,7 +159,7 @@ def test_the_size_of_the_pool_and_its_zygotes_stay_the_same(attack, runner):
             except OSError:
                 return -1
     """)
-    assert runner.zygote_pids() == before
+    assert runner.fork_server_pids() == before
 
 
 def test_what_a_program_inherits_holds_no_other_program(attack):

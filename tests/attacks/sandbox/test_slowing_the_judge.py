@@ -6,12 +6,8 @@ time, or gigabytes of its memory, before the bound it is about.
 
 import pytest
 
-from reward_fns import Refusal, extract_candidate, extract_suite
-from sandbox.case_parser import parse_assert, parse_suite
-from sandbox.cases import Case, Rejection
-from sandbox.comparison import matches
-from sandbox.interface import Interface
-from sandbox.values import encode
+from reward_fns import ExtractionFailure, extract_candidate, extract_suite
+from sandbox import Case, Interface, Rejection, encode, matches, parse_assert, parse_suite
 
 INTERFACE = Interface.of("def f(*arguments, **named): pass")
 HUGE = b"f" * 1_000_000
@@ -114,18 +110,18 @@ def test_a_response_of_twenty_thousand_asserts_is_cut_at_the_limit():
 def test_a_response_of_unfinished_asserts_is_read_in_bounded_time():
     text = "```python\n" + ("assert f([1,\n" + ("1," * 2000 + "\n") * 12) * 4 + "def :\n```"
     suite = extract_suite(text)
-    assert not isinstance(suite, Refusal)
+    assert not isinstance(suite, ExtractionFailure)
     assert len(suite) == 4
 
 
 def test_a_response_that_opens_ten_thousand_fences_is_read_in_bounded_time():
-    assert extract_candidate("```\n" * 10_001) == Refusal(reason="empty", detail="the last block is empty")
-    assert isinstance(extract_suite("```python\n```\n" * 10_000), Refusal)
+    assert extract_candidate("```\n" * 10_001) == ExtractionFailure(reason="empty", detail="the last block is empty")
+    assert isinstance(extract_suite("```python\n```\n" * 10_000), ExtractionFailure)
 
 
 def test_a_response_beyond_the_limit_is_refused_unread():
     found = extract_candidate("def f(): pass\n" * 20_000)
-    assert isinstance(found, Refusal)
+    assert isinstance(found, ExtractionFailure)
     assert found.reason == "too_long"
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import Limits, LocalRunner
-from sandbox.tiers import probe
+from sandbox import Limits, LocalRunner, probe
 
 LIMITS = Limits(
     cpu_seconds_per_case=0.5,
@@ -68,8 +67,12 @@ def test_files_are_written_and_read_back(attack):
 
 def test_a_planted_file_is_not_there_for_the_next_candidate(attack):
     plant = "import os\ndef secret(n):\n    open('/tmp/{0}', 'a').close()\n    return sorted(os.listdir('/tmp'))\n"
-    assert attack(plant.format("first")) == [("wrong_value", "['first']")] * 4
-    assert attack(plant.format("second")) == [("wrong_value", "['second']")] * 4
+    # The mount point of a virtual environment below /tmp is there for both.
+    (first,), (second,) = (
+        {tuple(ast.literal_eval(remark)) for _, remark in attack(plant.format(name))} for name in ("first", "second")
+    )
+    assert set(first) ^ set(second) == {"first", "second"}
+    assert "second" in second
 
 
 def test_a_planted_file_does_not_outlive_its_own_process(attack):

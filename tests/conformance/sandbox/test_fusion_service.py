@@ -15,10 +15,10 @@ from sandbox import (
     JudgeRequest,
     Limits,
     SandboxConfigError,
+    SandboxFusionRunner,
     SandboxUnavailableError,
 )
 from sandbox.conformance.harness import LIMITS, kinds, run
-from sandbox.fusion import SandboxFusionRunner
 
 FAULTS = (
     "busy", "error", "bad_gateway", "half", "cut_json", "cut_stdout", "slow", "hang_up", "garbage", "wrong_shape",
@@ -38,7 +38,7 @@ def runner(fusion_service):
 @pytest.fixture
 def hasty(fusion_service, monkeypatch):
     """A client that waits about a second for an answer."""
-    monkeypatch.setattr("sandbox.fusion._START_SECONDS", 0.2)
+    monkeypatch.setattr("sandbox.runners.fusion.runner._START_SECONDS", 0.2)
     limits = Limits(total_seconds=0.4)
     with SandboxFusionRunner(fusion_service.url, limits=limits, tries=2, backoff_seconds=0.01, queue_seconds=1) as made:
         yield made
@@ -54,7 +54,7 @@ def sent_task(request):
 def test_one_bad_answer_changes_nothing(runner, fusion_service, fault):
     fusion_service.misbehave(fault)
     result = run(runner, DOUBLING, "f(1)", "f(2)", "f(4)")
-    assert [answer.value for answer in result.answers] == [b"i2;", b"i4;", b"i8;"]
+    assert [answer.value for answer in result.results] == [b"i2;", b"i4;", b"i8;"]
 
 
 @pytest.mark.parametrize("fault", ["busy", "error", "garbage", "another_answer", "sandbox_error", "no_python"])
@@ -83,7 +83,7 @@ def test_answers_that_arrived_are_not_asked_for_again(runner, fusion_service):
     fusion_service.seen()
     fusion_service.misbehave("cut_stdout")
     result = run(runner, DOUBLING, *(f"f({n})" for n in range(60)))
-    assert [answer.value for answer in result.answers] == [b"i%x;" % (2 * n) for n in range(60)]
+    assert [answer.value for answer in result.results] == [b"i%x;" % (2 * n) for n in range(60)]
     first, second = (sent_task(request)["calls"] for request in fusion_service.seen()["requests"])
     assert len(first) == 60
     assert 0 < len(second) < 40
@@ -149,7 +149,7 @@ def test_a_program_that_kills_what_watches_it_has_died(runner):
     if kinds(result) == ["value", "raised", "value"]:
         pytest.skip("the service's programs run as another user here, which cannot signal")
     # Answers that the watcher had not passed on yet are lost with it, so the death may count for an earlier call.
-    reasons = [result.load_error, *(answer.detail for answer in result.answers)]
+    reasons = [result.load_error, *(answer.detail for answer in result.results)]
     assert any("ended the process that watches it" in reason for reason in reasons)
     assert kinds(result)[1:2] != ["value"]
 
@@ -158,7 +158,7 @@ def test_a_program_that_kills_itself_has_died(runner):
     source = f"import os\ndef f(x):\n    if x == 2: os.kill(os.getpid(), {signal.SIGKILL:d})\n    return x\n"
     result = run(runner, source, "f(1)", "f(2)", "f(3)")
     assert kinds(result) == ["value", "died", "value"]
-    assert result.answers[1].detail == "killed by SIGKILL in 3 of 3 tries"
+    assert result.results[1].detail == "killed by SIGKILL in 3 of 3 tries"
 
 
 def test_frames_that_a_program_prints_are_not_read(runner):
@@ -224,4 +224,4 @@ def test_programs_leave_no_process_behind(fusion_service, runner):
     if kinds(result)[0] == "raised":
         pytest.skip("the service refuses processes here")
     with pytest.raises(ProcessLookupError):
-        os.kill(int(result.answers[0].value[1:-1], 16), 0)
+        os.kill(int(result.results[0].value[1:-1], 16), 0)

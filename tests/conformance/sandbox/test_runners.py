@@ -2,9 +2,8 @@
 
 import pytest
 
-from sandbox import AnswerKind, Lane, LocalRunner, ProgramResult, SandboxUnavailableError
+from sandbox import CallStatus, LocalRunner, ProgramResult, Role, SandboxFusionRunner, SandboxUnavailableError
 from sandbox.conformance import CHECKS, LIMITS, run_checks
-from sandbox.fusion import SandboxFusionRunner
 
 STAYING_OPEN = [name for name, check in CHECKS.items() if not check.closes]
 CLOSING = [name for name, check in CHECKS.items() if check.closes]
@@ -39,10 +38,10 @@ class BrokenRunner:
 
     limits = LIMITS
 
-    def run(self, program, *, lane):
-        if lane is Lane.REFERENCE:
-            raise SandboxUnavailableError("no such lane")
-        return ProgramResult(loaded=True, load_error="", answers=(), cpu_seconds=0.0, wall_seconds=0.0)
+    def run(self, program, *, role):
+        if role is Role.REFERENCE:
+            raise SandboxUnavailableError("no such role")
+        return ProgramResult(loaded=True, load_error="", results=(), cpu_seconds=0.0, wall_seconds=0.0)
 
     def close(self):
         pass
@@ -53,18 +52,18 @@ def test_the_checks_number_at_least_forty_and_a_broken_runner_fails_most_of_them
     assert len(results) == len(CHECKS) >= 40
     passed = sorted(result.name for result in results if not result.failed)
     assert passed == ["a_program_without_calls_loads", "the_runner_names_its_default_limits"] or len(passed) < 6, passed
-    outage = next(result for result in results if result.name == "lanes_have_hash_seeds_of_their_own_and_keep_them")
+    outage = next(result for result in results if result.name == "roles_have_hash_seeds_of_their_own_and_keep_them")
     assert outage.failure
 
 
 class Forgetful(LocalRunner):
     """Loses the detail of what died: one small fault that one check must find."""
 
-    def run(self, program, *, lane):
-        result = super().run(program, lane=lane)
-        if any(answer.kind is AnswerKind.DIED for answer in result.answers):
+    def run(self, program, *, role):
+        result = super().run(program, role=role)
+        if any(answer.status is CallStatus.DIED for answer in result.results):
             return ProgramResult(
-                loaded=True, load_error="", answers=result.answers[:-1], cpu_seconds=0.1, wall_seconds=0.1
+                loaded=True, load_error="", results=result.results[:-1], cpu_seconds=0.1, wall_seconds=0.1
             )
         return result
 

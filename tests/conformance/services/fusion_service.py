@@ -16,7 +16,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 
-MOST_OUTPUT_BYTES = 1 << 20
+MAX_OUTPUT_BYTES = 1 << 20
 """What the real service keeps of a stream."""
 
 
@@ -61,8 +61,8 @@ def run_script(request):
             "status": status,
             "execution_time": time.time() - started,
             "return_code": code,
-            "stdout": stdout[:MOST_OUTPUT_BYTES].decode("utf-8", "replace"),
-            "stderr": stderr[:MOST_OUTPUT_BYTES].decode("utf-8", "replace"),
+            "stdout": stdout[:MAX_OUTPUT_BYTES].decode("utf-8", "replace"),
+            "stderr": stderr[:MAX_OUTPUT_BYTES].decode("utf-8", "replace"),
         },
         "executor_pod_name": None,
         "files": {},

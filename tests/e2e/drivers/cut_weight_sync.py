@@ -2,17 +2,16 @@
 
 import sys
 
-from code_a1_recipe.compose import compose_config
-from code_a1_recipe.launch import configure_logging, name_run, prepare_environment, train
+from code_a1_recipe.config.compose import read_config
+from code_a1_recipe.training.lifecycle.launch import configure_logging, prepare_environment, train
 
 
 def main() -> None:
     configure_logging()
-    config = compose_config("cpu", sys.argv[1:])
-    name_run(config, "cpu")
+    config = read_config("cpu", sys.argv[1:])
     prepare_environment(config)
 
-    from code_a1_recipe.policy import Policy
+    from code_a1_recipe.training.policy import Policy
 
     synchronise = Policy.sync_weights
 

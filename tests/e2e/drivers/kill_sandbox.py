@@ -1,4 +1,4 @@
-"""A run in which zygotes, a judge process, candidates and an episode worker are killed while episodes run.
+"""A run in which fork servers, a judge process, candidates and an episode worker are killed while episodes run.
 
 Prints one line for each kill, so that the test knows that they happened.
 """
@@ -13,23 +13,23 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from processes import children_of, command_of, descendants
 
-from code_a1_recipe.compose import compose_config
-from code_a1_recipe.launch import configure_logging, name_run, prepare_environment, train
+from code_a1_recipe.config.compose import read_config
+from code_a1_recipe.training.lifecycle.launch import configure_logging, prepare_environment, train
 
-KILLS_PER_KIND = {"zygote": 2, "judge": 1, "candidate": 5, "episode worker": 1}
+KILLS_PER_KIND = {"fork server": 2, "judge": 1, "candidate": 5, "episode worker": 1}
 
 
 def targets() -> dict[str, list[int]]:
-    """Processes of this run's sandbox by kind: a judge is a parent of zygotes, a candidate a child of one."""
+    """Processes of this run's sandbox by kind: a judge is a parent of fork servers, a candidate a child of one."""
     mine = descendants(os.getpid())  # not those of another run beside this one
     tree = {parent: pids for parent, pids in children_of().items() if parent in mine}
-    found: dict[str, list[int]] = {"zygote": [], "judge": [], "candidate": [], "episode worker": []}
+    found: dict[str, list[int]] = {"fork server": [], "judge": [], "candidate": [], "episode worker": []}
     for parent, pids in tree.items():
-        zygotes = [pid for pid in pids if "zygote" in command_of(pid)]
-        if zygotes and "JudgeWorker" in command_of(parent):
+        fork_servers = [pid for pid in pids if "fork_server_main" in command_of(pid)]
+        if fork_servers and "JudgeWorker" in command_of(parent):
             found["judge"].append(parent)
-            found["zygote"] += zygotes
-            found["candidate"] += [child for pid in zygotes for child in tree.get(pid, [])]
+            found["fork server"] += fork_servers
+            found["candidate"] += [child for pid in fork_servers for child in tree.get(pid, [])]
     if found["candidate"]:  # the worker is to die with episodes under way
         everyone = [pid for pids in tree.values() for pid in pids]
         found["episode worker"] = [pid for pid in everyone if "ray::EpisodeWorker" in command_of(pid)]
@@ -52,11 +52,10 @@ def sabotage(stop: threading.Event) -> None:
 
 def main() -> None:
     configure_logging()
-    config = compose_config("cpu", sys.argv[1:])
-    name_run(config, "cpu")
+    config = read_config("cpu", sys.argv[1:])
     prepare_environment(config)
 
-    from code_a1_recipe.trainer import CodeA1Trainer
+    from code_a1_recipe.training.trainer import CodeA1Trainer
 
     run_episodes = CodeA1Trainer._run_episodes
 

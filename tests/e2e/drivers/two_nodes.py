@@ -22,9 +22,9 @@ import ray
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from processes import matching
 
-from code_a1_recipe.compose import compose_config
-from code_a1_recipe.cpu.environment import cpu_environment
-from code_a1_recipe.launch import configure_logging, name_run, prepare_environment, train
+from code_a1_recipe.config.compose import read_config
+from code_a1_recipe.training.lifecycle.launch import configure_logging, prepare_environment, train
+from code_a1_recipe.verl_plugin.cpu.environment import cpu_environment
 
 NODE = ["--num-cpus=16", "--num-gpus=1", "--object-store-memory=268435456", "--disable-usage-stats", "--block"]
 
@@ -89,11 +89,10 @@ def main() -> None:
         wait_for_nodes(address, 1)
         nodes.append(start_node(f"--address={address}"))
         wait_for_nodes(address, 2)
-        config = compose_config("cpu", [f"+ray_kwargs.ray_init.address={address}", "sandbox.runner=ray", *sys.argv[1:]])
-        name_run(config, "cpu")
+        config = read_config("cpu", [f"+ray_kwargs.ray_init.address={address}", "sandbox.runner=ray", *sys.argv[1:]])
         prepare_environment(config)
 
-        from code_a1_recipe.trainer import CodeA1Trainer
+        from code_a1_recipe.training.trainer import CodeA1Trainer
 
         run_episodes = CodeA1Trainer._run_episodes
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import AnswerKind, Call, Lane, Limits, LocalRunner, Program, SandboxUnavailableError, zygote, zygote_main
-from sandbox.confine import ProcessLimits
+from sandbox import Call, CallStatus, Limits, LocalRunner, Program, Role, SandboxUnavailableError
+from sandbox.runners.local import fork_server, fork_server_main, jail_choice
 
 LIMITS = Limits(cpu_seconds_per_case=10.0, min_cpu_seconds_per_case=5.0, wall_seconds_per_case=60.0)
 SLEEPER = "import time\ndef f(n):\n    time.sleep(0.3)\n    return n\n"
@@ -47,32 +47,32 @@ def runner():
 
 
 def ask(runner, source, *expressions, limits=LIMITS):
-    result = runner.run(program(source, *expressions, limits=limits), lane=Lane.CANDIDATE)
-    return [(answer.kind, answer.value) for answer in result.answers]
+    result = runner.run(program(source, *expressions, limits=limits), role=Role.CANDIDATE)
+    return [(answer.status, answer.value) for answer in result.results]
 
 
 @pytest.mark.parametrize(
     ("source", "kind"),
     [
-        ("def f(n):\n    print('x' * 5_000_000)\n    return n\n", AnswerKind.VALUE),
+        ("def f(n):\n    print('x' * 5_000_000)\n    return n\n", CallStatus.VALUE),
         (
             "import os\ndef f(n):\n    block = b'x' * 10**6\n    for _ in range(5_000):\n        os.write(1, block)\n"
             "    return n\n",
-            AnswerKind.VALUE,
+            CallStatus.VALUE,
         ),
-        ("def f(n):\n    return 'x' * 5_000_000 if n == 1 else n\n", AnswerKind.OUTPUT_LIMIT),
-        ("def f(n):\n    return 'x' * 5_000_000_000 if n == 1 else n\n", AnswerKind.RAISED),
+        ("def f(n):\n    return 'x' * 5_000_000 if n == 1 else n\n", CallStatus.OUTPUT_LIMIT),
+        ("def f(n):\n    return 'x' * 5_000_000_000 if n == 1 else n\n", CallStatus.RAISED),
     ],
     ids=["5 MB printed", "5 GB printed", "5 MB returned", "5 GB returned"],
 )
 def test_a_flood_costs_at_most_its_own_case(runner, source, kind):
     kinds = [answer_kind for answer_kind, _ in ask(runner, source, "f(1)", "f(2)")]
     assert kinds[0] is kind
-    assert kinds[1] is AnswerKind.VALUE
+    assert kinds[1] is CallStatus.VALUE
 
 
 def kill_the_first(monkeypatch, number):
-    """Kill the next ``number`` zygotes as soon as they have started."""
+    """Kill the next ``number`` fork servers as soon as they have started."""
     left = iter(range(number))
     start = subprocess.Popen
 
@@ -82,18 +82,18 @@ def kill_the_first(monkeypatch, number):
             process.kill()
         return process
 
-    monkeypatch.setattr(zygote.subprocess, "Popen", start_and_kill)
+    monkeypatch.setattr(fork_server.subprocess, "Popen", start_and_kill)
 
 
-def test_a_zygote_killed_while_it_starts_is_started_again(monkeypatch):
+def test_a_fork_server_killed_while_it_starts_is_started_again(monkeypatch):
     kill_the_first(monkeypatch, 2)
     with LocalRunner() as runner:
-        assert ask(runner, SLEEPER, "f(1)") == [(AnswerKind.VALUE, b"i1;")]
+        assert ask(runner, SLEEPER, "f(1)") == [(CallStatus.VALUE, b"i1;")]
 
 
-def test_zygotes_that_are_killed_again_and_again_are_an_outage_and_no_complaint_about_the_machine(monkeypatch):
+def test_fork_servers_that_are_killed_again_and_again_are_an_outage_and_no_complaint_about_the_machine(monkeypatch):
     kill_the_first(monkeypatch, 10**6)
-    with pytest.raises(SandboxUnavailableError, match="3 zygotes of lane candidate died while they started"):
+    with pytest.raises(SandboxUnavailableError, match="3 fork servers of role candidate died while they started"):
         LocalRunner()
 
 
@@ -104,8 +104,7 @@ def test_a_killed_probe_says_nothing_about_the_machine():
         def enter(self, limits):
             os.kill(os.getpid(), signal.SIGKILL)
 
-    with pytest.raises(zygote_main._ProbeKilledError):
-        zygote_main._try_jail(Killed())
+    assert jail_choice.try_jail(Killed()) is None
 
 
 def test_judging_needs_no_disk(repository):
@@ -127,15 +126,14 @@ def test_a_fork_that_the_system_refuses_is_reported_and_not_survived_by_a_verdic
     def refuse():
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr(zygote_main.os, "fork", refuse)
-    inside = zygote_main._Zygote(theirs, parent=os.getppid(), jail=None, namespaces=None, server=None)
-    outside = zygote.Zygote.__new__(zygote.Zygote)
+    monkeypatch.setattr(fork_server_main.os, "fork", refuse)
+    inside = fork_server_main._ForkServer(theirs, parent=os.getppid(), jail=None, namespaces=None, server=None)
+    outside = fork_server.ForkServer.__new__(fork_server.ForkServer)
     outside._control = ours
-    numbers = {field: 64 for field in ProcessLimits.__dataclass_fields__ if field != "LAYOUT"}
     served = threading.Thread(target=inside.serve)
     served.start()
     with pytest.raises(SandboxUnavailableError, match=r"refused a fork: .*unavailable"):
-        outside.fork(ProcessLimits(**numbers), value_bytes=64)
+        outside.fork(Limits(), cpu_seconds=64)
     ours.close()
     served.join()
     theirs.close()
@@ -144,13 +142,13 @@ def test_a_fork_that_the_system_refuses_is_reported_and_not_survived_by_a_verdic
 def test_a_wall_clock_that_jumps_changes_no_outcome(runner, monkeypatch):
     jumps = iter(range(10**9))
     monkeypatch.setattr(time, "time", lambda: 1e9 * (-1) ** next(jumps))
-    assert ask(runner, SLEEPER, "f(1)", "f(2)") == [(AnswerKind.VALUE, b"i1;"), (AnswerKind.VALUE, b"i2;")]
+    assert ask(runner, SLEEPER, "f(1)", "f(2)") == [(CallStatus.VALUE, b"i1;"), (CallStatus.VALUE, b"i2;")]
 
 
 def run_and_stop(runner, choose, limits=LIMITS):
-    """Run two sleeping calls, stopping the process that ``choose(zygote)`` names once the program runs."""
+    """Run two sleeping calls, stopping the process that ``choose(fork server)`` names once the program runs."""
     results = []
-    pid = runner._pools[Lane.CANDIDATE].pids()[0]
+    pid = runner._pools[Role.CANDIDATE].pids()[0]
     work = threading.Thread(target=lambda: results.append(ask(runner, SLEEPER, "f(1)", "f(2)", limits=limits)))
     work.start()
     wait_until(lambda: children(pid))
@@ -162,14 +160,14 @@ def run_and_stop(runner, choose, limits=LIMITS):
 def test_a_stopped_program_is_asked_again_in_another_process(runner):
     limits = replace(LIMITS, wall_seconds_per_case=1.5)
     answers = run_and_stop(runner, lambda pid: children(pid)[0], limits)
-    assert answers == [(AnswerKind.VALUE, b"i1;"), (AnswerKind.VALUE, b"i2;")]
+    assert answers == [(CallStatus.VALUE, b"i1;"), (CallStatus.VALUE, b"i2;")]
 
 
-def test_a_stopped_zygote_is_replaced(monkeypatch):
-    monkeypatch.setattr(zygote, "_CONTROL_SECONDS", 3.0)
+def test_a_stopped_fork_server_is_replaced(monkeypatch):
+    monkeypatch.setattr(fork_server, "_CONTROL_SECONDS", 3.0)
     with LocalRunner() as own:
         answers = run_and_stop(own, lambda pid: pid)
-    assert answers == [(AnswerKind.VALUE, b"i1;"), (AnswerKind.VALUE, b"i2;")]
+    assert answers == [(CallStatus.VALUE, b"i1;"), (CallStatus.VALUE, b"i2;")]
 
 
 def test_threads_that_wait_for_a_processor_are_not_idle(runner):
@@ -181,7 +179,7 @@ def test_threads_that_wait_for_a_processor_are_not_idle(runner):
     limits = replace(LIMITS, wall_seconds_per_case=0.5)
     spinners = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * os.cpu_count())]
     try:
-        assert ask(runner, source, "f(1)", limits=limits) == [(AnswerKind.VALUE, b"i1;")]
+        assert ask(runner, source, "f(1)", limits=limits) == [(CallStatus.VALUE, b"i1;")]
     finally:
         for spinner in spinners:
             spinner.kill()

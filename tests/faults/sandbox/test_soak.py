@@ -1,14 +1,14 @@
-"""Short seeded versions of ``python -m sandbox soak``."""
+"""Short seeded versions of ``python -m examples.judge_benchmark soak``."""
 
-from sandbox.soak import run_programs
-from sandbox.soak_kills import run_kills
+from examples.judge_benchmark.soak import run_programs
+from examples.judge_benchmark.soak_kills import run_kills
 
 
 def test_a_pool_is_after_hundreds_of_programs_as_it_was_before():
     found = run_programs(300, num_workers=2, report=lambda sample: None)
     assert found["wrong_answers"] == 0
     assert found["descriptor_growth"] == 0
-    assert found["zygotes_growth"] < 0.05
+    assert found["fork_servers_growth"] < 0.05
 
 
 def test_kills_at_random_moments_invent_no_verdict_and_leave_nothing():

@@ -11,8 +11,7 @@ from math import inf, nan
 
 import pytest
 
-from sandbox.comparison import matches
-from sandbox.values import encode
+from sandbox import encode, matches
 
 # Expected, output, whether EvalPlus takes them for equal. The judge decides the same.
 AGREED = [

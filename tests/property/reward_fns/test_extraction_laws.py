@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_fns import Refusal, extract_candidate, extract_suite
+from reward_fns import ExtractionFailure, extract_candidate, extract_suite
 
 pieces = st.sampled_from(
     [
@@ -36,20 +36,20 @@ literals = st.recursive(
 def test_no_text_makes_the_extraction_raise(text):
     candidate = extract_candidate(text)
     suite = extract_suite(text)
-    assert isinstance(candidate, str | Refusal)
-    assert isinstance(suite, Refusal) or (suite and all(isinstance(item, str) for item in suite))
+    assert isinstance(candidate, str | ExtractionFailure)
+    assert isinstance(suite, ExtractionFailure) or (suite and all(isinstance(item, str) for item in suite))
 
 
 @given(text=responses)
 def test_what_is_taken_is_a_piece_of_the_response(text):
     candidate = extract_candidate(text)
-    assert isinstance(candidate, Refusal) or candidate in text
+    assert isinstance(candidate, ExtractionFailure) or candidate in text
 
 
 @given(text=responses)
 def test_every_extracted_assert_begins_as_one(text):
     suite = extract_suite(text)
-    assert isinstance(suite, Refusal) or all(item.startswith("assert") for item in suite)
+    assert isinstance(suite, ExtractionFailure) or all(item.startswith("assert") for item in suite)
 
 
 @given(values=st.lists(st.tuples(literals, literals), min_size=1, max_size=8), fenced=st.booleans())
@@ -63,4 +63,4 @@ def test_asserts_as_asked_for_come_back_word_for_word(values, fenced):
 @given(body=st.text(alphabet=st.characters(codec="utf-8", exclude_characters="`"), min_size=1))
 def test_a_fenced_program_comes_back_word_for_word(body):
     found = extract_candidate(f"```python\n{body}\n```")
-    assert found == body if body.strip() else isinstance(found, Refusal)
+    assert found == body if body.strip() else isinstance(found, ExtractionFailure)

@@ -19,7 +19,7 @@ def suite_numbers(draw):
     return {
         "num_valid": num_valid,
         "num_failed": draw(within),
-        "num_wrong_claims": draw(within),
+        "num_expected_incorrect": draw(within),
         "num_rejected": draw(counts),
     }
 

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.case_parser import parse_assert, parse_call, parse_suite
-from sandbox.cases import Case, Rejection
-from sandbox.interface import Interface
-from sandbox.values import canonical_key
+from sandbox.cases.case import Case, Rejection
+from sandbox.cases.parser import parse_assert, parse_call, parse_suite
+from sandbox.cases.reference_interface import Interface
+from sandbox.values.encoding import canonical_key
 
 REFERENCE = """
 def f(a, b=2, *rest, c=None, **more): pass

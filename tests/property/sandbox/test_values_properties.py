@@ -8,12 +8,13 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sandbox.case_parser import parse_assert
-from sandbox.cases import Case
-from sandbox.comparison import matches, to_literal
+from sandbox.cases.case import Case
+from sandbox.cases.parser import parse_assert
+from sandbox.cases.reference_interface import Interface
 from sandbox.errors import ValueFormatError
-from sandbox.interface import Interface
-from sandbox.values import canonical_key, decode, encode
+from sandbox.values.comparison import matches, to_literal
+from sandbox.values.decoding import decode
+from sandbox.values.encoding import canonical_key, encode
 
 INTERFACE = Interface.of("def f(): pass")
 numbers = st.one_of(
@@ -110,8 +111,8 @@ def test_a_literal_read_as_a_claim_is_the_value(value):
     data = encode(value)
     case = parse_assert(f"assert f() == {to_literal(data)}", INTERFACE)
     assert isinstance(case, Case), case
-    assert matches(data, case.claim)
-    assert canonical_key(decode(case.claim)) == canonical_key(value)
+    assert matches(data, case.expected_value)
+    assert canonical_key(decode(case.expected_value)) == canonical_key(value)
 
 
 exact = st.recursive(

@@ -10,16 +10,11 @@ import pytest
 from filelock import FileLock
 
 from code_a1_recipe.analysis import experiment_runs as module
-from code_a1_recipe.analysis.commands import experiment as command
-from code_a1_recipe.analysis.commands import harvest_tests, rollouts
-from code_a1_recipe.analysis.experiment import Arm, Experiment, ExperimentError
+from code_a1_recipe.analysis.experiment import Arm, Experiment
 from code_a1_recipe.analysis.experiment_checks import settings_of
 from code_a1_recipe.analysis.experiment_runs import command_of, run_experiment
-from code_a1_recipe.analysis.harvest import harvest
-from code_a1_recipe.analysis.records import RecordsError, RunRecords
-from code_a1_recipe.analysis.report import main as report
 from code_a1_recipe.analysis.report import open_experiment
-from code_a1_recipe.analysis.results import (
+from code_a1_recipe.analysis.run_results import (
     Results,
     RunResult,
     Validation,
@@ -29,10 +24,13 @@ from code_a1_recipe.analysis.results import (
     save_results,
 )
 from code_a1_recipe.analysis.summary import ExperimentSummary, difference_rows, equal_rows, headline_rows
-from code_a1_recipe.questions import load_questions
-from code_a1_recipe.settings import SettingsError
+from code_a1_recipe.cli.app import main
+from code_a1_recipe.curation.harvest import harvest
+from code_a1_recipe.data.reader import load_questions
+from code_a1_recipe.errors import InputError, SettingsError
+from code_a1_recipe.runs.reader import RunRecords
 
-from .conftest import record, write_run
+from ..conftest import record, write_run
 
 GRID = """
 folder: {folder}
@@ -98,7 +96,7 @@ def fake_training(monkeypatch, run_folder):
 def test_a_grid_that_cannot_work_is_refused(tmp_path, text, words):
     path = tmp_path / "grid.yaml"
     path.write_text(text)
-    with pytest.raises(ExperimentError, match=words):
+    with pytest.raises(InputError, match=words):
         Experiment.load(path)
 
 
@@ -127,7 +125,7 @@ def test_all_arms_of_a_seed_come_before_the_next_seed_and_none_twice(grid, fake_
 def test_a_run_that_breaks_off_names_its_log_and_the_rest_stays(grid, fake_training):
     failing, started = fake_training
     failing.add("static/0")
-    with pytest.raises(ExperimentError, match=r"arm 'static', seed 0 ended with status 3.*\n.*working"):
+    with pytest.raises(InputError, match=r"arm 'static', seed 0 ended with status 3.*\n.*working"):
         run_experiment(grid)
     failing.clear()
     run_experiment(grid)
@@ -145,7 +143,7 @@ def test_runs_at_once_wait_for_the_tests_they_harvest(grid, fake_training):
 def test_a_run_that_breaks_off_lets_the_others_finish_and_starts_no_more(grid, fake_training):
     failing, started = fake_training
     failing.add("code_a1/0")
-    with pytest.raises(ExperimentError, match="arm 'code_a1', seed 0 ended with status 3"):
+    with pytest.raises(InputError, match="arm 'code_a1', seed 0 ended with status 3"):
         run_experiment(grid, parallel=2)
     assert started == ["code_a1/0", "code_a1/1"]
     assert (grid.run_folder("code_a1", 1) / "finished.json").is_file()
@@ -292,7 +290,7 @@ def test_two_processes_do_not_work_in_one_folder(grid, fake_training):
     run = grid.run_folder("code_a1", 1)
     run.mkdir(parents=True)
     run.with_suffix(".json").write_text(json.dumps({"settings": settings_of(grid, grid.arms[0])}))
-    with FileLock(run / "run.lock"), pytest.raises(ExperimentError, match=r"another process works in .*seed1"):
+    with FileLock(run / "run.lock"), pytest.raises(InputError, match=r"another process works in .*seed1"):
         run_experiment(grid, arms=["code_a1"])
     assert run.exists()
 
@@ -325,7 +323,7 @@ def test_an_unknown_arm_is_refused(grid):
 def test_settings_that_cannot_work_are_refused_before_the_first_run(grid, fake_training):
     _, started = fake_training
     wrong = replace(grid, arms=(*grid.arms, Arm(name="wild", overrides=("rewards.alpha=7",))))
-    with pytest.raises(SettingsError, match=r"arms.wild: rewards.alpha must be in \[0, 1\]"):
+    with pytest.raises(SettingsError, match=r"arms.wild: rewards.alpha must be at most 1, got 7"):
         run_experiment(wrong)
     assert started == []
 
@@ -340,7 +338,7 @@ def test_gpus_that_are_not_there_are_refused_before_the_first_run(grid, fake_tra
 
 
 def test_harvested_tests_are_the_valid_cases_those_that_broke_programs_first(run_folder, tmp_path):
-    assert harvest(run_folder, tmp_path / "tests.jsonl", last_share=1.0) == 2
+    assert harvest(run_folder, tmp_path / "tests.jsonl", last_frac=1.0) == 2
     first, second = load_questions(tmp_path / "tests.jsonl")
     assert first.golden_tests == ("assert f(1) == 2",)
     assert second.golden_tests == ("assert f(3) == 4", "assert f(1) == 2")
@@ -348,11 +346,9 @@ def test_harvested_tests_are_the_valid_cases_those_that_broke_programs_first(run
 
 def test_a_run_without_suites_has_no_tests_to_harvest(tmp_path):
     run = write_run(tmp_path / "run", validation={}, training={1: [record(0)]})
-    with pytest.raises(
-        RecordsError, match="no valid case in its rollouts; harvest a run in which a Test LLM took part"
-    ):
+    with pytest.raises(InputError, match="no valid case in its rollouts; harvest a run in which a Test LLM took part"):
         harvest(run, tmp_path / "tests.jsonl")
-    assert harvest_tests([str(run), "--output", str(tmp_path / "tests.jsonl")]) == 2
+    assert main(["harvest", str(run), "--output", str(tmp_path / "tests.jsonl")]) == 2
 
 
 def test_the_tables_have_an_arm_a_row(grid, fake_training):
@@ -362,7 +358,7 @@ def test_the_tables_have_an_arm_a_row(grid, fake_training):
     assert head[:5] == ["arm", "seeds", "seconds", "pass@1", "greedy"]
     assert base[:4] == ["base", "2", "0", "0.333 ± 0.000"]
     assert code_a1[:4] == ["code_a1", "2", "6", "0.833 ± 0.000"]
-    assert dict(zip(head, code_a1, strict=True))["fooled"] == "0.333 ± 0.000"
+    assert dict(zip(head, code_a1, strict=True))["reward_false_positive_rate"] == "0.333 ± 0.000"
     assert dict(zip(head, code_a1, strict=True))["forgotten"] == "1.000 ± 0.000"
     assert difference_rows(summary)[1][:2] == ["base", "+0.500 ± 0.000"]
     assert difference_rows(summary)[2][:2] == ["static", "+0.000 ± 0.000"]
@@ -424,13 +420,14 @@ def test_arms_stand_side_by_side_at_the_same_step_and_longer_ones_below(tmp_path
 def test_a_mean_at_equal_seconds_needs_every_seed():
     def run(*points):
         measured = tuple(
-            Validation(step=s, seconds=s, measures={"fooled": f} if f is not None else {}) for s, f in points
+            Validation(step=s, seconds=s, measures={"reward_false_positive_rate": f} if f is not None else {})
+            for s, f in points
         )
         return RunResult(validations=measured, steps=points[-1][0])
 
     leaders = {0: run((0, None), (2, 0.5), (4, 0.1)), 1: run((0, None), (2, 0.5), (8, 0.1))}
     summary = ExperimentSummary({"code_a1": leaders, "short": {seed: run((0, None), (1, 0.2)) for seed in (0, 1)}})
-    assert equal_rows(summary, measure="fooled")[2][3:] == ["", "", ""], (
+    assert equal_rows(summary, measure="reward_false_positive_rate")[2][3:] == ["", "", ""], (
         "code_a1 had no reward to err with before step 1"
     )
 
@@ -441,17 +438,17 @@ def test_undeserved_full_rewards_are_compared_at_equal_steps(tmp_path):
             name: {
                 0: RunResult(
                     validations=tuple(
-                        Validation(step=step, seconds=step, measures={"fooled": value})
+                        Validation(step=step, seconds=step, measures={"reward_false_positive_rate": value})
                         for step, value in enumerate(by_step)
                     ),
                     steps=len(by_step) - 1,
-                    training={"fooled": by_step[-1]},
+                    training={"reward_false_positive_rate": by_step[-1]},
                 )
             }
             for name, by_step in {"code_a1": (0.5, 0.1), "golden": (0.5, 0.4, 0.2)}.items()
         }
     )
-    _, own, golden = equal_rows(summary, measure="fooled")
+    _, own, golden = equal_rows(summary, measure="reward_false_positive_rate")
     assert own[1] == "0.100 ± ?"
     assert golden[1:3] == ["0.400 ± ?", "-0.300 ± ?"], "not the 0.2 at the end of its longer training"
 
@@ -465,7 +462,7 @@ def test_results_are_passed_on_without_the_folders_of_their_machine(tmp_path, mo
 def test_the_report_of_an_experiment_is_one_page(grid, fake_training, capsys):
     run_experiment(grid)
     shutil.rmtree(grid.run_folder("static", 1))
-    assert report([str(grid.folder)]) == 0
+    assert main(["report", str(grid.folder)]) == 0
     printed = capsys.readouterr().out
     assert "code_a1  2" in printed
     page = (grid.folder / "report" / "index.html").read_text()
@@ -476,13 +473,13 @@ def test_the_report_of_an_experiment_is_one_page(grid, fake_training, capsys):
 
 def test_a_report_can_be_made_again_from_its_results(grid, fake_training, capsys, tmp_path):
     run_experiment(grid)
-    assert report([str(grid.folder)]) == 0
+    assert main(["report", str(grid.folder)]) == 0
     first = capsys.readouterr().out
     kept = tmp_path / "kept"
     kept.mkdir()
     shutil.copy(grid.folder / "report" / "results.json", kept)
     shutil.rmtree(grid.folder)
-    assert report([str(kept / "results.json")]) == 0
+    assert main(["report", str(kept / "results.json")]) == 0
     assert capsys.readouterr().out.replace(str(kept), "X") == first.replace(str(grid.folder / "report"), "X")
     assert (kept / "tables.md").read_text().count("| code_a1 |") == 6
 
@@ -494,18 +491,18 @@ def test_a_report_can_be_made_again_from_its_results(grid, fake_training, capsys
         "[]",
         "{}",
         '{"format": 1}',
-        '{"format": 2, "runs": {}, "commands": []}',
-        '{"format": 2, "runs": {"a": {}}, "commands": []}',
-        '{"format": 2, "runs": [], "commands": []}',
-        '{"format": 2, "runs": {"a": {"0": {"validations": [], "steps": "many"}}}, "commands": []}',
-        '{"format": 2, "runs": {"a": {"0": {"validations": [], "steps": 1, "models": [], "training": {"fooled": NaN}, '
+        '{"format": 3, "runs": {}, "commands": []}',
+        '{"format": 3, "runs": {"a": {}}, "commands": []}',
+        '{"format": 3, "runs": [], "commands": []}',
+        '{"format": 3, "runs": {"a": {"0": {"validations": [], "steps": "many"}}}, "commands": []}',
+        '{"format": 3, "runs": {"a": {"0": {"validations": [], "steps": 1, "models": [], "training": {"valid": NaN}, '
         '"parts": {}, "wall_seconds": null}}}, "commands": []}',
         "[" * 100_000,
     ],
 )
 def test_what_holds_no_results_is_refused(tmp_path, capsys, text):
     (tmp_path / "results.json").write_text(text)
-    assert report([str(tmp_path / "results.json")]) == 2
+    assert main(["report", str(tmp_path / "results.json")]) == 2
     assert "results.json" in capsys.readouterr().err
 
 
@@ -516,10 +513,12 @@ def test_results_come_back_as_they_were(run_folder, tmp_path):
 
 
 def test_the_report_of_a_run_shows_what_a_reader_wants(run_folder, capsys):
-    assert report([str(run_folder)]) == 0
+    assert main(["report", str(run_folder)]) == 0
     page = (run_folder / "report" / "index.html").read_text()
-    for words in ("Before and after", "+0.500", "Wrong programs and the tests that caught them", "assert f(3) == 4",
-                  "Wrong programs that no test they met broke", "Commands and versions"):  # fmt: skip
+    for words in (
+        "Before and after", "+0.500", "assert f(3) == 4", "Commands and versions",
+        "Incorrect programs and the tests that detected them", "Incorrect programs that no test they met broke",
+    ):  # fmt: skip
         assert words in page
     assert f"report: {run_folder}/report/index.html" in capsys.readouterr().out
 
@@ -527,26 +526,26 @@ def test_the_report_of_a_run_shows_what_a_reader_wants(run_folder, capsys):
 def test_a_page_never_runs_what_a_model_wrote(tmp_path):
     evil = record(0, solved=False, source="<script>alert(1)</script>")
     run = write_run(tmp_path / "run", validation={}, training={1: [evil]})
-    assert report([str(run)]) == 0
+    assert main(["report", str(run)]) == 0
     assert "<script>alert" not in (run / "report" / "index.html").read_text()
 
 
 def test_what_is_no_run_is_refused(tmp_path, capsys):
-    assert report([str(tmp_path)]) == 2
+    assert main(["report", str(tmp_path)]) == 2
     assert "holds neither a run (resolved_config.yaml) nor finished runs" in capsys.readouterr().err
-    assert command([str(tmp_path / "none.yaml")]) == 2
+    assert main(["experiment", str(tmp_path / "none.yaml")]) == 2
     assert "cannot be read" in capsys.readouterr().err
 
 
 def test_rollouts_are_browsed_by_step_question_and_outcome(run_folder, capsys):
-    assert rollouts([str(run_folder), "--step", "1", "--outcome", "caught"]) == 0
+    assert main(["rollouts", str(run_folder), "--step", "1", "--outcome", "detected"]) == 0
     printed = capsys.readouterr().out
     assert "x assert f(3) == 4  broke it: wrong_value" in printed
     assert "assert g(1) == 2  refused: no_call" in printed
     assert printed.endswith("1 of 1 that match, of 2 at step 1\n")
-    assert rollouts([str(run_folder), "--question", "micro-", "--outcome", "missed"]) == 0
+    assert main(["rollouts", str(run_folder), "--question", "micro-", "--outcome", "undetected"]) == 0
     assert "1 of 1 that match, of 2 at step 2" in capsys.readouterr().out
-    assert rollouts([str(run_folder), "--step", "9"]) == 2
+    assert main(["rollouts", str(run_folder), "--step", "9"]) == 2
     assert "has no rollouts of step 9; it has 1 to 2" in capsys.readouterr().err
 
 
@@ -554,11 +553,11 @@ def test_rollouts_are_browsed_by_step_question_and_outcome(run_folder, capsys):
 def test_a_damaged_mark_of_a_finished_run_is_named(grid, fake_training, capsys, text):
     run_experiment(grid, arms=["code_a1"], seeds=[0])
     (grid.run_folder("code_a1", 0) / "finished.json").write_text(text)
-    assert report([str(grid.folder)]) == 2
+    assert main(["report", str(grid.folder)]) == 2
     assert "seed0/finished.json cannot be read" in capsys.readouterr().err
 
 
 def test_an_experiment_says_how_many_runs_are_finished(grid, fake_training):
     run_experiment(grid, seeds=[0])
-    report([str(grid.folder)])
+    main(["report", str(grid.folder)])
     assert "2 arms, 2 finished runs of 4" in (grid.folder / "report" / "index.html").read_text()

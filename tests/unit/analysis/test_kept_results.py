@@ -5,14 +5,25 @@ from pathlib import Path
 
 import pytest
 
-from code_a1_recipe.analysis.intervals import paired_difference
 from code_a1_recipe.analysis.report import table_sections, tables_text
-from code_a1_recipe.analysis.results import load_results
+from code_a1_recipe.analysis.run_results import load_results
 from code_a1_recipe.analysis.summary import ExperimentSummary, equal_rows, headline_rows, markdown_table, time_rows
+from code_a1_recipe.stats.estimates import paired_difference
 
 ROOT = Path(__file__).resolve().parents[3]
 KEPT = ROOT / "examples" / "micro_results"
-README_MEASURES = ("pass@1", "greedy", "fooled", "missed", "missed_by_new", "valid", "kill_per_case", "caught")
+FP, FN, FN_NEW = "reward_false_positive_rate", "false_negative_rate", "false_negative_rate_without_replay"
+REJECTED, DETECTED, DISTINCT = "false_rejection_rate", "detection_rate", "distinct_call_rate"
+README_MEASURES = (
+    "pass@1",
+    "greedy",
+    FP,
+    FN,
+    FN_NEW,
+    "valid",
+    "kill_per_case",
+    DETECTED,
+)
 STEPS = 40
 
 
@@ -20,9 +31,9 @@ def summary_of(name):
     return ExperimentSummary(load_results(KEPT / name / "results.json").runs)
 
 
-def readme():
-    """Without its line breaks."""
-    return " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+def words_of(path):
+    """A document without its line breaks."""
+    return " ".join(path.read_text(encoding="utf-8").split())
 
 
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in KEPT.glob("*/results.json")))
@@ -38,7 +49,7 @@ def test_the_results_name_no_folder_of_the_machine_that_made_them(name):
 
 def test_the_readme_shows_the_headline_of_the_kept_results():
     summary = summary_of("arms")
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = (KEPT / "README.md").read_text(encoding="utf-8")
     assert markdown_table(headline_rows(summary, README_MEASURES)) in text
     assert markdown_table(equal_rows(summary)) in text
 
@@ -57,14 +68,14 @@ class Figures:
         self.summary = summary
 
     def mean(self, measure, arm="code_a1", step=STEPS):
-        return self.summary.interval(arm, measure, step=step).mean
+        return self.summary.interval(arm, measure, step=step).value
 
     def share(self, measure, arm="code_a1"):
         return percent(self.mean(measure, arm))
 
     def lead(self, other, measure="pass@1", *, step=STEPS):
         values = (self.summary.values(arm, measure, step) for arm in ("code_a1", other))
-        return paired_difference(*values).text(signed=True)
+        return paired_difference(*values).plus_minus(signed=True)
 
     def seconds_lead(self, other):
         return next(row[4] for row in equal_rows(self.summary) if row[0] == other)
@@ -89,27 +100,31 @@ def findings_of(summary):
         f"{of.lead('golden_full', step=20)})",
         f"by {of.lead('golden_1')} and {of.lead('golden_2')} in pass@1, {of.way('golden_1')} and {of.way('golden_2')} "
         "of the way",
-        f"Of its full rewards {of.share('fooled')} are undeserved, of theirs {of.share('fooled', 'golden_1')} and "
-        f"{of.share('fooled', 'golden_2')}.",
+        f"Of its full rewards {of.share(FP)} are undeserved, of theirs {of.share(FP, 'golden_1')} and "
+        f"{of.share(FP, 'golden_2')}.",
         f"({of.seconds_lead('golden_1')}, {of.seconds_lead('golden_2')}): a step of `code_a1`",
         f"two asserts reach {of.mean('pass@1', 'golden_2', 160):.3f} after 160 steps",
-        f"go from {of.mean('caught', step=0):.3f} to {of.mean('caught'):.3f}, `frozen` stays at "
-        f"{of.mean('caught', 'frozen'):.3f}",
+        f"go from {of.mean(DETECTED, step=0):.3f} to {of.mean(DETECTED):.3f}, `frozen` stays at "
+        f"{of.mean(DETECTED, 'frozen'):.3f}",
         f"of the base Code LLM from {of.mean('kill_others', step=0):.3f} to {of.mean('kill_others'):.3f}, on mutants "
         f"from {of.mean('kill_first', step=0):.3f} to {of.mean('kill_first'):.3f} (that gain is not settled)",
-        f"over `self_play` is not significant ({of.lead('self_play', 'caught')})",
+        f"over `self_play` is not significant ({of.lead('self_play', DETECTED)})",
         f"the difference is {of.lead('frozen')} at step 40 and {of.lead('frozen', step=20)} at step 20",
         f"({of.step_seconds('code_a1')} seconds, `frozen` {of.step_seconds('frozen')})",
-        f"leave {of.share('missed_by_new', 'frozen')} of the wrong programs unbroken, {of.share('missed', 'frozen')} "
-        f"with replays; those of the trained one {of.share('missed_by_new')} and {of.share('missed')} "
-        f"({of.lead('frozen', 'missed')} more with replays, not settled)",
-        f"{of.share('distinct')} of their pairs are different calls, in `frozen` {of.share('distinct', 'frozen')}",
+        f"leave {of.share(FN_NEW, 'frozen')} of the incorrect programs unbroken, {of.share(FN, 'frozen')} "
+        f"with replays; those of the trained one {of.share(FN_NEW)} and {of.share(FN)} "
+        f"({of.lead('frozen', FN)} more with replays, not settled)",
+        f"{of.share(DISTINCT)} of their pairs are different calls, in `frozen` {of.share(DISTINCT, 'frozen')}",
     ]
 
 
 @pytest.mark.parametrize("finding", findings_of(summary_of("arms")))
 def test_the_readmes_findings_are_those_of_the_kept_results(finding):
-    assert finding in readme()
+    assert finding in words_of(KEPT / "README.md")
+
+
+def test_the_main_readme_gives_the_kept_difference_from_the_frozen_adversary():
+    assert Figures(summary_of("arms")).lead("frozen") in words_of(ROOT / "README.md")
 
 
 def test_what_the_readme_calls_settled_is_and_what_it_does_not_is_not():
@@ -120,24 +135,24 @@ def test_what_the_readme_calls_settled_is_and_what_it_does_not_is_not():
 
     assert not lead("golden_full").excludes_zero
     assert lead("golden_full", step=20).high < 0
-    assert all(lead(sparse).low > 0 and lead(sparse, "fooled").high < 0 for sparse in ("golden_1", "golden_2"))
+    assert all(lead(sparse).low > 0 and lead(sparse, FP).high < 0 for sparse in ("golden_1", "golden_2"))
     assert not any(row[4].endswith("*") for row in equal_rows(summary) if row[0] in ("golden_1", "golden_2"))
-    assert all(lead("frozen", measure).low > 0 for measure in ("valid", "kill_per_case", "caught"))
-    assert not lead("self_play", "caught").excludes_zero
+    assert all(lead("frozen", measure).low > 0 for measure in ("valid", "kill_per_case", DETECTED))
+    assert not lead("self_play", DETECTED).excludes_zero
     before_after = {
         name: paired_difference(*(summary.values("code_a1", name, step) for step in (STEPS, 0)))
-        for name in ("valid", "kill_per_case", "caught", "kill_first", "kill_others")
+        for name in ("valid", "kill_per_case", DETECTED, "kill_first", "kill_others")
     }
     assert {name for name, gain in before_after.items() if gain.low > 0} == before_after.keys() - {"kill_first"}
     assert not lead("frozen").excludes_zero
-    assert not lead("frozen", "missed").excludes_zero
+    assert not lead("frozen", FN).excludes_zero
 
 
 # ------------------------------ ablations ------------------------------
 
 ABLATION_MEASURES = (
-    *("pass@1", "valid", "kill_per_case", "caught", "distinct"),
-    *("missed", "missed_by_new", "denied", "forgotten"),
+    *("pass@1", "valid", "kill_per_case", DETECTED, DISTINCT),
+    *(FN, FN_NEW, REJECTED, "forgotten"),
 )
 ALPHAS = ("alpha_0", "code_a1", "alpha_05", "alpha_075", "alpha_1")
 
@@ -156,28 +171,27 @@ def ablation_findings_of(summary):
     return [
         f"From 0 to 1 validity is {over_alpha('valid')}, kills per valid case {over_alpha('kill_per_case')}.",
         f"from {min(without_validity):.2f} to {max(without_validity):.2f} by seed",
-        f"`caught` {of.mean('caught'):.3f}, at 0.5 {of.mean('caught', 'alpha_05'):.3f}",
+        f"`detection_rate` {of.mean(DETECTED):.3f}, at 0.5 {of.mean(DETECTED, 'alpha_05'):.3f}",
         f"pass@1 lies between {min(pass_rates):.3f} and {max(pass_rates):.3f}",
-        f"`missed` {of.mean('missed'):.2f} at 0.25, {of.mean('missed', 'alpha_1'):.2f} at 1",
+        f"`false_negative_rate` {of.mean(FN):.2f} at 0.25, {of.mean(FN, 'alpha_1'):.2f} at 1",
         f"{percent(of.mean('forgotten'))} of the questions are forgotten with it, "
         f"{percent(of.mean('forgotten', 'no_book'))} without ({of.lead('no_book', 'forgotten')}",
-        f"fewer wrong programs go unbroken ({of.lead('no_book', 'missed')})",
-        f"`denied` {of.mean('denied'):.3f}, without the book {of.mean('denied', 'no_book'):.3f}",
+        f"fewer incorrect programs go unbroken ({of.lead('no_book', FN)})",
+        f"`false_rejection_rate` {of.mean(REJECTED):.3f}, without the book {of.mean(REJECTED, 'no_book'):.3f}",
         f"kills {of.mean('kill_per_case', 'black_box'):.3f} per case ({of.lead('black_box', 'kill_per_case')} for "
         "seeing the program, not settled)",
-        f"{of.share('distinct', 'black_box')} of its pairs of asserts differ, {of.share('distinct')} of those",
+        f"{of.share(DISTINCT, 'black_box')} of its pairs of asserts differ, {of.share(DISTINCT)} of those",
         f"{valid['topvar_3']} and {valid['all_groups']} instead of {valid['code_a1']}",
         f"{kills['topvar_3']} and {kills['all_groups']} instead of {kills['code_a1']}",
         f"{seconds['topvar_3']} and {seconds['all_groups']} seconds instead of {seconds['code_a1']}",
         f"({of.mean('pass@1', 'pooled'):.3f}, `code_a1` {of.lead('pooled')} beside it)",
-        f"`missed_by_new` {of.mean('missed_by_new', 'pooled'):.2f} instead of {of.mean('missed_by_new'):.2f}",
+        f"`false_negative_rate_without_replay` {of.mean(FN_NEW, 'pooled'):.2f} instead of {of.mean(FN_NEW):.2f}",
     ]
 
 
 @pytest.mark.parametrize("finding", ablation_findings_of(summary_of("ablations")))
 def test_what_is_said_of_the_ablations_is_in_their_results(finding):
-    text = (KEPT / "README.md").read_text(encoding="utf-8")
-    assert finding in " ".join(text.split())
+    assert finding in words_of(KEPT / "README.md")
 
 
 def test_the_ablations_are_whole_and_their_table_is_shown():
@@ -196,12 +210,12 @@ def test_what_is_called_settled_of_the_ablations_is():
     for larger in ("alpha_05", "alpha_075", "alpha_1", "topvar_3", "all_groups"):
         assert lead(larger, "valid").high < 0
         assert lead(larger, "kill_per_case").low > 0
-    assert lead("alpha_1", "missed").high < 0
-    assert lead("no_book", "missed").high < 0
+    assert lead("alpha_1", FN).high < 0
+    assert lead("no_book", FN).high < 0
     assert lead("no_book", "forgotten").low > 0, "against the book"
-    assert not lead("no_book", "denied").excludes_zero
+    assert not lead("no_book", REJECTED).excludes_zero
     assert not lead("black_box", "kill_per_case").excludes_zero
-    assert lead("black_box", "distinct").high < 0
+    assert lead("black_box", DISTINCT).high < 0
     assert lead("pooled", "pass@1").high < 0
-    assert not lead("pooled", "missed_by_new").excludes_zero
+    assert not lead("pooled", FN_NEW).excludes_zero
     assert not any(lead(arm, "pass@1").excludes_zero for arm in summary.runs if arm not in ("code_a1", "pooled"))

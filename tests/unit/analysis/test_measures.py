@@ -5,19 +5,21 @@ import math
 import statistics
 from random import Random
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from code_a1_recipe.analysis.before_after import change_table, changes_of
-from code_a1_recipe.analysis.intervals import interval_of, paired_difference
-from code_a1_recipe.analysis.measures import measures_of
-from code_a1_recipe.analysis.records import RecordsError, RunRecords
-from code_a1_recipe.analysis.results import result_of
-from code_a1_recipe.analysis.training_measures import RewardErrors, distinct_calls, forgetting, reward_errors
-from code_a1_recipe.episode_metrics import distinct_share
+from code_a1_recipe.analysis.measures import RewardErrors, distinct_calls, forgetting, measures_of, reward_errors
+from code_a1_recipe.analysis.run_results import result_of
+from code_a1_recipe.errors import InputError
+from code_a1_recipe.runs.metrics import distinct_call_rate
+from code_a1_recipe.runs.reader import RunRecords, read_rollouts
+from code_a1_recipe.runs.rollout_record import encode_records
+from code_a1_recipe.stats.estimates import mean_estimate, paired_difference
 
-from .conftest import QUESTIONS, case, record, suite, write_run
+from ..conftest import QUESTIONS, case, loaded, record, suite, write_run
 
 
 def test_each_measure_counts_what_it_says():
@@ -25,10 +27,10 @@ def test_each_measure_counts_what_it_says():
         record(0, solved=True),
         record(0, candidate=1, solved=False),
         record(0, kind="greedy", solved=False, reward=None),
-        record(0, kind="probe", solved=None, suites=[suite(case("died"), case(), valid=0.6), suite(valid=0.2)]),
-        record(1, kind="probe", candidate=1, solved=None, suites=[suite(case("timed_out"), valid=1.0)]),
-        record(1, kind="probe", solved=None, suites=[suite(case("wrong_value", right=False), valid=0.0)]),
-        {**record(2, solved=True), "outage": "lost"},
+        record(0, kind="buggy_program", solved=None, suites=[suite(case("died"), case(), valid=0.6), suite(valid=0.2)]),
+        record(1, kind="buggy_program", candidate=1, solved=None, suites=[suite(case("timed_out"), valid=1.0)]),
+        record(1, kind="buggy_program", solved=None, suites=[suite(case("wrong_value", right=False), valid=0.0)]),
+        record(2, solved=True, outage="lost"),
     ]
     found = measures_of(records)
     one, two = QUESTIONS[0].id, QUESTIONS[1].id
@@ -37,7 +39,7 @@ def test_each_measure_counts_what_it_says():
     assert found["valid"] == {one: pytest.approx(0.4), two: 0.5}
     assert found["kill"] == {one: 0.5, two: 1.0}
     assert found["kill_per_case"] == {one: 0.5, two: 1.0}
-    assert found["caught"] == {one: 0.5, two: 0.5}
+    assert found["detection_rate"] == {one: 0.5, two: 0.5}
     assert found["kill_first"] == {one: 0.5, two: 1.0}
     assert found["kill_others"] == {two: 1.0}
 
@@ -48,41 +50,53 @@ def test_a_measure_that_was_not_taken_is_left_out():
 
 
 def test_a_question_without_hidden_cases_is_not_solved():
-    empty = {**record(0), "hidden_tests": {"cases": [], "rejections": []}}
+    empty = record(0, hidden_tests={"cases": [], "rejections": []})
     assert measures_of([empty])["pass@1"] == {QUESTIONS[0].id: 0.0}
 
 
 def test_rewards_and_hidden_tests_disagree_in_four_ways():
     broken = [suite(case(), case("wrong_value"))]
-    replayed = {"loaded": True, "history": [case("wrong_value")]}
     records = [
         record(0),
         record(0, reward=0.9),
         record(1, solved=False),
         record(2, solved=False, reward=0.5, suites=broken),
-        {**record(2, solved=False, reward=0.5), "verdict": replayed},
+        record(2, solved=False, reward=0.5, verdict=loaded(case("wrong_value"))),
         record(2, solved=False, reward=0.5, suites=[suite()]),
-        {**record(3, solved=False, reward=0.0), "verdict": {"loaded": False, "history": []}},
+        record(3, solved=False, reward=0.0, verdict=loaded(is_loaded=False)),
         record(3, solved=None),
     ]
-    assert reward_errors(records) == RewardErrors(fooled=1 / 2, missed=2 / 4, missed_by_new=3 / 4, denied=1 / 2)
-    nothing = RewardErrors(fooled=None, missed=None, missed_by_new=None, denied=None)
+    assert reward_errors(records) == RewardErrors(
+        reward_false_positive_rate=1 / 2,
+        false_negative_rate=2 / 4,
+        false_negative_rate_without_replay=3 / 4,
+        false_rejection_rate=1 / 2,
+    )
+    nothing = RewardErrors(
+        reward_false_positive_rate=None,
+        false_negative_rate=None,
+        false_negative_rate_without_replay=None,
+        false_rejection_rate=None,
+    )
     assert reward_errors([record(0, solved=False, reward=None)]) == nothing
 
 
 @pytest.mark.parametrize("key", ["given_tests", "pooled_tests"])
 def test_given_and_pooled_tests_break_a_program_as_new_ones_do(key):
-    wrong = record(0, solved=False, reward=0.0)
-    found = [reward_errors([{**wrong, key: {"cases": cases}}]) for cases in ([case()], [case("died")])]
-    assert [(one.missed, one.missed_by_new) for one in found] == [(1.0, 1.0), (0.0, 0.0)]
+    tests = [{"cases": cases, "rejections": []} for cases in ([case()], [case("died")])]
+    found = [reward_errors([record(0, solved=False, reward=0.0, **{key: one})]) for one in tests]
+    assert [(one.false_negative_rate, one.false_negative_rate_without_replay) for one in found] == [
+        (1.0, 1.0),
+        (0.0, 0.0),
+    ]
 
 
 def test_each_validation_has_the_ten_steps_of_training_before_it(tmp_path):
     training = {step: [record(0, step=step, solved=step > 5)] for step in range(1, 21)}
     run = write_run(tmp_path / "run", validation={step: [record(0)] for step in (0, 10, 20)}, training=training)
     result = result_of(RunRecords.open(run))
-    assert [found.measures.get("fooled") for found in result.validations] == [None, 0.5, 0.0]
-    assert result.final["fooled"] == 0.0
+    assert [found.measures.get("reward_false_positive_rate") for found in result.validations] == [None, 0.5, 0.0]
+    assert result.final["reward_false_positive_rate"] == 0.0
 
 
 def visit(*solved):
@@ -123,27 +137,27 @@ def test_distinct_calls_are_counted_for_each_program():
 
 
 @given(st.lists(st.sampled_from("abc"), min_size=2, max_size=8))
-def test_the_distinct_share_is_that_of_all_pairs(calls):
+def test_the_distinct_call_rate_is_that_of_all_pairs(calls):
     pairs = list(itertools.combinations(calls, 2))
-    assert distinct_share(calls) == pytest.approx(statistics.fmean(one != other for one, other in pairs))
-    assert distinct_share(calls[:1]) is None
+    assert distinct_call_rate(calls) == pytest.approx(statistics.fmean(one != other for one, other in pairs))
+    assert distinct_call_rate(calls[:1]) is None
 
 
 def test_the_interval_is_students():
-    found = interval_of([1.0, 2.0, 3.0, 4.0, 5.0])
-    assert (found.mean, found.num_values) == (3.0, 5)
+    found = mean_estimate([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert (found.value, found.num_values) == (3.0, 5)
     assert found.half_width == pytest.approx(2.776445 * math.sqrt(2.5 / 5), rel=1e-6)
-    assert found.text() == "3.000 ± 1.963"
-    assert interval_of([0.5]).half_width == math.inf
-    assert interval_of([0.5]).text(signed=True) == "+0.500 ± ?"
-    assert not interval_of([0.5]).excludes_zero
+    assert found.plus_minus() == "3.000 ± 1.963"
+    assert mean_estimate([0.5]).half_width == math.inf
+    assert mean_estimate([0.5]).plus_minus(signed=True) == "+0.500 ± ?"
+    assert not mean_estimate([0.5]).excludes_zero
     with pytest.raises(ValueError, match="at least one value"):
-        interval_of([])
+        mean_estimate([])
 
 
 def test_differences_are_paired_by_key():
     before, after = {"a": 0.0, "b": 1.0, "x": 9.0}, {"a": 0.5, "b": 1.5, "y": 9.0}
-    assert paired_difference(after, before).mean == 0.5
+    assert paired_difference(after, before).value == 0.5
     assert paired_difference(after, before).half_width == 0.0
     assert not paired_difference(after, before).excludes_zero, "two pairs that happen to agree"
     assert paired_difference({**after, "c": 1.0}, {**before, "c": 0.5}).excludes_zero
@@ -151,18 +165,18 @@ def test_differences_are_paired_by_key():
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=20), st.floats(-2, 2))
 def test_an_interval_moves_with_its_values(values, shift):
-    found, moved = interval_of(values), interval_of([value + shift for value in values])
-    assert found.mean == pytest.approx(statistics.fmean(values))
-    assert moved.mean == pytest.approx(found.mean + shift, abs=1e-9)
+    found, moved = mean_estimate(values), mean_estimate([value + shift for value in values])
+    assert found.value == pytest.approx(statistics.fmean(values))
+    assert moved.value == pytest.approx(found.value + shift, abs=1e-9)
     assert moved.half_width == pytest.approx(found.half_width, abs=1e-9)
 
 
 def test_before_and_after_are_compared_question_by_question(run_folder):
     changes = {change.measure: change for change in changes_of(RunRecords.open(run_folder))}
-    assert changes["pass@1"].before.mean == pytest.approx(2 / 6)
-    assert changes["pass@1"].after.mean == pytest.approx(5 / 6)
-    assert changes["pass@1"].difference.mean == pytest.approx(0.5)
-    assert changes["valid"].difference.mean == pytest.approx(0.2)
+    assert changes["pass@1"].before.value == pytest.approx(2 / 6)
+    assert changes["pass@1"].after.value == pytest.approx(5 / 6)
+    assert changes["pass@1"].difference.value == pytest.approx(0.5)
+    assert changes["valid"].difference.value == pytest.approx(0.2)
     assert changes["valid"].difference.excludes_zero
     table = change_table(RunRecords.open(run_folder))
     assert table.splitlines()[0].startswith("held-out questions (6), step 0 -> step 2")
@@ -178,17 +192,18 @@ def test_a_run_with_one_validation_has_nothing_to_compare(run_folder):
 
 def test_another_data_source_is_told_apart(run_folder):
     path = run_folder / "rollouts" / "val_000002.jsonl"
-    path.write_text(path.read_text().replace('"index": 5', '"index": 5').replace(QUESTIONS[5].id, "hard-1"))
-    lines = [line.replace('"data_source": "micro"', '"data_source": "hard"') if "hard-1" in line else line
-             for line in path.read_text().splitlines()]  # fmt: skip
-    path.write_text("\n".join(lines) + "\n")
+    records = [
+        msgspec.structs.replace(one, question="hard-1", data_source="hard") if one.index == 5 else one
+        for one in read_rollouts(path)
+    ]
+    path.write_bytes(encode_records(records))
     final = result_of(RunRecords.open(run_folder)).final
     assert final["pass@1"] == 1.0
     assert final["pass@1 on hard"] == 0.0
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path):
-    with pytest.raises(RecordsError, match=r"holds no run: resolved_config.yaml is missing; name the folder"):
+    with pytest.raises(InputError, match=r"holds no run: resolved_config.yaml is missing; name the folder"):
         RunRecords.open(tmp_path)
 
 
@@ -197,5 +212,5 @@ def test_a_half_written_last_line_is_not_there_yet_and_a_broken_one_is_named(run
     metrics.write_text(metrics.read_text() + '{"step": 3, "co')
     assert RunRecords.open(run_folder).steps == [1, 2]
     metrics.write_text('{"step": \n' + metrics.read_text())
-    with pytest.raises(RecordsError, match=r"metrics.jsonl, line 1 is not JSON"):
+    with pytest.raises(InputError, match=r"metrics.jsonl, line 1 is not JSON"):
         _ = RunRecords.open(run_folder).metrics

@@ -1,39 +1,39 @@
 """Reports and rollouts of odd, damaged and hostile runs."""
 
+import subprocess
+import sys
+
 import pytest
 
-from code_a1_recipe.analysis.commands import rollouts
-from code_a1_recipe.analysis.episodes import outcome_of, pick_episodes, view_of
+from code_a1_recipe.analysis.episode_text import outcome_of, pick_episodes, view_of
 from code_a1_recipe.analysis.figures import seconds_by_part
-from code_a1_recipe.analysis.records import RunRecords
-from code_a1_recipe.analysis.report import main as report
-from code_a1_recipe.analysis.results import result_of
+from code_a1_recipe.analysis.run_results import result_of
+from code_a1_recipe.cli.app import main
+from code_a1_recipe.runs.reader import RunRecords
 
-from .conftest import case, record, suite, write_run
+from ..conftest import case, loaded, record, suite, write_run
 
 
 def test_what_a_terminal_would_obey_is_escaped(tmp_path, capsys):
     evil = "def f(x):\n    '\x1b]0;owned\x07\x1b[2J\u202e\x00\ud800'"
     forged = suite(case(), rejections=["a\nstep 99  fake  solved (right), reward 1.000"])
     run = write_run(tmp_path / "run", validation={}, training={1: [record(0, source=evil, suites=[forged])]})
-    assert rollouts([str(run)]) == 0
+    assert main(["rollouts", str(run)]) == 0
     printed = capsys.readouterr().out
     assert not set(printed) & set("\x1b\x07\u202e\x00\ud800")
-    assert r"\x1b]0;owned\x07\x1b[2J\u202e\x00\ud800" in printed
+    assert r"\x1b]0;owned\x07\x1b[2J\u202e\x00?" in printed
     assert not [line for line in printed.splitlines() if line.startswith("step 99")]
-    assert report([str(run)]) == 0
+    assert main(["report", str(run)]) == 0
 
 
 @pytest.mark.parametrize("key", ["given_tests", "pooled_tests", "history"])
 def test_a_program_that_met_no_suite_is_judged_by_the_tests_it_met(key):
     def with_cases(cases):
-        wrong = record(0, solved=False)
-        if key == "history":
-            return {**wrong, "verdict": {"loaded": True, "history": cases}}
-        return {**wrong, key: {"cases": cases}}
+        met = {"verdict": loaded(*cases)} if key == "history" else {key: {"cases": cases, "rejections": []}}
+        return record(0, solved=False, **met)
 
-    assert outcome_of(with_cases([case("wrong_value")])) == "caught"
-    assert outcome_of(with_cases([case()])) == "missed"
+    assert outcome_of(with_cases([case("wrong_value")])) == "detected"
+    assert outcome_of(with_cases([case()])) == "undetected"
     assert outcome_of(with_cases([])) == "untested"
     shown = view_of(with_cases([case("wrong_value")]), {}).text()
     names = {"given_tests": "given tests", "pooled_tests": "pooled tests", "history": "replayed from the Mistake Book"}
@@ -42,36 +42,35 @@ def test_a_program_that_met_no_suite_is_judged_by_the_tests_it_met(key):
 
 def test_the_finest_catches_of_a_suite_are_picked_first():
     def caught(index, *outcomes, replayed=()):
-        found = record(index, solved=False, suites=[suite(*map(case, outcomes))])
-        return {**found, "verdict": {"loaded": True, "history": [case(one) for one in replayed]}}
+        return record(index, solved=False, suites=[suite(*map(case, outcomes))], verdict=loaded(*map(case, replayed)))
 
     often, once = caught(0, "died", "died", "passed"), caught(1, "died", "passed")
     by_replay, twice = caught(2, "passed", replayed=["died"]), caught(1, "died", "died")
-    picked = pick_episodes([by_replay, often, twice, once, record(3)], outcome="caught", limit=3)
+    picked = pick_episodes([by_replay, often, twice, once, record(3)], outcome="detected", limit=3)
     assert picked == [once, often, by_replay]
 
 
-def test_a_probe_is_known_to_be_wrong():
-    probes = [record(0, kind="probe", solved=None, suites=[suite(one)]) for one in (case(), case("died"))]
-    assert [outcome_of(probe) for probe in probes] == ["missed", "caught"]
+def test_a_buggy_program_is_known_to_be_incorrect():
+    programs = [record(0, kind="buggy_program", solved=None, suites=[suite(one)]) for one in (case(), case("died"))]
+    assert [outcome_of(program) for program in programs] == ["undetected", "detected"]
     assert outcome_of(record(0, solved=None)) == "unknown"
 
 
 @pytest.mark.parametrize(
     ("file", "text", "words"),
     [
-        ("metrics.jsonl", b"\xff\n", "cannot be read"),
-        ("metrics.jsonl", b"[1, 2]\n", "line 1 must be an object with an integer 'step'"),
-        ("metrics.jsonl", b'{"step": "one"}\n', "line 1 must be an object with an integer 'step'"),
-        ("metrics.jsonl", b"[" * 100_000 + b"\n", "line 1 is not JSON"),
-        ("rollouts/train_000002.jsonl", b'{"step": 2, "index": 0}\n', "line 1 lacks question, kind"),
+        ("metrics.jsonl", b"\xff\n", "line 1 is not JSON"),
+        ("metrics.jsonl", b"[1, 2]\n", "line 1: Expected `object`, got `array`"),
+        ("metrics.jsonl", b'{"step": "one"}\n', "line 1: must have an integer 'step', got 'one'"),
+        ("metrics.jsonl", b'{"step": ' + b"[" * 100_000 + b"\n", "line 1 is not JSON"),
+        ("rollouts/train_000002.jsonl", b'{"step": 2, "index": 0}\n', "no rollout record of format version"),
         ("resolved_config.yaml", b"data: {}\n", "must have a block 'trainer' of keys, got None"),
         ("resolved_config.yaml", b"- a\n", "must be a mapping of keys"),
     ],
 )
 def test_a_damaged_file_of_a_run_is_named(run_folder, capsys, file, text, words):
     (run_folder / file).write_bytes(text)
-    assert report([str(run_folder)]) == 2
+    assert main(["report", str(run_folder)]) == 2
     error = capsys.readouterr().err
     assert words in error
     assert file in error
@@ -81,19 +80,19 @@ def test_what_is_no_rollout_and_no_number_is_passed_over(run_folder):
     (run_folder / "rollouts" / "train_backup.jsonl").write_text("?")
     with (run_folder / "metrics.jsonl").open("a") as handle:
         handle.write('{"step": 3, "code/reward": "high"}\n')
-    assert report([str(run_folder)]) == 0
+    assert main(["report", str(run_folder)]) == 0
 
 
 def test_a_run_that_only_begins_has_no_step_yet(run_folder, capsys):
     (run_folder / "metrics.jsonl").unlink()
-    assert report([str(run_folder)]) == 2
+    assert main(["report", str(run_folder)]) == 2
     assert "has no step yet" in capsys.readouterr().err
 
 
 def test_a_run_of_one_step_shows_its_points(tmp_path, capsys):
-    row = {"step": 1, "timing_s/step": 2.0, "time_share/episodes": 0.5, "time_share/other": 0.5, "code/reward": 0.5}
+    row = {"step": 1, "timing_s/step": 2.0, "time_frac/episodes": 0.5, "time_frac/other": 0.5, "code/reward": 0.5}
     run = write_run(tmp_path / "run", validation={}, training={1: [record(0)]}, metrics=[row])
-    assert report([str(run)]) == 0
+    assert main(["report", str(run)]) == 0
     assert "1 step, " in (run / "report" / "index.html").read_text()
 
 
@@ -103,20 +102,19 @@ def test_a_run_that_was_not_validated_at_its_end_has_no_measures_of_held_out_que
     result = result_of(RunRecords.open(run))
     assert "pass@1" not in result.final
     assert result.at(0)["pass@1"] == 1.0
-    assert "fooled" in result.final
+    assert "reward_false_positive_rate" in result.final
 
 
-def test_whoever_reads_may_have_seen_enough(run_folder, monkeypatch):
-    def closed(_text):
-        raise BrokenPipeError
-
-    monkeypatch.setattr("sys.stdout.write", closed)
-    with pytest.raises(BrokenPipeError):
-        report([str(run_folder)])
+def test_a_reader_that_closes_its_pipe_ends_the_command_without_a_traceback(run_folder):
+    command = [sys.executable, "-m", "code_a1_recipe", "report", str(run_folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.close()
+        message = process.stderr.read()
+    assert (process.returncode, message) == (1, "")
 
 
 def test_the_seconds_of_a_steps_parts_add_up_also_where_both_policies_update_at_once():
     shares = {"episodes": 0.5, "update_code": 0.2, "update_test": 0.4, "other": 0.1}
-    row = {"timing_s/step": 10.0, **{f"time_share/{name}": share for name, share in shares.items()}}
+    row = {"timing_s/step": 10.0, **{f"time_frac/{name}": share for name, share in shares.items()}}
     assert sum(values[0] for values in seconds_by_part([row], updates_at_once=True).values()) == pytest.approx(10.0)
     assert sum(values[0] for values in seconds_by_part([row], updates_at_once=False).values()) == pytest.approx(12.0)

@@ -30,7 +30,11 @@ def test_a_full_and_an_empty_suite_are_averaged_by_suite(make_suite, make_verdic
 
 
 def test_a_verdict_without_suites_and_history_earns_nothing(make_verdict):
-    assert code_reward(make_verdict()).total == 0.0
+    reward = code_reward(make_verdict())
+    assert reward.total == 0.0
+    assert reward.terms == {"loaded": 1.0} | dict.fromkeys(
+        ("pass_hist", "pass_new", "num_history", "num_suites", "num_suites_without_case"), 0.0
+    )
 
 
 def test_history_alone_is_the_reward_when_no_suite_was_judged(make_verdict):
@@ -48,8 +52,8 @@ def test_every_kind_of_failure_costs_the_same(make_suite, make_verdict):
     assert totals == {0.75}
 
 
-def test_a_wrong_claim_does_not_hurt_the_candidate(make_suite, make_verdict):
-    assert code_reward(make_verdict(make_suite(4, num_wrong_claims=4))).total == 1.0
+def test_a_wrong_expected_output_does_not_hurt_the_candidate(make_suite, make_verdict):
+    assert code_reward(make_verdict(make_suite(4, num_expected_incorrect=4))).total == 1.0
 
 
 def test_terms_show_what_the_reward_was_made_of(make_suite, make_verdict):

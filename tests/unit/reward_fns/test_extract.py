@@ -1,8 +1,11 @@
 import pytest
 
-from reward_fns import Refusal, extract_candidate, extract_suite
+from reward_fns import ExtractionFailure, extract_candidate, extract_suite
+from reward_fns.extract import MAX_ASSERT_CHARS, MAX_ASSERT_LINES, MAX_RESPONSE_CHARS
 
 PROGRAM = "def f(x):\n    return x"
+BROKEN = "assert f(("
+"""Never completes; the block that it stands in does not parse as a whole."""
 
 
 def test_the_last_complete_python_block_is_the_candidate():
@@ -51,9 +54,9 @@ def test_a_fenced_block_that_does_not_parse_is_left_to_the_judge():
     ],
 )
 def test_a_response_without_program_is_refused_with_its_reason(text, reason):
-    refusal = extract_candidate(text)
-    assert isinstance(refusal, Refusal)
-    assert refusal.reason == reason
+    failure = extract_candidate(text)
+    assert isinstance(failure, ExtractionFailure)
+    assert failure.reason == reason
 
 
 def test_top_level_asserts_of_a_block_are_taken_in_order():
@@ -98,15 +101,55 @@ def test_prose_around_bare_asserts_is_passed_over():
 
 
 def test_a_name_that_begins_with_assert_is_no_assert():
-    refusal = extract_suite("assertion = 3\nthat is broken (")
-    assert isinstance(refusal, Refusal)
-    assert refusal.reason == "no_asserts"
+    failure = extract_suite("assertion = 3\nthat is broken (")
+    assert isinstance(failure, ExtractionFailure)
+    assert failure.reason == "no_asserts"
+
+
+def test_a_long_response_is_read_to_its_last_character():
+    text = "assert f(1) == 2".ljust(MAX_RESPONSE_CHARS)
+    assert extract_suite(text) == ("assert f(1) == 2",)
+    assert extract_suite(text + " ").reason == "too_long"
+
+
+@pytest.mark.parametrize("num_lines_before", [0, 1, 300, 301])
+@pytest.mark.parametrize("ending", ["", f"\n{BROKEN}"])
+def test_where_an_assert_stands_does_not_matter(num_lines_before, ending):
+    asserts = ("assert f(1) == 2", 'assert f("""\n 1""", [\n 2,\n]) == 3', "assert f(3) == 4")
+    text = "\n" * num_lines_before + "\n".join([*asserts, "value = 5"]) + ending
+    assert extract_suite(text) == (asserts if not ending else (*asserts, BROKEN))
+
+
+def test_every_one_of_many_asserts_is_read():
+    asserts = tuple(f"assert f({n}) == {n}" for n in range(300))
+    assert extract_suite("\n".join([*asserts, BROKEN]), max_asserts=300) == asserts
+    assert extract_suite("\n".join([*asserts, BROKEN]), max_asserts=301) == (*asserts, BROKEN)
+
+
+@pytest.mark.parametrize("num_lines_before", [0, 1, 300])
+def test_an_assert_beside_a_broken_one_has_so_many_lines_at_most(num_lines_before):
+    before = "\n" * num_lines_before
+    longest = "assert f(" + "\n" * (MAX_ASSERT_LINES - 1) + ") == 1"
+    assert extract_suite(f"{before}{longest}\n{BROKEN}") == (longest, BROKEN)
+    assert extract_suite(before + longest.replace("(", "(\n") + f"\n{BROKEN}") == ("assert f(", BROKEN)
+    assert extract_suite(f"{before}{BROKEN}\nassert f(1\n) == 2") == (BROKEN, "assert f(1\n) == 2")
+
+
+@pytest.mark.parametrize("num_lines_before", [0, 1, 300])
+def test_an_assert_beside_a_broken_one_has_so_many_characters_at_most(num_lines_before):
+    before = "\n" * num_lines_before
+    # Each line counts with its end.
+    longest = "assert f(\n1,\n" + " " * (MAX_ASSERT_CHARS - len("assert f(\n1,\n) == 1\n")) + ") == 1"
+    assert extract_suite(f"{before}{longest}\n{BROKEN}") == (longest, BROKEN)
+    assert extract_suite(before + longest.replace("1,", "10,") + f"\n{BROKEN}") == ("assert f(", BROKEN)
 
 
 def test_asserts_beyond_the_limit_are_not_read():
     text = "\n".join(f"assert f({n}) == {n}" for n in range(100))
     assert len(extract_suite(text)) == 64
-    assert extract_suite(text, max_asserts=2) == ("assert f(0) == 0", "assert f(1) == 1")
+    for max_asserts in (1, 2):
+        assert extract_suite(text, max_asserts=max_asserts) == tuple(text.split("\n")[:max_asserts])
+        assert extract_suite(f"{text}\n{BROKEN}", max_asserts=max_asserts) == tuple(text.split("\n")[:max_asserts])
 
 
 def test_a_limit_below_one_is_refused():
@@ -116,4 +159,4 @@ def test_a_limit_below_one_is_refused():
 
 @pytest.mark.parametrize("text", ["", "no tests", "```python\nx = 1\n```"])
 def test_a_response_without_asserts_is_refused(text):
-    assert isinstance(extract_suite(text), Refusal)
+    assert isinstance(extract_suite(text), ExtractionFailure)

@@ -29,8 +29,13 @@ def test_rejected_cases_cost_validity_even_beside_a_full_set_of_valid_ones(make_
     assert reward_of_suite(make_verdict(suite), 0, num_cases=8).terms["valid"] == 0.75
 
 
-def test_wrong_claims_cost_validity_and_still_count_as_cases(make_suite, make_verdict):
-    reward = reward_of_suite(make_verdict(make_suite(8, num_failed=8, num_wrong_claims=2)), 0, num_cases=8)
+def test_rejected_cases_and_incorrect_assertions_add_up(make_suite, make_verdict):
+    suite = make_suite(8, num_rejected=1, num_expected_incorrect=1)
+    assert reward_of_suite(make_verdict(suite), 0, num_cases=8).terms["valid"] == 0.75
+
+
+def test_incorrect_assertions_cost_validity_and_still_count_as_cases(make_suite, make_verdict):
+    reward = reward_of_suite(make_verdict(make_suite(8, num_failed=8, num_expected_incorrect=2)), 0, num_cases=8)
     assert reward.parts == {"validity": 0.375, "adversarial": 0.5}
 
 
@@ -78,11 +83,12 @@ def test_a_refused_response_earns_nothing(make_suite, make_verdict):
 
 def test_a_candidate_that_does_not_load_gives_its_suites_nothing(make_suite, make_verdict):
     suite = make_suite(8, num_failed=8, outcome=CaseOutcome.NOT_LOADED)
-    reward = reward_of_suite(
-        make_verdict(suite, loaded=False), 0, num_cases=8, response_text="\x00", nonprintable_penalty=True
-    )
-    assert reward.total == 0.0
-    assert reward.terms["valid"] == 1.0
+    for penalty in (False, True):
+        reward = reward_of_suite(
+            make_verdict(suite, loaded=False), 0, num_cases=8, response_text="\x00", nonprintable_penalty=penalty
+        )
+        assert set(map(abs, reward.parts.values())) == {0.0}
+        assert reward.terms["valid"] == 1.0
 
 
 def test_nonprintable_characters_cost_their_share_when_asked_for(make_suite, make_verdict):
@@ -92,6 +98,19 @@ def test_nonprintable_characters_cost_their_share_when_asked_for(make_suite, mak
     with_penalty = reward_of_suite(verdict, 0, num_cases=8, response_text=text, nonprintable_penalty=True)
     assert without.total == 0.5
     assert round(with_penalty.total, 6) == 0.277778
+    assert with_penalty.terms["nonprintable"] == pytest.approx(2 / 9)
+    empty = reward_of_suite(verdict, 0, num_cases=8, response_text="", nonprintable_penalty=True)
+    assert (empty.total, empty.terms["nonprintable"]) == (0.5, 0.0)
+
+
+def test_terms_show_what_the_reward_was_made_of(make_suite, make_verdict):
+    verdict = make_verdict(make_suite(3, num_failed=1, num_rejected=2, num_expected_incorrect=1), num_history=2)
+    counts = {"num_valid": 3, "num_rejected": 2, "num_expected_incorrect": 1, "num_failed": 1, "num_history": 2}
+    rates = {"loaded": 1.0, "valid": 0.25, "adv": 0.625, "fail_new": 0.25, "fail_hist": 0.0, "nonprintable": 0.0}
+    assert reward_of_suite(verdict, 0, num_cases=4).terms == counts | rates
+    nothing = reward_of_suite(make_verdict(make_suite(0)), 0, num_cases=4).terms
+    assert set(nothing.values()) == {0.0, 1.0}
+    assert [name for name, value in nothing.items() if value] == ["loaded"]
 
 
 def test_the_suite_is_chosen_by_its_index(make_suite, make_verdict):
@@ -104,7 +123,9 @@ def test_the_suite_is_chosen_by_its_index(make_suite, make_verdict):
     [
         ({"num_cases": 0}, "num_cases"),
         ({"alpha": 1.5}, "got 1.5"),
+        ({"alpha": -0.5}, "got -0.5"),
         ({"suite_index": 1}, "suite_index"),
+        ({"suite_index": 2}, "suite_index"),
         ({"suite_index": -1}, "suite_index"),
         ({"adversarial": "figur"}, "known: figure, release"),
     ],

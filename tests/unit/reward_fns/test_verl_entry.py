@@ -8,7 +8,7 @@ from omegaconf import OmegaConf
 
 from reward_fns import verl_entry
 from reward_fns.verl_entry import compute_score, read_ground_truth
-from sandbox import LocalRunner, SandboxUnavailableError
+from sandbox import JudgeRequest, LocalRunner, SandboxUnavailableError
 
 REFERENCE = "def add(a, b):\n    return a + b\n"
 GOOD = f"```python\n{REFERENCE}```"
@@ -86,9 +86,10 @@ def test_an_outage_raises_and_is_no_reward(judge_with):
 def test_tests_of_which_none_is_a_case_are_reported(judge_with, make_suite, make_verdict, caplog):
     # vLLM raises the level of the root logger when it is imported, here by another test.
     caplog.set_level("WARNING", logger="reward_fns")
-    judge_with(make_verdict(make_suite(0, num_rejected=2)))
+    judge_with(make_verdict(make_suite(0, num_rejected=5)))
     assert compute_score("mine", GOOD, TRUTH)["score"] == 0.0
     assert "none of its 2 tests is a valid case" in caplog.text
+    assert caplog.text.count("Rejection(") == 3
 
 
 def test_all_scores_are_floats(judge_with, make_suite, make_verdict):
@@ -195,6 +196,9 @@ def test_sandbox_settings_reach_the_runner_in_hydras_containers_too(fresh_judge)
     settings = OmegaConf.create({"num_workers": 1, "limits": {"total_seconds": 7.5}, "preload": ["fractions"]})
     assert compute_score("mine", GOOD, TRUTH, sandbox=settings)["score"] == 1.0
     assert (fresh_judge._runner.num_workers, fresh_judge._runner.limits.total_seconds) == (1, 7.5)
+    plain = {"num_workers": 1, "limits": {"total_seconds": 7.5}, "preload": ["fractions"]}
+    assert fresh_judge._options == plain
+    assert [type(value) for value in fresh_judge._options.values()] == [int, dict, list]
     with pytest.raises(ValueError, match="differs from what this process's judge was started with"):
         compute_score("mine", GOOD, TRUTH, sandbox={"num_workers": 2})
 
@@ -212,16 +216,87 @@ def test_bad_sandbox_settings_are_refused(fresh_judge, settings, words):
         compute_score("mine", GOOD, TRUTH, sandbox=settings)
 
 
+@pytest.mark.parametrize(("num_cores", "num_workers"), [(None, 1), (1, 1), (64, verl_entry.MAX_WORKERS)])
+def test_there_are_as_many_workers_as_cores_up_to_a_limit(monkeypatch, num_cores, num_workers):
+    monkeypatch.setattr(os, "cpu_count", lambda: num_cores)
+    runner = verl_entry._make_runner({})
+    assert runner.num_workers == num_workers
+    runner.close()
+
+
+class Recorder:
+    """Stands in for a judge or its runner: remembers what was forgotten and closed."""
+
+    def __init__(self, runner=None):
+        self.runner = runner
+        self.forgotten = []
+        self.times_closed = 0
+
+    def judge(self, request):
+        return request.question_id
+
+    def forget(self, question_id):
+        self.forgotten.append(question_id)
+
+    def close(self):
+        self.times_closed += 1
+
+
+@pytest.fixture
+def recorded(monkeypatch):
+    """A shared judge with stand-ins, which caches two questions."""
+    monkeypatch.setattr(verl_entry, "MAX_CACHED_QUESTIONS", 2)
+    monkeypatch.setattr(verl_entry, "Judge", Recorder)
+    monkeypatch.setattr(verl_entry, "_make_runner", lambda options: Recorder())
+    return verl_entry._SharedJudge()
+
+
+def request(question_id):
+    return JudgeRequest(question_id=question_id, reference=REFERENCE, candidate=None, suites=())
+
+
+def test_the_question_that_was_not_met_for_longest_is_forgotten(recorded):
+    assert [recorded.judge(request(name), {}) for name in "abacd"] == list("abacd")
+    assert recorded._judge.forgotten == ["b", "a"]
+
+
+def test_a_closed_judge_is_closed_once_and_the_next_response_gets_a_new_one(recorded):
+    recorded.close()
+    recorded.judge(request("a"), {})
+    judge, runner = recorded._judge, recorded._runner
+    recorded.close()
+    recorded.close()
+    assert (judge.times_closed, runner.times_closed) == (1, 1)
+    for name in "abc":
+        recorded.judge(request(name), {"num_workers": 3})
+    assert recorded._judge is not judge
+    assert recorded._judge.forgotten == ["a"]
+
+
+def test_roles_are_compared_by_value_and_long_values_are_cut(judge_with, make_suite, make_verdict):
+    judge_with(make_verdict(make_suite(1)))
+    role = "".join(["co", "de"])
+    assert compute_score("mine", GOOD, TRUTH, {"role": role})["extracted"] == 1.0
+    with pytest.raises(ValueError, match="needs 'tests'"):
+        compute_score("mine", GOOD, {"reference": REFERENCE}, {"role": role})
+    with pytest.raises(ValueError, match="needs 'candidate'"):
+        compute_score("mine", GOOD, TRUTH, {"role": "".join(["te", "st"])})
+    with pytest.raises(ValueError, match=f"got '{'x' * 80}': "):
+        compute_score("mine", GOOD, "x" * 100)
+    with pytest.raises(ValueError, match=f"got '{'x' * 80}'$"):
+        compute_score("mine", GOOD, TRUTH | {"tests": "x" * 100})
+
+
 def test_a_forked_process_gets_a_judge_of_its_own(fresh_judge):
     assert compute_score("mine", GOOD, TRUTH, sandbox={"num_workers": 1})["score"] == 1.0
-    mine = fresh_judge._runner.zygote_pids()
+    mine = fresh_judge._runner.fork_server_pids()
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         score = compute_score("mine", GOOD, TRUTH, sandbox={"num_workers": 1})["score"]
-        shared = set(mine) & set(fresh_judge._runner.zygote_pids())
+        shared = set(mine) & set(verl_entry._SHARED._runner.fork_server_pids())
         os.write(writer, f"{score} {len(shared)}".encode())
-        fresh_judge.close()
+        verl_entry._SHARED.close()
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader) as pipe:

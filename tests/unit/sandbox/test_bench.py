@@ -5,10 +5,10 @@ import signal
 
 import pytest
 
+from examples.judge_benchmark.bench import requests_of
+from examples.judge_benchmark.programs import workload
 from sandbox import Judge, JudgeRequest, LocalRunner, SandboxUnavailableError
-from sandbox.bench import requests_of
-from sandbox.bench_programs import workload
-from sandbox.judge_processes import JudgeProcesses, WorkerSettings
+from sandbox.judge.process_pool import JudgeProcesses, WorkerSettings
 
 
 def outcomes(results):
@@ -34,7 +34,7 @@ def test_no_two_programs_of_a_workload_have_the_same_text():
 
 
 def test_two_in_a_hundred_candidates_hang_when_asked_to():
-    hanging = [one.hangs for question in workload(100, hanging_share=0.02) for one in question.candidates]
+    hanging = [one.hangs for question in workload(100, hanging_frac=0.02) for one in question.candidates]
     assert sum(hanging) == 16
 
 

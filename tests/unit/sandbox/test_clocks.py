@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from sandbox.clocks import Stopwatch, process_cpu_seconds
+from sandbox.runners.clocks import Stopwatch, process_cpu_seconds
 
 
 @pytest.fixture

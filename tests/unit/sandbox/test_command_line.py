@@ -28,8 +28,8 @@ def test_judge_prints_one_line_an_item_in_order(write, capsys):
     assert main(["judge", write([ITEM, ITEM | {"id": "b", "code": None}]), "--workers", "2"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert lines == [
-        {"id": "a", "valid": 2, "claimed_right": 1, "passed": 1, "outcomes": ["passed", "wrong_value"]},
-        {"id": "b", "valid": 2, "claimed_right": 1, "passed": 0, "outcomes": ["not_loaded", "not_loaded"]},
+        {"id": "a", "valid": 2, "expected_correct": 1, "passed": 1, "outcomes": ["passed", "wrong_value"]},
+        {"id": "b", "valid": 2, "expected_correct": 1, "passed": 0, "outcomes": ["not_loaded", "not_loaded"]},
     ]
 
 
@@ -64,6 +64,6 @@ def test_check_shows_features_limits_and_passes_on_a_machine_that_confines(capsy
 
 
 def test_a_kernel_without_seccomp_ends_with_status_1_and_the_cure(monkeypatch, capsys):
-    monkeypatch.setattr("sandbox.confine.has_seccomp", lambda: False)
+    monkeypatch.setattr("sandbox.confinement.jail.has_seccomp", lambda: False)
     assert main(["check"]) == 1
     assert "allow_missing=('seccomp',)" in capsys.readouterr().err

@@ -2,16 +2,17 @@
 
 import ast
 import base64
+import importlib.util
 import json
 import zlib
 
 import pytest
 
-from sandbox import AnswerKind, Call, Limits, Program
-from sandbox.fusion import MODULES, _script
-from sandbox.fusion_http import FusionClient, ServiceAnswer, ServiceOutageError, _parse
-from sandbox.fusion_progress import FusionProgress
-from sandbox.values import encode
+from sandbox import Call, CallStatus, Limits, Program
+from sandbox.runners.fusion.client import FusionClient, ServiceOutageError, ServiceResponse, _parse
+from sandbox.runners.fusion.progress import FusionProgress
+from sandbox.runners.fusion.runner import MODULES, _script
+from sandbox.values.encoding import encode
 
 TAG = "t" * 32
 LIMITS = Limits()
@@ -45,13 +46,13 @@ def answered(index, of=5, **changes):
 
 
 READY, LOADED, END = {"event": "ready"}, {"event": "loaded"}, {"event": "end"}
-COUNTERS = {"cpu_seconds": 0.1, "used_seconds": 0.2, "patience": 1.0}
+COUNTERS = {"cpu_seconds": 0.1, "used_seconds": 0.2, "timeout_scale": 1.0}
 
 
 def take(open_calls, *events, return_code=0, timed_out=False, noise=""):
     lines = [event if isinstance(event, str) else json.dumps(COUNTERS | event) for event in events]
     stdout = noise + "".join(f"\n{TAG} {line}\n" for line in lines)
-    open_calls.take(ServiceAnswer(timed_out=timed_out, return_code=return_code, stdout=stdout, stderr=""), tag=TAG)
+    open_calls.take(ServiceResponse(timed_out=timed_out, return_code=return_code, stdout=stdout, stderr=""), tag=TAG)
 
 
 def test_a_whole_answer_finishes_the_program():
@@ -59,20 +60,20 @@ def test_a_whole_answer_finishes_the_program():
     take(made, READY, LOADED, answered(0), answered(1, "x"), END, noise=f"\nnot{TAG} {{}}\nprinted {TAG} by somebody\n")
     assert made.is_done
     result = made.result(1.5)
-    assert [answer.value for answer in result.answers] == [encode(5), encode("x")]
+    assert [answer.value for answer in result.results] == [encode(5), encode("x")]
     assert (result.loaded, result.cpu_seconds, result.wall_seconds) == (True, 0.1, 1.5)
 
 
 def test_seconds_and_patience_of_several_requests_add_up():
     made = progress(timed=True)
-    take(made, READY, LOADED, answered(0, seconds=0.05, patience=0.5), {"event": "more", "patience": 0.5})
+    take(made, READY, LOADED, answered(0, seconds=0.05, timeout_scale=0.5), {"event": "more", "timeout_scale": 0.5})
     task = made.task()
     assert [call["index"] for call in task["calls"]] == [1]
-    assert (task["has_loaded"], task["patience"]) == (True, 0.5)
+    assert (task["has_loaded"], task["timeout_scale"]) == (True, 0.5)
     assert task["seconds_left"] == pytest.approx(LIMITS.total_seconds - 0.2)
     take(made, READY, answered(1), END)
     assert made.result(0.0).cpu_seconds == pytest.approx(0.2)
-    assert made.result(0.0).answers[0].cpu_seconds == 0.05
+    assert made.result(0.0).results[0].cpu_seconds == 0.05
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_a_time_limit_of_the_service_is_an_outage_and_no_time_out_of_the_program
     with pytest.raises(ServiceOutageError, match="too slow"):
         take(made, READY, LOADED, answered(0), return_code=None, timed_out=True)
     take(made, READY, answered(1, kind="timed_out", value="", detail="more than 1 s of CPU time"), END)
-    assert [answer.kind for answer in made.result(0.0).answers] == [AnswerKind.VALUE, AnswerKind.TIMED_OUT]
+    assert [answer.status for answer in made.result(0.0).results] == [CallStatus.VALUE, CallStatus.TIMED_OUT]
 
 
 def test_a_script_that_is_killed_again_and_again_has_been_killed_by_its_program():
@@ -141,7 +142,7 @@ def test_a_script_that_is_killed_again_and_again_has_been_killed_by_its_program(
             take(made, READY, LOADED, return_code=-9)
     take(made, READY, LOADED, return_code=-9)
     take(made, READY, answered(1), END)
-    assert [answer.kind for answer in made.result(0.0).answers] == [AnswerKind.DIED, AnswerKind.VALUE]
+    assert [answer.status for answer in made.result(0.0).results] == [CallStatus.DIED, CallStatus.VALUE]
 
 
 @pytest.mark.parametrize(
@@ -183,8 +184,14 @@ def test_the_script_is_ascii_and_the_program_travels_as_data():
 
 @pytest.mark.parametrize("name", MODULES)
 def test_what_is_sent_runs_on_older_interpreters_and_needs_nothing_that_is_not_sent(name, repository):
-    tree = ast.parse((repository / "sandbox" / f"{name}.py").read_text(encoding="utf-8"), feature_version=(3, 10))
-    relative = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level}
-    assert relative <= set(MODULES[: MODULES.index(name)])
+    path = repository / "sandbox" / f"{name.replace('.', '/')}.py"
+    tree = ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 10))
+    package = f"sandbox.{name}".rpartition(".")[0]
+    needed = {
+        importlib.util.resolve_name("." * node.level + node.module, package)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.level
+    }
+    assert needed <= {f"sandbox.{sent}" for sent in MODULES[: MODULES.index(name)]}
     newer = {"StrEnum", "ExceptionGroup", "Self", "tomllib"}
     assert not newer & {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}

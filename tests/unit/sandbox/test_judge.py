@@ -28,7 +28,8 @@ def test_an_honest_candidate_passes_every_case(ask):
 
 def test_a_wrong_claim_is_a_valid_case_judged_by_the_references_answer(ask):
     case = ask(DOUBLE, DOUBLE, "assert f(3) == 7").suites[0].cases[0]
-    assert (case.answer, case.claimed, case.claimed_right, case.outcome) == ("6", "7", False, CaseOutcome.PASSED)
+    found = (case.reference_value, case.expected, case.expected_correct, case.outcome)
+    assert found == ("6", "7", False, CaseOutcome.PASSED)
 
 
 def test_a_wrong_value_is_shown(ask):
@@ -94,7 +95,7 @@ def test_without_a_program_suites_are_validated_all_the_same(ask):
     verdict = ask(DOUBLE, None, "assert f(1) == 2", "assert f(2) == 5", "assert f(1) == 2")
     assert (verdict.loaded, verdict.load_error) == (False, "no program in the response")
     assert outcomes(verdict) == ["not_loaded"] * 2
-    assert (verdict.suites[0].num_claimed_right, reasons(verdict)) == (1, ["duplicate"])
+    assert (verdict.suites[0].num_expected_correct, reasons(verdict)) == (1, ["duplicate"])
 
 
 def test_a_program_that_loads_is_loaded_even_without_a_valid_case(ask):
@@ -152,7 +153,7 @@ def test_a_reference_that_does_not_load_drops_every_case(ask):
 )
 def test_a_stateful_reference_answers_from_its_freshly_loaded_state(ask, reference):
     verdict = ask(reference, "def f(x):\n    return [x]\n", "assert f(1) == [1]", "assert f(2) == [1, 2]")
-    assert [case.answer for case in verdict.suites[0].cases] == ["[1]", "[2]"]
+    assert [case.reference_value for case in verdict.suites[0].cases] == ["[1]", "[2]"]
     assert outcomes(verdict) == ["passed"] * 2
 
 
@@ -164,7 +165,7 @@ def test_a_candidate_of_a_stateful_reference_is_asked_in_fresh_processes(ask):
 def test_answers_are_snapshots_of_the_moment(ask):
     reference = "shared = [0]\ndef f(x):\n    shared[0] = x\n    return shared\n"
     verdict = ask(reference, reference, "assert f(1) == [1]", "assert f(2) == [2]")
-    assert [case.answer for case in verdict.suites[0].cases] == ["[1]", "[2]"]
+    assert [case.reference_value for case in verdict.suites[0].cases] == ["[1]", "[2]"]
 
 
 def test_each_call_gets_fresh_arguments(ask):
@@ -175,7 +176,7 @@ def test_each_call_gets_fresh_arguments(ask):
 
 def test_history_is_replayed_with_the_references_answer(ask):
     verdict = ask(DOUBLE, "def f(n):\n    return 4\n", history=("f(2)", "f(3)", "f(2)", "g(1)", "f('\\''"))
-    assert [(case.call, case.answer, case.outcome.value) for case in verdict.history] == [
+    assert [(case.call, case.reference_value, case.outcome.value) for case in verdict.history] == [
         ("f(2)", "4", "passed"),
         ("f(3)", "6", "wrong_value"),
     ]
@@ -196,7 +197,8 @@ def test_a_call_with_both_quotes_and_a_newline_replays_as_itself(ask):
     reference = "def f(s):\n    return s[::-1]\n"
     first = ask(reference, reference, 'assert f("it\'s \\"x\\"\\n") == ""').suites[0].cases[0]
     replayed = ask(reference, reference, history=(first.call,)).history[0]
-    assert (replayed.call, replayed.answer, replayed.outcome) == (first.call, first.answer, CaseOutcome.PASSED)
+    assert (replayed.call, replayed.reference_value) == (first.call, first.reference_value)
+    assert replayed.outcome is CaseOutcome.PASSED
 
 
 def test_the_prelude_runs_before_both_programs(ask):
@@ -253,14 +255,14 @@ def test_a_slow_reference_earns_the_candidate_more_time(runner, ask):
 def test_reference_answers_are_computed_once_until_they_are_forgotten(runner):
     class Counting:
         limits = runner.limits
-        lanes: list[str]
+        roles: list[str]
 
         def __init__(self):
-            self.lanes = []
+            self.roles = []
 
-        def run(self, program, *, lane):
-            self.lanes.append(lane.value)
-            return runner.run(program, lane=lane)
+        def run(self, program, *, role):
+            self.roles.append(role.value)
+            return runner.run(program, role=role)
 
         def close(self):
             pass
@@ -270,10 +272,10 @@ def test_reference_answers_are_computed_once_until_they_are_forgotten(runner):
     request = JudgeRequest(question_id="q", reference=DOUBLE, candidate=DOUBLE, suites=(THREE,))
     judge.judge(request)
     judge.judge(request)
-    assert counting.lanes == ["reference", "second_reference", "candidate", "candidate"]
+    assert counting.roles == ["reference", "second_reference", "candidate", "candidate"]
     judge.forget("q")
     judge.judge(request)
-    assert counting.lanes[4:] == ["reference", "second_reference", "candidate"]
+    assert counting.roles[4:] == ["reference", "second_reference", "candidate"]
 
 
 def test_several_threads_may_judge_at_once(runner):
@@ -307,7 +309,7 @@ SUCCESSOR = "def f(x):\n    return x + 1\n"
 
 def test_a_claim_that_is_a_signalling_nan_is_a_wrong_claim(ask):
     suite = ask(SUCCESSOR, SUCCESSOR, 'assert f(3) == Decimal("sNaN")', "assert f(4) == 5").suites[0]
-    assert [case.claimed_right for case in suite.cases] == [False, True]
+    assert [case.expected_correct for case in suite.cases] == [False, True]
     assert [case.outcome.value for case in suite.cases] == ["passed"] * 2
 
 

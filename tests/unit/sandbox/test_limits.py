@@ -62,7 +62,7 @@ def test_a_readable_path_that_does_not_exist_is_refused():
 
 
 def test_a_kernel_without_landlock_is_refused_until_the_loss_is_accepted(monkeypatch):
-    monkeypatch.setattr("sandbox.confine.landlock_abi", lambda: 0)
+    monkeypatch.setattr("sandbox.confinement.jail.landlock_abi", lambda: 0)
     with pytest.raises(SandboxConfigError, match=r"offers no landlock.*allow_missing=\('landlock',\)"):
         LocalRunner()
 

@@ -1,4 +1,4 @@
-"""The pool of zygotes when somebody kills things, and what is left when it closes."""
+"""The pool of fork servers when somebody kills things, and what is left when it closes."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import Call, Lane, Limits, LocalRunner, Program, SandboxUnavailableError
+from sandbox import Call, Limits, LocalRunner, Program, Role, SandboxUnavailableError
 
 SLOW = "import time\ndef f(n):\n    time.sleep(0.5)\n    return n\n"
 
@@ -51,34 +51,34 @@ def own_runner():
         yield runner
 
 
-def candidate_zygote(runner):
-    return runner._pools[Lane.CANDIDATE].pids()[0]
+def candidate_fork_server(runner):
+    return runner._pools[Role.CANDIDATE].pids()[0]
 
 
 def run_while(runner, disturb):
-    """Run four slow calls and call ``disturb(zygote, child)`` in the middle of them."""
+    """Run four slow calls and call ``disturb(fork server, child)`` in the middle of them."""
     results = []
     work = threading.Thread(
-        target=lambda: results.append(runner.run(program(SLOW, "f(1)", "f(2)", "f(3)", "f(4)"), lane=Lane.CANDIDATE))
+        target=lambda: results.append(runner.run(program(SLOW, "f(1)", "f(2)", "f(3)", "f(4)"), role=Role.CANDIDATE))
     )
-    zygote = candidate_zygote(runner)
+    fork_server = candidate_fork_server(runner)
     work.start()
-    wait_until(lambda: children(zygote))
+    wait_until(lambda: children(fork_server))
     time.sleep(0.7)
-    disturb(zygote, children(zygote)[0])
+    disturb(fork_server, children(fork_server)[0])
     work.join()
-    return [(answer.kind.value, answer.value) for answer in results[0].answers]
+    return [(answer.status.value, answer.value) for answer in results[0].results]
 
 
 ALL_FOUR = [("value", b"i1;"), ("value", b"i2;"), ("value", b"i3;"), ("value", b"i4;")]
 
 
-def test_a_zygote_killed_in_the_middle_is_replaced_and_nothing_is_lost(own_runner):
-    assert run_while(own_runner, lambda zygote, child: os.kill(zygote, signal.SIGKILL)) == ALL_FOUR
+def test_a_fork_server_killed_in_the_middle_is_replaced_and_nothing_is_lost(own_runner):
+    assert run_while(own_runner, lambda fork_server, child: os.kill(fork_server, signal.SIGKILL)) == ALL_FOUR
 
 
 def test_a_program_killed_from_outside_gets_its_case_once_more(own_runner):
-    assert run_while(own_runner, lambda zygote, child: os.kill(child, signal.SIGKILL)) == ALL_FOUR
+    assert run_while(own_runner, lambda fork_server, child: os.kill(child, signal.SIGKILL)) == ALL_FOUR
 
 
 def test_a_program_killed_again_and_again_is_an_outage_and_no_verdict(own_runner):
@@ -86,7 +86,7 @@ def test_a_program_killed_again_and_again_is_an_outage_and_no_verdict(own_runner
 
     def keep_killing():
         while not stop.is_set():
-            for child in [child for zygote in own_runner.zygote_pids() for child in children(zygote)]:
+            for child in [child for fork_server in own_runner.fork_server_pids() for child in children(fork_server)]:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(child, signal.SIGKILL)
             time.sleep(0.01)
@@ -95,7 +95,7 @@ def test_a_program_killed_again_and_again_is_an_outage_and_no_verdict(own_runner
     saboteur.start()
     try:
         with pytest.raises(SandboxUnavailableError, match="killed 8 times by somebody other than the judge"):
-            own_runner.run(program(SLOW, "f(1)"), lane=Lane.CANDIDATE)
+            own_runner.run(program(SLOW, "f(1)"), role=Role.CANDIDATE)
     finally:
         stop.set()
         saboteur.join()
@@ -103,38 +103,38 @@ def test_a_program_killed_again_and_again_is_an_outage_and_no_verdict(own_runner
 
 def test_a_process_that_the_kernel_is_ending_is_waited_for(tmp_path):
     """Channel closed, SIGKILL pending, no processor to obey it: the state of a victim on a loaded machine."""
-    from sandbox import zygote_main
+    from sandbox.runners.local import fork_server_main
 
     child = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-    assert not zygote_main._is_ending(child.pid)
+    assert not fork_server_main._is_ending(child.pid)
     child.kill()
-    assert zygote_main._is_ending(child.pid) or is_gone(child.pid)
+    assert fork_server_main._is_ending(child.pid) or is_gone(child.pid)
     wait_until(lambda: is_gone(child.pid))
-    assert zygote_main._end(child.pid, is_closed=True) == zygote_main.STATUS.pack(b"S", signal.SIGKILL, True)
+    assert fork_server_main._end(child.pid, is_closed=True) == fork_server_main.STATUS.pack(b"S", signal.SIGKILL, True)
     child.returncode = -signal.SIGKILL  # reaped above
 
 
 def test_a_program_killed_by_another_signal_has_died(own_runner):
-    answers = run_while(own_runner, lambda zygote, child: os.kill(child, signal.SIGTERM))
+    answers = run_while(own_runner, lambda fork_server, child: os.kill(child, signal.SIGTERM))
     assert sorted(kind for kind, _ in answers) == ["died", "value", "value", "value"]
 
 
-def test_a_sandbox_that_cannot_start_a_zygote_is_an_outage(own_runner, monkeypatch):
-    os.kill(candidate_zygote(own_runner), signal.SIGKILL)
+def test_a_sandbox_that_cannot_start_a_fork_server_is_an_outage(own_runner, monkeypatch):
+    os.kill(candidate_fork_server(own_runner), signal.SIGKILL)
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     with pytest.raises(SandboxUnavailableError, match="/no/such/python"):
-        own_runner.run(program(SLOW, "f(1)"), lane=Lane.CANDIDATE)
+        own_runner.run(program(SLOW, "f(1)"), role=Role.CANDIDATE)
 
 
-def test_zygotes_that_keep_dying_are_an_outage(own_runner, monkeypatch):
-    from sandbox import local_runner
+def test_fork_servers_that_keep_dying_are_an_outage(own_runner, monkeypatch):
+    from sandbox.runners.local import runner as local_runner
 
-    def die(self, zygote):
-        raise local_runner.ZygoteDiedError("again")
+    def die(self, fork_server):
+        raise local_runner.ProcessLostError("again")
 
     monkeypatch.setattr(local_runner._Progress, "run", die)
-    with pytest.raises(SandboxUnavailableError, match="3 zygotes of lane candidate died"):
-        own_runner.run(program(SLOW, "f(1)"), lane=Lane.CANDIDATE)
+    with pytest.raises(SandboxUnavailableError, match="3 fork servers of role candidate died"):
+        own_runner.run(program(SLOW, "f(1)"), role=Role.CANDIDATE)
 
 
 def test_closing_leaves_no_process(own_runner):
@@ -142,26 +142,26 @@ def test_closing_leaves_no_process(own_runner):
 
     def spin():
         try:
-            own_runner.run(program("def f():\n    while 1: pass\n", "f()"), lane=Lane.CANDIDATE)
+            own_runner.run(program("def f():\n    while 1: pass\n", "f()"), role=Role.CANDIDATE)
         except SandboxUnavailableError as error:
             raised.append(error)
 
     work = threading.Thread(target=spin)
-    zygotes = own_runner.zygote_pids()
+    fork_servers = own_runner.fork_server_pids()
     work.start()
-    wait_until(lambda: children(candidate_zygote(own_runner)))
-    running = children(candidate_zygote(own_runner))
+    wait_until(lambda: children(candidate_fork_server(own_runner)))
+    running = children(candidate_fork_server(own_runner))
     own_runner.close()
     work.join()
     assert len(raised) == 1
-    wait_until(lambda: all(is_gone(pid) for pid in (*zygotes, *running)))
+    wait_until(lambda: all(is_gone(pid) for pid in (*fork_servers, *running)))
 
 
 def test_a_closed_runner_is_an_outage(own_runner):
     own_runner.close()
     own_runner.close()
     with pytest.raises(SandboxUnavailableError, match="closed"):
-        own_runner.run(program(SLOW, "f(1)"), lane=Lane.CANDIDATE)
+        own_runner.run(program(SLOW, "f(1)"), role=Role.CANDIDATE)
 
 
 def test_no_process_outlives_a_parent_that_was_killed(repository):
@@ -171,32 +171,32 @@ def test_no_process_outlives_a_parent_that_was_killed(repository):
         "runner = LocalRunner()\n"
         "program = Program(prelude='', source='def f():\\n while 1: pass', calls=(Call(expression='f()'),),\n"
         "                  reference_cpu_seconds=(100.0,), limits=Limits())\n"
-        "threading.Thread(target=runner.run, args=(program,), kwargs={'lane': Lane.CANDIDATE}).start()\n"
-        "print(*runner.zygote_pids(), flush=True)\n"
+        "threading.Thread(target=runner.run, args=(program,), kwargs={'role': Role.CANDIDATE}).start()\n"
+        "print(*runner.fork_server_pids(), flush=True)\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", script], cwd=repository, stdout=subprocess.PIPE, text=True)
-    zygotes = [int(pid) for pid in parent.stdout.readline().split()]
-    assert len(zygotes) == 3
-    wait_until(lambda: any(children(pid) for pid in zygotes))
-    running = [child for pid in zygotes for child in children(pid)]
+    fork_servers = [int(pid) for pid in parent.stdout.readline().split()]
+    assert len(fork_servers) == 3
+    wait_until(lambda: any(children(pid) for pid in fork_servers))
+    running = [child for pid in fork_servers for child in children(pid)]
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    wait_until(lambda: all(is_gone(pid) for pid in (*zygotes, *running)))
+    wait_until(lambda: all(is_gone(pid) for pid in (*fork_servers, *running)))
 
 
 def test_a_finished_program_leaves_no_process(own_runner):
     own_runner.run(
         program("import threading\nthreading.Thread(target=threading.Event().wait).start()\ndef f(): pass\n", "f()"),
-        lane=Lane.CANDIDATE,
+        role=Role.CANDIDATE,
     )
-    assert children(candidate_zygote(own_runner)) == []
+    assert children(candidate_fork_server(own_runner)) == []
 
 
 def test_a_program_is_told_nothing_of_the_parents_environment(own_runner):
     answer = own_runner.run(
-        program("import os\ndef f(): return sorted(os.environ)\n", "f()"), lane=Lane.CANDIDATE
-    ).answers[0]
+        program("import os\ndef f(): return sorted(os.environ)\n", "f()"), role=Role.CANDIDATE
+    ).results[0]
     assert b"HOME" in answer.value
     assert not {name for name in os.environ if f":{name}".encode() in answer.value} - {
         "HOME", "LANG", "PATH", "TZ", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONHASHSEED",
@@ -204,12 +204,12 @@ def test_a_program_is_told_nothing_of_the_parents_environment(own_runner):
     }  # fmt: skip
 
 
-def test_lanes_have_different_hash_seeds_and_each_keeps_its_own(own_runner):
+def test_roles_have_different_hash_seeds_and_each_keeps_its_own(own_runner):
     hashed = {
-        lane: {
-            own_runner.run(program("def f(): return hash('x')\n", "f()"), lane=lane).answers[0].value for _ in range(2)
+        role: {
+            own_runner.run(program("def f(): return hash('x')\n", "f()"), role=role).results[0].value for _ in range(2)
         }
-        for lane in Lane
+        for role in Role
     }
     assert [len(values) for values in hashed.values()] == [1, 1, 1]
     assert len(set.union(*hashed.values())) == 3
@@ -217,7 +217,7 @@ def test_lanes_have_different_hash_seeds_and_each_keeps_its_own(own_runner):
 
 def test_the_references_calls_are_timed(own_runner):
     source = "import time\ndef f(s):\n    end = time.process_time() + s\n    while time.process_time() < end: pass\n"
-    result = own_runner.run(program(source, "f(0.15)", "f(0)", timed=True), lane=Lane.REFERENCE)
-    slow, fast = (answer.cpu_seconds for answer in result.answers)
+    result = own_runner.run(program(source, "f(0.15)", "f(0)", timed=True), role=Role.REFERENCE)
+    slow, fast = (answer.cpu_seconds for answer in result.results)
     assert 0.14 < slow < 1.0
     assert fast < 0.1

@@ -13,7 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.syscalls import ALLOWED, ALLOWED_WRITING, ARCHITECTURES, CHECKED, UNSUPPORTED_WRITING, build_filter
+from sandbox.confinement.seccomp import (
+    ALLOWED,
+    ALLOWED_WRITING,
+    ARCHITECTURES,
+    CHECKED,
+    UNSUPPORTED_WRITING,
+    build_filter,
+)
 
 
 def neighbour(name):

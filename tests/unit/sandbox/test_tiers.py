@@ -6,16 +6,19 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+import venv
 from pathlib import Path
 
 import pytest
 
-from sandbox import Call, Lane, Limits, LocalRunner, Program, SandboxConfigError, bubblewrap, tiers
+from sandbox import Call, Limits, LocalRunner, Program, Role, SandboxConfigError
 from sandbox.__main__ import main
-from sandbox.confine import OWN_UIDS, ProcessLimits
-from sandbox.namespaces import TMP, NamespaceError, plan_layout
+from sandbox.confinement import bubblewrap, tiers
+from sandbox.confinement.jail import OWN_UIDS, ProcessLimits
+from sandbox.confinement.namespaces import TMP, NamespaceError, plan_layout
 
 SLOW = "import time\ndef f():\n    time.sleep(0.5)\n    return 1\n"
 
@@ -31,8 +34,8 @@ def program(source, *expressions, **limits):
 
 
 def answers(runner, source, *expressions, **limits):
-    result = runner.run(program(source, *expressions, **limits), lane=Lane.CANDIDATE)
-    return [(answer.kind.value, answer.value) for answer in result.answers]
+    result = runner.run(program(source, *expressions, **limits), role=Role.CANDIDATE)
+    return [(answer.status.value, answer.value) for answer in result.results]
 
 
 def children(pid):
@@ -81,7 +84,7 @@ def test_a_number_that_is_no_local_tier_is_refused(tier):
 
 
 def test_the_layout_holds_real_paths_and_the_links_that_lead_to_them(tmp_path, monkeypatch):
-    monkeypatch.setattr("sandbox.namespaces.TMP", "/no/such/folder")
+    monkeypatch.setattr("sandbox.confinement.namespaces.TMP", "/no/such/folder")
     real = tmp_path.resolve()
     (real / "lib" / "inner").mkdir(parents=True)
     (real / "way").symlink_to("lib/../lib")
@@ -100,7 +103,7 @@ def test_links_in_a_circle_are_an_error(tmp_path):
 
 def test_a_refused_step_names_itself_and_the_cure():
     error = NamespaceError("unshare", PermissionError(1, "unshare: Operation not permitted"))
-    assert str(error).startswith("unshare: Operation not permitted. Cure: namespaces are closed to this user")
+    assert str(error).startswith("unshare: Operation not permitted. Hint: namespaces are closed to this user")
     assert "user.max_user_namespaces" in str(error)
 
 
@@ -114,7 +117,7 @@ def test_process_limits_survive_the_wire():
 def test_without_bubblewrap_tier_2_says_so_and_is_not_lowered(monkeypatch):
     tiers.probe()  # what it finds is kept
     monkeypatch.setattr(bubblewrap, "PROGRAM", "no-such-bwrap")
-    with pytest.raises(SandboxConfigError, match=r"bubblewrap .* is not installed\. Cure: install the package"):
+    with pytest.raises(SandboxConfigError, match=r"bubblewrap .* is not installed\. Hint: install the package"):
         LocalRunner(tier=2)
 
 
@@ -124,7 +127,7 @@ def test_what_bubblewrap_refuses_is_passed_on_with_the_cure():
     assert reason.startswith(
         "tier 2 does not work here: bwrap: Creating new namespace failed: Operation not permitted. "
     )
-    assert "Cure: namespaces are closed to this user" in reason
+    assert "Hint: namespaces are closed to this user" in reason
     assert bubblewrap.explain("Traceback (most recent call last):\nMemoryError") is None
 
 
@@ -135,7 +138,7 @@ def test_a_bubblewrap_that_gives_up_is_a_wrong_setting_and_no_outage(tmp_path, m
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     with pytest.raises(
-        SandboxConfigError, match=r"tier 2 does not work here: bwrap: .* No space left on device\. Cure:"
+        SandboxConfigError, match=r"tier 2 does not work here: bwrap: .* No space left on device\. Hint:"
     ):
         LocalRunner(tier=2)
 
@@ -155,7 +158,7 @@ def test_without_namespaces_tier_1_says_so_and_is_not_lowered(repository):
         pytest.skip(f"user namespaces cannot be limited here: {done.stderr.strip()}")
     assert done.returncode == 1
     assert "error: programs cannot be confined on this machine: tier 1 does not work here: unshare:" in done.stderr
-    assert "Cure: namespaces are closed to this user" in done.stderr
+    assert "Hint: namespaces are closed to this user" in done.stderr
     assert "self-tests passed" not in done.stdout
 
 
@@ -177,7 +180,11 @@ def test_check_shows_a_tier_and_passes_its_self_tests(capsys):
 
 
 def test_files_work_and_do_not_stay(walled):
-    source = "import os\ndef f():\n    open('/tmp/x', 'x').close()\n    return os.listdir('.')\n"
+    # A virtual environment below /tmp has its mount point in the folder.
+    source = (
+        "import os\nbefore = set(os.listdir('.'))\n"
+        "def f():\n    open('/tmp/x', 'x').close()\n    return sorted(set(os.listdir('.')) - before)\n"
+    )
     assert [answers(walled, source, "f()") for _ in range(2)] == [[("value", b"l1:s1:x")]] * 2
 
 
@@ -208,8 +215,8 @@ def test_the_size_and_the_number_of_files_are_those_of_the_limits(walled):
 
 def test_pids_are_those_that_the_judge_sees(walled):
     """Clocks, signals and waits all go by them."""
-    zygotes = walled.zygote_pids()
-    assert all("zygote_main" in Path(f"/proc/{pid}/cmdline").read_text().split("\0") for pid in zygotes)
+    fork_servers = walled.fork_server_pids()
+    assert all("fork_server_main" in Path(f"/proc/{pid}/cmdline").read_text() for pid in fork_servers)
     spin = "def f():\n    while True:\n        pass\n"
     assert answers(walled, spin, "f()", cpu_seconds_per_case=0.1) == [("timed_out", b"")]
 
@@ -218,7 +225,7 @@ def test_a_program_is_alone_in_its_namespaces(walled):
     source = "import os, socket\ndef f():\n    return os.getpid() < 1000, os.getppid(), len(socket.if_nameindex())\n"
     (answer,) = answers(walled, source, "f()")
     assert answer[0] == "raised" or answer == ("value", b"t3:Ti0;i1;")
-    (inside,) = {os.readlink(f"/proc/{pid}/ns/net") for pid in walled.zygote_pids()[:1]}
+    (inside,) = {os.readlink(f"/proc/{pid}/ns/net") for pid in walled.fork_server_pids()[:1]}
     assert inside != os.readlink("/proc/self/ns/net")
 
 
@@ -235,9 +242,33 @@ def test_readable_paths_below_tmp_can_still_be_read(tmp_path):
     assert (tmp_path / "given").read_text() == "seven"
 
 
+def test_an_interpreter_deep_below_tmp_has_tier_1_and_takes_no_file_of_the_limit(repository):
+    need(1)
+    source = (
+        "def f():\n    for count in range(9):\n        try:\n            open(f'/tmp/{count}', 'x').close()\n"
+        "        except OSError:\n            return count\n"
+    )
+    code = (
+        "from sandbox import Call, Limits, LocalRunner, Program, Role, probe\n"
+        "print(repr(probe()[1].reason))\n"
+        f"program = Program(prelude='', source={source!r}, calls=(Call(expression='f()'),),\n"
+        "    reference_cpu_seconds=(0.0,), limits=Limits(scratch_files=4))\n"
+        "with LocalRunner(tier=1) as runner:\n    print(runner.run(program, role=Role.CANDIDATE).results[0].value)\n"
+    )
+    with tempfile.TemporaryDirectory(dir=TMP) as root:
+        os.chmod(root, 0o755)
+        folder = os.path.join(root, "2/3/4/5/6/7/8")
+        venv.create(folder)
+        done = subprocess.run(
+            [os.path.join(folder, "bin", "python"), "-c", code], env={"PYTHONPATH": str(repository)},
+            capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("''\nb'i4;'\n", "")
+
+
 def test_without_landlock_the_root_still_holds_nothing_else(monkeypatch):
     need(1)
-    monkeypatch.setattr("sandbox.confine.landlock_abi", lambda: 0)
+    monkeypatch.setattr("sandbox.confinement.jail.landlock_abi", lambda: 0)
     source = (
         "import errno, os\n"
         "def f(path, flags):\n"
@@ -252,25 +283,25 @@ def test_without_landlock_the_root_still_holds_nothing_else(monkeypatch):
     assert found[2][1] in (b"s5:EROFS", b"s6:EACCES")
 
 
-def test_a_zygote_that_lost_the_init_of_its_namespace_is_replaced(own_runner):
-    (zygote,) = own_runner._pools[Lane.CANDIDATE].pids()
-    (init,) = children(zygote)
+def test_a_fork_server_that_lost_the_init_of_its_namespace_is_replaced(own_runner):
+    (fork_server,) = own_runner._pools[Role.CANDIDATE].pids()
+    (init,) = children(fork_server)
     os.kill(init, signal.SIGKILL)
     wait_until(lambda: is_gone(init))
     assert answers(own_runner, "def f(): return 1", "f()") == [("value", b"i1;")]
-    assert own_runner._pools[Lane.CANDIDATE].pids() != [zygote]
+    assert own_runner._pools[Role.CANDIDATE].pids() != [fork_server]
 
 
 def test_closing_leaves_no_process(walled):
     need(walled.tier)
     with LocalRunner(tier=walled.tier) as runner:
-        zygotes = runner.zygote_pids()
-        work = threading.Thread(target=runner.run, args=(program(SLOW, "f()"),), kwargs={"lane": Lane.CANDIDATE})
+        fork_servers = runner.fork_server_pids()
+        work = threading.Thread(target=runner.run, args=(program(SLOW, "f()"),), kwargs={"role": Role.CANDIDATE})
         work.start()
         work.join()
-        running = [child for zygote in zygotes for child in children(zygote)]
+        running = [child for fork_server in fork_servers for child in children(fork_server)]
         assert len(running) == 3  # an init each
-    wait_until(lambda: all(is_gone(pid) for pid in (*zygotes, *running)))
+    wait_until(lambda: all(is_gone(pid) for pid in (*fork_servers, *running)))
 
 
 def test_programs_of_root_have_ids_of_their_own(walled):

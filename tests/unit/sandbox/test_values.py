@@ -8,9 +8,10 @@ from fractions import Fraction
 
 import pytest
 
-from sandbox.comparison import matches, to_literal
 from sandbox.errors import UnencodableError, ValueFormatError
-from sandbox.values import canonical_key, decode, encode
+from sandbox.values.comparison import matches, to_literal
+from sandbox.values.decoding import decode
+from sandbox.values.encoding import canonical_key, encode
 
 Point = namedtuple("Point", "x y")
 

@@ -1,0 +1,325 @@
+"""Episode: one question from candidates and suites to verdicts and rewards; nothing waits for what it does not need.
+
+Pure asyncio over three small protocols (two samplers and a judge), so the order of events can be tested without
+servers. Axes: C candidates of a question, S suites of a candidate, K cases of a suite.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from reward_fns import ExtractionFailure, extract_candidate, extract_suite
+from sandbox import CandidateVerdict, JudgeRequest, SandboxUnavailableError, syntax_key
+
+from ..errors import OutageError
+from .episode_types import (
+    AsyncJudge,
+    CandidateResult,
+    Episode,
+    EpisodeTask,
+    Gate,
+    Message,
+    PromptTooLongError,
+    Response,
+    Sampler,
+    SuiteResult,
+)
+from .prompts import PromptSettings, render
+from .question import Question
+from .rewards import QuestionRewards, RewardSettings
+from .settings import EpisodeSettings
+from .spans import Span
+
+
+def sampling_seed(seed: int, *parts: object) -> int:
+    """A seed in [0, 2**31) that depends on every part and on nothing else.
+
+    Stable across processes and Python hash seeds, so a run can be repeated sample by sample.
+    """
+    digest = hashlib.sha256(repr((seed, *parts)).encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
+
+
+class Deduplication:
+    """Finds identical programs of a question; only the first gets suites and a verdict, its duplicates share them."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, tuple[int, asyncio.Future[CandidateResult]]] = {}
+
+    def join(self, c: int, source: str) -> tuple[int, asyncio.Future[CandidateResult]]:
+        """The first candidate with this program, ``c`` itself perhaps, and what that one will come to."""
+        key = syntax_key(source)
+        if key not in self._first:
+            outcome = asyncio.get_running_loop().create_future()
+            outcome.add_done_callback(_retrieve)
+            self._first[key] = (c, outcome)
+        return self._first[key]
+
+
+def _retrieve(outcome: asyncio.Future[CandidateResult]) -> None:
+    """An error that nobody waits for here is raised by the first candidate itself."""
+    if not outcome.cancelled():
+        outcome.exception()
+
+
+class EpisodeRunner:
+    """Runs episodes with the given samplers and judge; one instance serves many questions at once."""
+
+    def __init__(
+        self,
+        *,
+        code: Sampler,
+        test: Sampler,
+        judge: AsyncJudge,
+        episode: EpisodeSettings,
+        rewards: RewardSettings,
+        prompts: PromptSettings,
+        judge_timeout_seconds: float,
+        greedy: Sampler | None = None,
+        gate: Gate | None = None,
+    ) -> None:
+        """``greedy``: the Code LLM at temperature 0.
+
+        ``gate``: a barrier between phases, kept for all programs of a question at once; None streams.
+
+        Raises:
+            SettingsError: a reward function is not there, or does not take its arguments.
+        """
+        self._code = code
+        self._greedy = greedy
+        self._test = test
+        self._judge = judge
+        self._episode = episode
+        self._rewards = rewards
+        self._gate = gate
+        self._judge_timeout_seconds = judge_timeout_seconds
+        self._code_template, self._test_template = prompts.code_template, prompts.test_template
+        self._question_rewards = QuestionRewards(rewards, num_cases=episode.cases_per_suite)
+        self._buggy_program_rewards = QuestionRewards(rewards.by_the_paper(), num_cases=episode.cases_per_suite)
+
+    async def run(self, task: EpisodeTask) -> Episode:
+        """All C candidates at once; each goes on to its suites and the judge as soon as it is there.
+
+        An outage is recorded in the candidate it hit and masks that candidate alone. Any other exception (a lost
+        server) ends the episode and reaches the trainer.
+        """
+        candidates, greedy, buggy_programs = await asyncio.gather(
+            self._candidates(task), self._greedy_candidate(task), self._buggy_programs(task)
+        )
+        return Episode(task=task, candidates=candidates, greedy=greedy, buggy_programs=buggy_programs)
+
+    async def _candidates(self, task: EpisodeTask) -> tuple[CandidateResult, ...]:
+        numbers = range(task.num_candidates)
+        if self._gate is None:
+            duplicates = Deduplication() if self._episode.share_suites else None
+            found = await asyncio.gather(*[self._candidate(task, c, duplicates) for c in numbers])
+        else:
+            found = await self._candidates_in_phases(task, self._gate)
+        if self._rewards.code_tests == "pooled":
+            pool = dict.fromkeys(text for one in found for suite in one.suites for text in suite.asserts)
+            found = await asyncio.gather(*[self._pooled(task, one, tuple(pool)) for one in found])
+        return self._question_rewards.apply(task.question.id, found)
+
+    async def _greedy_candidate(self, task: EpisodeTask) -> CandidateResult | None:
+        if not task.with_greedy or self._greedy is None:
+            return None
+        messages = render(self._code_template, prompt=task.question.prompt)
+        response = await self._sample(self._greedy, messages, seed=0, session=task.question.id)
+        result = candidate_result(response)
+        try:
+            request = request_for(task.question, result, history=())
+            hidden = await self._ask(hidden_request(request, task.question))
+        except (SandboxUnavailableError, TimeoutError) as error:
+            return replace(result, outage=_outage(error))
+        return replace(result, hidden=hidden)
+
+    async def _buggy_programs(self, task: EpisodeTask) -> tuple[CandidateResult, ...]:
+        """The question's buggy programs with suites for each: judged without replays, rewarded by the paper's rule.
+
+        So every Test LLM is measured alike, whatever its Mistake Book holds and whatever function it learns from.
+        """
+        programs = task.question.buggy_programs if task.num_buggy_program_suites else ()
+        found = await asyncio.gather(*[self._buggy_program(task, p, source) for p, source in enumerate(programs)])
+        return self._buggy_program_rewards.apply(task.question.id, found)
+
+    async def _buggy_program(self, task: EpisodeTask, p: int, source: str) -> CandidateResult:
+        shown = Response(prompt_ids=(), token_ids=(), log_probs=(), text=source, policy_version=task.step)
+        result = CandidateResult(response=shown, source=source)
+        try:
+            suites = await self._suites(task, f"probe{p}", source, num_suites=task.num_buggy_program_suites)
+        except PromptTooLongError:
+            return replace(result, is_too_long_to_test=True)
+        return await self._judged(replace(task, history=(), with_hidden_tests=False), replace(result, suites=suites))
+
+    async def _candidates_in_phases(self, task: EpisodeTask, gate: Gate) -> list[CandidateResult]:
+        numbers = range(task.num_candidates)
+        found = await asyncio.gather(*[self._written(task, c) for c in numbers])
+        await gate.wait(task, "code")
+        found = await asyncio.gather(*[self._tested(task, c, found[c]) for c in numbers])
+        await gate.wait(task, "suites")
+        return await asyncio.gather(*[self._judged(task, one) for one in found])
+
+    async def _candidate(self, task: EpisodeTask, c: int, duplicates: Deduplication | None) -> CandidateResult:
+        written = await self._written(task, c)
+        if duplicates is None or written.source is None:
+            return await self._tested_and_judged(task, c, written)
+        first, others = duplicates.join(c, written.source)
+        if first == c:
+            try:
+                result = await self._tested_and_judged(task, c, written)
+            except asyncio.CancelledError:
+                others.cancel()
+                raise
+            except Exception as error:
+                others.set_exception(error)
+                raise
+            others.set_result(result)
+            return result
+        result = await others
+        own = replace(result, response=written.response, span=written.span)
+        return replace(own, suites=(), judge_span=None, hidden_span=None, duplicate_of=first)
+
+    async def _tested_and_judged(self, task: EpisodeTask, c: int, written: CandidateResult) -> CandidateResult:
+        """Hidden tests are there from the start: the program meets them while its suites are written."""
+        tested, (hidden, span, outage) = await asyncio.gather(
+            self._tested(task, c, written), self._hidden(task, written)
+        )
+        return await self._judged(task, replace(tested, hidden=hidden, hidden_span=span, outage=outage))
+
+    async def _hidden(
+        self, task: EpisodeTask, written: CandidateResult
+    ) -> tuple[CandidateVerdict | None, Span | None, str]:
+        """Verdict on the hidden tests, when it was made, and the outage that took its place."""
+        if not (task.with_hidden_tests and task.question.tests):
+            return None, None, ""
+        started = time.time()
+        request = hidden_request(request_for(task.question, written, history=()), task.question)
+        try:
+            return await self._ask(request), task.span_since(started), ""
+        except (SandboxUnavailableError, TimeoutError) as error:
+            return None, None, _outage(error)
+
+    async def _written(self, task: EpisodeTask, c: int) -> CandidateResult:
+        started = time.time()
+        key = (task.step, task.question.id, c)
+        messages = render(self._code_template, prompt=task.question.prompt)
+        seed = sampling_seed(task.seed, "code", *key)
+        response = await self._sample(self._code, messages, seed=seed, session=task.question.id)
+        return replace(candidate_result(response), span=task.span_since(started))
+
+    async def _tested(self, task: EpisodeTask, c: int, written: CandidateResult) -> CandidateResult:
+        """The program with the suites that the Test LLM writes for it."""
+        if written.source is None or not task.num_suites:
+            return written
+        try:
+            suites = await self._suites(task, c, written.source, num_suites=task.num_suites)
+        except PromptTooLongError:
+            # Cutting the prompt would show the Test LLM half a program, so nothing is learned from this one.
+            return replace(written, is_too_long_to_test=True)
+        return replace(written, suites=suites)
+
+    async def _suites(
+        self, task: EpisodeTask, c: int | str, source: str, *, num_suites: int
+    ) -> tuple[SuiteResult, ...]:
+        cases = self._episode.cases_per_suite
+        messages = render(self._test_template, prompt=task.question.prompt, candidate=source, num_cases=cases)
+        key = (task.step, task.question.id, c)
+        session = f"{task.question.id}/{c}"
+
+        async def suite(s: int) -> SuiteResult:
+            started = time.time()
+            seed = sampling_seed(task.seed, "test", *key, s)
+            response = await self._sample(self._test, messages, seed=seed, session=session)
+            return replace(suite_result(response), span=task.span_since(started))
+
+        return tuple(await asyncio.gather(*[suite(s) for s in range(num_suites)]))
+
+    async def _judged(self, task: EpisodeTask, result: CandidateResult) -> CandidateResult:
+        if result.outage:
+            return result
+        started = time.time()
+        request = request_for(task.question, result, history=task.history)
+        if self._rewards.uses_given_tests:
+            request = replace(request, suites=(given_tests(task.question, self._rewards),))
+        try:
+            verdict = await self._ask(request)
+            hidden = result.hidden
+            if hidden is None and task.with_hidden_tests and task.question.tests:
+                hidden = await self._ask(hidden_request(request, task.question))
+        except (SandboxUnavailableError, TimeoutError) as error:
+            return replace(result, outage=_outage(error))
+        return replace(result, verdict=verdict, hidden=hidden, judge_span=task.span_since(started))
+
+    async def _pooled(self, task: EpisodeTask, result: CandidateResult, pool: tuple[str, ...]) -> CandidateResult:
+        """The candidate with its verdict on all the question's cases; its suites keep theirs."""
+        if result.verdict is None or result.is_too_long_to_test:
+            return result
+        started = time.time()
+        request = replace(request_for(task.question, result, history=()), suites=(pool,))
+        try:
+            pooled = (await self._ask(request)).suites[0]
+        except (SandboxUnavailableError, TimeoutError) as error:
+            return replace(result, verdict=None, outage=_outage(error))
+        return replace(result, pooled=pooled, pooled_span=task.span_since(started))
+
+    async def _sample(self, sampler: Sampler, messages: Sequence[Message], *, seed: int, session: str) -> Response:
+        limit = self._episode.generation_timeout_seconds
+        try:
+            async with asyncio.timeout(limit):
+                return await sampler.sample(messages, seed=seed, session=session)
+        except TimeoutError as error:
+            raise OutageError(
+                f"a response for question {session!r} took longer than episode.generation_timeout_seconds={limit:g}: "
+                "its server hangs, or the limit is too low for its load"
+            ) from error
+
+    async def _ask(self, request: JudgeRequest) -> CandidateVerdict:
+        async with asyncio.timeout(self._judge_timeout_seconds):
+            return await self._judge.judge(request)
+
+
+def _outage(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def given_tests(question: Question, rewards: RewardSettings) -> tuple[str, ...]:
+    """The dataset's tests that the Code LLM is rewarded on, with ``code_tests`` "golden" or "hidden"."""
+    return question.tests if rewards.code_tests == "hidden" else question.golden_tests[: rewards.num_golden]
+
+
+def request_for(question: Question, result: CandidateResult, *, history: tuple[str, ...]) -> JudgeRequest:
+    """What the judge is asked about one candidate, its suites and the replayed calls."""
+    return JudgeRequest(
+        question_id=question.id,
+        reference=question.reference,
+        candidate=result.source,
+        suites=tuple(suite.asserts for suite in result.suites),
+        history=history,
+        prelude=question.prelude,
+        entry_points=question.entry_points,
+    )
+
+
+def hidden_request(request: JudgeRequest, question: Question) -> JudgeRequest:
+    """The same candidate on the question's own tests."""
+    return replace(request, suites=(question.tests,), history=())
+
+
+def candidate_result(response: Response) -> CandidateResult:
+    """The response with the program found in it, or why there is none."""
+    extracted = extract_candidate(response.text)
+    if isinstance(extracted, ExtractionFailure):
+        return CandidateResult(response=response, source=None, extraction_failure=extracted.reason)
+    return CandidateResult(response=response, source=extracted)
+
+
+def suite_result(response: Response) -> SuiteResult:
+    """The response with the asserts found in it, or why there are none."""
+    extracted = extract_suite(response.text)
+    if isinstance(extracted, ExtractionFailure):
+        return SuiteResult(response=response, asserts=(), extraction_failure=extracted.reason)
+    return SuiteResult(response=response, asserts=extracted)

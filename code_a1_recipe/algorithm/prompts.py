@@ -1,0 +1,183 @@
+"""White-box prompt and the Code LLM's: text files with ``{{name}}`` placeholders, rendered to chat messages.
+
+A template is one user message, or, where it holds lines that read ``[system]`` and ``[user]``, one
+message for each. A pair of templates, one for each policy, has a name in ``PROMPT_PAIRS``.
+"""
+
+import functools
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from reward_fns.lookup import lookup
+
+from ..errors import InputError
+from .settings_block import Block, one_of
+
+TEMPLATE_FOLDER = Path(__file__).parent / "prompt_templates"
+
+FIELDS = ("prompt", "candidate", "num_cases")
+"""What a template may ask for: the problem statement, the program under test, K."""
+
+_PLACEHOLDER = re.compile(r"\{\{([A-Za-z_][A-Za-z_0-9]*)\}\}")
+_SECTION = re.compile(r"^\[(system|user)\]\n", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptPair:
+    """The templates of one style."""
+
+    code: str
+    """Template of the Code LLM; gets ``prompt``."""
+    test: str
+    """Template of the Test LLM; gets ``prompt``, ``candidate`` and ``num_cases``."""
+    black_box_test: str
+    """The same for a Test LLM that is not shown the program; gets ``prompt`` and ``num_cases``."""
+
+
+PROMPT_PAIRS: dict[str, PromptPair] = {
+    "chat_v1": PromptPair(code="chat_v1_code", test="chat_v1_test", black_box_test="chat_v1_black_box_test"),
+    "micro": PromptPair(code="micro_code", test="micro_test", black_box_test="micro_black_box_test"),
+}
+"""By name: "chat_v1" for instruction-tuned models, "micro" for the tiny ones of ``code_a1_recipe.micro_world``."""
+
+
+def find_prompt_pair(name: str) -> PromptPair:
+    """The pair called ``name``; ValueError with the known names when there is none."""
+    return lookup(name, PROMPT_PAIRS, what="prompt pair")
+
+
+class PromptSettings(Block):
+    """The two templates of a run."""
+
+    name: Annotated[str, one_of(PROMPT_PAIRS)]
+    """Prompt templates of both LLMs."""
+    black_box: bool = False
+    """The Test LLM is not shown the program."""
+    code: str | None = None
+    """A user's own template file (.txt) for the Code LLM; null: that of the pair."""
+    test: str | None = None
+    """A user's own template file (.txt) for the Test LLM; null: that of the pair."""
+
+    def problems(self) -> Iterator[str]:
+        """Why a template of the user's own cannot be used, one message for each."""
+        shown = {"prompt", "num_cases"} | (set() if self.black_box else {"candidate"})
+        tester = f"with prompts.black_box={str(self.black_box).lower()} the Test LLM"
+        yield from _template_problems(self.code, "prompts.code", {"prompt"}, "the Code LLM")
+        yield from _template_problems(self.test, "prompts.test", shown, tester)
+
+    @property
+    def user_files(self) -> dict[str, Path]:
+        """Template files of the user's own, by key."""
+        paths = {"prompts.code": self.code, "prompts.test": self.test}
+        return {key: Path(path) for key, path in paths.items() if path is not None}
+
+    @property
+    def code_template(self) -> str:
+        """Name or path of the Code LLM's template, for :func:`render`."""
+        return self.code or find_prompt_pair(self.name).code
+
+    @property
+    def test_template(self) -> str:
+        """Name or path of the Test LLM's template: the white-box prompt, unless ``black_box``."""
+        pair = find_prompt_pair(self.name)
+        return self.test or (pair.black_box_test if self.black_box else pair.test)
+
+
+def _template_problems(path: str | None, key: str, fields: Collection[str], who: str) -> Iterator[str]:
+    if path is None:
+        return
+    if not path.endswith(".txt"):
+        yield f"{key} must be the path of a .txt template, or null, got {path!r}"
+        return
+    try:
+        used = placeholders(path)
+    except InputError as error:
+        yield f"{key}: {error}"
+        return
+    if used != set(fields):
+        wrong = [f"lacks {{{{{name}}}}}" for name in sorted(set(fields) - used)]
+        wrong += [f"asks for {{{{{name}}}}}" for name in sorted(used - set(fields))]
+        shown = ", ".join(f"{{{{{name}}}}}" for name in sorted(fields))
+        yield f"{key}={path!r} {' and '.join(wrong)}; {who} gets {shown}, each at least once"
+
+
+def placeholders(template_name: str) -> set[str]:
+    """Names of the fields that a template asks for.
+
+    Raises:
+        InputError: unknown template, or a malformed one.
+    """
+    return {name for _, text in _load(template_name) for name in _PLACEHOLDER.findall(text)}
+
+
+def template_names() -> tuple[str, ...]:
+    """Names of the shipped templates, sorted."""
+    return tuple(sorted(path.stem for path in TEMPLATE_FOLDER.glob("*.txt")))
+
+
+def render(template_name: str, **fields: object) -> list[dict[str, str]]:
+    """Fill a template.
+
+    Values are put in once and never read again: braces, dollar signs, placeholders or section lines inside
+    a problem or a program stay as they are. A final newline of the template file is not part of the prompt.
+
+    Args:
+        template_name: a name of :func:`template_names`, or the path of a file that ends in ``.txt``.
+        fields: values for ``FIELDS``; a template need not use all of them. Numbers are written as by str.
+
+    Returns:
+        Chat messages, ``[{"role": "user", "content": ...}]``, after a system message
+        if the template has one.
+
+    Raises:
+        InputError: unknown template, a field that it needs is missing, or a field that no template knows.
+    """
+    if unknown := sorted(set(fields) - set(FIELDS)):
+        raise InputError(f"unknown prompt fields {unknown}; known: {', '.join(FIELDS)}")
+    sections = _load(template_name)
+    needed = sorted(placeholders(template_name))
+    if missing := [name for name in needed if name not in fields]:
+        raise InputError(f"prompt template {template_name!r} needs the fields {needed}; missing: {missing}")
+    return [
+        {"role": role, "content": _PLACEHOLDER.sub(lambda match: str(fields[match[1]]), text)}
+        for role, text in sections
+    ]
+
+
+@functools.cache
+def _load(template_name: str) -> tuple[tuple[str, str], ...]:
+    """The template's (role, text) sections, checked."""
+    if template_name.endswith(".txt"):
+        path = Path(template_name)
+    else:
+        path = TEMPLATE_FOLDER / f"{template_name}.txt"
+        if template_name not in template_names():
+            raise InputError(
+                f"unknown prompt template {template_name!r}; known: {', '.join(template_names())}, "
+                f"or the path of a .txt file"
+            )
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"prompt template {template_name!r} cannot be read: {error}") from error
+    sections = _split_sections(text.removesuffix("\n"), template_name)
+    used = {name for _, section in sections for name in _PLACEHOLDER.findall(section)}
+    if odd := sorted(used - set(FIELDS)):
+        raise InputError(f"prompt template {template_name!r} asks for unknown fields {odd}; known: {', '.join(FIELDS)}")
+    return sections
+
+
+def _split_sections(text: str, template_name: str) -> tuple[tuple[str, str], ...]:
+    before, *rest = _SECTION.split(text)
+    if not rest:
+        return (("user", text),)
+    roles = tuple(rest[0::2])
+    if before.strip() or roles not in (("user",), ("system", "user")):
+        raise InputError(
+            f"prompt template {template_name!r} must be plain text, or [system] and then [user], each on a "
+            f"line of its own and nothing before; got sections {list(roles)}"
+        )
+    return tuple((role, body.removesuffix("\n")) for role, body in zip(roles, rest[1::2], strict=True))

@@ -1,0 +1,179 @@
+"""Composite reward: the reward functions that the configuration names, applied to a judged question.
+
+The formulas R_C and R_T are in ``reward_fns``; a user's own functions take their place by ``rewards.code`` and
+``rewards.test``.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import Field
+
+from reward_fns import (
+    ADVERSARIAL_READINGS,
+    JudgedCandidate,
+    QuestionVerdicts,
+    find_code_reward,
+    find_test_reward,
+    reward_code,
+    reward_file,
+    reward_suites,
+)
+
+from ..errors import CodeA1Error, SettingsError
+from .episode_types import CandidateResult
+from .settings_block import Block, Count, Rate, one_of
+
+Found = TypeVar("Found")
+
+CODE_TESTS: Mapping[str, str] = {
+    "suites": "those written for this very program (the paper)",
+    "pooled": "every valid case written for any program of the question",
+    "golden": "the question's golden tests",
+    "hidden": "the question's hidden tests: an upper bound",
+}
+"""What the Code LLM may be rewarded on (``rewards.code_tests``)."""
+
+CODE_REWARD, TEST_REWARD = "pass_rate", "valid_and_adversarial"
+"""The paper's."""
+
+
+class RewardChoice(Block):
+    """Which function rewards one policy."""
+
+    name: str
+    """Name of a registered reward, or of a function at ``path``."""
+    path: str | None = None
+    """``pkg://package.module`` or a Python file, which every node has under this path; null: a registered reward."""
+    kwargs: dict[str, Any] = Field(default_factory=dict)
+    """Keyword arguments of the function."""
+
+
+class RewardSettings(Block):
+    alpha: Rate
+    """Weight of validity in the Test LLM's reward; the rest is adversarial difficulty."""
+    adversarial: Annotated[str, one_of(ADVERSARIAL_READINGS)]
+    nonprintable_penalty: bool
+    code_tests: Annotated[str, one_of(CODE_TESTS)] = "suites"
+    """What the Code LLM is rewarded on."""
+    num_golden: Count = 1
+    """With "golden": how many of the question's golden tests, from the first one on."""
+    code: RewardChoice = RewardChoice(name=CODE_REWARD)
+    test: RewardChoice = RewardChoice(name=TEST_REWARD)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The paper's parameters of R_T; a user's function gets those that it has a parameter for."""
+        return {
+            "alpha": self.alpha,
+            "adversarial": self.adversarial,
+            "nonprintable_penalty": self.nonprintable_penalty,
+        }
+
+    @property
+    def user_files(self) -> dict[str, Path]:
+        """Python files with reward functions of the user's own, by key."""
+        paths = {"rewards.code.path": self.code.path, "rewards.test.path": self.test.path}
+        return {key: file for key, path in paths.items() if path and (file := reward_file(path))}
+
+    @property
+    def uses_given_tests(self) -> bool:
+        """The Code LLM is rewarded on tests of the dataset, not on the Test LLM's."""
+        return self.code_tests in ("golden", "hidden")
+
+    def by_the_paper(self) -> RewardSettings:
+        """The same parameters with the paper's two functions, on each program's own suites."""
+        code, test = RewardChoice(name=CODE_REWARD), RewardChoice(name=TEST_REWARD)
+        return self.model_copy(update={"code": code, "test": test, "code_tests": "suites"})
+
+    def problems(self) -> Iterator[str]:
+        """Why a function cannot be used, one message for each."""
+        if repeated := sorted(self.parameters.keys() & self.test.kwargs.keys()):
+            rule = f"without {repeated}: those are rewards.{' and rewards.'.join(repeated)}"
+            yield f"rewards.test.kwargs must be {rule}, got {self.test.kwargs!r}"
+            return
+        for find in (_find_code, _find_test):
+            try:
+                find(self)
+            except SettingsError as error:
+                yield str(error)
+
+
+class QuestionRewards:
+    """A run's two reward functions, called once for all candidates of a question."""
+
+    def __init__(self, settings: RewardSettings, *, num_cases: int) -> None:
+        """``num_cases`` is K.
+
+        Raises:
+            SettingsError: a function is not there, or does not take its arguments.
+        """
+        self._settings = settings
+        self._num_cases = num_cases
+        self._code, self._test = _find_code(settings), _find_test(settings)
+
+    def apply(self, question_id: str, candidates: Sequence[CandidateResult]) -> tuple[CandidateResult, ...]:
+        """The candidates of one question with their rewards and their suites'.
+
+        None is given where a candidate met an outage or was too long to be shown to the Test LLM.
+
+        Raises:
+            CodeA1Error: a reward function failed, or returned what is no reward.
+        """
+        question = QuestionVerdicts(
+            question_id=question_id,
+            num_cases=self._num_cases,
+            candidates=tuple(_judged(candidate) for candidate in candidates),
+        )
+        of_code = self._called("code", self._settings.code, lambda: reward_code(self._code, question), question_id)
+        of_suites = self._called("test", self._settings.test, lambda: reward_suites(self._test, question), question_id)
+        return tuple(
+            replace(
+                candidate,
+                reward=reward,
+                suites=tuple(replace(suite, reward=one) for suite, one in zip(candidate.suites, row, strict=True)),
+            )
+            for candidate, reward, row in zip(candidates, of_code, of_suites, strict=True)
+        )
+
+    def _called(self, role: str, choice: RewardChoice, call: Callable[[], Found], question_id: str) -> Found:
+        try:
+            return call()
+        except Exception as error:  # a user's function may raise anything
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{choice.path}:{choice.name}" if choice.path else choice.name
+            raise CodeA1Error(
+                f"rewards.{role}: {where} at question {question_id!r}: {type(error).__name__}: {error} "
+                f"({last.filename}, line {last.lineno})"
+            ) from error
+
+
+def _find_code(settings: RewardSettings) -> Any:
+    choice = settings.code
+    try:
+        return find_code_reward(choice.name, path=choice.path, kwargs=choice.kwargs)
+    except ValueError as error:
+        raise SettingsError(f"rewards.code: {error}") from error
+
+
+def _find_test(settings: RewardSettings) -> Any:
+    choice = settings.test
+    try:
+        return find_test_reward(choice.name, path=choice.path, kwargs=choice.kwargs, defaults=settings.parameters)
+    except ValueError as error:
+        raise SettingsError(f"rewards.test: {error}") from error
+
+
+def _judged(candidate: CandidateResult) -> JudgedCandidate:
+    return JudgedCandidate(
+        source=candidate.source,
+        verdict=None if candidate.is_too_long_to_test else candidate.verdict,
+        suite_texts=tuple(suite.response.text for suite in candidate.suites),
+        pooled=candidate.pooled,
+        duplicate_of=candidate.duplicate_of,
+    )

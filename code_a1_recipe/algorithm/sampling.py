@@ -1,0 +1,53 @@
+"""Sampling parameters of a policy, and the token ids of its prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .episode_types import Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingParameters:
+    """How one policy samples; training and validation have one each."""
+
+    temperature: float
+    top_p: float
+    top_k: int
+    max_prompt_tokens: int
+    max_response_tokens: int
+
+    @classmethod
+    def of_rollout(cls, rollout: Any, *, validation: bool = False) -> SamplingParameters:
+        """From a policy's block ``rollout``: as in training, or by its ``val_kwargs``."""
+        source = rollout.val_kwargs if validation else rollout
+        return cls(
+            temperature=source.temperature,
+            top_p=source.top_p,
+            top_k=source.top_k,
+            max_prompt_tokens=rollout.prompt_length,
+            max_response_tokens=rollout.response_length,
+        )
+
+    def greedy(self) -> SamplingParameters:
+        """The same lengths, always the likeliest token: what temperature 0 samples.
+
+        Not by temperature 0: vLLM gives such a request no generator, and on CPU a batch in which one request has none
+        samples all of them from an unseeded one.
+        """
+        return replace(self, temperature=1.0, top_p=1.0, top_k=1)
+
+
+def prompt_token_ids(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
+    """Token ids of a chat prompt that ends where the assistant's answer begins, or where its given beginning ends."""
+    is_begun = messages[-1]["role"] == "assistant"
+    encoded = tokenizer.apply_chat_template(
+        list(messages),
+        add_generation_prompt=not is_begun,
+        continue_final_message=is_begun,
+        tokenize=True,
+        return_dict=True,
+    )
+    return [int(token) for token in encoded["input_ids"]]

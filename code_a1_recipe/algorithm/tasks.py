@@ -1,0 +1,58 @@
+"""Tasks of a step: each question with its counts and the cases replayed from the Mistake Book."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .episode_types import EpisodeTask
+from .mistake_book import MistakeBook
+from .question import Question
+from .replay import find_replay_sampler
+from .settings import RecipeSettings
+
+
+def tasks_of(
+    questions: Sequence[Question],
+    *,
+    settings: RecipeSettings,
+    book: MistakeBook,
+    step: int,
+    started_at: float,
+    validate: bool,
+) -> list[EpisodeTask]:
+    """One task for each question, in their order.
+
+    Args:
+        book: as it is at the start of the step; validation replays nothing.
+        step: of training, from 1; for validation the newest finished one.
+        started_at: Unix seconds, the zero of the step's spans.
+        validate: the counts of ``validation`` instead of those of ``episode``.
+    """
+    validation = settings.validation
+    counts = validation if validate else settings.episode
+    return [
+        EpisodeTask(
+            question=question,
+            history=() if validate else _history(question, settings=settings, book=book, step=step),
+            step=step,
+            seed=settings.seed,
+            num_candidates=counts.num_candidates,
+            num_suites=counts.num_suites,
+            with_hidden_tests=validate or validation.hidden_in_training,
+            with_greedy=validate and validation.greedy,
+            num_buggy_program_suites=validation.num_buggy_program_suites if validate else 0,
+            index=index,
+            num_questions=len(questions),
+            started_at=started_at,
+        )
+        for index, question in enumerate(questions)
+    ]
+
+
+def _history(question: Question, *, settings: RecipeSettings, book: MistakeBook, step: int) -> tuple[str, ...]:
+    replay = settings.mistake_book
+    if not replay.enabled:
+        return ()
+    sampler = find_replay_sampler(replay.sampler)
+    entries = sampler(book, question.id, limit=replay.replay_limit, seed=settings.seed + step)
+    return tuple(entry.call for entry in entries)

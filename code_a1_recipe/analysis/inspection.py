@@ -1,0 +1,244 @@
+"""``code-a1 data inspect``: one question of a run or of a data set, readable in a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tqdm import tqdm
+
+from ..algorithm.mistake_book import BookEntry
+from ..algorithm.question import Question
+from ..data.reader import QuestionFile, read_questions, read_rows
+from ..errors import InputError
+from ..jobs.terminal import Paint, indented, printable, table
+from ..runs.reader import RunRecords
+from ..runs.rollout_record import RolloutRecord
+from .question_totals import HEAD, LEGEND, totals_by_question
+from .question_view import book_lines, program_lines, question_lines, steps_lines
+
+
+@dataclass(frozen=True, kw_only=True)
+class InspectOptions:
+    """What to show."""
+
+    source: Path
+    """A run folder, or a file of questions or of demonstrations."""
+    question: str = ""
+    """An id, or how it begins; empty: a list of questions."""
+    step: int | None = None
+    """Of a run; None: all in the list, the last one of a question."""
+    validation: bool = False
+    """Of a run: held-out questions."""
+    candidate: int | None = None
+    """Of a run: only this program of the step."""
+    limit: int = 30
+    """Rows of a list, tests of a question."""
+    adapter: str = "auto"
+    """How to read a file."""
+    columns: Mapping[str, str] | None = None
+    """Native columns of questions and the file's."""
+
+
+def inspect(options: InspectOptions) -> str:
+    """Text for a terminal: coloured where stdout is one.
+
+    Raises:
+        InputError: the source cannot be read, or has not what was asked for.
+    """
+    return "\n".join(_of_run(options) if options.source.is_dir() else _of_file(options))
+
+
+# ------------------------------ a run ------------------------------
+
+
+def _of_run(options: InspectOptions) -> list[str]:
+    run = RunRecords.open(options.source)
+    steps = run.validation_steps if options.validation else run.training_steps
+    if not steps:
+        hint = "" if options.validation else "; try --validation"
+        raise InputError(f"{options.source} has no rollouts{hint}")
+    if options.step is not None and options.step not in steps:
+        raise InputError(f"--step {options.step}: {options.source} has rollouts of steps {steps[0]} to {steps[-1]}")
+    if not options.question:
+        if options.candidate is not None:
+            raise InputError("--candidate belongs to --question; name a question")
+        return _questions_of_run(run, steps, options)
+    return _question_of_run(run, steps, options)
+
+
+def _records(run: RunRecords, steps: Sequence[int], *, validation: bool) -> Iterator[RolloutRecord]:
+    for step in tqdm(steps, unit="step", desc="read", file=sys.stderr, disable=None, leave=False):
+        yield from run.validation(step) if validation else run.training(step)
+
+
+def _questions_of_run(run: RunRecords, steps: Sequence[int], options: InspectOptions) -> list[str]:
+    chosen = steps if options.step is None else [options.step]
+    totals = totals_by_question(_records(run, chosen, validation=options.validation))
+    rows = [[printable(question_id), *one.cells()] for question_id, one in totals.items()]
+    paint = Paint.for_stdout()
+    head, *body = table(["question", *HEAD], rows[: options.limit])
+    what = "validation " if options.validation else ""
+    span = f"{what}step {chosen[0]}" if len(chosen) == 1 else f"{what}steps {chosen[0]} to {chosen[-1]}"
+    return [
+        f"{run.folder}: {len(totals)} questions in {span}, the hardest first",
+        paint("heading", head),
+        *body,
+        f"{min(options.limit, len(rows))} of {len(rows)} shown; --limit N shows more, --question ID shows one",
+        *[paint("faint", line) for line in LEGEND.split("\n")],
+    ]
+
+
+def _question_of_run(run: RunRecords, steps: Sequence[int], options: InspectOptions) -> list[str]:
+    found = [
+        record
+        for record in _records(run, steps, validation=options.validation)
+        if record.question.startswith(options.question)
+    ]
+    question_id = _the_one(options.question, {record.question for record in found}, where="its rollouts")
+    found = [record for record in found if record.question == question_id]
+    step = options.step if options.step is not None else found[-1].step
+    shown = [record for record in found if record.step == step]
+    if not shown:
+        met = sorted({record.step for record in found})
+        raise InputError(f"--step {step}: question {question_id} was met in {_listed(met)}")
+    if options.candidate is not None:
+        numbers = sorted({record.candidate for record in shown})
+        shown = [record for record in shown if record.candidate == options.candidate]
+        if not shown:
+            raise InputError(f"--candidate {options.candidate}: step {step} has the candidates {_listed(numbers)}")
+    questions = _questions(run)
+    paint = Paint.for_stdout()
+    lines = [f"question {printable(question_id)}: its file is not there any more"]
+    if question_id in questions:
+        lines = question_lines(questions[question_id], paint, most=options.limit)
+    lines += book_lines(_book_entries(run, question_id), paint)
+    lines += steps_lines(found, paint)
+    for record in shown:
+        lines += ["", *program_lines(record, questions, paint)]
+    return lines
+
+
+def _questions(run: RunRecords) -> dict[str, Question]:
+    """Training and held-out questions; empty where a file is gone, since the rollouts still tell most."""
+    try:
+        return {question.id: question for question in run.questions("train_files", "val_files")}
+    except InputError as error:
+        sys.stderr.write(f"note: {error}\n")
+        return {}
+
+
+def _book_entries(run: RunRecords, question_id: str) -> tuple[BookEntry, ...]:
+    try:
+        return run.mistake_book().entries(question_id)
+    except (InputError, OSError) as error:
+        sys.stderr.write(f"note: {error}\n")
+        return ()
+
+
+# ------------------------------ a file ------------------------------
+
+
+def _of_file(options: InspectOptions) -> list[str]:
+    for name in ("step", "candidate", "validation"):
+        if getattr(options, name) is not None and getattr(options, name) is not False:
+            raise InputError(f"--{name} belongs to a run, but {options.source} is no run folder")
+    if not options.source.exists():
+        raise InputError(f"{options.source}: no such file or folder (relative paths start at {Path.cwd()})")
+    paint = Paint.for_stdout()
+    rows = read_rows(options.source)
+    if rows and "messages" in rows[0]:
+        return _demonstrations(rows, options, paint)
+    del rows
+    loaded = read_questions(options.source, adapter=options.adapter, columns=options.columns)
+    if not options.question:
+        return _file_summary(loaded, options, paint)
+    by_id = {question.id: question for question in loaded.questions}
+    found = [name for name in by_id if name.startswith(options.question)]
+    question = by_id[_the_one(options.question, set(found), where=options.source)]
+    return question_lines(question, paint, most=options.limit)
+
+
+def _file_summary(loaded: QuestionFile, options: InspectOptions, paint: Paint) -> list[str]:
+    questions = loaded.questions
+    sources = Counter(question.data_source or "(none)" for question in questions)
+    listed = [
+        [
+            printable(one.id),
+            str(len(one.tests)),
+            str(len(one.golden_tests)),
+            str(len(one.buggy_programs)),
+            str(len(one.reference.splitlines())),
+        ]
+        for one in questions[: options.limit]
+    ]
+    head, *body = table(["question", "tests", "golden", "buggy programs", "lines of the reference"], listed)
+    return [
+        f"{options.source}: {len(questions)} questions in {loaded.num_rows} rows, read as {loaded.adapter!r}",
+        f"  tests: {_spread([len(one.tests) for one in questions])}; {sum(not one.tests for one in questions)} "
+        f"questions without; {loaded.num_dropped_tests} tests could not be written as an assert",
+        f"  golden tests: {sum(bool(one.golden_tests) for one in questions)} questions; buggy programs: "
+        f"{sum(bool(one.buggy_programs) for one in questions)} questions; prelude: "
+        f"{sum(bool(one.prelude.strip()) for one in questions)} questions",
+        f"  characters of a prompt: {_spread([len(one.prompt) for one in questions])}",
+        f"  data source: {', '.join(f'{printable(name)} {count}' for name, count in sources.most_common(8))}",
+        "",
+        paint("heading", head),
+        *body,
+        f"{len(listed)} of {len(questions)} shown; --limit N shows more, --question ID shows one",
+    ]
+
+
+def _demonstrations(rows: Sequence[Mapping[str, Any]], options: InspectOptions, paint: Paint) -> list[str]:
+    """A file of ``code-a1 data sft``: its messages, as they are."""
+    _check_messages(rows, options.source)
+    ids = [str((row.get("extra_info") or {}).get("question", number)) for number, row in enumerate(rows)]
+    lines = [f"{options.source}: {len(rows)} demonstrations of {len(set(ids))} questions"]
+    shown = list(zip(ids, rows, strict=True))
+    if options.question:
+        wanted = _the_one(options.question, {one for one in ids if one.startswith(options.question)}, options.source)
+        shown = [pair for pair in shown if pair[0] == wanted]
+    most = options.limit if options.question else 1
+    for question_id, row in shown[:most]:
+        extra = {name: value for name, value in (row.get("extra_info") or {}).items() if name != "question"}
+        about = ", ".join(f"{name} {value}" for name, value in extra.items())
+        lines += ["", paint("heading", f"question {printable(question_id)}") + f"  {printable(about)}"]
+        for message in row["messages"]:
+            lines += [paint("heading", f"  [{message['role']}]"), *indented(str(message["content"]), 4)]
+    return [*lines, "", f"{min(most, len(shown))} of {len(shown)} shown; --question ID shows those of one question"]
+
+
+def _check_messages(rows: Sequence[Mapping[str, Any]], source: Path) -> None:
+    for number, row in enumerate(rows):
+        messages = row.get("messages")
+        for place, message in enumerate(messages if isinstance(messages, list) else [None]):
+            if not (isinstance(message, Mapping) and "role" in message and "content" in message):
+                raise InputError(
+                    f"{source}: row {number}, message {place} must have a 'role' and a 'content', got {message!r:.80}; "
+                    "only files of `code-a1 data sft` can be shown by their messages"
+                )
+
+
+def _the_one(wanted: str, found: set[str], where: object) -> str:
+    """The id that is meant: itself, or the only one that begins so."""
+    if wanted in found:
+        return wanted
+    if not found:
+        raise InputError(f"--question {wanted}: no question of {where} begins so; leave it out to list them")
+    if len(found) > 1:
+        raise InputError(f"--question {wanted}: {len(found)} questions begin so: {_listed(sorted(found))}")
+    return next(iter(found))
+
+
+def _listed(items: Sequence[object], most: int = 10) -> str:
+    shown = ", ".join(map(str, items[:most]))
+    return f"{shown} and {len(items) - most} more" if len(items) > most else shown
+
+
+def _spread(numbers: Sequence[int]) -> str:
+    return f"{min(numbers)} to {max(numbers)}, median {median(numbers):g}" if numbers else "none"

@@ -1,0 +1,135 @@
+"""One question as text a person can read: of a file, or with what a run recorded for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sandbox import CaseResult
+
+from ..algorithm.mistake_book import BookEntry
+from ..algorithm.question import Question
+from ..jobs.terminal import Paint, indented, printable, table
+from ..runs.rollout_record import SUITE, RewardRecord, RolloutRecord, SuiteRecord
+from .episode_text import OUTCOMES, view_of
+from .question_totals import HEAD, totals_by_step
+
+_HIDDEN_SHOWN = 3
+"""Hidden tests that are shown of those that a program fails."""
+_TEST_CHARS = 500
+"""Of a question's test; longer ones are cut."""
+_OUTCOME_COLOUR = {"detected": "bad", "undetected": "bad", "untested": "bad", "unusable": "bad", "solved": "good"}
+
+
+def question_lines(question: Question, paint: Paint, *, most: int) -> list[str]:
+    """Prompt, reference and the first ``most`` of its tests."""
+    lines = [paint("heading", f"question {printable(question.id)}") + _data_source(question)]
+    lines += indented(question.prompt, 2)
+    if question.prelude.strip():
+        lines += [paint("heading", "prelude"), *indented(question.prelude.rstrip(), 4)]
+    lines += [paint("heading", "reference") + _entry_points(question), *indented(question.reference.rstrip(), 4)]
+    for name, tests in (("tests", question.tests), ("golden tests", question.golden_tests)):
+        if tests:
+            first = f", the first {most}" if len(tests) > most else ""
+            lines.append(paint("heading", f"{len(tests)} {name}{first}"))
+            lines += [line for test in tests[:most] for line in indented(_shortened(test), 4)]
+    for number, program in enumerate(question.buggy_programs):
+        lines += [paint("heading", f"buggy program {number}"), *indented(program.rstrip(), 4)]
+    return lines
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _TEST_CHARS else f"{text[:_TEST_CHARS]}... ({len(text)} characters)"
+
+
+def _data_source(question: Question) -> str:
+    return f"  ({printable(question.data_source)})" if question.data_source else ""
+
+
+def _entry_points(question: Question) -> str:
+    return f"  (entry points: {', '.join(question.entry_points)})" if question.entry_points else ""
+
+
+def book_lines(entries: Sequence[BookEntry], paint: Paint) -> list[str]:
+    """The question's part of the Mistake Book, the most frequent cases first."""
+    if not entries:
+        return [paint("heading", "Mistake Book") + "  no case of this question"]
+    ranked = sorted(entries, key=lambda entry: -entry.frequency)
+    width = len(str(ranked[0].frequency))
+    return [
+        paint("heading", "Mistake Book") + f"  {len(entries)} cases, with failures minus passed replays",
+        *[f"    {entry.frequency:{width}} x  {printable(f'{entry.call} == {entry.answer}')}" for entry in ranked],
+    ]
+
+
+def steps_lines(records: Sequence[RolloutRecord], paint: Paint) -> list[str]:
+    """How the question went over the run: a line for each step with it."""
+    rows = [[str(step), *totals.cells()[1:]] for step, totals in totals_by_step(records).items()]
+    return [paint("heading", "over the run"), *[f"  {line}" for line in table(["step", *HEAD[1:]], rows)]]
+
+
+def program_lines(record: RolloutRecord, questions: Mapping[str, Question], paint: Paint) -> list[str]:
+    """One program with its reward, its suites, and what each assert claimed and came to."""
+    view = view_of(record, questions)
+    outcome = paint(_OUTCOME_COLOUR.get(view.outcome, "doubtful"), view.outcome)
+    lines = [
+        paint("heading", f"candidate {record.candidate}, {view.kind}, step {view.step}")
+        + f": {outcome} ({OUTCOMES[view.outcome]})",
+        f"  {_reward(record.reward)}{_terms(record.reward)}",
+        *indented(view.program.rstrip(), 4),
+    ]
+    if record.outage:
+        lines += [f"  {line.strip()}" for line in indented(f"outage: {record.outage}", 2)]
+    if record.duplicate_of is not None:
+        lines.append(f"  the same program as candidate {record.duplicate_of}, whose suites it shares")
+    for number, suite in enumerate(record.suites):
+        lines += _suite_lines(f"suite {number}", suite, paint)
+    for name, cases in record.met_cases():
+        if name != SUITE:
+            lines += [f"  {name}", *[f"    {_case(case, paint)}" for case in cases]]
+    if (hidden := record.hidden_tests) is not None:
+        broken = [case for case in hidden.cases if case.outcome.failed]
+        first = f"; the first {_HIDDEN_SHOWN} that did not" if len(broken) > _HIDDEN_SHOWN else ""
+        lines.append(f"  hidden tests: {hidden.num_valid - len(broken)} of {hidden.num_valid} passed{first}")
+        lines += [f"    {_case(case, paint)}" for case in broken[:_HIDDEN_SHOWN]]
+    return lines
+
+
+def _suite_lines(name: str, suite: SuiteRecord, paint: Paint) -> list[str]:
+    lines = [f"  {name}: {_reward(suite.reward)}"]
+    if suite.verdict is None:
+        return [*lines, "    (no verdict)"]
+    if suite.extraction_failure:
+        lines.append(f"    {paint('bad', 'no suite')}: {printable(suite.extraction_failure)}")
+    lines += [f"    {_case(case, paint)}" for case in suite.verdict.cases]
+    lines += [
+        f"      {_on_one_line(entry.text)}  {paint('doubtful', 'no valid case')}: {entry.reason}"
+        for entry in suite.verdict.rejections
+    ]
+    return lines
+
+
+def _case(case: CaseResult, paint: Paint) -> str:
+    """An assert as it was written, what the oracle says where that differs, and what became of the program."""
+    is_broken = case.outcome.failed
+    wrong = f"{paint('doubtful', 'wrong claim')}, the oracle says {_on_one_line(case.reference_value)}"
+    outcome = paint("bad", f"broke it: {case.outcome}") if is_broken else "passed"
+    mark = paint("bad", "x") if is_broken else " "
+    text = _on_one_line(f"assert {case.call} == {case.expected}")
+    return f"{mark} {text}  {'right' if case.expected_correct else wrong}; {outcome}"
+
+
+def _on_one_line(text: str) -> str:
+    return printable(text).replace("\n", " ")
+
+
+def _reward(reward: RewardRecord | None) -> str:
+    if reward is None:
+        return "no reward"
+    parts = " + ".join(f"{name} {value:.3f}" for name, value in reward.parts.items())
+    return f"reward {reward.total:.3f}" + (f" = {parts}" if parts else "")
+
+
+def _terms(reward: RewardRecord | None) -> str:
+    if reward is None or not reward.terms:
+        return ""
+    return f"  ({', '.join(f'{name} {value:g}' for name, value in reward.terms.items())})"

@@ -1,0 +1,220 @@
+"""What a finished run comes to, small enough to keep when its folder is gone."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..runs.console import UPDATES
+from ..runs.reader import RunRecords
+from ..runs.rollout_record import RolloutRecord
+from .measures import MEASURES, SPLIT_MEASURES, TRAINING_MEASURES, by_source, measures_of, training_measures
+
+RESULTS_FILE = "results.json"
+ALL_MEASURES: dict[str, str] = {
+    **MEASURES,
+    **SPLIT_MEASURES,
+    "product": "Test LLM, validity times kill rate of suites (after the paper's Mul, a product of two rates)",
+    **TRAINING_MEASURES,
+    "seconds_per_step": "median seconds a step; lower is better",
+}
+STEP_PARTS = ("episodes", "update_code", "update_test", "update_weights", "save_checkpoint", "other")
+"""Of a step's wall time; ``timing_s/<part>`` in the metrics. Of two updates at the same time the longer one counts."""
+_LAST_STEPS = 10
+_OF_OTHER_SOURCES = ("pass@1", "greedy")
+_FORMAT = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validation:
+    step: int
+    seconds: float
+    """Wall seconds of training before it; other validations are left out."""
+    measures: Mapping[str, float]
+    """Over held-out questions, and ``TRAINING_MEASURES`` of the training before it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult:
+    """One finished run."""
+
+    validations: tuple[Validation, ...]
+    steps: int = 0
+    models: tuple[str, ...] = ()
+    """Where the policies began: the paths of their models."""
+    training: Mapping[str, float] = field(default_factory=dict)
+    """``TRAINING_MEASURES`` and ``seconds_per_step``; those that it did not measure are left out."""
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """Mean seconds a step by part, for the parts of ``STEP_PARTS``."""
+    wall_seconds: float | None = None
+    """Of the whole process, start and validations included."""
+
+    @cached_property
+    def final(self) -> dict[str, float]:
+        """Every measure at the end of the run, by name; none of held-out questions if it was not validated then."""
+        at_end = bool(self.validations) and self.validations[-1].step >= self.steps
+        return (dict(self.validations[-1].measures) if at_end else {}) | dict(self.training)
+
+    def at(self, step: int) -> Mapping[str, float]:
+        """The measures of one validation; empty where there was none at that step."""
+        if step == self.steps > 0:
+            return self.final
+        return next((found.measures for found in self.validations if found.step == step), {})
+
+    @property
+    def seconds(self) -> float:
+        """Of training, up to the last validation."""
+        return self.validations[-1].seconds if self.validations else 0.0
+
+    def after(self, seconds: float, measure: str) -> float | None:
+        """The measure once training has taken so many seconds, on straight lines between validations.
+
+        None where the run was not validated that late, or did not take the measure.
+        """
+        points = [(found.seconds, found.measures.get(measure)) for found in self.validations]
+        for (before, low), (then, high) in pairwise(points):
+            if before <= seconds <= then and low is not None and high is not None:
+                share = (seconds - before) / (then - before) if then > before else 1.0
+                return low + share * (high - low)
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """Finished runs of an experiment."""
+
+    runs: Mapping[str, Mapping[int, RunResult]]
+    """By arm and seed; arms in the order of the experiment's file."""
+    commands: tuple[str, ...] = ()
+    """Of the first run of each arm, with the versions that it ran on."""
+
+
+def result_of(run: RunRecords, *, wall_seconds: float | None = None) -> RunResult:
+    """Measure a run from its records.
+
+    Raises:
+        InputError: a file of it cannot be read.
+    """
+    steps = [row for row in run.metrics if row["step"] > 0 and row.get("timing_s/step") is not None]
+    records = {step: run.training(step) for step in run.training_steps}
+    validations = tuple(
+        Validation(
+            step=step,
+            seconds=round(sum(row["timing_s/step"] for row in steps if row["step"] <= step), 2),
+            measures=_held_out(run.validation(step)) | training_measures(records, end=step, last=_LAST_STEPS),
+        )
+        for step in run.validation_steps
+    )
+    training = training_measures(records, end=max(records, default=0), last=_LAST_STEPS)
+    if steps:
+        training["seconds_per_step"] = statistics.median(row["timing_s/step"] for row in steps)
+    parts = {
+        part: round(statistics.fmean(row["timing_s/step"] * (row.get(f"time_frac/{part}") or 0.0) for row in steps), 4)
+        for part in STEP_PARTS
+        if any(row.get(f"time_frac/{part}") for row in steps)
+    }
+    if run.config.get("layout") == "separate" and all(name in parts for name in UPDATES):
+        del parts[min(UPDATES, key=lambda name: parts[name])]
+    return RunResult(
+        validations=validations,
+        steps=max((row["step"] for row in steps), default=0),
+        models=tuple(
+            portable(str(one["model"]["path"])) for _, one in sorted((run.config.get("policies") or {}).items())
+        ),
+        training=training,
+        parts=parts,
+        wall_seconds=wall_seconds,
+    )
+
+
+def _held_out(records: Sequence[RolloutRecord]) -> dict[str, float]:
+    """Means over the held-out questions of a validation.
+
+    Plain names are of the first ``data_source``; of others, ``pass@1 on <source>`` and ``greedy on <source>``.
+    """
+    found: dict[str, float] = {}
+    for number, (source, of_source) in enumerate(by_source(records).items()):
+        for name, values in measures_of(of_source).items():
+            if number == 0:
+                found[name] = statistics.fmean(values.values())
+            elif name in _OF_OTHER_SOURCES:
+                found[f"{name} on {source}"] = statistics.fmean(values.values())
+    if "kill" in found:
+        found["product"] = found["valid"] * found["kill"]
+    return found
+
+
+def portable(text: str) -> str:
+    """The text with the working folder left out and the home folder as ``~``: results are made to be passed on."""
+    for folder, short in ((Path.cwd(), ""), (Path.home(), "~/")):
+        if folder != Path(folder.anchor):
+            text = text.replace(f"{folder}/", short)
+    return text
+
+
+def save_results(results: Results, path: Path) -> None:
+    """Write JSON that :func:`load_results` reads."""
+    content: dict[str, Any] = {
+        "format": _FORMAT,
+        "commands": list(results.commands),
+        "runs": {
+            arm: {str(seed): asdict(run) for seed, run in sorted(runs.items())} for arm, runs in results.runs.items()
+        },
+    }
+    path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def load_results(path: Path) -> Results:
+    """Read what :func:`save_results` wrote.
+
+    Raises:
+        InputError: it cannot be read, or is something else.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["format"] != _FORMAT:
+            raise InputError(
+                f"{path} has format {content['format']!r}, this version reads {_FORMAT}; make it again with "
+                "`code-a1 report EXPERIMENT`"
+            )
+        runs = {
+            arm: {int(seed): _run_of(raw) for seed, raw in by_seed.items()} for arm, by_seed in content["runs"].items()
+        }
+        if not runs or not all(runs.values()):
+            raise InputError(f"{path} must hold at least one run of each arm; an arm has none")
+        return Results(runs=runs, commands=tuple(str(one) for one in content["commands"]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} holds no results of an experiment: {error!r}") from error
+
+
+def _run_of(raw: Mapping[str, Any]) -> RunResult:
+    validations = tuple(
+        Validation(step=int(one["step"]), seconds=float(one["seconds"]), measures=_numbers(one["measures"]))
+        for one in raw["validations"]
+    )
+    wall_seconds = raw["wall_seconds"]
+    return RunResult(
+        validations=validations,
+        steps=int(raw["steps"]),
+        models=tuple(str(one) for one in raw["models"]),
+        training=_numbers(raw["training"]),
+        parts=_numbers(raw["parts"]),
+        wall_seconds=None if wall_seconds is None else float(wall_seconds),
+    )
+
+
+def _numbers(raw: Mapping[str, Any]) -> dict[str, float]:
+    numbers = {str(name): float(value) for name, value in raw.items()}
+    if endless := [name for name, value in numbers.items() if not math.isfinite(value)]:
+        raise ValueError(f"{endless[0]} is not a finite number")
+    return numbers

@@ -1,0 +1,1 @@
+"""The best of N programs, chosen by generated tests."""

@@ -1,0 +1,228 @@
+"""``code-a1 select``: the best of N programs by generated tests, without a reference."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from reward_fns import extract_candidate, extract_suite
+from sandbox import JudgeProcesses, LocalRunner
+
+from ...algorithm.episode import sampling_seed
+from ...algorithm.prompts import PROMPT_PAIRS, find_prompt_pair, render
+from ...algorithm.question import Question
+from ...data.reader import read_questions
+from ...errors import InputError
+from ...evaluation.benchmarks.tasks import AssertGrading
+from ...evaluation.models.options import ModelOptions, RunDefaults
+from ...evaluation.models.response_store import RESPONSES, ResponseStore
+from ...evaluation.models.source import ModelChoice, choose_model, sample_all
+from ...evaluation.options import SamplingEvalOptions
+from ...files import fingerprint, write_whole
+from ...jobs.jsonl_store import JsonlStore, Row
+from ...jobs.judge_loop import judge_into
+from ...jobs.outputs import Report
+from .best_of_n import Pool, judged_row, rules_table
+from .selection_rules import RULES
+
+CHOICES = "choices.jsonl"
+SELECTED = "selected.jsonl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectOptions(SamplingEvalOptions):
+    """The options of ``code-a1 select``; ``model`` is the Code LLM, or a run that has both."""
+
+    test_model: ModelOptions = field(default_factory=ModelOptions)
+    samples: int = 16
+    """Programs a question."""
+    suites: int = 16
+    """Suites a question."""
+    tests: int | None = None
+    """Asserts a suite; None: as the run, or 8."""
+    rule: str = "codet"
+    """Whose choice is written."""
+
+    def __post_init__(self) -> None:
+        SamplingEvalOptions.__post_init__(self)
+        if self.rule not in RULES:
+            raise InputError(f"--rule must be one of {', '.join(RULES)}, got {self.rule!r}")
+
+
+def select(options: SelectOptions) -> Report:
+    """Sample, choose, compare; everything is in ``options.output``, from which a repeated call resumes.
+
+    Raises:
+        InputError, SandboxConfigError: something cannot be used.
+        OutageError, SandboxUnavailableError: a model or the sandbox is down; what is done is kept.
+    """
+    options = _completed(options)
+    questions = _questions(options)
+    with ResponseStore(options.output / RESPONSES) as store:
+        pools, title, settings = _pools(questions, options, store)
+    if options.sample_only:
+        return Report(text=f"responses are in {options.output / RESPONSES}; judge them with --judge-only")
+    with JsonlStore(options.output / CHOICES, settings=settings, key="key") as choices:
+        judge_pools(pools, choices, num_workers=options.workers)
+        rows = [choices.row(pool.key) for pool in pools]
+    return _written(rows, options, title)
+
+
+def _completed(options: SelectOptions) -> SelectOptions:
+    """Options in which the run's prompts and sizes, or the usual ones, stand for what was left open."""
+    defaults = RunDefaults.of(options.model, options.test_model)
+    prompt = options.prompt or defaults.prompt("code", "test")
+    if prompt not in PROMPT_PAIRS:
+        raise InputError(f"--prompt must be one of {', '.join(PROMPT_PAIRS)}, got {prompt!r}")
+    return replace(options, prompt=prompt, tests=options.tests or defaults.cases_per_suite or 8)
+
+
+def _questions(options: SelectOptions) -> list[Question]:
+    """All questions of all files.
+
+    Raises:
+        InputError: a file cannot be used, or an id comes twice.
+    """
+    questions: list[Question] = []
+    for path in options.files:
+        questions += read_questions(path, adapter=options.adapter, columns=options.columns or None).questions
+    names = [question.id for question in questions]
+    if repeated := next((name for name in names if names.count(name) > 1), None):
+        raise InputError(f"id {repeated!r} stands for several questions; ids must be unique over all files")
+    return questions[: options.limit]
+
+
+def _models(options: SelectOptions) -> tuple[ModelChoice, ModelChoice]:
+    """The Code LLM and the Test LLM: of a run both, otherwise one each.
+
+    Raises:
+        InputError: one of them is not named, or is no model.
+    """
+    where: dict[str, Any] = {"work_folder": options.output, "stored_only": options.judge_only}
+    code, test = options.model, options.test_model
+    chosen = choose_model(code, policy="code", **where)
+    if not test.is_named:
+        if not code.model or (Path(code.model) / "config.json").is_file() or not Path(code.model).is_dir():
+            raise InputError("name the Test LLM: --test-model or --test-endpoint; only a run as --model has both")
+        test = replace(test, model=code.model, step=code.step)
+    return chosen, choose_model(test, policy="test", **where)
+
+
+def _pools(
+    questions: Sequence[Question], options: SelectOptions, store: ResponseStore
+) -> tuple[list[Pool], str, dict[str, Any]]:
+    """Programs and suites of every question, sampled where they are not stored; title and settings."""
+    code, test = _models(options)
+    programs = _programs(questions, code, options, store)
+    suites = _suites(questions, programs, test, options, store)
+    pools = [
+        Pool(question=question, programs=tuple(own), suites=tuple(tests), num_responses=options.samples)
+        for question, own, tests in zip(questions, programs, suites, strict=True)
+    ]
+    settings = {
+        "code": [code.fingerprint, asdict(options.model.sampling("code"))],
+        "test": [test.fingerprint, asdict(options.test_model.sampling("test", shared=options.model))],
+        **{name: getattr(options, name) for name in ("samples", "suites", "tests", "prompt", "seed")},
+    }
+    title = f"Best of {options.samples}: programs of {code.label}, {options.suites} suites of {test.label}"
+    return pools, title, settings
+
+
+def _programs(
+    questions: Sequence[Question], model: ModelChoice, options: SelectOptions, store: ResponseStore
+) -> list[list[str]]:
+    """Programs of each question; responses without one are left out."""
+    template = find_prompt_pair(str(options.prompt)).code
+    texts = sample_all(
+        model,
+        [render(template, prompt=one.prompt) for one in questions],
+        seeds=[[sampling_seed(options.seed, "code", one.id, n) for n in range(options.samples)] for one in questions],
+        parameters=options.model.sampling("code"),
+        store=store,
+        sessions=[one.id for one in questions],
+        stored_only=options.judge_only,
+        description="programs",
+    )
+    programs = [[extract_candidate(text) for text in row if text is not None] for row in texts]
+    return [[program for program in row if isinstance(program, str)] for row in programs]
+
+
+def _suites(
+    questions: Sequence[Question],
+    programs: Sequence[Sequence[str]],
+    model: ModelChoice,
+    options: SelectOptions,
+    store: ResponseStore,
+) -> list[list[tuple[str, ...]]]:
+    """Suites of each question, written for its programs in turn, since the Test LLM reads the program it tests.
+
+    Each suite then judges all programs.
+    """
+    places = [
+        (place, number, own[number % len(own)])
+        for place, own in enumerate(programs)
+        for number in range(options.suites if own else 0)
+    ]
+    template, num_tests = find_prompt_pair(str(options.prompt)).test, options.tests or 0
+    texts = sample_all(
+        model,
+        [
+            render(template, prompt=questions[place].prompt, candidate=program, num_cases=num_tests)
+            for place, _, program in places
+        ],
+        seeds=[[sampling_seed(options.seed, "test", questions[place].id, number)] for place, number, _ in places],
+        parameters=options.test_model.sampling("test", shared=options.model),
+        store=store,
+        sessions=[f"{questions[place].id}/{number}" for place, number, _ in places],
+        stored_only=options.judge_only,
+        description="suites",
+    )
+    suites: list[list[tuple[str, ...]]] = [[] for _ in questions]
+    for (place, _, _), (text,) in zip(places, texts, strict=True):
+        asserts = extract_suite(text, max_asserts=num_tests) if text is not None else None
+        if isinstance(asserts, tuple):
+            suites[place].append(asserts)
+    return suites
+
+
+def judge_pools(pools: Sequence[Pool], store: JsonlStore, *, num_workers: int) -> None:
+    """Append the row of each question that has none yet."""
+    left = [pool for pool in pools if pool.key not in store]
+    if not left:
+        return
+    with LocalRunner(num_workers=num_workers) as runner, JudgeProcesses(num_workers) as judges:
+
+        def rows(pool: Pool) -> list[Row]:
+            grading = AssertGrading(question=pool.question, judges=judges) if pool.question.tests else None
+            return [judged_row(pool, runner, grading, num_threads=num_workers)]
+
+        judge_into(store, left, rows, num_threads=2 * num_workers, total=len(pools))
+
+
+def _written(rows: Sequence[Row], options: SelectOptions, title: str) -> Report:
+    """Write the chosen programs and the table of rules."""
+    target = options.output / SELECTED
+    selected = [
+        {"question": row["question"], "rule": options.rule, "program": row["chosen"][options.rule]}
+        for row in rows
+        if row["chosen"]
+    ]
+    text = "".join(json.dumps(one) + "\n" for one in selected)
+    write_whole(target, text)
+    lines = []
+    table = rules_table(rows, title=title)
+    if table is not None:
+        table.write(options.output, "table")
+        lines.append(table.markdown())
+    num_without = sum(not row["num_programs"] for row in rows if not row["outage"])
+    without = f"; {num_without} questions have none" if num_without else ""
+    chosen = f"{target}: {len(selected)} programs chosen by {options.rule}{without} (sha256 {fingerprint(text)})"
+    lost = [row for row in rows if row["outage"]]
+    failure = lost and (
+        f"{len(lost)} questions were lost to an outage, the first, {lost[0]['question']}, by {lost[0]['outage']}; "
+        "repeat the command to judge them again"
+    )
+    return Report(text="\n".join([*lines, chosen]), failure=failure or "")

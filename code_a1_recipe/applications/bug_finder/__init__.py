@@ -1,0 +1,1 @@
+"""Bugs in a user's own function, found by generated tests."""

@@ -1,0 +1,195 @@
+"""``code-a1 attack``: bugs in one's own function, found by a Test LLM's asserts and small changes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from reward_fns import extract_candidate
+from sandbox import LocalRunner
+
+from ...algorithm.episode_types import Message
+from ...algorithm.prompts import find_prompt_pair, render
+from ...errors import InputError
+from ...evaluation.models.options import ModelOptions, RunDefaults
+from ...evaluation.models.response_store import ResponseStore
+from ...evaluation.models.source import sample_texts
+from ...jobs.outputs import Report
+from .inputs import Target, check_defines, entry_point, read_program, read_suites, read_text, suites_in
+from .output import may_be_written
+from .run import LIMITS, AttackSettings, check_programs, run_attack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttackOptions:
+    """The options of ``code-a1 attack``."""
+
+    solution: Path
+    """The program under attack."""
+    entry: str | None = None
+    """Its function or class; None: the only one."""
+    reference: Path | None = None
+    candidates: tuple[Path, ...] = ()
+    """Other programs to compare with."""
+    question: Path | None = None
+    """The problem as text, for the models."""
+    suites: tuple[Path, ...] = ()
+    """Tests that are there already."""
+    model: ModelOptions = field(default_factory=ModelOptions)
+    """The Test LLM."""
+    code_model: ModelOptions = field(default_factory=ModelOptions)
+    num_suites: int = 16
+    cases: int | None = None
+    """Asserts to ask for in each suite; None, as in ``prompts``: as the run, or the usual."""
+    prompts: str | None = None
+    num_candidates: int = 8
+    responses: Path | None = None
+    """Where responses are kept; None: beside ``output``."""
+    seed: int = 0
+    mutate: bool = True
+    max_calls: int = 600
+    max_bugs: int = 8
+    output: Path | None = None
+    """The pytest file; None: test_NAME_bugs.py."""
+    workers: int = 1
+    tier: int = 0
+    allow_missing: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.reference and self.code_model.is_named:
+            raise InputError("name either --reference, which decides, or a Code LLM for programs to compare with")
+        if self.suites and self.model.is_named:
+            raise InputError("name either --suites or a Test LLM (--model, --endpoint), not both")
+        if self.code_model.is_named:
+            _question(self, "Code")
+
+
+def attack(options: AttackOptions) -> Report:
+    """Look for bugs; the report fails where some were found, or calls could not be asked.
+
+    Raises:
+        InputError, SandboxConfigError: something cannot be used.
+        OutageError, SandboxUnavailableError: a model or the sandbox is down.
+    """
+    defaults = RunDefaults.of(options.model, options.code_model)
+    cases = options.cases or defaults.cases_per_suite or 8
+    policies = ("code", "test") if options.code_model.is_named else ("test",)
+    options = replace(options, prompts=options.prompts or defaults.prompt(*policies), cases=cases)
+    target = _target(options)
+    suites = read_suites(options.suites) if options.suites else None
+    prompt = [] if suites is not None else _prompt(options, target.source)
+    settings = AttackSettings(
+        mutate=options.mutate,
+        max_calls=options.max_calls,
+        max_bugs=options.max_bugs,
+        num_threads=options.workers,
+    )
+    with LocalRunner(
+        num_workers=options.workers, limits=LIMITS, tier=options.tier, allow_missing=options.allow_missing
+    ) as runner:
+        check_programs(target, runner)
+        if suites is None:
+            responses = options.responses or target.output.with_suffix(".responses.jsonl")
+            suites = suites_in(sample_suites(options, prompt, responses))
+        return run_attack(target, suites, runner, settings, drawn=sample_programs(options))
+
+
+def sample_suites(options: AttackOptions, prompt: list[Message], responses: Path) -> Sequence[str | None]:
+    """Responses of the Test LLM; what is in the file already is not sampled again. None: the prompt is too long."""
+    with ResponseStore(responses) as store:
+        return sample_texts(
+            options.model,
+            [prompt],
+            num_samples=options.num_suites,
+            policy="test",
+            store=store,
+            work_folder=responses.parent,
+            seed=options.seed,
+            description="suites",
+        )[0]
+
+
+def sample_programs(options: AttackOptions) -> Sequence[str]:
+    """Programs that the Code LLM writes for the question; none where none is named.
+
+    Raises:
+        InputError: there is no question, or the model cannot be started.
+        OutageError: the model is down.
+    """
+    if not options.code_model.is_named:
+        return ()
+    question = _question(options, "Code")
+    responses = options.responses or options.solution.with_suffix(".responses.jsonl")
+    with ResponseStore(responses) as store:
+        texts = sample_texts(
+            options.code_model,
+            [render(find_prompt_pair(str(options.prompts)).code, prompt=question)],
+            num_samples=options.num_candidates,
+            policy="code",
+            store=store,
+            work_folder=responses.parent,
+            seed=options.seed,
+            description="programs",
+        )[0]
+    programs = [extract_candidate(text) for text in texts if text is not None]
+    return [program for program in programs if isinstance(program, str)]
+
+
+def _target(options: AttackOptions) -> Target:
+    """The programs, checked before anything runs.
+
+    Raises:
+        InputError: something is missing or cannot be used.
+    """
+    source = read_program(options.solution, "the program to attack")
+    entry = entry_point(options.entry, source, options.solution)
+    others = {path: read_program(path, "--candidates") for path in options.candidates}
+    reference = None
+    if options.reference is not None:
+        reference = read_program(options.reference, "--reference")
+        if others:
+            raise InputError("name either --reference, which decides, or --candidates, of which none does")
+        others_and_reference = {options.reference: reference}
+    else:
+        others_and_reference = others
+    for path, program in others_and_reference.items():
+        check_defines(program, entry, str(path), hint="the function must have the same name there")
+    if reference is None and options.output is not None:
+        raise InputError(
+            "--output needs --reference: without one nobody knows which answer is right, and a test of the wrong one "
+            "is worse than none; leave it out and read what is printed"
+        )
+    output = options.output or Path(f"test_{entry}_bugs.py".lower())
+    if reference is not None and not may_be_written(output):
+        raise InputError(f"--output {output} exists and was not written by code-a1 attack; choose another")
+    return Target(
+        path=options.solution,
+        source=source,
+        entry=entry,
+        reference_path=options.reference,
+        reference=reference,
+        candidates=tuple(others.values()),
+        output=output,
+    )
+
+
+def _prompt(options: AttackOptions, source: str) -> list[Message]:
+    """What the Test LLM is asked.
+
+    Raises:
+        InputError: no Test LLM is named, or no question.
+    """
+    if not options.model.is_named:
+        raise InputError(
+            "tests are missing: name a file of them (--suites tests.py) or a Test LLM that writes them (--model "
+            "FOLDER, or --endpoint URL --endpoint-model NAME)"
+        )
+    template = find_prompt_pair(str(options.prompts)).test
+    return render(template, prompt=_question(options, "Test"), candidate=source.strip(), num_cases=options.cases or 0)
+
+
+def _question(options: AttackOptions, role: str) -> str:
+    if options.question is None:
+        raise InputError(f"a {role} LLM needs --question, a text file with the problem that the function solves")
+    return read_text(options.question, "--question").strip()

@@ -1,0 +1,276 @@
+"""What a call should answer: by a reference solution, or by other programs, of which none is known to be right."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sandbox import (
+    TOTAL_SPENT,
+    Call,
+    CallResult,
+    CallStatus,
+    Limits,
+    NoOracle,
+    OracleBatch,
+    OracleValue,
+    ProgramResult,
+    ReferencePass,
+    Runner,
+    ValueFormatError,
+    matches,
+    to_literal,
+)
+
+from ..best_of_n.answer_matrix import ask_programs, error_name, group_answers
+from .asking import MAX_RUNS, AskingAll, was_asked
+
+WRONG_VALUE = "wrong value"
+TIME_OUT = "time-out"
+NOT_ASKED = "not asked for want of time"
+_LONGEST_SHOWN = 120
+_OTHER_KINDS = {
+    CallStatus.TIMED_OUT: TIME_OUT,
+    CallStatus.DIED: "the process ends",
+    CallStatus.OUTPUT_LIMIT: "too large an answer",
+    CallStatus.UNENCODABLE: "no plain value",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Votes:
+    """One answer that other programs gave to a call, and how many of them."""
+
+    answer: CallResult
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """The answer that a call should have."""
+
+    value: bytes
+    """Encoded, see ``sandbox.values``."""
+    literal: str
+    """The same as Python source."""
+    cpu_seconds: float = 0.0
+    """What the reference needed; 0 where there is none."""
+    votes: tuple[Votes, ...] = ()
+    """Without a reference: all answers of the other programs, the most frequent first, which is this one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """How an answer differs from the expected one."""
+
+    kind: str
+    """``wrong value``, ``returns None``, ``raises IndexError``, ``time-out``, ...: failures are grouped by it."""
+    shown: str
+    """The answer in one printable line, from an untrusted process; cut off where it is long."""
+
+
+class Expectation(Protocol):
+    """Knows the right answers, or guesses them."""
+
+    is_stateful: bool
+    """Calls influence one another by design; then each call is asked of a fresh process."""
+    refusals: Counter[str]
+    """Why calls have no expected answer, counted over all that were asked."""
+    unasked: set[Call]
+    """Calls that nobody had time to answer, although an answer is possible."""
+
+    def expect(self, calls: Sequence[Call]) -> dict[Call, Expected]:
+        """The expected answers; calls that have none are left out.
+
+        Raises:
+            SandboxUnavailableError: something could not be run.
+        """
+        ...
+
+    def expect_alone(self, calls: Sequence[Call]) -> dict[Call, Expected]:
+        """The same, free of what other calls left behind in a process; raises as ``expect``."""
+        ...
+
+
+class ReferenceExpectation:
+    """The reference's answers, each taken twice, with different hash seeds and in opposite orders."""
+
+    def __init__(self, reference: str, runner: Runner, *, limits: Limits) -> None:
+        self._reference = reference
+        self._references = ReferencePass(runner, limits=limits)
+        self.is_stateful = False
+        self.refusals: Counter[str] = Counter()
+        self.unasked: set[Call] = set()
+
+    def expect(self, calls: Sequence[Call]) -> dict[Call, Expected]:
+        batch = self._answer(calls)
+        unasked = _unasked(batch)
+        for _ in range(MAX_RUNS - 1):
+            if not unasked:
+                break
+            batch, before = self._answer(calls), unasked  # what is answered is known and not asked again
+            unasked = _unasked(batch)
+            if len(unasked) == len(before):
+                break
+        self.is_stateful = batch.is_stateful
+        self.unasked |= unasked
+        found = {}
+        for call, oracle in batch.oracles.items():
+            if isinstance(oracle, OracleValue):
+                found[call] = Expected(value=oracle.value, literal=oracle.literal, cpu_seconds=oracle.cpu_seconds)
+            else:
+                self.refusals[NOT_ASKED if call in unasked else oracle.reason.value] += 1
+        return found
+
+    def expect_alone(self, calls: Sequence[Call]) -> dict[Call, Expected]:
+        return self.expect(calls)  # two orders were compared already
+
+    def _answer(self, calls: Sequence[Call]) -> OracleBatch:
+        return self._references.answer("attack", prelude="", reference=self._reference, calls=calls)
+
+
+def _unasked(batch: OracleBatch) -> set[Call]:
+    return {call for call, one in batch.oracles.items() if isinstance(one, NoOracle) and one.detail == TOTAL_SPENT}
+
+
+class MajorityExpectation:
+    """The most frequent answer of the other programs, where that is a value; the first program's among equals.
+
+    A call on which most of the others raise or hang is likely no valid one and has no expected answer. Exceptions of
+    one type are one answer; a program that hangs or dies is an answer of its own. Without other programs no call has
+    an expected answer.
+    """
+
+    def __init__(self, programs: Sequence[str], runner: Runner, *, limits: Limits, num_threads: int = 1) -> None:
+        self._programs = tuple(programs)
+        self._runner = AskingAll(runner)
+        self._limits = limits
+        self._num_threads = num_threads
+        self._known: dict[tuple[Call, bool], Expected | None] = {}
+        self.is_stateful = False
+        self.refusals: Counter[str] = Counter()
+        self.unasked: set[Call] = set()
+
+    def expect(self, calls: Sequence[Call]) -> dict[Call, Expected]:
+        return self._expect(calls, isolated=False)
+
+    def expect_alone(self, calls: Sequence[Call]) -> dict[Call, Expected]:
+        return self._expect(calls, isolated=True)
+
+    def _expect(self, calls: Sequence[Call], *, isolated: bool) -> dict[Call, Expected]:
+        if not self._programs:
+            return {}
+        missing = [call for call in dict.fromkeys(calls) if (call, isolated) not in self._known]
+        if missing:
+            results = ask_programs(
+                self._programs,
+                missing,
+                self._runner,
+                isolated=isolated,
+                limits=self._limits,
+                num_threads=self._num_threads,
+            )
+            for index, call in enumerate(missing):
+                answers = [_answer_at(result, index) for result in results]
+                self._known[call, isolated] = self._majority(call, [one for one in answers if was_asked(one)])
+        found = {call: self._known[call, isolated] for call in calls}
+        return {call: expected for call, expected in found.items() if expected is not None}
+
+    def _majority(self, call: Call, answers: list[CallResult]) -> Expected | None:
+        if not answers:
+            self.refusals[NOT_ASKED] += 1
+            self.unasked.add(call)
+            return None
+        groups = group_answers(answers)
+        alone = [(index,) for index in range(len(answers)) if not any(index in group for group in groups)]
+        ranked = sorted([*groups, *alone], key=lambda group: -len(group))  # stable: ties in the order of the programs
+        votes = tuple(Votes(answer=answers[group[0]], count=len(group)) for group in ranked)
+        first = votes[0].answer
+        if first.status is not CallStatus.VALUE:
+            self.refusals["most other programs fail"] += 1
+            return None
+        try:
+            return Expected(value=first.value, literal=to_literal(first.value), votes=votes)
+        except ValueFormatError:
+            self.refusals["the answer is no plain value"] += 1
+            return None
+
+
+def _answer_at(result: ProgramResult | Exception, index: int) -> CallResult:
+    if isinstance(result, Exception):
+        raise result
+    return result.results[index]
+
+
+def failure_of(expected: Expected, answer: CallResult) -> Failure | None:
+    """How ``answer`` fails; None where it is the expected one, or where the call was not really asked.
+
+    Without a reference a differing answer fails only where it is not more frequent, the program under attack counted
+    in, than the expected one is among the others.
+    """
+    if not was_asked(answer):
+        return None  # a limit that other calls had used up; ``Attack.unasked`` holds such calls
+    if answer.status is CallStatus.VALUE and matches(expected.value, answer.value):
+        return None
+    if expected.votes:
+        same = sum(vote.count for vote in expected.votes[1:] if len(group_answers([vote.answer, answer])) == 1)
+        if answer.status in (CallStatus.VALUE, CallStatus.RAISED) and same + 1 > expected.votes[0].count:
+            return None
+    return Failure(kind=_kind(expected, answer), shown=show_answer(answer))
+
+
+def failures_of(expected: Mapping[Call, Expected], answers: Mapping[Call, CallResult]) -> dict[Call, Failure]:
+    """``failure_of`` all calls that have an expected answer, where they fail."""
+    found = {call: failure_of(one, answers[call]) for call, one in expected.items()}
+    return {call: failure for call, failure in found.items() if failure is not None}
+
+
+def show_answer(answer: CallResult) -> str:
+    """One printable line: the value as a literal, or what happened instead."""
+    if answer.status is CallStatus.VALUE:
+        try:
+            return one_line(to_literal(answer.value))
+        except ValueFormatError as error:
+            return one_line(str(error))
+    if answer.status is CallStatus.RAISED:
+        return one_line(answer.detail.rstrip(": ") or "an exception")
+    detail = one_line(answer.detail)
+    return f"{_OTHER_KINDS[answer.status]} ({detail})" if detail else _OTHER_KINDS[answer.status]
+
+
+def one_line(text: str) -> str:
+    """Text of an untrusted process for a terminal or a comment: printable, on one line, at most 120 characters."""
+    plain = "".join(letter if letter.isprintable() else " " for letter in text[: 2 * _LONGEST_SHOWN])
+    return plain if len(plain) <= _LONGEST_SHOWN else plain[: _LONGEST_SHOWN - 3] + "..."
+
+
+def _kind(expected: Expected, answer: CallResult) -> str:
+    if answer.status is CallStatus.RAISED:
+        return f"raises {one_line(error_name(answer.detail)) or 'an exception'}"
+    if answer.status is not CallStatus.VALUE:
+        return _OTHER_KINDS[answer.status]
+    given, wanted = _type_of(answer.value), _type_of(expected.value)
+    if given == wanted:
+        return WRONG_VALUE
+    return "returns None" if given == "None" else f"returns {given} instead of {wanted}"
+
+
+_TYPES = {
+    **dict.fromkeys("TFifncqD", "a number"),
+    "N": "None",
+    "s": "a str",
+    "b": "bytes",
+    "l": "a list",
+    "t": "a tuple",
+    "Q": "a deque",
+    "S": "a set",
+    "d": "a dict",
+    "r": "a range",
+}
+"""By the tag of encoded bytes, see ``sandbox.values``; numbers compare across types."""
+
+
+def _type_of(value: bytes) -> str:
+    return _TYPES.get(value[:1].decode("latin-1"), "something else")

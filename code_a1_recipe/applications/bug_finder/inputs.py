@@ -1,0 +1,219 @@
+"""What an attack starts from: programs, tests and the question, read and checked before anything runs."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from reward_fns.extract import ExtractionFailure, extract_suite
+from sandbox import parse_untrusted
+
+from ...data.reader import read_rows
+from ...errors import InputError
+
+_RESPONSE_COLUMNS = ("response", "text")
+_MAX_FILE_ASSERTS = 10_000
+_MAX_RESPONSE_ASSERTS = 64
+_ENTRY = re.compile(r"([A-Za-z_]\w*)(\(\))?(\.[A-Za-z_]\w*)?")
+_PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suites:
+    """The tests to attack with."""
+
+    suites: tuple[tuple[str, ...], ...]
+    """``suites[s]`` holds the texts of suite s's asserts."""
+    extraction_failures: Counter[str]
+    """Responses without asserts, by reason."""
+
+    @property
+    def num_asserts(self) -> int:
+        return sum(map(len, self.suites))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What is attacked and what with, read and checked."""
+
+    path: Path
+    source: str
+    entry: str
+    reference_path: Path | None
+    reference: str | None
+    candidates: tuple[str, ...]
+    """Other programs for the same question."""
+    output: Path
+    """The pytest file, if bugs are found against a reference."""
+
+
+def read_text(path: Path, what: str) -> str:
+    """A text file that is not empty.
+
+    Raises:
+        InputError: there is no such file, or nothing in it.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")  # editors on Windows begin with a mark
+    except (OSError, ValueError) as error:
+        raise InputError(f"{what} {path} cannot be read: {error}; name a text file in UTF-8") from error
+    if not text.strip():
+        raise InputError(f"{what} {path} must not be empty")
+    return text
+
+
+def read_program(path: Path, what: str) -> str:
+    """Source that parses.
+
+    Raises:
+        InputError: it does not.
+    """
+    source = read_text(path, what)
+    try:
+        parse_untrusted(source)
+    except _PARSE_ERRORS as error:
+        raise InputError(f"{what} {path} does not parse as Python 3: {error}; correct it first") from error
+    return source
+
+
+def entry_point(entry: str | None, source: str, path: Path) -> str:
+    """The top-level name that tests call.
+
+    Args:
+        entry: ``f``, ``Stack`` or ``Solution().f``; None where the program defines a single function or class.
+        source: the program under attack.
+        path: its file, for messages.
+
+    Raises:
+        InputError: the program does not define it, or defines several and none was named.
+    """
+    if entry is None:
+        public = [name for name in defined_names(source, with_variables=False) if not name.startswith("_")]
+        if len(public) != 1:
+            listed = ", ".join(public) or "no function or class"
+            raise InputError(f"--entry must name the function to attack; {path} defines {listed}")
+        return public[0]
+    match = _ENTRY.fullmatch(entry.strip())
+    if match is None:
+        raise InputError(f"--entry must be a name such as f, Stack or Solution().f, got {entry!r}")
+    check_defines(source, match[1], f"{path}", hint="name one of them")
+    return match[1]
+
+
+def check_defines(source: str, name: str, where: str, *, hint: str) -> None:
+    """Raises ``InputError`` where the program defines no such top-level name."""
+    names = defined_names(source)
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1)
+        meant = f"; did you mean {near[0]!r}?" if near else f"; {hint}"
+        raise InputError(f"{where} does not define {name!r}, but {', '.join(names) or 'nothing'}{meant}")
+
+
+def defined_names(source: str, *, with_variables: bool = True) -> list[str]:
+    """Functions, classes and variables at top level, also below ``if`` and ``try``; in written order."""
+    names = [name for statement in parse_untrusted(source).body for name in _names_of(statement, with_variables)]
+    return list(dict.fromkeys(names))
+
+
+def _names_of(statement: ast.stmt, with_variables: bool) -> Iterator[str]:
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        yield statement.name
+    elif isinstance(statement, ast.Assign) and with_variables:
+        yield from (target.id for target in statement.targets if isinstance(target, ast.Name))
+    elif isinstance(statement, (ast.If, ast.Try, ast.With)):
+        for part in ast.iter_child_nodes(statement):
+            inner = part.body if isinstance(part, ast.ExceptHandler) else [part]
+            for one in inner:
+                if isinstance(one, ast.stmt):
+                    yield from _names_of(one, with_variables)
+
+
+def read_suites(paths: Sequence[Path]) -> Suites:
+    """Tests from files.
+
+    ``.py``: all assert statements, inside functions too, one suite. ``.jsonl``, ``.json``, ``.parquet`` (``.gz``): a
+    response of a Test LLM a row, under ``response``, ``text`` or, several, ``responses``. Any other file: as one
+    response.
+
+    Raises:
+        InputError: a file cannot be read, or there is no assert in any of them.
+    """
+    suites: list[tuple[str, ...]] = []
+    extraction_failures: Counter[str] = Counter()
+    for path in paths:
+        if path.name.removesuffix(".gz").endswith((".jsonl", ".json", ".parquet")):
+            found = suites_in(_responses(path))
+            suites += found.suites
+            extraction_failures += found.extraction_failures
+            continue
+        asserts = _asserts_in_file(path)
+        if isinstance(asserts, ExtractionFailure):
+            extraction_failures[asserts.reason] += 1
+        else:
+            suites.append(asserts)
+    _check_some(suites, extraction_failures, where=", ".join(map(str, paths)))
+    return Suites(suites=tuple(suites), extraction_failures=extraction_failures)
+
+
+def suites_in(responses: Sequence[str | None]) -> Suites:
+    """The suites of Test LLM responses; None where the prompt was too long to be asked."""
+    suites: list[tuple[str, ...]] = []
+    extraction_failures: Counter[str] = Counter()
+    for response in responses:
+        found = (
+            ExtractionFailure(reason="prompt_too_long")
+            if response is None
+            else extract_suite(response, max_asserts=_MAX_RESPONSE_ASSERTS)
+        )
+        if isinstance(found, ExtractionFailure):
+            extraction_failures[found.reason] += 1
+        else:
+            suites.append(found)
+    return Suites(suites=tuple(suites), extraction_failures=extraction_failures)
+
+
+def _asserts_in_file(path: Path) -> tuple[str, ...] | ExtractionFailure:
+    text = read_text(path, "--suites")
+    if path.suffix != ".py":
+        return extract_suite(text, max_asserts=_MAX_FILE_ASSERTS)
+    try:
+        module = parse_untrusted(text)
+    except _PARSE_ERRORS as error:
+        raise InputError(f"--suites {path} does not parse as Python 3: {error}; correct it") from error
+    nodes = [node for node in ast.walk(module) if isinstance(node, ast.Assert)][:_MAX_FILE_ASSERTS]
+    if not nodes:
+        return ExtractionFailure(reason="no_asserts")
+    return tuple(f"assert {ast.unparse(node.test)}" for node in sorted(nodes, key=lambda node: node.lineno))
+
+
+def _responses(path: Path) -> list[str]:
+    try:
+        rows = read_rows(path)
+    except InputError as error:
+        raise InputError(f"--suites {error}") from error
+    found: list[str] = []
+    for index, row in enumerate(rows):
+        values = row.get("responses") or next(
+            ([row[name]] for name in _RESPONSE_COLUMNS if isinstance(row.get(name), str)), None
+        )
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            raise InputError(
+                f"--suites {path}: row {index} must hold a response as text under 'response' (or a list of them under "
+                f"'responses'), got the columns {sorted(row)}"
+            )
+        found += values
+    return found
+
+
+def _check_some(suites: Sequence[tuple[str, ...]], extraction_failures: Counter[str], *, where: str) -> None:
+    if not suites:
+        reasons = ", ".join(f"{reason} {count}" for reason, count in extraction_failures.most_common()) or "no rows"
+        raise InputError(
+            f"--suites {where}: no assert statement in it ({reasons}); write lines such as `assert f([1]) == 2`, or "
+            "let a Test LLM write them (--model, --endpoint)"
+        )

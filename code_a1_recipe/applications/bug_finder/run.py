@@ -1,0 +1,240 @@
+"""One attack from its tests to its report: calls, failures, minimal calls, and the pytest file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sandbox import Call, Case, Gate, Limits, Rejection, RejectionReason, Runner, matches
+
+from ...errors import InputError
+from ...files import write_whole
+from ...jobs.outputs import Report
+from ...jobs.progress import Progress
+from .call_variants import variants
+from .expectations import Expectation, Expected, MajorityExpectation, ReferenceExpectation
+from .findings import Finding, starts_of, wrong_claims
+from .inputs import Suites, Target
+from .output import claim_lines, counted, finding_lines, pytest_text
+from .search import Attack, check_loads
+
+LIMITS = Limits(reference_cpu_seconds_per_case=1.0)
+"""The reference is asked for large inputs too; what takes it longer is left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttackSettings:
+    """How hard to try."""
+
+    mutate: bool = True
+    """Ask small changes of the tests' calls too."""
+    max_calls: int = 600
+    max_bugs: int = 8
+    """Minimal calls in all; kinds of failure take turns."""
+    num_threads: int = 1
+
+
+def check_programs(target: Target, runner: Runner) -> None:
+    """Refuse programs that do not load in the sandbox.
+
+    Raises:
+        InputError: names the program and says why.
+        SandboxUnavailableError: it could not be run.
+    """
+    check_loads(target.source, f"the program under attack, {target.path},", runner, limits=LIMITS)
+    if target.reference is not None:
+        check_loads(target.reference, f"--reference {target.reference_path}", runner, limits=LIMITS)
+    for number, candidate in enumerate(target.candidates, start=1):
+        check_loads(candidate, f"program {number} of --candidates", runner, limits=LIMITS)
+
+
+def run_attack(
+    target: Target, suites: Suites, runner: Runner, settings: AttackSettings, *, drawn: Sequence[str] = ()
+) -> Report:
+    """Find bugs and write their tests; the report fails where something was found or calls could not be asked.
+
+    Args:
+        target: what is attacked.
+        suites: the tests to begin with.
+        runner: runs all programs.
+        settings: how hard to try.
+        drawn: programs of a Code LLM, beside the target's; those that do not load are left out.
+
+    Raises:
+        InputError: none of the asserts is a test, or no call has an answer to compare with.
+        SandboxUnavailableError: something could not be run.
+    """
+    gate = Gate(target.reference or target.source, (target.entry,), assert_chars=LIMITS.assert_chars)
+    parsed = [gate.suite(suite) for suite in suites.suites]
+    cases = [case for suite in parsed for case in suite.cases]
+    rejections = [rejection for suite in parsed for rejection in suite.rejections]
+    _check_some(cases, rejections, suites, target)
+    tested = list(dict.fromkeys(case.call for case in cases))
+    calls = [*tested, *_variants(tested, gate, target.entry, settings)]
+    others = [*target.candidates, *_loading(drawn, runner)]
+    attack = Attack(
+        source=target.source,
+        entry_points=(target.entry,),
+        expectation=_expectation(target, others, runner, settings),
+        runner=runner,
+        limits=LIMITS,
+        gate=gate,
+    )
+    expected = attack.expectation.expect(calls)
+    lines = _start_lines(target, suites, cases, rejections, calls=calls, num_tested=len(tested))
+    lines += _expectation_lines(target, attack.expectation, expected, cases, calls=calls, num_others=len(others))
+    compares = target.reference is not None or bool(others)
+    if compares and not expected:
+        raise InputError(_nothing_compared(target, attack.expectation, len(calls)))
+    findings, num_unasked = _findings(attack, list(expected), settings)
+    num_unasked += len(attack.expectation.unasked.intersection(calls))
+    lines += finding_lines(findings)
+    if target.reference is not None:
+        return _report([*lines, *_write_tests(target, findings)], target, bool(findings), num_unasked)
+    attack.unasked.clear()
+    claims = wrong_claims(cases, attack.answers(tested, {}))
+    if claims:
+        lines.append("tests that claim another answer than your function's (which of the two is wrong is not known)")
+        lines += claim_lines(claims, most=settings.max_bugs)
+    is_found = bool(findings) or (bool(claims) and not others)
+    return _report(lines, target, is_found, num_unasked if others else len(attack.unasked))
+
+
+def _nothing_compared(target: Target, expectation: Expectation, num_calls: int) -> str:
+    who = f"--reference {target.reference_path}" if target.reference is not None else "the other programs"
+    return (
+        f"nothing to compare: {who} must answer at least one of {counted(num_calls, 'call')} with a value, got none "
+        f"({_counts(expectation.refusals)}); take tests with valid arguments, or another program to compare with"
+    )
+
+
+def _check_some(cases: Sequence[Case], rejections: Sequence[Rejection], suites: Suites, target: Target) -> None:
+    if not cases:
+        refused = (
+            f" (responses without asserts: {_counts(suites.extraction_failures)})" if suites.extraction_failures else ""
+        )
+        first = f"; the first: {rejections[0].text[:200]!r}: {rejections[0].detail[:200]}" if rejections else ""
+        raise InputError(
+            f"no test of the form `assert {target.entry}(literals) == literal` among "
+            f"{counted(suites.num_asserts, 'assert')} in {counted(len(suites.suites), 'suite')}{refused}{first}; "
+            "correct them, or take others"
+        )
+
+
+def _variants(tested: Sequence[Call], gate: Gate, entry: str, settings: AttackSettings) -> list[Call]:
+    if not settings.mutate:
+        return []
+    room = max(0, settings.max_calls - len(tested))
+    texts = variants([call.text for call in tested], {entry}, max_calls=room)
+    cases = [case for text in texts if isinstance(case := gate.call(text), Case)]
+    return list(dict.fromkeys(case.call for case in cases if case.call not in tested))
+
+
+def _loading(programs: Sequence[str], runner: Runner) -> list[str]:
+    found = []
+    for source in programs:
+        try:
+            check_loads(source, "a drawn program", runner, limits=LIMITS)
+        except InputError:
+            continue
+        found.append(source)
+    return found
+
+
+def _expectation(target: Target, others: Sequence[str], runner: Runner, settings: AttackSettings) -> Expectation:
+    if target.reference is not None:
+        return ReferenceExpectation(target.reference, runner, limits=LIMITS)
+    return MajorityExpectation(others, runner, limits=LIMITS, num_threads=settings.num_threads)
+
+
+def _findings(attack: Attack, calls: Sequence[Call], settings: AttackSettings) -> tuple[list[Finding], int]:
+    """What fails, and how many calls could not be asked."""
+    failures = attack.failures(calls, confirm=True)
+    num_unasked = len(attack.unasked)
+    num_starts = sum(map(len, starts_of(failures).values()))
+    if not failures:
+        return [], num_unasked
+    with Progress("shrink", total=num_starts, unit="call") as progress:
+        return attack.shrink_all(failures, max_bugs=settings.max_bugs, on_shrunk=progress.advance), num_unasked
+
+
+def _start_lines(
+    target: Target,
+    suites: Suites,
+    cases: Sequence[Case],
+    rejections: Sequence[Rejection],
+    *,
+    calls: Sequence[Call],
+    num_tested: int,
+) -> list[str]:
+    num_suites = len(suites.suites) + suites.extraction_failures.total()
+    variants_text = f", {len(calls) - num_tested} more by small changes" if len(calls) > num_tested else ""
+    lines = [
+        f"attack on {target.entry} of {target.path.name}: {counted(num_suites, 'suite')}, "
+        f"{counted(suites.num_asserts, 'assert')}, {counted(num_tested, 'different call')}{variants_text}"
+    ]
+    refused = Counter(one.reason.value for one in rejections if one.reason is not RejectionReason.DUPLICATE)
+    if refused or suites.extraction_failures:
+        lines.append(f"  left out: {_counts(refused + suites.extraction_failures)}")
+    return lines
+
+
+def _expectation_lines(
+    target: Target,
+    expectation: Expectation,
+    expected: dict[Call, Expected],
+    cases: Sequence[Case],
+    *,
+    calls: Sequence[Call],
+    num_others: int,
+) -> list[str]:
+    without = f"; not the others: {_counts(expectation.refusals)}" if expectation.refusals else ""
+    if target.reference is None:
+        return [
+            f"  no reference, {counted(num_others, 'other program')}: disagreements are told, not who is right; "
+            f"{len(expected)} of {len(calls)} calls have an answer to compare with{without}"
+        ]
+    claims = {(case.call, case.expected_value) for case in cases if case.call in expected}
+    num_right = sum(matches(expected[call].value, claim) for call, claim in claims)
+    return [
+        f"  the reference answers {len(expected)} of {len(calls)} calls{without}",
+        f"  {num_right} of {len(claims)} claimed answers are the reference's; claims decide nothing here",
+    ]
+
+
+def _write_tests(target: Target, findings: Sequence[Finding]) -> list[str]:
+    bugs = [bug for finding in findings for bug in finding.bugs]
+    if not bugs or target.reference_path is None:
+        return []
+    text = pytest_text(
+        bugs,
+        entry_points=(target.entry,),
+        program=target.path,
+        output=target.output,
+        reference=target.reference_path.name,
+    )
+    try:
+        write_whole(target.output, text)
+    except OSError as error:
+        raise InputError(f"--output {target.output} cannot be written: {error}; choose another") from error
+    num_tests = text.count("\ndef test_")
+    slow = f", {counted(len(bugs) - num_tests, 'slow call')} as comments" if num_tests < len(bugs) else ""
+    run = f"; run `pytest {target.output}`" if num_tests else ""
+    return [f"written: {target.output} ({counted(num_tests, 'test')}{slow}{run})"]
+
+
+def _report(lines: Sequence[str], target: Target, is_found: bool, num_unasked: int) -> Report:
+    last, failure = [], ""
+    if num_unasked:
+        last.append(f"not complete: {counted(num_unasked, 'call')} could not be asked (time); lower --max-calls")
+        failure = f"the attack on {target.path} is not complete"
+    if is_found:
+        failure = f"{target.path} fails, or tests contradict it; see above"
+    else:
+        last.append("nothing found in the others" if num_unasked else "nothing found")
+    return Report(text="\n".join([*lines, *last]), failure=failure)
+
+
+def _counts(counts: Counter[str]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.most_common())

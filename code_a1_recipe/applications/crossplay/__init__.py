@@ -1,0 +1,1 @@
+"""Every saved Code LLM against every saved Test LLM."""

@@ -1,0 +1,242 @@
+"""Ratings of checkpoints that played each other, and what changed from one checkpoint to a later one. Pure; no I/O.
+
+Axes: I Code LLM steps, J Test LLM steps, Q questions, P the steps of one policy, O those of its opponent, N players, B
+bootstrap resamples. Samples of one question depend on one another, so questions are what is drawn again; all figures of
+a table see the same draws, so their differences are paired.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from ...stats.estimates import CONFIDENCE, Array, Estimate
+
+ELO_POINTS = 400.0 / math.log(10.0)
+"""Points a unit of log odds: 400 points more are ten times the odds, as on Elo's scale."""
+ANCHOR = 1000.0
+"""Rating of the first Code LLM step."""
+RIDGE = 0.01
+"""Half of it times the sum of squared strengths (log odds) is added to the loss, so that a player who always wins stays
+finite: 1,435 points ahead after 160 of 160. A lead of 147 points (7 of 10) shrinks by less than one."""
+RATING_RESAMPLES = 200
+RATE_RESAMPLES = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayerRating:
+    """One checkpoint in one role, in Elo points."""
+
+    rating: Estimate
+    """The first Code LLM step has 1000 and no interval: only differences are observed."""
+    gained: Estimate
+    """Rating minus that of the same policy's first step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatingTable:
+    """Ratings of both policies, each in the order of its steps."""
+
+    code: tuple[PlayerRating, ...]
+    test: tuple[PlayerRating, ...]
+    expected: Array
+    """[I, J] win rates of the Code LLM as the ratings have them, in [0, 1]; NaN for a player without a match."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """How much more often a later step wins than an earlier one, against one and the same opponent."""
+
+    opponent: int
+    """Places in the order of steps, from 0; so are the next two."""
+    earlier: int
+    later: int
+    difference: Estimate
+    """Win rate of the later step minus that of the earlier one, paired over questions."""
+
+    @property
+    def is_drop(self) -> bool:
+        """Significantly worse: the 95 % interval lies below zero."""
+        return self.difference.high < 0
+
+    @property
+    def is_rise(self) -> bool:
+        return self.difference.low > 0
+
+
+def win_rates(wins_POQ: Array, played_POQ: Array, *, seed: int = 0) -> list[list[Estimate]]:
+    """``[p][o]``: share of matches that step p won against step o, with its interval; NaN without a match.
+
+    Args:
+        wins_POQ: matches that step p of a policy won against step o of its opponent, on question q.
+        played_POQ: matches they played on it.
+        seed: of the resampling.
+    """
+    value_PO, drawn_BPO = _rates(wins_POQ, played_POQ, seed=seed)
+    number = wins_POQ.shape[2]
+    return [
+        [_estimate(value_PO[p, o], drawn_BPO[:, p, o], number) for o in range(value_PO.shape[1])]
+        for p in range(value_PO.shape[0])
+    ]
+
+
+def fit_strengths(wins_IJ: Array, played_IJ: Array, *, ridge: float = RIDGE, start_N: Array | None = None) -> Array:
+    """Maximum likelihood strengths of the Bradley-Terry model (Bradley and Terry, Biometrika 39, 1952).
+
+    Code LLM i wins against Test LLM j with probability ``1 / (1 + exp(theta_j - theta_i))``. Members of one side never
+    meet, so a shift of all strengths changes nothing: the ridge makes them sum to zero, and only differences mean
+    something.
+
+    Args:
+        wins_IJ: matches that Code LLM i won against Test LLM j.
+        played_IJ: matches they played; 0 where they played none.
+        ridge: above 0; weight of ``sum(theta ** 2) / 2``, which keeps players that always win finite.
+        start_N: where to begin the search; the result does not depend on it.
+
+    Returns:
+        [N] log odds, the I Code LLMs first, then the J Test LLMs.
+
+    Raises:
+        ValueError: not ``0 <= wins <= played``, or the ridge is not above 0.
+    """
+    if wins_IJ.shape != played_IJ.shape or np.any(wins_IJ < 0) or np.any(wins_IJ > played_IJ):
+        raise ValueError(f"wins must lie in [0, played], cell by cell, got {wins_IJ.tolist()} of {played_IJ.tolist()}")
+    if ridge <= 0:
+        raise ValueError(f"ridge must be above 0 (without it a player that always wins has no rating), got {ridge}")
+    num_code, num_test = wins_IJ.shape
+
+    def loss(theta_N: Array) -> tuple[float, Array]:
+        lead_IJ = theta_N[:num_code, None] - theta_N[None, num_code:]
+        surprise_IJ = played_IJ * np.logaddexp(0.0, -lead_IJ) + (played_IJ - wins_IJ) * lead_IJ
+        slope_IJ = played_IJ * expit(lead_IJ) - wins_IJ
+        slope_N = np.concatenate([slope_IJ.sum(axis=1), -slope_IJ.sum(axis=0)])
+        return float(surprise_IJ.sum() + ridge / 2 * theta_N @ theta_N), slope_N + ridge * theta_N
+
+    def curvature(theta_N: Array) -> Array:
+        lead_IJ = theta_N[:num_code, None] - theta_N[None, num_code:]
+        weight_IJ = played_IJ * expit(lead_IJ) * expit(-lead_IJ)
+        within_N = np.concatenate([weight_IJ.sum(axis=1), weight_IJ.sum(axis=0)])
+        across = np.block(
+            [
+                [np.zeros((num_code, num_code)), -weight_IJ],
+                [-weight_IJ.T, np.zeros((num_test, num_test))],
+            ]
+        )
+        matrix: Array = across + np.diag(within_N + ridge)
+        return matrix
+
+    start = np.zeros(num_code + num_test) if start_N is None else start_N
+    found = minimize(loss, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-7})
+    theta: Array = np.asarray(found.x, dtype=np.float64)
+    return theta
+
+
+def rate(
+    wins_IJQ: Array, played_IJQ: Array, *, resamples: int = RATING_RESAMPLES, ridge: float = RIDGE, seed: int = 0
+) -> RatingTable:
+    """Ratings on Elo's scale with 95 % bootstrap intervals: questions are drawn again, and all players rated anew.
+
+    Args:
+        wins_IJQ: matches on question q that Code LLM i won against Test LLM j.
+        played_IJQ: matches they played on it.
+        resamples: at least 1.
+        ridge: see :func:`fit_strengths`.
+        seed: of the resampling.
+
+    Returns:
+        Ratings; NaN for a player without a match. Where the first Code LLM step has none, the next one is the anchor.
+    """
+    num_code, num_test, num_questions = wins_IJQ.shape
+    theta_N = _fitted(wins_IJQ.sum(axis=2), played_IJQ.sum(axis=2), ridge=ridge)
+    drawn_BN = np.full((resamples, num_code + num_test), math.nan)
+    for b, times_Q in enumerate(_draws(num_questions, resamples, seed=seed)):
+        drawn_BN[b] = _fitted(wins_IJQ @ times_Q, played_IJQ @ times_Q, ridge=ridge, start_N=theta_N)
+    anchor = next((i for i in range(num_code) if not math.isnan(theta_N[i])), 0)
+    players = []
+    for number in range(num_code + num_test):
+        first = 0 if number < num_code else num_code
+        rating = _elo(theta_N, drawn_BN, number, anchor, num_questions, plus=ANCHOR)
+        gained = _elo(theta_N, drawn_BN, number, first, num_questions)
+        players.append(PlayerRating(rating=rating, gained=gained))
+    return RatingTable(
+        code=tuple(players[:num_code]),
+        test=tuple(players[num_code:]),
+        expected=expit(theta_N[:num_code, None] - theta_N[None, num_code:]),
+    )
+
+
+def _fitted(wins_IJ: Array, played_IJ: Array, *, ridge: float, start_N: Array | None = None) -> Array:
+    """Strengths, NaN for players without a match: the ridge alone would call them average."""
+    start = None if start_N is None else np.nan_to_num(start_N)
+    theta_N = fit_strengths(wins_IJ, played_IJ, ridge=ridge, start_N=start)
+    matches_N = np.concatenate([played_IJ.sum(axis=1), played_IJ.sum(axis=0)])
+    return np.where(matches_N > 0, theta_N, math.nan)
+
+
+def _elo(theta_N: Array, drawn_BN: Array, number: int, base: int, num_questions: int, *, plus: float = 0.0) -> Estimate:
+    """Elo points of a player above another one."""
+    value = plus + ELO_POINTS * (theta_N[number] - theta_N[base])
+    return _estimate(value, plus + ELO_POINTS * (drawn_BN[:, number] - drawn_BN[:, base]), num_questions)
+
+
+def changes(wins_POQ: Array, played_POQ: Array, *, seed: int = 0) -> list[Change]:
+    """Every pair of steps of one policy against every opponent; pairs without a match are left out.
+
+    Arguments as those of :func:`win_rates`.
+    """
+    value_PO, drawn_BPO = _rates(wins_POQ, played_POQ, seed=seed)
+    num_steps, num_opponents, num_questions = wins_POQ.shape
+    found = []
+    for later in range(num_steps):
+        for earlier in range(later):
+            value_O = value_PO[later] - value_PO[earlier]
+            drawn_BO = drawn_BPO[:, later] - drawn_BPO[:, earlier]
+            for opponent in range(num_opponents):
+                difference = _estimate(value_O[opponent], drawn_BO[:, opponent], num_questions)
+                if not math.isnan(difference.value):
+                    found.append(Change(opponent=opponent, earlier=earlier, later=later, difference=difference))
+    return found
+
+
+def turns(found: Sequence[Change]) -> list[tuple[Change, Change]]:
+    """Drops that a later rise against the same opponent undoes in part or whole: signs of cycling.
+
+    Both changes are significant, and the rise begins where the drop ends.
+    """
+    drops = [change for change in found if change.is_drop]
+    rises = [change for change in found if change.is_rise]
+    return [
+        (drop, rise)
+        for drop in drops
+        for rise in rises
+        if rise.opponent == drop.opponent and rise.earlier == drop.later
+    ]
+
+
+def _draws(num_questions: int, resamples: int, *, seed: int) -> Array:
+    """[B, Q]: how often each question is in each resample; no resample where there is no question."""
+    if not num_questions:
+        return np.zeros((0, 0))
+    chances_Q = np.full(num_questions, 1 / num_questions)
+    return np.random.default_rng(seed).multinomial(num_questions, chances_Q, size=resamples).astype(np.float64)
+
+
+def _rates(wins_POQ: Array, played_POQ: Array, *, seed: int) -> tuple[Array, Array]:
+    """[P, O] win rates and [B, P, O] those of resamples; NaN without a match."""
+    draws_BQ = _draws(wins_POQ.shape[2], RATE_RESAMPLES, seed=seed)
+    wins_BPO, played_BPO = (np.moveaxis(array @ draws_BQ.T, -1, 0) for array in (wins_POQ, played_POQ))
+    with np.errstate(invalid="ignore"):
+        return wins_POQ.sum(axis=2) / played_POQ.sum(axis=2), wins_BPO / played_BPO
+
+
+def _estimate(value: float, replicates_B: Array, num_questions: int) -> Estimate:
+    """With the percentile interval (Efron and Tibshirani 1993, chapter 13) of the resamples that have a figure."""
+    known = replicates_B[~np.isnan(replicates_B)]
+    tail = 100 * (1 - CONFIDENCE) / 2
+    low, high = np.percentile(known, [tail, 100 - tail]) if known.size else (value, value)
+    return Estimate(value=float(value), low=float(low), high=float(high), num_values=num_questions)

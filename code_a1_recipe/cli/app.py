@@ -1,0 +1,65 @@
+"""``code-a1``: one Typer app. Each group of commands is a thin file: options in, call, print."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.metadata
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from ..config.compose import preset_names
+from ..errors import InputError
+from . import curate, evaluate, micro, runs, score, status, train, use
+
+app = typer.Typer(
+    name="code-a1",
+    help="Trains a Code LLM and a Test LLM against each other, evaluates them, and puts them to use.\n\n"
+    "`code-a1 [PRESET | path/to.yaml] [key=value ...]` trains; `train` may be left out.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for group in (train, runs, evaluate, score, curate, use, micro):
+    group.register(app)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"code-a1 {importlib.metadata.version('code-a1-recipe')}")
+        raise typer.Exit
+
+
+@app.callback()
+def code_a1(
+    version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True)] = False,
+) -> None:
+    pass
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status of a command line; see ``status``."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    train.configure_logging()
+    return status.run(lambda: app(_with_command(words), prog_name="code-a1"))
+
+
+def _with_command(words: list[str]) -> list[str]:
+    """The words with ``train`` before them where they begin with a preset, a YAML file, a setting, or nothing.
+
+    Raises:
+        InputError: the first word is none of these, but nearly a command.
+    """
+    if words and words[0].startswith("-"):
+        return words
+    names = [one.name or getattr(one.callback, "__name__", "") for one in app.registered_commands]
+    names += [str(one.name) for one in app.registered_groups]
+    if words and words[0] in names:
+        return words
+    is_training = not words or "=" in words[0] or words[0] in preset_names() or words[0].endswith((".yaml", ".yml"))
+    if not is_training and (near := difflib.get_close_matches(words[0], names, n=1)):
+        raise InputError(f"unknown command {words[0]!r}; did you mean {near[0]!r}? `code-a1 --help` lists them")
+    return ["train", *words]

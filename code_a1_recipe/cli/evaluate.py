@@ -1,0 +1,284 @@
+"""``code-a1 eval``: models on benchmarks, and tables of what was found."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..evaluation.options import SPLITS, CodeEvalOptions, SuiteEvalOptions
+from ..evaluation.results import Results, comparison_table, results_table
+from ..jobs.outputs import Report
+from . import options as shared
+from .status import finish, resumable
+from .tables import FORMATS, print_table
+
+group = typer.Typer(help="Evaluate models on benchmarks.", no_args_is_help=True)
+
+CODE_HELP = """Sample programs from a Code LLM and grade them: avg@n and pass@k with bootstrap intervals.
+
+HumanEval+ and MBPP+ are graded by EvalPlus's own rules, LiveCodeBench by its own, other files by their asserts with the
+reference solution as the oracle; expected values stay outside of the program's process.
+
+BigCodeBench, and other files with --in-process-tests, run their tests in the program's own process: there a program
+sees the expected values and could forge the outcome. That is fine for evaluating a model (the published figures are
+made that way), but never a training reward. Problems whose own reference fails on this machine (a library, data or a
+network that it lacks) are left out and counted.
+
+Examples:
+
+- `code-a1 eval code evalplus.parquet --model Qwen/Qwen2.5-Coder-1.5B-Instruct --samples 32 --output out/base`
+- `code-a1 eval code evalplus.parquet --model outputs/my-run --step best --samples 32 --output out/trained`
+- `code-a1 eval code mbpp.jsonl --endpoint http://localhost:8000/v1 --endpoint-model NAME --output out/x`
+- `code-a1 eval code test6.jsonl --since 2025-01-01 --model MODEL --output out/livecodebench`
+- `code-a1 eval code bigcodebench.parquet --model MODEL --output out/bigcodebench`
+- `code-a1 eval code mine.jsonl --references --output out/check`
+- `code-a1 eval compare out/base out/trained`
+"""
+
+TEST_HELP = """Let a Test LLM write tests for each function and measure them, by UnLeakedTestBench's definitions.
+
+Metrics: correct assertions (pass@k), line and branch coverage, killed mutants (mut@k), and Mul = pass@k * mut@k.
+mut@k counts functions whose first k tests are all correct, mut_all@k all functions (0 where one is incorrect),
+mut_right_only@k what the correct ones of the first k kill; *_killable counts only mutants that the question's own tests
+kill, since the others may be equivalent to the original. bugs_killed: buggy programs broken by a correct test.
+
+Examples:
+
+- `code-a1 eval test ULT_Lite.jsonl --model outputs/my-run --tests 5 --output out/trained`
+- `code-a1 eval test QuixBugs/ --model Qwen/Qwen2.5-Coder-1.5B-Instruct --buggy-programs --output out/quixbugs`
+- `code-a1 eval test ULT_Lite.jsonl --own-tests --output out/baseline`
+- `code-a1 eval compare out/baseline out/trained`
+"""
+
+K = Annotated[list[int], typer.Option(min=1, help="repeatable", show_default="1, 5, 10 or 1, 2, 5, as far as it goes")]
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"must be a day as YYYY-MM-DD, got {text!r}") from error
+
+
+CodePrompt = Annotated[
+    str | None,
+    typer.Option(
+        help="chat_v1, micro (of the tiny models), evalplus (its official prompt), file (chat messages of the "
+        "file's column 'prompt'), or a .txt template with {{prompt}}",
+        show_default="chat_v1, of a run its own",
+    ),
+]
+Since = Annotated[
+    date | None,
+    typer.Option(parser=_day, metavar="YYYY-MM-DD", help="LiveCodeBench: only contests of this day and later"),
+]
+Until = Annotated[
+    date | None,
+    typer.Option(parser=_day, metavar="YYYY-MM-DD", help="LiveCodeBench: only contests of this day and earlier"),
+]
+Split = Annotated[
+    str,
+    typer.Option(callback=shared.one_of(SPLITS), help="its short instruction, or the whole docstring to complete"),
+]
+InProcessTests = Annotated[
+    bool,
+    typer.Option(
+        "--in-process-tests",
+        help="HumanEval, LeetCodeDataset, MBPP as published: run all tests of a problem, also those that are not "
+        "'assert f(literals) == literal', in the program's own process, where it could forge the outcome",
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(group, name="eval", rich_help_panel="Evaluate")
+    group.command("code", help=CODE_HELP)(evaluate_code)
+    group.command("test", help=TEST_HELP)(evaluate_tests)
+    group.command("run")(evaluate_run)
+    group.command("compare")(compare)
+    group.command("table")(table)
+    group.command("mutants")(mutants)
+
+
+def evaluate_code(
+    files: shared.Files,
+    output: shared.Output,
+    model: shared.Model = None,
+    step: shared.Step = "latest",
+    endpoint: shared.Endpoint = None,
+    endpoint_model: shared.EndpointModel = None,
+    temperature: shared.Temperature = None,
+    top_p: shared.TopP = None,
+    max_tokens: shared.MaxTokens = None,
+    max_prompt_tokens: shared.MaxPromptTokens = None,
+    engine: shared.Engine = [],  # noqa: B006  # Typer reads it as the default and hands a new list
+    prompt: CodePrompt = None,
+    samples: Annotated[int, typer.Option(min=1, help="programs a problem; the paper: 32")] = 1,
+    k: K = [],  # noqa: B006
+    references: Annotated[
+        bool, typer.Option("--references", help="no model: judge the files' own references; lists what fails")
+    ] = False,
+    adapter: shared.Adapter = "auto",
+    columns: shared.Columns = [],  # noqa: B006
+    limit: shared.Limit = None,
+    seed: shared.Seed = 0,
+    workers: shared.Workers = shared.NUM_CORES,
+    sample_only: shared.SampleOnly = False,
+    judge_only: shared.JudgeOnly = False,
+    since: Since = None,
+    until: Until = None,
+    bigcodebench_split: Split = SPLITS[0],
+    bigcodebench_calibrated: Annotated[
+        bool, typer.Option(help="programs need not repeat the task's imports, as on its own leaderboard")
+    ] = True,
+    in_process_tests: InProcessTests = False,
+) -> None:
+    given = shared.with_model(dict(locals()))
+    from ..evaluation import code_llm
+
+    options = CodeEvalOptions(**given)
+    with resumable(output):
+        if sample_only:
+            typer.echo(f"{code_llm.sample_only(options)} responses in {output}; judge them with --judge-only")
+            return
+        results, failed = code_llm.evaluate(options)
+    _show(results, output)
+    if failed:
+        lines = "\n".join(f"does not pass: {line}" for line in failed)
+        finish(Report(text=lines, failure=f"{len(failed)} of the files' own references do not pass"))
+
+
+def evaluate_tests(
+    files: shared.Files,
+    output: shared.Output,
+    model: shared.Model = None,
+    step: shared.Step = "latest",
+    endpoint: shared.Endpoint = None,
+    endpoint_model: shared.EndpointModel = None,
+    temperature: shared.Temperature = None,
+    top_p: shared.TopP = None,
+    max_tokens: shared.MaxTokens = None,
+    max_prompt_tokens: shared.MaxPromptTokens = None,
+    engine: shared.Engine = [],  # noqa: B006
+    prompt: Annotated[
+        str | None,
+        typer.Option(help="chat_v1, micro, or a .txt template", show_default="chat_v1, of a run its own"),
+    ] = None,
+    tests: Annotated[int, typer.Option(min=1, help="asserts a suite")] = 5,
+    suites: Annotated[int, typer.Option(min=1, help="responses a function; figures are their mean")] = 1,
+    k: K = [],  # noqa: B006
+    own_tests: Annotated[
+        bool, typer.Option("--own-tests", help="no model: measure the questions' own tests, as a baseline")
+    ] = False,
+    max_mutants: Annotated[int, typer.Option(help="a function; 0: no mutants")] = 50,
+    mutants_folder: Annotated[
+        Path | None, typer.Option(help="where mutants are kept", show_default="in --output")
+    ] = None,
+    coverage: Annotated[bool, typer.Option(help="measure line and branch coverage")] = True,
+    buggy_programs: Annotated[
+        bool, typer.Option("--buggy-programs", help="also tests for each question's buggy programs: bugs_killed")
+    ] = False,
+    adapter: shared.Adapter = "auto",
+    columns: shared.Columns = [],  # noqa: B006
+    limit: shared.Limit = None,
+    seed: shared.Seed = 0,
+    workers: shared.Workers = shared.NUM_CORES,
+    sample_only: shared.SampleOnly = False,
+    judge_only: shared.JudgeOnly = False,
+) -> None:
+    given = shared.with_model(dict(locals()))
+    from ..evaluation import tests_llm
+
+    options = SuiteEvalOptions(**given)
+    with resumable(output):
+        if sample_only:
+            typer.echo(f"{tests_llm.sample_only(options)} responses in {output}; judge them with --judge-only")
+            return
+        results = tests_llm.evaluate(options)
+    _show(results, output)
+
+
+def evaluate_run(
+    run: Annotated[Path, typer.Argument(help="run folder")],
+    output: Annotated[Path, typer.Option(help="folder; responses in it are not sampled again")],
+    step: Annotated[str, typer.Option(help="latest, best, a saved step, or 0: the base models")] = "latest",
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="only the first so many questions; nothing is compared then")
+    ] = None,
+    judge_only: shared.JudgeOnly = False,
+) -> None:
+    """Validate both policies of a run's checkpoint on its held-out questions, beside the figures of training.
+
+    Example: `code-a1 eval run outputs/cpu-20260101-120000 --step 40 --output outputs/validation`
+    """
+    from ..evaluation.run import run_validation
+
+    with resumable(output):
+        figures, num_different = run_validation(run, step=step, output=output, limit=limit, stored_only=judge_only)
+    print_table(figures)
+    finish(Report(text="", failure=f"{num_different} figures are not those of training" if num_different else ""))
+
+
+def compare(
+    first: Annotated[Path, typer.Argument(help="--output of the first evaluation")],
+    second: Annotated[Path, typer.Argument(help="of the second; the difference is second minus first")],
+    output: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="also write comparison.md, .csv and .html there")
+    ] = None,
+) -> None:
+    """Two finished evaluations and their difference with a 95 % interval, paired by question."""
+    shown = comparison_table(Results.load(first), Results.load(second))
+    if output:
+        shown.write(output, "comparison")
+    print_table(shown)
+
+
+def table(
+    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="--output of an evaluation")],
+    format: Annotated[str, typer.Option(callback=shared.one_of(tuple(FORMATS)), help=", ".join(FORMATS))] = "markdown",
+) -> None:
+    """Finished evaluations once more as Markdown, CSV or HTML."""
+    for shown in [results_table(Results.load(folder)) for folder in folders]:
+        typer.echo(FORMATS[format](shown))
+
+
+def mutants(
+    file: Annotated[Path, typer.Argument(help="questions: parquet, JSON or JSON lines")],
+    output: Annotated[Path, typer.Option(help="JSON lines; a repeated command resumes")],
+    adapter: shared.Adapter = "auto",
+    max_mutants: Annotated[int | None, typer.Option(min=1, help="a question", show_default="all")] = None,
+    seed: Annotated[int, typer.Option(help="of the choice of mutants where there are more")] = 0,
+    limit: shared.Limit = None,
+    cache: Annotated[Path | None, typer.Option(metavar="FOLDER", help="keep mutants there for other runs")] = None,
+    workers: shared.Workers = shared.NUM_CORES,
+    tier: shared.Tier = 0,
+    allow_missing: shared.AllowMissing = [],  # noqa: B006
+) -> None:
+    """How many small mistakes in its references do a file's own tests notice?
+
+    Each line of the output is a question with its survivors and the lines they change.
+
+    Examples:
+
+    - `code-a1 eval mutants mbpp.jsonl --output killed.jsonl`
+    - `code-a1 eval mutants train.parquet --max-mutants 20 --output try.jsonl`
+    """
+    given = dict(locals())
+    from ..test_quality.mutation_kill import MutantsOptions, kill_all
+
+    with resumable(output):
+        report = kill_all(MutantsOptions(**given))
+    finish(report)
+
+
+def _show(results: Results, output: Path) -> None:
+    """Print the table of an evaluation, and write it beside the results; a failure where outages left some out."""
+    shown = results_table(results)
+    shown.write(output, "table")
+    print_table(shown)
+    if results.num_lost:
+        finish(Report(text="", failure=f"{results.num_lost} responses met an outage; repeat the command to judge them"))

@@ -1,0 +1,70 @@
+"""``code-a1 micro``: the shipped questions and tiny models: made, shown, measured."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..micro_world.settings import VARIANTS, MicroSettings
+from .options import one_of
+
+DEFAULT_SEED = MicroSettings().seed
+Seed = Annotated[int, typer.Option(help="of the questions (and models)")]
+CacheDir = Annotated[Path | None, typer.Option(help="default: $CODE_A1_CACHE or ~/.cache/code-a1")]
+group = typer.Typer(help="The synthetic task suite: its questions and tiny models.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(group, name="micro", rich_help_panel="Data")
+
+
+@group.command()
+def make(
+    seed: Seed = DEFAULT_SEED,
+    cache_dir: CacheDir = None,
+    variant: Annotated[
+        str, typer.Option(callback=one_of(("", *sorted(VARIANTS))), help="other models in place of the base's")
+    ] = "",
+) -> None:
+    """Make the questions and both models, or say where they are."""
+    from ..micro_world.assets import ensure_assets
+
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    assets = ensure_assets(cache_dir, settings=MicroSettings(seed=seed, variant=variant))
+    for field in dataclasses.fields(assets):
+        typer.echo(f"{field.name}: {getattr(assets, field.name)}")
+
+
+@group.command()
+def show(
+    seed: Seed = DEFAULT_SEED,
+    hard: Annotated[bool, typer.Option("--hard", help="of the harder split")] = False,
+    num: Annotated[int, typer.Option(min=1, max=100, help="questions to print")] = 5,
+) -> None:
+    """Print questions, their typical mistakes and what detects them."""
+    from ..micro_world.description import describe
+    from ..micro_world.world import make_split
+
+    settings = MicroSettings(seed=seed)
+    split = make_split(seed=seed, num_train=1, num_heldout=settings.num_heldout, num_hard=settings.num_hard)
+    typer.echo("\n\n".join(describe(question) for question in (split.hard if hard else split.heldout)[:num]))
+
+
+@group.command()
+def measure(seed: Seed = DEFAULT_SEED, cache_dir: CacheDir = None) -> None:
+    """Sample both models and judge what they write."""
+    from ..micro_world.assets import ensure_assets
+    from ..micro_world.measure import measure_code, measure_tests
+    from ..micro_world.world import make_split
+
+    settings = MicroSettings(seed=seed)
+    assets = ensure_assets(cache_dir, settings=settings)
+    questions = make_split(seed=seed, num_train=1, num_heldout=settings.num_heldout).heldout
+    for measured in (measure_code(assets, questions), measure_tests(assets, questions)):
+        for name, value in dataclasses.asdict(measured).items():
+            typer.echo(f"{type(measured).__name__}.{name}: {value:.3f}")

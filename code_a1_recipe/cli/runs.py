@@ -1,0 +1,125 @@
+"""Commands on finished and running runs: report, rollouts, timeline, export; and experiments of many runs."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import one_of
+from .status import resumable
+
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="run folder: what was given as run_dir")]
+
+OUTCOMES_HELP = """A run's programs with their suites and what came of them. Outcomes:
+
+{outcomes}"""
+
+TIMELINE_HELP = """Where the time of one training step went: a picture and a table, also while the run is going on.
+
+The table, in seconds and parts of the step:
+
+- only the Code LLM: programs were written and no suites; likewise "only the Test LLM". The judge may work beside either
+- both LLMs: both wrote at the same time, which is what streaming gains
+- only the judge: programs were judged, or waited for a judge, and no LLM wrote
+- nothing: dispatch, prompts, the end of the last question
+- update code, test: with layout=separate both at once
+- sync, save: new weights to the servers; checkpoint
+- other: of the step, outside the episodes and all timers below them
+- running at once: mean number of requests (programs) under way during the episodes
+
+The picture: above, what runs at once; below, a row for each question; at the right the updates, the checkpoint and the
+new weights. Two runs are drawn on the same scales.
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    from ..analysis.episode_text import OUTCOMES
+
+    outcomes = "\n".join(f"- {name}: {meaning}" for name, meaning in OUTCOMES.items())
+    app.command(rich_help_panel="Train")(experiment)
+    app.command(rich_help_panel="Runs")(report)
+    app.command(rich_help_panel="Runs", help=OUTCOMES_HELP.format(outcomes=outcomes))(rollouts)
+    app.command(rich_help_panel="Runs", help=TIMELINE_HELP)(timeline)
+    app.command(rich_help_panel="Runs")(export)
+
+
+def experiment(
+    file: Annotated[Path, typer.Argument(help="YAML: preset, folder, seeds, overrides, arms; see examples/")],
+    arms: Annotated[list[str] | None, typer.Option(help="only this arm; repeatable")] = None,
+    seeds: Annotated[list[int] | None, typer.Option(help="only this seed; repeatable")] = None,
+    parallel: Annotated[int, typer.Option(min=1, help="runs at once; each needs the memory of a whole run")] = 1,
+) -> None:
+    """Run a grid of arms and seeds, then report; a repeated command resumes after any stop."""
+    from ..analysis.experiment import Experiment
+    from ..analysis.experiment_runs import run_experiment
+
+    loaded = Experiment.load(file)
+    # The end of a scheduler's job, or of a terminal, ends the runs as Ctrl-C does. nohup stays nohup.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
+    with resumable(loaded.folder):
+        run_experiment(loaded, arms=arms or [], seeds=seeds or [], parallel=parallel)
+    report(loaded.folder)
+
+
+def report(
+    source: Annotated[Path, typer.Argument(help="folder of a run or an experiment, or an experiment's results.json")],
+) -> None:
+    """Write one self-contained page with curves, tables and sample episodes, also while a run is going on."""
+    from ..analysis.report import result_tables, write_report
+
+    page = write_report(source)
+    if tables := result_tables(source, page):
+        typer.echo(f"{tables}\n")
+    typer.echo(f"report: {page}")
+
+
+def rollouts(
+    run: RunFolder,
+    step: Annotated[int | None, typer.Option(help="a training step", show_default="the last one")] = None,
+    question: Annotated[str, typer.Option(help="id, or how it begins")] = "",
+    outcome: Annotated[str, typer.Option(help="see above")] = "",
+    validation: Annotated[bool, typer.Option("--validation", help="of held-out questions")] = False,
+    limit: Annotated[int, typer.Option(min=1, help="programs to print")] = 10,
+) -> None:
+    from ..analysis.episode_text import OUTCOMES
+    from ..analysis.rollouts import browse
+
+    one_of(("", *OUTCOMES))(outcome)
+    typer.echo(browse(run, step=step, question=question, outcome=outcome, validation=validation, limit=limit))
+
+
+def timeline(
+    run: RunFolder,
+    step: Annotated[
+        int | None, typer.Option(min=1, help="training step", show_default="the last one, of both with --compare")
+    ] = None,
+    compare: Annotated[
+        Path | None, typer.Option(help="the same step of another run below, and the ratio of their steps' seconds")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE.png", show_default="RUN/report/timeline_step<N>.png")
+    ] = None,
+) -> None:
+    from ..analysis.timeline import write_timeline
+
+    written = write_timeline(run, step=step, compare=compare, output=output)
+    typer.echo(f"{written.text}picture: {written.picture}")
+
+
+def export(
+    source: Annotated[Path, typer.Argument(help="a run folder, or the folder of one step in its checkpoints")],
+    output: Annotated[Path, typer.Option(help="folder to write; with --policy both its code/ and test/")],
+    policy: Annotated[str, typer.Option(callback=one_of(("code", "test", "both")), help="code, test or both")] = "code",
+    step: Annotated[str, typer.Option(help="latest, best, or a step that was saved")] = "latest",
+) -> None:
+    """Write a trained policy as a plain Hugging Face folder, which transformers and vLLM load as it is."""
+    from ..training.checkpoint.export import export as export_policies
+
+    for name, folder in export_policies(source, output, policy=policy, step=step).items():
+        typer.echo(f"{name} policy: {folder}")

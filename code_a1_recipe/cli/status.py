@@ -1,0 +1,82 @@
+"""The one place that turns what ended a command into a message and an exit status.
+
+0 done; 1 something that had started broke off, or a check found failures; 2 the user's input was refused before any
+work; 130 Ctrl-C, 128 + n any other signal n.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import typer
+
+from sandbox import SandboxConfigError, SandboxUnavailableError
+
+from ..errors import CodeA1Error
+from ..jobs.outputs import Report
+
+DONE, BROKE_OFF, REFUSED = 0, 1, 2
+SIGNAL_BASE = 128
+
+
+def run(work: Callable[[], object]) -> int:
+    """Call ``work``; its errors become messages on stderr. Faults of this program itself keep their traceback."""
+    try:
+        work()
+    except SystemExit as done:  # Typer's own: help, usage errors, Ctrl-C
+        return done.code if isinstance(done.code, int) else BROKE_OFF if done.code else DONE
+    except CodeA1Error as error:
+        return _report(error, error.exit_status)
+    except SandboxConfigError as error:
+        return _report(error, REFUSED)
+    except SandboxUnavailableError as error:
+        error.add_note("the sandbox is down; try `python -m sandbox check`")
+        return _report(error, BROKE_OFF)
+    except BrokenPipeError:  # `... | head`: the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKE_OFF
+    except OSError as error:
+        return _report(error, BROKE_OFF)
+    return DONE
+
+
+@contextmanager
+def resumable(output: Path) -> Iterator[None]:
+    """Around work that a repeated command resumes: what breaks it off is reported with where the finished part is."""
+    hint = f"what is done is in {output}; repeat the command to resume"
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.stderr.write(f"\ninterrupted; {hint}\n")
+        raise
+    except CodeA1Error as error:
+        if error.exit_status == BROKE_OFF:
+            error.add_note(hint)
+        raise
+    except (SandboxUnavailableError, OSError) as error:
+        error.add_note(hint)
+        raise
+
+
+def finish(report: Report) -> None:
+    """Print a report.
+
+    Raises:
+        CodeA1Error: the report says that something failed.
+    """
+    if report.text:
+        typer.echo(report.text)
+    if report.note:
+        typer.echo(report.note, err=True)
+    if report.failure:
+        raise CodeA1Error(report.failure)
+
+
+def _report(error: Exception, exit_status: int) -> int:
+    kind = "" if exit_status > SIGNAL_BASE else "error: "
+    sys.stderr.write("\n".join([f"{kind}{error}", *getattr(error, "__notes__", ())]) + "\n")
+    return exit_status

@@ -1,0 +1,34 @@
+"""Tables in the terminal: drawn by rich where somebody looks, Markdown in a pipe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import typer
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from ..stats.tables import Table
+
+FORMATS: dict[str, Callable[[Table], str]] = {"markdown": Table.markdown, "csv": Table.csv, "html": Table.html}
+
+
+def print_table(table: Table) -> None:
+    """Print a table on stdout."""
+    if sys.stdout.isatty():
+        Console().print(_drawn(table))
+    else:
+        typer.echo(table.markdown(), nl=False)
+
+
+def _drawn(table: Table) -> RichTable:
+    drawn = RichTable(
+        title=Text(table.title) if table.title else None, caption=Text(table.note), caption_justify="left"
+    )
+    for column in table.columns:
+        drawn.add_column(Text(column))
+    for row in table.rows:
+        drawn.add_row(*map(Text, row))
+    return drawn

@@ -1,0 +1,125 @@
+"""``code-a1 train``: a composed configuration to a finished run, in hydra's words."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..config.compose import preset_names, read_config
+from ..errors import CodeA1Error
+from ..training.lifecycle import launch
+
+if TYPE_CHECKING:
+    from ..config.run_config import RunConfig
+    from ..runs.folder import RunFolder
+
+configure_logging = launch.configure_logging
+
+HELP = """Train both LLMs. Words are a preset or YAML file, then hydra's `key=value`.
+
+Presets: {presets}. Without one: `cpu` on a machine without an NVIDIA GPU, else `qwen2.5-coder-1.5b`.
+
+Arms (`arm=NAME`, with every preset): code_a1 (the paper, the default), pooled, golden, golden_full, static, self_play,
+frozen, sft.
+
+The keys that matter most (any key of verl's configuration works; `code_a1_recipe/config/code_a1.yaml` explains them):
+
+- `policies.code.model.path`, `policies.test.model.path`: Hugging Face folders or model ids
+- `data.train_files`, `data.val_files`: questions: parquet, JSONL (.gz) or JSON
+- `data.train_batch_size` (Q), `episode.num_candidates` (C), `episode.num_suites` (S), `episode.cases_per_suite` (K)
+- `rewards.alpha`: weight of validity against difficulty in the Test LLM's reward
+- `trainer.total_training_steps`, `run_dir` (default outputs/PRESET-TIME)
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    text = HELP.format(presets=", ".join(preset_names()))
+    app.command(rich_help_panel="Train", help=text, no_args_is_help=False)(train)
+
+
+def train(
+    words: Annotated[list[str] | None, typer.Argument(metavar="[PRESET | FILE.yaml] [KEY=VALUE]...")] = None,
+    print_config: Annotated[bool, typer.Option("--print-config", help="print the composed configuration only")] = False,
+) -> None:
+    """Compose, check, train."""
+    given = list(words or [])
+    preset = given.pop(0) if given and "=" not in given[0] else _default_preset()
+    if print_config:
+        typer.echo(read_config(preset, given).to_yaml())
+        return
+    from ..training.preflight import START_RULES
+
+    config = read_config(preset, given, rules=START_RULES)
+    folder = _train(config, command=shlex.join(["code-a1", *sys.argv[1:]]))
+    _print_result(preset, folder)
+
+
+def _default_preset() -> str:
+    """`cpu` where torch sees no GPU, else the smallest GPU preset."""
+    import torch
+
+    return "qwen2.5-coder-1.5b" if torch.cuda.is_available() else "cpu"
+
+
+def _train(config: RunConfig, *, command: str) -> RunFolder:
+    """Train; what ends the run becomes an error with a hint how to resume.
+
+    Raises:
+        CodeA1Error: refused, broke off, or ended by a signal (its status is 128 + the signal's number).
+    """
+    from ..runs.folder import RunFolder
+    from ..training.lifecycle.failures import explain
+    from ..training.lifecycle.signals import InterruptedRunError
+
+    resume = launch.resume_hint(config.run_dir)
+    try:
+        return launch.train(config, command=command)
+    except InterruptedRunError as error:
+        error.add_note(resume)
+        raise
+    except KeyboardInterrupt:
+        sys.stderr.write(f"\ninterrupted; {resume}\n")
+        raise
+    except Exception as error:
+        if isinstance(error, CodeA1Error) and error.exit_status != CodeA1Error.exit_status:
+            raise
+        message = explain(error, run_dir=config.run_dir)
+        if message is None:
+            raise
+        RunFolder(Path(config.run_dir)).note_error(error)
+        failure = CodeA1Error(message)
+        failure.add_note(resume)
+        raise failure from error
+
+
+def _print_result(preset: str, folder: RunFolder) -> None:
+    """Where everything is, and what changed on held-out questions; a run without them is not the worse for it."""
+    from ..analysis.before_after import change_table
+    from ..analysis.report import write_report
+    from ..runs.reader import RunRecords
+
+    places: dict[str, object] = {
+        "config": folder.resolved_config,
+        "metrics": folder.metrics,
+        "rollouts": folder.rollouts,
+        "Mistake Book": folder.mistake_book,
+        "checkpoints": folder.checkpoints,
+    }
+    if folder.tensorboard.exists():
+        places["TensorBoard"] = f"tensorboard --logdir {folder.tensorboard}"
+    try:
+        places["report"] = write_report(folder.root)
+        table = change_table(RunRecords.open(folder.root))
+    except (ValueError, OSError) as error:
+        table = ""
+        typer.echo(f"no report: {error}", err=True)
+    typer.echo(f"\ntrained: {preset}")
+    for name, place in places.items():
+        typer.echo(f"  {name:12} {place}")
+    if table:
+        typer.echo(f"\n{table}")

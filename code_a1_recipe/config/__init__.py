@@ -1,0 +1,1 @@
+"""The configuration: YAML files, their composition, and the checked result."""

@@ -1,0 +1,160 @@
+"""Rules about several values at once; bounds of single values stand beside their fields.
+
+Each rule yields a message for everything that breaks it. It is passed over where a value that it reads has been refused
+by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from ..algorithm.settings import RecipeSettings
+from .run_config import SEPARATE, RunConfig
+
+Rule = Callable[[RunConfig], Iterable[str]]
+
+
+def broken_rules(config: RunConfig, rules: Iterable[Rule], *, is_partial: bool) -> Iterator[str]:
+    """Messages of all rules. A rule may miss a value of a configuration that is partial, and of no other."""
+    for rule in rules:
+        try:
+            yield from rule(config)
+        except AttributeError:
+            if not is_partial:
+                raise
+
+
+def groups_per_step(config: RunConfig) -> dict[str, int]:
+    """GRPO groups each policy trains on in a step when nothing is masked."""
+    questions, selection = config.data.train_batch_size, config.selection
+    per_question = config.episode.num_candidates if selection.name == "all" else selection.update_n
+    suites = questions * per_question if config.episode.num_suites else 0
+    return {"code": questions + suites} if config.self_play else {"code": questions, "test": suites}
+
+
+def _schedule(config: RecipeSettings) -> Iterator[str]:
+    if not config.schedule.code_every and not config.schedule.test_every:
+        yield "schedule.code_every and schedule.test_every are both 0: nothing would train; set one above 0"
+
+
+def _selection(config: RecipeSettings) -> Iterator[str]:
+    most, count = config.episode.num_candidates, config.selection.update_n
+    if count > most:
+        yield f"selection.update_n must be at most episode.num_candidates = {most}, got {count}"
+
+
+def _sharing(config: RunConfig) -> Iterator[str]:
+    must = "episode.share_suites must be false with"
+    if config.episode.share_suites and config.episode.barrier:
+        yield f"{must} episode.barrier=true (duplicates are found while programs stream), got True"
+    if config.episode.share_suites and config.deterministic:
+        yield f"{must} deterministic=true (which of two duplicates comes first depends on time), got True"
+
+
+def _given_tests(config: RecipeSettings) -> Iterator[str]:
+    key = f"with rewards.code_tests={config.rewards.code_tests}"
+    if not config.rewards.uses_given_tests:
+        if config.episode.num_suites == 0:
+            yield f"episode.num_suites must be at least 2 {key}, got 0"
+        return
+    counts = {
+        "episode.num_suites": config.episode.num_suites,
+        "validation.num_suites": config.validation.num_suites,
+        "validation.num_buggy_program_suites": config.validation.num_buggy_program_suites,
+        "schedule.test_every": config.schedule.test_every,
+    }
+    yield from (f"{name} must be 0 {key} (no Test LLM takes part), got {n}" for name, n in counts.items() if n)
+    if config.self_play:
+        yield f"self_play must be false {key}, got True"
+
+
+def _user_files(config: RecipeSettings) -> Iterator[str]:
+    yield from config.prompts.problems()
+    yield from config.rewards.problems()
+
+
+def _self_play(config: RecipeSettings) -> Iterator[str]:
+    if not config.self_play:
+        return
+    episode, schedule = config.episode, config.schedule
+    if episode.num_suites != episode.num_candidates:
+        size = f"episode.num_candidates = {episode.num_candidates}"
+        yield f"episode.num_suites must be {size} with self_play (groups of one size), got {episode.num_suites}"
+    if not config.prompts.black_box:
+        yield "prompts.black_box must be true with self_play (a model would agree with its own program), got False"
+    if schedule.test_every != schedule.code_every:
+        every = f"schedule.code_every = {schedule.code_every}"
+        yield f"schedule.test_every must be {every} with self_play (one model), got {schedule.test_every}"
+
+
+def _sandbox(config: RecipeSettings) -> Iterator[str]:
+    sandbox = config.sandbox
+    runner = f"with sandbox.runner={sandbox.runner}"
+    if sandbox.runner != "fusion":
+        if sandbox.url is not None:
+            yield f"sandbox.url must be null {runner}, got {sandbox.url!r}; it belongs to sandbox.runner=fusion"
+        return
+    if not sandbox.url:
+        yield f"sandbox.url must be the address of the service {runner}, got {sandbox.url!r}; give http://host:port"
+    for key, value in (("tier", sandbox.tier), ("allow_missing", sandbox.allow_missing)):
+        if value:
+            yield f"sandbox.{key} must be left out {runner}, where the service confines programs, got {value!r}"
+
+
+def _keep_best(config: RunConfig) -> Iterator[str]:
+    best = config.checkpoint.keep_best
+    for key in ("save_freq", "test_freq") if best is not None else ():
+        frequency = getattr(config.trainer, key)
+        if frequency <= 0:
+            need = f"above 0 with checkpoint.keep_best={best}, which needs steps that are validated and saved"
+            yield f"trainer.{key} must be {need}, got {frequency}"
+
+
+def _policies(config: RunConfig) -> Iterator[str]:
+    for name in config.policy_names:
+        key, rollout = f"policies.{name}.rollout", config.policy(name).rollout
+        if rollout.name != f"vllm_{name}":
+            yield f"{key}.name must be 'vllm_{name}', got {rollout.name!r}; leave it out"
+        source = {"code": "num_candidates", "test": "num_suites"}[name]
+        size = getattr(config.episode, source)
+        if rollout.n != size:
+            yield f"{key}.n must be episode.{source} = {size}, got {rollout.n}; set episode.{source} instead"
+        prompt, response, limit = rollout.prompt_length, rollout.response_length, rollout.max_model_len
+        if limit is not None and prompt + response > limit:
+            tokens = f"{prompt} + {response} = {prompt + response} tokens"
+            yield f"{key}: prompt_length + response_length = {tokens} exceed max_model_len {limit}"
+
+
+def _step_sizes(config: RunConfig) -> Iterator[str]:
+    for name, groups in groups_per_step(config).items():
+        if name not in config.policy_names:
+            continue
+        policy, devices = config.policy(name), config.num_devices(name)
+        pool = f"pools.{name}" if config.layout == SEPARATE else "trainer"
+        rows = groups * (config.episode.num_candidates if name == "code" else config.episode.num_suites)
+        if rows % devices:
+            yield (
+                f"policy {name}: a step's {rows} rows must be a multiple of the {devices} devices "
+                f"({pool}.n_gpus_per_node * {pool}.nnodes); change data.train_batch_size or the number of devices"
+            )
+        batch, parallel = policy.actor.ppo_mini_batch_size, policy.rollout.tensor_model_parallel_size
+        if groups % batch:
+            yield f"policies.{name}.actor.ppo_mini_batch_size must divide the step's {groups} groups, got {batch}"
+        if devices % parallel:
+            key = f"policies.{name}.rollout.tensor_model_parallel_size"
+            yield f"{key} must divide the {devices} devices, got {parallel}"
+
+
+VALUE_RULES: tuple[Rule, ...] = (
+    _schedule,
+    _selection,
+    _sharing,
+    _given_tests,
+    _user_files,
+    _self_play,
+    _sandbox,
+    _keep_best,
+    _policies,
+    _step_sizes,
+)
+"""What needs nothing but the values."""

@@ -1,0 +1,312 @@
+"""``RunConfig``: everything that a run is started with, checked and frozen.
+
+The recipe's own blocks are ``algorithm.settings``; the blocks here are the part of verl's configuration that the recipe
+reads. verl itself gets hydra's tree, by ``RunConfig.for_verl`` and ``RunConfig.for_policy`` alone.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import threading
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any, Literal, Self
+
+from omegaconf import DictConfig, OmegaConf
+from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, SkipValidation, TypeAdapter, ValidationError
+
+from ..algorithm.schedule import POLICY_NAMES
+from ..algorithm.settings import RecipeSettings, SeedSettings
+from ..algorithm.settings_block import Block, Count, describe, key_of
+
+CONFIG_FORMAT = 2
+"""Of ``resolved_config.yaml``; raised whenever a release cannot read what the one before wrote."""
+COLOCATED, SEPARATE = "colocated", "separate"
+
+_MISSING = "???"
+_TREE_LOCK = threading.RLock()
+"""OmegaConf detaches nodes from their parents while it copies them: two threads that copy one tree damage it."""
+_REFERENCE = re.compile(r"\$\{(?:oc\.select:)?([\w.]+)")
+Paths = Annotated[
+    tuple[str, ...],
+    Field(strict=False),
+    BeforeValidator(lambda raw: () if raw in (None, _MISSING) else (raw,) if isinstance(raw, str) else raw),
+]
+OpenPath = Annotated[str | None, BeforeValidator(lambda raw: None if raw == _MISSING else raw)]
+
+
+class VerlBlock(Block):
+    """A block of verl's: keys that the recipe does not read are verl's to check."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class DataConfig(SeedSettings, VerlBlock):
+    train_files: Paths
+    val_files: Paths
+    adapter: str
+    """How rows become questions."""
+    columns: dict[str, str]
+    """Other names for the columns of your own files."""
+    train_batch_size: Count
+    """Questions of a step."""
+    train_max_samples: int
+    val_max_samples: int
+    max_prompt_length: Count
+    max_response_length: Count
+    shuffle: bool
+
+
+class ModelConfig(VerlBlock):
+    path: OpenPath
+    tokenizer_path: str | None
+    lora_rank: int
+    lora: dict[str, Any]
+
+    @property
+    def rank_of_lora(self) -> int:
+        """Rank of the LoRA adapter, 0 without one; verl reads it from either of two keys."""
+        return int(self.lora.get("rank") or self.lora_rank)
+
+
+class OptimizerConfig(VerlBlock):
+    lr: Annotated[float, Field(ge=0)]
+
+
+class ActorConfig(VerlBlock):
+    ppo_mini_batch_size: Count
+    """GRPO groups of one optimizer step."""
+    use_kl_loss: bool
+    optim: OptimizerConfig
+
+
+class SamplingConfig(VerlBlock):
+    temperature: float
+    top_p: float
+    top_k: int
+
+
+class RolloutConfig(SamplingConfig):
+    """Keys that are not named here are kept as they are: an evaluation starts its engines with them."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+    n: Annotated[int, SkipValidation]
+    """Size of a GRPO group."""
+    seed: int
+    full_determinism: bool
+    prompt_length: Count
+    response_length: Count
+    tensor_model_parallel_size: Count
+    calculate_log_probs: Literal[True]
+    """The recipe trains on the log-probabilities that the servers return."""
+    val_kwargs: SamplingConfig
+    max_model_len: int | None
+    gpu_memory_utilization: float
+    engine_kwargs: dict[str, Any]
+
+
+class PolicyConfig(VerlBlock):
+    """verl's ``actor_rollout_ref`` as one policy sees it, its overrides merged in."""
+
+    model: ModelConfig
+    actor: ActorConfig
+    rollout: RolloutConfig
+
+
+class PoliciesConfig(VerlBlock):
+    code: PolicyConfig
+    test: PolicyConfig
+
+
+class PoolConfig(Block):
+    nnodes: Count
+    n_gpus_per_node: Count
+
+
+class PoolsConfig(Block):
+    code: PoolConfig
+    test: PoolConfig
+
+
+class TrainerModeConfig(VerlBlock):
+    trainer_mode: Literal["code_a1"]
+    """The recipe's trainer; leave it out."""
+
+
+class TrainerConfig(VerlBlock):
+    device: Literal["cpu", "cuda"]
+    nnodes: Count
+    n_gpus_per_node: Count
+    total_training_steps: Count | None
+    save_freq: int
+    """A number of steps; -1: never."""
+    test_freq: int
+    """A number of steps; -1: never."""
+    logger: list[str]
+    """A list such as [tensorboard]."""
+    max_actor_ckpt_to_keep: Count | None
+    """Checkpoints that are kept; null: all."""
+    default_local_dir: str
+    resume_mode: Literal["auto", "disable", "resume_path"]
+    resume_from_path: str | None
+    v1: TrainerModeConfig
+
+
+class AdvantageConfig(VerlBlock):
+    adv_estimator: Literal["grpo"]
+    """The recipe trains by GRPO; leave it out."""
+
+
+class RayConfig(VerlBlock):
+    ray_init: dict[str, Any]
+
+
+class RunConfig(RecipeSettings):
+    """The configuration of one run. ``config.compose.read_config`` makes it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    config_format: Literal[2]
+    """Format of ``resolved_config.yaml``; leave it out."""
+    run_dir: str
+    """The folder that the run writes."""
+    resume: Annotated[str, Field(min_length=1)]
+    """auto, never or the path of a checkpoint or run."""
+    layout: Literal["colocated", "separate"]
+    """Both policies on all GPUs; each on GPUs of its own."""
+    pools: PoolsConfig
+    deterministic: bool
+    """The same seed on the same devices gives the same weights."""
+    micro: dict[str, Any] | None
+    """Settings of the synthetic task suite, where data and models are made by the recipe."""
+    data: DataConfig
+    policies: PoliciesConfig
+    trainer: TrainerConfig
+    algorithm: AdvantageConfig
+    ray_kwargs: RayConfig
+    _tree: DictConfig = PrivateAttr()
+
+    def __getstate__(self) -> dict[Any, Any]:
+        """Leave hydra's tree out: what remains is small enough for Ray to start a lost worker with it again."""
+        return {**super().__getstate__(), "__pydantic_private__": None}
+
+    @classmethod
+    def from_tree(cls, tree: DictConfig) -> tuple[Self, dict[str, str]]:
+        """Check a composed configuration.
+
+        Returns:
+            The configuration, and the values that break a bound: key -> message. Such values are no attributes of it,
+            so rules about several values can still be checked where they read none of these.
+        """
+        raw: Any = OmegaConf.to_container(tree, resolve=True)
+        for name in POLICY_NAMES:
+            raw["policies"][name] = OmegaConf.to_container(merged_policy(tree, name).actor_rollout_ref, resolve=True)
+        problems: dict[str, str] = {}
+        try:
+            config = cls.model_validate(raw)
+        except ValidationError as error:
+            for item in error.errors():
+                key = _origin(tree, key_of(item))
+                problems.setdefault(key, describe(item, key, cls))
+            config = _without(cls, raw, [item["loc"] for item in error.errors()])
+        config._tree = tree
+        return config, problems
+
+    def policy(self, name: str) -> PolicyConfig:
+        policy: PolicyConfig = getattr(self.policies, name)
+        return policy
+
+    def num_devices(self, policy: str) -> int:
+        """GPUs that a policy lives on; logical ones on a CPU."""
+        pool = getattr(self.pools, policy) if self.layout == SEPARATE else self.trainer
+        return int(pool.nnodes * pool.n_gpus_per_node)
+
+    def pool_spec(self) -> dict[str, list[int]]:
+        """verl's resource pools by name: GPUs on each node. One pool for all policies, or one for each."""
+        if self.layout == COLOCATED:
+            return {COLOCATED: [self.trainer.n_gpus_per_node] * self.trainer.nnodes}
+        pools = {name: getattr(self.pools, name) for name in self.policy_names}
+        return {name: [pool.n_gpus_per_node] * pool.nnodes for name, pool in pools.items()}
+
+    def with_paths(self, paths: Mapping[str, str]) -> Self:
+        """A copy with these values by key."""
+        tree = self.for_verl()
+        for key, path in paths.items():
+            OmegaConf.update(tree, key, path)
+        config, problems = self.from_tree(tree)
+        assert not problems, problems
+        return config
+
+    def for_verl(self) -> DictConfig:
+        """A copy of the whole tree, for verl's own code."""
+        with _TREE_LOCK:
+            return copy.deepcopy(self._tree)
+
+    def for_policy(self, name: str) -> DictConfig:
+        """The tree as one policy sees it, for verl's own code: no ``policies``, nothing left to resolve."""
+        with _TREE_LOCK:
+            view = merged_policy(self._tree, name)
+        OmegaConf.resolve(view)
+        return view
+
+    def to_plain(self) -> dict[str, Any]:
+        """The whole tree as plain dictionaries, every interpolation resolved."""
+        with _TREE_LOCK:
+            plain: Any = OmegaConf.to_container(self._tree, resolve=True)
+        return dict(plain)
+
+    def to_yaml(self) -> str:
+        """The whole tree as text, every interpolation resolved."""
+        with _TREE_LOCK:
+            return OmegaConf.to_yaml(self._tree, resolve=True)
+
+
+def merged_policy(tree: DictConfig, name: str) -> DictConfig:
+    """verl's configuration with a policy's overrides merged over ``actor_rollout_ref``.
+
+    Interpolations resolve against the merged tree, so a value that refers to ``actor_rollout_ref.actor.…`` follows the
+    policy's own override.
+    """
+    view = OmegaConf.masked_copy(tree, [str(key) for key in tree if key != "policies"])
+    overrides = OmegaConf.to_container(tree.policies[name], resolve=False)
+    view.actor_rollout_ref = OmegaConf.merge(view.actor_rollout_ref, overrides)
+    if tree.layout == SEPARATE:
+        view.trainer.update(tree.pools[name])
+    return view
+
+
+def _origin(tree: DictConfig, key: str) -> str:
+    """The key that a value was set by: a policy's may come from ``actor_rollout_ref``, and that by an interpolation."""
+    if key.startswith("policies.") and _raw_value(tree, key) is None:
+        key = f"actor_rollout_ref.{key.split('.', 2)[2]}"
+    reference = _REFERENCE.match(str(_raw_value(tree, key)))
+    return reference.group(1) if reference else key
+
+
+def _raw_value(tree: DictConfig, key: str) -> Any:
+    """A value as it was written, interpolations unresolved; None where there is none."""
+    value: Any = OmegaConf.to_container(tree, resolve=False)
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+def _without(block: type[Any], raw: Mapping[str, Any], refused: Collection[tuple[Any, ...]]) -> Any:
+    """The block without the values at the places that were refused: to read one of them is an AttributeError."""
+    values = {}
+    dropped = []
+    for name, field in block.model_fields.items():
+        below = [place[1:] for place in refused if place[0] == name]
+        kind = field.annotation
+        if not below and name in raw:
+            values[name] = TypeAdapter(field.rebuild_annotation()).validate_python(raw[name])
+        elif () not in below and isinstance(kind, type) and issubclass(kind, Block):
+            values[name] = _without(kind, raw[name], below)
+        elif below:
+            dropped.append(name)
+    partial = block.model_construct(**values)
+    for name in dropped:
+        partial.__dict__.pop(name, None)
+    return partial

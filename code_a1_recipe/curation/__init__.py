@@ -1,0 +1,1 @@
+"""Training data: prepared problem sets, demonstrations, harvested tests."""

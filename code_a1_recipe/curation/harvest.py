@@ -1,0 +1,224 @@
+"""Tests that a run's Test LLM wrote, as fixed tests of their questions: the `static` arm.
+
+``harvest`` takes them as they are. ``harvest_tests`` keeps as few of a question's tests as kill the same programs.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from sandbox import CaseOutcome, syntax_key
+
+from ..algorithm.question import Question
+from ..algorithm.settings import SandboxSettings
+from ..errors import InputError
+from ..files import fingerprint, write_whole
+from ..jobs.confinement import Confinement, judge_confined
+from ..jobs.jsonl_store import JsonlStore, files_of
+from ..jobs.outputs import Report, check_outputs, forget_unfinished, note_unfinished
+from ..runs.reader import RunRecords
+from ..runs.rollout_record import RolloutRecord
+from .minimal_tests import Harvested, MinimiseSettings, minimal_row, require_mutants, summary
+
+MAX_TESTS = 32
+"""Per question, those that broke most programs first, where nothing is minimised."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HarvestOptions:
+    """The options of ``code-a1 harvest``."""
+
+    run: Path
+    output: Path
+    overwrite: bool = False
+    minimise: bool = True
+    """Drop tests that kill nothing new; otherwise each question keeps ``MAX_TESTS`` as the run recorded them."""
+    min_tests: int = 1
+    max_mutants: int = 200
+    seed: int = 0
+    workers: int = 1
+    tier: int | None = None
+    """None: the run's own."""
+    allow_missing: tuple[str, ...] = ()
+
+    @property
+    def work_output(self) -> Path:
+        """What is done, for a repeated command."""
+        return self.output.with_name(f"{self.output.name}.kills.jsonl")
+
+
+@dataclass(slots=True, kw_only=True)
+class Found:
+    """What a run recorded for one question."""
+
+    broken: Counter[str] = field(default_factory=Counter)
+    """Each valid case as an assert, with the number of programs it broke."""
+    keys: dict[str, str] = field(default_factory=dict)
+    """What each assert is known by, equal for all spellings of one call."""
+    buggy_programs: dict[str, str] = field(default_factory=dict)
+    """Programs that a test broke, by syntax tree."""
+
+
+def harvest(run_folder: Path, target: Path, *, last_frac: float = 0.5) -> int:
+    """Write the run's training questions with the valid cases of their last visits as ``golden_tests``.
+
+    Args:
+        run_folder: a finished run with a Test LLM.
+        target: JSON lines in the native columns; replaced.
+        last_frac: of the run's steps, the part at the end whose suites are taken: by then the Test LLM is trained.
+            A question that has no valid case there has those of the earlier steps.
+
+    Returns:
+        Questions written; those without a valid case are left out.
+
+    Raises:
+        InputError: the run has no suites, its questions are not there any more, or ``target`` is a folder.
+    """
+    check_target(target)
+    found = collect(RunRecords.open(run_folder), last_frac=last_frac)
+    return write_questions(target, [(one.question, one.tests[:MAX_TESTS]) for one in found])
+
+
+def check_target(target: Path) -> None:
+    """Raises InputError where the file to write is a folder."""
+    if target.is_dir():
+        raise InputError(f"{target} is a folder; name the file to write")
+
+
+def collect(run: RunRecords, *, last_frac: float = 0.5) -> list[Harvested]:
+    """The questions of a run that have a valid case, in the order of their files; arguments and errors as `harvest`."""
+    steps = run.training_steps
+    first = int(len(steps) * (1 - last_frac))
+    late, early = _found(run, steps[first:]), _found(run, steps[:first])
+    for question_id, before in early.items():
+        since = late.setdefault(question_id, before)
+        if not since.broken:  # no valid case since
+            since.broken, since.keys = before.broken, before.keys
+        since.buggy_programs = before.buggy_programs | since.buggy_programs
+    if not any(one.broken for one in late.values()):
+        raise InputError(f"{run.folder}: no valid case in its rollouts; harvest a run in which a Test LLM took part")
+    return [
+        _harvested(question, late[question.id])
+        for question in run.questions("train_files")
+        if question.id in late and late[question.id].broken
+    ]
+
+
+def write_questions(target: Path, found: Iterable[tuple[Question, Sequence[str]]]) -> int:
+    """Questions with ``golden_tests`` as JSON lines in the native columns, all at once; returns how many."""
+    lines = [json.dumps(_row(question, list(tests))) + "\n" for question, tests in found]
+    write_whole(target, "".join(lines))
+    return len(lines)
+
+
+def _found(run: RunRecords, steps: Sequence[int]) -> dict[str, Found]:
+    found: dict[str, Found] = {}
+    for step in steps:
+        for record in run.training(step):
+            one = found.setdefault(record.question, Found())
+            for case in (case for suite in record.suites if suite.verdict for case in suite.verdict.cases):
+                text = f"assert {case.call} == {case.reference_value}"
+                one.broken[text] += case.outcome not in (CaseOutcome.PASSED, CaseOutcome.NOT_LOADED)
+                one.keys.setdefault(text, case.key or case.call)
+            if record.source is not None and is_wrong(record):
+                one.buggy_programs.setdefault(syntax_key(record.source), record.source)
+    return found
+
+
+def is_wrong(record: RolloutRecord) -> bool:
+    """The recorded program loads, and a valid case broke it: new, given, pooled, replayed or hidden."""
+    if record.outage or record.source is None or not record.is_loaded:
+        return False
+    return record.is_broken() or (record.hidden_tests is not None and record.hidden_tests.num_failed > 0)
+
+
+def _harvested(question: Question, found: Found) -> Harvested:
+    ranked = found.broken.most_common()
+    return Harvested(
+        question=question,
+        tests=tuple(text for text, _ in ranked),
+        num_broken=tuple(count for _, count in ranked),
+        keys=tuple(found.keys[text] for text, _ in ranked),
+        buggy_programs=tuple(found.buggy_programs.values()),
+    )
+
+
+def _row(question: Question, tests: list[str]) -> dict[str, object]:
+    return {
+        "id": question.id,
+        "prompt": question.prompt,
+        "reference": question.reference,
+        "entry_points": list(question.entry_points),
+        "prelude": question.prelude,
+        "tests": list(question.tests),
+        "golden_tests": tests,
+        "buggy_programs": list(question.buggy_programs),
+        "data_source": question.data_source,
+    }
+
+
+def harvest_tests(options: HarvestOptions) -> Report:
+    """Write the run's questions with the tests of its Test LLM; a repeated call resumes.
+
+    Raises:
+        InputError, SandboxConfigError: something cannot be used; nothing was written.
+        OutageError: the sandbox is down.
+    """
+    check_target(options.output)
+    run = RunRecords.open(options.run)
+    work_files = files_of(options.work_output)
+    check_outputs([options.output], inputs=run.files(), overwrite=options.overwrite, work_files=work_files)
+    found = collect(run)
+    if not options.minimise:
+        number = harvest(options.run, options.output)
+        return Report(text=f"{options.output}: {number} questions", note=_unfinished(run))
+    return _minimised(options, run, found)
+
+
+def _minimised(options: HarvestOptions, run: RunRecords, found: Sequence[Harvested]) -> Report:
+    started = time.monotonic()
+    sandbox = SandboxSettings.read(run.config.get("sandbox") or {}, where=f"{run.paths.resolved_config}: sandbox")
+    confinement = Confinement.of_run(sandbox, tier=options.tier, allow_missing=options.allow_missing)
+    settings = MinimiseSettings(min_tests=options.min_tests, max_mutants=options.max_mutants, seed=options.seed)
+    require_mutants()
+    decisive = {**asdict(settings), **confinement.described(), "run": _fingerprint(found)}
+    with JsonlStore(options.work_output, settings=decisive, key="question") as store:
+        judge_confined(
+            store,
+            found,
+            lambda one, judge_all: minimal_row(one, settings, judge_all),
+            key=lambda one: one.question.id,
+            confinement=confinement,
+            num_workers=options.workers,
+            what="harvest",
+        )
+        rows = [store.row(one.question.id) for one in found]
+        kept = [(one.question, row["kept"]) for one, row in zip(found, rows, strict=True) if row["kept"]]
+        number = write_questions(options.output, kept)
+        num_outages = sum(bool(row["outage"]) for row in rows)
+        if num_outages:
+            note_unfinished([options.output])
+        else:
+            store.delete()
+            forget_unfinished(options.output)
+    text = f"{options.output}: {number} questions in {time.monotonic() - started:.0f} s\n{summary(rows)}"
+    failure = (
+        f"{num_outages} questions met an outage of the sandbox and kept all their tests; repeat the command to judge "
+        "them again"
+    )
+    return Report(text=text, note=_unfinished(run), failure=failure if num_outages else "")
+
+
+def _unfinished(run: RunRecords) -> str:
+    step, total = (run.steps or [0])[-1], run.config["trainer"].get("total_training_steps")
+    return f"note: {run.folder} is at step {step} of {total}; these are the tests so far" if step < (total or 0) else ""
+
+
+def _fingerprint(found: Sequence[Harvested]) -> str:
+    rows = [[one.question.id, one.question.reference, one.tests, one.num_broken, one.buggy_programs] for one in found]
+    return fingerprint(json.dumps(rows))

@@ -1,0 +1,83 @@
+"""``code-a1 data prepare``: public problem sets -> a checked training set in this project's columns. Resumable."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+from ...jobs.jsonl_store import JsonlStore, files_of
+from ...jobs.outputs import Report, check_outputs, forget_unfinished, note_unfinished
+from .data_card import Preparation, summary_text
+from .options import PrepareOptions
+from .outputs import write_outputs
+from .pipeline import prepare_questions
+from .reading import eval_reader, read_eval_sets, read_inputs, readers_of
+from .sources import open_source
+
+
+def prepare(options: PrepareOptions, *, command: Sequence[str]) -> Report:
+    """Write the training set, its card and the list of what was left out; a repeated call resumes.
+
+    Args:
+        options: see there.
+        command: the command line, for the card.
+
+    Raises:
+        InputError, SandboxConfigError: something cannot be used; nothing was written.
+        OutageError: the sandbox is down.
+    """
+    with warnings.catch_warnings():
+        for kind in (SyntaxWarning, DeprecationWarning):  # of the data's programs, which are parsed here
+            warnings.simplefilter("ignore", kind)
+        return _prepare(options, command)
+
+
+def _prepare(options: PrepareOptions, command: Sequence[str]) -> Report:
+    started = time.monotonic()
+    options.check()
+    check_outputs(
+        options.outputs,
+        inputs=map(Path, (*options.inputs, *options.against)),
+        overwrite=options.overwrite,
+        work_files=files_of(options.work_output),
+    )
+    confinement = options.confinement
+    sources = [open_source(text) for text in dict.fromkeys(options.inputs)]
+    readers = readers_of(sources, adapter=options.adapter, columns=options.columns)
+    eval_sources = [open_source(text) for text in dict.fromkeys(options.against)]
+    for source in eval_sources:
+        eval_reader(source, options.against_columns)
+    with JsonlStore(options.work_output, settings=options.of_judging(), key="key") as store:
+        eval_sets = read_eval_sets(eval_sources, options.against_columns)
+        read = read_inputs(sources, readers, limit=options.limit)
+        prepared = prepare_questions(read, eval_sets, store, options, confinement)
+        preparation = Preparation(
+            options=options,
+            command=command,
+            sources=sources,
+            eval_sources=eval_sources,
+            read=read,
+            eval_sets=eval_sets,
+            prepared=prepared,
+            seconds=time.monotonic() - started,
+        )
+        written = write_outputs(preparation)
+    failure = _failure(preparation)
+    if failure:
+        note_unfinished(options.outputs)
+    else:
+        forget_unfinished(options.output)
+    text = f"{summary_text(preparation)}wrote {', '.join(map(str, written))}"
+    return Report(text=text, failure=failure)
+
+
+def _failure(preparation: Preparation) -> str:
+    """Why the work is not finished; empty where it is."""
+    prepared = preparation.prepared
+    if not prepared.kept:
+        return f"no row is left, so {preparation.options.output} was not written; the reasons are above"
+    if prepared.num_outages:
+        return f"{prepared.num_outages} references could not be run and are left out; repeat the command to try again"
+    return ""

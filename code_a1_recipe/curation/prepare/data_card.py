@@ -1,0 +1,224 @@
+"""The data card of a prepared training set, and the table of the terminal: what was kept, what went and why."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from .entries import Overlap
+from .options import PrepareOptions
+from .pipeline import Prepared
+from .reading import EvalSets, ReadRows
+from .sources import Source
+
+_PACKAGES = ("code-a1-recipe", "datasketch", "pyarrow", "datasets")
+_RULES = ("id", "prompt", "reference", "tests")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preparation:
+    """All that one command did."""
+
+    options: PrepareOptions
+    command: Sequence[str]
+    """The command line."""
+    sources: Sequence[Source]
+    eval_sources: Sequence[Source]
+    read: ReadRows
+    eval_sets: EvalSets
+    prepared: Prepared
+    seconds: float
+
+    @property
+    def num_rows(self) -> int:
+        return self.read.num_rows.total()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetOverlap:
+    """One evaluation set against the data."""
+
+    set_name: str
+    num_questions: int
+    num_met: int
+    """Its questions that some row repeats."""
+    num_rows: int
+    """Rows removed because of it; one row may meet several sets."""
+    num_by_rule: Counter[str]
+    """Of these rows, by the first rule that found them."""
+
+
+def overlaps_by_set(eval_sets: EvalSets, prepared: Prepared) -> list[SetOverlap]:
+    """What was found of each evaluation set, in the order of the sets."""
+    names = dict.fromkeys((question.set_name, question.id) for question in eval_sets.questions)  # two files, one set
+    num_questions = Counter(set_name for set_name, _ in names)
+    met: dict[str, set[str]] = {name: set() for name in num_questions}
+    rules: dict[str, Counter[str]] = {name: Counter() for name in num_questions}
+    for dropped in prepared.dropped:
+        first: dict[str, Overlap] = {}
+        for overlap in dropped.overlaps:
+            met[overlap.set_name].add(overlap.id)
+            first.setdefault(overlap.set_name, overlap)
+        for name, overlap in first.items():
+            rules[name][overlap.how] += 1
+    return [
+        SetOverlap(
+            set_name=name,
+            num_questions=count,
+            num_met=len(met[name]),
+            num_rows=rules[name].total(),
+            num_by_rule=rules[name],
+        )
+        for name, count in num_questions.items()
+    ]
+
+
+def summary_text(preparation: Preparation) -> str:
+    """Lines for the terminal: every row is in exactly one of them."""
+    prepared = preparation.prepared
+    reasons = Counter(dropped.reason for dropped in prepared.dropped).most_common()
+    width = max([len("kept"), *(len(reason) for reason, _ in reasons)])
+    counts = f"{len(prepared.kept)} of {preparation.num_rows} rows kept"
+    lines = [f"{preparation.options.output}: {counts}, in {preparation.seconds:.0f} s"]
+    lines += [f"  {reason:{width}}  {count:7d}" for reason, count in [("kept", len(prepared.kept)), *reasons]]
+    tables = overlaps_by_set(preparation.eval_sets, prepared)
+    if tables:
+        lines.append("rows that repeat a question of an evaluation set, by the first rule that found them:")
+        width = max(len(one.set_name) for one in tables)
+        lines += [
+            f"  {one.set_name:{width}}  {one.num_rows} rows, {one.num_met} of {one.num_questions} questions met"
+            + (f" ({_shown(one.num_by_rule)})" if one.num_rows else "")
+            for one in tables
+        ]
+        lines.append(f"discarded as common to many evaluation questions: {_common_text(prepared)}")
+    lines += [f"{name}: {count} rows have no prompt that can be read" for name, count in _unreadable(preparation)]
+    lines.append(f"tests: {_tests_text(preparation)}")
+    return "\n".join(lines) + "\n"
+
+
+def card_text(preparation: Preparation) -> str:
+    """The data card, as Markdown."""
+    prepared = preparation.prepared
+    parts = [
+        f"# {preparation.options.output.name}\n",
+        f"{len(prepared.kept)} of {preparation.num_rows} rows, each with a reference that the judge ran on its own "
+        f"tests. Made by\n\n```bash\n{shlex.join(preparation.command)}\n```\n",
+        _sources_part(preparation),
+        _rows_part(preparation),
+        _overlap_part(preparation),
+        _settings_part(preparation),
+        _training_part(preparation),
+    ]
+    return "\n".join(parts)
+
+
+def _sources_part(preparation: Preparation) -> str:
+    rows: list[tuple[object, ...]] = [
+        (source.name, preparation.read.adapters[source.name], preparation.read.num_rows[source.name], _sha(source))
+        for source in preparation.sources
+    ]
+    rows += [(source.name, "evaluation set", source.num_rows, _sha(source)) for source in preparation.eval_sources]
+    return "## Sources\n\n" + _table(("Source", "Read as", "Rows", "sha256"), rows)
+
+
+def _sha(source: Source) -> str:
+    return source.fingerprint() or "not read from files"
+
+
+def _rows_part(preparation: Preparation) -> str:
+    prepared = preparation.prepared
+    reasons = Counter(dropped.reason for dropped in prepared.dropped).most_common()
+    rows = [
+        ("read", preparation.num_rows),
+        ("kept", len(prepared.kept)),
+        *(("dropped: " + name, n) for name, n in reasons),
+    ]
+    text = "## Rows\n\n" + _table(("", "Rows"), rows)
+    text += f"\nEach dropped row stands in `{preparation.options.output.name}.dropped.jsonl` with its reason.\n"
+    text += f"Tests: {_tests_text(preparation)}.\n"
+    if prepared.num_outages:
+        text += f"\n**{prepared.num_outages} references could not be run**; they are left out, unjudged.\n"
+    return text
+
+
+def _tests_text(preparation: Preparation) -> str:
+    kept = preparation.prepared.kept
+    texts = [f"{sum(len(entry.question.tests) for entry in kept)} in {len(kept)} questions"]
+    if golden := sum(len(entry.question.golden_tests) for entry in kept):
+        texts.append(f"{golden} golden ones")
+    if preparation.prepared.num_removed_tests:
+        texts.append(f"removed from kept rows: {_shown(preparation.prepared.num_removed_tests)}")
+    if preparation.read.num_unwritable_tests:
+        num_unwritable = preparation.read.num_unwritable_tests
+        texts.append(f"{num_unwritable} of all rows cannot be written as assert f(literals) == literal")
+    return "; ".join(texts)
+
+
+def _overlap_part(preparation: Preparation) -> str:
+    title = "## Overlap with evaluation sets\n\n"
+    if not preparation.eval_sources:
+        return title + "Not looked for: no evaluation set was named (`--against`). Do so before you report results.\n"
+    rows = [
+        (one.set_name, one.num_questions, one.num_met, one.num_rows, *(one.num_by_rule[rule] for rule in _RULES))
+        for one in overlaps_by_set(preparation.eval_sets, preparation.prepared)
+    ]
+    heads = ("Set", "Questions", "Met", "Rows removed", *(f"by {rule}" for rule in _RULES))
+    text = title + _table(heads, rows)
+    text += "\nA row is counted under the first rule that found it; one row may meet several sets.\n"
+    text += f"\nDiscarded as common to many different questions of a set: {_common_text(preparation.prepared)}.\n"
+    for name, count in _unreadable(preparation):
+        text += f"\n{count} rows of {name} have no prompt that can be read and were **not** compared.\n"
+    return text
+
+
+def _common_text(prepared: Prepared) -> str:
+    common = prepared.common_hits
+    return f"{common.num_hits} shared runs of words; {common.num_rows} rows have nothing else in common with a question"
+
+
+def _settings_part(preparation: Preparation) -> str:
+    described = preparation.options.described()
+    names = [(f"`--{name.replace('_', '-')}`", "" if value is None else value) for name, value in described.items()]
+    versions = [("python", platform.python_version()), *_versions()]
+    return (
+        "## Settings and versions\n\n"
+        + _table(("", ""), [*names, *versions])
+        + "\nSeconds are CPU seconds of the machine that prepared the data; another may find other references slow.\n"
+    )
+
+
+def _training_part(preparation: Preparation) -> str:
+    path = shlex.quote(str(preparation.options.output))
+    return (
+        "## Train on it\n\n```bash\n"
+        f"bash run_codea1.sh qwen2.5-coder-1.5b data.train_files={path} data.val_files=VALIDATION.parquet\n```\n"
+    )
+
+
+def _versions() -> Iterable[tuple[str, str]]:
+    for name in _PACKAGES:
+        try:
+            yield name, importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+
+
+def _unreadable(preparation: Preparation) -> list[tuple[str, int]]:
+    return list(preparation.eval_sets.num_unreadable.items())
+
+
+def _shown(counts: Counter[str]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.most_common())
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "".join("| " + " | ".join(_cell(cell) for cell in line) + " |\n" for line in lines)
+
+
+def _cell(value: object) -> str:
+    return str(value).replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,100 @@
+"""One row on its way: the question it became, or why it was left out."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...algorithm.question import Question
+
+MOST_OVERLAPS = 5
+"""Overlaps of one row that are written to ``OUTPUT.dropped.jsonl``."""
+
+
+class Reason(enum.StrEnum):
+    """Why a row is left out, in the order in which rows are looked at."""
+
+    UNUSABLE_ROW = "unusable row"
+    """Followed by the column and the rule it breaks."""
+    OVERLAP = "overlap"
+    """With a question of an evaluation set."""
+    LOAD_FAILED = "load_failed"
+    REFERENCE_NONDETERMINISTIC = "reference_nondeterministic"
+    REFERENCE_SLOW = "reference_slow"
+    REFERENCE_FAILS = "reference_fails"
+    """It contradicts a test of its own, or raises in one."""
+    UNENCODABLE = "unencodable"
+    """It answers a test with something that is no builtin value, or too large."""
+    TOO_FEW_TESTS = "too_few_tests"
+    OUTAGE = "outage"
+    """The sandbox could not run it: nothing is known about it."""
+    NEAR_DUPLICATE = "near_duplicate"
+    """Of the prompt of an earlier row."""
+    DUPLICATE_REFERENCE = "duplicate_reference"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A row that is a question."""
+
+    file: str
+    row: int
+    """From 0, in its file."""
+    question: Question
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overlap:
+    """One question of an evaluation set that a row repeats."""
+
+    set_name: str
+    id: str
+    how: str
+    """Rule: "id", "prompt", "reference" or "tests"."""
+    detail: str
+    """What is shared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """A row that was left out."""
+
+    file: str
+    row: int
+    id: str
+    """"" where the row has none that can be used."""
+    reason: str
+    """A ``Reason``; of an unusable row with column and rule."""
+    detail: str = ""
+    overlaps: tuple[Overlap, ...] = field(default_factory=tuple)
+    """All questions that it repeats; only of ``Reason.OVERLAP``."""
+
+    @classmethod
+    def of(cls, entry: Entry, reason: Reason, detail: str = "", overlaps: tuple[Overlap, ...] = ()) -> Dropped:
+        """The entry, left out."""
+        return cls(
+            file=entry.file,
+            row=entry.row,
+            id=entry.question.id,
+            reason=reason.value,
+            detail=detail,
+            overlaps=overlaps,
+        )
+
+    def record(self) -> dict[str, Any]:
+        """Plain values for a line of ``OUTPUT.dropped.jsonl``; of many overlaps the first ``MOST_OVERLAPS``."""
+        plain: dict[str, Any] = {
+            "file": self.file,
+            "row": self.row,
+            "id": self.id,
+            "reason": self.reason,
+            "detail": self.detail,
+        }
+        if self.overlaps:
+            plain["num_overlaps"] = len(self.overlaps)
+            plain["overlaps"] = [
+                {"set": one.set_name, "id": one.id, "how": one.how, "detail": one.detail}
+                for one in self.overlaps[:MOST_OVERLAPS]
+            ]
+        return plain

@@ -1,0 +1,143 @@
+"""What the judge found out about a reference on its own tests, and what follows from it for the row."""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ...algorithm.question import Question
+from .entries import Reason
+
+
+class Fault(enum.StrEnum):
+    """Why a test is no use."""
+
+    UNREADABLE = "unreadable"
+    """Not of the form ``assert f(literals) == literal``: the judge cannot take it, whatever the reference says."""
+    WRONG_CLAIM = "wrong_claim"
+    RAISES = "raises"
+    UNENCODABLE = "unencodable"
+    SLOW = "slow"
+    NONDETERMINISTIC = "nondeterministic"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestFault:
+    """One test that does not hold."""
+
+    __test__ = False  # not one of pytest's
+
+    place: int
+    """Of the test among the distinct tests of its question, from 0."""
+    fault: Fault
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceFacts:
+    """What is known of one reference; the same whatever is decided on it."""
+
+    num_tests: int
+    """Distinct tests that were judged, golden ones included."""
+    load_error: str
+    """Why the reference does not load; "" when it does."""
+    faults: tuple[TestFault, ...]
+    cpu_seconds: float
+    """CPU time of one run of the reference on all tests."""
+
+    def record(self) -> dict[str, Any]:
+        """Plain values for one JSON line."""
+        return {
+            "num_tests": self.num_tests,
+            "load_error": self.load_error,
+            "faults": [[one.place, one.fault.value, one.detail] for one in self.faults],
+            "cpu_seconds": round(self.cpu_seconds, 6),
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> ReferenceFacts:
+        """The facts of a line; KeyError, TypeError or ValueError where it holds none."""
+        return cls(
+            num_tests=int(record["num_tests"]),
+            load_error=str(record["load_error"]),
+            faults=tuple(
+                TestFault(place=int(place), fault=Fault(fault), detail=str(detail))
+                for place, fault, detail in record["faults"]
+            ),
+            cpu_seconds=float(record["cpu_seconds"]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What becomes of a row."""
+
+    question: Question
+    """With the tests that remain, where the row stays."""
+    reason: Reason | None = None
+    """Why the row is left out; None where it stays."""
+    detail: str = ""
+    num_removed: Counter[str] = field(default_factory=Counter)
+    """Tests that were taken out of a row that stays, by ``Fault``."""
+
+
+_ALWAYS = {
+    Fault.NONDETERMINISTIC: Reason.REFERENCE_NONDETERMINISTIC,
+    Fault.SLOW: Reason.REFERENCE_SLOW,
+}
+"""Such a reference is no oracle for tests that are still to be written, however few of its tests show it."""
+_OF_A_TEST = {
+    Fault.WRONG_CLAIM: Reason.REFERENCE_FAILS,
+    Fault.RAISES: Reason.REFERENCE_FAILS,
+    Fault.UNENCODABLE: Reason.UNENCODABLE,
+}
+
+
+def distinct_tests(question: Question) -> tuple[str, ...]:
+    """Tests and golden tests, each text once, in the order in which they are judged."""
+    return tuple(dict.fromkeys((*question.tests, *question.golden_tests)))
+
+
+def decide(question: Question, facts: ReferenceFacts, *, drop_tests: bool, min_tests: int) -> Decision:
+    """Keep the row, perhaps with fewer tests, or leave it out.
+
+    Args:
+        question: what was judged.
+        facts: of its reference.
+        drop_tests: tests that do not hold cost themselves, not the row, as long as one test holds.
+        min_tests: of the tests (golden ones do not count) that must remain.
+    """
+    if facts.load_error:
+        return Decision(question=question, reason=Reason.LOAD_FAILED, detail=facts.load_error)
+    for fault, reason in _ALWAYS.items():
+        if found := [one for one in facts.faults if one.fault is fault]:
+            return Decision(question=question, reason=reason, detail=_told(found, facts))
+    failing = [one for one in facts.faults if one.fault in _OF_A_TEST]
+    num_readable = facts.num_tests - sum(one.fault is Fault.UNREADABLE for one in facts.faults)
+    if failing and (not drop_tests or len(failing) == num_readable):
+        return Decision(question=question, reason=_OF_A_TEST[failing[0].fault], detail=_told(failing, facts))
+    texts = distinct_tests(question)
+    gone = {texts[one.place] for one in facts.faults}
+    tests = tuple(text for text in dict.fromkeys(question.tests) if text not in gone)
+    if len(tests) < min_tests:
+        return Decision(question=question, reason=Reason.TOO_FEW_TESTS, detail=_too_few(question, facts, len(tests)))
+    golden = tuple(text for text in dict.fromkeys(question.golden_tests) if text not in gone)
+    return Decision(
+        question=replace(question, tests=tests, golden_tests=golden),
+        num_removed=Counter(one.fault.value for one in facts.faults),
+    )
+
+
+def _told(faults: list[TestFault], facts: ReferenceFacts) -> str:
+    kinds = Counter(one.fault.value for one in faults)
+    shown = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
+    return f"{len(faults)} of {facts.num_tests} tests ({shown}), the first: {faults[0].detail}"
+
+
+def _too_few(question: Question, facts: ReferenceFacts, num_left: int) -> str:
+    if not facts.faults:
+        return f"{num_left} tests of the form assert f(literals) == literal"
+    return f"{num_left} of {len(set(question.tests))} tests remain; the first that does not: {facts.faults[0].detail}"

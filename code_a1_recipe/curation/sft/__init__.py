@@ -1,0 +1,1 @@
+"""Demonstrations for a supervised cold start of the Test LLM."""

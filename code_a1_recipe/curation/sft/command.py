@@ -1,0 +1,227 @@
+"""``code-a1 data sft``: demonstrations for a cold start of the Test LLM, and the command that trains on them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...algorithm.question import Question
+from ...errors import CodeA1Error, InputError
+from ...evaluation.rescore.input import QuestionTable, question_table
+from ...files import fingerprint, replacing, write_whole
+from ...jobs.confinement import Confinement, judge_confined
+from ...jobs.jsonl_store import JsonlStore, files_of
+from ...jobs.outputs import Report, check_outputs, forget_unfinished, note_unfinished
+from ...jobs.progress import watched
+from ...runs.reader import RunRecords
+from ..minimal_tests import require_mutants
+from .card import card
+from .demonstrations import Demonstration, PromptStyle, Row, Selection, held_out, select
+from .from_rollouts import RecordedSuites, demonstrations_from, recorded_rows, recorded_run
+from .from_tests import MakeSettings, demonstrations_of, demonstrations_row
+from .options import DEFAULT_CASES, SftOptions
+from .training_command import TrainingPlan, training_command, training_overrides
+
+
+@dataclass(slots=True, kw_only=True)
+class Made:
+    """All demonstrations before the selection, and what went before it."""
+
+    source: str
+    """Where they come from, for the card."""
+    style: PromptStyle
+    demonstrations: list[Demonstration] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    num_questions: int = 0
+    num_outages: int = 0
+    """Questions, or recorded programs, that the sandbox could not judge."""
+
+
+def make_demonstrations(options: SftOptions) -> Report:
+    """Write demonstrations, their card and the command that trains on them; a repeated call resumes.
+
+    Raises:
+        InputError, SandboxConfigError: something cannot be used; nothing was written.
+        CodeA1Error: no demonstration could be made; nothing was written.
+        OutageError: the sandbox is down.
+    """
+    options.check()
+    if options.run is not None:
+        return _from_rollouts(options, *_open_rollouts(options, options.run))
+    _check_outputs(options, options.files)
+    table = question_table(options.files, adapter=options.adapter, columns=options.columns)
+    if options.mutants:
+        require_mutants()
+    with JsonlStore(options.work_output, settings=_described(options, table), key="question") as store:
+        return _from_questions(options, table, store)
+
+
+# ------------------------------ of questions ------------------------------
+
+
+def _from_questions(options: SftOptions, table: QuestionTable, store: JsonlStore) -> Report:
+    settings = _make_settings(options)
+    judge_confined(
+        store,
+        list(table.values()),
+        lambda question, judge_all: demonstrations_row(question, settings, judge_all),
+        key=lambda question: question.id,
+        confinement=Confinement(tier=options.tier, allow_missing=options.allow_missing),
+        num_workers=options.workers,
+        what="sft",
+    )
+    made = Made(
+        source=", ".join(path.name for path in options.files),
+        style=PromptStyle(options.prompt or "chat_v1"),
+        num_questions=len(table),
+    )
+    for question in table.values():
+        row = store.row(question.id)
+        made.num_outages += bool(row["outage"])
+        made.left_out.update(row["counts"])
+        made.demonstrations += demonstrations_of(row, question)
+    made.left_out = +made.left_out
+    report = _write(options, made)
+    if made.num_outages:
+        note_unfinished(options.outputs)
+    else:
+        store.delete()
+        forget_unfinished(options.output)
+    return report
+
+
+def _make_settings(options: SftOptions) -> MakeSettings:
+    return MakeSettings(
+        num_cases=options.cases or DEFAULT_CASES,
+        num_mutants=options.mutants,
+        max_assert_chars=options.max_assert_chars,
+        seed=options.seed,
+    )
+
+
+def _described(options: SftOptions, table: QuestionTable) -> dict[str, Any]:
+    """What decides the rows of the work file."""
+    questions = fingerprint(json.dumps([asdict(question) for question in table.values()]))
+    return {**asdict(_make_settings(options)), "tier": options.tier, "questions": questions}
+
+
+def _check_outputs(options: SftOptions, inputs: Sequence[Path]) -> None:
+    work_files = files_of(options.work_output)
+    check_outputs(options.outputs, inputs=inputs, overwrite=options.overwrite, work_files=work_files)
+
+
+# ------------------------------ of rollouts ------------------------------
+
+
+def _open_rollouts(options: SftOptions, source: Path) -> tuple[RecordedSuites, QuestionTable]:
+    """The scored suites and the questions that they name."""
+    adapter, columns = options.adapter, options.columns
+    run = RunRecords.open(source) if source.is_dir() else None
+    _check_outputs(options, [*options.questions, *(run.files() if run else [source])])
+    if run is not None:
+        recorded = recorded_run(run)
+        questions: Sequence[Question] = [] if options.questions else run.questions("train_files")
+        table = {question.id: question for question in questions}
+    else:
+        if not options.questions:
+            raise InputError(
+                f"--run {source} is no run folder, so it does not say where its questions are; name their files by "
+                "--questions"
+            )
+        records = recorded_rows(source)
+        recorded = RecordedSuites(
+            records=records, num_cases=options.cases or DEFAULT_CASES, pair=options.prompt or "chat_v1", black_box=False
+        )
+        table = {}
+    return recorded, table or question_table(options.questions, adapter=adapter, columns=columns)
+
+
+def _from_rollouts(options: SftOptions, recorded: RecordedSuites, table: QuestionTable) -> Report:
+    made = Made(
+        source=f"rollouts of {options.run}",
+        style=PromptStyle(options.prompt or recorded.pair, recorded.black_box),
+        num_questions=len(table),
+    )
+    records = watched(recorded.records, total=None, what="sft", unit="program")
+    made.demonstrations = list(demonstrations_from(records, table, num_cases=recorded.num_cases, counts=made.left_out))
+    made.num_outages = made.left_out.pop("programs lost to an outage", 0)
+    return _write(options, made)
+
+
+# ------------------------------ to files ------------------------------
+
+
+def _write(options: SftOptions, made: Made) -> Report:
+    """Write both parts and the card; the report has the command that trains."""
+    selection = select(
+        made.demonstrations,
+        style=made.style,
+        max_per_question=options.max_per_question,
+        max_chars=options.max_chars,
+        only_breaking=options.only_breaking,
+    )
+    if not selection.kept:
+        reasons = ", ".join(f"{why} {count}" for why, count in (made.left_out + selection.dropped).most_common())
+        raise CodeA1Error(
+            f"no demonstration could be made of {made.source} (left out: {reasons or 'nothing'}, outages: "
+            f"{made.num_outages}); nothing was written"
+        )
+    val_ids = held_out((one.question_id for one in selection.kept), share=options.val_frac, seed=options.seed)
+    train = [made.style.row(one) for one in selection.kept if one.question_id not in val_ids]
+    val = [made.style.row(one) for one in selection.kept if one.question_id in val_ids]
+    _write_rows(options.output, train)
+    note = ""
+    if val:
+        _write_rows(options.val_output, val)
+    elif options.val_output.exists():  # maybe somebody else's
+        note = f"note: {options.val_output} is older and has nothing to do with these demonstrations"
+    plan = TrainingPlan.of(
+        train_file=options.output,
+        val_file=options.val_output,
+        num_train=len(train),
+        num_val=len(val),
+        longest_bytes=max(_num_bytes(row) for row in (*train, *val)),
+    )
+    folder = options.output.with_name(f"{options.output.stem}_model")
+    model, rate = options.model_and_rate
+    command = training_command(training_overrides(plan, model=model, folder=folder, rate=rate), on_cpu=options.cpu)
+    text = card(made, selection, options=options, num_train=len(train), num_val=len(val), command=command)
+    write_whole(options.card_output, text)
+    repeat = f"{made.num_outages} questions met an outage of the sandbox; repeat the command to judge them"
+    return Report(
+        text=_summary(options, made, selection, num_train=len(train), num_val=len(val), command=command),
+        note=note,
+        failure=repeat if made.num_outages and options.run is None else "",
+    )
+
+
+def _write_rows(path: Path, rows: Sequence[Row]) -> None:
+    import pyarrow  # here: `--help` does without
+    import pyarrow.parquet
+
+    with replacing(path) as partial:
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows)), partial)
+
+
+def _num_bytes(row: Row) -> int:
+    return sum(len(message["content"].encode("utf-8", "surrogatepass")) for message in row["messages"])
+
+
+def _summary(
+    options: SftOptions, made: Made, selection: Selection, *, num_train: int, num_val: int, command: str
+) -> str:
+    breaking = sum(one.num_breaking > 0 for one in selection.kept)
+    lines = [
+        f"{options.output}: {num_train} demonstrations, {num_val} more for validation, of "
+        f"{len({one.question_id for one in selection.kept})} of {made.num_questions} questions",
+        f"{breaking} of the suites break the program shown",
+        f"counts: {options.card_output}",
+    ]
+    if made.num_outages and options.run is not None:
+        lines.append(f"{made.num_outages} programs of the run had been lost to an outage, with their suites")
+    lines += ["", "train on them:", f"  {command}"]
+    return "\n".join(lines)

@@ -1,0 +1,138 @@
+"""Demonstrations made of a question's own tests: asserts that hold on the reference, chosen against a program."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sandbox import CandidateVerdict, SandboxUnavailableError, syntax_key
+
+from ...algorithm.question import Question
+from ...jobs.confinement import JudgeAll
+from ...jobs.jsonl_store import Row
+from ...test_quality.kill_matrix import cases_by_place, is_broken, request_for
+from .demonstrations import Demonstration
+
+MOST_TESTS = 256
+"""Tests of a question that are judged, drawn from all."""
+_MUTANTS_TRIED = 3
+"""For each mutant that is wanted: some are equivalent to the reference, some are noticed by no test."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MakeSettings:
+    """What decides which suites are made."""
+
+    num_cases: int = 8
+    """K; a question with fewer right tests gets a prompt that asks for as many as it has."""
+    num_mutants: int = 0
+    """Mutants of the reference that are shown, for each question at most."""
+    max_assert_chars: int = 400
+    """Longer asserts are not used."""
+    seed: int = 0
+    """Of the choice of tests and mutants."""
+
+
+def demonstrations_row(question: Question, settings: MakeSettings, judge_all: JudgeAll) -> Row:
+    """A question's suites with what was left out: one row of the work file.
+
+    Tests are judged on each program: only valid cases whose claim equals the reference's answer, and that the
+    reference passes when it is run once more, are written. Those that break the program come first; others fill up.
+    """
+    counts: Counter[str] = Counter()
+    row: Row = {"question": question.id, "outage": None, "suites": [], "counts": counts}
+    tests = _tests(question, settings, counts)
+    if not tests:
+        return row
+    programs = _programs(question, settings)
+    verdicts: list[CandidateVerdict] = []
+    for result in judge_all([request_for(question, source, tests) for _, source in programs]):
+        if isinstance(result, SandboxUnavailableError):
+            return row | {"outage": str(result)}
+        verdicts.append(result)
+    right = _right_places(tests, verdicts[0])
+    counts["tests refused, or not right"] += len(tests) - len(right)
+    if not right:
+        return row
+    asserts = {place: f"assert {call} == {claim}" for place, (call, claim) in right.items()}
+    mutants_left = settings.num_mutants
+    for number, ((shown, source), verdict) in enumerate(zip(programs, verdicts, strict=True)):
+        if not verdict.loaded:
+            counts[f"{shown} does not load"] += 1
+            continue
+        breaking = [place for place, case in cases_by_place(tests, verdict.suites[0]) if is_broken(case)]
+        breaking = [place for place in breaking if place in right]
+        if shown == "mutant" and (not breaking or not mutants_left):
+            counts["mutant that no test notices"] += not breaking
+            continue
+        mutants_left -= shown == "mutant"
+        rng = random.Random(f"{settings.seed}:{question.id}:{number}")
+        chosen = _choose(rng, list(right), breaking, settings.num_cases)
+        row["suites"].append(
+            {
+                "shown": shown,
+                "program": source,
+                "asserts": [asserts[place] for place in chosen],
+                "num_breaking": sum(place in breaking for place in chosen),
+            }
+        )
+    return row
+
+
+def demonstrations_of(row: Row, question: Question) -> list[Demonstration]:
+    """The suites of a row of the work file."""
+    return [
+        Demonstration(
+            question_id=question.id,
+            statement=question.prompt,
+            shown=suite["shown"],
+            program=suite["program"],
+            asserts=tuple(suite["asserts"]),
+            num_breaking=suite["num_breaking"],
+            data_source=question.data_source,
+        )
+        for suite in row["suites"]
+    ]
+
+
+def _tests(question: Question, settings: MakeSettings, counts: Counter[str]) -> list[str]:
+    texts = list(dict.fromkeys((*question.tests, *question.golden_tests)))
+    short = [text for text in texts if len(text) <= settings.max_assert_chars]
+    counts["tests that are too long"] += len(texts) - len(short)
+    counts["questions without tests"] += not texts
+    random.Random(f"{settings.seed}:{question.id}").shuffle(short)
+    return short[:MOST_TESTS]
+
+
+def _programs(question: Question, settings: MakeSettings) -> list[tuple[str, str]]:
+    """(where it comes from, source) of each different program, the reference first."""
+    found = [("reference", question.reference), *(("buggy_program", text) for text in question.buggy_programs)]
+    if settings.num_mutants:
+        from ...test_quality.mutants import mutants_of  # here: needs cosmic-ray
+
+        mutants = mutants_of(question.reference, max_mutants=_MUTANTS_TRIED * settings.num_mutants, seed=settings.seed)
+        random.Random(f"{settings.seed}:{question.id}").shuffle(mutants)  # they come by line
+        found += [("mutant", mutant.source) for mutant in mutants]
+    different: dict[str, tuple[str, str]] = {}
+    for shown, source in found:
+        different.setdefault(syntax_key(source), (shown, source))
+    return list(different.values())
+
+
+def _right_places(tests: Sequence[str], verdict: CandidateVerdict) -> dict[int, tuple[str, str]]:
+    """Place -> (call, claim) of each test that holds; the verdict is on the reference as its own candidate."""
+    right = {}
+    for place, case in cases_by_place(tests, verdict.suites[0]):
+        if case.expected_correct and not case.outcome.failed:
+            # A claim over several lines would make an assert that is not "one line of the form".
+            right[place] = (case.call, case.reference_value if "\n" in case.expected else case.expected)
+    return right
+
+
+def _choose(rng: random.Random, right: Sequence[int], breaking: Sequence[int], number: int) -> list[int]:
+    """At most ``number`` of the places ``right``: of those that break the program as many as there are, then others."""
+    first = rng.sample(breaking, min(number, len(breaking)))
+    others = sorted(set(right) - set(breaking))
+    return first + rng.sample(others, min(number - len(first), len(others)))

@@ -1,0 +1,331 @@
+"""Dataset rows of public code problem sets -> the recipe's native columns.
+
+An adapter is a name, the columns it needs, and a function of one row. ``ADAPTERS`` is a plain dictionary;
+``questions.load_questions`` picks the first whose columns are all there.
+
+Tests become ``assert f(literals) == literal``, the one form the judge accepts. What cannot be said that way
+is left out and counted in ``NativeRow.num_dropped_tests``:
+
+- asserts with another operator, without ``==``, with names or calls among the arguments (list nodes, trees,
+  variables) or with a computed expectation;
+- EvalPlus rows with an oracle of their own, which keep no tests: a ``ref_func`` instead of listed results
+  (HumanEval/14, 15, 83, 100, 130, 139; MBPP/88, 255, 630), a root check (HumanEval/32), results compared as
+  sets (MBPP/2, 7, 111, 140, 232, 579, 769), and "a match or None" read as a truth value (MBPP/737, 787, 794).
+
+TACO and APPS rows whose programs read standard input cannot be used at all: the judge calls functions.
+
+EvalPlus rows with a wider tolerance than the judge's (``atol`` of 1e-4 or 1e-6: HumanEval/2 and 4, MBPP/82
+and twelve more) keep their tests, judged more strictly than by EvalPlus.
+"""
+
+import ast
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import RowError
+from .asserts import (
+    EvalPlusCheck,
+    asserts_about_candidate,
+    asserts_in,
+    asserts_of_pairs,
+    called_names,
+    literal_assert,
+    literal_asserts,
+    signature_of,
+    top_level_names,
+)
+
+Row = Mapping[str, Any]
+
+UNLEAKED_PRELUDE = "import itertools, logging, math, operator, os, random, re, sys, time\n"
+"""The standard modules that functions of UnLeakedTestBench name without importing them."""
+
+
+TACO_PRELUDE = (
+    "import bisect, collections, copy, functools, heapq, itertools, math, operator, random, re, string, sys\n"
+    "from collections import *\nfrom functools import *\nfrom heapq import *\nfrom itertools import *\n"
+    "from typing import *\n"
+)
+"""What the sites that TACO and APPS collected from import before a solution."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeRow:
+    """A row in native columns, not yet checked."""
+
+    id: Any
+    prompt: Any
+    reference: Any
+    entry_points: Any = ()
+    prelude: Any = ""
+    tests: Any = ()
+    golden_tests: Any = ()
+    buggy_programs: Any = ()
+    data_source: Any = ""
+    num_dropped_tests: int = 0
+    """Tests of the row that cannot be written as ``assert f(literals) == literal``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapter:
+    """How to read one dataset."""
+
+    needs: frozenset[str]
+    """Columns that must all exist; they also recognise the dataset."""
+    convert: Callable[[Row], NativeRow]
+    """Raises ``RowError``."""
+
+
+_OPTIONAL_COLUMNS = ("entry_points", "prelude", "tests", "golden_tests", "buggy_programs", "data_source")
+
+
+def from_native(row: Row) -> NativeRow:
+    """Columns ``id, prompt, reference`` and whichever of the others a row has."""
+    given = {name: row[name] for name in _OPTIONAL_COLUMNS if row.get(name) is not None}
+    return NativeRow(id=row.get("id"), prompt=row.get("prompt"), reference=row.get("reference"), **given)
+
+
+def from_mbpp(row: Row) -> NativeRow:
+    """MBPP: ``task_id, text, code, test_list``; the sanitized set and MBPP+ call the statement ``prompt``.
+
+    The statement does not name the function, so the prompt does: the name called by the first test, with the
+    parameters of its definition. ``test_setup_code`` builds arguments from the reference's own classes; the
+    tests that use it are not literal and fall away.
+    """
+    reference = text_of(row, "code").replace("\r\n", "\n")
+    texts = list_of(row, "test_list")
+    calls = [call for text in texts for call in called_names(text)]
+    entry = next((call for call in calls if call in top_level_names(reference)), None)
+    if entry is None:
+        raise RowError("test_list", f"no test calls a function that 'code' defines; the tests call {calls}")
+    tests = [test for text in texts for test in literal_asserts(text)]
+    statement = text_of(row, "text" if "text" in row else "prompt")
+    prompt = f"{statement}\n\nName the function `{signature_of(reference, entry)}`."
+    return NativeRow(
+        id=f"MBPP/{row.get('task_id')}",
+        prompt=prompt,
+        reference=reference,
+        entry_points=(entry,),
+        tests=tests,
+        data_source="mbpp",
+        num_dropped_tests=len(texts) - len(tests),
+    )
+
+
+def from_humaneval(row: Row) -> NativeRow:
+    """HumanEval: ``task_id, prompt, entry_point, canonical_solution, test``; the solution is a body."""
+    entry = text_of(row, "entry_point")
+    tests, num_dropped = asserts_about_candidate(parsed(row, "test"), called_as=entry)
+    return NativeRow(
+        id=row.get("task_id"),
+        prompt=text_of(row, "prompt"),
+        reference=text_of(row, "prompt") + text_of(row, "canonical_solution"),
+        entry_points=(entry,),
+        tests=tests,
+        data_source="humaneval",
+        num_dropped_tests=num_dropped,
+    )
+
+
+def from_leetcode(row: Row) -> NativeRow:
+    """LeetCodeDataset: ``task_id, query, prompt, completion, entry_point, test``; ``prompt`` is a prelude."""
+    entry = text_of(row, "entry_point")
+    tests, num_dropped = asserts_about_candidate(parsed(row, "test"), called_as=entry)
+    return NativeRow(
+        id=row.get("task_id"),
+        prompt=text_of(row, "query"),
+        reference=text_of(row, "completion"),
+        entry_points=(entry.split("(")[0].split(".")[0],),
+        prelude=text_of(row, "prompt"),
+        tests=tests,
+        data_source="leetcode",
+        num_dropped_tests=num_dropped,
+    )
+
+
+def from_kodcode(row: Row) -> NativeRow:
+    """KodCode: ``question_id, question, solution, test_info`` and ``test`` (or, before, ``test_code``).
+
+    The tests are a pytest module; the literal asserts of all its functions are taken.
+    """
+    info: Any = row.get("test_info")
+    infos = info.tolist() if hasattr(info, "tolist") else info
+    if not infos or not isinstance(infos[0], Mapping) or not infos[0].get("function_name"):
+        raise RowError("test_info", "must be a list whose first item names 'function_name'")
+    entry = str(infos[0]["function_name"])
+    declaration = infos[0].get("function_declaration") or f"def {entry}(...):"
+    nodes = list(asserts_in(parsed(row, "test" if "test" in row else "test_code")))
+    tests = [text for node in nodes if (text := literal_assert(node)) is not None]
+    return NativeRow(
+        id=row.get("question_id"),
+        prompt=f"{text_of(row, 'question')}\n\nThe function is declared as `{declaration}`",
+        reference=text_of(row, "solution"),
+        entry_points=(entry,),
+        tests=tests,
+        data_source="kodcode",
+        num_dropped_tests=len(nodes) - len(tests),
+    )
+
+
+def from_unleaked(row: Row) -> NativeRow:
+    """UnLeakedTestBench: ``task_id, func_name, prompt, code, test_list`` (the list as text).
+
+    The set's own asserts are kept as written, although most do not hold for ``code``: the oracle decides. The
+    functions were cut out of files and 24 of the 200 lost their imports; the prelude gives those back.
+    """
+    raw = row.get("test_list")
+    try:
+        texts = ast.literal_eval(raw) if isinstance(raw, str) else list_of(row, "test_list")
+    except (ValueError, SyntaxError) as error:
+        raise RowError("test_list", f"must be a list of asserts or its text: {error}") from error
+    tests = [test for text in texts for test in literal_asserts(str(text))]
+    entry = text_of(row, "func_name")
+    reference = text_of(row, "code")
+    return NativeRow(
+        id=f"ULT/{row.get('task_id')}",
+        prompt=f"{text_of(row, 'prompt')}\n\nName the function `{signature_of(reference, entry)}`.",
+        reference=reference,
+        entry_points=(entry,),
+        tests=tests,
+        prelude=UNLEAKED_PRELUDE,
+        data_source="unleaked",
+        num_dropped_tests=len(texts) - len(tests),
+    )
+
+
+def from_evalplus(row: Row) -> NativeRow:
+    """HumanEval+ and MBPP+ as one parquet: ``problem, GT_code, test, extra_info``.
+
+    ``GT_code`` is a whole program (MBPP+) or a body that continues ``problem`` (HumanEval+). ``test`` holds
+    ``inputs`` and ``results`` as two lists, compared pairwise.
+    """
+    info = row.get("extra_info")
+    if not isinstance(info, Mapping) or not info.get("function_name"):
+        raise RowError("extra_info", "must be a mapping with 'function_name' and 'question_id'")
+    module = parsed(row, "test")
+    try:
+        check = EvalPlusCheck.read(module, declared_name=str(info["function_name"]))
+    except ValueError as error:
+        raise RowError("test", str(error)) from error
+    code = text_of(row, "GT_code")
+    is_whole = check.entry in top_level_names(code)
+    return NativeRow(
+        id=info.get("question_id"),
+        prompt=text_of(row, "problem"),
+        reference=code if is_whole else text_of(row, "problem") + code,
+        entry_points=(check.entry,),
+        prelude=info.get("imports") or "",
+        tests=check.tests,
+        data_source=row.get("data_source") or "evalplus",
+        num_dropped_tests=check.num_dropped,
+    )
+
+
+def from_taco(row: Row) -> NativeRow:
+    """TACO and APPS: ``question, solutions, starter_code, input_output``, the second and the last as JSON texts.
+
+    The reference is the first solution that is Python 3 and defines the function; the sets hold Python 2 too. An
+    answer may be wrapped in a list of one; it is unwrapped where all answers of a row are such lists. TACO has no ids:
+    a digest of the question serves.
+    """
+    cases = json_of(row, "input_output")
+    name = cases.get("fn_name") if isinstance(cases, Mapping) else None
+    if not name:
+        raise RowError("input_output", "must name 'fn_name': programs that read standard input cannot be judged")
+    solutions = [text.replace("\r\n", "\n") for text in json_of(row, "solutions") if isinstance(text, str)]
+    callees = [(text, callee) for text in solutions if (callee := _callee_in(text, str(name)))]
+    if not callees:
+        raise RowError("solutions", f"none of {len(solutions)} is Python 3 and defines {name!r}")
+    reference, callee = callees[0]
+    tests, num_dropped = asserts_of_pairs(callee, cases.get("inputs") or [], cases.get("outputs") or [])
+    question, starter = text_of(row, "question"), str(row.get("starter_code") or "").rstrip()
+    given = f"Complete this code:\n```python\n{starter}\n```" if starter else f"Name the function `{name}`."
+    source = "taco" if row.get("problem_id") is None else "apps"
+    digest = hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return NativeRow(
+        id=f"{source.upper()}/{digest if source == 'taco' else row['problem_id']}",
+        prompt=f"{question.rstrip()}\n\n{given}",
+        reference=reference,
+        entry_points=(callee.partition("(")[0],),
+        prelude=TACO_PRELUDE,
+        tests=tests,
+        data_source=source,
+        num_dropped_tests=num_dropped,
+    )
+
+
+def _callee_in(source: str, name: str) -> str:
+    """How to call ``name`` in a solution: ``name``, ``Solution().name``, or "" where it is not defined."""
+    if name in top_level_names(source):
+        return name
+    for node in ast.parse(source).body if "Solution" in top_level_names(source) else []:
+        if isinstance(node, ast.ClassDef) and node.name == "Solution":
+            methods = [inner.name for inner in node.body if isinstance(inner, ast.FunctionDef)]
+            return f"Solution().{name}" if name in methods else ""
+    return ""
+
+
+def json_of(row: Row, column: str) -> Any:
+    """The row's JSON in ``column``, as text or read already; RowError when it is none."""
+    value: Any = row.get(column)
+    if not isinstance(value, str):
+        value = value.tolist() if hasattr(value, "tolist") else value
+        if not isinstance(value, list | Mapping):
+            raise RowError(column, f"must be JSON, got {type(value).__name__}")
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise RowError(column, f"must be JSON: {str(error)[:80]}") from error
+
+
+def text_of(row: Row, column: str) -> str:
+    """The row's string in ``column``; RowError when it is something else."""
+    value = row.get(column)
+    if not isinstance(value, str):
+        raise RowError(column, f"must be a string, got {type(value).__name__}")
+    return value
+
+
+def list_of(row: Row, column: str) -> list[str]:
+    """The row's list of strings in ``column``, numpy arrays included; RowError otherwise."""
+    value: Any = row.get(column)
+    items = value.tolist() if hasattr(value, "tolist") else value
+    if not isinstance(items, list | tuple) or not all(isinstance(item, str) for item in items):
+        raise RowError(column, f"must be a list of strings, got {str(value)[:60]!r}")
+    return list(items)
+
+
+def parsed(row: Row, column: str) -> ast.Module:
+    """The row's Python source in ``column``, parsed; RowError when it is not Python 3."""
+    try:
+        return ast.parse(text_of(row, column))
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+        if isinstance(error, RowError):
+            raise
+        raise RowError(column, f"must be Python 3: {error}") from error
+
+
+ADAPTERS: dict[str, Adapter] = {
+    "native": Adapter(needs=frozenset({"id", "prompt", "reference"}), convert=from_native),
+    "evalplus": Adapter(needs=frozenset({"problem", "GT_code", "test", "extra_info"}), convert=from_evalplus),
+    "leetcode": Adapter(
+        needs=frozenset({"task_id", "query", "prompt", "completion", "entry_point", "test"}),
+        convert=from_leetcode,
+    ),
+    "humaneval": Adapter(
+        needs=frozenset({"task_id", "prompt", "canonical_solution", "entry_point", "test"}),
+        convert=from_humaneval,
+    ),
+    "kodcode": Adapter(needs=frozenset({"question_id", "question", "solution", "test_info"}), convert=from_kodcode),
+    "mbpp": Adapter(needs=frozenset({"task_id", "text", "code", "test_list"}), convert=from_mbpp),
+    "unleaked": Adapter(
+        needs=frozenset({"task_id", "func_name", "prompt", "code", "test_list"}), convert=from_unleaked
+    ),
+    "mbpp_sanitized": Adapter(needs=frozenset({"task_id", "prompt", "code", "test_list"}), convert=from_mbpp),
+    "taco": Adapter(needs=frozenset({"question", "solutions", "starter_code", "input_output"}), convert=from_taco),
+}
+"""In the order in which ``adapter="auto"`` tries them."""

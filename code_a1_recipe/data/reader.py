@@ -1,0 +1,300 @@
+"""Dataset files -> questions, checked row by row."""
+
+import ast
+import gzip
+import json
+import logging
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reward_fns.lookup import lookup
+
+from ..algorithm.question import Question
+from ..errors import InputError, RowError
+from .asserts import top_level_names
+from .formats import ADAPTERS, NativeRow
+
+logger = logging.getLogger(__name__)
+
+COLUMNS = (
+    "id", "prompt", "reference", "entry_points", "prelude", "tests", "golden_tests", "buggy_programs", "data_source"
+)  # fmt: skip
+"""The native columns; the first three must be there. See ``Question`` for their meaning."""
+
+_CURES = {
+    "id": "give every row its own id; the Mistake Book is kept by it",
+    "prompt": "put the problem statement there, as text; chat templates are applied later",
+    "reference": "put a correct solution there: it is the oracle of every test; rows without one must go",
+    "entry_points": "list the names a test must call, or leave it empty for all that the reference defines",
+    "prelude": "put imports there that run before reference and candidate, or leave it empty",
+    "tests": "give a list of assert statements, or leave it empty",
+    "golden_tests": "give a list of assert statements, or leave it empty",
+    "buggy_programs": "give a list of programs, or leave it empty",
+    "data_source": "give a short name, or leave it empty",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionFile:
+    """A loaded file and what was lost on the way."""
+
+    questions: tuple[Question, ...]
+    adapter: str
+    num_rows: int
+    num_dropped_tests: int
+    """Tests that cannot be written as ``assert f(literals) == literal``."""
+    num_too_few_tests: int
+    """Rows left out because they keep fewer than ``min_tests`` tests."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowReader:
+    """How the rows of one file become native ones."""
+
+    adapter: str
+    """A name in ``adapters.ADAPTERS``."""
+    columns: Mapping[str, str] | None = None
+    """Native column -> column of the file, applied first; None where the rows are read as they are."""
+
+    def native(self, row: Mapping[str, Any]) -> NativeRow:
+        """The row in native columns, not yet checked; RowError where its adapter cannot read it."""
+        return ADAPTERS[self.adapter].convert(row if self.columns is None else _renamed(row, self.columns))
+
+
+def load_questions(
+    path: str | Path,
+    *,
+    adapter: str = "auto",
+    columns: Mapping[str, str] | None = None,
+    min_tests: int = 0,
+) -> list[Question]:
+    """The questions of a file; see :func:`read_questions`, whose counts are logged."""
+    loaded = read_questions(path, adapter=adapter, columns=columns, min_tests=min_tests)
+    logger.info(
+        "file=%s adapter=%s rows=%d questions=%d dropped_tests=%d rows_with_too_few_tests=%d",
+        path,
+        loaded.adapter,
+        loaded.num_rows,
+        len(loaded.questions),
+        loaded.num_dropped_tests,
+        loaded.num_too_few_tests,
+    )
+    return list(loaded.questions)
+
+
+def read_questions(
+    path: str | Path,
+    *,
+    adapter: str = "auto",
+    columns: Mapping[str, str] | None = None,
+    min_tests: int = 0,
+) -> QuestionFile:
+    """Load a parquet, JSON or JSON-lines file (``.gz`` allowed for the JSON ones).
+
+    Args:
+        path: the file; its name must end in ``.parquet``, ``.jsonl`` or ``.json``, or these with ``.gz``.
+        adapter: a name in ``adapters.ADAPTERS``, or "auto" for the first whose columns are all there.
+        columns: native column -> column of the file, for the native adapter; a dot goes into a nested one
+            (``{"reference": "reward_model.ground_truth"}``). A file that has the native columns and none of the
+            named ones is read as it is: training and held-out files need not agree.
+        min_tests: leave out rows that keep fewer tests. 1 drops, for one, problems on linked lists and trees,
+            about which no literal assert can be written.
+
+    Returns:
+        Questions in the order of the file.
+
+    Raises:
+        InputError: the file cannot be read, or a row breaks a rule.
+        ValueError: unknown adapter or native column.
+    """
+    path = Path(path)
+    rows = read_rows(path)
+    if not rows:
+        raise InputError(f"{path}: no rows; a dataset needs at least one")
+    reader = row_reader(_all_columns(rows), where=path, adapter=adapter, columns=columns)
+    questions: list[Question] = []
+    row_of_id: dict[str, int] = {}
+    num_dropped_tests = 0
+    for index, row in enumerate(rows):
+        try:
+            native = reader.native(row)
+            question = check_row(native)
+            _check_new(question.id, row_of_id)
+        except RowError as error:
+            cure = _CURES.get(error.column, "correct the row or remove it")
+            raise InputError(f"{path}: row {index}, column {error.column!r}: {error.rule}; {cure}") from error
+        row_of_id[question.id] = index
+        num_dropped_tests += native.num_dropped_tests
+        if len(question.tests) >= min_tests:
+            questions.append(question)
+    return QuestionFile(
+        questions=tuple(questions),
+        adapter=reader.adapter,
+        num_rows=len(rows),
+        num_dropped_tests=num_dropped_tests,
+        num_too_few_tests=len(rows) - len(questions),
+    )
+
+
+def check_row(row: NativeRow) -> Question:
+    """The row as a Question; RowError names the column that breaks a rule."""
+    if isinstance(row.id, bool) or not isinstance(row.id, str | int) or row.id == "":
+        raise RowError("id", f"must be a string that is not empty, or an integer, got {row.id!r}")
+    reference = _checked_text("reference", row.reference)
+    prelude = _checked_text("prelude", row.prelude, may_be_empty=True)
+    names = _names_defined_by("reference", reference)
+    given = [*names, *_names_defined_by("prelude", prelude)]
+    entry_points = _checked_texts("entry_points", row.entry_points)
+    if not entry_points and not _defines_callable(reference):
+        raise RowError("reference", "must define a function or a class at top level")
+    if unknown := [name for name in entry_points if name not in given]:
+        raise RowError("entry_points", f"must be names that the reference defines ({names}), got {unknown}")
+    return Question(
+        id=str(row.id),
+        prompt=_checked_text("prompt", row.prompt),
+        reference=reference,
+        entry_points=entry_points,
+        prelude=prelude,
+        tests=_checked_texts("tests", row.tests),
+        golden_tests=_checked_texts("golden_tests", row.golden_tests),
+        buggy_programs=_checked_texts("buggy_programs", row.buggy_programs),
+        data_source=_checked_text("data_source", row.data_source, may_be_empty=True),
+    )
+
+
+def _check_new(question_id: str, row_of_id: Mapping[str, int]) -> None:
+    if question_id in row_of_id:
+        raise RowError("id", f"must be unique, but {question_id!r} is that of row {row_of_id[question_id]} too")
+
+
+def row_reader(
+    there: Set[str], *, where: str | Path, adapter: str = "auto", columns: Mapping[str, str] | None = None
+) -> RowReader:
+    """How to read a file that has the columns ``there``; arguments and errors as those of :func:`read_questions`.
+
+    Args:
+        there: names of all columns, whichever rows have them.
+        where: the file, for messages.
+    """
+    if columns is not None and (unknown := sorted(set(columns) - set(COLUMNS))):
+        raise ValueError(f"unknown native columns {unknown}; known: {', '.join(COLUMNS)}")
+    if columns is not None and _is_native(there, columns):
+        columns = None
+    if columns is not None:
+        there = {native for native in COLUMNS if columns.get(native, native).split(".")[0] in there}
+        adapter = "native" if adapter == "auto" else adapter
+    name = _detect(there, where) if adapter == "auto" else adapter
+    missing = sorted(lookup(name, ADAPTERS, what="dataset adapter").needs - there)
+    if missing:
+        raise InputError(
+            f"{where}: the {name!r} adapter needs the columns {missing}, the file has {sorted(there)}; name "
+            f"them with columns={{native: yours}}, or choose another adapter: {', '.join(ADAPTERS)}"
+        )
+    return RowReader(adapter=name, columns=columns)
+
+
+def _defines_callable(source: str) -> bool:
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return any(isinstance(node, kinds) for node in ast.parse(source).body)
+
+
+def _names_defined_by(column: str, source: str) -> list[str]:
+    try:
+        ast.parse(source)
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+        raise RowError(column, f"must be Python 3, but does not parse: {error}") from error
+    return top_level_names(source)
+
+
+def _checked_text(column: str, value: Any, *, may_be_empty: bool = False) -> str:
+    if not isinstance(value, str):
+        raise RowError(column, f"must be a string, got {type(value).__name__}: {str(value)[:60]!r}")
+    if not may_be_empty and not value.strip():
+        raise RowError(column, "must not be empty")
+    return value
+
+
+def _checked_texts(column: str, value: Any) -> tuple[str, ...]:
+    items = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(items, str) or not isinstance(items, Sequence):
+        raise RowError(column, f"must be a list of strings, got {type(value).__name__}: {str(value)[:60]!r}")
+    if odd := [item for item in items if not isinstance(item, str)]:
+        raise RowError(column, f"must hold strings only, got {type(odd[0]).__name__}: {str(odd[0])[:60]!r}")
+    return tuple(items)
+
+
+def _detect(there: Set[str], where: str | Path) -> str:
+    for name, known in ADAPTERS.items():
+        if known.needs <= there:
+            return name
+    tried = "; ".join(f"{name}: {sorted(known.needs)}" for name, known in ADAPTERS.items())
+    raise InputError(
+        f"{where}: no adapter knows these columns: {sorted(there)}. Tried {tried}. Rename the columns, or "
+        f"pass columns={{native: yours}} with the native columns {list(COLUMNS)}"
+    )
+
+
+def _all_columns(rows: Sequence[Mapping[str, Any]]) -> set[str]:
+    return {name for row in rows for name in row}
+
+
+def _is_native(there: Set[str], columns: Mapping[str, str]) -> bool:
+    named = {column.split(".")[0] for native, column in columns.items() if column != native}
+    return ADAPTERS["native"].needs <= there and bool(named) and not named & there
+
+
+def _renamed(row: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
+    """The row's native columns, some under another name; absent ones stay absent."""
+    found: dict[str, Any] = {}
+    for native in COLUMNS:
+        value: Any = row
+        for step in columns.get(native, native).split("."):
+            value = value.get(step) if isinstance(value, Mapping) else None
+        if value is not None:
+            found[native] = value
+    return found
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """All rows of a ``.parquet``, ``.jsonl`` or ``.json`` file as dictionaries; the last two also with ``.gz``.
+
+    Raises:
+        InputError: the file cannot be read, or a row is no JSON object.
+    """
+    name = path.name.removesuffix(".gz")
+    if not name.endswith((".parquet", ".jsonl", ".json")):
+        raise InputError(f"{path}: must end in .parquet, .jsonl or .json (the last two also with .gz)")
+    try:
+        if name.endswith(".parquet"):
+            import pyarrow.parquet  # here: only this format needs it
+
+            return list(pyarrow.parquet.read_table(path).to_pylist())
+        data = path.read_bytes()
+        text = (gzip.decompress(data) if path.name.endswith(".gz") else data).decode("utf-8")
+    except (OSError, EOFError, ValueError) as error:  # pyarrow's errors are OSErrors and ValueErrors
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    rows = _parse_json(text, path)
+    for index, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise InputError(f"{path}: row {index} must be a JSON object, got {type(row).__name__}")
+    return rows
+
+
+def _parse_json(text: str, path: Path) -> list[Any]:
+    """A JSON array, whatever the file is called, or one JSON value a line."""
+    if text.lstrip().startswith("["):
+        try:
+            return list(json.loads(text))
+        except json.JSONDecodeError as error:
+            raise InputError(f"{path}: is not JSON: {error}") from error
+    rows = []
+    for number, line in enumerate(text.split("\n")):
+        if not line.strip():
+            continue
+        try:
+            rows.append(json.loads(line))
+        except json.JSONDecodeError as error:
+            raise InputError(f"{path}: line {number + 1} is not JSON: {error}") from error
+    return rows

@@ -1,0 +1,62 @@
+"""Questions as a torch dataset, in the form verl's dataloader asks for (`data.custom_cls`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from omegaconf import ListConfig
+from torch.utils.data import Dataset
+
+from ..algorithm.question import Question
+from ..errors import InputError
+from .reader import load_questions
+
+
+def _as_list(data_files: str | Sequence[str]) -> list[str]:
+    return list(data_files) if isinstance(data_files, (list, tuple, ListConfig)) else [str(data_files)]
+
+
+def _refuse_repeated_ids(questions: Sequence[Question], data_files: object) -> None:
+    counts = Counter(question.id for question in questions)
+    if repeated := [identity for identity, count in counts.items() if count > 1]:
+        raise InputError(
+            f"{data_files}: id {repeated[0]!r} stands for {counts[repeated[0]]} questions; ids must be unique over all "
+            "files of a dataset, since the Mistake Book is kept by them"
+        )
+
+
+class QuestionDataset(Dataset[dict[str, Any]]):
+    """Rows of ``data.train_files`` or ``data.val_files``; item ``i`` is ``{"question": Question, "index": i}``.
+
+    Args:
+        data_files: one path or several; all rows are kept in file order.
+        config: verl's ``data`` block; ``adapter`` names how rows become questions.
+        max_samples: keep the first so many questions; -1 keeps all.
+
+    Raises:
+        InputError: a row that cannot be used, by file, index and column.
+    """
+
+    def __init__(
+        self,
+        data_files: str | Sequence[str],
+        tokenizer: Any = None,
+        config: Any = None,
+        processor: Any = None,
+        max_samples: int = -1,
+    ) -> None:
+        options = config if config is not None else {}
+        adapter, columns = options.get("adapter", "auto"), dict(options.get("columns") or {}) or None
+        questions: list[Question] = []
+        for path in _as_list(data_files):
+            questions += load_questions(path, adapter=adapter, columns=columns)
+        _refuse_repeated_ids(questions, data_files)
+        self.questions: list[Question] = questions if max_samples < 0 else questions[:max_samples]
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return {"question": self.questions[index], "index": index}

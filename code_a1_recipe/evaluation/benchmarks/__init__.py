@@ -1,0 +1,1 @@
+"""Benchmarks as tasks for a Code LLM."""

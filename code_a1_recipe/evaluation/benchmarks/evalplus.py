@@ -1,0 +1,314 @@
+"""HumanEval+ and MBPP+ problems with all their inputs, and how EvalPlus compares each of them.
+
+``adapters.from_evalplus`` keeps what can be said as ``assert f(literals) == literal``. Here every problem is kept
+whole, with EvalPlus's own rules (EvalPlus 0.3.1, ``evalplus/eval``; Liu et al., arXiv 2305.01210): a tolerance per
+problem, results compared as sets, "something or None", roots of a polynomial, and a second right answer where the
+statement has two readings. Infinity among the inputs and results is read; there is no NaN in either set.
+
+What cannot be covered: an input whose reference answer is longer than ``EVALPLUS_LIMITS.value_bytes`` is left out and
+listed in ``EvalPlusProblem.left_out`` (five inputs of MBPP/255 that ask for millions of combinations). The files do
+not say which inputs are HumanEval's or MBPP's own ("base") and which EvalPlus added ("plus"): one verdict covers both,
+which is EvalPlus's score on the "+" set, and its base score cannot be computed from them.
+"""
+
+from __future__ import annotations
+
+import ast
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sandbox import Call, CallResult, CallStatus, Limits, Program, Role, Runner, encode
+
+from ...data.asserts import literal_text, top_level_names
+from ...data.formats import ADAPTERS, Row, parsed, text_of
+from ...data.reader import read_rows
+from ...errors import InputError, RowError
+
+MIB = 1 << 20
+EVALPLUS_LIMITS = Limits(
+    cpu_seconds_per_case=2.0,
+    min_cpu_seconds_per_case=0.05,
+    reference_cpu_seconds_per_case=30.0,
+    reference_factor=8.0,
+    wall_seconds_per_case=2.0,
+    load_cpu_seconds=10.0,
+    total_seconds=120.0,
+    memory_bytes=4096 * MIB,
+    value_bytes=16 * MIB,
+    total_output_bytes=512 * MIB,
+)
+"""EvalPlus gives an input ``max(1 s, 4 x reference)`` of wall time, 60 s for all, and 4 GiB. Here it has twice the
+seconds, and in CPU time: a program that EvalPlus passes must not fail because this machine is slow or busy."""
+
+
+class Comparison(enum.StrEnum):
+    """How an answer is compared with the reference's."""
+
+    VALUE = "value"
+    """Equal, or close where the problem or the expected value allows a tolerance."""
+    SET = "set"
+    """Equal as sets: the statement leaves the order open."""
+    NOT_NONE = "not_none"
+    """A truth value must be the expected one; anything else counts as True unless it is None."""
+    ROOT = "root"
+    """A root of the polynomial whose coefficients are the input; any root will do."""
+    ANYTHING = "anything"
+    """Whatever is returned: the statement has no one meaning."""
+    VALUE_OR_ZERO = "value_or_zero"
+    """As VALUE, or 0."""
+    VALUE_OR_PADDED_DIGITS = "value_or_padded_digits"
+    """As VALUE, or the sum of digit differences with the shorter number padded by zeros."""
+    VALUE_OR_PYRAMID = "value_or_pyramid"
+    """As VALUE, or the surface with the height measured from the base's centre rather than along a face."""
+
+
+_COMPARISONS = {
+    ("humaneval", "find_zero"): Comparison.ROOT,
+    ("mbpp", "are_equivalent"): Comparison.ANYTHING,
+    ("mbpp", "sum_div"): Comparison.VALUE_OR_ZERO,
+    ("mbpp", "digit_distance_nums"): Comparison.VALUE_OR_PADDED_DIGITS,
+    ("mbpp", "surface_Area"): Comparison.VALUE_OR_PYRAMID,
+    **{("mbpp", name): Comparison.NOT_NONE for name in ("check_str", "text_match_three", "text_starta_endb")},
+    **{
+        ("mbpp", name): Comparison.SET
+        for name in (
+            "similar_elements",
+            "find_char_long",
+            "common_in_nested_lists",
+            "extract_singly",
+            "larg_nnum",
+            "intersection_array",
+            "find_dissimilar",
+            "Diff",
+        )
+    },
+}
+"""(dataset, entry point) -> comparison, as EvalPlus 0.3.1 has it; VALUE for all others."""
+_DATASETS = {"HumanEval": "humaneval", "MBPP": "mbpp", "Mbpp": "mbpp"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalPlusProblem:
+    """One problem. ``expected`` is empty until the reference ran where the file lists no results."""
+
+    id: str
+    """``HumanEval/0``, ``MBPP/2``."""
+    dataset: str
+    """``humaneval`` or ``mbpp``, in EvalPlus's spelling."""
+    entry_point: str
+    prompt: str
+    prelude: str
+    """Imports of the prompt. EvalPlus runs a program as it stands; put them before it for one that lacks them."""
+    reference: str
+    """A whole program."""
+    calls: tuple[str, ...]
+    """``f(literals)``, in the order in which EvalPlus makes them."""
+    expected: tuple[bytes, ...]
+    """The right answers, encoded (``sandbox.values``); one per call."""
+    comparison: Comparison
+    atol: float
+    """Absolute tolerance: 0, 1e-6 or 1e-4."""
+    reference_cpu_seconds: tuple[float, ...] = ()
+    """Per call, once the reference ran."""
+    left_out: tuple[str, ...] = ()
+    """``call: reason`` of the inputs that the reference gives no usable answer to; they are not among ``calls``."""
+
+    @property
+    def is_prepared(self) -> bool:
+        """The reference ran: the answers and its times are known."""
+        return len(self.expected) == len(self.reference_cpu_seconds) == len(self.calls)
+
+    def arguments(self, index: int) -> list[Any]:
+        """The arguments of one call, as new objects."""
+        call = ast.parse(self.calls[index], mode="eval").body
+        assert isinstance(call, ast.Call)
+        return [ast.literal_eval(argument) for argument in call.args]
+
+
+def read_problems(path: str | Path) -> list[EvalPlusProblem]:
+    """All problems of a file with the columns ``problem, GT_code, test, extra_info``; a minute's work at most.
+
+    Raises:
+        InputError: the file cannot be read, or a row is no EvalPlus problem.
+    """
+    return [read_problem(row, where=f"{path}: row {index}") for index, row in enumerate(read_problem_rows(path))]
+
+
+def read_problem_rows(path: str | Path) -> list[dict[str, Any]]:
+    """The rows of such a file, unread.
+
+    Raises:
+        InputError: the file cannot be read, or lacks a column.
+    """
+    try:
+        rows = read_rows(Path(path))
+    except InputError as error:
+        raise InputError(str(error)) from error
+    needs = ADAPTERS["evalplus"].needs
+    if not rows or (missing := sorted(needs - set(rows[0]))):
+        raise InputError(
+            f"{path}: needs rows with the columns {sorted(needs)}, "
+            + (f"lacks {missing}" if rows else "has no rows")
+            + "; give a file of HumanEval+ and MBPP+ problems as Code-A1 released them"
+        )
+    return rows
+
+
+def read_problem(row: Row, *, where: str = "the row") -> EvalPlusProblem:
+    """One row; nothing is run.
+
+    Raises:
+        InputError: it is no EvalPlus problem.
+    """
+    try:
+        return _read_problem(row)
+    except RowError as error:
+        raise InputError(f"{where}, column {error.column!r}: {error.rule}; correct or remove it") from error
+
+
+def _read_problem(row: Row) -> EvalPlusProblem:
+    info = row.get("extra_info")
+    if not isinstance(info, Mapping) or not info.get("function_name") or not info.get("question_id"):
+        raise RowError("extra_info", "must be a mapping with 'function_name' and 'question_id'")
+    problem_id = str(info["question_id"])
+    dataset = _DATASETS.get(problem_id.partition("/")[0])
+    if dataset is None:
+        raise RowError("extra_info", f"question_id must begin with HumanEval/ or MBPP/, got {problem_id!r}")
+    check = _Check.read(parsed(row, "test"), declared_name=str(info["function_name"]))
+    code = text_of(row, "GT_code")
+    return EvalPlusProblem(
+        id=problem_id,
+        dataset=dataset,
+        entry_point=check.entry_point,
+        prompt=text_of(row, "problem"),
+        prelude=info.get("imports") or "",
+        reference=code if check.entry_point in top_level_names(code) else text_of(row, "problem") + code,
+        calls=check.calls,
+        expected=check.expected,
+        comparison=_COMPARISONS.get((dataset, check.entry_point), Comparison.VALUE),
+        atol=check.atol,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Check:
+    """What the ``check`` function of a row holds."""
+
+    entry_point: str
+    calls: tuple[str, ...]
+    expected: tuple[bytes, ...]
+    atol: float
+
+    @classmethod
+    def read(cls, module: ast.Module, *, declared_name: str) -> _Check:
+        """Read the lists ``inputs`` and ``results`` and the tolerance of the loop over them.
+
+        Raises:
+            RowError: there is no such function, or a value of it is no literal.
+        """
+        check = next((node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == "check"), None)
+        lists = dict(_lists(check)) if check else {}
+        if check is None or "inputs" not in lists:
+            raise RowError("test", "must define check() with a list called 'inputs'")
+        name, atol = _compared(check)
+        # ``check`` is believed where it calls another function than the one that ``extra_info`` names.
+        entry_point = declared_name if name in ("candidate", "") else name
+        results = lists.get("results", [])
+        if results and len(results) != len(lists["inputs"]):
+            raise RowError("test", f"has {len(lists['inputs'])} inputs but {len(results)} results")
+        return cls(
+            entry_point=entry_point,
+            calls=tuple(_call_text(entry_point, given) for given in lists["inputs"]),
+            expected=tuple(encode(_value(result)) for result in results),
+            atol=atol,
+        )
+
+
+def _lists(check: ast.FunctionDef) -> Iterator[tuple[str, list[ast.expr]]]:
+    for node in check.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.List):
+            yield node.targets[0].id, node.value.elts
+
+
+def _compared(check: ast.FunctionDef) -> tuple[str, float]:
+    """The name called on ``*inp``, and the tolerance: what ``assertion`` is given third, or ``<=`` on the right."""
+    name, atol = "", 0.0
+    for node in ast.walk(check):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if _takes_the_input(node) and node.func.id != "ref_func":
+                name = node.func.id
+            elif node.func.id == "assertion" and len(node.args) == 3:
+                atol = float(ast.literal_eval(node.args[2]))
+        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.LtE):
+            atol = float(ast.literal_eval(node.comparators[0]))
+    return name, atol
+
+
+def _takes_the_input(call: ast.Call) -> bool:
+    return len(call.args) == 1 and ast.unparse(call.args[0]) == "*inp"
+
+
+def _literal(node: ast.expr) -> str:
+    text = literal_text(node)
+    if text is None:
+        raise RowError("test", f"holds {ast.unparse(node)[:80]!r}, which is no literal")
+    return text
+
+
+def _value(node: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return ast.literal_eval(_literal(node))  # infinity
+
+
+def _call_text(entry_point: str, given: ast.expr) -> str:
+    if not isinstance(given, ast.List | ast.Tuple):
+        raise RowError("test", f"every input must be a list of arguments, got {ast.unparse(given)[:80]!r}")
+    return f"{entry_point}({', '.join(map(_literal, given.elts))})"
+
+
+def prepare(problem: EvalPlusProblem, runner: Runner, *, limits: Limits = EVALPLUS_LIMITS) -> EvalPlusProblem:
+    """Run the reference once: its seconds per call, and its answers where the file lists none.
+
+    Calls without a usable answer (too long, too slow) are left out and listed.
+
+    Raises:
+        SandboxUnavailableError: the reference could not be run.
+        InputError: the reference does not load, or answers no call.
+    """
+    program = Program(
+        prelude="",
+        source=problem.reference,
+        calls=tuple(Call(expression=text) for text in problem.calls),
+        reference_cpu_seconds=(0.0,) * len(problem.calls),
+        limits=limits.for_reference(),
+        timed=True,
+    )
+    result = runner.run(program, role=Role.REFERENCE)
+    if not result.loaded:
+        raise InputError(f"{problem.id}: the reference does not load: {result.load_error}; correct the row")
+    if problem.expected:
+        return replace(problem, reference_cpu_seconds=tuple(answer.cpu_seconds for answer in result.results))
+    kept = [index for index, answer in enumerate(result.results) if answer.status is CallStatus.VALUE]
+    if not kept:
+        detail = _remark(result.results[0])
+        raise InputError(f"{problem.id}: the reference answers no call ({detail}); correct the row")
+    return replace(
+        problem,
+        calls=tuple(problem.calls[index] for index in kept),
+        expected=tuple(result.results[index].value for index in kept),
+        reference_cpu_seconds=tuple(result.results[index].cpu_seconds for index in kept),
+        left_out=tuple(
+            f"{text[:100]}: {_remark(answer)}"
+            for text, answer in zip(problem.calls, result.results, strict=True)
+            if answer.status is not CallStatus.VALUE
+        ),
+    )
+
+
+def _remark(answer: CallResult) -> str:
+    return f"{answer.status.value} {answer.detail}".strip()

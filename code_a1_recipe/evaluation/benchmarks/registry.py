@@ -1,0 +1,202 @@
+"""The benchmark that a file holds, recognised by its columns, and its problems as tasks for a Code LLM."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sandbox import JudgeProcesses, LocalRunner, probe
+
+from ...data.formats import ADAPTERS
+from ...data.reader import row_reader
+from ...errors import InputError
+from ..options import CodeEvalOptions
+from ..scoring import check_function, livecodebench_judge
+from ..scoring.evalplus_grading import evalplus_tasks
+from ..scoring.in_process import InProcessGrading, failing_references
+from . import bigcodebench, livecodebench
+from .tasks import CodeTask, columns_of, question_tasks
+
+_SHOWN_IDS = 20
+NO_FOLDER = "no private folder for files"
+FORGEABLE = "problems graded in the program's own process, which could forge the outcome"
+FAILING = "problems left out because their own reference fails here"
+OUTSIDE = "LiveCodeBench problems outside --since and --until"
+
+
+class _Runners:
+    """Where programs run, each started when the first file needs it; where nothing is judged, none is."""
+
+    def __init__(self, num_workers: int, stack: contextlib.ExitStack, *, is_used: bool) -> None:
+        self._num_workers = num_workers
+        self._stack = stack
+        self._is_used = is_used
+
+    def _started(self, make: Callable[[], Any]) -> Any:
+        return self._stack.enter_context(make()) if self._is_used else None
+
+    @functools.cached_property
+    def judges(self) -> JudgeProcesses:
+        judges: JudgeProcesses = self._started(lambda: JudgeProcesses(self._num_workers))
+        return judges
+
+    @functools.cached_property
+    def plain(self) -> LocalRunner:
+        runner: LocalRunner = self._started(lambda: LocalRunner(num_workers=self._num_workers))
+        return runner
+
+    @functools.cached_property
+    def competition(self) -> LocalRunner:
+        preload = livecodebench_judge.PRELOAD
+        runner: LocalRunner = self._started(lambda: LocalRunner(num_workers=self._num_workers, preload=preload))
+        return runner
+
+    def with_files(self, preload: tuple[str, ...]) -> LocalRunner:
+        """Of tier 1, or of tier 0 where this machine has no tier 1."""
+        tier = 1 if self._is_used and probe()[1].is_available else 0
+        number = self._num_workers
+        runner: LocalRunner = self._started(lambda: LocalRunner(num_workers=number, tier=tier, preload=preload))
+        return runner
+
+
+@contextlib.contextmanager
+def loaded_tasks(options: CodeEvalOptions) -> Iterator[tuple[list[CodeTask], dict[str, Any]]]:
+    """The tasks of all files with what grades them, and counts of what could not be taken.
+
+    Raises:
+        InputError: a file cannot be used.
+        SandboxConfigError, SandboxUnavailableError: programs cannot be confined here.
+        OutputError: the output folder cannot be written.
+    """
+    tasks: list[CodeTask] = []
+    counts: dict[str, Any] = {}
+    with contextlib.ExitStack() as stack:
+        runners = _Runners(options.workers, stack, is_used=not options.sample_only)
+        kinds = [_kind_of(path, options) for path in options.files]
+        _check_used(options, kinds)
+        for path, kind in zip(options.files, kinds, strict=True):
+            found, left_out = _LOADERS[kind](path, options, runners)
+            tasks += found
+            _add(counts, left_out)
+        _check_distinct(tasks)
+        tasks = tasks[: options.limit]
+        if not options.sample_only:
+            failing = failing_references(tasks, options.output, num_workers=options.workers)
+            tasks = [task for task in tasks if task.id not in failing]
+            if failing:
+                counts[FAILING] = _listed(failing)
+        if num_forgeable := sum(isinstance(task.grading, InProcessGrading) for task in tasks):
+            counts[FORGEABLE] = num_forgeable
+        if not tasks:
+            what = "; ".join(f"{name}: {value}" for name, value in counts.items()) or "the files hold none"
+            raise InputError(f"no problem is left to evaluate ({what}); name other files or other options")
+        yield tasks, counts
+
+
+def _kind_of(path: Path, options: CodeEvalOptions) -> str:
+    columns = columns_of(path)
+    if options.adapter in ("auto", "evalplus") and ADAPTERS["evalplus"].needs <= columns:
+        return "evalplus"
+    renamed = {column.partition(".")[0] for column in options.columns.values()}
+    if options.adapter == "auto" and not renamed & columns:
+        if columns >= livecodebench.COLUMNS:
+            return "livecodebench"
+        if columns >= bigcodebench.COLUMNS:
+            return "bigcodebench"
+    if options.in_process_tests and columns:
+        reader = row_reader(columns, where=path, adapter=options.adapter, columns=options.columns or None)
+        if reader.adapter in check_function.SOURCES:
+            return "check"
+    return "questions"
+
+
+def _of_evalplus(path: Path, options: CodeEvalOptions, runners: _Runners) -> tuple[list[CodeTask], Mapping[str, Any]]:
+    return evalplus_tasks(path, runners.plain), {}
+
+
+def _of_livecodebench(
+    path: Path, options: CodeEvalOptions, runners: _Runners
+) -> tuple[list[CodeTask], Mapping[str, Any]]:
+    tasks, num_outside = livecodebench.livecodebench_tasks(
+        path, runners.competition, since=options.since, until=options.until
+    )
+    return tasks, {OUTSIDE: num_outside}
+
+
+def _of_bigcodebench(
+    path: Path, options: CodeEvalOptions, runners: _Runners
+) -> tuple[list[CodeTask], Mapping[str, Any]]:
+    rows = bigcodebench.read_bigcodebench(path)
+    runner = runners.with_files(bigcodebench.preloads(rows))
+    tasks, counts = bigcodebench.bigcodebench_tasks(
+        rows, runner, split=options.bigcodebench_split, calibrated=options.bigcodebench_calibrated
+    )
+    if not options.sample_only and runner.tier == 0:
+        counts[NO_FOLDER] = (
+            "tasks whose tests write files are left out, since the sandbox's tier 1 does not work on this machine"
+        )
+    return tasks, counts
+
+
+def _of_check(path: Path, options: CodeEvalOptions, runners: _Runners) -> tuple[list[CodeTask], Mapping[str, Any]]:
+    return check_function.check_tasks(path, runners.plain, adapter=options.adapter), {}
+
+
+def _of_questions(path: Path, options: CodeEvalOptions, runners: _Runners) -> tuple[list[CodeTask], Mapping[str, Any]]:
+    return question_tasks(
+        path,
+        runners.judges,
+        adapter=options.adapter,
+        columns=options.columns or None,
+        holds_claims=options.references,
+    )
+
+
+_LOADERS = {
+    "evalplus": _of_evalplus,
+    "livecodebench": _of_livecodebench,
+    "bigcodebench": _of_bigcodebench,
+    "check": _of_check,
+    "questions": _of_questions,
+}
+
+
+def _check_used(options: CodeEvalOptions, kinds: Sequence[str]) -> None:
+    """An option that concerns no file would be believed to have had an effect."""
+    if (options.since or options.until) and "livecodebench" not in kinds:
+        raise InputError(
+            "--since and --until choose problems of LiveCodeBench by their contest_date, but no FILE has its columns "
+            f"{sorted(livecodebench.COLUMNS)}; leave them out, or name such a file"
+        )
+    if options.in_process_tests and "check" not in kinds:
+        raise InputError(
+            "--in-process-tests is for files with a test source: HumanEval, LeetCodeDataset or MBPP as published; none "
+            "of the FILEs has their columns; leave it out, or name such a file"
+        )
+
+
+def _check_distinct(tasks: list[CodeTask]) -> None:
+    seen: set[str] = set()
+    for task in tasks:
+        if task.id in seen:
+            raise InputError(f"id {task.id!r} stands for two problems; ids must be unique over all files")
+        seen.add(task.id)
+
+
+def _add(counts: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """Numbers are added up, texts put one after another; nothing is said about a zero."""
+    for name, value in more.items():
+        if isinstance(value, int):
+            value += counts.get(name, 0)
+        elif name in counts and counts[name] != value:
+            value = f"{counts[name]}, {value}"
+        if value:
+            counts[name] = value
+
+
+def _listed(failing: Mapping[str, str]) -> str:
+    names = ", ".join([*failing][:_SHOWN_IDS]) + (", ..." if len(failing) > _SHOWN_IDS else "")
+    return f"{len(failing)} ({names}; reasons in references.jsonl)"

@@ -1,0 +1,197 @@
+"""Problems for a Code LLM, from any file this recipe reads, and how a program is graded on each."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from sandbox import (
+    CandidateVerdict,
+    CaseOutcome,
+    JudgeProcesses,
+    RejectionReason,
+    SandboxUnavailableError,
+)
+
+from ...algorithm.episode_types import Message
+from ...algorithm.question import Question
+from ...data.reader import read_questions, read_rows
+from ...errors import InputError
+from ...test_quality.kill_matrix import request_for
+
+FIRST_TESTS = 16
+"""Asserts that every program meets; only programs that pass them meet the others."""
+LATER_TESTS = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeVerdict:
+    """Of one program on one problem."""
+
+    passed: bool
+    reason: str = ""
+    """What came first: an outcome and the call, or why it did not load; empty when it passed."""
+    is_tested: bool = True
+    """False where no test of the problem can be judged: the reference answers none of them. Then nothing is known."""
+
+
+class Grading(Protocol):
+    """The tests of one problem."""
+
+    def grade(self, programs: Sequence[str]) -> list[CodeVerdict | SandboxUnavailableError]:
+        """In the order of ``programs``; an outage takes the place of a verdict. Blocks; called from many threads."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeTask:
+    """One problem."""
+
+    id: str
+    data_source: str
+    prompt: str
+    own_chat: tuple[Message, ...] = ()
+    """The file's own chat messages, where it has such a column."""
+    reference: str = ""
+    """A right program, where the file has one."""
+    grading: Grading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssertGrading:
+    """Literal asserts, the reference's answers as the oracle.
+
+    A program passes when it loads and answers like the reference in every test that is a valid case: what an assert
+    claims wrongly is judged by the reference, as in training.
+    """
+
+    question: Question
+    judges: JudgeProcesses
+    holds_claims: bool = False
+    """Of references: a test that they contradict, or that is no valid case, fails them."""
+
+    def grade(self, programs: Sequence[str]) -> list[CodeVerdict | SandboxUnavailableError]:
+        """As ``Grading``. All programs meet the first tests, those that pass them the others."""
+        found: dict[int, CodeVerdict | SandboxUnavailableError] = {}
+        num_valid = [0] * len(programs)
+        tests = self.question.tests
+        starts = [0, *range(FIRST_TESTS, len(tests), LATER_TESTS)]
+        for start, end in zip(starts, [*starts[1:], len(tests)], strict=True):
+            left = [place for place in range(len(programs)) if place not in found]
+            requests = [request_for(self.question, programs[place], tests[start:end]) for place in left]
+            for place, result in zip(left, self.judges.judge_all(requests), strict=True):
+                if isinstance(result, SandboxUnavailableError):
+                    found[place] = result
+                    continue
+                num_valid[place] += result.suites[0].num_valid
+                reason = self._failure(result)
+                if reason and (num_valid[place] or self.holds_claims):
+                    found[place] = CodeVerdict(passed=False, reason=reason)
+        untested = CodeVerdict(passed=False, reason="no test of it can be judged", is_tested=False)
+        passed = CodeVerdict(passed=True)
+        return [found.get(place, passed if num_valid[place] else untested) for place in range(len(programs))]
+
+    def _failure(self, verdict: CandidateVerdict) -> str:
+        """Why the program does not pass these tests; empty when it does."""
+        if not verdict.loaded:
+            return f"not loaded: {verdict.load_error[:200]}"
+        suite = verdict.suites[0]
+        for case in suite.cases:
+            if case.outcome.failed:
+                return _failed_call(case.outcome, case.call)
+            if self.holds_claims and not case.expected_correct:
+                return f"wrong claim: {case.call[:200]} is {case.reference_value[:80]}, not {case.expected[:80]}"
+        refused = (one for one in suite.rejections if one.reason is not RejectionReason.DUPLICATE)
+        first = next(refused, None) if self.holds_claims else None
+        return f"{first.reason.value}: {first.text[:200]}" if first else ""
+
+
+def _failed_call(outcome: CaseOutcome, call: str) -> str:
+    return f"{outcome.value}: {call[:200]}"
+
+
+def assert_tasks(
+    questions: Sequence[Question], judges: JudgeProcesses, *, holds_claims: bool = False
+) -> tuple[list[CodeTask], int]:
+    """Tasks of the questions that have tests, and how many have none; see ``AssertGrading``."""
+    tasks = [
+        CodeTask(
+            id=question.id,
+            data_source=question.data_source or "questions",
+            prompt=question.prompt,
+            reference=question.reference,
+            grading=AssertGrading(question=question, judges=judges, holds_claims=holds_claims),
+        )
+        for question in questions
+        if question.tests
+    ]
+    return tasks, len(questions) - len(tasks)
+
+
+def question_tasks(
+    path: Path,
+    judges: JudgeProcesses,
+    *,
+    adapter: str = "auto",
+    columns: Mapping[str, str] | None = None,
+    holds_claims: bool = False,
+) -> tuple[list[CodeTask], dict[str, int]]:
+    """Tasks of a file of questions, and what could not be taken.
+
+    Raises:
+        InputError: the file cannot be read, or holds no question with a test.
+    """
+    loaded = read_questions(path, adapter=adapter, columns=columns)
+    tasks, num_without = assert_tasks(loaded.questions, judges, holds_claims=holds_claims)
+    if not tasks:
+        raise InputError(f"{path}: no question has a test that can be judged; give it a column 'tests' of asserts")
+    counts = {"questions without a usable test": num_without, "tests left out": loaded.num_dropped_tests}
+    return tasks, {name: number for name, number in counts.items() if number}
+
+
+def columns_of(path: Path) -> set[str]:
+    """All columns of a file of rows."""
+    return {name for row in iter_rows(path) for name in row}
+
+
+def iter_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a file as ``questions.read_rows`` gives them; JSON lines one at a time, for they may be gigabytes.
+
+    Raises:
+        InputError: the file cannot be read, or a row is no JSON object.
+    """
+    if not path.name.removesuffix(".gz").endswith(".jsonl") or _is_array(path):
+        yield from read_rows(path)
+        return
+    try:
+        with _open_text(path) as handle:
+            for number, line in enumerate(handle, 1):
+                if not line.strip():
+                    continue
+                row = json.loads(line)
+                if not isinstance(row, dict):
+                    raise InputError(f"{path}: line {number} must be a JSON object, got {type(row).__name__}")
+                yield row
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}: line {number} is not JSON: {error}") from error
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+
+
+def _is_array(path: Path) -> bool:
+    """Whether a file of "JSON lines" is one JSON array; some are."""
+    try:
+        with _open_text(path) as handle:
+            return next((line.lstrip()[:1] for line in handle if line.strip()), "") == "["
+    except (OSError, EOFError, UnicodeDecodeError):
+        return True  # read_rows says what is wrong
+
+
+def _open_text(path: Path) -> IO[str]:
+    if path.name.endswith(".gz"):
+        return gzip.open(path, "rt", encoding="utf-8", newline="\n")
+    return path.open(encoding="utf-8", newline="\n")

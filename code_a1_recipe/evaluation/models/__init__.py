@@ -1,0 +1,1 @@
+"""Models that answer: engines, endpoints, checkpoints, and their stored responses."""

@@ -1,0 +1,155 @@
+"""A Hugging Face folder in a vLLM engine of this process, on GPUs or on a CPU."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...algorithm.episode_types import Message, PromptTooLongError, Response
+from ...algorithm.sampling import SamplingParameters, prompt_token_ids
+from ...errors import InputError, OutageError
+from ...verl_plugin.cpu.environment import cpu_environment
+
+_request_numbers = itertools.count()
+
+
+def prepare_environment() -> bool:
+    """What vLLM reads when it is imported; call it before. True on a machine without an NVIDIA GPU."""
+    import torch
+
+    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    if torch.cuda.is_available():
+        return False
+    for name, value in cpu_environment(threads=len(os.sched_getaffinity(0))).items():
+        os.environ.setdefault(name, value)
+    return True
+
+
+def check_context(path: str, parameters: SamplingParameters, options: Mapping[str, Any]) -> None:
+    """Refuse lengths that a folder's model does not have; a hub id is left to vLLM.
+
+    Raises:
+        InputError: with both lengths and the hint.
+    """
+    try:
+        config = json.loads((Path(path) / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return
+    most = config.get("max_position_embeddings")
+    wanted = parameters.max_prompt_tokens + parameters.max_response_tokens
+    if isinstance(most, int) and "max_model_len" not in options and wanted > most:
+        raise InputError(
+            f"--model={path} has a context of {most} tokens, less than --max-prompt-tokens "
+            f"{parameters.max_prompt_tokens} + --max-tokens {parameters.max_response_tokens}; lower them"
+        )
+
+
+class EngineModel:
+    """One model in one engine; many requests at once, each with a seed of its own."""
+
+    def __init__(self, engine: Any, tokenizer: Any, *, parameters: SamplingParameters) -> None:
+        self._engine = engine
+        self._tokenizer = tokenizer
+        self._parameters = parameters
+
+    @classmethod
+    def start(cls, path: str, *, parameters: SamplingParameters, options: Mapping[str, Any]) -> EngineModel:
+        """Load tokenizer and weights.
+
+        Args:
+            path: folder, or an id of the hub's.
+            parameters: bound the engine's context length unless ``options`` does.
+            options: further arguments of vLLM's engine.
+
+        Raises:
+            InputError: the model cannot be loaded, or has no chat template.
+        """
+        check_context(path, parameters, options)
+        on_cpu = prepare_environment()
+        from transformers import AutoTokenizer
+        from vllm.engine.arg_utils import AsyncEngineArgs
+        from vllm.v1.engine.async_llm import AsyncLLM
+
+        defaults: dict[str, Any] = {
+            "max_model_len": parameters.max_prompt_tokens + parameters.max_response_tokens,
+            "enable_prefix_caching": True,
+            "disable_log_stats": True,
+            "use_tqdm_on_load": False,
+        }
+        if on_cpu:
+            executor = "vllm.v1.executor.uniproc_executor.UniProcExecutor"
+            length = defaults["max_model_len"]
+            defaults |= {"enforce_eager": True, "distributed_executor_backend": executor}
+            # A seeded request whose prompt is cut in two takes a random draw back, which torch cannot do on a CPU.
+            defaults |= {"enable_chunked_prefill": False, "max_num_batched_tokens": max(4096, length)}
+        try:
+            revision = options.get("tokenizer_revision") or options.get("revision")
+            tokenizer = AutoTokenizer.from_pretrained(options.get("tokenizer") or path, revision=revision)
+            if not tokenizer.chat_template:
+                raise InputError(
+                    f"--model={path} has no chat template; give its tokenizer one, or take the model's -Instruct form"
+                )
+            engine = AsyncLLM.from_engine_args(AsyncEngineArgs(model=path, **{**defaults, **options}))
+        except InputError:
+            raise
+        except (OSError, ValueError, RuntimeError, TypeError) as error:
+            raise InputError(f"--model={path} cannot be loaded: {type(error).__name__}: {error}") from error
+        return cls(engine, tokenizer, parameters=parameters)
+
+    async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
+        """One response.
+
+        Raises:
+            PromptTooLongError: the prompt exceeds ``parameters.max_prompt_tokens``.
+            OutageError: the engine has died.
+            InputError: it refuses the prompt.
+        """
+        from vllm import SamplingParams
+        from vllm.v1.engine.exceptions import EngineDeadError
+
+        parameters = self._parameters
+        prompt_ids = prompt_token_ids(self._tokenizer, messages)
+        if len(prompt_ids) > parameters.max_prompt_tokens:
+            raise PromptTooLongError(f"{len(prompt_ids)} tokens, --max-prompt-tokens={parameters.max_prompt_tokens}")
+        sampling = SamplingParams(
+            temperature=parameters.temperature,
+            top_p=parameters.top_p,
+            top_k=parameters.top_k,
+            max_tokens=parameters.max_response_tokens,
+            seed=seed,
+            detokenize=False,
+        )
+        final: Any = None
+        try:
+            number = f"{session}-{next(_request_numbers)}"
+            async for output in self._engine.generate({"prompt_token_ids": prompt_ids}, sampling, number):
+                final = output
+        except EngineDeadError as error:
+            raise OutageError(f"the vLLM engine has died: {error}; too little memory?") from error
+        except ValueError as error:
+            raise InputError(
+                f"vLLM refuses the prompt of question {session!r}: {error}; lower --max-prompt-tokens or --max-tokens, "
+                "or raise --engine max_model_len="
+            ) from error
+        token_ids = tuple(final.outputs[0].token_ids)
+        return Response(
+            prompt_ids=tuple(prompt_ids),
+            token_ids=token_ids,
+            log_probs=(),
+            text=self._tokenizer.decode(token_ids, skip_special_tokens=True),
+            policy_version=0,
+        )
+
+    def with_parameters(self, parameters: SamplingParameters) -> EngineModel:
+        """The same engine, asked in another way."""
+        return EngineModel(self._engine, self._tokenizer, parameters=parameters)
+
+    async def close(self) -> None:
+        """Idempotent."""
+        self._engine.shutdown()

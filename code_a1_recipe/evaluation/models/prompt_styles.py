@@ -1,0 +1,103 @@
+"""How a benchmark asks a Code LLM: this recipe's templates, the file's own chat, or EvalPlus's official prompt."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...algorithm.episode_types import Message
+from ...algorithm.prompts import PROMPT_PAIRS, render
+from ...errors import InputError
+
+EVALPLUS, OWN = "evalplus", "file"
+STYLES = (*PROMPT_PAIRS, EVALPLUS, OWN)
+_FENCE = "```"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One prompt as it is sent."""
+
+    messages: tuple[Message, ...]
+    """A last message of the assistant's is the beginning of the answer."""
+    prefix: str = ""
+    """What that beginning holds; it belongs in front of the response."""
+
+    def program_text(self, response: str) -> str:
+        """The response as ``extract_candidate`` reads it: of an answer begun inside a code block, that block."""
+        if not self.prefix:
+            return response
+        return f"{_FENCE}python\n{response.partition(f'{chr(10)}{_FENCE}')[0]}\n{_FENCE}\n"
+
+
+def check_style(style: str) -> None:
+    """Raises InputError where ``style`` is no name, no template file, or its package is missing."""
+    if style in PROMPT_PAIRS or style == OWN:
+        return
+    if style == EVALPLUS:
+        evalplus_phrases()
+    elif not style.endswith(".txt") or not Path(style).is_file():
+        raise InputError(f"--prompt must be one of {', '.join(STYLES)} or the path of a .txt template, got {style!r}")
+    else:
+        render(style, prompt="")
+
+
+def ask_code(style: str, *, prompt: str, own: tuple[Message, ...] = (), can_prefill: bool) -> Asked:
+    """The Code LLM's prompt for one problem.
+
+    Args:
+        style: a name of ``STYLES``, or the path of a template with ``{{prompt}}``.
+        prompt: the problem statement, in EvalPlus's form for that style.
+        own: the file's chat messages.
+        can_prefill: the answer may be begun for the model; endpoints do not allow it in general.
+
+    Raises:
+        InputError: ``style`` needs something that is missing.
+    """
+    if style == OWN:
+        if not own:
+            raise InputError(
+                "--prompt=file needs a column 'prompt' of chat messages; this file has none, choose another"
+            )
+        return Asked(messages=own)
+    if style != EVALPLUS:
+        template = PROMPT_PAIRS[style].code if style in PROMPT_PAIRS else style
+        return Asked(messages=tuple(render(template, prompt=prompt)))
+    instruction, beginning = evalplus_phrases()
+    if not can_prefill:
+        text = f"{instruction}\n{_FENCE}python\n{prompt.strip()}\n{_FENCE}"
+        return Asked(messages=({"role": "user", "content": text},))
+    prefix = f"{beginning}\n{_FENCE}python\n"
+    question = f"{instruction}\n{_FENCE}\n{prompt.strip()}\n{_FENCE}\n"
+    messages = ({"role": "user", "content": question}, {"role": "assistant", "content": prefix})
+    return Asked(messages=messages, prefix=prefix)
+
+
+@functools.cache
+def evalplus_phrases() -> tuple[str, str]:
+    """EvalPlus's instruction and the beginning of the answer, read from the installed package without importing it.
+
+    Raises:
+        InputError: it is not installed, or keeps them elsewhere in this version.
+    """
+    found = importlib.util.find_spec("evalplus")
+    if found is None or found.origin is None:
+        raise InputError(
+            "--prompt=evalplus reads EvalPlus's official prompt from its package: pip install --no-deps evalplus==0.3.1"
+        )
+    source = (Path(found.origin).parent / "codegen.py").read_text(encoding="utf-8")
+    phrases: dict[str, str] = {}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            value = node.value.value if isinstance(node.value, ast.Constant) else None
+            if isinstance(value, str):
+                phrases.setdefault(node.targets[0].id, value)
+    try:
+        return phrases["instruction_prefix"], phrases["response_prefix"]
+    except KeyError as error:
+        raise InputError(
+            f"this version of evalplus keeps no {error} in codegen.py: pip install --no-deps evalplus==0.3.1"
+        ) from error

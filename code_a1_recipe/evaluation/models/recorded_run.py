@@ -1,0 +1,96 @@
+"""A finished run as an evaluation needs it: settings, held-out questions, and both policies at a saved step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...algorithm.question import Question
+from ...algorithm.sampling import SamplingParameters
+from ...config.compose import recorded_config
+from ...config.run_config import RunConfig
+from ...data.torch_dataset import QuestionDataset
+from ...errors import InputError
+from ...runs.reader import RunRecords
+from .source import ModelChoice, checkpoint_model, folder_fingerprint
+
+_ENGINE_KEYS = (
+    "dtype",
+    "max_model_len",
+    "max_num_seqs",
+    "enable_chunked_prefill",
+    "max_num_batched_tokens",
+    "enable_prefix_caching",
+    "enforce_eager",
+    "tensor_parallel_size",
+    "seed",
+)
+"""Of a policy's block ``rollout``, under vLLM's own names or nearly; they decide kernels and rounding."""
+_RENAMED = {"tensor_parallel_size": "tensor_model_parallel_size"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedPair:
+    """Both policies of a run."""
+
+    records: RunRecords
+    settings: RunConfig
+
+    @classmethod
+    def open(cls, folder: Path) -> RecordedPair:
+        """Raises InputError where ``folder`` holds no run, SettingsError where its settings are not this recipe's."""
+        records = RunRecords.open(folder)
+        return cls(records=records, settings=recorded_config(records.paths.resolved_config))
+
+    def held_out(self, limit: int | None = None) -> list[Question]:
+        """The questions of the run's validation, in its order.
+
+        Raises:
+            InputError: a file is not there any more, or has changed.
+        """
+        data = self.settings.data
+        questions = QuestionDataset(data.val_files, config=dict(data), max_samples=data.val_max_samples).questions
+        return questions[:limit]
+
+    def sampling(self, policy: str) -> SamplingParameters:
+        """As the run's validation samples."""
+        return SamplingParameters.of_rollout(self.settings.policy(policy).rollout, validation=True)
+
+    def model(self, policy: str, step: str, *, work_folder: Path, stored_only: bool = False) -> ModelChoice:
+        """One policy at a saved step; "0" is the model that training began with.
+
+        Raises:
+            InputError: the step was not saved.
+        """
+        engine = self._engine(policy)
+        if step == "0":
+            path = str(self.settings.policy(policy).model.path)
+            fingerprint = folder_fingerprint(Path(path)) if Path(path).is_dir() else path
+            return ModelChoice(label=f"{policy} step 0", fingerprint=fingerprint, path=path, engine=engine)
+        return checkpoint_model(
+            self.records.folder, step, policy, work_folder=work_folder, engine=engine, stored_only=stored_only
+        )
+
+    def _engine(self, policy: str) -> Mapping[str, Any]:
+        rollout = self.settings.policy(policy).rollout
+        return {
+            **{name: getattr(rollout, _RENAMED.get(name, name)) for name in _ENGINE_KEYS},
+            "gpu_memory_utilization": min(rollout.gpu_memory_utilization, 0.45),  # two engines, beside each other
+            **(rollout.engine_kwargs.get("vllm") or {}),
+        }
+
+
+def saved_steps_of(pair: RecordedPair, steps: list[str]) -> list[str]:
+    """The steps asked for, or 0 and all that were saved.
+
+    Raises:
+        InputError: a step was not saved.
+    """
+    from ...training.checkpoint.folder import CHECKPOINTS, saved_steps
+
+    there = ["0", *map(str, saved_steps(pair.records.folder / CHECKPOINTS))]
+    if odd := [step for step in steps if step not in there]:
+        raise InputError(f"{pair.records.folder} has no checkpoint of step {odd[0]}; it has {', '.join(there)}")
+    return steps or there

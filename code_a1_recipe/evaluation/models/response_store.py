@@ -1,0 +1,155 @@
+"""Responses on disk: what was sampled once is never sampled again, and can be judged without a model."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+from ...algorithm.episode_types import Message, PromptTooLongError, Response
+from ...algorithm.sampling import SamplingParameters
+from ...errors import InputError
+from ...jobs.jsonl_store import JsonlStore
+
+RESPONSES = "responses.jsonl"
+REQUESTS_AT_ONCE = 256
+"""Under way at one model: enough to fill a batch, few enough for an endpoint's queue."""
+
+
+class OpenModel(Protocol):
+    """A model that answers; see ``models.ModelChoice.open``."""
+
+    async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response: ...
+
+    async def close(self) -> None: ...
+
+
+class ResponseStore:
+    """One file of responses, keyed by model, prompt, seed and sampling parameters.
+
+    Args:
+        path: JSON lines; made where missing, resumed where there.
+
+    Raises:
+        OutputError: the file holds something else, or another process writes it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = JsonlStore(path, settings={"format": 1}, key="key")
+
+    @property
+    def path(self) -> Path:
+        return self._file.path
+
+    def __len__(self) -> int:
+        return len(self._file.done)
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """The stored row, or None."""
+        return self._file.row(key) if key in self._file else None
+
+    def put(self, key: str, row: Mapping[str, Any]) -> None:
+        self._file.append({"key": key, **row})
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> ResponseStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class StoredSampler:
+    """A ``Sampler`` that answers from the store and asks a model only for what is not there.
+
+    Args:
+        store: shared by all samplers of an evaluation.
+        model: names the weights; part of every key.
+        parameters: part of every key.
+        open_model: starts the model, at the first miss; None: a miss is an error.
+        on_response: called after each response with whether it was sampled now.
+    """
+
+    def __init__(
+        self,
+        store: ResponseStore,
+        *,
+        model: str,
+        parameters: SamplingParameters,
+        open_model: Callable[[SamplingParameters], Awaitable[OpenModel]] | None,
+        on_response: Callable[[bool], None] = lambda is_new: None,
+    ) -> None:
+        self._store = store
+        self._parameters = parameters
+        self._salt = json.dumps([model, asdict(parameters)], sort_keys=True)
+        self._open_model = open_model
+        self._on_response = on_response
+        self._opening: asyncio.Future[OpenModel] | None = None
+        self._room = asyncio.Semaphore(REQUESTS_AT_ONCE)
+
+    def key(self, messages: Sequence[Message], *, seed: int) -> str:
+        """32 hexadecimal digits."""
+        text = json.dumps([self._salt, list(messages), seed], sort_keys=True)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+    async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
+        """As ``episode_data.Sampler``.
+
+        Raises:
+            PromptTooLongError: the prompt does not fit; also where that was found out before.
+            InputError: it is not stored and no model may be asked.
+        """
+        key = self.key(messages, seed=seed)
+        row = self._store.get(key)
+        is_new = row is None
+        if row is None:
+            try:
+                row = await self._sampled(messages, seed=seed, session=session)
+            except PromptTooLongError:
+                self._on_response(True)
+                raise
+            self._store.put(key, row)
+        self._on_response(is_new)
+        if row["too_long"]:
+            raise PromptTooLongError(row["too_long"])
+        return Response(prompt_ids=(), token_ids=(), log_probs=(), text=row["text"], policy_version=0)
+
+    async def _sampled(self, messages: Sequence[Message], *, seed: int, session: str) -> dict[str, Any]:
+        async with self._room:
+            model = await self._model()
+            head = {"session": session, "seed": seed}
+            try:
+                response = await model.sample(messages, seed=seed, session=session)
+            except PromptTooLongError as error:
+                if not getattr(model, "length_is_settled", True):
+                    raise
+                return {**head, "text": "", "too_long": str(error)}
+        counts = {"prompt_tokens": len(response.prompt_ids), "response_tokens": len(response.token_ids)}
+        return {**head, "text": response.text, "too_long": "", **counts}
+
+    async def _model(self) -> OpenModel:
+        if self._open_model is None:
+            raise InputError(
+                f"{self._store.path} lacks a response that is to be judged; leave --judge-only out to sample it"
+            )
+        if self._opening is None:
+            self._opening = asyncio.ensure_future(self._open_model(self._parameters))
+        return await asyncio.shield(self._opening)
+
+    async def close(self) -> None:
+        """End the model, if it was started."""
+        opening, self._opening = self._opening, None
+        if opening is None:
+            return
+        if opening.done() and (opening.cancelled() or opening.exception()):
+            return  # whoever asked for the response has had the error
+        await (await opening).close()

@@ -1,0 +1,241 @@
+"""A model to sample from: a Hugging Face folder, a run's checkpoint, or an endpoint; and sampling from it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ...algorithm.episode_types import Message, PromptTooLongError
+from ...algorithm.sampling import SamplingParameters
+from ...errors import CheckpointError, InputError
+from ...jobs.progress import Progress
+from ...runs.folder import RunFolder
+from ...training.checkpoint.export import check_policy, export_policy, find_step
+from .endpoint import EndpointModel
+from .options import ModelOptions
+from .response_store import OpenModel, ResponseStore, StoredSampler
+
+_BLOCK_BYTES = 1 << 16
+_BLOCKS = 512
+"""Read of a weight file for its fingerprint, evenly spread: a matrix that changed is met, within a second."""
+_WEIGHTS = (".safetensors", ".bin", ".pt", ".gguf")
+_OF_PLACEMENT = frozenset(
+    {"tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "gpu_memory_utilization", "max_num_seqs"}
+)
+"""Engine arguments that say where and how much at once, not what is computed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelChoice:
+    """A model that can be opened."""
+
+    label: str
+    """As tables show it."""
+    fingerprint: str
+    """Equal for equal weights; part of the key of every stored response."""
+    path: str = ""
+    """Folder or hub id, for a vLLM engine of this process."""
+    endpoint: str = ""
+    endpoint_model: str = ""
+    engine: Mapping[str, Any] = field(default_factory=dict)
+    """Further arguments of vLLM's engine."""
+    timeout_seconds: float = 600.0
+    """Of one request to an endpoint."""
+
+    async def open(self, parameters: SamplingParameters) -> OpenModel:
+        """Start or reach it.
+
+        Raises:
+            InputError: it cannot be loaded or reached.
+        """
+        if self.endpoint:
+            return EndpointModel(
+                url=self.endpoint,
+                name=self.endpoint_model,
+                parameters=parameters,
+                timeout_seconds=self.timeout_seconds,
+            )
+        from .engine import EngineModel
+
+        return EngineModel.start(self.path, parameters=parameters, options=self.engine)
+
+
+def choose_model(options: ModelOptions, *, policy: str, work_folder: Path, stored_only: bool = False) -> ModelChoice:
+    """The model of the command line; a checkpoint's policy is exported into ``work_folder`` first.
+
+    Args:
+        policy: "code" or "test", of a run.
+        work_folder: exports go to its ``models/``, and are found there again.
+        stored_only: nothing is exported; the choice serves to find stored responses.
+
+    Raises:
+        InputError: none or two are named, or what is named is no model.
+    """
+    model, endpoint, prefix = options.model, options.endpoint, options.prefix
+    if (model and endpoint) or not (model or endpoint):
+        raise InputError(f"name either --{prefix}model or --{prefix}endpoint, got {'both' if model else 'neither'}")
+    if endpoint:
+        name = options.endpoint_model
+        if not name:
+            raise InputError(f"--{prefix}endpoint needs --{prefix}endpoint-model, the model's name there")
+        if not endpoint.startswith(("http://", "https://")):
+            raise InputError(f"--{prefix}endpoint must begin with http:// or https://, got {endpoint!r}")
+        return ModelChoice(label=name, fingerprint=f"{endpoint} {name}", endpoint=endpoint, endpoint_model=name)
+    assert model is not None
+    engine, path = options.engine, Path(model)
+    if path.is_dir() and not (path / "config.json").is_file():
+        found = checkpoint_model(
+            path, options.step, policy, work_folder=work_folder, engine=engine, stored_only=stored_only
+        )
+        return replace(found, fingerprint=_of_engine(found.fingerprint, engine))
+    if path.is_dir():
+        fingerprint = _of_engine(folder_fingerprint(path), engine)
+        return ModelChoice(label=path.name, fingerprint=fingerprint, path=str(path), engine=engine)
+    if model.startswith((".", "/", "~")) or model.count("/") != 1:
+        raise InputError(
+            f"--{prefix}model={model!r} is no folder here (relative paths start at {Path.cwd()}), nor a hub id org/name"
+        )
+    return ModelChoice(label=model, fingerprint=_of_engine(model, engine), path=model, engine=engine)
+
+
+def checkpoint_model(
+    source: Path,
+    step: str,
+    policy: str,
+    *,
+    work_folder: Path,
+    engine: Mapping[str, Any] | None = None,
+    stored_only: bool = False,
+) -> ModelChoice:
+    """One policy of a run's checkpoint, exported once into ``work_folder/models``.
+
+    Raises:
+        InputError: there is no such checkpoint or policy, or it cannot be exported.
+    """
+    try:
+        found = find_step(source, step)
+        check_policy(found, policy)
+    except (CheckpointError, InputError) as error:
+        is_run = RunFolder(source).resolved_config.is_file() or source.name.startswith("global_step_")
+        message = (
+            f"--model={source}: " if is_run else f"--model={source} is neither a model (no config.json) nor a run: "
+        )
+        raise InputError(f"{message}{error}") from error
+    weights = [one for one in (found.folder / policy / "actor").iterdir() if one.name.startswith("model_")]
+    digest = _digest(weights)[:16]
+    target = work_folder / "models" / f"{policy}_step_{found.step}_{digest}"
+    if not stored_only and not target.is_dir():
+        try:
+            export_policy(found, policy, target)
+        except (InputError, OSError) as error:
+            raise InputError(f"--model={source}, step {found.step}, cannot be exported: {error}") from error
+    run = RunFolder(source).root.name if (source / "checkpoints").is_dir() else found.folder.parent.parent.name
+    return ModelChoice(
+        label=f"{run} step {found.step} ({policy})",
+        fingerprint=f"{policy} {digest}",
+        path=str(target),
+        engine=engine or {},
+    )
+
+
+def folder_fingerprint(folder: Path) -> str:
+    """16 hexadecimal digits of every file of a model's folder; weights by evenly spread blocks and their size."""
+    return _digest([one for one in folder.iterdir() if one.is_file()])[:16]
+
+
+def _digest(files: Sequence[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        size = path.stat().st_size
+        digest.update(f"{path.name} {size} ".encode())
+        with path.open("rb") as handle:
+            if path.suffix not in _WEIGHTS or size <= _BLOCKS * _BLOCK_BYTES:
+                digest.update(hashlib.file_digest(handle, "sha256").digest())
+                continue
+            for number in range(_BLOCKS):
+                handle.seek(number * (size - _BLOCK_BYTES) // (_BLOCKS - 1))
+                digest.update(handle.read(_BLOCK_BYTES))
+    return digest.hexdigest()
+
+
+def _of_engine(fingerprint: str, engine: Mapping[str, Any]) -> str:
+    """The weights and what the engine makes of them: another dtype or revision gives other responses."""
+    deciding = {name: value for name, value in sorted(engine.items()) if name not in _OF_PLACEMENT}
+    return f"{fingerprint} {json.dumps(deciding, sort_keys=True, default=str)}" if deciding else fingerprint
+
+
+def sample_all(
+    model: ModelChoice,
+    prompts: Sequence[Sequence[Message]],
+    *,
+    seeds: Sequence[Sequence[int]],
+    parameters: SamplingParameters,
+    store: ResponseStore,
+    sessions: Sequence[str] | None = None,
+    stored_only: bool = False,
+    description: str = "sample",
+) -> list[list[str | None]]:
+    """``[prompt][sample]`` texts, stored ones first looked up; None where the prompt is too long.
+
+    Args:
+        seeds: for each prompt one seed per sample.
+        sessions: a name for each prompt, for error messages and the store; default: its number.
+        stored_only: never ask the model.
+
+    Raises:
+        InputError: the model cannot be started, reached or asked; what was sampled is stored.
+        MissingResponseError: ``stored_only``, and something is not stored.
+    """
+    names = list(sessions) if sessions is not None else [str(number) for number in range(len(prompts))]
+
+    async def run(progress: Progress) -> list[list[str | None]]:
+        sampler = StoredSampler(
+            store,
+            model=model.fingerprint,
+            parameters=parameters,
+            open_model=None if stored_only else model.open,
+            on_response=lambda is_new: progress.advance(),
+        )
+
+        async def one(place: int, seed: int) -> str | None:
+            try:
+                return (await sampler.sample(prompts[place], seed=seed, session=names[place])).text
+            except PromptTooLongError:
+                return None
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [[group.create_task(one(place, seed)) for seed in row] for place, row in enumerate(seeds)]
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        finally:
+            await sampler.close()
+        return [[task.result() for task in row] for row in tasks]
+
+    with Progress(description, total=sum(map(len, seeds)), unit="response") as progress:
+        return asyncio.run(run(progress))
+
+
+def sample_texts(
+    options: ModelOptions,
+    prompts: Sequence[Sequence[Message]],
+    *,
+    num_samples: int,
+    policy: str,
+    store: ResponseStore,
+    work_folder: Path,
+    seed: int = 0,
+    description: str = "sample",
+) -> list[list[str | None]]:
+    """``[prompt][sample]`` texts of the command line's model; see :func:`sample_all`."""
+    from ...algorithm.episode import sampling_seed
+
+    model = choose_model(options, policy=policy, work_folder=work_folder)
+    seeds = [[sampling_seed(seed, place, number) for number in range(num_samples)] for place in range(len(prompts))]
+    parameters = options.sampling(policy)
+    return sample_all(model, prompts, seeds=seeds, parameters=parameters, store=store, description=description)

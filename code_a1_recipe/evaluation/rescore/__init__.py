@@ -1,0 +1,1 @@
+"""Rollouts on disk through extraction, judge and rewards again."""

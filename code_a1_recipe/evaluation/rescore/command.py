@@ -1,0 +1,169 @@
+"""Rollouts through extraction, judge and rewards, to JSON lines. Resumable; loads no torch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sandbox import DEFAULT_QUESTIONS_PER_WORKER, JudgeProcesses, Limits, WorkerSettings
+
+from ...algorithm.rewards import RewardSettings
+from ...errors import SettingsError
+from ...files import file_fingerprint
+from ...jobs.confinement import JudgeAll
+from ...jobs.jsonl_store import JsonlStore
+from ...jobs.judge_loop import judge_into
+from ...jobs.outputs import Report
+from .input import Item, question_table, read_items, rollout_files
+from .rows import Scorer, in_pieces
+from .run_source import find_run
+from .summary import Summary
+
+if TYPE_CHECKING:
+    from ...config.run_config import RunConfig
+
+_NOT_SO = "Copy the rollouts out of the run folder and name the questions by --questions to score them so"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreOptions:
+    """Of ``score``. None, here and below: the recorded run's own value, or the recipe's default."""
+
+    inputs: Sequence[Path]
+    """Rollout files, or a run folder."""
+    output: Path
+    """JSON lines; resumed."""
+    questions: Sequence[Path] = ()
+    """As data.train_files."""
+    adapter: str = "auto"
+    columns: dict[str, str] = field(default_factory=dict)
+    role: str = "auto"
+    """What flat rows are."""
+    workers: int = os.cpu_count() or 1
+    tier: int | None = None
+    allow_missing: Sequence[str] = ()
+    alpha: float | None = None
+    adversarial: str | None = None
+    cases: int | None = None
+    """K, the cases a suite was asked for."""
+    nonprintable_penalty: bool | None = None
+    limits: dict[str, int | float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreSettings:
+    """What decides a reward, beside the rows themselves."""
+
+    rewards: RewardSettings
+    num_cases: int
+    limits: Limits
+    tier: int
+    allow_missing: tuple[str, ...]
+    """Protections to do without; not named in the settings file, since it changes no reward."""
+    seed: int
+
+    @classmethod
+    def of(cls, options: ScoreOptions, run: RunConfig | None) -> ScoreSettings:
+        """The options over the recorded run's own settings over the recipe's defaults.
+
+        Raises:
+            SettingsError, SandboxConfigError: a value is out of its range.
+        """
+        rewards = run.rewards if run else RewardSettings(alpha=0.5, adversarial="release", nonprintable_penalty=False)
+        if rewards.code_tests != "suites":
+            raise SettingsError(
+                f"the run trained with rewards.code_tests={rewards.code_tests}, whose rewards are made of tests beyond "
+                f"a row's own suites; score rewards programs on their own suites. {_NOT_SO}"
+            )
+        if run and run.episode.share_suites:
+            raise SettingsError(
+                "the run trained with episode.share_suites=true, where identical programs have the suites of the first "
+                f"of them; score rewards programs on their own suites. {_NOT_SO}"
+            )
+        named = {name: getattr(options, name) for name in ("alpha", "adversarial", "nonprintable_penalty")}
+        stated = {name: value for name, value in named.items() if value is not None}
+        limits = asdict(run.sandbox.limits) if run else {}
+        return cls(
+            rewards=rewards.replaced(where="rewards", **stated),
+            num_cases=options.cases or (run.episode.cases_per_suite if run else 8),
+            limits=Limits.from_mapping({**limits, **options.limits}, where="--limits"),
+            tier=options.tier if options.tier is not None else (run.sandbox.tier if run else 0),
+            allow_missing=tuple(options.allow_missing) or (run.sandbox.allow_missing if run else ()),
+            seed=run.seed if run else 0,
+        )
+
+    def described(self) -> dict[str, Any]:
+        """Plain values for the settings file, in the words of the command line."""
+        return {
+            "alpha": self.rewards.alpha,
+            "adversarial": self.rewards.adversarial,
+            "nonprintable_penalty": self.rewards.nonprintable_penalty,
+            "reward_functions": [dict(self.rewards.code), dict(self.rewards.test)],
+            "user_files": {key: file_fingerprint(file) for key, file in self.rewards.user_files.items()},
+            "cases": self.num_cases,
+            "limits": asdict(self.limits),
+            "tier": self.tier,
+            "seed": self.seed,
+        }
+
+
+def score(options: ScoreOptions) -> Report:
+    """Score what ``options.output`` lacks, in the order of the items; reports on all rows.
+
+    Raises:
+        InputError, SandboxConfigError: something cannot be used; nothing was judged.
+        OutageError, SandboxUnavailableError: the sandbox is down; what was judged is kept.
+    """
+    run = find_run(options.inputs)
+    settings = ScoreSettings.of(options, run)
+    files = rollout_files(options.inputs)
+    question_files: Sequence[Path] = options.questions
+    if run is None or options.questions:
+        questions = question_table(question_files, adapter=options.adapter, columns=options.columns or None)
+    else:
+        question_files = [Path(file) for file in (*run.data.train_files, *run.data.val_files)]
+        questions = question_table(question_files, adapter=run.data.adapter, columns=run.data.columns or None)
+    items = read_items(files, questions, role=options.role)
+    scorer = Scorer(rewards=settings.rewards, num_cases=settings.num_cases)
+    described = {
+        **settings.described(),
+        "role": options.role,
+        "inputs": [file_fingerprint(path) for path in files],
+        "questions": [file_fingerprint(path) for path in question_files],
+    }
+    with JsonlStore(options.output, settings=described) as store:
+        if len(store) < len(items):
+            with _judges(settings, num_workers=options.workers) as judges:
+                num_threads = options.workers * DEFAULT_QUESTIONS_PER_WORKER
+                judge_items(items, store, scorer, judges.judge_all, num_threads=num_threads)
+        store.sort()
+        summary = Summary.of(store.rows())
+    return Report(
+        text=f"{options.output}: {summary.text().rstrip()}",
+        failure=f"{summary.num_outages} items met an outage; repeat the command" if summary.num_outages else "",
+    )
+
+
+def judge_items(
+    items: Sequence[Item], store: JsonlStore, scorer: Scorer, judge_all: JudgeAll, *, num_threads: int
+) -> None:
+    """Append the rows that ``store`` lacks. An episode is rewarded as a whole, so its other items are judged again."""
+    episodes = {item.episode for item in items if item.index not in store}
+    judge_into(
+        store,
+        in_pieces([item for item in items if item.episode in episodes]),
+        lambda piece: scorer.score(piece, judge_all),
+        num_threads=num_threads,
+        total=len(items),
+        what="score",
+        unit="item",
+        num_attempts=2,
+    )
+
+
+def _judges(settings: ScoreSettings, *, num_workers: int) -> JudgeProcesses:
+    runner = {"limits": settings.limits, "tier": settings.tier, "allow_missing": settings.allow_missing}
+    return JudgeProcesses(num_workers, settings=WorkerSettings(seed=settings.seed, runner=runner))

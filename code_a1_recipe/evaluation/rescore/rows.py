@@ -1,0 +1,137 @@
+"""Items -> output rows: judge, reward, write down; an outage is a row without a reward."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from sandbox import CandidateVerdict, JudgeRequest, SandboxUnavailableError
+
+from ...algorithm.episode import hidden_request, request_for
+from ...algorithm.episode_types import CandidateResult
+from ...algorithm.rewards import QuestionRewards, RewardSettings
+from ...jobs.confinement import JudgeAll
+from ...jobs.jsonl_store import Row
+from ...runs.rollout_record import RewardRecord, VerdictRecord
+from .input import Item
+
+ITEMS_TOGETHER = 32
+"""Most items of one question that go to the judge in one piece and get their rows at once; a larger episode alone."""
+
+
+class Scorer:
+    """From items to requests, and from verdicts to rows."""
+
+    def __init__(self, *, rewards: RewardSettings, num_cases: int) -> None:
+        """``num_cases`` is K, the cases a suite was asked for.
+
+        Raises:
+            SettingsError: a reward function is not there, or does not take its arguments.
+        """
+        self._rewards = QuestionRewards(rewards, num_cases=num_cases)
+        self._buggy_program_rewards = QuestionRewards(rewards.by_the_paper(), num_cases=num_cases)
+
+    def requests(self, item: Item) -> list[JudgeRequest]:
+        """What the judge is asked: suites and replays, then the question's own tests where they were recorded."""
+        request = request_for(item.question, item.result, history=item.history)
+        if item.is_greedy:
+            return [hidden_request(request, item.question)]
+        return [request, *([hidden_request(request, item.question)] if item.has_hidden_tests else [])]
+
+    def score(self, items: Sequence[Item], judge_all: JudgeAll) -> list[Row]:
+        """Rows of some items of one question, among them all of an episode. An outage leaves ``reward`` null."""
+        requests = [self.requests(item) for item in items]
+        found = iter(list(judge_all([request for group in requests for request in group])))
+        judged = [
+            _judged(item, list(itertools.islice(found, len(group))))
+            for item, group in zip(items, requests, strict=True)
+        ]
+        rows: dict[int, Row] = {}
+        for places in _by_episode(items).values():
+            rewarded = self._rewarded([items[place] for place in places], [judged[place] for place in places])
+            rows |= {place: _row(items[place], result) for place, result in zip(places, rewarded, strict=True)}
+        return [rows[place] for place in range(len(items))]
+
+    def _rewarded(self, items: Sequence[Item], results: Sequence[CandidateResult]) -> Sequence[CandidateResult]:
+        if items[0].is_greedy:
+            return results
+        rewards = self._buggy_program_rewards if items[0].is_buggy_program else self._rewards
+        if items[0].role != "code":
+            return rewards.apply(items[0].question.id, results)
+        # The tests of a flat row are the question's, not suites that somebody wrote.
+        bare = rewards.apply(items[0].question.id, [replace(result, suites=()) for result in results])
+        return [replace(one, suites=result.suites) for one, result in zip(bare, results, strict=True)]
+
+
+def _judged(item: Item, found: Sequence[CandidateVerdict | SandboxUnavailableError]) -> CandidateResult:
+    verdicts: list[CandidateVerdict] = []
+    for one in found:
+        if isinstance(one, SandboxUnavailableError):
+            return replace(item.result, outage=f"{type(one).__name__}: {one}")
+        verdicts.append(one)
+    if item.is_greedy:
+        return replace(item.result, hidden=verdicts[0])
+    return replace(item.result, verdict=verdicts[0], hidden=verdicts[1] if len(verdicts) > 1 else None)
+
+
+def _by_episode(items: Sequence[Item]) -> dict[tuple[object, ...], list[int]]:
+    """Places of the items of each episode."""
+    places: dict[tuple[object, ...], list[int]] = {}
+    for place, item in enumerate(items):
+        places.setdefault(item.episode, []).append(place)
+    return places
+
+
+def _row(item: Item, result: CandidateResult) -> Row:
+    verdict = result.verdict
+    reward = result.suites[0].reward if item.role == "test" else result.reward
+    suites = verdict.suites if verdict else (None,) * len(result.suites)
+    judged = {
+        "outage": result.outage,
+        "reward": RewardRecord.make(reward),
+        "verdict": VerdictRecord.make(verdict),
+    }
+    head = {"item": item.index, **item.labels}
+    if item.record is None:
+        failure = (result.suites[0] if item.role == "test" else result).extraction_failure
+        row = {**head, "extraction_failure": failure, **judged, "suite": suites[0]}
+    else:
+        changed = msgspec.structs.replace(
+            item.record,
+            **judged,
+            source=result.source,
+            extraction_failure=result.extraction_failure,
+            hidden_tests=result.hidden.suites[0] if result.hidden else None,
+            suites=tuple(
+                msgspec.structs.replace(
+                    old,
+                    extraction_failure=suite.extraction_failure,
+                    reward=RewardRecord.make(suite.reward),
+                    verdict=judged_suite,
+                )
+                for old, suite, judged_suite in zip(item.record.suites, result.suites, suites, strict=True)
+            ),
+        )
+        row = {**msgspec.structs.asdict(changed), **head}
+    return dict(msgspec.to_builtins(row))
+
+
+def in_pieces(items: Sequence[Item]) -> list[Sequence[Item]]:
+    """Items by question, in the order of each question's first one, whole episodes, ``ITEMS_TOGETHER`` in a piece."""
+    of_question: dict[tuple[str, str], list[list[Item]]] = {}
+    for places in _by_episode(items).values():
+        question = items[places[0]].question
+        pieces = of_question.setdefault((question.id, question.reference), [[]])
+        if pieces[-1] and len(pieces[-1]) + len(places) > ITEMS_TOGETHER:
+            pieces.append([])
+        pieces[-1] += [items[place] for place in places]
+    return [piece for pieces in of_question.values() for piece in pieces]
+
+
+def is_outage(row: Mapping[str, Any]) -> bool:
+    """Whether the row says that nothing is known about its item."""
+    return bool(row.get("outage"))

@@ -1,0 +1,1 @@
+"""Rules of judging that belong to single benchmarks."""

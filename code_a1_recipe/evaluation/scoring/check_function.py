@@ -1,0 +1,93 @@
+"""HumanEval, LeetCodeDataset and MBPP graded by the whole test source of a row, in the program's own process.
+
+``adapters`` keeps of such a source what can be said as ``assert f(literals) == literal``, which the judge compares
+outside. Asserts on list nodes and trees, on several right answers, or with a computed expectation fall away there.
+Here nothing does, at the price that ``in_process`` states: for evaluation only.
+
+A row's own code comes first, as in the sets' own harnesses: HumanEval's prompt (its imports, its helper functions and
+a function of the asked name that returns nothing), LeetCodeDataset's imports and node classes, MBPP's
+``test_setup_code`` after the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from sandbox import Limits, Runner
+
+from ...algorithm.question import Question
+from ...data.formats import Row, list_of, text_of
+from ...data.reader import read_questions, read_rows
+from ...errors import InputError, RowError
+from ..benchmarks.tasks import CodeTask
+from .in_process import InProcessGrading, InProcessTests
+
+MIB = 1 << 20
+CHECK_LIMITS = Limits(
+    cpu_seconds_per_case=20.0,
+    min_cpu_seconds_per_case=0.05,
+    wall_seconds_per_case=20.0,
+    load_cpu_seconds=10.0,
+    total_seconds=60.0,
+    memory_bytes=4096 * MIB,
+    source_bytes=16 * MIB,
+)
+"""Of one program. A call is a whole ``check`` with all of its asserts, or one assert of MBPP."""
+
+
+def _of_humaneval(row: Row, question: Question) -> InProcessTests:
+    return _checking(row, before=text_of(row, "prompt"), entry=text_of(row, "entry_point"))
+
+
+def _of_leetcode(row: Row, question: Question) -> InProcessTests:
+    return _checking(row, before=question.prelude, entry=text_of(row, "entry_point"))
+
+
+def _checking(row: Row, *, before: str, entry: str) -> InProcessTests:
+    return InProcessTests(before=before, after=text_of(row, "test"), calls=(f"check({entry})",), limits=CHECK_LIMITS)
+
+
+def _of_mbpp(row: Row, question: Question) -> InProcessTests:
+    setup = row.get("test_setup_code") or "\n".join(row.get("test_imports") or [])
+    if not isinstance(setup, str):
+        raise RowError("test_setup_code", f"must be a text, got {type(setup).__name__}")
+    calls = tuple(f"exec({text.strip()!r})" for text in list_of(row, "test_list"))
+    return InProcessTests(after=setup, calls=calls, limits=CHECK_LIMITS)
+
+
+SOURCES: dict[str, Callable[[Row, Question], InProcessTests]] = {
+    "humaneval": _of_humaneval,
+    "leetcode": _of_leetcode,
+    "mbpp": _of_mbpp,
+    "mbpp_sanitized": _of_mbpp,
+}
+"""Names of ``adapters.ADAPTERS`` whose rows have a test source."""
+
+
+def check_tasks(path: Path, runner: Runner, *, adapter: str = "auto") -> list[CodeTask]:
+    """All problems of a file that one of ``SOURCES`` reads.
+
+    Raises:
+        InputError: the file cannot be read, or a row breaks a rule.
+    """
+    loaded = read_questions(path, adapter=adapter)
+    tests_of = SOURCES[loaded.adapter]
+    tasks = []
+    for index, (row, question) in enumerate(zip(read_rows(path), loaded.questions, strict=True)):
+        try:
+            tests = tests_of(row, question)
+        except RowError as error:
+            raise InputError(
+                f"{path}: row {index}, column {error.column!r}: {error.rule}; correct the row or remove it"
+            ) from error
+        tasks.append(
+            CodeTask(
+                id=question.id,
+                data_source=question.data_source,
+                prompt=question.prompt,
+                reference=question.reference,
+                grading=InProcessGrading(tests=tests, reference=question.reference, runner=runner),
+            )
+        )
+    return tasks

@@ -1,0 +1,295 @@
+"""A program on an EvalPlus problem: run in our sandbox, compared by EvalPlus's rules.
+
+The program's process gets calls and gives values; it never holds an expected one. The rules are those of EvalPlus
+0.3.1 (Liu et al., arXiv 2305.01210), applied here to canonical bytes, in this process:
+
+- equal as Python compares (``1 == 1.0 == True``, a list is no tuple, NaN equals nothing), or else, where there is a
+  tolerance, of the same type, a sequence also of the same length, and ``numpy.allclose`` with ``rtol=1e-7``;
+- the tolerance is the problem's own; where that is 0 it becomes 1e-6 at the first expected value that is a float, or
+  a list or tuple of floats only, **and stays so for all later inputs** of the problem;
+- sets, "something or None", roots and second right answers as ``evalplus_tests.Comparison`` says;
+- all calls in one process, in order, so that a program's own state counts.
+
+Where this differs from EvalPlus, all of it on purpose or for want of what a value's bytes say:
+
+- Time is CPU time with twice EvalPlus's seconds; a program that sleeps or waits has as many idle seconds. EvalPlus
+  counts wall time, and 60 s of it for a whole problem.
+- Subclasses count as their builtin base: a NumPy number is a number, a namedtuple a tuple, also where a tolerance
+  makes EvalPlus ask for the very same type. An object of the program's own making is refused, whatever its ``__eq__``
+  says; EvalPlus believes it. A NumPy array is refused; EvalPlus accepts it where it has one equal item.
+- A claim of more than eight times the expected value's size is unequal; ``numpy.allclose`` may find it equal by
+  repeating the shorter side.
+- A Decimal equals no integer of more than 32,768 bits.
+- In set comparisons a failure has no second chance by tolerance, which EvalPlus gives after a float was expected.
+- Coefficients that a program changes in place stay as they were asked when its root is checked.
+- EvalPlus 0.3.1 fails every program for HumanEval/32, because it counts no input of it as passed. Here right ones pass.
+- Protections differ: EvalPlus takes ``open``, ``os.kill`` and others away from the program, here the kernel refuses
+  what they would do. A recursion limit is met some ten frames later here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from operator import itemgetter
+from typing import Any
+
+from sandbox import (
+    Call,
+    CallResult,
+    CallStatus,
+    CaseOutcome,
+    Limits,
+    Program,
+    RawDict,
+    RawRatio,
+    RawSet,
+    Role,
+    Runner,
+    canonical_key,
+    decode_raw,
+)
+
+from ..benchmarks.evalplus import EVALPLUS_LIMITS, Comparison, EvalPlusProblem
+
+FIRST_CALLS = 16
+"""Asked before all the others: most buggy programs fail one of these."""
+FLOAT_ATOL = 1e-6
+RTOL = 1e-7
+_NUMBERS = (bool, int, float, complex, RawRatio, Decimal)
+_SIZE_FACTOR, _SIZE_SLACK = 8, 64
+_LEAST_VALUE_BYTES = 1 << 16
+_MOST_BROADCAST = 16
+"""Times the larger side that ``numpy.allclose`` may blow a comparison up to."""
+_MOST_DECIMAL_BITS = 1 << 15
+"""Of an int that a Decimal is compared with, which takes quadratic time."""
+_ODD_VALUE_ERRORS = (ArithmeticError, TypeError, ValueError, RecursionError, MemoryError)
+"""What comparing an untrusted value may raise; ``ValueFormatError`` and ``UnencodableError`` among them."""
+_FAILURES = {
+    CallStatus.RAISED: CaseOutcome.RAISED,
+    CallStatus.UNENCODABLE: CaseOutcome.UNENCODABLE,
+    CallStatus.OUTPUT_LIMIT: CaseOutcome.OUTPUT_LIMIT,
+    CallStatus.TIMED_OUT: CaseOutcome.TIMED_OUT,
+    CallStatus.DIED: CaseOutcome.DIED,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalPlusVerdict:
+    """Whether a program passes a problem; if not, the first call that it fails."""
+
+    outcome: CaseOutcome
+    failed_call: int | None = None
+    """Index into the problem's calls; None when all passed, and when the program did not load."""
+    detail: str = ""
+    """Untrusted text for logs."""
+    cpu_seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        return self.outcome is CaseOutcome.PASSED
+
+
+def judge_program(
+    problem: EvalPlusProblem, program: str, *, runner: Runner, limits: Limits = EVALPLUS_LIMITS
+) -> EvalPlusVerdict:
+    """Judge one whole program, imports included.
+
+    Args:
+        problem: with its expected answers; without the reference's seconds only slow references suffer.
+        program: source text, untrusted.
+        runner: where it runs, in the role of candidates.
+        limits: of one program; ``value_bytes`` is lowered to what the problem's answers need.
+
+    Raises:
+        SandboxUnavailableError: it could not be run. That is no verdict.
+        ValueError: the problem has no expected answers yet.
+    """
+    if not problem.calls or len(problem.expected) != len(problem.calls):
+        raise ValueError(f"{problem.id} has no expected answers: run prepare() first, which asks the reference")
+    first = _judge_calls(problem, program, min(FIRST_CALLS, len(problem.calls)), runner, limits)
+    if not first.passed or len(problem.calls) <= FIRST_CALLS:
+        return first
+    # From the first call on again, in one process: what the program remembers of earlier calls counts.
+    rest = _judge_calls(problem, program, len(problem.calls), runner, limits)
+    return replace(rest, cpu_seconds=first.cpu_seconds + rest.cpu_seconds)
+
+
+def tolerances(problem: EvalPlusProblem) -> Iterator[tuple[float, float]]:
+    """For each call: the absolute tolerance before and after its expected value was looked at."""
+    atol = problem.atol
+    for expected in problem.expected:
+        before = atol
+        if atol == 0 and _is_floats(expected) and problem.comparison is not Comparison.ROOT:
+            atol = FLOAT_ATOL
+        yield before, atol
+
+
+def accepts(problem: EvalPlusProblem, index: int, answer: CallResult, *, atol_before: float, atol: float) -> bool:
+    """Whether an answer is right for the call at ``index``; see ``tolerances`` for the last two."""
+    if problem.comparison in (Comparison.ANYTHING, Comparison.NOT_NONE):
+        has_value = answer.status in (CallStatus.VALUE, CallStatus.UNENCODABLE, CallStatus.OUTPUT_LIMIT)
+        return has_value and (
+            problem.comparison is Comparison.ANYTHING or _truth(answer) == (problem.expected[index] == b"T")
+        )
+    if answer.status is not CallStatus.VALUE:
+        return False
+    expected = problem.expected[index]
+    if len(answer.value) > _SIZE_FACTOR * len(expected) + _SIZE_SLACK:
+        return False
+    if expected == answer.value and b"n" not in expected and problem.comparison is Comparison.VALUE:
+        return True  # the same bytes are the same value; "n" may stand for NaN
+    try:
+        claim = decode_raw(answer.value)
+        if problem.comparison is Comparison.ROOT:
+            return abs(_polynomial(problem.arguments(index)[0], claim)) <= atol
+        wanted = decode_raw(expected)
+        if problem.comparison is Comparison.SET:
+            return isinstance(claim, RawSet) and _keys(claim) == _keys(wanted)
+        if _equal(wanted, claim) or _is_second_answer(problem, index, claim, atol_before):
+            return True
+        return atol != 0 and _is_close(wanted, claim, atol)
+    except _ODD_VALUE_ERRORS:
+        return False
+
+
+def _judge_calls(
+    problem: EvalPlusProblem, source: str, num_calls: int, runner: Runner, limits: Limits
+) -> EvalPlusVerdict:
+    seconds = problem.reference_cpu_seconds or (0.0,) * len(problem.calls)
+    program = Program(
+        prelude="",
+        source=source,
+        calls=tuple(_call(problem, text) for text in problem.calls[:num_calls]),
+        reference_cpu_seconds=seconds[:num_calls],
+        limits=_limits_for(problem, limits),
+        max_timeouts_without_result=1,
+    )
+    result = runner.run(program, role=Role.CANDIDATE)
+    if not result.loaded:
+        return EvalPlusVerdict(outcome=CaseOutcome.NOT_LOADED, detail=result.load_error, cpu_seconds=result.cpu_seconds)
+    for index, (answer, (before, after)) in enumerate(zip(result.results, tolerances(problem), strict=False)):
+        if not accepts(problem, index, answer, atol_before=before, atol=after):
+            return EvalPlusVerdict(
+                outcome=_FAILURES.get(answer.status, CaseOutcome.WRONG_VALUE),
+                failed_call=index,
+                detail=answer.detail,
+                cpu_seconds=result.cpu_seconds,
+            )
+    return EvalPlusVerdict(outcome=CaseOutcome.PASSED, cpu_seconds=result.cpu_seconds)
+
+
+def _call(problem: EvalPlusProblem, text: str) -> Call:
+    """Sets are made in the program's process, which alone can run through a generator it returned."""
+    return Call(expression=f"{{*{text}}}" if problem.comparison is Comparison.SET else text)
+
+
+def _limits_for(problem: EvalPlusProblem, limits: Limits) -> Limits:
+    """No longer answers than a right one can be: a thousand wrong ones must fit into our memory."""
+    longest = _SIZE_FACTOR * max(map(len, problem.expected)) + _SIZE_SLACK
+    return replace(limits, value_bytes=min(limits.value_bytes, max(_LEAST_VALUE_BYTES, longest)))
+
+
+def _truth(answer: CallResult) -> bool:
+    """What an answer of "something or None" stands for."""
+    return answer.status is not CallStatus.VALUE or answer.value == b"T" or answer.value not in (b"F", b"N")
+
+
+def _is_floats(data: bytes) -> bool:
+    """Whether bytes encode a float, or a list or tuple of at least one float and nothing else."""
+    if data[:1] in (b"f", b"n"):
+        return True
+    if data[:1] not in (b"l", b"t"):
+        return False
+    head, _, body = data[1:].partition(b":")
+    if b"n" not in body[::9]:  # nine bytes an item: the tag and eight more
+        return int(head) > 0 and body[::9] == b"f" * int(head) and len(body) == 9 * int(head)
+    items = decode_raw(data)
+    assert isinstance(items, (list, tuple))
+    return all(type(item) is float for item in items)
+
+
+def _equal(wanted: Any, claim: Any) -> bool:
+    """``==`` of Python on raw values, in linear time; NaN equals nothing."""
+    if isinstance(wanted, _NUMBERS):
+        return isinstance(claim, _NUMBERS) and _equal_numbers(wanted, claim)
+    if type(wanted) is not type(claim):
+        return False
+    if isinstance(wanted, (list, tuple, deque)):
+        return len(wanted) == len(claim) and all(map(_equal, wanted, claim))
+    if isinstance(wanted, RawDict):
+        return _equal_dicts(wanted, claim)
+    if isinstance(wanted, RawSet):
+        return _keys(wanted) == _keys(claim)
+    if isinstance(wanted, range):
+        return canonical_key(wanted) == canonical_key(claim)
+    return bool(wanted == claim)
+
+
+def _equal_numbers(wanted: Any, claim: Any) -> bool:
+    if _has_nan(wanted) or _has_nan(claim):
+        return False
+    if type(wanted) is int and type(claim) is Decimal:  # their keys tell long ones apart
+        return wanted.bit_length() <= _MOST_DECIMAL_BITS and bool(wanted == claim)
+    return canonical_key(wanted) == canonical_key(claim)
+
+
+def _equal_dicts(wanted: RawDict, claim: RawDict) -> bool:
+    pairs, claimed = (
+        sorted(zip(map(canonical_key, side.keys), side.values, strict=True), key=itemgetter(0))
+        for side in (wanted, claim)
+    )
+    return len(pairs) == len(claimed) and all(
+        one_key == other_key and _equal(one, other)
+        for (one_key, one), (other_key, other) in zip(pairs, claimed, strict=True)
+    )
+
+
+def _keys(value: Any) -> set[bytes]:
+    """The items of a collection as keys of a set; a set of bytes cannot be made slow by choosing its items."""
+    items = value.items if isinstance(value, RawSet) else value.keys if isinstance(value, RawDict) else value
+    return set(map(canonical_key, items))
+
+
+def _has_nan(number: Any) -> bool:
+    return number.is_nan() if isinstance(number, Decimal) else number != number
+
+
+def _is_close(wanted: Any, claim: Any, atol: float) -> bool:
+    """``numpy.allclose`` on values of one type, sequences of one length."""
+    if type(wanted) is not type(claim):
+        return False
+    if isinstance(wanted, (list, tuple)) and len(wanted) != len(claim):
+        return False
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        one, other = np.asarray(claim), np.asarray(wanted)
+        size = math.prod(np.broadcast_shapes(one.shape, other.shape))
+        if size > _MOST_BROADCAST * max(one.size, other.size, 1):
+            return False
+        return bool(np.allclose(one, other, rtol=RTOL, atol=atol))
+
+
+def _is_second_answer(problem: EvalPlusProblem, index: int, claim: Any, atol: float) -> bool:
+    if problem.comparison is Comparison.VALUE_OR_ZERO:
+        return _equal(0, claim)
+    if problem.comparison is Comparison.VALUE_OR_PADDED_DIGITS:
+        one, other = map(str, problem.arguments(index))
+        width = max(len(one), len(other))
+        digits = zip(one.zfill(width), other.zfill(width), strict=True)
+        return _equal(sum(abs(int(left) - int(right)) for left, right in digits), claim)
+    if problem.comparison is Comparison.VALUE_OR_PYRAMID:
+        edge, height = problem.arguments(index)
+        surface = round(edge**2 + 2 * edge * math.sqrt((edge / 2) ** 2 + height**2))
+        return bool(abs(claim - surface) <= atol)
+    return False
+
+
+def _polynomial(coefficients: Sequence[float], x: Any) -> float:
+    """``sum(coefficients[i] * x**i)``; TypeError where ``x`` is no real number."""
+    point = x.numerator / x.denominator if isinstance(x, RawRatio) else x
+    return sum(coefficient * math.pow(point, power) for power, coefficient in enumerate(coefficients))

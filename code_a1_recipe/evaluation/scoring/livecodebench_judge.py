@@ -1,0 +1,237 @@
+"""A program on the tests of a LiveCodeBench problem: run in our sandbox, compared outside by LiveCodeBench's rules.
+
+The program's process gets inputs; it never holds an expected output. Our reading of LiveCodeBench's evaluation (Jain
+et al., arXiv 2403.07974, and its ``testing_util.py``):
+
+- **Functional tests** hold one JSON value a line, the arguments, and a JSON value, the result. The function is the
+  method of a top-level class ``Solution`` where the program has one, else a top-level function. A returned tuple counts
+  as a list, at the outermost level only; then the values must be equal as Python compares (``1 == 1.0 == True``),
+  floats exactly.
+- **Standard-input tests** compare the printed lines, stripped, after both outputs as wholes were stripped: as many
+  lines, each the same text, or else the same decimal numbers, token by token and exactly (``1.0`` is ``1``, ``yes 1.0``
+  is not ``yes 1``).
+- Common names of the standard library are in scope without an import, and the recursion limit is 50,000.
+- The first test that fails decides.
+
+Where this differs from LiveCodeBench, all of it on purpose:
+
+- A test has 6 s of CPU time, where LiveCodeBench gives 6 s of wall time, and 4 GiB of address space.
+- A standard-input program runs as ``__main__`` in a fresh process for each test, with pipes for standard input and
+  output. LiveCodeBench calls it as a function, again and again in one process, with imitations of ``sys.stdin``;
+  programs that use descriptors or ``sys.stdin.buffer`` may fail there and pass here.
+- A method is called on a new ``Solution`` each time, there on one and the same. An object of the program's own making
+  is refused, whatever its ``__eq__`` says.
+- What is far longer than the expected output or result fails unread, and so does more than 32 MiB.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal, DecimalException
+from pathlib import Path
+from typing import Any
+
+from sandbox import (
+    Call,
+    CallResult,
+    CallStatus,
+    Limits,
+    Program,
+    RawDict,
+    Role,
+    Runner,
+    ValueFormatError,
+    canonical_key,
+    decode_raw,
+)
+
+from ...data.asserts import top_level_names
+from ..benchmarks.tasks import CodeVerdict
+
+MIB = 1 << 20
+LIVECODEBENCH_LIMITS = Limits(
+    cpu_seconds_per_case=6.0,
+    min_cpu_seconds_per_case=0.05,
+    wall_seconds_per_case=6.0,
+    load_cpu_seconds=10.0,
+    total_seconds=30.0,
+    memory_bytes=4096 * MIB,
+    value_bytes=32 * MIB,
+    total_output_bytes=256 * MIB,
+    source_bytes=4 * MIB,
+)
+"""Of one process; ``total_seconds`` grows with its calls."""
+PRELOAD = ("statistics", "threading")
+"""Imported by many programs, or for them, and not among the sandbox's own."""
+_MODULES = (
+    *("string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random", "statistics"),
+    *("itertools", "functools", "operator", "io", "sys", "json", "builtins", "typing"),
+)
+"""In the order in which LiveCodeBench takes everything from them: later names hide earlier ones."""
+_IMPORTS = "\n".join(
+    [*(f"from {name} import *" for name in _MODULES), *(f"import {name}" for name in _MODULES), ""]
+) + ("sys.setrecursionlimit(50000)\n")
+_ARGUMENTS = """
+def __arguments__(place, _texts=__texts__, _read=json.loads):
+    return [_read(line) for line in _texts[place].split("\\n")]
+"""
+_BATCH_CHARS = 4 * MIB
+"""Of inputs that go to one process."""
+_BATCH_CALLS = 64
+_OUTPUT_FACTOR, _OUTPUT_SLACK = 16, MIB
+_RESULT_FACTOR, _RESULT_SLACK = 8, 64
+"""What an untrusted process sends is read up to so many times the expected text's length, and a bit more: the shortest
+JSON of a number takes a fifth of the number's bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestCase:
+    """One test, as texts of the file."""
+
+    __test__ = False  # no class of pytest's
+
+    input: str
+    output: str
+
+
+def judge_printing(program: str, cases: Sequence[TestCase], *, runner: Runner) -> CodeVerdict:
+    """Judge a program that reads standard input and prints.
+
+    Raises:
+        SandboxUnavailableError: it could not be run. That is no verdict.
+    """
+    for number, case in enumerate(cases, 1):
+        result = runner.run(_printing_program(program, case.input), role=Role.CANDIDATE)
+        if not result.loaded:
+            return CodeVerdict(passed=False, reason=f"not loaded: {result.load_error[:200]}")
+        answer = result.results[0]
+        printed = _printed(answer)
+        if printed is None or not same_output(case.output, printed):
+            return _failure(answer, number, len(cases))
+    return CodeVerdict(passed=True)
+
+
+def judge_function(program: str, cases: Sequence[TestCase], *, function: str, runner: Runner) -> CodeVerdict:
+    """Judge a program that defines ``function``, alone or in a class ``Solution``.
+
+    Raises:
+        SandboxUnavailableError: it could not be run. That is no verdict.
+    """
+    callee = f"Solution().{function}" if "Solution" in top_level_names(program) else function
+    number = 0
+    for batch in _batches(cases):
+        result = runner.run(_calling_program(program, callee, batch), role=Role.CANDIDATE)
+        if not result.loaded:
+            return CodeVerdict(passed=False, reason=f"not loaded: {result.load_error[:200]}")
+        for case, answer in zip(batch, result.results, strict=True):
+            number += 1
+            if not _is_result(case.output, answer):
+                return _failure(answer, number, len(cases))
+    return CodeVerdict(passed=True)
+
+
+def same_output(expected: str, printed: str) -> bool:
+    """Whether two outputs are the same by the rule for lines and decimal numbers above.
+
+    Example:
+        >>> same_output("1\\n0.50", "1.0 \\n0.5\\n"), same_output("yes 1", "yes 1.0")
+        (True, False)
+    """
+    expected, printed = expected.strip(), printed.strip()
+    if len(printed) > _OUTPUT_FACTOR * len(expected) + _OUTPUT_SLACK or expected.count("\n") != printed.count("\n"):
+        return False
+    return all(map(_same_line, _lines(expected), _lines(printed)))
+
+
+def _printing_program(program: str, text: str) -> Program:
+    # The input is part of the prelude rather than of the call: what is called is kept in a cache.
+    return Program(
+        prelude=f"{_stdin_program()}\n__imports__ = {_IMPORTS!r}\n__input__ = {text!r}\n",
+        source=f"__code__ = compile({program!r}, '<program>', 'exec', dont_inherit=True)\n",
+        calls=(
+            Call(expression=f"run_with_input(__code__, __imports__, __input__, {LIVECODEBENCH_LIMITS.value_bytes})"),
+        ),
+        reference_cpu_seconds=(0.0,),
+        limits=LIVECODEBENCH_LIMITS,
+        max_timeouts_without_result=1,
+    )
+
+
+def _calling_program(program: str, callee: str, batch: Sequence[TestCase]) -> Program:
+    seconds = LIVECODEBENCH_LIMITS.total_seconds + LIVECODEBENCH_LIMITS.cpu_seconds_per_case * len(batch)
+    return Program(
+        prelude=f"{_IMPORTS}\n__texts__ = {[case.input for case in batch]!r}\n{_ARGUMENTS}",
+        source=program,
+        calls=tuple(Call(expression=f"{callee}(*__arguments__({place}))") for place in range(len(batch))),
+        reference_cpu_seconds=(0.0,) * len(batch),
+        limits=replace(LIVECODEBENCH_LIMITS, total_seconds=seconds),
+        max_timeouts_without_result=1,
+    )
+
+
+@functools.cache
+def _stdin_program() -> str:
+    return Path(__file__).with_name("stdin_program.py").read_text(encoding="utf-8")
+
+
+def _batches(cases: Sequence[TestCase]) -> Iterator[list[TestCase]]:
+    batch: list[TestCase] = []
+    num_chars = 0
+    for case in cases:
+        if batch and (num_chars + len(case.input) > _BATCH_CHARS or len(batch) == _BATCH_CALLS):
+            yield batch
+            batch, num_chars = [], 0
+        batch.append(case)
+        num_chars += len(case.input)
+    yield batch
+
+
+def _failure(answer: CallResult, number: int, num_cases: int) -> CodeVerdict:
+    kind = "wrong_value" if answer.status is CallStatus.VALUE else answer.status.value
+    return CodeVerdict(passed=False, reason=f"{kind} in test {number} of {num_cases} {answer.detail[:200]}".strip())
+
+
+def _printed(answer: CallResult) -> str | None:
+    try:
+        value = decode_raw(answer.value) if answer.status is CallStatus.VALUE else None
+    except ValueFormatError:
+        return None
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else None
+
+
+def _is_result(expected: str, answer: CallResult) -> bool:
+    if answer.status is not CallStatus.VALUE or len(answer.value) > _RESULT_FACTOR * len(expected) + _RESULT_SLACK:
+        return False
+    try:
+        value = decode_raw(answer.value)
+        return _is_equal(json.loads(expected), list(value) if isinstance(value, tuple) else value)
+    except (ArithmeticError, TypeError, ValueError, RecursionError, MemoryError):
+        return False  # ValueFormatError and UnencodableError among them: the bytes come from an untrusted process
+
+
+def _is_equal(wanted: Any, claim: Any) -> bool:
+    """``==`` of Python between a JSON value and a raw one, in linear time."""
+    if isinstance(wanted, list):
+        return isinstance(claim, list) and len(wanted) == len(claim) and all(map(_is_equal, wanted, claim))
+    if isinstance(wanted, dict):
+        if not isinstance(claim, RawDict) or not all(isinstance(key, str) for key in claim.keys):
+            return False  # beside that, integers can be chosen so that a dict of them takes quadratic time
+        items = dict(zip(claim.keys, claim.values, strict=True))
+        return wanted.keys() == items.keys() and all(_is_equal(wanted[key], items[key]) for key in wanted)
+    return canonical_key(wanted) == canonical_key(claim)
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.split("\n")]
+
+
+def _same_line(wanted: str, claimed: str) -> bool:
+    if wanted == claimed:
+        return True
+    try:
+        return [Decimal(token) for token in wanted.split()] == [Decimal(token) for token in claimed.split()]
+    except DecimalException:  # no number, or a signalling NaN, which does not compare
+        return False

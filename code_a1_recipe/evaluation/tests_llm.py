@@ -1,0 +1,226 @@
+"""``code-a1 eval test``: a Test LLM on functions with references, by UnLeakedTestBench's metrics."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from sandbox import JudgeProcesses, LocalRunner, SandboxUnavailableError
+
+from ..algorithm.question import Question
+from ..jobs.jsonl_store import JsonlStore, Row
+from ..jobs.judge_loop import judge_into
+from ..test_quality.coverage import calls_in, measure_coverage
+from ..test_quality.metrics import FunctionResult, judge_claims, judge_kills, measure_function, parts_of
+from ..test_quality.mutants import Mutant, mutants_of
+from ..test_quality.mutation_kill import kill_mutants
+from .code_llm import VERDICTS
+from .models.options import RunDefaults
+from .models.source import ModelChoice, choose_model
+from .options import SuiteEvalOptions
+from .results import LOST, Pair, Results
+from .written_tests import Subject, WrittenSuite, load_subjects, own_suites, sample_suites
+
+MUTANTS = "mutants"
+OWN_TESTS = "own tests"
+PartsByQuestion = dict[str, dict[str, Pair]]
+"""Metric -> question -> (numerator, denominator)."""
+
+
+def evaluate(options: SuiteEvalOptions) -> Results:
+    """Sample, measure, summarise; responses, verdicts and results are in ``options.output``.
+
+    Raises:
+        InputError, SandboxConfigError: something cannot be used.
+        OutageError, SandboxUnavailableError: the model or the sandbox is down; what is done is kept.
+    """
+    options, model, subjects, counts = _loaded(options)
+    judged_with = options.judged_with()
+    written = _written(subjects, model, options)
+    with JsonlStore(options.output / VERDICTS, settings=judged_with, key="key") as verdicts:
+        measure(written, verdicts, options)
+        parts, products, found = summarise((verdicts.row(one.key) for one in written), ks=options.ks)
+    results = Results(
+        kind="test",
+        label=model.label if model else "the questions' own tests",
+        settings={
+            "model": model.fingerprint if model else OWN_TESTS,
+            "sampling": asdict(options.model.sampling("test")),
+            **{name: getattr(options, name) for name in ("prompt", "tests", "suites", "seed")},
+            **judged_with,
+        },
+        source_of={one.question.id: one.question.data_source or "questions" for one in subjects},
+        parts=parts,
+        products=products,
+        counts={**counts, **found},
+    )
+    results.save(options.output)
+    return results
+
+
+def sample_only(options: SuiteEvalOptions) -> int:
+    """Store all responses, without a sandbox; returns how many there are. Raises as :func:`evaluate`."""
+    options, model, subjects, _ = _loaded(options)
+    return len(_written(subjects, model, options))
+
+
+def _loaded(
+    options: SuiteEvalOptions,
+) -> tuple[SuiteEvalOptions, ModelChoice | None, list[Subject], dict[str, int]]:
+    """Options with the prompt filled in, the model, what tests are written for, and what was left out."""
+    options = replace(options, prompt=options.prompt or RunDefaults.of(options.model).prompt("test"))
+    subjects, counts = load_subjects(options)
+    model = None
+    if not options.own_tests:
+        model = choose_model(options.model, policy="test", work_folder=options.output, stored_only=options.judge_only)
+    return options, model, subjects, counts
+
+
+def _written(subjects: list[Subject], model: ModelChoice | None, options: SuiteEvalOptions) -> list[WrittenSuite]:
+    return sample_suites(subjects, model, options) if model else own_suites(subjects, num_tests=options.tests)
+
+
+def measure(written: Sequence[WrittenSuite], verdicts: JsonlStore, options: SuiteEvalOptions) -> None:
+    """Measure what is not there yet. An outage is a row that says so."""
+    left = [one for one in written if one.key not in verdicts]
+    if not left:
+        return
+    with JudgeProcesses(options.workers) as judges, LocalRunner(num_workers=options.workers) as runner:
+        measurer = Measurer(
+            judges=judges,
+            runner=runner,
+            mutants_folder=options.mutants_folder or options.output / MUTANTS,
+            max_mutants=options.max_mutants,
+            with_coverage=options.coverage,
+        )
+        judge_into(
+            verdicts,
+            left,
+            lambda one: [measurer.row(one)],
+            num_threads=2 * options.workers,
+            total=len(verdicts) + len(left),
+            unit="suite",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurer:
+    """Makes the row of a response; called from several threads."""
+
+    judges: JudgeProcesses
+    runner: LocalRunner
+    mutants_folder: Path
+    max_mutants: int
+    with_coverage: bool
+    _locks: dict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
+    _killable: dict[str, tuple[bool, ...] | None] = field(default_factory=dict)
+
+    def row(self, one: WrittenSuite) -> Row:
+        """The row of one response. An outage leaves ``result`` null and says why in ``outage``."""
+        head: Row = {
+            "key": one.key,
+            "question": one.subject.question.id,
+            "sample": one.sample,
+            "outage": "",
+            "extraction_failure": one.extraction_failure,
+            "buggy_program": one.subject.number,
+            "num_tests": len(one.asserts),
+        }
+        try:
+            if one.subject.number:
+                return {**head, "killed_by": self._kills(one)}
+            return {**head, "result": _plain(self._measured(one))}
+        except SandboxUnavailableError as error:
+            return {**head, "result": None, "killed_by": None, "outage": f"{type(error).__name__}: {error}"}
+
+    def _measured(self, one: WrittenSuite) -> FunctionResult:
+        question = one.subject.question
+        coverage = None
+        if self.with_coverage:
+            with contextlib.suppress(ValueError):  # a reference that does not load covers nothing
+                coverage = measure_coverage(
+                    self.runner, question.reference, calls_in(question, one.asserts), prelude=question.prelude
+                )
+        mutants = self.mutants(question)
+        return measure_function(
+            question,
+            one.asserts,
+            judge_all=self.judges.judge_all,
+            mutants=mutants,
+            coverage=coverage,
+            killable=self.killable(question, mutants),
+        )
+
+    def mutants(self, question: Question) -> list[Mutant]:
+        """The question's mutants; none with ``max_mutants`` 0."""
+        if self.max_mutants == 0:
+            return []
+        return mutants_of(question.reference, cache_dir=self.mutants_folder, max_mutants=self.max_mutants)
+
+    def killable(self, question: Question, mutants: Sequence[Mutant]) -> tuple[bool, ...] | None:
+        """[mutants] whether the question's own tests kill it; None where no own test is correct."""
+        with self._locks[question.id]:
+            if question.id not in self._killable:
+                sources = [mutant.source for mutant in mutants]
+                found = kill_mutants(question, sources, question.tests, self.judges.judge_all)
+                flags = tuple(place not in set(found.survivors) for place in range(len(sources)))
+                self._killable[question.id] = flags if found.num_right_tests else None
+            return self._killable[question.id]
+
+    def _kills(self, one: WrittenSuite) -> list[bool]:
+        """[tests] correct as written, and failed by the buggy program."""
+        question = one.subject.question
+        right = judge_claims(question, one.asserts, self.judges.judge_all)
+        sources = [one.subject.program]
+        (kills,) = judge_kills(question, one.asserts, self.judges.judge_all, right=right, sources=sources)
+        return list(kills)
+
+
+def _plain(result: FunctionResult) -> Row:
+    lines, branches = ([sorted(one) for one in sets] for sets in (result.lines, result.branches))
+    return {**asdict(result), "lines": lines, "branches": branches}
+
+
+def _function_result(plain: Row) -> FunctionResult:
+    values = {
+        **plain,
+        "right": tuple(plain["right"]),
+        "kills": tuple(map(tuple, plain["kills"])),
+        "killable": None if plain["killable"] is None else tuple(plain["killable"]),
+        "lines": tuple(map(frozenset, plain["lines"])),
+        "branches": tuple(frozenset(tuple(arc) for arc in one) for one in plain["branches"]),
+    }
+    return FunctionResult(**values)
+
+
+def summarise(
+    rows: Iterable[Row], *, ks: Sequence[int]
+) -> tuple[PartsByQuestion, dict[str, tuple[str, str]], dict[str, int]]:
+    """Parts of every metric by question (sums over its responses), products, and counts."""
+    of_question: dict[str, list[FunctionResult]] = defaultdict(list)
+    bugs: dict[str, list[bool]] = defaultdict(list)
+    counts: Counter[str] = Counter()
+    for row in rows:
+        counts[f"suites {LOST}"] += bool(row["outage"])
+        counts["responses without a suite"] += bool(row["extraction_failure"])
+        if row["outage"]:
+            continue
+        if row["buggy_program"]:
+            bugs[row["question"]].append(any(row["killed_by"]))
+        else:
+            of_question[row["question"]].append(_function_result(row["result"]))
+    parts: PartsByQuestion = defaultdict(dict)
+    for question, results in of_question.items():
+        is_known = all(result.killable is not None for result in results)
+        for name, found in parts_of(results, ks=ks).items():
+            if is_known or "killable" not in name:
+                parts[name][question] = (sum(found.numerators), sum(found.denominators))
+    for question, killed in bugs.items():
+        parts["bugs_killed"][question] = (float(sum(killed)), float(len(killed)))
+    known = {name: by_question for name, by_question in parts.items() if any(two for _, two in by_question.values())}
+    products = {f"mul@{k}": (f"pass@{k}", f"mut@{k}") for k in ks if f"mut@{k}" in known}
+    return known, products, {name: number for name, number in counts.items() if number}

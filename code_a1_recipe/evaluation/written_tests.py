@@ -1,0 +1,116 @@
+"""Suites that a Test LLM writes for functions with references, or that the functions have already."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reward_fns import ExtractionFailure, extract_suite
+
+from ..algorithm.episode import sampling_seed
+from ..algorithm.prompts import PROMPT_PAIRS, find_prompt_pair, render
+from ..algorithm.question import Question
+from ..data.reader import read_questions
+from ..errors import InputError
+from ..files import fingerprint
+from .benchmarks.quixbugs import read_quixbugs
+from .models.response_store import RESPONSES, ResponseStore
+from .models.source import ModelChoice, sample_all
+from .options import SuiteEvalOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """One program that tests are written for: a question's reference, or a buggy program of it."""
+
+    question: Question
+    program: str
+    number: int
+    """0 for the reference, from 1 for the buggy programs."""
+
+    @property
+    def name(self) -> str:
+        """The question's id, with the buggy program's number."""
+        return self.question.id if not self.number else f"{self.question.id} wrong {self.number}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenSuite:
+    """One response about one subject."""
+
+    subject: Subject
+    sample: int
+    asserts: tuple[str, ...]
+    extraction_failure: str = ""
+
+    @property
+    def key(self) -> str:
+        """Changes with the asserts, so that a measurement is never another response's."""
+        return f"{self.subject.name} {self.sample} {fingerprint(*self.asserts)}"
+
+
+def load_subjects(options: SuiteEvalOptions) -> tuple[list[Subject], dict[str, int]]:
+    """Programs that tests are written for, and counts of what could not be taken.
+
+    Raises:
+        InputError: a file or folder cannot be used, or an id comes twice.
+    """
+    questions: list[Question] = []
+    counts: Counter[str] = Counter()
+    for path in options.files:
+        if path.is_dir():
+            folder = read_quixbugs(path)
+            questions += folder.questions
+            counts.update({f"programs left out, {reason}": n for reason, n in folder.num_skipped.items()})
+        else:
+            questions += read_questions(path, adapter=options.adapter, columns=options.columns or None).questions
+    repeated = [name for name, number in Counter(question.id for question in questions).items() if number > 1]
+    if repeated:
+        raise InputError(f"id {repeated[0]!r} stands for several functions; ids must be unique over all files")
+    chosen = questions[: options.limit]
+    subjects = [Subject(question=question, program=question.reference, number=0) for question in chosen]
+    subjects += [
+        Subject(question=question, program=program, number=number)
+        for question in (chosen if options.buggy_programs else ())
+        for number, program in enumerate(question.buggy_programs, 1)
+    ]
+    return subjects, dict(counts)
+
+
+def own_suites(subjects: Sequence[Subject], *, num_tests: int) -> list[WrittenSuite]:
+    """The questions' own first tests, one suite a subject."""
+    return [WrittenSuite(subject=one, sample=0, asserts=one.question.tests[:num_tests]) for one in subjects]
+
+
+def sample_suites(subjects: Sequence[Subject], model: ModelChoice, options: SuiteEvalOptions) -> list[WrittenSuite]:
+    """Responses of the Test LLM as suites, sampled where they are not stored; ``options.prompt`` is filled in."""
+    prompt = str(options.prompt)
+    template = find_prompt_pair(prompt).test if prompt in PROMPT_PAIRS else prompt
+    with ResponseStore(options.output / RESPONSES) as store:
+        texts = sample_all(
+            model,
+            [
+                render(template, prompt=one.question.prompt, candidate=one.program, num_cases=options.tests)
+                for one in subjects
+            ],
+            seeds=[
+                [sampling_seed(options.seed, "test", one.name, n) for n in range(options.suites)] for one in subjects
+            ],
+            parameters=options.model.sampling("test"),
+            store=store,
+            sessions=[one.name for one in subjects],
+            stored_only=options.judge_only,
+        )
+    return [
+        _suite(subject, sample, text, num_tests=options.tests)
+        for subject, row in zip(subjects, texts, strict=True)
+        for sample, text in enumerate(row)
+    ]
+
+
+def _suite(subject: Subject, sample: int, text: str | None, *, num_tests: int) -> WrittenSuite:
+    found = ExtractionFailure(reason="too_long") if text is None else extract_suite(text, max_asserts=num_tests)
+    if isinstance(found, ExtractionFailure):
+        return WrittenSuite(subject=subject, sample=sample, asserts=(), extraction_failure=found.reason)
+    return WrittenSuite(subject=subject, sample=sample, asserts=found)

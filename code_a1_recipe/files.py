@@ -1,0 +1,77 @@
+"""Files that appear whole or not at all, and fingerprints of texts, files and folders."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .errors import InputError
+
+_FINGERPRINT_DIGITS = 16
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Replace a file by ``content``: it appears whole, or the earlier one stays.
+
+    Raises:
+        OSError: it cannot be written; nothing changed.
+    """
+    with replacing(path) as partial:
+        partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A path to write to, beside ``path``; flushed and renamed to it when the block ends without an error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.partial")
+    try:
+        yield partial
+        _flush(partial)
+        partial.replace(path)
+        _flush(path.parent)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def fingerprint(*parts: str | bytes) -> str:
+    """16 hexadecimal digits of the SHA-256 of the parts; other parts, or other borders between them, give others."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "big") + data)
+    return digest.hexdigest()[:_FINGERPRINT_DIGITS]
+
+
+def file_fingerprint(path: Path) -> str:
+    """``NAME FINGERPRINT`` of a file's content, or of all files below a folder.
+
+    Raises:
+        InputError: it is not there, or cannot be read.
+    """
+    try:
+        if path.is_dir():
+            files = sorted(file for file in path.rglob("*") if file.is_file())
+            parts = [part for file in files for part in (str(file.relative_to(path)), _digest(file))]
+            return f"{path.name} {fingerprint(*parts)}"
+        return f"{path.name} {fingerprint(_digest(path))}"
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}; name a file that is there") from error
+
+
+def _digest(path: Path) -> bytes:
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").digest()
+
+
+def _flush(path: Path) -> None:
+    """Ask the kernel to put a file's content, or a folder's entries, on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

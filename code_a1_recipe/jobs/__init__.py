@@ -1,0 +1,1 @@
+"""What long commands share: resumable stores, judge loops, outputs, progress."""

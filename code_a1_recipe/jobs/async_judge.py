@@ -1,0 +1,58 @@
+"""Judge processes as episodes ask them, without Ray."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+
+from sandbox import (
+    DEFAULT_QUESTIONS_PER_WORKER,
+    CandidateVerdict,
+    JudgeProcesses,
+    JudgeRequest,
+    SandboxUnavailableError,
+    WorkerSettings,
+)
+
+from ..algorithm.settings import SandboxSettings
+
+
+class LocalAsyncJudge:
+    """An ``AsyncJudge`` over judge processes of this machine.
+
+    Raises:
+        SandboxConfigError, SandboxUnavailableError: programs cannot be confined here.
+    """
+
+    def __init__(self, processes: JudgeProcesses) -> None:
+        self._processes = processes
+        number = processes.num_workers * DEFAULT_QUESTIONS_PER_WORKER
+        self._threads = ThreadPoolExecutor(number, thread_name_prefix="async-judge")
+
+    @classmethod
+    def start(cls, settings: SandboxSettings, *, seed: int, num_workers: int | None = None) -> LocalAsyncJudge:
+        """With the confinement, limits and seed of a run; one process a core unless told otherwise."""
+        runner = {"limits": settings.limits, "tier": settings.tier, "allow_missing": settings.allow_missing}
+        return cls(JudgeProcesses(num_workers, settings=WorkerSettings(seed=seed, runner=runner)))
+
+    async def judge(self, request: JudgeRequest) -> CandidateVerdict:
+        """Raises SandboxUnavailableError on an outage, which is never a verdict."""
+        loop = asyncio.get_running_loop()
+        (result,) = await loop.run_in_executor(self._threads, lambda: list(self._processes.judge_all([request])))
+        if isinstance(result, SandboxUnavailableError):
+            raise result
+        return result
+
+    def close(self) -> None:
+        """Idempotent; what is being judged becomes an outage."""
+        self._processes.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def __enter__(self) -> LocalAsyncJudge:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,218 @@
+"""The one resumable store of long commands: JSON lines that are only ever appended.
+
+``OUT`` holds one row an item, keyed by ``item`` or another column. ``OUT.settings.json`` holds what the rows were made
+from and with; another run may only go on where all of that is the same.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from ..errors import OutputError
+from ..files import write_whole
+
+Row = dict[str, Any]
+Key = int | str
+
+
+class JsonlStore:
+    """One output file, open for appending by this process alone.
+
+    Args:
+        path: the JSON lines; made where missing.
+        settings: plain JSON values that decide what the rows say.
+        key: the column that tells rows apart: ``item`` holds integers, any other one text.
+
+    Raises:
+        OutputError: the file holds something else, rows of other settings, or another process writes it.
+    """
+
+    def __init__(self, path: Path, *, settings: Mapping[str, Any], key: str = "item") -> None:
+        self.path = path
+        self._key = key
+        self.settings_path = files_of(path)[1]
+        self._settings = json.loads(json.dumps(settings))
+        self._check_settings()
+        try:
+            self._handle = _open_locked(path)
+        except OSError as error:
+            raise OutputError(f"--output {path} cannot be written: {error}; choose another") from error
+        self._offsets: dict[Key, int] = {}
+        self.num_repaired = 0
+        """1 when a last line that was cut off had to be removed."""
+        self.num_dropped_outages = 0
+        """Rows of earlier outages, which are scored anew."""
+        try:
+            self._take_up()
+            write_whole(self.settings_path, json.dumps(self._settings, indent=2, sort_keys=True) + "\n")
+        except BaseException:
+            self._handle.close()
+            raise
+
+    @property
+    def done(self) -> set[Key]:
+        """Items whose rows are there."""
+        return set(self._offsets)
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def __contains__(self, item: Key) -> bool:
+        return item in self._offsets
+
+    def append(self, row: Row) -> None:
+        """Write one row with a single system call, so that a kill leaves a whole line or a cut-off last one."""
+        line = json.dumps(row).encode() + b"\n"
+        offset = self._handle.seek(0, os.SEEK_END)
+        _write_line(self._handle, line)
+        self._offsets[row[self._key]] = offset
+
+    def add(self, row: Row) -> bool:
+        """Append a row unless its item is done; returns whether it was appended."""
+        is_new = row[self._key] not in self._offsets
+        if is_new:
+            self.append(row)
+        return is_new
+
+    def row(self, item: Key) -> Row:
+        """The row of an item that is done."""
+        with self.path.open("rb") as handle:
+            handle.seek(self._offsets[item])
+            return dict(json.loads(handle.readline()))
+
+    def rows(self) -> Iterator[Row]:
+        """All rows in the order of their items."""
+        with self.path.open("rb") as handle:
+            for item in self._sorted():
+                handle.seek(self._offsets[item])
+                yield json.loads(handle.readline())
+
+    def sort(self) -> None:
+        """Put the rows into the order of their items, whatever order they were judged in."""
+        self._rewrite(self._sorted())
+
+    def _sorted(self) -> list[Key]:
+        return sorted(self._offsets, key=lambda item: (isinstance(item, str), item))
+
+    def close(self) -> None:
+        """Let others write the file. Idempotent."""
+        self._handle.close()
+
+    def delete(self) -> None:
+        """Remove the files of work that is finished, which nobody needs to resume."""
+        self.close()
+        for path in files_of(self.path):
+            path.unlink(missing_ok=True)
+
+    def __enter__(self) -> JsonlStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _check_settings(self) -> None:
+        has_rows = self.path.exists() and self.path.stat().st_size > 0
+        if not has_rows:
+            return
+        try:
+            earlier = json.loads(self.settings_path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise OutputError(
+                f"--output {self.path} exists, but not as an output that can be taken up "
+                f"({self.settings_path.name}: {error}); choose another, or remove it"
+            ) from error
+        differences = [
+            f"{name} was {_shown(earlier.get(name))}, now is {_shown(self._settings.get(name))}"
+            for name in sorted({*earlier, *self._settings})
+            if earlier.get(name) != self._settings.get(name)
+        ]
+        if differences:
+            raise OutputError(
+                f"--output {self.path} holds rows of other settings: {'; '.join(differences)}. Rows of two settings "
+                "do not belong in one file: choose another output, repeat the first settings, or remove it"
+            )
+
+    def _take_up(self) -> None:
+        """Find the rows that are there; cut off a torn last line, leave out rows of outages."""
+        outages: set[Key] = set()
+        with self.path.open("rb") as handle:
+            offset = 0
+            for number, line in enumerate(handle):
+                if not line.endswith(b"\n"):
+                    self._handle.truncate(offset)
+                    self.num_repaired = 1
+                    break
+                row = self._parsed(line, number)
+                self._offsets[row[self._key]] = offset
+                (outages.add if row.get("outage") else outages.discard)(row[self._key])
+                offset += len(line)
+        self.num_dropped_outages = len(outages)
+        if outages:
+            self._rewrite([item for item in self._offsets if item not in outages])
+
+    def _parsed(self, line: bytes, number: int) -> Row:
+        try:
+            row = json.loads(line)
+            if type(row[self._key]) is (int if self._key == "item" else str):
+                return dict(row)
+        except (ValueError, TypeError, KeyError):
+            pass
+        raise OutputError(
+            f"--output {self.path}: line {number + 1} is no row of this command; something else wrote there. Remove "
+            "the line, or choose another output"
+        )
+
+    def _rewrite(self, items: list[Key]) -> None:
+        """Replace the file, all at once, by these items' rows in this order."""
+        partial = self.path.with_name(self.path.name + ".partial")
+        replacement = _open_locked(partial)
+        replacement.truncate(0)
+        offsets: dict[Key, int] = {}
+        end = 0
+        with self.path.open("rb") as source:
+            for item in items:
+                source.seek(self._offsets[item])
+                line = source.readline()
+                _write_line(replacement, line)
+                offsets[item] = end
+                end += len(line)
+        partial.replace(self.path)
+        self._handle.close()
+        self._handle, self._offsets = replacement, offsets
+
+
+def files_of(path: Path) -> tuple[Path, Path]:
+    """The files of a store: its rows and its settings."""
+    return path, path.with_name(path.name + ".settings.json")
+
+
+def _open_locked(path: Path) -> IO[bytes]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = path.open("ab", buffering=0)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        handle.close()
+        raise OutputError(
+            f"--output {path} is being written by another process; wait for it, or choose another"
+        ) from error
+    return handle
+
+
+def _write_line(handle: IO[bytes], line: bytes) -> None:
+    if handle.write(line) != len(line):
+        raise OSError(errno.ENOSPC, "no space for a whole row", handle.name)
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 100 else f"{text[:100]}..."

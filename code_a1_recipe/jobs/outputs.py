@@ -1,0 +1,82 @@
+"""What a command may replace: no input of its own, and no existing file that it did not write, unless told so.
+
+A command that is taken up again meets the files of its own unfinished work. It knows them by their digests, which stand
+in ``OUTPUT.unfinished.json`` until the work is finished.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import OutputError
+from ..files import write_whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a command prints when its outputs are written."""
+
+    text: str
+    note: str = ""
+    """Printed on stderr."""
+    failure: str = ""
+    """Why the result is incomplete, or what was found to be wrong; the command ends with status 1."""
+
+
+def check_outputs(
+    outputs: Sequence[Path], *, inputs: Iterable[Path], overwrite: bool, work_files: Sequence[Path] = ()
+) -> None:
+    """Refuse what would destroy a file; called before any work.
+
+    Args:
+        outputs: files that the command writes, the one that ``--output`` names first.
+        inputs: files that it reads.
+        overwrite: existing outputs may be replaced; inputs never.
+        work_files: what it keeps beside, for going on.
+
+    Raises:
+        OutputError: an output is an input, or exists and is not of this command's unfinished work.
+    """
+    written = {path.resolve(): path for path in (*outputs, *work_files, _note(outputs[0]))}
+    for path in inputs:
+        if (output := written.get(path.resolve())) is not None:
+            raise OutputError(
+                f"--output {outputs[0]}: would overwrite the input {path} (by {output}); choose another output"
+            )
+    own = _noted(outputs[0])
+    for output in outputs:
+        if output.exists() and not overwrite and own.get(output.name) != _digest(output):
+            raise OutputError(
+                f"--output {outputs[0]}: {output} exists; --overwrite replaces it, or choose another output"
+            )
+
+
+def note_unfinished(outputs: Sequence[Path]) -> None:
+    """Remember these files, so that the repeated command may replace them. OSError: it cannot be written."""
+    digests = {path.name: _digest(path) for path in outputs if path.exists()}
+    write_whole(_note(outputs[0]), json.dumps(digests, indent=2) + "\n")
+
+
+def forget_unfinished(output: Path) -> None:
+    """The work on ``output`` is finished: from now on, its files are replaced by ``--overwrite`` only."""
+    _note(output).unlink(missing_ok=True)
+
+
+def _note(output: Path) -> Path:
+    return output.with_name(f"{output.name}.unfinished.json")
+
+
+def _noted(output: Path) -> dict[str, str]:
+    try:
+        noted = json.loads(_note(output).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return noted if isinstance(noted, dict) else {}
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""

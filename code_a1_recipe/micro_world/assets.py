@@ -1,0 +1,126 @@
+"""The cache of micro assets: made once for each settings, found again ever after."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from filelock import FileLock
+
+from ..errors import CodeA1Error
+from .builder import HARD_FILE, HELDOUT_FILE, SETTINGS_FILE, TRAIN_FILE, build_assets
+from .messages import template_texts
+from .settings import MicroSettings
+
+logger = logging.getLogger(__name__)
+
+CACHE_VARIABLE = "CODE_A1_CACHE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MicroAssets:
+    """Complete assets on disk."""
+
+    code_model: Path
+    """Folder with model and tokenizer of the Code LLM, as ``from_pretrained`` reads it."""
+    test_model: Path
+    """The same folder as ``code_model`` in the variant for self-play."""
+    train_file: Path
+    """JSON lines in the recipe's native columns."""
+    val_file: Path
+    """Held-out questions; no prompt is also in ``train_file``."""
+    hard_file: Path
+    """Held-out questions of deeper compositions than any that a model was shown."""
+
+    @classmethod
+    def inside(cls, folder: Path) -> MicroAssets:
+        return cls(
+            code_model=folder / "code",
+            test_model=folder / "test",
+            train_file=folder / TRAIN_FILE,
+            val_file=folder / HELDOUT_FILE,
+            hard_file=folder / HARD_FILE,
+        )
+
+
+def default_cache_dir() -> Path:
+    """``$CODE_A1_CACHE``, else ``$XDG_CACHE_HOME/code-a1``, else ``~/.cache/code-a1``."""
+    if own := os.environ.get(CACHE_VARIABLE):
+        return Path(own).expanduser()
+    if shared := os.environ.get("XDG_CACHE_HOME"):
+        return Path(shared).expanduser() / "code-a1"
+    return Path.home() / ".cache" / "code-a1"
+
+
+def ensure_assets(cache_dir: Path | None = None, *, settings: MicroSettings | None = None) -> MicroAssets:
+    """Find the assets of ``settings``, or make them (two to three minutes on two cores; a variant as long again).
+
+    A build happens in a folder of its own and is renamed into place when complete, so a half-built
+    one is never used. Of several processes that start at once, one builds and the others wait.
+
+    Args:
+        cache_dir: default: :func:`default_cache_dir`.
+        settings: default: ``MicroSettings()``.
+
+    Raises:
+        CodeA1Error: the cache folder cannot be written, or a training process failed.
+    """
+    settings = settings or MicroSettings()
+    cache_dir = (cache_dir or default_cache_dir()).absolute()
+    if settings.variant:
+        base = ensure_assets(cache_dir, settings=replace(settings, variant=""))
+        folder = _ensure_folder(cache_dir, settings)
+        if settings.roles == ("both",):
+            return replace(base, code_model=folder / "both", test_model=folder / "both")
+        return replace(base, test_model=folder / "test")
+    return MicroAssets.inside(_ensure_folder(cache_dir, settings))
+
+
+def _ensure_folder(cache_dir: Path, settings: MicroSettings) -> Path:
+    folder = cache_dir / f"micro-{settings.digest(templates=template_texts())}"
+    if not _is_complete(folder, settings):
+        try:
+            cache_dir.mkdir(parents=True, exist_ok=True)
+            # The lock outlives its use on purpose: deleting a lock file lets two processes hold it.
+            with FileLock(cache_dir / f"{folder.name}.lock"):
+                _build_unless_complete(settings, folder)
+        except OSError as error:
+            raise CodeA1Error(
+                f"the tiny models and questions cannot be kept in {cache_dir}: {error}. Set {CACHE_VARIABLE} "
+                f"to a folder that you may write to and that has 20 MB free"
+            ) from error
+    return folder
+
+
+def _is_complete(folder: Path, settings: MicroSettings) -> bool:
+    """Whether nothing was deleted by hand; a folder that a build was renamed to has all of these."""
+    files = [folder / role / "config.json" for role in settings.roles]
+    if "code" in settings.roles:
+        files += [folder / name for name in (TRAIN_FILE, HELDOUT_FILE, HARD_FILE)]
+    return all(path.is_file() for path in (*files, folder / SETTINGS_FILE))
+
+
+def _build_unless_complete(settings: MicroSettings, folder: Path) -> None:
+    """Only while the lock is held: whatever lies beside ``folder`` under its name is left from a crash."""
+    if _is_complete(folder, settings):
+        return
+    for abandoned in folder.parent.glob(f".{folder.name}.*"):
+        shutil.rmtree(abandoned)
+    started = time.monotonic()
+    logger.info("making the tiny models and questions in %s (once; two to three minutes)", folder)
+    building = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        build_assets(settings, building)
+        building.chmod(0o755)
+        if folder.exists():
+            logger.warning("%s is incomplete and is made again", folder)
+            shutil.rmtree(folder)
+        building.rename(folder)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    logger.info("folder=%s seconds=%.0f", folder, time.monotonic() - started)

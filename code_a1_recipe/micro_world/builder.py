@@ -1,0 +1,135 @@
+"""Builds the micro assets into an empty folder: question files, and models trained in parallel."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from tqdm import tqdm
+
+from ..errors import CodeA1Error
+from .settings import MicroSettings
+from .world import Split, make_split, write_rows
+
+logger = logging.getLogger(__name__)
+
+TRAIN_FILE, HELDOUT_FILE, HARD_FILE, SETTINGS_FILE = "train.jsonl", "heldout.jsonl", "hard.jsonl", "settings.json"
+_RECORDED_FILE = "buggy_programs.json"
+
+# Where ``python -m code_a1_recipe...`` finds this package, installed or not.
+_IMPORT_ROOT = Path(__file__).resolve().parents[2]
+
+# Characters of a failed process's log that go into the error message.
+_LOG_TAIL = 2000
+
+# One thread each: two matrix multiplications of this size on two cores beat one on both.
+_CHILD_ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "HF_HUB_OFFLINE": "1",
+}
+
+
+def build_assets(settings: MicroSettings, folder: Path) -> None:
+    """Fill ``folder`` (empty, absolute). After an exception its content is worthless.
+
+    Raises:
+        CodeA1Error: a training process ended with an error.
+        OSError: the folder cannot be written.
+    """
+    _train_all(settings, folder)
+    if "code" in settings.roles:
+        split = split_of(settings)
+        recorded = json.loads((folder / _RECORDED_FILE).read_text(encoding="utf-8"))
+        write_rows(split.train, folder / TRAIN_FILE)
+        write_rows(split.heldout, folder / HELDOUT_FILE, buggy_programs=recorded)
+        write_rows(split.hard, folder / HARD_FILE, buggy_programs=recorded)
+    (folder / SETTINGS_FILE).write_text(settings.to_json() + "\n", encoding="utf-8")
+
+
+def split_of(settings: MicroSettings) -> Split:
+    """The questions of these settings."""
+    return make_split(
+        seed=settings.seed,
+        num_train=settings.num_train,
+        num_heldout=settings.num_heldout,
+        num_hard=settings.num_hard,
+    )
+
+
+def _train_all(settings: MicroSettings, folder: Path) -> None:
+    processes: dict[str, subprocess.Popen[str]] = {}
+    total = sum(settings.model_settings(role).num_steps for role in settings.roles)
+    # Without a terminal tqdm stays silent and the log lines alone tell the progress.
+    with tqdm(total=total, desc="training tiny models", unit="step", disable=None) as bar:
+        try:
+            for role in settings.roles:
+                processes[role] = _start(role, settings, folder)
+            followers = [
+                threading.Thread(target=_follow, args=(role, process, bar), daemon=True)
+                for role, process in processes.items()
+            ]
+            for follower in followers:
+                follower.start()
+            _wait_for_all(processes, folder)
+            for follower in followers:
+                follower.join()
+        finally:
+            for process in processes.values():
+                if process.poll() is None:
+                    process.kill()
+                process.wait()
+
+
+def _start(role: str, settings: MicroSettings, folder: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "code_a1_recipe.micro_world.sft", role, settings.to_json(), str(folder / role)]
+    if role == "code":  # while the other model still trains
+        command.append(str(folder / _RECORDED_FILE))
+    with _log_path(folder, role).open("w", encoding="utf-8") as log:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            cwd=_IMPORT_ROOT,
+            env=os.environ | _CHILD_ENVIRONMENT,
+        )
+
+
+def _wait_for_all(processes: dict[str, subprocess.Popen[str]], folder: Path) -> None:
+    """Return when all have ended well; raise as soon as one has not."""
+    waiting = dict(processes)
+    while waiting:
+        for role, process in list(waiting.items()):
+            try:
+                status = process.wait(timeout=0.2)
+            except subprocess.TimeoutExpired:
+                continue
+            if status:
+                tail = _log_path(folder, role).read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL:]
+                raise CodeA1Error(
+                    f"the warm start of the tiny {role} model ended with status {status}; the end of its log:\n{tail}"
+                )
+            del waiting[role]
+
+
+def _follow(role: str, process: subprocess.Popen[str], bar: tqdm) -> None:
+    """Show the progress of one process until its output ends."""
+    assert process.stdout is not None
+    done = 0
+    for line in process.stdout:
+        report = json.loads(line)
+        bar.update(report["step"] - done)
+        done = report["step"]
+        logger.info("policy=%s step=%d loss=%.3f", role, done, report["loss"])
+
+
+def _log_path(folder: Path, role: str) -> Path:
+    return folder / f"{role}.log"

@@ -1,0 +1,31 @@
+"""The chat messages of the two policies: the warm start sees exactly what training will render."""
+
+from __future__ import annotations
+
+from ..algorithm.prompts import find_prompt_pair, render
+
+Messages = list[dict[str, str]]
+
+_PAIR = find_prompt_pair("micro")
+
+
+def code_messages(prompt: str) -> Messages:
+    """What the Code LLM is asked for one question."""
+    return render(_PAIR.code, prompt=prompt)
+
+
+def test_messages(prompt: str, *, candidate: str, num_cases: int | str, black_box: bool) -> Messages:
+    """What the Test LLM is asked for one question and one program, which black-box prompts leave out."""
+    return render(
+        _PAIR.black_box_test if black_box else _PAIR.test, prompt=prompt, candidate=candidate, num_cases=num_cases
+    )
+
+
+def template_texts() -> tuple[str, ...]:
+    """All templates with their placeholders left in; part of the identity of the assets."""
+    code = render(_PAIR.code, prompt="{{prompt}}")
+    tests = [
+        test_messages("{{prompt}}", candidate="{{candidate}}", num_cases="{{num_cases}}", black_box=black_box)
+        for black_box in (False, True)
+    ]
+    return tuple(f"[{message['role']}]{message['content']}" for messages in (code, *tests) for message in messages)

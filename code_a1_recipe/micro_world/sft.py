@@ -1,0 +1,212 @@
+"""Supervised warm start of one tiny model on noisy demonstrations.
+
+Run as ``python -m code_a1_recipe.micro_world.sft``, one process for each model, so that the two can use a
+core each. Progress goes to standard output, one JSON object a line.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import random
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import torch
+from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
+
+from .demonstrations import Demonstration, draw_code_demonstrations, draw_test_demonstrations
+from .models import MAX_LENGTH, build_model, num_parameters
+from .settings import MicroSettings, ModelSettings
+from .tokenizer import Role, build_tokenizer
+from .world import MicroQuestion, make_split
+
+logger = logging.getLogger(__name__)
+
+# Demonstrations from which a tokenizer's pieces are counted.
+_CORPUS_SIZE = 3000
+# Batches sorted by length together, so that little of a batch is padding.
+_BATCHES_SORTED_TOGETHER = 8
+_WARM_UP_STEPS = 30
+# Share of the learning rate that is left at the last step.
+_FINAL_LR_SHARE = 0.03
+_MAX_GRADIENT_NORM = 1.0
+_STEPS_BETWEEN_REPORTS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A demonstration in tokens; the loss looks at the response only."""
+
+    prompt_ids: list[int]
+    response_ids: list[int]
+
+    @property
+    def num_tokens(self) -> int:
+        return len(self.prompt_ids) + len(self.response_ids)
+
+
+def warm_start(
+    role: Role,
+    settings: MicroSettings,
+    *,
+    on_step: Callable[[int, float], None] | None = None,
+) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
+    """Build and train one model with its tokenizer.
+
+    Deterministic for equal settings with one thread, on one kind of processor; other processors
+    round differently, so their models differ slightly and write slightly different text.
+
+    Args:
+        role: "code", "test" or "both".
+        settings: the whole of the assets' settings; the train questions are drawn again from them.
+        on_step: called with the number of finished steps and the loss (nats per response token).
+    """
+    model_settings = settings.model_settings(role)
+    split = make_split(seed=settings.seed, num_train=settings.num_train, num_heldout=settings.num_heldout)
+    demonstrations = _demonstrations(role, settings, split.train)
+    corpus = list(itertools.islice(demonstrations, _CORPUS_SIZE))
+    tokenizer = build_tokenizer(role, corpus_texts(corpus), max_length=MAX_LENGTH)
+    model = build_model(model_settings, tokenizer, seed=settings.seed)
+    logger.info("policy=%s parameters=%d vocabulary=%d", role, num_parameters(model), len(tokenizer))
+    train(model, _batches(demonstrations, tokenizer, model_settings), model_settings, on_step=on_step)
+    return model, tokenizer
+
+
+def corpus_texts(demonstrations: Iterable[Demonstration]) -> Iterator[str]:
+    """What a tokenizer learns its pieces from: prompts and responses, without chat markup."""
+    for shown in demonstrations:
+        yield from (message["content"] for message in shown.messages)
+        yield shown.response
+
+
+def train(
+    model: LlamaForCausalLM,
+    batches: Iterator[list[Example]],
+    settings: ModelSettings,
+    *,
+    on_step: Callable[[int, float], None] | None = None,
+) -> None:
+    """Minimise the mean negative log-likelihood of the response tokens, in place.
+
+    Muon moves the matrices of the layers and AdamW the rest: AdamW alone learned the arithmetic
+    of the world several times more slowly. The rate rises over a few steps, then falls linearly.
+    """
+    optimizers = _optimizers(model, settings)
+    peaks = [group["lr"] for optimizer in optimizers for group in optimizer.param_groups]
+    model.train()
+    for step, batch in enumerate(itertools.islice(batches, settings.num_steps)):
+        share = min(1.0, (step + 1) / _WARM_UP_STEPS) * (1.0 - (1.0 - _FINAL_LR_SHARE) * step / settings.num_steps)
+        groups = [group for optimizer in optimizers for group in optimizer.param_groups]
+        for group, peak in zip(groups, peaks, strict=True):
+            group["lr"] = peak * share
+        loss = response_loss(model, batch)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(model.parameters(), _MAX_GRADIENT_NORM)
+        for optimizer in optimizers:
+            optimizer.step()
+        model.zero_grad()
+        if on_step is not None:
+            on_step(step + 1, loss.item())
+    model.eval()  # type: ignore[no-untyped-call]
+
+
+def response_loss(model: LlamaForCausalLM, batch: Sequence[Example]) -> torch.Tensor:
+    """Mean negative log-likelihood (nats) of all response tokens of a batch of N examples.
+
+    Sequences are padded on the right, where a causal model needs no mask. The output matrix is
+    applied to the positions that predict a response token only.
+    """
+    length = max(example.num_tokens for example in batch)
+    ids_NL = torch.zeros(len(batch), length, dtype=torch.long)
+    predicts_NL = torch.zeros(len(batch), length, dtype=torch.bool)
+    for row, example in enumerate(batch):
+        ids_NL[row, : example.num_tokens] = torch.tensor(example.prompt_ids + example.response_ids)
+        predicts_NL[row, len(example.prompt_ids) - 1 : example.num_tokens - 1] = True
+    hidden = model.model(input_ids=ids_NL, use_cache=False).last_hidden_state[predicts_NL]
+    targets = ids_NL.roll(-1, dims=1)[predicts_NL]
+    return torch.nn.functional.cross_entropy(model.lm_head(hidden), targets)
+
+
+def _optimizers(model: LlamaForCausalLM, settings: ModelSettings) -> list[torch.optim.Optimizer]:
+    matrices = [weight for weight in model.model.layers.parameters() if weight.ndim == 2]
+    inside = {id(weight) for weight in matrices}
+    rest = [weight for weight in model.parameters() if id(weight) not in inside]
+    return [
+        torch.optim.Muon(matrices, lr=settings.muon_lr, momentum=0.95, weight_decay=0.01),
+        torch.optim.AdamW(rest, lr=settings.adamw_lr, betas=(0.9, 0.98), weight_decay=0.0),
+    ]
+
+
+def _demonstrations(role: Role, settings: MicroSettings, questions: Sequence[MicroQuestion]) -> Iterator[Demonstration]:
+    code = draw_code_demonstrations(questions, seed=settings.seed, noise=settings.noise)
+    test = draw_test_demonstrations(
+        questions,
+        seed=settings.seed,
+        noise=settings.test_noise,
+        suite_sizes=settings.suite_sizes,
+        black_box=settings.black_box,
+    )
+    if role == "both":
+        return (next(source) for source in itertools.cycle((code, test)))
+    return code if role == "code" else test
+
+
+def _batches(
+    demonstrations: Iterator[Demonstration], tokenizer: PreTrainedTokenizerFast, settings: ModelSettings
+) -> Iterator[list[Example]]:
+    rng = random.Random("order of batches")
+    size = settings.batch_size
+    while True:
+        shown = itertools.islice(demonstrations, size * _BATCHES_SORTED_TOGETHER)
+        examples = sorted((_encode(one, tokenizer) for one in shown), key=lambda example: example.num_tokens)
+        starts = list(range(0, len(examples), size))
+        rng.shuffle(starts)
+        for start in starts:
+            yield examples[start : start + size]
+
+
+def _encode(shown: Demonstration, tokenizer: PreTrainedTokenizerFast) -> Example:
+    text = tokenizer.apply_chat_template(shown.messages, add_generation_prompt=True, tokenize=False)
+    return Example(
+        prompt_ids=tokenizer(text, add_special_tokens=False)["input_ids"],
+        response_ids=[*tokenizer(shown.response)["input_ids"], tokenizer.eos_token_id],
+    )
+
+
+def main(role: Role, settings_json: str, out: Path, record: Path | None) -> None:
+    """Train one model and save it; the entry of the subprocess that ``builder`` starts.
+
+    Args:
+        role: "code", "test" or "both".
+        settings_json: ``MicroSettings`` as JSON.
+        out: folder to save model and tokenizer in.
+        record: file for buggy programs of the finished Code LLM; None for another role.
+    """
+    settings = MicroSettings.from_json(settings_json)
+    torch.set_num_threads(1)
+    num_steps = settings.model_settings(role).num_steps
+
+    def report(step: int, loss: float) -> None:
+        if step % _STEPS_BETWEEN_REPORTS == 0 or step == num_steps:
+            sys.stdout.write(json.dumps({"step": step, "loss": round(loss, 4)}) + "\n")
+            sys.stdout.flush()
+
+    model, tokenizer = warm_start(role, settings, on_step=report)
+    model.save_pretrained(out)
+    tokenizer.save_pretrained(out)
+    if record is not None:
+        from .builder import split_of  # here: these bring the sandbox, which training does without
+        from .recorded import record_buggy_programs
+
+        split = split_of(settings)
+        recorded = record_buggy_programs(out, [*split.heldout, *split.hard])
+        record.write_text(json.dumps(recorded), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(cast("Role", sys.argv[1]), sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]) if len(sys.argv) > 4 else None)

@@ -1,0 +1,265 @@
+"""Seeded questions of the micro world, their hidden tests, and the split into train and held-out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .mistakes import Mistake, draw_mistake, mistakes_of
+from .operations import (
+    ORDERS,
+    Action,
+    Aggregate,
+    Collect,
+    Condition,
+    Nested,
+    Operation,
+    Search,
+    ThreeWay,
+    TwoWay,
+    Value,
+    answer_or_none,
+)
+
+DATA_SOURCE, HARD_DATA_SOURCE = "micro", "micro-hard"
+ENTRY_POINT = "f"
+
+# Integers that questions are about and that tests use. Small, so that a tiny model can learn the
+# arithmetic and spend its errors on logic.
+SMALLEST_INPUT, LARGEST_INPUT = -2, 9
+_BOUNDS = range(8)
+_AMOUNTS = range(1, 4)
+_CONSTANTS = range(10)
+
+# Inputs on which two operations are compared to tell whether they are the same: well beyond the
+# inputs above on both sides, and lists with every order and repetition that matters.
+_ALL_INTEGERS: tuple[int, ...] = tuple(range(-12, 16))
+_HIDDEN_TESTS_PER_QUESTION = 14
+_GOLDEN_TESTS_PER_QUESTION = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MicroQuestion:
+    """A question with all that is known about it."""
+
+    operation: Operation
+    hidden_inputs: tuple[Value, ...]
+    """Inputs of the hidden tests: every bound, one below and one above it, and a spread of others.
+    Together they tell the reference from each of ``mistakes``."""
+    mistakes: tuple[Mistake, ...]
+    """Typical buggy programs, those that answer everything rightly left out."""
+    data_source: str = DATA_SOURCE
+
+    @property
+    def id(self) -> str:
+        """Stable across settings and machines; holds no underscore (verl's uids must not)."""
+        return "micro-" + hashlib.sha256(self.prompt.encode()).hexdigest()[:12]
+
+    @property
+    def prompt(self) -> str:
+        return self.operation.english
+
+    @property
+    def reference(self) -> str:
+        return self.operation.python
+
+    @property
+    def hidden_tests(self) -> tuple[str, ...]:
+        return tuple(assert_text(x, self.operation.answer(x)) for x in self.hidden_inputs)
+
+    @property
+    def golden_tests(self) -> tuple[str, ...]:
+        """A few tests as datasets have them: inputs that come to mind, without a look at the boundaries."""
+        rng = random.Random("golden tests of " + self.prompt)
+        found: dict[str, None] = {}
+        while len(found) < _GOLDEN_TESTS_PER_QUESTION:
+            x = draw_input(rng, self.operation)
+            found[assert_text(x, self.operation.answer(x))] = None
+        return tuple(found)
+
+    @property
+    def mutant(self) -> str:
+        """One typical buggy program, the same on every machine."""
+        return draw_mistake(random.Random("mutant of " + self.prompt), self.mistakes).operation.python
+
+    def row(self, *, buggy_programs: Sequence[str] = ()) -> dict[str, object]:
+        """The question in the recipe's native columns."""
+        return {
+            "id": self.id,
+            "prompt": self.prompt,
+            "reference": self.reference,
+            "entry_points": [ENTRY_POINT],
+            "tests": list(self.hidden_tests),
+            "golden_tests": list(self.golden_tests),
+            "buggy_programs": list(buggy_programs),
+            "data_source": self.data_source,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """Questions to train on and questions to measure on; no prompt is in both."""
+
+    train: tuple[MicroQuestion, ...]
+    heldout: tuple[MicroQuestion, ...]
+    hard: tuple[MicroQuestion, ...] = ()
+    """Compositions deeper than any in the other two."""
+
+
+def assert_text(x: Value, claimed: Value) -> str:
+    return f"assert {ENTRY_POINT}({x}) == {claimed}"
+
+
+def make_split(*, seed: int, num_train: int, num_heldout: int, num_hard: int = 0) -> Split:
+    """The same split for the same arguments, on every machine and for every hash seed."""
+    drawn = draw_questions(seed=seed, num_questions=num_heldout + num_train)
+    hard = draw_questions(seed=seed, num_questions=num_hard, hard=True)
+    return Split(heldout=drawn[:num_heldout], train=drawn[num_heldout:], hard=hard)
+
+
+def draw_questions(*, seed: int, num_questions: int, hard: bool = False) -> tuple[MicroQuestion, ...]:
+    """``num_questions`` questions with distinct prompts."""
+    rng = random.Random(seed)
+    operations: dict[str, Operation] = {}
+    # Tens of thousands of prompts exist; the bound turns an impossible setting into an error
+    # instead of an endless loop.
+    for _ in range(200 * num_questions + 1000):
+        if len(operations) == num_questions:
+            source = HARD_DATA_SOURCE if hard else DATA_SOURCE
+            return tuple(_complete(operation, data_source=source) for operation in operations.values())
+        operation = _draw_hard_operation(rng) if hard else _draw_operation(rng)
+        operations.setdefault(operation.english, operation)
+    raise ValueError(f"only {len(operations)} distinct micro questions found, {num_questions} asked for; ask for fewer")
+
+
+def draw_input(rng: random.Random, operation: Operation) -> Value:
+    """An input somebody might test ``operation`` with, without looking at its boundaries."""
+    if not operation.takes_list:
+        return rng.randint(SMALLEST_INPUT, LARGEST_INPUT)
+    length = rng.choices((0, 1, 2), (2, 4, 4))[0]
+    return [rng.randint(SMALLEST_INPUT, LARGEST_INPUT) for _ in range(length)]
+
+
+def boundary_inputs(operation: Operation) -> list[Value]:
+    """Inputs where typical mistakes show: every bound with its neighbours, and for lists nothing at all."""
+    near = list(_boundaries(operation))
+    return [[], *([x] for x in near)] if operation.takes_list else [*near]
+
+
+def write_rows(
+    questions: Iterable[MicroQuestion], path: Path, *, buggy_programs: Mapping[str, Sequence[str]] | None = None
+) -> None:
+    """Write one JSON object a line, in the recipe's native columns; ``buggy_programs`` are by question id."""
+    known = buggy_programs or {}
+    rows = (question.row(buggy_programs=known.get(question.id, ())) for question in questions)
+    lines = (json.dumps(row, ensure_ascii=False) for row in rows)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def _draw_operation(rng: random.Random) -> Operation:
+    family = rng.choices(("two-way", "three-way", "aggregate", "collect"), (50, 15, 25, 10))[0]
+    if family == "two-way":
+        then, otherwise = rng.sample(_ACTION_POOL, 2)
+        return TwoWay(condition=_draw_condition(rng), then=then, otherwise=otherwise)
+    if family == "three-way":
+        low = rng.choice(range(_BOUNDS.start, _BOUNDS.stop - 2))
+        high = rng.choice(range(low + 2, _BOUNDS.stop))
+        then, second_then, otherwise = rng.sample(_ACTION_POOL, 3)
+        return ThreeWay(
+            first=Condition(relation=rng.choice(("<", "<=")), bound=low),
+            then=then,
+            second=Condition(relation=rng.choice((">", ">=")), bound=high),
+            second_then=second_then,
+            otherwise=otherwise,
+        )
+    if family == "aggregate":
+        kind = rng.choice(("len", "max", "max", "min", "min"))
+        default = None if kind == "len" else rng.choice(_CONSTANTS)
+        return Aggregate(kind=kind, condition=_draw_condition(rng), default=default)
+    changes = tuple(action for action in _ACTION_POOL if action.kind != "constant")
+    order = rng.choice(("kept", *ORDERS))
+    return Collect(action=rng.choice(changes), condition=_draw_condition(rng), order=order)
+
+
+def _draw_hard_operation(rng: random.Random) -> Operation:
+    if rng.random() < 0.5:
+        then, inner_otherwise, otherwise = rng.sample(_ACTION_POOL, 3)
+        outer, inner = _draw_condition(rng), _draw_condition(rng)
+        return Nested(outer=outer, inner=inner, then=then, inner_otherwise=inner_otherwise, otherwise=otherwise)
+    changes = tuple(action for action in _ACTION_POOL if action.kind not in ("constant", "keep"))
+    return Search(
+        kind=rng.choice(("max", "min")),
+        action=rng.choice(changes),
+        condition=_draw_condition(rng),
+        default=rng.choice(_CONSTANTS),
+    )
+
+
+def _draw_condition(rng: random.Random) -> Condition:
+    kind = rng.choices(("bound", "equal", "parity"), (72, 10, 18))[0]
+    if kind == "parity":
+        return Condition(relation=rng.choice(("even", "odd")))
+    relation = "==" if kind == "equal" else rng.choice(("<", "<=", ">", ">="))
+    return Condition(relation=relation, bound=rng.choice(_BOUNDS))
+
+
+_ACTION_POOL: tuple[Action, ...] = (
+    *(Action(kind=kind, amount=amount) for kind in ("add", "subtract") for amount in _AMOUNTS),
+    *(Action(kind="constant", amount=amount) for amount in _CONSTANTS),
+    Action(kind="negate"),
+    Action(kind="keep"),
+)
+
+
+def _complete(operation: Operation, *, data_source: str) -> MicroQuestion:
+    """Choose the hidden inputs and keep the mistakes that make a difference."""
+    pool: Sequence[Value] = _list_pool(operation) if operation.takes_list else _ALL_INTEGERS
+    answers = [operation.answer(x) for x in pool]
+    visible: list[Mistake] = []
+    told_apart_by: list[list[int]] = []
+    for mistake in mistakes_of(operation):
+        differs = [i for i, x in enumerate(pool) if answer_or_none(mistake.operation, x) != answers[i]]
+        if differs:
+            visible.append(mistake)
+            told_apart_by.append(differs)
+    inputs = _choose_inputs(operation, pool, told_apart_by)
+    return MicroQuestion(operation=operation, hidden_inputs=inputs, mistakes=tuple(visible), data_source=data_source)
+
+
+def _choose_inputs(
+    operation: Operation, pool: Sequence[Value], told_apart_by: Sequence[Sequence[int]]
+) -> tuple[Value, ...]:
+    """Boundaries first, then one input for each mistake still unseen, then a seeded spread."""
+    chosen = [pool.index(x) for x in boundary_inputs(operation)]
+    for differs in told_apart_by:
+        if not set(differs) & set(chosen):
+            chosen.append(differs[0])
+    # A string seed goes through SHA-512, so it does not depend on the hash seed of the process.
+    rest = [i for i in range(len(pool)) if i not in chosen]
+    random.Random(operation.english).shuffle(rest)
+    chosen += rest[: max(0, _HIDDEN_TESTS_PER_QUESTION - len(chosen))]
+    return tuple(pool[i] for i in chosen)
+
+
+def _boundaries(operation: Operation) -> Iterator[int]:
+    """Each bound with both neighbours, in order, without repetition; 0 and 1 for a parity."""
+    seen: dict[int, None] = {}
+    for condition in operation.conditions:
+        middle = (0, 1) if condition.bound is None else range(condition.bound - 1, condition.bound + 2)
+        seen.update(dict.fromkeys(middle))
+    yield from seen
+
+
+def _list_pool(operation: Operation) -> tuple[list[int], ...]:
+    """Candidate inputs for a list operation: nothing, singles, and lists that show order and repetition."""
+    near = list(_boundaries(operation))
+    rng = random.Random("lists of " + operation.english)
+    spread = range(SMALLEST_INPUT - 1, LARGEST_INPUT + 2)
+    singles = [[x] for x in dict.fromkeys([*near, *spread])]
+    drawn = [[rng.choice([*near, *spread]) for _ in range(length)] for length in (2, 3, 4) for _ in range(12)]
+    unique = {tuple(x): x for x in [[], *singles, *drawn]}
+    return tuple(unique.values())

@@ -1,0 +1,83 @@
+"""The line a user reads after each step, and where the step's time went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+# Timers of a step, in the order they run, and the word for each in the line.
+_PARTS = {
+    "episodes": "episodes",
+    "update_code": "code",
+    "update_test": "test",
+    "update_weights": "sync",
+    "save_checkpoint": "save",
+}
+UPDATES = ("update_code", "update_test")
+"""Timers that begin together where each policy has GPUs of its own; all others follow one another."""
+
+_COLUMNS = (
+    ("code", "code/reward", "{:.3f}"),
+    ("pass@1", "code/pass@1", "{:.3f}"),
+    ("test", "test/reward", "{:.3f}"),
+    ("valid", "test/valid", "{:.2f}"),
+    ("adv", "test/adv", "{:.2f}"),
+    ("book", "book/cases", "{:.0f}"),
+    ("outages", "judge/outages", "{:.0f}"),
+)
+
+
+_COUNTED = {"programs": "code/candidates", "suites": "test/suites", "cases": "judge/cases"}
+
+
+def running_totals(
+    before: Mapping[str, float], metrics: Mapping[str, float], *, num_questions: int, seconds: float
+) -> dict[str, float]:
+    """Counters over the whole run after a step: questions, programs, suites, cases, seconds.
+
+    Args:
+        before: the same before the step; empty at the start of a run.
+        metrics: the step's.
+        num_questions: the step's.
+        seconds: the step's, from its first question to the end of its updates.
+    """
+    now = {"questions": num_questions, **{name: metrics.get(metric, 0) for name, metric in _COUNTED.items()}}
+    return {name: before.get(name, 0) + number for name, number in {**now, "seconds": seconds}.items()}
+
+
+def time_fractions(timing: Mapping[str, float], *, updates_at_once: bool) -> dict[str, float]:
+    """Share of the step's wall time by part, each in [0, 1]; parts that did not run are left out.
+
+    Args:
+        timing: seconds by timer, with the whole step under ``step``.
+        updates_at_once: both policies update at the same time. Each share is the whole of its timer, and
+            ``time_frac/other`` what the longer one of them leaves.
+    """
+    whole = timing.get("step", 0.0)
+    if whole <= 0:
+        return {}
+    shares = {name: timing[name] / whole for name in _PARTS if name in timing}
+    updates = [shares[name] for name in UPDATES if name in shares]
+    twice = sum(updates) - max(updates, default=0.0) if updates_at_once else 0.0
+    other = max(0.0, 1.0 - (sum(shares.values()) - twice))
+    return {**{f"time_frac/{name}": share for name, share in shares.items()}, "time_frac/other": other}
+
+
+def step_line(step: int, total_steps: int, metrics: Mapping[str, float], *, prefix: str = "") -> str:
+    """One line: rewards, validity, adversarial rate, book size, time shares.
+
+    Args:
+        metrics: the step's metrics; a column whose metric is absent is left out.
+        prefix: of the metrics' names, e.g. ``val/`` for validation.
+    """
+    head = f"step {step}/{total_steps}" if not prefix else f"step {step} {prefix.strip('/')}"
+    columns = [
+        f"{word} {form.format(metrics[prefix + name])}" for word, name, form in _COLUMNS if prefix + name in metrics
+    ]
+    if "timing_s/step" in metrics:
+        shares = [
+            f"{word} {metrics[f'time_frac/{name}']:.0%}"
+            for name, word in _PARTS.items()
+            if f"time_frac/{name}" in metrics
+        ]
+        columns.append(f"{metrics['timing_s/step']:.1f}s ({', '.join(shares)})")
+    return " | ".join([head, *columns])

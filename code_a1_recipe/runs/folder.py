@@ -1,0 +1,216 @@
+"""The folder of one run: where everything is written, and the lines a user sees.
+
+``resolved_config.yaml``, ``metrics.jsonl`` (one object a step), ``rollouts/`` (JSONL), ``mistake_book.json`` (the book
+after the newest step), ``tensorboard/``, ``checkpoints/``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+from tqdm import tqdm
+
+from ..errors import InputError
+
+RecordWriter = Callable[[bytes], object]
+
+_UNSAVED = "unsaved_"
+
+LOCK = "run.lock"
+"""In a run's folder; held by the process that trains there."""
+
+
+class RunFolder:
+    """Paths and writers of one run."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+
+    def create(self) -> None:
+        """Make the folder where it is missing.
+
+        Raises:
+            OSError: it cannot be made, or something else is in its place.
+        """
+        self.root.mkdir(parents=True, exist_ok=True)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep every other process that asks for this lock out of the folder; ends with the process at the latest.
+
+        Raises:
+            InputError: another one holds it.
+        """
+        with locked(self.root / LOCK):
+            yield
+
+    @property
+    def resolved_config(self) -> Path:
+        return self.root / "resolved_config.yaml"
+
+    @property
+    def command(self) -> Path:
+        """The command that started the run."""
+        return self.root / "command.txt"
+
+    @property
+    def metrics(self) -> Path:
+        return self.root / "metrics.jsonl"
+
+    @property
+    def rollouts(self) -> Path:
+        return self.root / "rollouts"
+
+    @property
+    def mistake_book(self) -> Path:
+        return self.root / "mistake_book.json"
+
+    @property
+    def driver_log(self) -> Path:
+        """What verl and vLLM print in the trainer's process."""
+        return self.root / "driver.log"
+
+    @property
+    def tensorboard(self) -> Path:
+        return self.root / "tensorboard"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.root / "checkpoints"
+
+    def append_metrics(self, step: int, metrics: Mapping[str, Any]) -> None:
+        """Append one JSON object: ``step`` and the metrics under the names the loggers get.
+
+        A value that is not a finite number is written as null, since JSON has no NaN.
+        """
+        numbers = {name: plain_number(value) for name, value in sorted(metrics.items()) if name != "step"}
+        row = {"step": step, **numbers}
+        with self.metrics.open("a", encoding="utf-8") as handle:
+            handle.write(json.dumps(row) + "\n")
+
+    def metrics_row(self, step: int) -> dict[str, Any] | None:
+        """The row of a step, None where there is none."""
+        if not self.metrics.exists():
+            return None
+        rows = map(json.loads, self.metrics.read_text(encoding="utf-8").splitlines())
+        return next((row for row in rows if row["step"] == step), None)
+
+    def has_metric(self, name: str) -> bool:
+        """Whether any row has it."""
+        rows = self.metrics.read_text(encoding="utf-8").splitlines() if self.metrics.exists() else []
+        return any(name in json.loads(row) for row in rows)
+
+    def add_to_metrics(self, step: int, metrics: Mapping[str, Any]) -> None:
+        """Put metrics into the row of a step, which is the newest, or append it where it is missing."""
+        row = self.metrics_row(step)
+        if row is not None:
+            self._keep_rows(step - 1)
+        self.append_metrics(step, {**(row or {}), **metrics})
+
+    def rewind(self, step: int) -> None:
+        """Forget metrics and rollouts after ``step``, which a resumed run writes again, and a half-written last row."""
+        for path in self.rollouts.glob("*_*.jsonl"):
+            number = path.stem.rpartition("_")[2]
+            if number.isdecimal() and int(number) > step:
+                path.unlink()
+        self._keep_rows(step)
+
+    def continue_at(self, step: int, row: Mapping[str, Any]) -> None:
+        """Rewind to ``step``; where its row of metrics was cut off after its checkpoint, ``row`` stands for it."""
+        self.rewind(step)
+        if self.metrics_row(step) is None:
+            self.append_metrics(step, row)
+
+    def set_aside(self) -> Path | None:
+        """Move the records of a start of which no step was saved to ``unsaved_<n>``; None: there are none."""
+        records = [path for path in (self.metrics, self.rollouts, self.mistake_book, self.tensorboard) if path.exists()]
+        if not self.metrics.exists() and not self.rollouts.exists():
+            return None
+        number = 1 + sum(path.name.startswith(_UNSAVED) for path in self.root.iterdir())
+        aside = self.root / f"{_UNSAVED}{number}"
+        aside.mkdir()
+        for path in records:
+            path.rename(aside / path.name)
+        return aside
+
+    def _keep_rows(self, step: int) -> None:
+        """Only the whole rows up to ``step``."""
+        if not self.metrics.exists():
+            return
+        rows = self.metrics.read_text(encoding="utf-8").splitlines(keepends=True)
+        kept = [row for row in rows if row.endswith("\n") and _step_of(row) <= step]
+        partial = self.metrics.with_suffix(".partial")
+        partial.write_text("".join(kept), encoding="utf-8")
+        partial.replace(self.metrics)
+
+    def rollout_file(self, step: int, *, validation: bool) -> Path:
+        """The rollouts of a step's questions."""
+        return self.rollouts / f"{'val' if validation else 'train'}_{step:06d}.jsonl"
+
+    @contextmanager
+    def rollout_log(self, step: int, *, validation: bool = False) -> Iterator[RecordWriter]:
+        """A writer for the encoded records of a step's episodes, in the order the episodes end.
+
+        The file appears under its final name when the step's episodes are all there.
+        """
+        self.rollouts.mkdir(exist_ok=True)
+        path = self.rollout_file(step, validation=validation)
+        partial = path.with_suffix(".partial")
+        with partial.open("wb") as handle:
+            yield handle.write
+        partial.replace(path)
+
+    def note_error(self, error: BaseException) -> None:
+        """Write an error with its traceback into the driver's log, where that can be written."""
+        with contextlib.suppress(OSError), self.driver_log.open("a", encoding="utf-8") as log:
+            traceback.print_exception(error, file=log)
+
+    @staticmethod
+    def show(line: str) -> None:
+        """Print a line above the progress bar, also while the rest of stdout goes to a file.
+
+        A run goes on where nobody reads any more (`... | head`).
+        """
+        with contextlib.suppress(BrokenPipeError):
+            tqdm.write(line, file=sys.__stdout__)
+
+
+def _step_of(row: str) -> float:
+    """Of a line of metrics.jsonl; one that cannot be read comes after all, for it was written when a machine died."""
+    try:
+        return int(json.loads(row)["step"])
+    except (ValueError, TypeError, KeyError):
+        return math.inf
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock file, or raise InputError at once."""
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise InputError(f"another process works in {path.parent}; wait for it or end it") from error
+    except OSError as error:
+        raise InputError(f"{path.parent} cannot be written: {error}; make it writable") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def plain_number(value: Any) -> float | int | None:
+    """What JSON can hold of a metric: null for what is no finite number."""
+    number = value.item() if hasattr(value, "item") else value
+    if isinstance(number, bool | int):
+        return int(number)
+    return float(number) if isinstance(number, float) and math.isfinite(number) else None

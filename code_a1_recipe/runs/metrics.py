@@ -1,0 +1,207 @@
+"""Metrics of a step from compact sums, so that the trainer never holds a step's text.
+
+A ``MetricAccumulator`` maps a metric to (sum, count); those of episodes are merged and turn into means at the end.
+Names carry the prefixes ``code/``, ``test/``, ``judge/`` and ``book/``.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+from sandbox import CandidateVerdict, CaseOutcome
+
+from ..algorithm.episode_types import CandidateResult, Episode, SuiteResult
+from ..algorithm.spans import Span, union
+from ..errors import OutageError
+
+MetricAccumulator = dict[str, tuple[float, int]]
+
+# Reported as totals; everything else is a mean.
+_TOTALS = frozenset({"judge/outages", "judge/cases", "book/replayed", "test/suites", "code/candidates"})
+
+FULL_REWARD = 1.0 - 1e-6
+"""Rewards above this are full, whatever float32 made of their last digits."""
+
+
+class _Accumulator:
+    def __init__(self) -> None:
+        self._sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0])
+
+    def add(self, name: str, value: float) -> None:
+        entry = self._sums[name]
+        entry[0] += float(value)
+        entry[1] += 1
+
+    def result(self) -> MetricAccumulator:
+        return {name: (total, int(count)) for name, (total, count) in self._sums.items()}
+
+
+def accumulate_episode(episode: Episode, *, seconds: float) -> MetricAccumulator:
+    """Accumulate the metrics of one episode; an outage counts in ``judge/outage_rate`` and nowhere else."""
+    collector = _Accumulator()
+    collector.add("episode/seconds", seconds)
+    for candidate in episode.candidates:
+        collector.add("code/candidates", 1)
+        collector.add("judge/outage_rate", bool(candidate.outage))
+        collector.add("judge/outages", bool(candidate.outage))
+        collector.add("code/extraction_failure_rate", candidate.source is None)
+        collector.add("code/too_long_to_test_rate", candidate.is_too_long_to_test)
+        if candidate.verdict is not None and candidate.reward is not None:
+            _add_candidate(collector, candidate)
+            for s, suite in enumerate(candidate.suites):
+                if suite.reward is not None:
+                    _add_suite(collector, candidate, s, suite)
+    if episode.greedy is not None and episode.greedy.hidden is not None:
+        collector.add("code/greedy_pass@1", solves(episode.greedy.hidden))
+    _add_buggy_programs(collector, episode.buggy_programs)
+    return collector.result()
+
+
+def busy_spans(episode: Episode) -> dict[str, tuple[Span, ...]]:
+    """When the episode had something generated ("generate") and judged ("judge"): sorted, disjoint spans."""
+    candidates = [*episode.candidates, *episode.buggy_programs]
+    programs = [one.span for one in candidates]
+    suites = [suite.span for one in candidates for suite in one.suites]
+    judged = [span for one in candidates for span in (one.judge_span, one.hidden_span, one.pooled_span)]
+    return {
+        "generate": union(span for span in (*programs, *suites) if span is not None),
+        "judge": union(span for span in judged if span is not None),
+    }
+
+
+def distinct_call_rate(calls: Sequence[str]) -> float | None:
+    """Pairs of calls that differ among all pairs, in [0, 1]; None of fewer than two calls.
+
+    Unlike the number of different calls it does not depend on how many were drawn.
+    """
+    number = len(calls)
+    if number < 2:
+        return None
+    same = sum(count * (count - 1) for count in Counter(calls).values())
+    return 1.0 - same / (number * (number - 1))
+
+
+def solves(hidden: CandidateVerdict) -> bool:
+    """Every hidden test passed, and there are some."""
+    suite = hidden.suites[0]
+    return suite.num_valid > 0 and suite.num_failed == 0
+
+
+def _add_buggy_programs(collector: _Accumulator, buggy_programs: Sequence[CandidateResult]) -> None:
+    """How the Test LLM does on programs of one question that are known to be wrong; each question counts once."""
+    found: dict[str, list[float]] = {"valid": [], "kill": [], "kill_per_case": [], "detection_rate": []}
+    for buggy in buggy_programs:
+        if buggy.verdict is None:
+            continue
+        for suite, verdict in zip(buggy.suites, buggy.verdict.suites, strict=True):
+            assert suite.reward is not None
+            found["valid"].append(suite.reward.terms["valid"])
+            found["kill"].append(verdict.num_failed > 0)
+            found["detection_rate"].append(any(case.outcome.failed and case.expected_correct for case in verdict.cases))
+            if verdict.cases:
+                found["kill_per_case"].append(verdict.num_failed / verdict.num_valid)
+    for name, values in found.items():
+        if values:
+            collector.add(f"test/buggy_programs_{name}", statistics.fmean(values))
+
+
+def _add_candidate(collector: _Accumulator, candidate: CandidateResult) -> None:
+    verdict, reward = candidate.verdict, candidate.reward
+    assert verdict is not None
+    assert reward is not None
+    collector.add("code/reward", reward.total)
+    collector.add("code/loaded_rate", verdict.loaded)
+    if candidate.judge_span is not None:
+        collector.add("judge/seconds_per_candidate", candidate.judge_span[1] - candidate.judge_span[0])
+    collector.add("judge/cpu_seconds_per_candidate", verdict.cpu_seconds)
+    cases = [case for suite in verdict.suites for case in suite.cases]
+    if (share := distinct_call_rate([case.key or case.call for case in cases])) is not None:
+        # Of all suites for one program; when it falls, the Test LLM is settling on a habit.
+        collector.add("test/distinct_call_rate", share)
+    if candidate.duplicate_of is None:
+        collector.add("judge/cases", len(cases) + len(verdict.history))
+        for one in (verdict, candidate.hidden):
+            if one is not None:
+                collector.add("judge/cache_hit_rate", one.was_cached)
+    collector.add("book/replayed", len(verdict.history))
+    for case in cases:
+        collector.add("code/case_pass_rate", case.outcome is CaseOutcome.PASSED)
+        collector.add("judge/timeout_rate", case.outcome is CaseOutcome.TIMED_OUT)
+    for case in verdict.history:
+        collector.add("book/replay_pass_rate", case.outcome is CaseOutcome.PASSED)
+    if candidate.hidden is not None:
+        hidden = candidate.hidden.suites[0]
+        is_right = solves(candidate.hidden)
+        collector.add("code/pass@1", is_right)
+        collector.add("code/hidden_case_pass_rate", 1.0 - hidden.num_failed / max(1, hidden.num_valid))
+        if reward.total > FULL_REWARD:
+            collector.add("code/reward_false_positive_rate", not is_right)
+
+
+def _add_suite(collector: _Accumulator, candidate: CandidateResult, s: int, suite: SuiteResult) -> None:
+    assert candidate.verdict is not None
+    assert suite.reward is not None
+    verdict = candidate.verdict.suites[s]
+    collector.add("test/suites", 1)
+    collector.add("test/reward", suite.reward.total)
+    for term, value in suite.reward.terms.items():
+        collector.add(f"test/{term}", value)
+    collector.add("test/extraction_failure_rate", bool(suite.extraction_failure))
+    collector.add("test/prompt_cached_frac", suite.response.cached_tokens / max(1, len(suite.response.prompt_ids)))
+    collector.add("test/valid_cases", verdict.num_valid)
+    collector.add("test/rejected_cases", verdict.num_rejected)
+    collector.add("test/broke_candidate_rate", verdict.num_failed > 0)
+    if verdict.num_valid:
+        collector.add("test/expected_correct_rate", verdict.num_expected_correct / verdict.num_valid)
+
+
+def merge_accumulators(parts: Iterable[MetricAccumulator]) -> MetricAccumulator:
+    """Merge the accumulators of several episodes."""
+    total: dict[str, tuple[float, int]] = {}
+    for part in parts:
+        for name, (value, count) in part.items():
+            old_value, old_count = total.get(name, (0.0, 0))
+            total[name] = (old_value + value, old_count + count)
+    return total
+
+
+def finalize_metrics(sums: MetricAccumulator, *, prefix: str = "") -> dict[str, float]:
+    """Means (totals for the few names that count things), ready for the loggers."""
+    return {
+        f"{prefix}{name}": value if name in _TOTALS else value / count for name, (value, count) in sums.items() if count
+    }
+
+
+def validation_metrics(parts: Sequence[tuple[str, MetricAccumulator]]) -> dict[str, float]:
+    """Metrics of a validation, prefixed ``val/``, and with several data sources also ``val/<source>/``.
+
+    Args:
+        parts: for each held-out question its data source and the sums of its episode.
+    """
+    metrics = finalize_metrics(merge_accumulators(sums for _, sums in parts), prefix="val/")
+    sources = dict.fromkeys(source for source, _ in parts)
+    for source in sources if len(sources) > 1 else ():
+        of_source = [sums for name, sums in parts if name == source]
+        metrics |= finalize_metrics(merge_accumulators(of_source), prefix=f"val/{source}/")
+    return metrics
+
+
+def check_outages(share: float, *, limit: float, step: int, reason: str) -> None:
+    """Refuse a step in which the sandbox failed too often.
+
+    Args:
+        share: of the step's candidates that it could not run, in [0, 1].
+        limit: ``sandbox.max_outage_rate``.
+        reason: the first of the outages.
+
+    Raises:
+        OutageError: ``share`` is above ``limit``.
+    """
+    if share > limit:
+        raise OutageError(
+            f"the sandbox could not run {share:.0%} of the candidates of step {step}; sandbox.max_outage_rate allows "
+            f"{limit:.0%}. Nothing was updated in this step. The first of them: {reason[-300:]}. Try "
+            "`python -m sandbox check` on the machine, then resume."
+        )

@@ -1,0 +1,235 @@
+"""The rollout record: one JSON line for each program with its suites, verdicts and rewards; typed and versioned.
+
+Episode workers write the lines (``encode_records``); ``runs.reader`` reads them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from reward_fns import Breakdown
+from sandbox import CandidateVerdict, CaseResult, SuiteVerdict
+
+from ..algorithm.episode_types import CandidateResult, Episode
+from ..algorithm.spans import Span
+
+VERSION: Final = 3
+"""Format of a line; raise it whenever a field of these classes, or of the sandbox's verdicts in them, changes."""
+
+SUITE, REPLAYED = "suite", "replayed from the Mistake Book"
+"""Names of ``RolloutRecord.met_cases``."""
+
+
+class RewardRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A reward with its parts and terms."""
+
+    total: float
+    parts: dict[str, float]
+    terms: dict[str, float]
+
+    @classmethod
+    def make(cls, reward: Breakdown | None) -> RewardRecord | None:
+        """None where there is no reward."""
+        if reward is None:
+            return None
+        return cls(total=reward.total, parts=dict(reward.parts), terms=dict(reward.terms))
+
+
+class VerdictRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A verdict without its suites, which stand beside the texts that they were read from."""
+
+    loaded: bool
+    load_error: str
+    history: tuple[CaseResult, ...]
+    """Replayed cases."""
+    cpu_seconds: float
+
+    @classmethod
+    def make(cls, verdict: CandidateVerdict | None) -> VerdictRecord | None:
+        """None after an outage."""
+        if verdict is None:
+            return None
+        return cls(
+            loaded=verdict.loaded,
+            load_error=verdict.load_error,
+            history=verdict.history,
+            cpu_seconds=verdict.cpu_seconds,
+        )
+
+
+class SuiteRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One suite that was written for a program."""
+
+    response: str
+    response_tokens: int
+    prompt_tokens: int
+    cached_tokens: int
+    """Prompt tokens that the server found in its prefix cache."""
+    extraction_failure: str
+    """Why the response holds no asserts; empty where it does."""
+    reward: RewardRecord | None
+    verdict: SuiteVerdict | None
+    """None after an outage."""
+    span: Span | None
+    """When it was written, in seconds since the step's start, as all spans."""
+
+
+class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One program with the suites written for it."""
+
+    v: Literal[3]
+    """``VERSION``."""
+    index: int
+    """Place of the question in its step."""
+    step: int
+    question: str
+    data_source: str
+    kind: Literal["sampled", "greedy", "buggy_program"]
+    """In validation also "greedy" (the program at temperature 0) and "buggy_program" (one of the question's)."""
+    candidate: int
+    """Number among the programs of its kind."""
+    response: str
+    response_tokens: int
+    prompt_tokens: int
+    source: str | None
+    """None where the response holds no program."""
+    extraction_failure: str
+    """Why it holds none."""
+    is_too_long_to_test: bool
+    """The Test LLM's prompt has no room for the program, which has no reward."""
+    outage: str
+    """Why the sandbox could not judge it; then there is no verdict."""
+    verdict: VerdictRecord | None
+    reward: RewardRecord | None
+    given_tests: SuiteVerdict | None
+    """The dataset's own tests, where the reward is made of them."""
+    pooled_tests: SuiteVerdict | None
+    """All cases written for any program of the question, where the reward is made of them."""
+    hidden_tests: SuiteVerdict | None
+    """The question's own tests, where they were asked for; no reward is made of them."""
+    selected: bool
+    """The program's suites train the Test LLM."""
+    span: Span | None
+    judge_span: Span | None
+    hidden_span: Span | None
+    pooled_span: Span | None
+    duplicate_of: int | None
+    """Number of the identical program whose suites and verdict these are; its own ``suites`` are empty on disk."""
+    suites: tuple[SuiteRecord, ...]
+
+    @property
+    def is_solved(self) -> bool:
+        """Whether the program passed every hidden test, and there were some."""
+        hidden = self.hidden_tests
+        return hidden is not None and bool(hidden.cases) and hidden.num_failed == 0
+
+    @property
+    def is_loaded(self) -> bool:
+        return self.verdict is not None and self.verdict.loaded
+
+    def met_cases(self) -> Iterator[tuple[str, Sequence[CaseResult]]]:
+        """The tests that the program met but the hidden ones, by where they come from; no suites without a verdict."""
+        for suite in self.suites:
+            if suite.verdict is not None:
+                yield SUITE, suite.verdict.cases
+        for name, tests in (("given tests", self.given_tests), ("pooled tests", self.pooled_tests)):
+            if tests is not None:
+                yield name, tests.cases
+        if self.verdict is not None and self.verdict.history:
+            yield REPLAYED, self.verdict.history
+
+    def is_broken(self, *, by_replays: bool = True) -> bool:
+        """Whether a test that it met broke it; ``by_replays`` False leaves replayed cases out."""
+        sources = (cases for name, cases in self.met_cases() if by_replays or name != REPLAYED)
+        return any(case.outcome.failed for cases in sources for case in cases)
+
+
+def encode_records(records: Iterable[RolloutRecord]) -> bytes:
+    """Lines of JSON; half characters (lone surrogates), which no file can hold, become question marks."""
+    return b"".join(map(_line, records))
+
+
+def _line(record: RolloutRecord) -> bytes:
+    try:
+        return _ENCODER.encode(record) + b"\n"
+    except UnicodeEncodeError:
+        text = json.dumps(msgspec.to_builtins(record), ensure_ascii=False)
+        return text.encode("utf-8", "replace") + b"\n"
+
+
+_ENCODER = msgspec.json.Encoder()
+
+
+def episode_records(episode: Episode, *, selected: Sequence[int]) -> Iterator[RolloutRecord]:
+    """One record per program; ``selected`` marks candidates whose suites train the Test LLM."""
+    for c, candidate in enumerate(episode.candidates):
+        yield _record(episode, "sampled", c, candidate, selected=c in selected)
+    if episode.greedy is not None:
+        yield _record(episode, "greedy", 0, episode.greedy, selected=False)
+    for p, buggy in enumerate(episode.buggy_programs):
+        yield _record(episode, "buggy_program", p, buggy, selected=False)
+
+
+def _record(
+    episode: Episode,
+    kind: Literal["sampled", "greedy", "buggy_program"],
+    number: int,
+    candidate: CandidateResult,
+    *,
+    selected: bool,
+) -> RolloutRecord:
+    return RolloutRecord(
+        v=VERSION,
+        index=episode.task.index,
+        step=episode.task.step,
+        question=episode.task.question.id,
+        data_source=episode.task.question.data_source,
+        kind=kind,
+        candidate=number,
+        response=candidate.response.text,
+        response_tokens=len(candidate.response.token_ids),
+        prompt_tokens=len(candidate.response.prompt_ids),
+        source=candidate.source,
+        extraction_failure=candidate.extraction_failure,
+        is_too_long_to_test=candidate.is_too_long_to_test,
+        outage=candidate.outage,
+        verdict=VerdictRecord.make(candidate.verdict),
+        reward=RewardRecord.make(candidate.reward),
+        given_tests=_given(candidate),
+        pooled_tests=candidate.pooled,
+        hidden_tests=candidate.hidden.suites[0] if candidate.hidden else None,
+        selected=selected,
+        span=candidate.span,
+        judge_span=candidate.judge_span,
+        hidden_span=candidate.hidden_span,
+        pooled_span=candidate.pooled_span,
+        duplicate_of=candidate.duplicate_of,
+        suites=tuple(_suites(candidate)),
+    )
+
+
+def _given(candidate: CandidateResult) -> SuiteVerdict | None:
+    """The dataset's own tests that the reward was made of: a suite of the verdict that nobody wrote."""
+    if candidate.verdict is None or candidate.duplicate_of is not None:
+        return None
+    if len(candidate.verdict.suites) == len(candidate.suites):
+        return None
+    return candidate.verdict.suites[0]
+
+
+def _suites(candidate: CandidateResult) -> Iterator[SuiteRecord]:
+    for s, suite in enumerate(candidate.suites):
+        yield SuiteRecord(
+            response=suite.response.text,
+            response_tokens=len(suite.response.token_ids),
+            prompt_tokens=len(suite.response.prompt_ids),
+            cached_tokens=suite.response.cached_tokens,
+            extraction_failure=suite.extraction_failure,
+            reward=RewardRecord.make(suite.reward),
+            verdict=candidate.verdict.suites[s] if candidate.verdict else None,
+            span=suite.span,
+        )

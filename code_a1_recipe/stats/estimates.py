@@ -1,0 +1,172 @@
+"""Figures with 95 % intervals: bootstrap over questions, Student's t over seeds; and the unbiased pass@k. No I/O.
+
+Samples of one question depend on one another, so questions are what is resampled.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+CONFIDENCE = 0.95
+RESAMPLES = 10_000
+MOST_UNDEFINED = 0.01
+"""Share of resamples on which a statistic may be undefined."""
+_BATCH = 1_000
+"""Resamples that are in memory at once."""
+
+Key = TypeVar("Key", bound=Hashable)
+Array = npt.NDArray[np.float64]
+Statistic = Callable[..., Any]
+"""``(*columns[..., question]) -> [...]``: reduces the last axis."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A figure with its 95 % interval: NaN bounds where none can be given, infinite ones for the mean of one value."""
+
+    value: float
+    low: float
+    high: float
+    num_values: int
+    """Questions, or seeds, that it rests on."""
+
+    @property
+    def half_width(self) -> float:
+        """Of an interval that is symmetric, as Student's t is."""
+        return (self.high - self.low) / 2
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Of at least three values: two that happen to agree say nothing."""
+        return self.num_values >= 3 and (self.low > 0 or self.high < 0)
+
+    def text(self, *, percent: bool = True, signed: bool = False) -> str:
+        """``63.4 [61.0, 65.9]``; in percent unless told otherwise; ``63.4 [?]`` where no interval can be given."""
+        if math.isnan(self.value):
+            return "–"
+        scale, digits = (100, 1) if percent else (1, 3)
+        sign = "+" if signed else ""
+        value, low, high = (f"{one * scale:{sign}.{digits}f}" for one in (self.value, self.low, self.high))
+        return f"{value} [?]" if math.isnan(self.low) else f"{value} [{low}, {high}]"
+
+    def plus_minus(self, *, signed: bool = False, digits: int = 3) -> str:
+        """``0.512 ± 0.034``, for symmetric intervals; with a sign for differences."""
+        half = f"{self.half_width:.{digits}f}" if math.isfinite(self.half_width) else "?"
+        return f"{self.value:{'+' if signed else ''}.{digits}f} ± {half}"
+
+
+def pass_at_k(num_samples: int, num_right: int, k: int) -> float:
+    """Chance that at least one of ``k`` samples, drawn without replacement, is right: ``1 - C(n-c, k) / C(n, k)``.
+
+    Unbiased for any n >= k (Chen et al., arXiv 2107.03374, equation 1); pass@1 is the plain average, avg@n.
+
+    Returns:
+        A value in [0, 1].
+
+    Raises:
+        ValueError: not ``1 <= k <= num_samples`` or not ``0 <= num_right <= num_samples``.
+    """
+    if not 1 <= k <= num_samples:
+        raise ValueError(f"pass@k needs 1 <= k <= the number of samples, got k={k} of {num_samples} samples")
+    if not 0 <= num_right <= num_samples:
+        raise ValueError(f"num_right must be in [0, {num_samples}], got {num_right}")
+    return 1.0 - math.comb(num_samples - num_right, k) / math.comb(num_samples, k)
+
+
+def mean_over_questions(values: Array) -> Any:
+    """The usual statistic: every question weighs the same."""
+    return values.mean(axis=-1)
+
+
+def ratio_of_sums(numerators: Array, denominators: Array) -> Any:
+    """``sum / sum`` over questions (micro average); NaN where the denominators sum to zero."""
+    total = denominators.sum(axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return numerators.sum(axis=-1) / total
+
+
+def bootstrap(
+    *columns: Sequence[float], statistic: Statistic = mean_over_questions, seed: int = 0, resamples: int = RESAMPLES
+) -> Estimate:
+    """``statistic`` with its percentile bootstrap interval (Efron and Tibshirani 1993, chapter 13).
+
+    Args:
+        columns: one value per question each, all of the same length; questions are drawn whole.
+        statistic: reduces the last axis of its arguments.
+        seed: of the resampling; the same input gives the same interval.
+        resamples: at least 1.
+
+    Returns:
+        The bounds are NaN where the statistic is undefined on more than 1 % of the resamples: those that are left
+        would not be a fair sample. With no question at all the value is NaN too.
+
+    Raises:
+        ValueError: columns of different lengths.
+    """
+    arrays = [np.asarray(column, dtype=np.float64) for column in columns]
+    number = arrays[0].shape[0]
+    if any(array.shape != (number,) for array in arrays):
+        raise ValueError(f"columns must have one value per question each, got {[array.shape for array in arrays]}")
+    if not number:
+        return Estimate(value=math.nan, low=math.nan, high=math.nan, num_values=0)
+    rng = np.random.default_rng(seed)
+    found = []
+    for start in range(0, resamples, _BATCH):
+        drawn = rng.integers(0, number, size=(min(_BATCH, resamples - start), number))
+        found.append(np.asarray(statistic(*(array[drawn] for array in arrays)), dtype=np.float64))
+    replicates = np.concatenate(found)
+    is_known = ~np.isnan(replicates)
+    value = float(statistic(*arrays))
+    if is_known.mean() < 1 - MOST_UNDEFINED:
+        return Estimate(value=value, low=math.nan, high=math.nan, num_values=number)
+    replicates = replicates[is_known]
+    tail = 100 * (1 - CONFIDENCE) / 2
+    low, high = np.percentile(replicates, [tail, 100 - tail])
+    return Estimate(value=value, low=float(low), high=float(high), num_values=number)
+
+
+def paired_bootstrap(after: Mapping[str, float], before: Mapping[str, float], *, seed: int = 0) -> Estimate:
+    """Mean of ``after - before`` over the questions that both have, with its interval.
+
+    Pairing removes the spread between easy and hard questions, which both share.
+
+    Raises:
+        ValueError: they share no question.
+    """
+    shared = [name for name in after if name in before]
+    if not shared:
+        raise ValueError("the two evaluations share no question; compare evaluations of the same file")
+    return bootstrap([after[name] - before[name] for name in shared], seed=seed)
+
+
+def mean_estimate(values: Sequence[float]) -> Estimate:
+    """The mean of independent values with Student's t interval.
+
+    Raises:
+        ValueError: no values.
+    """
+    from scipy import stats  # here: it takes longer to load than all other uses of this module
+
+    if not values:
+        raise ValueError("an interval needs at least one value")
+    mean, half = statistics.fmean(values), math.inf
+    if len(values) > 1:
+        quantile = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1))
+        half = quantile * statistics.stdev(values) / math.sqrt(len(values))
+    return Estimate(value=mean, low=mean - half, high=mean + half, num_values=len(values))
+
+
+def paired_difference(after: Mapping[Key, float], before: Mapping[Key, float]) -> Estimate:
+    """``after - before`` over the keys (questions, or seeds) that both have; see :func:`mean_estimate`.
+
+    Raises:
+        ValueError: they share no key.
+    """
+    return mean_estimate([after[key] - before[key] for key in after if key in before])

@@ -1,0 +1,1 @@
+"""What tests are worth: mutants, coverage, kill matrices, and metrics of generated tests."""

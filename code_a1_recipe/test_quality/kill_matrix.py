@@ -1,0 +1,41 @@
+"""A program on many tests at once: which of them break it?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from sandbox import HANGS_THROUGHOUT, TOTAL_SPENT, CaseOutcome, CaseResult, JudgeRequest, SuiteVerdict
+
+from ..algorithm.question import Question
+
+
+def request_for(question: Question, program: str | None, tests: Sequence[str]) -> JudgeRequest:
+    """A program on ``tests``, different texts, as one suite."""
+    return suites_request(question, program, [tests])
+
+
+def suites_request(question: Question, program: str | None, suites: Iterable[Sequence[str]]) -> JudgeRequest:
+    """A program on several suites; without a program, the reference alone is asked."""
+    return JudgeRequest(
+        question_id=question.id,
+        reference=question.reference,
+        candidate=program,
+        suites=tuple(map(tuple, suites)),
+        prelude=question.prelude,
+        entry_points=question.entry_points,
+    )
+
+
+def cases_by_place(tests: Sequence[str], suite: SuiteVerdict) -> Iterator[tuple[int, CaseResult]]:
+    """Each valid case with the place of its text: cases come in written order, without what was refused."""
+    refused = {rejection.text for rejection in suite.rejections}
+    yield from zip((place for place, text in enumerate(tests) if text not in refused), suite.cases, strict=True)
+
+
+def is_broken(case: CaseResult) -> bool:
+    """Whether the case broke the program: another value, an exception, a time-out, or it does not load.
+
+    A call for which the program had no time left, or that it was not asked because it hung in all before, says nothing.
+    """
+    unasked = case.outcome is CaseOutcome.TIMED_OUT and case.detail in (TOTAL_SPENT, HANGS_THROUGHOUT)
+    return case.outcome.failed and not unasked

@@ -1,0 +1,336 @@
+"""Mutants of a reference: small changes of its function bodies that a good suite should notice.
+
+The changes are those of the library cosmic-ray, which UnLeakedTestBench uses (Huang et al., arXiv 2508.00408), under
+its default configuration; ``OPERATORS`` lists them. Nothing here is run: mutants are text until the sandbox has them.
+
+What can be seen to change nothing is left out and counted: a mutant with the syntax tree of the original or of an
+earlier mutant, and one that compiles to the same bytecode and constants (Papadakis et al. 2015, "Trivial compiler
+equivalence"). Whether any other mutant is equivalent cannot be decided, so a perfect suite may stay below 100 %.
+Beside the rate over all mutants, give the one over the "killable" ones, which at least one test at hand kills.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib
+import json
+import logging
+import os
+import random
+import re
+import sys
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from sandbox import syntax_key
+
+from ..errors import InputError
+from .bytecode import bytecode_key
+
+logger = logging.getLogger(__name__)
+
+OPERATORS = {
+    "AddNot": "negates the condition of an if, a while, an assert or a conditional expression",
+    "ExceptionReplacer": "catches another exception, which nothing raises",
+    "NumberReplacer": "adds 1 to a number, or takes 1 away",
+    "RemoveDecorator": "removes a decorator of an inner function",
+    "ReplaceAndWithOr": "and -> or",
+    "ReplaceBinaryOperator": "one of + - * / // % ** >> << | & ^ becomes each of the others",
+    "ReplaceBreakWithContinue": "break -> continue",
+    "ReplaceComparisonOperator": "one of == != < <= > >= is (is not) becomes each of the others",
+    "ReplaceContinueWithBreak": "continue -> break",
+    "ReplaceFalseWithTrue": "False -> True",
+    "ReplaceOrWithAnd": "or -> and",
+    "ReplaceTrueWithFalse": "True -> False",
+    "ReplaceUnaryOperator": "one of + - ~ becomes another or goes; not goes",
+    "ZeroIterationForLoop": "a for loop runs over an empty list",
+}
+"""Families of operators used here, and what they do. cosmic-ray has a class for each pair, named after both."""
+
+LEFT_OUT = {
+    "VariableInserter": "needs the names of two variables, and picks an operator by chance",
+    "VariableReplacer": "needs the name of a variable, and puts a number there by chance",
+}
+"""Families not used, as in cosmic-ray's default configuration, which applies no operator that has arguments."""
+
+_FORMAT = 1
+_PROVIDER = "core/"
+_NEEDED = "mutants need the package cosmic-ray"
+_MUTANT = "<mutant>"
+_NEW_LINE = re.compile(r"\r\n|\r|\n")
+# The compiler's remarks on style (`x is 1`) are not for our log, and must not become errors under -W error.
+warnings.filterwarnings("ignore", module=_MUTANT)
+
+_Position = tuple[int, int]
+"""Line from 1, column in characters from 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """One changed program. It defines the same names as the original."""
+
+    source: str
+    operator: str
+    """cosmic-ray's name, such as ``ReplaceBinaryOperator_Add_Sub``."""
+    occurrence: int
+    """Which of the operator's places in the source, from 0; cosmic-ray's own count."""
+    line: int
+    """Where, from 1."""
+    diff: str
+    """The changed lines, the old ones after ``-``, the new ones after ``+``."""
+
+    @property
+    def family(self) -> str:
+        """A key of ``OPERATORS``."""
+        return family_of(self.operator)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MutantSet:
+    """The mutants of one source, in the order of their lines, and what was left out."""
+
+    mutants: tuple[Mutant, ...]
+    dropped: dict[str, int]
+    """Reason -> number: ``operator_failed``, ``not_compiling``, ``unchanged`` and ``repeated`` (the syntax tree is
+    the original's, or another mutant's), ``equivalent`` and ``duplicate`` (the bytecode is), ``over_limit``."""
+
+
+def mutants_of(
+    source: str, *, cache_dir: Path | None = None, max_mutants: int | None = None, seed: int = 0
+) -> list[Mutant]:
+    """The mutants of :func:`make_mutants` alone."""
+    return list(make_mutants(source, cache_dir=cache_dir, max_mutants=max_mutants, seed=seed).mutants)
+
+
+def make_mutants(
+    source: str, *, cache_dir: Path | None = None, max_mutants: int | None = None, seed: int = 0
+) -> MutantSet:
+    """All distinct mutants of the function bodies of a program, inner functions and methods included.
+
+    Docstrings, annotations, code outside functions, and signatures and decorators of outer functions stay as they are.
+
+    Args:
+        source: a Python program, such as a reference. It is parsed and compiled, never run.
+        cache_dir: where results are kept between processes, one JSON file a source; made where missing.
+        max_mutants: at most so many, spread evenly over the lines; the same ones for the same seed.
+        seed: of that choice.
+
+    Raises:
+        ValueError: the source is no Python program, or ``max_mutants`` is below 1.
+    """
+    if max_mutants is not None and max_mutants < 1:
+        raise ValueError(f"max_mutants must be at least 1, got {max_mutants!r}; leave it out for all mutants")
+    path = None if cache_dir is None else cache_dir / f"{_cache_key(source)}.json"
+    found = None if path is None else _read_cache(path, source)
+    if found is None:
+        found = _make_all(source)
+        if path is not None:
+            _write_cache(path, source, found)
+    return found if max_mutants is None else _sample(found, max_mutants, seed=f"{seed}:{_digest(source)}")
+
+
+def family_of(operator: str) -> str:
+    """The key of ``OPERATORS`` that a cosmic-ray operator belongs to."""
+    return operator.removeprefix(_PROVIDER).partition("_")[0]
+
+
+def _make_all(source: str) -> MutantSet:
+    try:
+        bodies = _Bodies.of(source)
+        keys = {syntax_key(source): "unchanged", bytecode_key(source): "equivalent"}
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ValueError(f"mutants are made of Python programs, but this one does not compile: {error}") from error
+    dropped: Counter[str] = Counter()
+    mutants: list[Mutant] = []
+    for operator, occurrence, position in _places(source):
+        if position not in bodies:
+            continue
+        text = _mutated(source, operator, occurrence)
+        reason = "operator_failed" if text is None else _why_dropped(text, keys)
+        if text is None or reason:
+            dropped[reason] += 1
+            continue
+        mutants.append(
+            Mutant(
+                source=text,
+                operator=operator.removeprefix(_PROVIDER),
+                occurrence=occurrence,
+                line=position[0],
+                diff=_diff(source, text),
+            )
+        )
+    mutants.sort(key=lambda mutant: mutant.line)
+    return MutantSet(mutants=tuple(mutants), dropped=dict(sorted(dropped.items())))
+
+
+def _why_dropped(text: str, keys: dict[str, str]) -> str:
+    """Why a mutant is not worth running, or ""; then ``keys`` knows it from now on."""
+    try:
+        tree, code = syntax_key(text), bytecode_key(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return "not_compiling"
+    if reason := keys.get(tree, "") or keys.get(code, ""):
+        return reason
+    keys |= {tree: "repeated", code: "duplicate"}
+    return ""
+
+
+def _places(source: str) -> Iterator[tuple[str, int, _Position]]:
+    """(operator, occurrence, start) of every change that cosmic-ray knows of, operator by operator."""
+    trees, plugins = _library("ast"), _library("plugins")
+    nodes = list(trees.ast_nodes(trees.get_ast(source)))
+    for name in plugins.operator_names():
+        if not name.startswith(_PROVIDER) or family_of(name) not in OPERATORS:
+            continue
+        operator = plugins.get_operator(name)()
+        starts = (start for node in nodes for start, _ in operator.mutation_positions(node))
+        yield from ((name, occurrence, start) for occurrence, start in enumerate(starts))
+
+
+def _mutated(source: str, operator: str, occurrence: int) -> str | None:
+    mutating, plugins = _library("mutating"), _library("plugins")
+    try:
+        text = mutating.mutate_code(source, plugins.get_operator(operator)(), occurrence)
+    except (AttributeError, IndexError, ArithmeticError) as error:  # syntax that the operator's author had not seen
+        logger.debug("operator=%s occurrence=%d: %r", operator, occurrence, error)
+        return None
+    return None if text is None else str(text)
+
+
+def _library(name: str) -> Any:
+    """A module of cosmic-ray, loaded when mutants are first made.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    try:
+        return importlib.import_module(f"cosmic_ray.{name}")
+    except ModuleNotFoundError as error:
+        raise InputError(f"{_NEEDED} ({error}): pip install cosmic-ray") from error
+
+
+def cosmic_ray_version() -> str:
+    """The installed one; another version may make other mutants.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    try:
+        return version("cosmic-ray")
+    except PackageNotFoundError as error:
+        raise InputError(f"{_NEEDED} ({error}): pip install cosmic-ray") from error
+
+
+class _Bodies:
+    """The places of a program where mutants are made: inside functions and lambdas, outside annotations."""
+
+    def __init__(self, inside: Sequence[tuple[_Position, _Position]], outside: Sequence[tuple[_Position, _Position]]):
+        self._inside = inside
+        self._outside = outside
+
+    @classmethod
+    def of(cls, source: str) -> _Bodies:
+        """Raises what ``ast.parse`` raises."""
+        lines = [line.encode("utf-8", "surrogatepass") for line in _NEW_LINE.split(source)]
+
+        def span(first: ast.AST, last: ast.AST) -> tuple[_Position, _Position]:
+            """From the start of one node to the end of another; ``ast`` counts bytes, cosmic-ray characters."""
+            one, other = (first.lineno, first.col_offset), (last.end_lineno, last.end_col_offset)  # type: ignore[attr-defined]
+            return tuple((row, len(lines[row - 1][:at].decode("utf-8", "surrogatepass"))) for row, at in (one, other))  # type: ignore[return-value]
+
+        inside, outside = [], []
+        for node in ast.walk(ast.parse(source, filename=_MUTANT)):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                first = node.body[0]
+                start, end = span(first, node.body[-1])
+                decorators = getattr(first, "decorator_list", ())  # stand above the place that `ast` tells
+                inside.append(((decorators[0].lineno, 0) if decorators else start, end))
+                if ast.get_docstring(node, clean=False) is not None:
+                    outside.append(span(first, first))
+            elif isinstance(node, ast.Lambda):
+                inside.append(span(node.body, node.body))
+            for name in ("annotation", "returns"):
+                if (annotation := getattr(node, name, None)) is not None:
+                    outside.append(span(annotation, annotation))
+        return cls(inside, outside)
+
+    def __contains__(self, position: _Position) -> bool:
+        def within(spans: Sequence[tuple[_Position, _Position]]) -> bool:
+            return any(start <= position < end for start, end in spans)
+
+        return within(self._inside) and not within(self._outside)
+
+
+def _sample(found: MutantSet, size: int, *, seed: str) -> MutantSet:
+    """One mutant by chance out of each of ``size`` runs of neighbours."""
+    total = len(found.mutants)
+    if total <= size:
+        return found
+    rng = random.Random(seed)
+    picks = [rng.randrange(part * total // size, (part + 1) * total // size) for part in range(size)]
+    mutants = tuple(found.mutants[pick] for pick in picks)
+    return replace(found, mutants=mutants, dropped={**found.dropped, "over_limit": total - size})
+
+
+def _change(old: list[str], new: list[str]) -> tuple[int, int, list[str]]:
+    """The one run of lines that differs: where it begins, how many lines go, what comes instead."""
+    first = next((at for at, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), len(old))
+    first = min(first, len(old), len(new))
+    same = 0
+    while same < min(len(old), len(new)) - first and old[-1 - same] == new[-1 - same]:
+        same += 1
+    return first, len(old) - same - first, new[first : len(new) - same]
+
+
+def _diff(source: str, text: str) -> str:
+    old = source.split("\n")
+    first, num_removed, added = _change(old, text.split("\n"))
+    return "\n".join([f"-{line}" for line in old[first : first + num_removed]] + [f"+{line}" for line in added])
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _cache_key(source: str) -> str:
+    """Of all that decides the mutants: the source, the operators, and the compiler that finds equal ones."""
+    python = ".".join(map(str, sys.version_info[:2]))
+    return _digest(json.dumps([_FORMAT, cosmic_ray_version(), python, sorted(OPERATORS), source]))
+
+
+def _read_cache(path: Path, source: str) -> MutantSet | None:
+    old = source.split("\n")
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        mutants = []
+        for operator, occurrence, line, first, num_removed, added in kept["mutants"]:
+            text = "\n".join([*old[:first], *added, *old[first + num_removed :]])
+            mutants.append(
+                Mutant(source=text, operator=operator, occurrence=occurrence, line=line, diff=_diff(source, text))
+            )
+        return MutantSet(mutants=tuple(mutants), dropped=dict(kept["dropped"]))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        logger.warning("%s cannot be used, the mutants are made anew: %s", path, error)
+        return None
+
+
+def _write_cache(path: Path, source: str, found: MutantSet) -> None:
+    """Write atomically: several processes may make the same mutants at once."""
+    old = source.split("\n")
+    rows = [
+        [mutant.operator, mutant.occurrence, mutant.line, *_change(old, mutant.source.split("\n"))]
+        for mutant in found.mutants
+    ]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False, encoding="utf-8") as handle:
+        json.dump({"mutants": rows, "dropped": found.dropped}, handle)
+    os.replace(handle.name, path)

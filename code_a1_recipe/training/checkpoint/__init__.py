@@ -1,0 +1,1 @@
+"""Checkpoints: one folder a step with everything that a resume needs."""

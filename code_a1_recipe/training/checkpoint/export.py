@@ -1,0 +1,114 @@
+"""A trained policy as a plain Hugging Face folder, by verl's own merger."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from ...algorithm.schedule import POLICY_NAMES
+from ...errors import CheckpointError, InputError
+from .folder import CHECKPOINTS, TRACKER_NAME, Checkpoint, best_checkpoint, find_checkpoint, saved_steps, step_folder
+
+_ACTOR = "actor"
+_ADAPTER = "lora_adapter"
+_SHOWN_LINES = 5
+
+
+def find_step(source: Path, step: str) -> Checkpoint:
+    """The checkpoint that a user means.
+
+    Args:
+        source: a run folder, its ``checkpoints``, or the folder of one step.
+        step: "latest", "best" (by ``checkpoint.keep_best``) or a number; of a step's own folder only "latest".
+
+    Raises:
+        CheckpointError: there is none; names those there are.
+    """
+    root = next((folder for folder in (source, source / CHECKPOINTS) if (folder / TRACKER_NAME).is_file()), None)
+    if root is None and step != "latest":
+        raise CheckpointError(f"{source} is no run: --step={step} needs a run folder; leave it out for a step's own")
+    if root is None or step == "latest":
+        found = find_checkpoint(source, mode="resume_path", path=str(source))
+        assert found is not None  # for a path there is one or an error
+        return found
+    if step == "best":
+        best = best_checkpoint(root)
+        if best is None:
+            raise CheckpointError(
+                f"{root} has no best checkpoint: the run did not ask for one (checkpoint.keep_best=val/...); "
+                f"steps there: {saved_steps(root)}"
+            )
+        step = str(best["step"])
+    if not step.isdigit() or int(step) not in saved_steps(root):
+        raise CheckpointError(f"--step must be latest, best or one of {saved_steps(root)}, got {step!r}")
+    return Checkpoint(folder=step_folder(root, int(step)), step=int(step))
+
+
+def check_policy(checkpoint: Checkpoint, policy: str) -> None:
+    """Raises InputError where the checkpoint has no such policy."""
+    if not (checkpoint.folder / policy / _ACTOR).is_dir():
+        raise InputError(f"{checkpoint.folder} has no policy {policy!r}; a run with one model has `code` only")
+
+
+def check_export(checkpoint: Checkpoint, policy: str, output: Path) -> None:
+    """Raises InputError where ``export_policy`` would refuse."""
+    check_policy(checkpoint, policy)
+    if output.exists():
+        raise InputError(f"--output={output} exists; name a folder that does not, or remove it")
+
+
+def export_policy(checkpoint: Checkpoint, policy: str, output: Path) -> None:
+    """Write weights, configuration and tokenizer of one policy; a LoRA adapter is merged into the weights.
+
+    Args:
+        policy: "code" or "test".
+        output: a folder that does not exist; it appears when it is whole.
+
+    Raises:
+        InputError: the checkpoint has no such policy, ``output`` exists, or verl's merger fails.
+    """
+    check_export(checkpoint, policy, output)
+    actor = checkpoint.folder / policy / _ACTOR
+    partial = output.with_name(output.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    command = [sys.executable, "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
+    command += ["--local_dir", str(actor), "--target_dir", str(partial)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        told = "\n".join(done.stderr.strip().splitlines()[-_SHOWN_LINES:])
+        raise InputError(f"verl's merger failed on {actor}:\n{told}")
+    if (partial / _ADAPTER).is_dir():
+        _merge_adapter(partial)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    partial.rename(output)
+
+
+def _merge_adapter(folder: Path) -> None:
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    base = AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
+    merged = PeftModel.from_pretrained(base, folder / _ADAPTER).merge_and_unload()
+    merged.save_pretrained(folder)
+    shutil.rmtree(folder / _ADAPTER)
+
+
+def export(source: Path, output: Path, *, policy: str = "code", step: str = "latest") -> dict[str, Path]:
+    """Write one policy of a run, or with "both" each into its own folder below ``output``.
+
+    Returns:
+        Policy name -> folder, as written.
+
+    Raises:
+        CheckpointError, InputError: no such checkpoint or policy, or a folder exists; nothing was written.
+    """
+    names = POLICY_NAMES if policy == "both" else (policy,)
+    checkpoint = find_step(source, step)
+    targets = {name: output / name if len(names) > 1 else output for name in names}
+    for name, target in targets.items():
+        check_export(checkpoint, name, target)
+    for name, target in targets.items():
+        export_policy(checkpoint, name, target)
+    return targets

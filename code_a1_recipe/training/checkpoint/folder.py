@@ -1,0 +1,349 @@
+"""One directory per saved step with everything a resume needs, renamed into place when it is whole.
+
+Layout of ``checkpoints/global_step_<n>``: ``code/`` and ``test/`` (verl's actor checkpoints: weights, optimizer,
+learning-rate schedule and random states of every rank), ``mistake_book.json``, ``data.pt`` (position and order of the
+questions), ``random_states.pt`` (the trainer's own), ``state.json`` (step, what the run was made of, its whole
+configuration, versions, counters). ``checkpoints/latest_checkpointed_iteration.txt`` names the newest step and is
+written last; ``checkpoints/best.json`` names the best one by validation, where that is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...errors import CheckpointError, DiskFullError
+from ...files import write_whole
+
+logger = logging.getLogger(__name__)
+
+TRACKER_NAME = "latest_checkpointed_iteration.txt"
+STATE_NAME = "state.json"
+BOOK_NAME = "mistake_book.json"
+DATA_NAME = "data.pt"
+RANDOM_NAME = "random_states.pt"
+ROW_NAME = "metrics.json"
+BEST_NAME = "best.json"
+CHECKPOINTS = "checkpoints"
+"""Folder of all checkpoints inside a run's."""
+
+_PARTIAL = ".partial"
+
+IDENTITY, ORIGIN, FILES = "identity", "origin", "files"
+"""Keys of ``state.json``: what a run that resumes must share; the other run's checkpoint that this one started from;
+bytes of each file of the checkpoint."""
+
+FORMAT = 2
+"""Of ``state.json`` and the folder around it."""
+
+ANOTHER_STEP = "resume from another step with resume=<folder of a step>"
+_SPARE_BYTES = 64 << 20
+_GROWTH = 1.1
+"""A checkpoint may be so many times the one before it: the Mistake Book grows."""
+
+_STEP_FOLDER = re.compile(r"global_step_(\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A whole checkpoint on disk."""
+
+    folder: Path
+    step: int
+
+    @property
+    def book(self) -> Path:
+        return self.folder / BOOK_NAME
+
+    @property
+    def data(self) -> Path:
+        return self.folder / DATA_NAME
+
+    @property
+    def random_states(self) -> Path:
+        return self.folder / RANDOM_NAME
+
+    def check_fits(self, identity: Mapping[str, Any]) -> None:
+        """Refuse a checkpoint of another run.
+
+        Args:
+            identity: what the run that resumes is, see ``preflight.run_identity``.
+
+        Raises:
+            CheckpointError: names each key that differs, with both values.
+        """
+        state = self.state()
+        saved = state.get(IDENTITY, {})
+        differing = [key for key in sorted(saved.keys() | identity.keys()) if saved.get(key) != identity.get(key)]
+        if differing:
+            differences = "; ".join(f"{key}: saved {saved.get(key)!r}, now {identity.get(key)!r}" for key in differing)
+            raise CheckpointError(
+                f"{self.folder} does not fit this run ({differences}); use the saved values, or start another run: "
+                "another run_dir, without resume=<path>"
+            )
+
+    def changed_settings(self, config: Mapping[str, Any]) -> list[str]:
+        """Settings that differ from those it was saved with and do not keep it from fitting, as ``key: old -> new``.
+
+        Args:
+            config: the resolved configuration of the run that resumes, plain dictionaries.
+        """
+        old, new = dict(_leaves(self.state().get("config", {}))), dict(_leaves(config))
+        changed = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
+        return [f"{key}: {old.get(key)!r} -> {new.get(key)!r}" for key in changed if not key.startswith(_NOT_COMPARED)]
+
+    def state(self) -> dict[str, Any]:
+        """What the run was when it saved.
+
+        Raises:
+            CheckpointError: the file is missing or damaged.
+        """
+        path = self.folder / STATE_NAME
+        try:
+            state = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise CheckpointError(f"{path} is missing or damaged ({error}); {ANOTHER_STEP}") from error
+        if not isinstance(state, dict):
+            raise CheckpointError(f"{path} is damaged (it holds no object); {ANOTHER_STEP}")
+        return state
+
+    def check_whole(self) -> None:
+        """Refuse a checkpoint of which a file is gone or cut off.
+
+        Raises:
+            CheckpointError: names the first one.
+        """
+        for name in _NEEDED:
+            if not (self.folder / name).is_file():
+                raise CheckpointError(f"{self.folder / name} is missing; {ANOTHER_STEP}")
+        for name, size in self.state().get(FILES, {}).items():
+            path = self.folder / name
+            found = path.stat().st_size if path.is_file() else None
+            if found != size:
+                what = "is missing" if found is None else f"has {found} bytes, saved were {size}"
+                raise CheckpointError(f"{path} {what}; {ANOTHER_STEP}")
+
+
+_NEEDED = (STATE_NAME, BOOK_NAME, DATA_NAME, RANDOM_NAME, ROW_NAME)
+
+
+# Where things lie and how a run was resumed may differ from start to start.
+_NOT_COMPARED = (
+    "run_dir",
+    "resume",
+    "ray_kwargs",
+    "trainer.resume",
+    "trainer.default_local_dir",
+    "trainer.val_before_train",
+    "data.train_files",
+    "data.val_files",
+    "policies.code.model.path",
+    "policies.test.model.path",
+)
+
+
+def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def step_folder(root: Path, step: int) -> Path:
+    return root / f"global_step_{step}"
+
+
+@contextmanager
+def writing(root: Path, step: int) -> Iterator[Path]:
+    """A folder to write a checkpoint into; renamed and announced when the block ends without an error.
+
+    Everything is on the disk before it is renamed. On an error the partial folder is removed, since a full disk may be
+    the reason, and the latest checkpoint stays the one before.
+
+    Raises:
+        DiskFullError: there is less room than the last checkpoint took; nothing was written.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    for left in root.glob(f"*{_PARTIAL}"):  # by a start that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    _check_room(root)
+    partial = root / f"global_step_{step}{_PARTIAL}"
+    partial.mkdir()
+    try:
+        yield partial
+        for path in (*partial.rglob("*"), partial):
+            _flush(path)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    _remove(step_folder(root, step))
+    partial.rename(step_folder(root, step))
+    announce(root, step)
+
+
+def announce(root: Path, step: int) -> None:
+    """Make ``step`` the newest: name it in the tracker, and drop later ones, of a future that was given up."""
+    _flush(root)
+    write_whole(root / TRACKER_NAME, str(step))
+    best = best_checkpoint(root)
+    if best is not None and best["step"] > step:  # of other weights, should that step come again
+        (root / BEST_NAME).unlink()
+    for later in saved_steps(root):
+        if later > step:
+            _remove(step_folder(root, later))
+
+
+def _remove(folder: Path) -> None:
+    """Out of the way in one move, so that a kill leaves no half-removed checkpoint that looks whole."""
+    if folder.exists():
+        aside = folder.with_name(f"{folder.name}.old{_PARTIAL}")
+        shutil.rmtree(aside, ignore_errors=True)
+        folder.rename(aside)
+        shutil.rmtree(aside)
+
+
+def _check_room(root: Path) -> None:
+    steps = saved_steps(root)
+    needed = int(_GROWTH * sum(_sizes(step_folder(root, steps[-1])).values())) if steps else 0
+    free = shutil.disk_usage(root).free
+    if free < needed + _SPARE_BYTES:
+        raise DiskFullError(
+            f"a checkpoint needs {(needed + _SPARE_BYTES) >> 20} MiB in {root}, {free >> 20} MiB are free; make room, "
+            "or lower trainer.max_actor_ckpt_to_keep"
+        )
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    """Bytes of each file below a folder, by its path from there."""
+    return {str(path.relative_to(folder)): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
+
+
+def _flush(path: Path) -> None:
+    """Put a file's content, or a folder's entries, on the disk: a machine that dies later leaves a whole checkpoint."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_state(folder: Path, state: Mapping[str, Any]) -> None:
+    """Write ``state.json`` of a checkpoint; comes last, since it lists the files that are there."""
+    write_whole(folder / STATE_NAME, json.dumps({**state, FILES: _sizes(folder)}, indent=1, sort_keys=True))
+
+
+def saved_steps(root: Path) -> list[int]:
+    """Steps with a whole checkpoint, oldest first."""
+    if not root.is_dir():
+        return []
+    matches = (_STEP_FOLDER.fullmatch(path.name) for path in root.iterdir())
+    return sorted(int(match.group(1)) for match in matches if match)
+
+
+def keep_newest(root: Path, count: int | None) -> None:
+    """Remove all but the newest ``count`` checkpoints and the best one; None keeps all."""
+    if count is None:
+        return
+    best = best_checkpoint(root)
+    for step in saved_steps(root)[: -max(1, count)]:
+        if best is None or step != best["step"]:
+            _remove(step_folder(root, step))
+            logger.info("removed checkpoint of step=%d", step)
+
+
+def best_checkpoint(root: Path) -> dict[str, Any] | None:
+    """``{"step", "metric", "value"}`` of the best checkpoint by validation, or None."""
+    try:
+        best = json.loads((root / BEST_NAME).read_text(encoding="utf-8"))
+        step, metric, value = int(best["step"]), str(best["metric"]), float(best["value"])
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        if not isinstance(error, FileNotFoundError):
+            logger.warning("%s is damaged and left out of account: %s", root / BEST_NAME, error)
+        return None
+    return {"step": step, "metric": metric, "value": value} if step_folder(root, step).is_dir() else None
+
+
+def note_best(root: Path, *, step: int, metric: str, value: float) -> bool:
+    """Remember the checkpoint of ``step`` if its ``value`` is above that of the best so far; True if it is.
+
+    A step without a checkpoint is passed over.
+    """
+    best = best_checkpoint(root)
+    if not step_folder(root, step).is_dir() or not math.isfinite(value):
+        return False
+    if best is not None and best["metric"] == metric and best["step"] < step and best["value"] >= value:
+        return False
+    write_whole(root / BEST_NAME, json.dumps({"step": step, "metric": metric, "value": value}))
+    return True
+
+
+def find_checkpoint(root: Path, *, mode: str, path: str | None) -> Checkpoint | None:
+    """The checkpoint to resume from, or None to start afresh.
+
+    Args:
+        root: folder of all checkpoints of a run.
+        mode: verl's ``trainer.resume_mode``: "auto" (the latest, if there is one), "disable", "resume_path".
+        path: for "resume_path", the folder of one step, of a run, or of a run's checkpoints (their newest).
+
+    Raises:
+        CheckpointError: an unknown mode, or the named checkpoint is not there.
+    """
+    if mode == "disable":
+        return None
+    root = root.resolve()
+    own = _newest(root)
+    if mode == "resume_path":
+        named = _named(Path(path or ""))
+        if own is None or named.folder.parent == root.resolve():
+            return named
+        # The command is given again: the run that started from there resumes from its own newest step.
+        origin = Path(own.state().get(ORIGIN) or "")
+        one_step = _STEP_FOLDER.fullmatch(Path(path or "").name) is not None
+        if origin == named.folder or (not one_step and origin.parent == named.folder.parent):
+            return own
+        raise CheckpointError(
+            f"{root} holds steps {saved_steps(root)} of a run that did not start from {named.folder}; name another "
+            "run_dir, or leave resume out to resume from the newest of these"
+        )
+    if mode != "auto":
+        raise CheckpointError(f"unknown trainer.resume_mode {mode!r}; known: auto, disable, resume_path")
+    return own
+
+
+def _named(path: Path) -> Checkpoint:
+    """A step by its folder, or the newest of a run or of its checkpoints."""
+    for folder in (path, path / CHECKPOINTS):
+        if (folder / TRACKER_NAME).is_file() and (newest := _newest(folder.resolve())) is not None:
+            return newest
+    return _checkpoint_at(path.resolve())
+
+
+def _newest(root: Path) -> Checkpoint | None:
+    tracker = root / TRACKER_NAME
+    if not tracker.is_file():
+        steps = saved_steps(root)  # the first one, renamed and not announced yet
+        return _checkpoint_at(step_folder(root, steps[-1])) if steps else None
+    text = tracker.read_text(encoding="utf-8", errors="replace").strip()
+    if not text.isdecimal():
+        raise CheckpointError(f"{tracker} must hold a step number, got {text!r}; known steps: {saved_steps(root)}")
+    return _checkpoint_at(step_folder(root, int(text)))
+
+
+def _checkpoint_at(folder: Path) -> Checkpoint:
+    match = _STEP_FOLDER.fullmatch(folder.name)
+    if match is None or not folder.is_dir():
+        raise CheckpointError(
+            f"no checkpoint at {folder}: expected an existing folder named global_step_<n>; "
+            f"known beside it: {saved_steps(folder.parent)}"
+        )
+    return Checkpoint(folder=folder, step=int(match.group(1)))

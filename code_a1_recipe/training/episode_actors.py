@@ -1,0 +1,232 @@
+"""Ray actors that run episodes, store trajectories and report compact results to the trainer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import ray
+import transfer_queue as tq
+from ray import cloudpickle
+from verl.utils import hf_tokenizer
+from verl.workers.rollout.llm_server import LLMServerClient
+
+from ..algorithm.episode import EpisodeRunner, sampling_seed
+from ..algorithm.episode_types import Episode, EpisodeTask
+from ..algorithm.replay import BookUpdate, collect_book_update
+from ..algorithm.sampling import SamplingParameters
+from ..algorithm.selection import find_group_selector
+from ..algorithm.settings import RecipeSettings
+from ..algorithm.spans import Span, outside, seconds_of
+from ..runs.metrics import MetricAccumulator, accumulate_episode, busy_spans
+from ..runs.rollout_record import encode_records, episode_records
+from .judge_actors import JudgePool
+from .phase_gate import SharedGate
+from .sampler import ServerSampler
+from .trajectories import StoredRows, code_trajectories, group_uid, store, test_trajectories
+
+# An actor that dies is started again and its unfinished episodes are run again; rows already stored are overwritten
+# under the same keys.
+_EPISODE_RETRIES = 1
+_EPISODES_AT_ONCE = 256
+"""Of one worker: enough to keep any server busy, and a bound on what workers and trainer hold of a large step."""
+_MOST_EPISODES = 1_000_000
+"""Behind a barrier every question of a step waits at once."""
+_LOOK_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyEndpoint:
+    """How an episode worker reaches one policy."""
+
+    client: LLMServerClient
+    tokenizer_path: str
+    training: SamplingParameters
+    validation: SamplingParameters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeReport:
+    """What the trainer keeps of an episode."""
+
+    index: int
+    """Position of the question in its step."""
+    question_id: str
+    grpo_rows: Mapping[str, StoredRows]
+    """Stored GRPO groups by policy name: the candidates, and the suites of those that TOPVAR selected."""
+    book_update: BookUpdate
+    accumulator: MetricAccumulator
+    busy: Mapping[str, tuple[Span, ...]]
+    """When something was generated ("generate") and judged ("judge") for this question; sorted and disjoint."""
+    records: bytes
+    """Lines for the rollout log."""
+    outage: str
+    """Why the sandbox could not judge a program of it; empty where it judged all."""
+
+    def without_records(self) -> EpisodeReport:
+        """The same report without text, small enough to keep for a whole step."""
+        return replace(self, records=b"")
+
+
+def seconds_of_exposed_judging(reports: Iterable[EpisodeReport]) -> float:
+    """Seconds in which programs were judged and nothing was generated: what a step would save without a judge."""
+    spans: dict[str, list[Span]] = {"judge": [], "generate": []}
+    for report in reports:
+        for kind, found in spans.items():
+            found += report.busy[kind]
+    return seconds_of(outside(spans["judge"], spans["generate"]))
+
+
+class EpisodeWorker:
+    """Runs any number of episodes at a time on one event loop."""
+
+    def __init__(self, settings: RecipeSettings, connections: bytes) -> None:
+        """``connections``: pickled ``(endpoints, judges, gate)``, see :meth:`EpisodePool.start`."""
+        endpoints, judges, gate = cloudpickle.loads(connections)
+        self._gate: SharedGate | None = gate
+        tq.init()
+        self._settings = settings
+        self._tokenizers = {name: hf_tokenizer(endpoint.tokenizer_path) for name, endpoint in endpoints.items()}
+        self._endpoints: Mapping[str, PolicyEndpoint] = endpoints
+        self._runners = {validate: self._runner(judges, validate=validate) for validate in (False, True)}
+
+    def _runner(self, judges: JudgePool, *, validate: bool) -> EpisodeRunner:
+        settings = self._settings
+        # Whoever writes the suites: the Test LLM, or in self-play the one model. No suites are written without either.
+        tester = "test" if "test" in self._endpoints else "code"
+        code, test = (self._endpoints[name] for name in ("code", tester))
+        return EpisodeRunner(
+            code=self._sampler("code", code.validation if validate else code.training),
+            test=self._sampler(tester, test.validation if validate else test.training),
+            greedy=self._sampler("code", code.validation.greedy()),
+            judge=judges,
+            episode=settings.episode,
+            rewards=settings.rewards,
+            prompts=settings.prompts,
+            gate=self._gate,
+            judge_timeout_seconds=settings.sandbox.judge_timeout_seconds,
+        )
+
+    def _sampler(self, name: str, parameters: SamplingParameters) -> ServerSampler:
+        return ServerSampler(
+            client=self._endpoints[name].client, tokenizer=self._tokenizers[name], parameters=parameters
+        )
+
+    async def ready(self) -> bool:
+        return True
+
+    async def train(self, task: EpisodeTask) -> EpisodeReport:
+        """Run an episode, select the suites that train (TOPVAR), store the groups of both policies."""
+        started = time.monotonic()
+        episode = await self._runners[False].run(task)
+        selection = self._settings.selection
+        select_by_topvar = find_group_selector(selection.name)  # or what else is named
+        selected = select_by_topvar(
+            episode.suite_rewards_CS,
+            update_n=selection.update_n,
+            seed=sampling_seed(task.seed, "selection", task.step, task.question.id),
+        )
+        group = group_uid(task.step, task.index)
+        trajectories = {"code": code_trajectories(episode, group=group)}
+        suites = test_trajectories(episode, selected=selected, group=group)
+        if self._settings.self_play:
+            trajectories["code"] += suites
+        else:
+            trajectories["test"] = suites
+        stored = await asyncio.gather(*[store(name, rows, step=task.step) for name, rows in trajectories.items()])
+        return _report(
+            episode,
+            grpo_rows=dict(zip(trajectories, stored, strict=True)),
+            selected=selected,
+            seconds=time.monotonic() - started,
+        )
+
+    async def validate(self, task: EpisodeTask) -> EpisodeReport:
+        """Run an episode on a held-out question; nothing is stored, nothing is learned."""
+        started = time.monotonic()
+        episode = await self._runners[True].run(task)
+        return _report(episode, grpo_rows={}, selected=(), seconds=time.monotonic() - started)
+
+
+def _report(
+    episode: Episode, *, grpo_rows: Mapping[str, StoredRows], selected: Sequence[int], seconds: float
+) -> EpisodeReport:
+    verdicts = [candidate.verdict for candidate in episode.candidates if candidate.verdict is not None]
+    return EpisodeReport(
+        index=episode.task.index,
+        question_id=episode.task.question.id,
+        grpo_rows=grpo_rows,
+        book_update=collect_book_update(verdicts),
+        accumulator=accumulate_episode(episode, seconds=seconds),
+        busy=busy_spans(episode),
+        records=encode_records(episode_records(episode, selected=selected)),
+        outage=next((candidate.outage for candidate in episode.candidates if candidate.outage), ""),
+    )
+
+
+class EpisodePool:
+    """All episode workers, seen from the trainer."""
+
+    def __init__(self, workers: list[Any], gate: SharedGate | None = None) -> None:
+        self._workers = workers
+        self._gate = gate
+
+    @classmethod
+    def start(
+        cls, settings: RecipeSettings, *, endpoints: Mapping[str, PolicyEndpoint], judges: JudgePool
+    ) -> EpisodePool:
+        # As bytes, so that Ray can start a dead worker again: a handle among constructor arguments counts as an
+        # object that may be gone by then.
+        gate = SharedGate.start() if settings.episode.barrier else None
+        connections = cloudpickle.dumps((dict(endpoints), judges, gate))
+        actor_class = ray.remote(EpisodeWorker).options(
+            max_restarts=-1,
+            max_task_retries=_EPISODE_RETRIES,
+            max_concurrency=_MOST_EPISODES,
+            num_cpus=1,
+            scheduling_strategy="SPREAD",
+        )
+        workers = [actor_class.remote(settings, connections) for _ in range(settings.episode.num_workers)]
+        ray.get([worker.ready.remote() for worker in workers])
+        return cls(workers, gate)
+
+    def run(
+        self, tasks: Iterable[EpisodeTask], *, validate: bool, while_waiting: Callable[[], None] = lambda: None
+    ) -> Iterator[EpisodeReport]:
+        """Run all tasks, yielding each report as soon as its episode ends, in no fixed order.
+
+        Args:
+            tasks: taken one by one as workers have room; behind a barrier all at once.
+            validate: nothing is stored, nothing is learned.
+            while_waiting: called about twice a second; what it raises ends the wait, and :meth:`close` the episodes.
+        """
+        waiting = iter(tasks)
+        room = _EPISODES_AT_ONCE if self._gate is None else _MOST_EPISODES
+        pending: dict[Any, int] = {}
+        running = [0] * len(self._workers)
+        is_done = False
+        while pending or not is_done:
+            while not is_done and min(running) < room:
+                task = next(waiting, None)
+                if task is None:
+                    is_done = True
+                    break
+                number = running.index(min(running)) if self._gate is None else task.index % len(running)
+                worker = self._workers[number]
+                pending[(worker.validate if validate else worker.train).remote(task)] = number
+                running[number] += 1
+            if not pending:
+                return
+            done, _ = ray.wait(list(pending), num_returns=1, timeout=_LOOK_SECONDS)
+            while_waiting()
+            for reference in done:
+                running[pending.pop(reference)] -= 1
+                yield ray.get(reference)
+
+    def close(self) -> None:
+        """End the workers, and with them every episode that is under way."""
+        for actor in (*self._workers, *([self._gate] if self._gate else [])):
+            actor.close() if isinstance(actor, SharedGate) else ray.kill(actor)

@@ -1,0 +1,84 @@
+"""Judges as Ray actors: each holds a runner, by default its own pool of confined interpreters; none holds torch."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import ray
+from ray.exceptions import RayError, RayTaskError
+
+from sandbox import CandidateVerdict, Judge, JudgeRequest, SandboxUnavailableError
+
+from ..algorithm.settings import SandboxSettings
+from .runners import RUNNERS
+
+# A judge that dies is started again by Ray and the call repeated: what it remembered saves time and changes nothing.
+_CALL_RETRIES = 2
+
+
+class JudgeWorker:
+    """One judge process; its methods run in as many threads as it may run programs."""
+
+    def __init__(self, settings: SandboxSettings, seed: int) -> None:
+        self._runner = RUNNERS[settings.runner].make(settings)
+        self._judge = Judge(self._runner, limits=settings.limits, seed=seed, reuse_results=True)
+
+    def judge(self, request: JudgeRequest) -> CandidateVerdict:
+        return self._judge.judge(request)
+
+    def ready(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        """Ends the runner and what it started; the actor is of no use afterwards."""
+        self._judge.close()
+        self._runner.close()
+
+
+class JudgePool:
+    """Handles of all judges; a question always meets the same one, which keeps its reference answers."""
+
+    def __init__(self, workers: list[Any]) -> None:
+        self._workers = workers
+
+    @classmethod
+    def start(cls, settings: SandboxSettings, *, seed: int) -> JudgePool:
+        """Start ``settings.num_workers`` actors, spread over the nodes, and wait until they answer."""
+        actor_class = ray.remote(JudgeWorker).options(
+            max_concurrency=settings.programs_per_worker,
+            max_restarts=-1,
+            max_task_retries=_CALL_RETRIES,
+            num_cpus=RUNNERS[settings.runner].cpus_per_judge(settings),
+            scheduling_strategy="SPREAD",
+        )
+        workers = [actor_class.remote(settings, seed) for _ in range(settings.num_workers)]
+        ray.get([worker.ready.remote() for worker in workers])
+        return cls(workers)
+
+    async def judge(self, request: JudgeRequest) -> CandidateVerdict:
+        """Judge one candidate.
+
+        Raises:
+            SandboxUnavailableError: the sandbox, or the actor around it, could not run the program after retries.
+        """
+        digest = hashlib.sha256(request.question_id.encode()).digest()
+        worker = self._workers[int.from_bytes(digest[:8], "big") % len(self._workers)]
+        try:
+            verdict: CandidateVerdict = await worker.judge.remote(request)
+        except RayTaskError:
+            # What the judge itself raised: an outage keeps its type, and a bug must not pass for an outage.
+            raise
+        except RayError as error:
+            raise SandboxUnavailableError(f"judge process lost: {type(error).__name__}: {error}") from error
+        return verdict
+
+    def close(self) -> None:
+        """Close every judge; one that is already gone has taken its interpreters with it."""
+        for worker in self._workers:
+            try:
+                ray.get(worker.close.remote(), timeout=10)
+            except RayError:
+                continue
+            finally:
+                ray.kill(worker)

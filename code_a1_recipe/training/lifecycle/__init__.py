@@ -1,0 +1,1 @@
+"""The life of a run's process: launch, signals, failures, clean-up."""

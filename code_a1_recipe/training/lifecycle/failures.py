@@ -1,0 +1,99 @@
+"""What ended a run, in one line for the user: a process that was lost, a full disk, a judge or server that stalls."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+
+from ...errors import CodeA1Error
+
+_SHOWN_CHARS = 300
+# The last two are torch's, of weights that it could not write to their end.
+_DISK_FULL_TEXTS = ("No space left on device", "Disk quota exceeded", "inline_container", "PytorchStreamWriter")
+_AT_ITS_START = "creation task"
+"""Ray's words for an actor whose own constructor failed."""
+
+
+def explain(error: BaseException, *, run_dir: str) -> str | None:
+    """Rule, value, place and cure of a failure that is no mistake in the program; None for any other error.
+
+    Args:
+        error: what ended the run; errors of Ray's workers carry their own as a cause.
+        run_dir: where the run writes.
+    """
+    for one in _chain(error):
+        if isinstance(one, CodeA1Error):
+            return str(_own_words(one))
+        if _is_full_disk(one):
+            return (
+                f"no room to write, probably in {run_dir} or in Ray's folder for temporary files ({_short(one)}); "
+                "make room there"
+            )
+    return _lost_process(error)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The error, what it was raised from, and what Ray's wrappers carry."""
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        one = waiting.pop(0)
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        carried = getattr(one, "cause", None)
+        waiting += [carried if isinstance(carried, BaseException) else None, one.__cause__]
+
+
+def _own_words(error: BaseException) -> str:
+    """Without the traceback of the worker, which Ray puts into the text of what it raises again."""
+    carried = getattr(error, "cause", None)
+    return str(carried if isinstance(carried, BaseException) else error)
+
+
+def _is_full_disk(error: BaseException) -> bool:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return True
+    return any(text in str(error) for text in _DISK_FULL_TEXTS)
+
+
+def _lost_process(error: BaseException) -> str | None:
+    from ray.exceptions import (
+        ActorDiedError,
+        ActorUnavailableError,
+        NodeDiedError,
+        OutOfMemoryError,
+        RayError,
+        WorkerCrashedError,
+    )
+
+    lost = (ActorDiedError, ActorUnavailableError, NodeDiedError, WorkerCrashedError)
+    if any(isinstance(one, OutOfMemoryError) or "OutOfMemory" in type(one).__name__ for one in _chain(error)):
+        return (
+            "a machine ran out of memory, and Ray or CUDA ended what used most; nothing was made up for what was not "
+            "finished. Run fewer things beside it, or lower data.train_batch_size, max_num_seqs or "
+            "gpu_memory_utilization of the rollout"
+        )
+    for one in _chain(error):
+        if isinstance(one, lost) and _AT_ITS_START in str(one):
+            return f"a process of the run could not start: {_last_line(one)}"
+        if isinstance(one, lost):
+            return f"a process of the run was lost ({_short(one)}). Nothing was made up for what it had not finished"
+    # A worker whose own Python code failed is a fault to be read in full, not a lost process.
+    is_remote_traceback = any(type(one).__name__.startswith("RayTaskError") for one in _chain(error))
+    if isinstance(error, RayError) and not is_remote_traceback:
+        return f"Ray failed ({_short(error)}). Nothing was made up for what was not finished"
+    return None
+
+
+def _last_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1][:_SHOWN_CHARS] if lines else type(error).__name__
+
+
+def _short(error: BaseException) -> str:
+    lines = [line.strip() for line in _own_words(error).splitlines() if line.strip()]
+    told = [line for line in lines if line.startswith(("class_name:", "The actor died", "The actor is dead"))]
+    text = "; ".join(told) or (lines[-1] if lines else "")
+    return f"{type(error).__name__}: {text[:_SHOWN_CHARS]}"

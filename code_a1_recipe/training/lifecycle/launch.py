@@ -1,0 +1,220 @@
+"""From a checked configuration to a finished run, in this process: environment, last checks, Ray, trainer."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ...config.run_config import RunConfig
+from ...errors import SettingsError
+from ...runs.folder import RunFolder
+from ...runs.versions import versions_text
+from ...verl_plugin.cpu.environment import cpu_environment
+from .crash_notifier import crash_notifier, dismiss_notifier
+from .failures import explain
+from .leftovers import Leftovers, make_sockets_folder, segments_below
+from .signals import InterruptedRunError, SignalHandler
+
+logger = logging.getLogger(__name__)
+
+CPU_THREADS = 1
+_OF_A_CLUSTERS_START = ("num_cpus", "num_gpus", "object_store_memory", "include_dashboard")
+"""Arguments of ``ray.init`` that a cluster which runs already has had."""
+_CLOSE_SECONDS = 60.0
+"""That the processes of a run may take to end."""
+_VLLM_SOCKETS = "VLLM_RPC_BASE_PATH"
+
+
+def train(config: RunConfig, *, command: str = "") -> RunFolder:
+    """Train as the configuration says; returns the folder with everything the run wrote.
+
+    ``command`` is what the user typed, kept in the folder.
+
+    Raises:
+        SettingsError: models, data or the folder cannot be used; nothing was started.
+        Exception: what ended the run early; whatever was written until then stays.
+    """
+    leftovers = Leftovers(Path(prepare_environment(config).get(_VLLM_SOCKETS, "")))
+    try:
+        # verl loads the plugin by itself and hides what goes wrong there; imported by name, it says so.
+        import verl  # noqa: F401
+
+        from ...verl_plugin import plugin  # noqa: F401
+        from ..preflight import check_run, with_micro_assets
+
+        config = with_micro_assets(config)
+        with contextlib.redirect_stdout(io.StringIO()):  # verl prints that it is content
+            check_run(config)
+        folder = _create_folder(config)
+        crash = "the trainer's process was ended from outside: killed, out of memory, or with Ray's own processes"
+        with folder.lock(), crash_notifier(f"\nerror: {crash}\n{resume_hint(config.run_dir)}\n"):
+            _note_start(folder, config, command)
+            with folder.driver_log.open("a", encoding="utf-8") as log, contextlib.redirect_stdout(log):
+                _run_on_ray(config, folder, leftovers)
+        return folder
+    finally:
+        leftovers.remove()
+
+
+def prepare_environment(config: RunConfig) -> dict[str, str]:
+    """Set this process's environment before verl is imported; returns the variables, which every Ray worker gets too.
+
+    A second call sets the same values.
+    """
+    variables = {
+        "TENSORBOARD_DIR": str(RunFolder(Path(config.run_dir)).tensorboard),
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "VLLM_NO_USAGE_STATS": "1",
+        "VERL_LOGGING_LEVEL": os.environ.get("VERL_LOGGING_LEVEL", "WARN"),
+        "VLLM_LOGGING_LEVEL": os.environ.get("VLLM_LOGGING_LEVEL", "ERROR"),
+        # verl is imported for its text models; transformers reports that torchvision is missing all the same.
+        "TRANSFORMERS_VERBOSITY": os.environ.get("TRANSFORMERS_VERBOSITY", "error"),
+    }
+    rollout = config.policies.code.rollout
+    if rollout.full_determinism:
+        variables |= {"VERL_FULL_DETERMINISM": "1", "VLLM_BATCH_INVARIANT": "1", "PYTHONHASHSEED": str(rollout.seed)}
+    if config.trainer.device == "cpu":
+        variables |= cpu_environment(threads=CPU_THREADS)
+        variables[_VLLM_SOCKETS] = os.environ.get(_VLLM_SOCKETS) or make_sockets_folder()
+    os.environ.update(variables)
+    return variables
+
+
+def _create_folder(config: RunConfig) -> RunFolder:
+    folder = RunFolder(Path(config.run_dir))
+    try:
+        folder.create()
+    except OSError as error:
+        raise SettingsError(f"run_dir={config.run_dir!r} cannot be made: {error}; choose another") from error
+    return folder
+
+
+def _note_start(folder: RunFolder, config: RunConfig, command: str) -> None:
+    folder.resolved_config.write_text(config.to_yaml(), encoding="utf-8")
+    with folder.command.open("a", encoding="utf-8") as handle:  # for each start, what it ran on
+        handle.write(f"{command}\n# {versions_text()}\n")
+
+
+def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers) -> None:
+    import ray
+    import transfer_queue as tq
+
+    from ..trainer import CodeA1Trainer  # its imports take seconds and end before Ray's processes start
+    from .process_watch import ProcessWatch
+
+    limit = config.checkpoint.leave_within_seconds
+    signals = SignalHandler(leave_within_seconds=limit, show=folder.show, clean_up=leftovers.remove)
+    ray.init(**_ray_arguments(config))
+    trainer = None
+    with signals.listening():  # in place of Ray's own handlers
+        folder.show(f"run folder: {folder.root}\nworker logs: {ray_log_folder()}")
+        folder.show("starting two policies and their servers (about a minute on a small machine)")
+        try:
+            tq.init(config.for_verl().transfer_queue)
+            trainer = CodeA1Trainer(config, signals=signals)
+            trainer.init()
+            leftovers.segments = segments_below(os.getpid())
+            with ProcessWatch(
+                trainer.processes(),
+                lambda lost: _exit(f"\nerror: the {lost} was lost, and the run waits for it", 1, config, leftovers),
+            ):
+                trainer.fit(None)
+        except KeyboardInterrupt:  # Ray raises one of its own, without words, where a signal meets it waiting
+            if signals.signal_number is None:
+                raise
+            raise InterruptedRunError(signals.signal_number, "left at once") from None
+        finally:
+            _close(trainer, sys.exception(), config, leftovers)
+
+
+def _ray_arguments(config: RunConfig) -> dict[str, Any]:
+    from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
+
+    arguments = dict(config.ray_kwargs.ray_init)
+    # A cluster of its own unless one is named: without an address Ray would join whatever runs on this machine.
+    arguments["address"] = arguments.get("address") or os.environ.get("RAY_ADDRESS") or "local"
+    if arguments["address"] != "local":
+        arguments = {key: value for key, value in arguments.items() if key not in _OF_A_CLUSTERS_START}
+    elif config.trainer.device == "cpu" and arguments.get("num_gpus") is None:
+        # Logical: verl's placement groups count devices.
+        arguments["num_gpus"] = sum(sum(gpus) for gpus in config.pool_spec().values())
+    runtime_env = get_ppo_ray_runtime_env(config.for_verl())
+    given = {key: value for key, value in (arguments.pop("runtime_env", None) or {}).items() if value is not None}
+    runtime_env["env_vars"] = {
+        **runtime_env["env_vars"],
+        **prepare_environment(config),
+        "TRANSFER_QUEUE_ENABLE": "1",
+        # The recipe must be importable in every worker, also from a checkout that is not installed.
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH")])),
+        **given.pop("env_vars", {}),
+    }
+    return {**arguments, "runtime_env": {**runtime_env, **given}}
+
+
+def ray_log_folder() -> Path:
+    """Where the workers of the running Ray session log, on each node."""
+    from ray._private.worker import global_worker
+
+    node = global_worker.node
+    return Path(node.get_logs_dir_path()) if node else Path("/tmp/ray/session_latest/logs")
+
+
+def _close(trainer: Any, failure: BaseException | None, config: RunConfig, leftovers: Leftovers) -> None:
+    """End everything that the run started. With a part of it lost the rest may never answer: that has a limit."""
+    import ray
+    import transfer_queue as tq
+
+    def give_up() -> None:
+        if failure is None:
+            _exit("trained; a process of the run did not end and was left behind", 0, config, leftovers)
+        elif isinstance(failure, InterruptedRunError):
+            _exit(str(failure), failure.exit_status, config, leftovers)
+        else:
+            _exit(f"error: {explain(failure, run_dir=config.run_dir) or failure}", 1, config, leftovers)
+
+    timer = threading.Timer(_CLOSE_SECONDS, give_up)
+    timer.daemon = True
+    timer.start()
+    tracking = getattr(trainer, "logger", None)
+    steps: list[Callable[[], object]] = [trainer.close] if trainer is not None else []
+    steps += [lambda: tracking.finish(exit_code=0 if failure is None else 1)] if tracking is not None else []
+    try:
+        for step in (*steps, tq.close, ray.shutdown, leftovers.remove):
+            try:
+                step()
+            except Exception as error:  # noqa: BLE001  # what ended the run matters, not what its end runs into
+                logger.info("closing: %s", error)
+    finally:
+        timer.cancel()
+
+
+def _exit(message: str, status: int, config: RunConfig, leftovers: Leftovers) -> None:
+    """End the process without unwinding, from any thread, with its message printed here."""
+    RunFolder.show(f"{message}\n{resume_hint(config.run_dir)}" if status else message)
+    leftovers.remove()
+    dismiss_notifier()
+    os._exit(status)
+
+
+def resume_hint(run_dir: str) -> str:
+    """What a user whose run broke off can do."""
+    again = f"repeat the command with run_dir={run_dir}"
+    return f"what was written is in {run_dir}. To resume from its newest checkpoint, {again}"
+
+
+def configure_logging() -> None:
+    """Warnings of everyone and infos of the recipe, on stderr."""
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    # verl warns at import about every engine that is not installed, and about the critic that GRPO has none of.
+    warnings.filterwarnings("ignore", category=UserWarning, module=r"(verl|torchdata)\.")
+    # Levels of their own, because importing vLLM raises the root logger's.
+    for package in ("code_a1_recipe", "reward_fns", "sandbox"):
+        logging.getLogger(package).setLevel(os.environ.get("CODE_A1_LOGGING_LEVEL", "WARNING"))

@@ -1,0 +1,114 @@
+"""Ctrl-C and SIGTERM: the run saves and leaves within a stated time; a second signal ends it at once."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from ...errors import CodeA1Error
+from .crash_notifier import dismiss_notifier
+
+logger = logging.getLogger(__name__)
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_EXIT_BASE = 128
+"""A process that a signal ended has this plus the signal's number as its status."""
+
+
+class LeaveRequestedError(Exception):
+    """Raised where the trainer looks for a signal; it saves and turns this into ``InterruptedRunError``."""
+
+
+class InterruptedRunError(CodeA1Error):
+    """A run that a signal ended, with everything saved that was finished.
+
+    Args:
+        signal_number: which signal.
+        what: what was saved, for the user.
+    """
+
+    def __init__(self, signal_number: int, what: str) -> None:
+        super().__init__(f"interrupted by {signal.Signals(signal_number).name}: {what}")
+        self.exit_status = _EXIT_BASE + signal_number
+
+
+class SignalHandler:
+    """Listens for signals while a run goes on.
+
+    Args:
+        leave_within_seconds: from the first signal to the end of the process, at most; then it ends unsaved.
+        show: prints a line for the user.
+        clean_up: called before the process ends without unwinding.
+    """
+
+    def __init__(
+        self,
+        *,
+        leave_within_seconds: float,
+        show: Callable[[str], None],
+        clean_up: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._limit = leave_within_seconds
+        self._show = show
+        self._clean_up = clean_up
+        self._timer: threading.Timer | None = None
+        self.can_save = False
+        """Set by the trainer once there is something to save; before that a signal ends the run at once."""
+        self.is_saved = False
+        """Set by the trainer after it has saved because of a signal."""
+        self.signal_number: int | None = None
+
+    def check(self) -> None:
+        """Raises LeaveRequestedError after a signal."""
+        if self.signal_number is not None:
+            raise LeaveRequestedError
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Handle the signals until the block ends; does nothing outside of the main thread, where Python cannot."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self._handle) for number in SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        repeated = self.signal_number is not None
+        self.signal_number = number
+        if self._timer is None:
+            self._timer = threading.Timer(self._limit, self._give_up, args=[number])
+            self._timer.daemon = True
+            self._timer.start()
+        if repeated or not self.can_save:
+            raise KeyboardInterrupt
+        name = signal.Signals(number).name
+        self._print(f"{name}: saving and leaving, within {self._limit:g} s; once more: leave at once")
+
+    def _print(self, line: str) -> None:
+        # Whoever read the output (`... | tee log`) may have had the same signal; that must not keep it from saving.
+        with contextlib.suppress(OSError, ValueError, RuntimeError):
+            self._show(line)
+
+    def _give_up(self, number: int) -> None:
+        outcome = "saved, but" if self.is_saved else "not saved, and"
+        self._print(
+            f"error: {outcome} not left within checkpoint.leave_within_seconds={self._limit:g} s; ended. Repeat the "
+            "command to resume from the newest whole checkpoint"
+        )
+        dismiss_notifier()
+        self._clean_up()
+        # The main thread may hang in a library; Ray's processes end with their driver.
+        os._exit(_EXIT_BASE + number)

@@ -1,0 +1,270 @@
+"""Checks of files, models and hardware before Ray starts: what would fail minutes later fails here, with a hint.
+
+No check changes anything. ``with_micro_assets`` makes what the synthetic task suite needs, between the rules that take
+a second (``START_RULES``) and the loading of models and data (``check_run``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..algorithm.episode import given_tests
+from ..algorithm.prompts import render
+from ..algorithm.question import Question
+from ..algorithm.sampling import prompt_token_ids
+from ..config.rules import VALUE_RULES, Rule
+from ..config.run_config import RunConfig
+from ..errors import CodeA1Error, SettingsError
+from ..runs.folder import LOCK, RunFolder
+from ..verl_plugin.compat import VERL_VERSION, installed_verl
+from .checkpoint.fingerprints import data_fingerprint, model_fingerprint
+from .checkpoint.folder import FORMAT, find_checkpoint, saved_steps
+from .runners import service_answers
+
+
+def _verl_version(config: RunConfig) -> Iterator[str]:
+    del config
+    if (found := installed_verl()) != VERL_VERSION:
+        yield (
+            f"this recipe was checked on verl {VERL_VERSION}, found {found}; install it with "
+            f"`pip install verl=={VERL_VERSION}` (see REQUIRED_VERL.txt)"
+        )
+
+
+def _device(config: RunConfig) -> Iterator[str]:
+    if config.trainer.device != "cuda" or config.ray_kwargs.ray_init.get("address") is not None:
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        yield (
+            "trainer.device=cuda, but torch finds no GPU here; use the preset `cpu`, or name the Ray cluster that has "
+            "them: +ray_kwargs.ray_init.address=auto"
+        )
+
+
+def _question_files(config: RunConfig) -> Iterator[str]:
+    for key, files in (("data.train_files", config.data.train_files), ("data.val_files", config.data.val_files)):
+        if not files and config.micro is None:
+            yield _not_set(key)
+        for file in files:
+            if "://" not in file and not Path(file).exists():
+                yield f"{key}={file!r}: there is no such file (relative paths start at {Path.cwd()})"
+
+
+def _model_folders(config: RunConfig) -> Iterator[str]:
+    for name in config.policy_names:
+        key, path = f"policies.{name}.model.path", config.policy(name).model.path
+        if path is None and config.micro is None:
+            yield _not_set(key)
+        elif path is not None and path.startswith((".", "/", "~")) and not Path(path).is_dir():
+            yield f"{key}={path!r}: there is no such folder; give one with config.json, weights and tokenizer"
+
+
+def _not_set(key: str) -> str:
+    return f"{key} is not set; give it on the command line ({key}=...) or in the YAML file"
+
+
+def _run_folder(config: RunConfig) -> Iterator[str]:
+    folder = RunFolder(Path(config.run_dir))
+    if folder.root.exists() and not folder.root.is_dir():
+        yield f"run_dir={config.run_dir!r} is not a folder; choose another"
+        return
+    is_run = folder.resolved_config.exists() or folder.metrics.exists() or folder.checkpoints.exists()
+    if folder.root.is_dir() and {path.name for path in folder.root.iterdir()} - {LOCK} and not is_run:
+        yield f"run_dir={config.run_dir!r} holds files that are no run's; choose another, or an empty folder"
+    steps = saved_steps(Path(config.trainer.default_local_dir))
+    if config.trainer.resume_mode == "disable" and (folder.metrics.exists() or steps):
+        place = f"steps {steps} in {config.trainer.default_local_dir}" if steps else "another run"
+        yield (
+            f"run_dir={config.run_dir!r} holds {place}, and resume=never (trainer.resume_mode=disable) would write "
+            "over it; choose another run_dir, or leave resume out"
+        )
+
+
+START_RULES: tuple[Rule, ...] = (
+    *VALUE_RULES,
+    _verl_version,
+    _device,
+    _question_files,
+    _model_folders,
+    _run_folder,
+    service_answers,
+)
+"""All that is checked in a second; ``config.compose.read_config`` reports what breaks them with every bad value."""
+
+
+def with_micro_assets(config: RunConfig) -> RunConfig:
+    """Make the questions and tiny models of the synthetic task suite for the paths that the configuration leaves open.
+
+    Raises:
+        SettingsError: a value under ``micro`` cannot work, or the cache folder cannot be written.
+    """
+    given = {
+        "policies.code.model.path": config.policies.code.model.path,
+        "policies.test.model.path": config.policies.test.model.path,
+        "data.train_files": config.data.train_files,
+        "data.val_files": config.data.val_files,
+    }
+    if config.micro is None or all(given.values()):
+        return config
+    from ..micro_world import MicroSettings, ensure_assets
+
+    micro = dict(config.micro)
+    if "variant" not in micro and (config.self_play or config.prompts.black_box):
+        micro["variant"] = "self_play" if config.self_play else "black_box"  # the models that learned these prompts
+    RunFolder.show("finding the shipped questions and tiny models (made on first use, two to three minutes)")
+    try:
+        assets = ensure_assets(settings=MicroSettings.from_mapping(micro, where="micro"))
+    except (CodeA1Error, TypeError, ValueError) as error:
+        raise SettingsError(f"micro: {error}") from error
+    made = (assets.code_model, assets.test_model, assets.train_file, assets.val_file)
+    return config.with_paths({key: str(path) for key, path in zip(given, made, strict=True) if not given[key]})
+
+
+def check_run(config: RunConfig) -> None:
+    """Load configurations, tokenizers and questions as the run will, and check the checkpoint to resume from.
+
+    Raises:
+        SettingsError: names everything that cannot work.
+        CheckpointError: the checkpoint does not fit this run.
+    """
+    problems: list[str] = []
+
+    def attempt(check: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return check(*arguments)
+        except SettingsError as error:
+            problems.extend(error.args)
+            return None
+
+    tokenizers = {}
+    for name in config.policy_names:
+        attempt(_check_verl_config, config, name)
+        tokenizers[name] = attempt(_load_tokenizer, config, name)
+    train, held_out = (attempt(_load_questions, config, key) for key in ("train_files", "val_files"))
+    for key, questions in (("train_files", train), ("val_files", held_out)):
+        if questions is not None and tokenizers["code"] is not None:
+            attempt(_check_prompt_lengths, config, key, questions, tokenizers["code"])
+    if train is not None:
+        attempt(_check_given_tests, config, train)
+    if problems:
+        raise SettingsError(*problems)
+    trainer = config.trainer
+    checkpoint = find_checkpoint(
+        Path(trainer.default_local_dir), mode=trainer.resume_mode, path=trainer.resume_from_path
+    )
+    if checkpoint is not None:
+        checkpoint.check_whole()
+        checkpoint.check_fits(run_identity(config, train))
+
+
+def run_identity(config: RunConfig, train: Sequence[Question]) -> dict[str, Any]:
+    """What a checkpoint must share with the run that resumes it: by content, wherever files lie."""
+    identity = {
+        "format": FORMAT,
+        "verl": installed_verl(),
+        "questions": f"{len(train)} questions, digest {data_fingerprint(train)}",
+        "train_batch_size": config.data.train_batch_size,
+        "seed": config.seed,
+        "shuffle": config.data.shuffle,
+    }
+    for name in config.policy_names:
+        model = config.policy(name).model
+        identity[f"{name}_model"] = model_fingerprint(str(model.path))
+        # verl writes a shard for each rank, and LoRA's weights apart.
+        identity[f"{name}_ranks"] = config.num_devices(name)
+        identity[f"{name}_lora_rank"] = model.rank_of_lora
+    return identity
+
+
+def _check_verl_config(config: RunConfig, name: str) -> None:
+    """verl's own checks of a policy's configuration, reported with the policy's name."""
+    from verl.utils.config import validate_config
+
+    uses_reference = config.policy(name).actor.use_kl_loss
+    try:
+        validate_config(config=config.for_policy(name), use_reference_policy=uses_reference, use_critic=False)
+    except (AssertionError, ValueError, TypeError) as error:
+        raise SettingsError(f"policies.{name}: verl refuses this configuration: {error}") from error
+
+
+def _load_tokenizer(config: RunConfig, name: str) -> Any:
+    """The tokenizer of a model whose configuration fits."""
+    from transformers import AutoConfig, AutoTokenizer
+
+    model, rollout = config.policy(name).model, config.policy(name).rollout
+    assert model.path is not None  # `_model_folders`
+    place = f"policies.{name}.model.path={model.path!r}"
+    try:
+        model_config = AutoConfig.from_pretrained(model.path)
+        tokenizer = AutoTokenizer.from_pretrained(model.tokenizer_path or model.path)
+    except (OSError, ValueError, KeyError) as error:  # a damaged tokenizer file ends in any of these
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise SettingsError(
+            f"{place} cannot be loaded: {first}; give a folder with config.json, weights and tokenizer, or a model id "
+            "that this machine can fetch"
+        ) from error
+    if not tokenizer.chat_template:
+        raise SettingsError(
+            f"{place}: its tokenizer has no chat template, so prompts cannot be rendered; use an instruct model or "
+            "save one into the tokenizer (tokenizer.chat_template = ...)"
+        )
+    limit = getattr(model_config, "max_position_embeddings", None)
+    needed = rollout.prompt_length + rollout.response_length
+    if limit is not None and needed > limit:
+        raise SettingsError(
+            f"policies.{name}.rollout: prompt_length + response_length = {needed} tokens, but {model.path!r} has "
+            f"{limit} positions (max_position_embeddings)"
+        )
+    return tokenizer
+
+
+def _load_questions(config: RunConfig, key: str) -> Sequence[Question]:
+    from ..data.torch_dataset import QuestionDataset
+
+    data, files = config.data, getattr(config.data, key)
+    samples = data.train_max_samples if key == "train_files" else data.val_max_samples
+    try:
+        questions = QuestionDataset(files, config=dict(data), max_samples=samples).questions
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"data.{key}: {error}") from error
+    needed = data.train_batch_size if key == "train_files" else 1
+    if len(questions) < needed:
+        raise SettingsError(
+            f"data.{key}={list(files)!r} gives {len(questions)} questions"
+            + (f" (data.train_max_samples={samples})" if samples > 0 else "")
+            + f", a step needs {needed} (data.train_batch_size); lower that, or give more questions"
+        )
+    return questions
+
+
+def _check_given_tests(config: RunConfig, train: Sequence[Question]) -> None:
+    """Every question brings the tests that the Code LLM is to be rewarded on."""
+    if not config.rewards.uses_given_tests:
+        return
+    without = [question.id for question in train if not given_tests(question, config.rewards)]
+    if without:
+        column = "tests" if config.rewards.code_tests == "hidden" else "golden_tests"
+        raise SettingsError(
+            f"rewards.code_tests={config.rewards.code_tests} needs the column {column!r}, which {len(without)} of "
+            f"{len(train)} questions of data.train_files={list(config.data.train_files)!r} leave empty, the first is "
+            f"{without[0]!r}; fill it, take those rows out, or leave rewards.code_tests at suites"
+        )
+
+
+def _check_prompt_lengths(config: RunConfig, key: str, questions: Sequence[Question], tokenizer: Any) -> None:
+    limit = config.policies.code.rollout.prompt_length
+    template = config.prompts.code_template
+    prompts = {question.id: render(template, prompt=question.prompt) for question in questions}
+    lengths = {identity: len(prompt_token_ids(tokenizer, prompt)) for identity, prompt in prompts.items()}
+    too_long = {identity: length for identity, length in lengths.items() if length > limit}
+    if too_long:
+        identity, length = max(too_long.items(), key=lambda item: item[1])
+        raise SettingsError(
+            f"data.{key}: {len(too_long)} of {len(lengths)} questions exceed the Code LLM's prompt length of {limit} "
+            f"tokens, the longest is {identity!r} with {length}; raise data.max_prompt_length (and "
+            "policies.test.rollout.prompt_length with it) or take those rows out"
+        )

@@ -1,0 +1,295 @@
+"""Programs on every node of a Ray cluster: one actor a node, each with a local pool of confined interpreters.
+
+A caller waits for a free place anywhere and takes the least loaded one, so no program queues behind a
+busy node while another is idle. An actor or node that is lost costs nothing but time: what it ran is
+run again elsewhere. Nodes that join get an actor of their own. Actors import no torch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any
+
+import ray
+from ray.exceptions import GetTimeoutError, RayError, RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from sandbox import Limits, LocalRunner, Program, ProgramResult, Role, SandboxConfigError, SandboxUnavailableError
+
+logger = logging.getLogger(__name__)
+
+START_SECONDS = 120.0
+"""How long the first actor may take, and how long callers wait when every node is gone."""
+LOOK_SECONDS = 5.0
+"""Time between two looks at the cluster's nodes."""
+_CLOSE_SECONDS = 10.0
+_FAILED_SECONDS = 30.0
+"""Pause before another start on a node where an actor could not start."""
+_OTHERS_SECONDS = 10.0
+"""After the first actor's start; a node whose CPUs are taken joins when they are free."""
+
+
+def nodes_with_cpus(num_cpus: float) -> set[str]:
+    """Ids of the cluster's living nodes that have at least so many CPUs in all, busy ones included."""
+    return {node["NodeID"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= num_cpus}
+
+
+class RunnerActor:
+    """One node's local pool; its methods run in as many threads as it may run programs."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._runner = LocalRunner(**options)
+
+    def ready(self) -> bool:
+        return True
+
+    def run(self, program: Program, role: Role) -> ProgramResult:
+        return self._runner.run(program, role=role)
+
+    def close(self) -> None:
+        """End the confined interpreters; the actor is of no use afterwards."""
+        self._runner.close()
+
+
+@dataclass(slots=True, eq=False)
+class _Member:
+    """One node's actor, and how many programs it runs for us."""
+
+    node_id: str
+    actor: Any
+    greeting: Any
+    """Reference to the answer of ``ready``."""
+    is_ready: bool = False
+    num_running: int = 0
+
+
+@dataclass(slots=True)
+class _Members:
+    """The actors by node. Guarded by ``changed``."""
+
+    changed: threading.Condition = field(default_factory=threading.Condition)
+    by_node: dict[str, _Member] = field(default_factory=dict)
+    failed: dict[str, float] = field(default_factory=dict)
+    """When (monotonic seconds) a node's actor last failed to start."""
+    last_error: str = "no node has a free CPU for it"
+    is_closed: bool = False
+
+
+class RayRunner:
+    """A runner over all nodes of the Ray cluster that this process is connected to.
+
+    Args:
+        programs_per_node: programs that one node runs at once.
+        cpus_per_program: CPUs that Ray sets aside for each of them; nodes without them are left out.
+        limits: used where a judge sets none.
+        options: further arguments of each node's ``LocalRunner`` (``tier``, ``preload``...).
+        tries: places where a program may be lost before it counts as an outage.
+
+    Raises:
+        SandboxConfigError: a number is out of its range, or this process is not connected to Ray.
+        SandboxUnavailableError: no node could start an actor within ``START_SECONDS``; says why.
+    """
+
+    def __init__(
+        self,
+        *,
+        programs_per_node: int = 2,
+        cpus_per_program: float = 1.0,
+        limits: Limits | None = None,
+        options: Mapping[str, Any] | None = None,
+        tries: int = 4,
+    ) -> None:
+        for name, value, least in (
+            ("programs_per_node", programs_per_node, 1),
+            ("cpus_per_program", cpus_per_program, 0),
+            ("tries", tries, 1),
+        ):
+            if not value >= least:
+                raise SandboxConfigError(f"{name} must be at least {least}, got {value!r}")
+        if not ray.is_initialized():
+            raise SandboxConfigError("RayRunner needs a connection to a Ray cluster; call ray.init(...) before")
+        self.limits = limits if limits is not None else Limits()
+        self.programs_per_node = programs_per_node
+        self._num_cpus = cpus_per_program * programs_per_node
+        self._options = {**(options or {}), "num_workers": programs_per_node, "limits": self.limits}
+        self._tries = tries
+        self._members = _Members()
+        self._look_now = threading.Event()
+        self._look()
+        self._watcher = threading.Thread(target=self._watch, name="ray-runner", daemon=True)
+        self._watcher.start()
+        try:
+            self._await_start()
+        except BaseException:
+            self.close()
+            raise
+        logger.info("sandbox runner=ray nodes=%d programs_per_node=%d", len(self.nodes()), programs_per_node)
+
+    def run(self, program: Program, *, role: Role) -> ProgramResult:
+        """Run one program to its end; see ``Runner.run``."""
+        started = time.monotonic()
+        lost: list[str] = []
+        avoided: set[str] = set()
+        for _ in range(self._tries):
+            member = self._take(avoided)
+            try:
+                result: ProgramResult = ray.get(member.actor.run.remote(program, role))
+            except SandboxUnavailableError as error:  # of that node's pool: another one may be able to
+                lost.append(f"node {member.node_id[:8]}: {error.args[0] if error.args else error}")
+            except RayTaskError:
+                raise  # a bug of ours must not pass for an outage
+            except RayError as error:
+                lost.append(f"node {member.node_id[:8]}: {type(error).__name__}")
+                self._lose(member)
+            else:
+                return replace(result, wall_seconds=time.monotonic() - started)
+            finally:
+                self._give_back(member)
+            avoided.add(member.node_id)
+            logger.warning("a program was lost, %d of %d: %s", len(lost), self._tries, lost[-1])
+        raise SandboxUnavailableError(f"a program was lost {self._tries} times: {'; '.join(lost)}")
+
+    def nodes(self) -> tuple[str, ...]:
+        """Ids of the nodes that take programs now."""
+        with self._members.changed:
+            return tuple(node for node, member in self._members.by_node.items() if member.is_ready)
+
+    def close(self) -> None:
+        """End every actor, and with it every program. Idempotent; a run in progress raises."""
+        members = self._members
+        with members.changed:
+            members.is_closed = True
+            gone = list(members.by_node.values())
+            members.by_node.clear()
+            members.changed.notify_all()
+        self._look_now.set()
+        if closing := [member.actor.close.remote() for member in gone if member.is_ready]:
+            ray.wait(closing, num_returns=len(closing), timeout=_CLOSE_SECONDS)
+        for member in gone:
+            ray.kill(member.actor)
+        self._watcher.join(_CLOSE_SECONDS)
+
+    def __enter__(self) -> RayRunner:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _take(self, avoided: Collection[str]) -> _Member:
+        """The least loaded free place, not on an avoided node while there are others; waits for one."""
+        members = self._members
+        deadline = time.monotonic() + START_SECONDS
+        with members.changed:
+            while True:
+                if members.is_closed:
+                    raise SandboxUnavailableError("the runner is closed")
+                ready = [member for member in members.by_node.values() if member.is_ready]
+                ready = [member for member in ready if member.node_id not in avoided] or ready
+                free = [member for member in ready if member.num_running < self.programs_per_node]
+                if free:
+                    chosen = min(free, key=lambda member: member.num_running)
+                    chosen.num_running += 1
+                    return chosen
+                if ready:
+                    deadline = time.monotonic() + START_SECONDS
+                elif time.monotonic() >= deadline:
+                    raise SandboxUnavailableError(
+                        f"no node of the Ray cluster has run programs for {START_SECONDS:.0f} s: {members.last_error}"
+                    )
+                members.changed.wait(1.0)
+
+    def _give_back(self, member: _Member) -> None:
+        with self._members.changed:
+            member.num_running -= 1
+            self._members.changed.notify()
+
+    def _lose(self, member: _Member) -> None:
+        """Take a dead actor out; its node gets another one if it is still there."""
+        with self._members.changed:
+            if self._members.by_node.get(member.node_id) is member:
+                del self._members.by_node[member.node_id]
+        with contextlib.suppress(RayError, ValueError):
+            ray.kill(member.actor)
+        self._look_now.set()
+
+    def _await_start(self) -> None:
+        """Until every node's actor answers or fails; once one does, the others are not waited for much longer."""
+        members = self._members
+        deadline = time.monotonic() + START_SECONDS
+        with members.changed:
+            while time.monotonic() < deadline:
+                ready = [member.is_ready for member in members.by_node.values()]
+                if all(ready):
+                    break
+                if any(ready):
+                    deadline = min(deadline, time.monotonic() + _OTHERS_SECONDS)
+                members.changed.wait(0.2)
+            if not any(member.is_ready for member in members.by_node.values()):
+                raise SandboxUnavailableError(
+                    f"no node of the Ray cluster can run programs: {members.last_error}; each needs "
+                    f"{self._num_cpus:g} free CPUs (programs_per_node * cpus_per_program)"
+                )
+
+    def _watch(self) -> None:
+        while not self._members.is_closed:
+            try:
+                self._look()
+            except RayError as error:  # the cluster's head may be out of reach for a moment
+                logger.warning("cannot see the cluster's nodes: %s", error)
+            is_starting = any(not member.is_ready for member in list(self._members.by_node.values()))
+            self._look_now.wait(0.2 if is_starting else LOOK_SECONDS)
+            self._look_now.clear()
+
+    def _look(self) -> None:
+        """Actors for nodes that joined, none for nodes that left, and who of the new ones answers by now."""
+        alive = nodes_with_cpus(max(self._num_cpus, 1))
+        members = self._members
+        with members.changed:
+            if members.is_closed:
+                return
+            for node_id in set(members.by_node) - alive:
+                logger.warning("node %s left the cluster", node_id[:8])
+                del members.by_node[node_id]
+            early = time.monotonic() - _FAILED_SECONDS
+            for node_id in alive - set(members.by_node):
+                if members.failed.get(node_id, early) <= early:
+                    members.by_node[node_id] = self._start(node_id)
+            starting = [member for member in members.by_node.values() if not member.is_ready]
+        for member in starting:
+            self._greet(member)
+
+    def _start(self, node_id: str) -> _Member:
+        actor_class = ray.remote(RunnerActor).options(
+            num_cpus=self._num_cpus,
+            max_concurrency=self.programs_per_node + 1,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False),
+        )
+        actor = actor_class.remote(self._options)
+        return _Member(node_id=node_id, actor=actor, greeting=actor.ready.remote())
+
+    def _greet(self, member: _Member) -> None:
+        members = self._members
+        try:
+            ray.get(member.greeting, timeout=0)
+        except GetTimeoutError:
+            return
+        except RayError as error:
+            logger.warning("node %s cannot run programs: %s", member.node_id[:8], error)
+            with members.changed:
+                members.last_error = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
+                members.failed[member.node_id] = time.monotonic()
+                if members.by_node.get(member.node_id) is member:
+                    del members.by_node[member.node_id]
+                members.changed.notify_all()
+            return
+        with members.changed:
+            member.is_ready = True
+            members.changed.notify_all()

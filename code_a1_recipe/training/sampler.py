@@ -1,0 +1,64 @@
+"""Sampling one response from a policy's vLLM servers through verl's client."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+from verl.workers.rollout.llm_server import LLMServerClient
+
+from ..algorithm.episode_types import Message, PromptTooLongError, Response
+from ..algorithm.sampling import SamplingParameters, prompt_token_ids
+from ..errors import CodeA1Error
+
+_KEPT_PROMPTS = 64
+
+
+class ServerSampler:
+    """A ``Sampler`` over one policy's servers and tokenizer."""
+
+    def __init__(self, *, client: LLMServerClient, tokenizer: Any, parameters: SamplingParameters) -> None:
+        self._client = client
+        self._tokenizer = tokenizer
+        self._parameters = parameters
+        self._prompts: OrderedDict[tuple[tuple[str, str], ...], list[int]] = OrderedDict()
+
+    def _prompt_ids(self, messages: Sequence[Message]) -> list[int]:
+        """Token ids; those of the newest prompts are kept, since a group samples one prompt many times."""
+        key = tuple((message["role"], message["content"]) for message in messages)
+        if key not in self._prompts:
+            self._prompts[key] = prompt_token_ids(self._tokenizer, messages)
+            if len(self._prompts) > _KEPT_PROMPTS:
+                self._prompts.popitem(last=False)
+        return self._prompts[key]
+
+    async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
+        parameters = self._parameters
+        prompt_ids = self._prompt_ids(messages)
+        if len(prompt_ids) > parameters.max_prompt_tokens:
+            raise PromptTooLongError(f"{len(prompt_ids)} tokens, rollout.prompt_length={parameters.max_prompt_tokens}")
+        output = await self._client.generate(
+            session,
+            prompt_ids=prompt_ids,
+            sampling_params={
+                "temperature": parameters.temperature,
+                "top_p": parameters.top_p,
+                "top_k": parameters.top_k,
+                "max_tokens": parameters.max_response_tokens,
+                "seed": seed,
+                "logprobs": True,
+            },
+        )
+        token_ids = tuple(output.token_ids)
+        log_probs = tuple(output.log_probs or ())
+        if len(log_probs) != len(token_ids):
+            raise CodeA1Error(f"{len(token_ids)} tokens came with {len(log_probs)} log-probabilities")
+        return Response(
+            prompt_ids=tuple(prompt_ids),
+            token_ids=token_ids,
+            log_probs=log_probs,
+            text=self._tokenizer.decode(token_ids, skip_special_tokens=True),
+            policy_version=int(output.extra_fields.get("global_steps") or 0),
+            cached_tokens=int(output.extra_fields.get("num_cached_tokens") or 0),
+        )

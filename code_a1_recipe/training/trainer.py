@@ -1,0 +1,339 @@
+"""CodeA1Trainer: a verl V1 trainer with two policies.
+
+verl's loop (``PPOTrainer.fit``) is used as it is: step, checkpoint, weight sync, validation, logging. This class says
+what a step is.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from transfer_queue import KVBatchMeta
+from verl.trainer.ppo.v1.trainer_base import register_trainer
+from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
+from verl.utils.debug import marked_timer
+
+from ..algorithm.episode_types import EpisodeTask
+from ..algorithm.mistake_book import BookChange, MistakeBook
+from ..algorithm.question import Question
+from ..algorithm.tasks import tasks_of
+from ..config.run_config import SEPARATE, RunConfig
+from ..errors import OutageError
+from ..runs.console import running_totals, step_line, time_fractions
+from ..runs.folder import RunFolder
+from ..runs.metrics import check_outages, finalize_metrics, merge_accumulators, validation_metrics
+from ..verl_plugin.compat import SYNC_MODE, TRAINER_NAME, queue_actors, step_marker
+from .checkpoint import random_states
+from .checkpoint.keeper import CheckpointKeeper
+from .checkpoint.train_state import TrainState
+from .episode_actors import EpisodePool, EpisodeReport, seconds_of_exposed_judging
+from .lifecycle.signals import InterruptedRunError, LeaveRequestedError, SignalHandler
+from .lifecycle.time_limit import within
+from .policy import Policy
+from .preflight import run_identity
+from .startup import make_pools, start_policies_and_judges
+from .trajectories import StoredRows, join_rows
+
+logger = logging.getLogger(__name__)
+
+
+@register_trainer(TRAINER_NAME)
+class CodeA1Trainer(PPOTrainerSync):
+    """Trains a Code LLM and a Test LLM against each other (arXiv 2603.15611), on the same GPUs or on two pools."""
+
+    def __init__(self, config: RunConfig, *, signals: SignalHandler | None = None) -> None:
+        self.settings = config
+        self.run_folder = RunFolder(Path(config.run_dir))
+        self.book = MistakeBook()
+        self.policies: dict[str, Policy] = {}
+        self.finished = TrainState(step=0, data=None)
+        self._has_stepped = False
+        self.signals = signals or SignalHandler(leave_within_seconds=math.inf, show=self.run_folder.show)
+        super().__init__(config.for_verl())
+
+    def _build_replay_buffer(self) -> None:
+        """Episodes are awaited, not sampled from a buffer; verl's other branches follow its own sync trainer."""
+        self.trainer_mode = SYNC_MODE
+
+    # ------------------------------ start and end ------------------------------
+
+    def _setup(self) -> None:
+        # Questions are rendered per policy inside the episode; the dataset needs no tokenizer.
+        self.tokenizer = self.processor = None
+        random_states.seed(self.settings.seed)
+        self._init_dataloader()
+        # verl's loop ends at whichever comes first; a number of steps that was asked for is what counts.
+        epochs = math.ceil(self.total_training_steps / self.steps_per_epoch)
+        self.config.trainer.total_epochs = max(self.config.trainer.total_epochs, epochs)
+        self._init_dump_executor()
+        self._init_resource_pool_mgr()
+        pools = make_pools(self.resource_pool_manager, self.settings)
+        self.policies, self.judges = start_policies_and_judges(
+            self.settings, pools=pools, total_steps=self.total_training_steps, log=self.run_folder.show
+        )
+        endpoints = {name: policy.endpoint() for name, policy in self.policies.items()}
+        self.episodes = EpisodePool.start(self.settings, endpoints=endpoints, judges=self.judges)
+        self._load_checkpoint()
+        self._continue_records()
+
+    def processes(self) -> dict[str, Any]:
+        """Handles of the processes that the run cannot do without, by what a user would call them."""
+        found = queue_actors()
+        for policy in self.policies.values():
+            found |= policy.processes()
+        return found
+
+    def on_init_end(self) -> None:
+        self._sync_weights()
+        self.signals.can_save = True
+
+    def on_step_end(self) -> None:
+        with marked_timer("update_weights", self.timing_raw):
+            self._sync_weights()
+
+    def _sync_weights(self) -> None:
+        # Both, also the one that did not update: servers that slept hold no weights.
+        with self._saving(on_signal=False):
+            for policy in self.policies.values():
+                policy.sync_weights(self.global_steps)
+
+    def close(self) -> None:
+        """End judges and episode workers; the confined interpreters go with their judges."""
+        if hasattr(self, "episodes"):
+            self.episodes.close()
+        if hasattr(self, "judges"):
+            self.judges.close()
+
+    # ------------------------------ one step ------------------------------
+
+    def step(self, metrics: dict[str, Any], timing_raw: dict[str, float]) -> KVBatchMeta:
+        """One step of the paper; ``algorithm/README.md`` has its rules in the same order.
+
+        Returns:
+            A marker of the step: verl's loop removes the batch it is handed from the queue, and each policy has
+            removed its own rows by then.
+
+        Raises:
+            InterruptedRunError: a signal came while episodes ran; the step before is saved.
+        """
+        started, self._has_stepped = time.time(), True
+        with marked_timer("episodes", timing_raw), self._saving():
+            questions = self._next_questions()
+            tasks = self._tasks(questions, validate=False)  # with replays from the Mistake Book
+            reports = self._run_episodes(tasks, metrics)  # candidates, suites, verdicts, rewards
+        self._sleep_servers()
+        self._update_mistake_book(reports, metrics)
+        groups = self._collect_grpo_groups(reports)  # of suites those that TOPVAR selected
+        self._alternate_updates(groups, metrics, timing_raw)
+        self._finish_step(metrics, num_questions=len(questions), seconds=time.time() - started)
+        return step_marker(self.global_steps)
+
+    def _next_questions(self) -> list[Question]:
+        if self.train_dataloader_it is None:
+            self.train_dataloader_it = iter(self.train_dataloader)
+            if self.finished.random_states is not None:  # a new iterator has drawn from torch's generator
+                random_states.restore(self.finished.random_states)
+        batch = next(self.train_dataloader_it, None)
+        if batch is None:
+            self.train_dataloader_it = iter(self.train_dataloader)
+            batch = next(self.train_dataloader_it)
+        return list(batch["question"])
+
+    def _tasks(self, questions: Sequence[Question], *, validate: bool) -> list[EpisodeTask]:
+        return tasks_of(
+            questions,
+            settings=self.settings,
+            book=self.book,
+            step=self.global_steps,
+            started_at=time.time(),
+            validate=validate,
+        )
+
+    def _run_episodes(self, tasks: Sequence[EpisodeTask], metrics: dict[str, Any]) -> list[EpisodeReport]:
+        reports = []
+        reason = ""
+        with self.run_folder.rollout_log(self.global_steps) as write:
+            for report in self.episodes.run(tasks, validate=False, while_waiting=self.signals.check):
+                write(report.records)
+                reason = reason or report.outage
+                reports.append(report.without_records())
+        # Episodes end in any order; everything after this line sees the order of the questions.
+        reports.sort(key=lambda report: report.index)
+        metrics["timing_s/exposed_judging"] = seconds_of_exposed_judging(reports)
+        metrics.update(finalize_metrics(merge_accumulators(report.accumulator for report in reports)))
+        share, limit = metrics.get("judge/outage_rate", 0.0), self.settings.sandbox.max_outage_rate
+        check_outages(share, limit=limit, step=self.global_steps, reason=reason)
+        return reports
+
+    def _sleep_servers(self) -> None:
+        with self._saving(on_signal=False):
+            for policy in self.policies.values():
+                policy.sleep()
+
+    def _update_mistake_book(self, reports: Sequence[EpisodeReport], metrics: dict[str, Any]) -> None:
+        """Mistake Book: failed new cases gain, passed replays lose."""
+        change = BookChange()
+        if self.settings.mistake_book.enabled:
+            for report in reports:
+                update = report.book_update
+                change += self.book.update(
+                    report.question_id, failed=update.failed, passed_replays=update.passed_replays
+                )
+        stats = self.book.stats()
+        metrics["book/cases"], metrics["book/questions"] = stats.num_cases, stats.num_questions
+        metrics["book/added"], metrics["book/removed"] = change.num_added, change.num_removed
+
+    def _collect_grpo_groups(self, reports: Sequence[EpisodeReport]) -> dict[str, StoredRows]:
+        """The rows that each policy may train on.
+
+        A group of the Code LLM holds a question's candidates; a group of the Test LLM the suites of a candidate that
+        TOPVAR (``selection.name``) selected. Episode workers select and store them, so only keys pass through here.
+        """
+        return {name: join_rows([report.grpo_rows[name] for report in reports]) for name in self.policies}
+
+    def _alternate_updates(
+        self, groups: Mapping[str, StoredRows], metrics: dict[str, Any], timing_raw: dict[str, float]
+    ) -> None:
+        """Alternation: one GRPO update for each policy that ``schedule`` names at this step, one after the other.
+
+        On GPUs of their own the policies train at the same time.
+        """
+        due = self.settings.schedule.policies_at(self.global_steps)
+
+        def update(name: str) -> dict[str, float]:
+            policy, rows = self.policies[name], groups[name]
+            if name not in due or not rows.keys:
+                policy.discard(rows)
+                return {}
+            with marked_timer(f"update_{name}", timing_raw):
+                updated = policy.update(rows, step=self.global_steps, epoch=self._epoch)
+            return {f"{name}/{key}": value for key, value in updated.items()}
+
+        at_once = len(self.policies) if self.settings.layout == SEPARATE else 1
+        with ThreadPoolExecutor(max_workers=at_once) as updaters:
+            for updated in list(updaters.map(update, self.policies)):
+                metrics.update(updated)
+
+    def _finish_step(self, metrics: dict[str, Any], *, num_questions: int, seconds: float) -> None:
+        """Note the state that a checkpoint of this step holds."""
+        totals = running_totals(self.finished.totals, metrics, num_questions=num_questions, seconds=seconds)
+        metrics.update({f"progress/{name}": total for name, total in totals.items()})
+        self.finished = TrainState(
+            step=self.global_steps,
+            data=self.train_dataloader.state_dict(),
+            row=self._row(metrics),
+            totals=totals,
+            random_states=random_states.capture(),
+        )
+
+    @contextmanager
+    def _saving(self, *, on_signal: bool = True) -> Iterator[None]:
+        """Where policies and book are as the finished step left them: it is saved if the block cannot go on.
+
+        Args:
+            on_signal: also after a signal, which gives up what is under way.
+
+        Raises:
+            InterruptedRunError: after the saving.
+        """
+        check = self.signals.check if on_signal else lambda: None
+        try:
+            check()
+            yield
+            check()
+        except LeaveRequestedError:
+            number = self.signals.signal_number
+            assert number is not None
+            raise InterruptedRunError(number, self._save_and_tell()) from None
+        except OutageError:
+            # A worker that waits for a stalled server saves nothing either.
+            limit = self.settings.checkpoint.leave_within_seconds
+            if not within(limit, lambda: self.run_folder.show(self._save_and_tell()), name="save"):
+                self.run_folder.show(f"not saved: no answer within checkpoint.leave_within_seconds={limit:g} s")
+            raise
+
+    def _save_and_tell(self) -> str:
+        """Give up the episodes under way and save the newest finished step; says so."""
+        self.episodes.close()
+        for policy in self.policies.values():
+            policy.abandon()
+        if not self.finished.step:
+            return "no step was finished, nothing to save"
+        folder = self._save_finished()
+        self.signals.is_saved = True
+        return f"step {self.finished.step} is saved in {folder}"
+
+    def _compute_metrics(
+        self, batch: KVBatchMeta, metrics: dict[str, Any], timing_raw: dict[str, float], global_steps: int, epoch: int
+    ) -> None:
+        metrics.update({f"timing_s/{name}": seconds for name, seconds in timing_raw.items()})
+        metrics.update(time_fractions(timing_raw, updates_at_once=self.settings.layout == SEPARATE))
+        metrics["time_frac/exposed_judging"] = metrics["timing_s/exposed_judging"] / timing_raw["step"]
+        metrics.update(self._row(metrics))
+        self.run_folder.append_metrics(global_steps, metrics)
+        self.book.save(self.run_folder.mistake_book)
+        self.run_folder.show(step_line(global_steps, self.total_training_steps, metrics))
+
+    @property
+    def _epoch(self) -> int:
+        return int((self.global_steps - 1) // self.steps_per_epoch)
+
+    def _row(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
+        return {**metrics, "training/global_step": self.global_steps, "training/epoch": self._epoch}
+
+    # ------------------------------ validation ------------------------------
+
+    def _validate(self) -> dict[str, float]:
+        """Both policies on the held-out questions; metrics are prefixed ``val/``."""
+        questions = self.val_dataset.questions  # not by their loader, which draws from training's random numbers
+        tasks = self._tasks(questions, validate=True)
+        reports = []
+        with self._saving(), self.run_folder.rollout_log(self.global_steps, validation=True) as write:
+            for report in self.episodes.run(tasks, validate=True, while_waiting=self.signals.check):
+                write(report.records)
+                reports.append(report.without_records())
+        metrics = validation_metrics([(questions[report.index].data_source, report.accumulator) for report in reports])
+        if not self._has_stepped:
+            self.run_folder.add_to_metrics(self.global_steps, metrics)
+        self.checkpoints.keep_best(metrics, step=self.global_steps)
+        self.run_folder.show(step_line(self.global_steps, self.total_training_steps, metrics, prefix="val/"))
+        return metrics
+
+    # ------------------------------ checkpoints ------------------------------
+
+    def _save_checkpoint(self) -> None:
+        folder = self._save_finished()
+        self.checkpoint_callback.on_save(
+            trainer=self, global_step=self.global_steps, checkpoint_dir=str(folder), async_save=False
+        )
+
+    def _save_finished(self) -> Path:
+        return self.checkpoints.save(self.finished, policies=self.policies, book=self.book)
+
+    def _load_checkpoint(self) -> None:
+        identity = run_identity(self.settings, self.train_dataset.questions)
+        self.checkpoints = CheckpointKeeper(self.settings, self.run_folder, identity=identity)
+        resumed = self.checkpoints.resume(policies=self.policies, dataloader=self.train_dataloader)
+        if resumed is not None:
+            self.finished, self.book = resumed
+        self.global_steps = self.finished.step
+
+    def _continue_records(self) -> None:
+        """Rollouts and metrics up to the step that was resumed from; a step cut off after its saving is completed."""
+        step, folder, trainer = self.global_steps, self.run_folder, self.config.trainer
+        if not self.checkpoints.saved_step and (aside := folder.set_aside()) is not None:
+            folder.show(f"no step of an earlier start was saved in this run_dir: its records are in {aside}")
+        if not step:
+            return
+        folder.continue_at(step, self.finished.row)
+        self.book.save(folder.mistake_book)
+        is_due = trainer.test_freq > 0 and (step % trainer.test_freq == 0 or step == self.total_training_steps)
+        row = folder.metrics_row(step) or {}
+        trainer.val_before_train = is_due and not any(name.startswith("val/") for name in row)

@@ -1,0 +1,132 @@
+"""Responses as rows of verl's TransferQueue: the field names, keys and tags that verl's V1 trainer reads.
+
+A partition per policy, so that neither update sees the other's rows. A row's uid is its GRPO group: the question for
+the Code LLM, the question and candidate for the Test LLM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import transfer_queue as tq
+from verl.utils.tensordict_utils import list_of_dict_to_tensordict
+
+from ..algorithm.episode_types import Episode, Response
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trajectory:
+    """One response with its reward, placed in its group."""
+
+    group: str
+    """GRPO group; free of ``_``, which verl uses to take keys apart."""
+    member: int
+    response: Response
+    reward: float
+
+    @property
+    def key(self) -> str:
+        """``{uid}_{session}_{index}``, verl's key format; a response is the only output of its session."""
+        return f"{self.group}_{self.member}_0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRows:
+    """What the trainer needs to fetch rows again: keys and tags, no text and no tensors."""
+
+    keys: tuple[str, ...] = ()
+    tags: tuple[dict[str, Any], ...] = ()
+
+
+def join_rows(parts: Sequence[StoredRows]) -> StoredRows:
+    """The rows of several episodes, in their order."""
+    return StoredRows(
+        keys=tuple(key for part in parts for key in part.keys), tags=tuple(tag for part in parts for tag in part.tags)
+    )
+
+
+def group_uid(step: int, index: int, candidate: int | None = None) -> str:
+    """Group id of the ``index``-th question of a step, or of one of its candidates."""
+    question = f"s{step}q{index}"
+    return question if candidate is None else f"{question}c{candidate}"
+
+
+def code_trajectories(episode: Episode, *, group: str) -> list[Trajectory]:
+    """The rewarded candidates of a question: one group of up to C.
+
+    A group that outages left with fewer than two members is dropped: its advantage would be its raw reward.
+    """
+    rows = [
+        Trajectory(group=group, member=c, response=candidate.response, reward=candidate.reward.total)
+        for c, candidate in enumerate(episode.candidates)
+        if candidate.reward is not None and candidate.response.token_ids
+    ]
+    return rows if len(rows) >= 2 else []
+
+
+def test_trajectories(episode: Episode, *, selected: Sequence[int], group: str) -> list[Trajectory]:
+    """The suites of the selected candidates: a group of up to S for each."""
+    rows: list[Trajectory] = []
+    for c in selected:
+        members = [
+            Trajectory(group=f"{group}c{c}", member=s, response=suite.response, reward=suite.reward.total)
+            for s, suite in enumerate(episode.candidates[c].suites)
+            if suite.reward is not None and suite.response.token_ids
+        ]
+        rows.extend(members if len(members) >= 2 else [])
+    return rows
+
+
+def _fields(row: Trajectory) -> dict[str, Any]:
+    response = row.response
+    prompts = torch.tensor(response.prompt_ids, dtype=torch.int64)
+    responses = torch.tensor(response.token_ids, dtype=torch.int64)
+    input_ids = torch.cat([prompts, responses])
+    mask = torch.ones_like(responses)
+    # float32: an advantage subtracts rewards that are close to one another.
+    rm_scores = torch.zeros(responses.shape, dtype=torch.float32)
+    rm_scores[-1] = row.reward
+    return {
+        "uid": row.group,
+        "prompts": prompts,
+        "responses": responses,
+        "input_ids": input_ids,
+        "position_ids": torch.arange(input_ids.shape[0], dtype=torch.int64),
+        "response_mask": mask,
+        "loss_mask": mask.clone(),
+        "rollout_log_probs": torch.tensor(response.log_probs, dtype=torch.float32),
+        "rm_scores": rm_scores,
+        "num_turns": 2,
+        "multi_modal_inputs": {},
+    }
+
+
+def _tag(row: Trajectory, *, step: int) -> dict[str, Any]:
+    prompt_len, response_len = len(row.response.prompt_ids), len(row.response.token_ids)
+    return {
+        "status": "success",
+        "prompt_len": prompt_len,
+        "response_len": response_len,
+        "seq_len": prompt_len + response_len,
+        "global_steps": step,
+        "min_global_steps": row.response.policy_version,
+        "max_global_steps": row.response.policy_version,
+    }
+
+
+async def store(partition: str, rows: Sequence[Trajectory], *, step: int) -> StoredRows:
+    """Put rows into a partition of the TransferQueue and return their keys and tags."""
+    if not rows:
+        return StoredRows()
+    keys = [row.key for row in rows]
+    tags = [_tag(row, step=step) for row in rows]
+    await tq.async_kv_batch_put(
+        keys=keys,
+        fields=list_of_dict_to_tensordict([_fields(row) for row in rows]),
+        tags=tags,
+        partition_id=partition,
+    )
+    return StoredRows(keys=tuple(keys), tags=tuple(tags))

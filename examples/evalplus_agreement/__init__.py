@@ -1,0 +1,1 @@
+"""A study: does our judge agree with EvalPlus's own?"""

@@ -1,0 +1,63 @@
+"""What a reward function gets and what it returns: the same for the paper's rewards and for a user's.
+
+Axes: C candidates of a question, S suites of a candidate, K cases that a suite is asked for.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from .breakdown import Breakdown
+from .sandbox_seam import CandidateVerdict, SuiteVerdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedCandidate:
+    """One candidate of a question with everything that the judge found about it."""
+
+    source: str | None
+    """The program; None after an extraction failure, whose verdict says that nothing loaded."""
+    verdict: CandidateVerdict | None
+    """The suites written for this program in ``suites``, the Mistake Book's replays in ``history``. None where nothing
+    may be rewarded: after an outage, or where the program was too long to be shown to the Test LLM."""
+    suite_texts: tuple[str, ...] = ()
+    """Response text of each suite that the Test LLM wrote for this program, in the order of ``verdict.suites``. Empty
+    where it wrote none: after an extraction failure, for a duplicate, and with the dataset's own tests."""
+    pooled: SuiteVerdict | None = None
+    """The program on all cases written for any program of the question, with ``rewards.code_tests=pooled``."""
+    duplicate_of: int | None = None
+    """With ``episode.share_suites``: number of the identical program whose verdict this is."""
+
+    @property
+    def code_verdict(self) -> CandidateVerdict | None:
+        """What the Code LLM is rewarded on: the verdict, or with pooled cases those as its only suite."""
+        if self.verdict is None or self.pooled is None:
+            return self.verdict
+        return replace(self.verdict, suites=(self.pooled,))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionVerdicts:
+    """All programs and suites of one question, judged: the argument of every reward function."""
+
+    question_id: str
+    num_cases: int
+    """K."""
+    candidates: tuple[JudgedCandidate, ...]
+    """C of them, in the order in which they were sampled."""
+
+
+class CodeReward(Protocol):
+    """Rewards the Code LLM. Keyword arguments beside the question come from ``rewards.code.kwargs``."""
+
+    def __call__(self, question: QuestionVerdicts, /) -> Sequence[Breakdown | None]:
+        """One reward for each candidate; None where there is nothing to reward, always so without a verdict."""
+        ...
+
+
+class TestReward(Protocol):
+    """Rewards the Test LLM. Keyword arguments beside the question come from ``rewards.test.kwargs``."""
+
+    def __call__(self, question: QuestionVerdicts, /) -> Sequence[Sequence[Breakdown | None]]:
+        """For each candidate one reward for each of its ``suite_texts``; None as for the Code LLM."""
+        ...

@@ -1,0 +1,73 @@
+"""A test case as data: the call to make, the output that its author expects, or why it was refused."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class RejectionReason(enum.StrEnum):
+    """Why an assert is no valid case. The first seven are decided on the text alone."""
+
+    UNPARSABLE = "unparsable"
+    NOT_AN_EQUALITY = "not_an_equality"
+    NO_CALL = "no_call"
+    ARGUMENT_NOT_LITERAL = "argument_not_literal"
+    EXPECTED_NOT_LITERAL = "expected_not_literal"
+    DUPLICATE = "duplicate"
+    REFERENCE_RAISED = "reference_raised"
+    REFERENCE_TIMED_OUT = "reference_timed_out"
+    REFERENCE_NONDETERMINISTIC = "reference_nondeterministic"
+    UNENCODABLE = "unencodable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejection:
+    """One refused assert."""
+
+    text: str
+    """The assert (or replayed call) as it was written."""
+    reason: RejectionReason
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """The left side of an assert, ready to be evaluated in a program's namespace."""
+
+    expression: str
+    """Canonical source, without ``await``: one text for all spellings of the same values."""
+    awaited: bool = False
+    """The expression yields an awaitable, whose result is the value."""
+    uses_library: bool = False
+    """The arguments name standard library constructors, which the program need not have imported."""
+
+    def __hash__(self) -> int:
+        return hash(self.expression)  # a string keeps its hash; calls are looked up a dozen times each
+
+    @property
+    def text(self) -> str:
+        """Canonical source; parsing it again gives the same call."""
+        return f"await {self.expression}" if self.awaited else self.expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """An assert that passed the static gate."""
+
+    text: str
+    call: Call
+    key: bytes
+    """16 bytes, equal for two asserts that make the same call, however it is spelled and its result is read."""
+    expected: str
+    """The expected output as written; empty for a replayed call."""
+    expected_value: bytes
+    """The expected output, encoded; empty for a replayed call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """The asserts of one suite after the static gate, each list in written order."""
+
+    cases: tuple[Case, ...]
+    rejections: tuple[Rejection, ...]

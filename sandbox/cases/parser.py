@@ -1,0 +1,316 @@
+"""The static gate: text of an assert -> ``Case``, or a ``Rejection`` that says why not.
+
+A case has the form ``assert CALL == LITERAL``, an optional message ignored (it is never evaluated):
+
+- exactly one comparison, ``==``; nothing is rewritten into it;
+- CALL calls an entry point of the question with literal arguments: ``f(1)``, ``Stack([1]).pop()``,
+  ``Solution().f("a")``, ``await f(1)``, ``asyncio.run(f(1))``. The result may be read with
+  literal subscripts or one of a few builtins (``sorted(f(1))``), an object of a class under test with
+  that class's own members. Reads that say little about the value are refused, or a test could be right
+  about any program: slices (``f(1)[:0]``), members of other types (``f(1).imag``, ``f(1).clear()``), ``str``,
+  ``max(f(1), 10**30)``, ``round(f(1), -30)``, a method that returns nothing where the object has more to
+  show (``Stack([1]).push(2) == None``). So is ``int``: it cuts 2.9999999999 to 2, past any tolerance;
+- no lambda, comprehension, conditional, assignment or name beginning with an underscore.
+
+Two asserts are duplicates when they make the same call: argument spelling (``1``, ``+1``, ``0x1``,
+``n=1``, a default left out), the type of equal numbers, and how the result is read do not count.
+Otherwise one wrong answer would be found ``f(1)``, ``f(0x1)``, ``f(1)[0]``, ``list(f(1))`` times.
+
+The call that is made has one text for all spellings of the same values: literals as ``literals.spell`` writes
+them, arguments by position as far as the reference's signature says where they belong. Types of numbers,
+the order of dicts, defaults left out and the read stay as written, since programs can tell them apart.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+from ..errors import UnencodableError, ValueFormatError
+from ..values.encoding import canonical_key, encode
+from ..values.literals import (
+    LIBRARY_MODULES,
+    LIBRARY_NAMES,
+    SPELLED_BUILTINS,
+    LiteralReader,
+    names_library,
+    read_literal,
+    spell,
+)
+from .case import Call, Case, Rejection, RejectionReason, Suite
+from .reference_interface import EntryPoint, Interface, Parameters, parse_untrusted
+
+DEFAULT_ASSERT_CHARS = 16_384
+_READERS = frozenset(
+    {
+        "list",
+        "tuple",
+        "set",
+        "frozenset",
+        "dict",
+        "sorted",
+        "len",
+        "sum",
+        "min",
+        "max",
+        "abs",
+        "round",
+        "float",
+    }
+)
+"""Builtins that may wrap the call under test, with nothing beside it but what ``_reads_plainly`` lists."""
+_MAX_ROUNDED_DIGITS = 15
+_MAX_CANONICAL_TEXT = 4_096
+"""Characters; a call whose folded literals (``[0] * 10_000``) make it longer keeps its own text."""
+_KEY_BYTES = 16
+_LIBRARY = frozenset({*LIBRARY_NAMES, *LIBRARY_MODULES})
+_PARSE_ERRORS = (SyntaxError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError)
+
+
+class _RejectedError(Exception):
+    def __init__(self, reason: RejectionReason, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail
+
+
+@dataclass(slots=True)
+class _Target:
+    """What the left side calls, spelling removed."""
+
+    name: str
+    text: str
+    """The call and its read in canonical spelling."""
+    steps: list[Any] = field(default_factory=list)
+    """Bound arguments of the root call, then method calls on an object under test."""
+    entry: EntryPoint = field(default_factory=EntryPoint)
+    """Where method names of the next step are looked up: the class under test, or nothing."""
+    awaitable: bool = False
+    shows_nothing: bool = False
+    """The last step is a method without a result, of an object that has more to show."""
+
+
+def parse_suite(texts: Iterable[str], interface: Interface, *, assert_chars: int = DEFAULT_ASSERT_CHARS) -> Suite:
+    """Gate every assert of one suite; the second assert making a call is a duplicate."""
+    return gather_suite(parse_assert(text, interface, assert_chars=assert_chars) for text in texts)
+
+
+def gather_suite(asserts: Iterable[Case | Rejection]) -> Suite:
+    """One suite of asserts that were gated one by one."""
+    cases: list[Case] = []
+    rejections: list[Rejection] = []
+    seen: set[bytes] = set()
+    for parsed in asserts:
+        if isinstance(parsed, Case) and parsed.key in seen:
+            parsed = Rejection(text=parsed.text, reason=RejectionReason.DUPLICATE, detail=parsed.call.text)
+        if isinstance(parsed, Rejection):
+            rejections.append(parsed)
+        else:
+            seen.add(parsed.key)
+            cases.append(parsed)
+    return Suite(cases=tuple(cases), rejections=tuple(rejections))
+
+
+def parse_assert(text: str, interface: Interface, *, assert_chars: int = DEFAULT_ASSERT_CHARS) -> Case | Rejection:
+    """Gate one assert. Never raises on any text."""
+    try:
+        statement = _single_statement(text, assert_chars)
+        if not isinstance(statement, ast.Assert):
+            raise _RejectedError(RejectionReason.UNPARSABLE, f"a {type(statement).__name__}, not an assert")
+        left, right = _sides(statement.test)
+        call, key = _CallReader(interface, assert_chars).read(left)
+        try:
+            expected_value = encode(read_literal(right))
+            expected = _segment(text.strip(), right)
+        except (UnencodableError, ValueFormatError) as error:
+            raise _RejectedError(RejectionReason.EXPECTED_NOT_LITERAL, str(error)) from error
+        return Case(text=text, call=call, key=key, expected=expected, expected_value=expected_value)
+    except _RejectedError as rejected:
+        return Rejection(text=text, reason=rejected.reason, detail=rejected.detail)
+    except _PARSE_ERRORS as error:
+        return Rejection(text=text, reason=RejectionReason.UNPARSABLE, detail=_short(error))
+
+
+def parse_call(text: str, interface: Interface, *, assert_chars: int = DEFAULT_ASSERT_CHARS) -> Case | Rejection:
+    """Gate one replayed call, the left side of an assert alone. Never raises on any text."""
+    try:
+        statement = _single_statement(text, assert_chars)
+        if not isinstance(statement, ast.Expr):
+            raise _RejectedError(RejectionReason.UNPARSABLE, f"a {type(statement).__name__}, not an expression")
+        call, key = _CallReader(interface, assert_chars).read(statement.value)
+        return Case(text=text, call=call, key=key, expected="", expected_value=b"")
+    except _RejectedError as rejected:
+        return Rejection(text=text, reason=rejected.reason, detail=rejected.detail)
+    except _PARSE_ERRORS as error:
+        return Rejection(text=text, reason=RejectionReason.UNPARSABLE, detail=_short(error))
+
+
+def _short(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:200]
+
+
+def _single_statement(text: str, assert_chars: int) -> ast.stmt:
+    if len(text) > assert_chars:
+        raise _RejectedError(
+            RejectionReason.UNPARSABLE,
+            f"{len(text)} characters, more than limits.assert_chars = {assert_chars}",
+        )
+    body = parse_untrusted(text.strip()).body
+    if len(body) != 1:
+        raise _RejectedError(RejectionReason.UNPARSABLE, f"{len(body)} statements, not one")
+    return body[0]
+
+
+def _segment(text: str, node: ast.expr) -> str:
+    """The source of one expression of ``text``."""
+    if text.isascii() and text.isprintable():  # one line, and offsets in bytes are offsets in characters
+        return text[node.col_offset : node.end_col_offset]
+    return ast.get_source_segment(text, node) or ast.unparse(node)
+
+
+def _sides(test: ast.expr) -> tuple[ast.expr, ast.expr]:
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
+        raise _RejectedError(RejectionReason.NOT_AN_EQUALITY, "the condition is not one '=='")
+    return test.left, test.comparators[0]
+
+
+class _CallReader:
+    """Reads the left side of one assert."""
+
+    def __init__(self, interface: Interface, assert_chars: int) -> None:
+        self._interface = interface
+        self._longest_text = min(_MAX_CANONICAL_TEXT, assert_chars)
+        self._literals = LiteralReader(arithmetic=True)
+
+    def read(self, node: ast.expr) -> tuple[Call, bytes]:
+        node, awaited = _strip_await(node)
+        target = self._target(node)
+        if target.shows_nothing:
+            detail = f"{target.steps[-1][0]}() returns nothing in the reference; read the object's state after it"
+            raise _RejectedError(RejectionReason.NO_CALL, detail)
+        try:
+            key = canonical_key((target.name, target.steps))
+        except UnencodableError as error:
+            raise _RejectedError(RejectionReason.ARGUMENT_NOT_LITERAL, str(error)) from error
+        expression, uses_library = self._expression(node, target)
+        awaited = awaited or target.awaitable
+        call = Call(expression=expression, awaited=awaited, uses_library=uses_library)
+        return call, blake2b(key, digest_size=_KEY_BYTES).digest()
+
+    def _expression(self, node: ast.expr, target: _Target) -> tuple[str, bool]:
+        """The text to evaluate, and whether it needs the library's names."""
+        own_names = self._interface.entry_points.keys()
+        if not _LIBRARY.isdisjoint(own_names):  # the question defines its own Counter, say: then it means that one
+            return ast.unparse(node), False
+        if len(target.text) > self._longest_text or not SPELLED_BUILTINS.isdisjoint(own_names):
+            return ast.unparse(node), names_library(node)
+        may_name = any(name in target.text for name in LIBRARY_NAMES)  # also inside a string
+        return target.text, may_name and names_library(ast.parse(target.text, mode="eval"))
+
+    def _target(self, node: ast.expr) -> _Target:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            return self._named_call(node, node.func.id)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            target = self._target(node.func.value)
+            method = target.entry.methods.get(node.func.attr, EntryPoint())
+            bound, text = self._arguments(node, method.parameters)
+            return _step(target, node.func.attr, [bound], method, text=text)
+        if isinstance(node, ast.Attribute):
+            return _step(self._target(node.value), node.attr, [], EntryPoint(), text="")
+        if isinstance(node, ast.Subscript):
+            target = self._target(node.value)
+            if isinstance(node.slice, ast.Slice):
+                raise _RejectedError(RejectionReason.NO_CALL, "a slice of the result; compare the whole result")
+            target.text += f"[{spell(self._literal(node.slice))}]"
+            target.entry = EntryPoint()
+            return target
+        raise _RejectedError(RejectionReason.NO_CALL, f"the left side is no call of {_names(self._interface)}")
+
+    def _named_call(self, node: ast.Call, name: str) -> _Target:
+        entry = self._interface.entry_points.get(name)
+        if entry is not None:
+            bound, text = self._arguments(node, entry.parameters)
+            inside = entry if entry.is_class else EntryPoint()
+            return _Target(name=name, text=name + text, steps=[bound], entry=inside, awaitable=entry.is_async)
+        if name in _READERS and node.args:
+            target = self._target(node.args[0])
+            beside, keywords = self._values(ast.Call(func=node.func, args=node.args[1:], keywords=node.keywords))
+            if not _reads_plainly(name, beside, keywords):
+                detail = f"{name}() with further arguments; compare the whole result"
+                raise _RejectedError(RejectionReason.NO_CALL, detail)
+            if target.awaitable:
+                raise _RejectedError(RejectionReason.NO_CALL, f"{name}() of a result that must be awaited first")
+            target.text = f"{name}{_spell_arguments([target.text, *map(spell, beside)], keywords)}"
+            target.entry = EntryPoint()
+            return target
+        raise _RejectedError(RejectionReason.NO_CALL, f"{name!r} is none of {_names(self._interface)}")
+
+    def _arguments(self, node: ast.Call, parameters: Parameters | None) -> tuple[Any, str]:
+        """The arguments in the form that is equal for all spellings, and their canonical text."""
+        arguments, keywords = self._values(node)
+        if parameters is None:
+            return (arguments, keywords), _spell_arguments(map(spell, arguments), keywords)
+        placed, named = parameters.by_position(arguments, keywords)
+        return parameters.bind(arguments, keywords), _spell_arguments(map(spell, placed), named)
+
+    def _values(self, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
+        arguments = [self._literal(argument) for argument in node.args]
+        keywords: dict[str, Any] = {}
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                raise _RejectedError(RejectionReason.ARGUMENT_NOT_LITERAL, "'**' in the arguments")
+            keywords[keyword.arg] = self._literal(keyword.value)
+        return arguments, keywords
+
+    def _literal(self, node: ast.expr) -> Any:
+        try:
+            return self._literals.read(node)
+        except ValueFormatError as error:
+            raise _RejectedError(RejectionReason.ARGUMENT_NOT_LITERAL, str(error)) from error
+
+
+def _strip_await(node: ast.expr) -> tuple[ast.expr, bool]:
+    """Remove ``await X``, ``asyncio.run(X)`` and ``__import__("asyncio").run(X)``; the judge awaits itself."""
+    if isinstance(node, ast.Await):
+        return node.value, True
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "run":
+        runs = ast.unparse(node.func.value) in ("asyncio", "__import__('asyncio')")
+        if runs and len(node.args) == 1 and not node.keywords:
+            return node.args[0], True
+    return node, False
+
+
+def _spell_arguments(positional: Iterable[str], keywords: dict[str, Any]) -> str:
+    return f"({', '.join([*positional, *(f'{name}={spell(value)}' for name, value in keywords.items())])})"
+
+
+def _step(target: _Target, attribute: str, arguments: list[Any], method: EntryPoint, *, text: str) -> _Target:
+    """One attribute or method of an object under test; ``text`` spells the arguments."""
+    if attribute.startswith("_"):
+        raise _RejectedError(RejectionReason.NO_CALL, f"the attribute {attribute!r} is private")
+    if attribute not in target.entry.members:
+        detail = f"{attribute!r} is no member of a class under test; compare the whole result"
+        raise _RejectedError(RejectionReason.NO_CALL, detail)
+    others = {name for name in target.entry.members - {attribute} if not name.startswith("_")}
+    target.steps.append([attribute, *arguments])
+    target.text += f".{attribute}{text}"
+    target.shows_nothing = method.returns_nothing and bool(others)
+    target.awaitable = method.is_async
+    return target
+
+
+def _reads_plainly(name: str, beside: list[Any], keywords: dict[str, Any]) -> bool:
+    """Nothing beside the result, but for ``sorted(x, reverse=...)`` and ``round(x, few digits)``."""
+    if name == "sorted":
+        return not beside and not set(keywords) - {"reverse"}
+    if name == "round" and len(beside) == 1 and not keywords:
+        return type(beside[0]) is int and 0 <= beside[0] <= _MAX_ROUNDED_DIGITS
+    return not beside and not keywords
+
+
+def _names(interface: Interface) -> str:
+    names = sorted(interface.entry_points)
+    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "") or "the question (it has no entry points)"

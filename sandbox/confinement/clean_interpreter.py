@@ -1,0 +1,33 @@
+"""Starts new interpreters that load a few files of this package and nothing else.
+
+What such an interpreter imports is what every process that it forks starts with, so ``sandbox/__init__.py``,
+which loads the whole package, is not executed there.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+PACKAGE_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+"""The folder of the package ``sandbox``."""
+_BOOTSTRAP = """\
+import sys, types
+package = sys.modules["sandbox"] = types.ModuleType("sandbox")
+package.__path__ = [{folder!r}]
+{statement}
+"""
+# -P and -s keep the working directory and the user's packages off the path, -B writes no byte code.
+_FLAGS = ("-P", "-s", "-B", "-X", "utf8")
+CLEAN_ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin", "HOME": "/", "LANG": "C.UTF-8", "TZ": "UTC", "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1",
+}  # fmt: skip
+
+
+def clean_interpreter(statement: str) -> list[str]:
+    """The command that runs a statement in a new interpreter, in which ``sandbox`` is an empty package with its rooms.
+
+    Arguments may follow; the statement finds them in ``sys.argv``.
+    """
+    return [sys.executable, *_FLAGS, "-c", _BOOTSTRAP.format(folder=PACKAGE_FOLDER, statement=statement)]

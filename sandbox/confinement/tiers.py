@@ -1,0 +1,110 @@
+"""The tiers of confinement, strongest last, and which of them this machine has.
+
+====  =====================================================================  ==================================
+tier  what it is                                                             what it needs
+====  =====================================================================  ==================================
+0     rlimits, no_new_privs, Landlock, seccomp, credentials; programs write  Linux 5.13 (Landlock); works in a
+      no file                                                                default container, without privileges
+1     tier 0 in user, mount, pid, network, ipc and uts namespaces, in a      Linux 5.12, and user namespaces or
+      root with nothing but the readable paths; a private folder for files   CAP_SYS_ADMIN
+2     tier 1 in bubblewrap                                                   bubblewrap too
+3     a service on other machines, over HTTP                                 not a matter of this machine
+====  =====================================================================  ==================================
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..errors import SandboxConfigError
+from . import bubblewrap
+from .clean_interpreter import CLEAN_ENVIRONMENT, clean_interpreter
+from .jail import missing_features, readable_paths, reason_missing
+from .namespaces import Namespaces, plan_layout
+
+LOCAL_TIERS = (0, 1, 2)
+TIER_MEANINGS = {
+    0: "rlimits, no_new_privs, Landlock, seccomp; programs write no file",
+    1: "tier 0 in user, mount, pid, network, ipc and uts namespaces; a private folder for files",
+    2: "tier 1 in bubblewrap",
+    3: "a service on other machines, over HTTP",
+}
+_PROBE_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierState:
+    """Whether one tier works on this machine."""
+
+    tier: int
+    reason: str
+    """Why it does not, and what to do about it; empty when it works."""
+
+    @property
+    def is_available(self) -> bool:
+        return not self.reason
+
+
+def check_tier(tier: int) -> None:
+    """Refuse a number that is no tier of a local runner.
+
+    Raises:
+        SandboxConfigError: it is none.
+    """
+    if isinstance(tier, bool) or tier not in LOCAL_TIERS:
+        raise SandboxConfigError(f"tier must be one of {list(LOCAL_TIERS)}, got {tier!r}")
+
+
+@functools.cache
+def probe() -> tuple[TierState, ...]:
+    """Try every local tier, once in the life of this process; takes two short-lived interpreters."""
+    lacks_tier_0 = "; ".join(reason_missing(name) for name in missing_features())
+    command = clean_interpreter("from sandbox.confinement.tiers import try_tier_1; try_tier_1()")
+    try:
+        wrapped = bubblewrap.wrap(command)
+    except SandboxConfigError as error:
+        lacks_tier_2 = str(error)
+    else:
+        lacks_tier_2 = _complaint(wrapped)
+    return (
+        TierState(tier=0, reason=lacks_tier_0),
+        TierState(tier=1, reason=_complaint(command)),
+        TierState(tier=2, reason=lacks_tier_2),
+    )
+
+
+def _complaint(command: Sequence[str]) -> str:
+    try:
+        done = subprocess.run(
+            command, env=CLEAN_ENVIRONMENT, cwd="/", stdin=subprocess.DEVNULL, capture_output=True,
+            timeout=_PROBE_SECONDS, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if done.returncode == 0:
+        return ""
+    said = done.stderr.decode("utf-8", "replace").strip()[-1000:]
+    return bubblewrap.explain(said) or said or f"the trial ended with status {done.returncode}"
+
+
+def try_tier_1() -> None:
+    """Enter the namespaces, then a program's folder in a child, and exit. Needs an interpreter of its own."""
+    try:
+        scratch = Namespaces().enter_root(plan_layout(readable_paths()))
+        pid = os.fork()
+        if pid == 0:
+            message = b""
+            try:
+                scratch.enter(size_bytes=1 << 16, num_files=4, uid=os.geteuid(), gid=os.getegid())
+            except OSError as error:
+                message = str(error).encode()
+            os.write(2, message)
+            os._exit(bool(message))
+        _, status = os.waitpid(pid, 0)
+    except OSError as error:
+        raise SystemExit(str(error)) from error
+    raise SystemExit(os.waitstatus_to_exitcode(status))

@@ -1,0 +1,289 @@
+"""The judge: which asserts of a suite are valid, and what a candidate makes of them.
+
+Static gate, reference pass, candidate pass, comparison. Expected values exist only here, in the
+trusted process.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+
+from ..cases.case import Call, Case, Rejection, RejectionReason, Suite
+from ..cases.gate import Gates
+from ..errors import ValueFormatError
+from ..limits import Limits
+from ..runners.base import CallResult, CallStatus, Program, ProgramResult, Role, Runner
+from ..values.comparison import matches, to_literal
+from .oracle import NoOracle, Oracle, OracleBatch, OracleValue, ReferencePass
+from .run_cache import RunCache
+from .verdict import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
+
+_OUTCOMES = {
+    CallStatus.RAISED: CaseOutcome.RAISED,
+    CallStatus.UNENCODABLE: CaseOutcome.UNENCODABLE,
+    CallStatus.OUTPUT_LIMIT: CaseOutcome.OUTPUT_LIMIT,
+    CallStatus.TIMED_OUT: CaseOutcome.TIMED_OUT,
+    CallStatus.DIED: CaseOutcome.DIED,
+}
+_MIN_TIMEOUTS_WITHOUT_RESULT = 6
+_SHOWN_VALUE_BYTES = 400
+"""Wrong values up to this size are shown in the remark of a case."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeRequest:
+    """One candidate, the suites written for it, and the replayed calls of its question."""
+
+    question_id: str
+    reference: str
+    """Source of the reference solution."""
+    candidate: str | None
+    """Source of the candidate; None when no program could be extracted from the response."""
+    suites: tuple[tuple[str, ...], ...]
+    """``suites[s]`` holds the texts of suite s's asserts, as written."""
+    history: tuple[str, ...] = ()
+    """Call texts (``CaseResult.call``) to replay."""
+    prelude: str = ""
+    """Executed before the reference and before the candidate."""
+    entry_points: tuple[str, ...] = ()
+    """Names a test must call; empty means every top-level function and class of the reference."""
+
+    def __post_init__(self) -> None:
+        for name in ("question_id", "reference", "prelude"):
+            _require_texts(name, (getattr(self, name),))
+        _require_texts("candidate", (self.candidate or "",))
+        for name in ("history", "entry_points"):
+            _require_texts(name, getattr(self, name))
+        if isinstance(self.suites, str):
+            raise TypeError(f"JudgeRequest.suites must be suites of assert texts, got the text {self.suites[:80]!r}")
+        for suite in self.suites:
+            _require_texts("suites[s]", suite)
+
+
+def _require_texts(name: str, texts: object) -> None:
+    """A text where a sequence of texts belongs (a forgotten comma) would be taken letter by letter."""
+    if isinstance(texts, str) or not isinstance(texts, Sequence) or not all(isinstance(one, str) for one in texts):
+        raise TypeError(f"JudgeRequest.{name} must hold texts, got {str(texts)[:80]!r} ({type(texts).__name__})")
+
+
+class Judge:
+    """Judges candidates with one runner. Thread-safe; reference answers are cached between requests.
+
+    Args:
+        runner: runs the programs. Not closed with the judge unless ``owns_runner`` is set.
+        limits: what one program may use; the runner's own limits if None.
+        seed: shuffles the order in which a candidate is asked its calls.
+        owns_runner: ``close`` closes the runner too.
+        reuse_results: a program that was asked the same calls before, up to its formatting, is not run again. Leave
+            it off to have every verdict made of a run of its own.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        *,
+        limits: Limits | None = None,
+        seed: int = 0,
+        owns_runner: bool = False,
+        reuse_results: bool = False,
+    ) -> None:
+        self._runner = runner
+        self._limits = limits if limits is not None else runner.limits
+        self._seed = seed
+        self._owns_runner = owns_runner
+        self._gates = Gates(assert_chars=self._limits.assert_chars)
+        self._references = ReferencePass(runner, limits=self._limits)
+        self._runs = RunCache() if reuse_results else None
+
+    def judge(self, request: JudgeRequest) -> CandidateVerdict:
+        """Judge one candidate; blocks until it is done.
+
+        Raises:
+            SandboxUnavailableError: something could not be run, so nothing is known.
+        """
+        started = time.monotonic()
+        suites, replays = self._parse(request)
+        replayed, repeated = _first_of_each(case for case in replays if isinstance(case, Case))
+        groups = [*_calls_of(suites), [case.call for case in replayed]]
+        batch = self._ask_references(request, _in_turns(groups))
+        answers, result, is_cached = self._run_candidate(request, batch, groups)
+        dropped = [case for case in replays if isinstance(case, Rejection)] + repeated
+        dropped += [_refused(case, oracle) for case, oracle in _without_oracle(replayed, batch)]
+        return CandidateVerdict(
+            loaded=result is not None and result.loaded,
+            load_error="no program in the response" if result is None else result.load_error,
+            suites=tuple(_suite_verdict(suite, batch, answers) for suite in suites),
+            history=tuple(_case_results(replayed, batch, answers)),
+            dropped_history=tuple(dropped),
+            cpu_seconds=0.0 if result is None else result.cpu_seconds,
+            wall_seconds=time.monotonic() - started,
+            was_cached=is_cached,
+        )
+
+    def prepare(self, requests: Iterable[JudgeRequest]) -> None:
+        """Ask the references, in one go a question, everything that ``judge`` will ask for these requests.
+
+        Never needed, but two reference processes then serve all candidates of a question.
+
+        Raises:
+            SandboxUnavailableError: a reference could not be run.
+        """
+        first: dict[tuple[str, str, str], JudgeRequest] = {}
+        groups: dict[tuple[str, str, str], list[list[Call]]] = {}
+        for request in requests:
+            key = (request.question_id, request.prelude, request.reference)
+            first.setdefault(key, request)
+            suites, replays = self._parse(request)
+            replayed = [case.call for case in replays if isinstance(case, Case)]
+            groups.setdefault(key, []).extend([*_calls_of(suites), replayed])
+        for key, request in first.items():
+            self._ask_references(request, _in_turns(groups[key]))
+
+    def _parse(self, request: JudgeRequest) -> tuple[list[Suite], list[Case | Rejection]]:
+        gate = self._gates.of(request.reference, request.entry_points)
+        return [gate.suite(texts) for texts in request.suites], [gate.call(text) for text in request.history]
+
+    def _ask_references(self, request: JudgeRequest, calls: list[Call]) -> OracleBatch:
+        return self._references.answer(
+            request.question_id, prelude=request.prelude, reference=request.reference, calls=calls
+        )
+
+    def forget(self, question_id: str) -> None:
+        """Drop the cached answers of a question's reference and programs."""
+        self._references.forget(question_id)
+        if self._runs is not None:
+            self._runs.forget(question_id)
+
+    def close(self) -> None:
+        """Close the runner if this judge owns it. Idempotent."""
+        if self._owns_runner:
+            self._runner.close()
+
+    def __enter__(self) -> Judge:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _order(self, question_id: str, groups: Iterable[Iterable[Call]]) -> list[Call]:
+        """Suites in turns, so that none waits for another one's calls; shuffled within, and among them."""
+        rng = random.Random(f"{self._seed}:{question_id}")
+        shuffled = [sorted(dict.fromkeys(group), key=lambda call: call.text) for group in groups]
+        for group in shuffled:
+            rng.shuffle(group)
+        rng.shuffle(shuffled)
+        return _in_turns(shuffled)
+
+    def _run_candidate(
+        self, request: JudgeRequest, batch: OracleBatch, groups: list[list[Call]]
+    ) -> tuple[dict[Call, CallResult], ProgramResult | None, bool]:
+        """Ask the candidate every call that has an oracle, in shuffled order; True: it had been asked them before."""
+        if request.candidate is None:
+            return {}, None, False
+        oracles = {call: oracle for call, oracle in batch.oracles.items() if isinstance(oracle, OracleValue)}
+        calls = self._order(request.question_id, [[call for call in group if call in oracles] for group in groups])
+        # What costs much comes last, lest it spend the time of the rest.
+        calls.sort(key=lambda call: oracles[call].cpu_seconds > self._limits.cpu_seconds_per_case / 10)
+        program = Program(
+            prelude=request.prelude,
+            source=request.candidate,
+            calls=tuple(calls),
+            reference_cpu_seconds=tuple(oracles[call].cpu_seconds for call in calls),
+            limits=self._limits,
+            # Each suite has been asked for once before a program is given up.
+            max_timeouts_without_result=max(_MIN_TIMEOUTS_WITHOUT_RESULT, sum(map(bool, groups))),
+            isolated=batch.is_stateful,
+        )
+        result, is_cached = self._run(request.question_id, program)
+        return dict(zip(calls, result.results, strict=False)), result, is_cached
+
+    def _run(self, question_id: str, program: Program) -> tuple[ProgramResult, bool]:
+        if self._runs is None:
+            return self._runner.run(program, role=Role.CANDIDATE), False
+        known = self._runs.find(question_id, program)
+        with known.lock:  # an identical program that comes meanwhile waits for this one's answers
+            if known.result is not None:
+                return replace(known.result, cpu_seconds=0.0, wall_seconds=0.0), True
+            result = self._runner.run(program, role=Role.CANDIDATE)
+            self._runs.keep(known, result)
+        return result, False
+
+
+def _in_turns(groups: Iterable[Iterable[Call]]) -> list[Call]:
+    """The first of each group, then the second of each, and so on; each call once."""
+    return list(dict.fromkeys(call for turn in zip_longest(*groups) for call in turn if call is not None))
+
+
+def _calls_of(suites: Iterable[Suite]) -> list[list[Call]]:
+    return [[case.call for case in suite.cases] for suite in suites]
+
+
+def _first_of_each(cases: Iterable[Case]) -> tuple[list[Case], list[Rejection]]:
+    """Replays of one call, once, however it is spelled: a repeated entry must not count twice."""
+    first: dict[bytes, Case] = {}
+    repeated = []
+    for case in cases:
+        if case.key in first:  # by key: the gate gives one object for one text
+            repeated.append(Rejection(text=case.text, reason=RejectionReason.DUPLICATE, detail=case.call.text))
+        else:
+            first[case.key] = case
+    return list(first.values()), repeated
+
+
+def _suite_verdict(suite: Suite, batch: OracleBatch, answers: dict[Call, CallResult]) -> SuiteVerdict:
+    refused = [_refused(case, oracle) for case, oracle in _without_oracle(suite.cases, batch)]
+    return SuiteVerdict(
+        cases=tuple(_case_results(suite.cases, batch, answers)), rejections=(*suite.rejections, *refused)
+    )
+
+
+def _without_oracle(cases: Iterable[Case], batch: OracleBatch) -> list[tuple[Case, NoOracle]]:
+    found: list[tuple[Case, Oracle]] = [(case, batch.oracles[case.call]) for case in cases]
+    return [(case, oracle) for case, oracle in found if isinstance(oracle, NoOracle)]
+
+
+def _refused(case: Case, oracle: NoOracle) -> Rejection:
+    return Rejection(text=case.text, reason=oracle.reason, detail=oracle.detail)
+
+
+def _case_results(cases: Iterable[Case], batch: OracleBatch, answers: dict[Call, CallResult]) -> list[CaseResult]:
+    results = []
+    for case in cases:
+        oracle = batch.oracles[case.call]
+        if isinstance(oracle, OracleValue):
+            outcome, detail = _outcome(oracle, answers.get(case.call))
+            results.append(
+                CaseResult(
+                    call=case.call.text,
+                    reference_value=oracle.literal,
+                    expected=case.expected or oracle.literal,
+                    expected_correct=not case.expected or matches(oracle.value, case.expected_value),
+                    outcome=outcome,
+                    detail=detail,
+                    key=case.key.hex(),
+                )
+            )
+    return results
+
+
+def _outcome(oracle: OracleValue, answer: CallResult | None) -> tuple[CaseOutcome, str]:
+    if answer is None:
+        return CaseOutcome.NOT_LOADED, ""
+    if answer.status is not CallStatus.VALUE:
+        return _OUTCOMES[answer.status], answer.detail
+    if matches(oracle.value, answer.value):
+        return CaseOutcome.PASSED, ""
+    return CaseOutcome.WRONG_VALUE, _show(answer.value)
+
+
+def _show(value: bytes) -> str:
+    if len(value) > _SHOWN_VALUE_BYTES:
+        return f"{len(value)} bytes"
+    try:
+        return to_literal(value)
+    except ValueFormatError as error:
+        return str(error)

@@ -1,0 +1,243 @@
+"""The reference pass: what is the right answer to a call, and does it have one?
+
+Every distinct call of a question runs once in each of two reference processes with different hash
+seeds, in opposite orders. The oracle of a call is its answer **in the state right after loading**. If
+the two processes agree on all calls of a batch, order and hash seed do not matter and the shared
+answers are taken. If they differ, the reference is either nondeterministic or stateful (a mutable
+default, a global counter): the batch is run again with every call in a process of its own, and what
+still differs is nondeterministic. Candidates of a stateful reference get isolated calls too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ..cases.case import Call, RejectionReason
+from ..errors import ValueFormatError
+from ..limits import Limits
+from ..runners.base import TOTAL_SPENT, CallResult, CallStatus, Program, Role, Runner
+from ..values.comparison import to_literal
+
+logger = logging.getLogger(__name__)
+
+MAX_QUESTIONS = 4096
+MAX_CALLS_PER_QUESTION = 8192
+_CRASHES = (CallStatus.TIMED_OUT, CallStatus.DIED, CallStatus.OUTPUT_LIMIT)
+_REASONS = {
+    CallStatus.RAISED: RejectionReason.REFERENCE_RAISED,
+    CallStatus.DIED: RejectionReason.REFERENCE_RAISED,
+    CallStatus.TIMED_OUT: RejectionReason.REFERENCE_TIMED_OUT,
+    CallStatus.OUTPUT_LIMIT: RejectionReason.UNENCODABLE,
+    CallStatus.UNENCODABLE: RejectionReason.UNENCODABLE,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OracleValue:
+    """The right answer to one call, as a snapshot taken when the call was made."""
+
+    value: bytes
+    literal: str
+    cpu_seconds: float
+    """The slower of the two processes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoOracle:
+    """Why a call has no right answer."""
+
+    reason: RejectionReason
+    detail: str
+
+
+Oracle = OracleValue | NoOracle
+
+
+_FURTHER_PASSES = 2
+"""Of the references, each with ``limits.total_seconds``, while some calls were not asked for want of time."""
+_UNASKED = NoOracle(reason=RejectionReason.REFERENCE_TIMED_OUT, detail=TOTAL_SPENT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OracleBatch:
+    """The oracles of one set of calls."""
+
+    oracles: dict[Call, Oracle]
+    is_stateful: bool
+    """Calls influence one another: a candidate must be asked each of them in a process of its own."""
+
+
+@dataclass(slots=True)
+class _Question:
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    oracles: OrderedDict[Call, Oracle] = field(default_factory=OrderedDict)
+    is_stateful: bool = False
+
+
+class ReferencePass:
+    """Oracle answers per question, each computed once while it is cached. Thread-safe."""
+
+    def __init__(self, runner: Runner, *, limits: Limits) -> None:
+        self._runner = runner
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._questions: OrderedDict[tuple[str, str], _Question] = OrderedDict()
+
+    def answer(self, question_id: str, *, prelude: str, reference: str, calls: Sequence[Call]) -> OracleBatch:
+        """The oracles of ``calls``; threads that ask about one question wait for one another.
+
+        Raises:
+            SandboxUnavailableError: the reference could not be run.
+        """
+        question = self._question(question_id, prelude, reference)
+        with question.lock:
+            missing = [call for call in dict.fromkeys(calls) if call not in question.oracles]
+            if missing:
+                was_stateful = question.is_stateful
+                found = self._compute_in_passes(question, prelude, reference, missing)
+                if question.is_stateful and not was_stateful:
+                    # Earlier answers were taken in a shared process: take them again.
+                    question.oracles.clear()
+                    earlier = [call for call in dict.fromkeys(calls) if call not in found]
+                    found |= self._compute(question, prelude, reference, earlier) if earlier else {}
+                # A call for which no time was left may have an answer in another batch.
+                question.oracles.update({call: oracle for call, oracle in found.items() if oracle != _UNASKED})
+            oracles = {call: question.oracles.get(call, _UNASKED) for call in calls}
+            for call in oracles:
+                if call in question.oracles:
+                    question.oracles.move_to_end(call)
+            while len(question.oracles) > MAX_CALLS_PER_QUESTION:
+                question.oracles.popitem(last=False)
+            return OracleBatch(oracles=oracles, is_stateful=question.is_stateful)
+
+    def forget(self, question_id: str) -> None:
+        """Drop the cached answers of a question, whatever its reference."""
+        with self._lock:
+            for key in [key for key in self._questions if key[0] == question_id]:
+                del self._questions[key]
+
+    def _question(self, question_id: str, prelude: str, reference: str) -> _Question:
+        text = f"{len(prelude)}:{prelude}{reference}".encode("utf-8", "surrogatepass")
+        key = (question_id, hashlib.sha256(text).hexdigest())
+        with self._lock:
+            question = self._questions.setdefault(key, _Question())
+            self._questions.move_to_end(key)
+            while len(self._questions) > MAX_QUESTIONS:
+                self._questions.popitem(last=False)
+            return question
+
+    def _compute_in_passes(
+        self, question: _Question, prelude: str, reference: str, calls: list[Call]
+    ) -> dict[Call, Oracle]:
+        """Calls that found the time spent by others are asked again, among themselves."""
+        found = self._compute(question, prelude, reference, calls)
+        for _ in range(_FURTHER_PASSES):
+            unasked = [call for call, oracle in found.items() if oracle == _UNASKED]
+            if not unasked or len(unasked) == len(calls):
+                break
+            was_stateful = question.is_stateful
+            found |= self._compute(question, prelude, reference, unasked)
+            if question.is_stateful and not was_stateful:
+                return self._compute(question, prelude, reference, calls)
+        return found
+
+    def _compute(self, question: _Question, prelude: str, reference: str, calls: list[Call]) -> dict[Call, Oracle]:
+        load_errors: list[str] = []
+
+        def run(ordered: list[Call], role: Role, *, isolated: bool) -> list[CallResult]:
+            program = Program(
+                prelude=prelude,
+                source=reference,
+                calls=tuple(ordered),
+                reference_cpu_seconds=(0.0,) * len(ordered),
+                limits=self._limits.for_reference(),
+                isolated=isolated,
+                timed=True,
+            )
+            if not load_errors:
+                result = self._runner.run(program, role=role)
+                if result.loaded:
+                    return list(result.results)
+                load_errors.append(result.load_error)
+            return [CallResult(status=CallStatus.RAISED)] * len(ordered)
+
+        shared = None if question.is_stateful else _compare_orders(calls, run)
+        oracles = shared.oracles if shared and not shared.shows_state else _compare_isolated(calls, run)
+        if load_errors:
+            logger.warning("a reference does not load, all its cases are refused: %s", load_errors[0])
+            detail = f"the reference does not load: {load_errors[0]}"
+            return dict.fromkeys(calls, NoOracle(reason=RejectionReason.REFERENCE_RAISED, detail=detail))
+        if shared:
+            # Isolation made some call definite, or its repetition alone gave it away.
+            question.is_stateful = shared.repetition_differs or any(
+                isinstance(oracles[call], OracleValue) for call in shared.differing
+            )
+        return oracles
+
+
+class _Run(Protocol):
+    def __call__(self, ordered: list[Call], role: Role, *, isolated: bool) -> list[CallResult]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SharedAnswers:
+    oracles: dict[Call, Oracle]
+    differing: frozenset[Call]
+    repetition_differs: bool
+
+    @property
+    def shows_state(self) -> bool:
+        return bool(self.differing) or self.repetition_differs
+
+
+def _compare_orders(calls: list[Call], run: _Run) -> _SharedAnswers:
+    """Two processes, opposite orders; the second one's first call is made once more at the end."""
+    first = dict(zip(calls, run(calls, Role.REFERENCE, isolated=False), strict=True))
+    # A call that crashed one process is settled: it need not crash another.
+    backwards = [call for call in calls[::-1] if first[call].status not in _CRASHES]
+    repeated = backwards + backwards[: 1 if len(backwards) > 1 else 0]
+    again = run(repeated, Role.SECOND_REFERENCE, isolated=False)
+    second = dict(zip(backwards, again, strict=False))
+    return _SharedAnswers(
+        oracles={call: _judge(first[call], second.get(call, first[call])) for call in calls},
+        differing=frozenset(call for call in backwards if not _agree(first[call], second[call])),
+        repetition_differs=bool(again) and not _agree(again[0], again[-1 if len(repeated) > len(backwards) else 0]),
+    )
+
+
+def _compare_isolated(calls: list[Call], run: _Run) -> dict[Call, Oracle]:
+    """Two processes for each call, both freshly loaded."""
+    first = run(calls, Role.REFERENCE, isolated=True)
+    live = [call for call, answer in zip(calls, first, strict=True) if answer.status not in _CRASHES]
+    second = dict(zip(live, run(live, Role.SECOND_REFERENCE, isolated=True), strict=True))
+    return {call: _judge(one, second.get(call, one)) for call, one in zip(calls, first, strict=True)}
+
+
+def _agree(one: CallResult, other: CallResult) -> bool:
+    """Same kind and same bytes. Time-outs and deaths depend on chance; they are no sign of state."""
+    if one.status in _CRASHES or other.status in _CRASHES:
+        return True
+    return one.status is other.status and one.value == other.value
+
+
+def _judge(one: CallResult, other: CallResult) -> Oracle:
+    for answer in (one, other):
+        if answer.status in _CRASHES:
+            return NoOracle(reason=_REASONS[answer.status], detail=answer.detail)
+    if one.status is not other.status or one.value != other.value:
+        detail = "two runs with different hash seeds differ"
+        return NoOracle(reason=RejectionReason.REFERENCE_NONDETERMINISTIC, detail=detail)
+    if one.status is not CallStatus.VALUE:
+        return NoOracle(reason=_REASONS[one.status], detail=one.detail)
+    try:
+        literal = to_literal(one.value)
+    except ValueFormatError as error:
+        return NoOracle(reason=RejectionReason.UNENCODABLE, detail=str(error))
+    seconds = max(one.cpu_seconds, other.cpu_seconds)
+    return OracleValue(value=one.value, literal=literal, cpu_seconds=seconds)

@@ -1,0 +1,325 @@
+"""Judges in processes of their own: a whole step's candidates on every core of this machine.
+
+Parsing asserts and comparing values is Python, so one process does it on one core. Each worker is a
+freshly started interpreter with a ``Judge`` and a ``LocalRunner``; it gets requests and sends verdicts
+over a socket that nobody else holds. A question's requests go to one worker, together, so that its
+references answer once for all of its candidates. A worker that is lost, whoever killed it, is replaced
+and its question is judged again: verdicts do not depend on what a worker remembered.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import pickle
+import queue
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..confinement.libc import end_with_parent
+from ..errors import ProcessLostError, SandboxConfigError, SandboxUnavailableError
+from ..runners.local.runner import LocalRunner, check_num_workers
+from .judge import Judge, JudgeRequest
+from .verdict import CandidateVerdict
+
+logger = logging.getLogger(__name__)
+
+MAX_WORKER_LOSSES = 3
+"""Workers that may be lost under one question before its candidates count as an outage."""
+DEFAULT_QUESTIONS_PER_WORKER = 4
+"""Questions that a worker has at once, a program of each running: while one hangs, others go on."""
+_SIZE = struct.Struct("<Q")
+_STOP_SECONDS = 5.0
+_BOOTSTRAP = """\
+import sys
+sys.path[:] = {path!r}
+from {module} import serve
+serve({descriptors!r}, {parent})
+"""
+
+Result = CandidateVerdict | SandboxUnavailableError
+"""A verdict, or why there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """What every worker is started with."""
+
+    questions_at_once: int = DEFAULT_QUESTIONS_PER_WORKER
+    seed: int = 0
+    """Of the judge: shuffles the order in which candidates are asked their calls."""
+    runner: dict[str, Any] = field(default_factory=dict)
+    """Further arguments of ``LocalRunner``."""
+
+
+class JudgeProcesses:
+    """Judges candidates in ``num_workers`` processes. Thread-safe.
+
+    Args:
+        num_workers: worker processes; None means one a core.
+        settings: what each of them runs.
+
+    Raises:
+        SandboxConfigError: a setting is wrong, or programs cannot be confined on this machine.
+        SandboxUnavailableError: a worker did not start.
+    """
+
+    def __init__(self, num_workers: int | None = None, *, settings: WorkerSettings | None = None) -> None:
+        if num_workers is None:
+            num_workers = len(os.sched_getaffinity(0))
+        check_num_workers(num_workers)
+        self.num_workers = num_workers
+        self._settings = settings if settings is not None else WorkerSettings()
+        self._is_closed = threading.Event()
+        self._slots = [_Slot(self._settings, is_closed=self._is_closed) for _ in range(num_workers)]
+        # The thread that starts a worker must outlive it: the kernel takes its end for the parent's.
+        num_threads = num_workers * self._settings.questions_at_once
+        self._threads = ThreadPoolExecutor(num_threads, thread_name_prefix="judge-process")
+        self._free: queue.SimpleQueue[tuple[_Slot, int]] = queue.SimpleQueue()
+        for channel in range(self._settings.questions_at_once):
+            for slot in self._slots:
+                self._free.put((slot, channel))
+        try:
+            list(self._threads.map(_Slot.worker, self._slots))
+        except BaseException:
+            self.close()
+            raise
+
+    def judge_all(self, requests: Iterable[JudgeRequest]) -> Iterator[Result]:
+        """Judge many candidates; results in the order of the requests, each as soon as it and those before are there.
+
+        Requests of one question may stand anywhere; they are judged together. What could not be judged
+        comes back as the error: one question's outage costs no other question its verdicts.
+
+        Raises:
+            SandboxUnavailableError: the pool is closed.
+        """
+        if self._is_closed.is_set():
+            raise SandboxUnavailableError("the judge processes are closed")
+        requests = list(requests)
+        groups: dict[tuple[str, str, str], list[int]] = {}
+        for place, request in enumerate(requests):
+            groups.setdefault((request.question_id, request.prelude, request.reference), []).append(place)
+        found: dict[int, tuple[Future[list[Result]], int]] = {}
+        for places in groups.values():
+            future = self._threads.submit(self._judge_group, [requests[place] for place in places])
+            found |= {place: (future, rank) for rank, place in enumerate(places)}
+        for place in range(len(requests)):
+            future, rank = found.pop(place)
+            yield future.result()[rank]
+
+    def worker_pids(self) -> tuple[int, ...]:
+        """Pids of the worker processes that run now, for monitoring."""
+        return tuple(pid for slot in self._slots if (pid := slot.pid()) is not None)
+
+    def close(self) -> None:
+        """Stop every worker and with it every program. Idempotent; what is being judged becomes an outage."""
+        self._is_closed.set()
+        for slot in self._slots:
+            slot.close()
+        self._threads.shutdown(cancel_futures=True)
+
+    def __enter__(self) -> JudgeProcesses:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _judge_group(self, requests: list[JudgeRequest]) -> list[Result]:
+        """One question's candidates, on any worker; a lost worker is replaced and asked again."""
+        reason = ""
+        for attempt in range(MAX_WORKER_LOSSES):
+            try:
+                return self._ask_one(requests)
+            except ProcessLostError as error:
+                reason = str(error)
+                logger.warning("judge worker lost, %d of %d: %s", attempt + 1, MAX_WORKER_LOSSES, error)
+            except SandboxUnavailableError as error:
+                return [error] * len(requests)
+        outage = SandboxUnavailableError(f"{MAX_WORKER_LOSSES} judge workers were lost under one question: {reason}")
+        return [outage] * len(requests)
+
+    def _ask_one(self, requests: list[JudgeRequest]) -> list[Result]:
+        slot, channel = self._free.get()
+        try:
+            worker = slot.worker()
+            try:
+                return worker.ask(requests, channel=channel)
+            except ProcessLostError:
+                slot.discard(worker)
+                raise
+        finally:
+            self._free.put((slot, channel))
+
+
+class _Slot:
+    """Place of one worker; a lost one is replaced when it is next needed."""
+
+    def __init__(self, settings: WorkerSettings, *, is_closed: threading.Event) -> None:
+        self._settings = settings
+        self._is_closed = is_closed
+        self._lock = threading.Lock()
+        self._worker: _Worker | None = None
+
+    def worker(self) -> _Worker:
+        with self._lock:
+            if self._is_closed.is_set():
+                raise SandboxUnavailableError("the judge processes are closed")
+            if self._worker is None:
+                self._worker = _Worker(self._settings)
+            return self._worker
+
+    def discard(self, worker: _Worker) -> None:
+        """Replace it, unless another thread has done so."""
+        with self._lock:
+            if self._worker is worker:
+                self._worker = None
+                worker.close()
+
+    def pid(self) -> int | None:
+        worker = self._worker
+        return None if worker is None else worker.pid
+
+    def close(self) -> None:
+        with self._lock:
+            if self._worker is not None:
+                self._worker.close()
+                self._worker = None
+
+
+class _Worker:
+    """The trusted side of one worker process. One thread at a time on each of its channels."""
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        pairs = [socket.socketpair() for _ in range(settings.questions_at_once)]
+        self._channels = [ours for ours, _ in pairs]
+        descriptors = [theirs.fileno() for _, theirs in pairs]
+        code = _BOOTSTRAP.format(path=sys.path, module=__name__, descriptors=descriptors, parent=os.getpid())
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", code], pass_fds=descriptors, stdin=subprocess.DEVNULL
+            )
+        except OSError as error:
+            self._hang_up()
+            raise SandboxUnavailableError(f"cannot start {sys.executable}: {error}") from error
+        finally:
+            for _, theirs in pairs:
+                theirs.close()
+        try:
+            refusal = self._exchange(settings, self._channels[0])
+        except ProcessLostError as error:
+            self.close()
+            raise SandboxUnavailableError(f"a judge worker did not start: {error}") from error
+        if refusal is not None:
+            self.close()
+            raise refusal
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def ask(self, requests: list[JudgeRequest], *, channel: int) -> list[Result]:
+        """Results of one question's requests, in their order.
+
+        Raises:
+            ProcessLostError: the process is gone.
+            RuntimeError: a bug of the judge; its worker goes on.
+        """
+        results: list[Result] | Exception = self._exchange(requests, self._channels[channel])
+        if isinstance(results, Exception):
+            raise results
+        return results
+
+    def _exchange(self, message: object, channel: socket.socket) -> Any:
+        try:
+            _send(channel, message)
+            return _receive(channel)
+        except (OSError, EOFError) as error:
+            raise ProcessLostError(f"worker pid={self.pid}: {error or 'hung up'}") from error
+
+    def close(self) -> None:
+        """End the process; its fork servers and programs end with it. Idempotent."""
+        self._process.kill()
+        self._process.wait()
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        for channel in self._channels:
+            with contextlib.suppress(OSError):
+                channel.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits on it
+            channel.close()
+
+
+def serve(descriptors: Sequence[int], parent: int) -> None:
+    """Body of a worker process: settings first, then questions on every channel, until the parent ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
+    if os.getppid() != parent:
+        return
+    channels = [socket.socket(fileno=descriptor) for descriptor in descriptors]
+    try:
+        settings: WorkerSettings = _receive(channels[0])
+        runner = LocalRunner(num_workers=settings.questions_at_once, **settings.runner)
+    except (SandboxConfigError, SandboxUnavailableError) as error:
+        _send(channels[0], error)
+        return
+    with runner, ThreadPoolExecutor(len(channels)) as threads:
+        _send(channels[0], None)
+        judge = Judge(runner, seed=settings.seed)
+        list(threads.map(lambda channel: _serve_channel(judge, channel), channels))
+
+
+def _serve_channel(judge: Judge, channel: socket.socket) -> None:
+    while True:
+        try:
+            requests: list[JudgeRequest] = _receive(channel)
+        except (EOFError, OSError):
+            return
+        try:
+            answer: list[Result] | Exception = _judge_question(judge, requests)
+        except Exception as error:  # a bug: whoever waits must hear of it
+            logger.exception("question %s", requests[0].question_id)
+            answer = RuntimeError(f"the judge failed on question {requests[0].question_id!r}: {error!r}")
+        _send(channel, answer)
+
+
+def _judge_question(judge: Judge, requests: list[JudgeRequest]) -> list[Result]:
+    results: list[Result] = []
+    try:
+        judge.prepare(requests)
+        for request in requests:
+            results.append(judge.judge(request))
+    except SandboxUnavailableError as error:
+        logger.warning("question %s: %s", requests[0].question_id, error)
+        results += [error] * (len(requests) - len(results))
+    judge.forget(requests[0].question_id)
+    return results
+
+
+def _send(channel: socket.socket, message: object) -> None:
+    data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    channel.sendall(_SIZE.pack(len(data)) + data)
+
+
+def _receive(channel: socket.socket) -> Any:
+    """One message of a process that holds our own code and no program's; what it sends is trusted."""
+    size = _SIZE.unpack(_take(channel, _SIZE.size))[0]
+    return pickle.loads(_take(channel, size))
+
+
+def _take(channel: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        if not (part := channel.recv(min(size - len(data), 1 << 20))):
+            raise EOFError
+        data += part
+    return bytes(data)

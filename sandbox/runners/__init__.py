@@ -1,0 +1,1 @@
+"""Everything that can run a program: the protocol, this machine, a service."""

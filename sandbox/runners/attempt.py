@@ -1,0 +1,335 @@
+"""One process running one program: requests out, responses in, the clock watched. The same here and inside a service.
+
+The process may write anything at any time. Each response is taken for the first call still open, as the
+protocol orders it; what does not fit the protocol ends the process. So a program that forges responses
+only chooses its own output, which it could have returned as well.
+"""
+
+from __future__ import annotations
+
+import enum
+import select
+import signal
+import socket
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Protocol
+
+from ..limits import Limits
+from .base import TOTAL_SPENT, CallResult, CallStatus, Program, cpu_limits, first_call_cpu_limits
+from .child import CPU_TIME, HEADER, pack_call
+from .clocks import Stopwatch, is_stopped, process_cpu_seconds
+
+_TICK_SECONDS = 0.01
+"""First look at the clock after a response; responses sooner than this are never timed."""
+_MAX_POLL_SECONDS = 0.25
+_READ_BYTES = 1 << 18
+_NAP_SECONDS = 0.0003
+"""Between two readings of a program that keeps responding: one reading then takes many responses."""
+_PACKED_CALLS = 8192
+"""Compiled calls kept; each is asked of the two references and of every candidate it was written for."""
+_SPARE_CPU_SECONDS = 10
+"""Added to RLIMIT_CPU, which only ends programs that nobody watches any more."""
+_MAX_DETAIL_BYTES = 1024
+_MAX_DETAIL_CHARS = 400
+_STATUSES = {
+    b"V": CallStatus.VALUE,
+    b"E": CallStatus.RAISED,
+    b"U": CallStatus.UNENCODABLE,
+    b"O": CallStatus.OUTPUT_LIMIT,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessExit:
+    """How one program's process ended."""
+
+    status: int
+    """As ``os.wait`` reports it."""
+    by_itself: bool
+    """It had ended before it was killed."""
+
+    @property
+    def was_killed(self) -> bool:
+        """It ended by a SIGKILL that this side did not send."""
+        return self.by_itself and self.status & 0x7F == signal.SIGKILL
+
+    def describe(self) -> str:
+        if not self.by_itself:
+            return "closed its channel"
+        number = self.status & 0x7F
+        if not number:
+            return f"exited with status {self.status >> 8}"
+        known = {member.value for member in signal.Signals}
+        return f"ended by {signal.Signals(number).name if number in known else f'signal {number}'}"
+
+
+class Forker(Protocol):
+    """Starts and ends the processes of programs: a fork server, or the harness inside a service."""
+
+    def fork(self, limits: Limits, *, cpu_seconds: int) -> tuple[socket.socket, int]:
+        """Start one confined process, which RLIMIT_CPU ends; its channel (non-blocking) and its pid."""
+
+    def end(self, pid: int, *, is_closed: bool) -> ProcessExit:
+        """Kill and reap one process. ``is_closed``: its channel is closed, so it may be ending by itself."""
+
+
+class ExitReason(enum.Enum):
+    """Why an attempt is over."""
+
+    FINISHED = enum.auto()
+    LOAD_FAILED = enum.auto()
+    TIMED_OUT = enum.auto()
+    OUTPUT_LIMIT = enum.auto()
+    FULL = enum.auto()
+    """It has returned all that one process may, or ``take`` accepts no more; no single call is to blame for that."""
+    STOPPED = enum.auto()
+    """Somebody other than the program has stopped its process."""
+    BROKE_PROTOCOL = enum.auto()
+    CLOSED = enum.auto()
+    """The process ended, or closed its channel."""
+    SETUP_FAILED = enum.auto()
+    """It ended before it was confined: our fault, not the program's."""
+
+
+_EARLY_ENDS = {
+    ExitReason.TIMED_OUT: (CallStatus.TIMED_OUT, ""),
+    ExitReason.STOPPED: (CallStatus.TIMED_OUT, ""),
+    ExitReason.OUTPUT_LIMIT: (CallStatus.OUTPUT_LIMIT, "too much output"),
+    ExitReason.BROKE_PROTOCOL: (CallStatus.DIED, "broke its channel"),
+}
+
+
+class _Phase(enum.Enum):
+    SETUP = enum.auto()
+    LOADING = enum.auto()
+    CALLING = enum.auto()
+
+
+@dataclass(slots=True, kw_only=True)
+class Attempt:
+    """One process's share of a program: the calls at ``indices``, in that order."""
+
+    program: Program
+    indices: Sequence[int]
+    timeout_scale: float
+    """Share of a case's full CPU limit that is left after earlier time-outs, in (0, 1]."""
+    seconds_left: float
+    """CPU and idle seconds this process may use in all."""
+    take: Callable[[CallResult | None], bool] = lambda result: True
+    """Called with None when the program has loaded, then with each result as it comes; False ends the attempt."""
+    results: list[CallResult] = field(default_factory=list)
+    """Of the first of ``indices``; shorter than it when the attempt stopped early."""
+    load_error: str = ""
+    detail: str = ""
+    cpu_seconds: float = 0.0
+    used_seconds: float = 0.0
+    """CPU and idle seconds."""
+    cpu_ceiling: int = 0
+    """CPU seconds at which the kernel ends the process by SIGKILL."""
+    ending: ProcessExit | None = None
+    _phase: _Phase = _Phase.SETUP
+    _received: bytearray = field(default_factory=bytearray)
+    _unsent: bytearray = field(default_factory=bytearray)
+    _hung_up: bool = False
+    _was_slow: bool = False
+    """Its clock was looked at."""
+    _num_sent: int = 0
+    _num_bytes: int = 0
+
+    @property
+    def _longest_frame(self) -> int:
+        return max(self.program.limits.value_bytes, _MAX_DETAIL_BYTES) + CPU_TIME.size * self.program.timed
+
+    @property
+    def has_loaded(self) -> bool:
+        return self._phase is _Phase.CALLING
+
+    def run(self, forker: Forker) -> ExitReason:
+        """Start the process, run it, reap it. What ``forker`` raises goes through; ``results`` has what came before."""
+        limits = self.program.limits
+        seconds = limits.load_cpu_seconds + sum(self._cpu_limit(index) for index in self.indices)
+        self.cpu_ceiling = int(min(seconds, self.seconds_left)) + _SPARE_CPU_SECONDS
+        channel, pid = forker.fork(limits, cpu_seconds=self.cpu_ceiling)
+        total = Stopwatch.of_new_process(pid)
+        with channel:
+            stop = self._converse(channel, pid, total)
+            self.cpu_seconds = process_cpu_seconds(pid)
+            self.used_seconds = sum(total.read()) if self._was_slow else self.cpu_seconds
+        if self.program.timed:  # as it says; it cannot have used more in one call than in all
+            self.results = [replace(one, cpu_seconds=min(one.cpu_seconds, self.cpu_seconds)) for one in self.results]
+        self.ending = forker.end(pid, is_closed=self._hung_up)
+        return stop
+
+    def early_end(self, stop: ExitReason) -> tuple[CallStatus, str]:
+        """What an early end comes to for the call, or the load, that it happened in, and why."""
+        status, detail = _EARLY_ENDS.get(stop, (CallStatus.DIED, ""))
+        return status, self.detail or detail or (self.ending.describe() if self.ending else "")
+
+    def _cpu_limit(self, index: int) -> float:
+        if index != self.indices[0]:
+            return self._seconds_after_timeouts(index)
+        full, least = first_call_cpu_limits(self.program, index)
+        return max(self.timeout_scale * full, least)
+
+    def _seconds_after_timeouts(self, index: int) -> float:
+        full, least = cpu_limits(self.program, index)
+        return max(self.timeout_scale * full, least)
+
+    def _converse(self, channel: socket.socket, pid: int, total: Stopwatch) -> ExitReason:
+        for source in (self.program.prelude, self.program.source):
+            if source:
+                self._request(b"P", source)
+        self._request(b"B", "")
+        self._request_calls()
+        watch = Stopwatch(pid)
+        poller = select.poll()
+        poller.register(channel, select.POLLIN | select.POLLOUT)
+        is_writing = True
+        wait_seconds = _TICK_SECONDS
+        looked_at = time.monotonic()
+        while True:
+            events = poller.poll(1000 * wait_seconds)
+            late = None
+            # Whatever arrives: a program that keeps writing must not keep us from the clock.
+            if not events or time.monotonic() - looked_at > _MAX_POLL_SECONDS:
+                # Clock first, then the channel again: what came before the reading is in time.
+                late, wait_seconds = self._check_clock(watch, total)
+                looked_at = time.monotonic()
+                events = poller.poll(0)
+            if events and events[0][1] & ~select.POLLOUT:
+                num_results, phase = len(self.results), self._phase
+                if (stop := self._read(channel)) is not None:
+                    return stop
+                if len(self.results) > num_results or self._phase is not phase:
+                    watch.restart()
+                    wait_seconds, late = _TICK_SECONDS, None
+            if late is not None:
+                self.detail = late
+                if is_stopped(pid):
+                    return ExitReason.STOPPED
+                return ExitReason.SETUP_FAILED if self._phase is _Phase.SETUP else ExitReason.TIMED_OUT
+            if self._unsent:
+                self._write(channel)
+            elif events:
+                time.sleep(_NAP_SECONDS)
+            if is_writing != bool(self._unsent):
+                is_writing = bool(self._unsent)
+                poller.modify(channel, select.POLLIN | (select.POLLOUT if is_writing else 0))
+
+    def _check_clock(self, watch: Stopwatch, total: Stopwatch) -> tuple[str | None, float]:
+        """What limit is exceeded, if any, and how long to wait before the next look."""
+        limits = self.program.limits
+        self._was_slow = True
+        if self._phase is _Phase.CALLING:
+            index = self.indices[len(self.results)]
+            cpu_limit, idle_limit = self._cpu_limit(index), limits.wall_seconds(self._seconds_after_timeouts(index))
+        else:
+            cpu_limit, idle_limit = limits.load_cpu_seconds, limits.load_idle_seconds
+        cpu, idle = watch.read()
+        if cpu >= cpu_limit:
+            return f"more than {cpu_limit:.3g} s of CPU time", 0.0
+        if idle >= idle_limit:
+            return f"idle for more than {idle_limit:.3g} s", 0.0
+        left = self.seconds_left - sum(total.read())
+        if left <= 0 and self._phase is not _Phase.SETUP:
+            return TOTAL_SPENT, 0.0
+        return None, min(max(min(cpu_limit - cpu, idle_limit - idle, left), 0.002), _MAX_POLL_SECONDS)
+
+    def _request(self, kind: bytes, text: str) -> None:
+        payload = text.encode("utf-8", "surrogatepass")
+        self._unsent += HEADER.pack(kind, len(payload)) + payload
+
+    def _request_calls(self) -> None:
+        calls = (self.program.calls[index] for index in self.indices)
+        payload = b"".join([_pack_call(call.expression, call.awaited, call.uses_library) for call in calls])
+        self._unsent += HEADER.pack(b"T" if self.program.timed else b"C", len(payload)) + payload
+        self._num_sent = len(self.indices)
+
+    def _write(self, channel: socket.socket) -> None:
+        try:
+            sent = channel.send(self._unsent)
+        except BlockingIOError:
+            return
+        except OSError:  # hung up; the responses that came before are still to be read
+            sent = len(self._unsent)
+        del self._unsent[:sent]
+
+    def _closed(self) -> ExitReason:
+        self._hung_up = True
+        return ExitReason.SETUP_FAILED if self._phase is _Phase.SETUP else ExitReason.CLOSED
+
+    def _read(self, channel: socket.socket) -> ExitReason | None:
+        try:
+            data = channel.recv(_READ_BYTES)
+        except BlockingIOError:
+            return None
+        except OSError:
+            data = b""
+        if not data:
+            return self._closed()
+        self._num_bytes += len(data)
+        self._received += data
+        at = 0
+        stop = None
+        while stop is None and len(self._received) - at >= HEADER.size:
+            kind, length = HEADER.unpack_from(self._received, at)
+            if length > self._longest_frame:
+                return ExitReason.OUTPUT_LIMIT if self.has_loaded else ExitReason.BROKE_PROTOCOL
+            end = at + HEADER.size + length
+            if len(self._received) < end:
+                break
+            stop = self._take(kind, bytes(self._received[at + HEADER.size : end]))
+            at = end
+        del self._received[:at]
+        if stop is None and self._num_bytes > self.program.limits.total_output_bytes:
+            return ExitReason.FULL if self.results else ExitReason.OUTPUT_LIMIT
+        return stop
+
+    def _take(self, kind: bytes, payload: bytes) -> ExitReason | None:
+        if self._phase is _Phase.SETUP:
+            return self._take_greeting(kind, payload)
+        if self._phase is _Phase.LOADING:
+            if kind == b"X":
+                self.load_error = payload.decode("utf-8", "replace") or "unknown exception"
+                return ExitReason.LOAD_FAILED
+            if kind != b"L":
+                return ExitReason.BROKE_PROTOCOL
+            self._phase = _Phase.CALLING
+            self.take(None)
+        elif (
+            kind not in _STATUSES
+            or len(self.results) >= self._num_sent
+            or (self.program.timed and len(payload) < CPU_TIME.size)
+        ):
+            return ExitReason.BROKE_PROTOCOL
+        elif not self._take_result(_STATUSES[kind], payload):
+            return ExitReason.FULL
+        return ExitReason.FINISHED if len(self.results) == len(self.indices) else None
+
+    def _take_greeting(self, kind: bytes, payload: bytes) -> ExitReason | None:
+        """The first frame comes from our own code, before any untrusted text was read."""
+        if kind != b"R":
+            self.detail = payload.decode("utf-8", "replace")
+            return ExitReason.SETUP_FAILED
+        self._phase = _Phase.LOADING
+        return None
+
+    def _take_result(self, status: CallStatus, payload: bytes) -> bool:
+        seconds = 0.0
+        if self.program.timed:
+            seconds, payload = CPU_TIME.unpack_from(payload)[0] / 1e9, payload[CPU_TIME.size :]
+        if status is CallStatus.VALUE:
+            result = CallResult(status=status, value=payload, cpu_seconds=seconds)
+        else:
+            detail = payload.decode("utf-8", "replace")[:_MAX_DETAIL_CHARS]
+            result = CallResult(status=status, detail=detail, cpu_seconds=seconds)
+        self.results.append(result)
+        return self.take(result)
+
+
+@lru_cache(_PACKED_CALLS)
+def _pack_call(expression: str, awaited: bool, uses_library: bool) -> bytes:
+    return pack_call(expression, awaited=awaited, uses_library=uses_library)

@@ -1,0 +1,162 @@
+"""The interface of everything that can run a program: what to run, and what came back.
+
+A runner reports facts about one program. It knows no expected value and gives no verdict.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..cases.case import Call
+from ..limits import Limits
+from .child import PACKAGES
+
+TOTAL_SPENT = "the program's total time is spent"
+"""Detail of a TIMED_OUT result of a call that was not made, or not finished, for want of ``total_seconds``."""
+HANGS_THROUGHOUT = "the first calls all timed out"
+"""Detail of the TIMED_OUT results of the calls that were not made, see ``Program.max_timeouts_without_result``."""
+TIMEOUT_DECAY, TIMEOUT_DECAY_OF_REFERENCES = 4, 2
+"""What a time-out divides the limits of the program's later calls by."""
+MIN_REFERENCE_FACTOR = 5
+"""After any number of time-outs a call still has this many times the reference's CPU seconds."""
+_TOTAL_FACTOR = 2
+_IMPORT_SECONDS = 1.0
+_INNER_IMPORT = re.compile(
+    r"(?:^[ \t]+|[:;][ \t]*)(?:import|from)[ \t]+([\w., ]+)|__import__|import_module", re.MULTILINE
+)
+
+
+class Role(enum.StrEnum):
+    """Which processes run a program. References never share one with candidates, nor the hash seed."""
+
+    CANDIDATE = "candidate"
+    REFERENCE = "reference"
+    SECOND_REFERENCE = "second_reference"
+
+
+HASH_SEEDS = {Role.CANDIDATE: 0, Role.REFERENCE: 1, Role.SECOND_REFERENCE: 2}
+
+
+class CallStatus(enum.StrEnum):
+    VALUE = "value"
+    RAISED = "raised"
+    UNENCODABLE = "unencodable"
+    OUTPUT_LIMIT = "output_limit"
+    TIMED_OUT = "timed_out"
+    DIED = "died"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """One program and the calls to make of it."""
+
+    prelude: str
+    """Executed first, in the same namespace; may be empty."""
+    source: str
+    calls: tuple[Call, ...]
+    """In the order in which they are made."""
+    reference_cpu_seconds: tuple[float, ...]
+    """What the reference needed for each call; zeros where that is not known."""
+    limits: Limits
+    max_timeouts_without_result: int = 6
+    """A program that times out in its first so many calls, and has returned from none, is asked no more; not
+    where it is timed, as a reference."""
+    isolated: bool = False
+    """Every call in a process of its own, freshly loaded."""
+    timed: bool = False
+    """Measure each call's CPU time; costs a round trip a call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallResult:
+    """The result of one call."""
+
+    status: CallStatus
+    value: bytes = b""
+    """Of a VALUE: bytes from an untrusted process, not yet decoded."""
+    detail: str = ""
+    """Untrusted text for logs."""
+    cpu_seconds: float = 0.0
+    """0 unless the program was timed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramResult:
+    """What became of one program."""
+
+    loaded: bool
+    load_error: str
+    results: tuple[CallResult, ...]
+    """One per call, in the order of the calls; empty when the program did not load."""
+    cpu_seconds: float
+    wall_seconds: float
+
+
+def import_cpu_seconds(program: Program) -> float:
+    """CPU seconds beside its limit for the first call of each process, where calls import what is not preloaded."""
+    if any(call.awaited for call in program.calls):
+        return _IMPORT_SECONDS  # asyncio
+    for found in _INNER_IMPORT.finditer(program.source):
+        names = (found[1] or "?").partition(" import ")[0].split(",")
+        if any(name.split()[0].partition(".")[0] not in PACKAGES for name in names if name.strip()):
+            return _IMPORT_SECONDS
+    return 0.0
+
+
+def first_call_cpu_limits(program: Program, index: int) -> tuple[float, float]:
+    """``cpu_limits`` of the first call that a process makes.
+
+    Whoever is asked first fills caches and tables that the later calls find; among the reference's calls
+    that was another one, so the slowest of them counts. Imports come on top, for they are no time-out's fault.
+    """
+    slowest = max(range(len(program.calls)), key=program.reference_cpu_seconds.__getitem__)
+    imports = import_cpu_seconds(program)
+    full, least = (max(pair) for pair in zip(cpu_limits(program, index), cpu_limits(program, slowest), strict=True))
+    return full + imports, least + imports
+
+
+def cpu_limits(program: Program, index: int) -> tuple[float, float]:
+    """CPU seconds of a call before any time-out, and after any number of them."""
+    limits, reference = program.limits, program.reference_cpu_seconds[index]
+    return (
+        max(limits.cpu_seconds_per_case, limits.reference_factor * reference),
+        max(limits.min_cpu_seconds_per_case, min(MIN_REFERENCE_FACTOR, limits.reference_factor) * reference),
+    )
+
+
+def total_seconds(program: Program) -> float:
+    """CPU and idle seconds of all processes of a program together.
+
+    Never less than twice the reference's own time: else a suite of heavy calls would fail honest programs.
+    """
+    return max(program.limits.total_seconds, _TOTAL_FACTOR * sum(program.reference_cpu_seconds))
+
+
+def refuse_long_source(program: Program) -> ProgramResult | None:
+    """The result of a program whose text exceeds ``limits.source_bytes``; None for any other one."""
+    size = len(program.source.encode("utf-8", "surrogatepass"))
+    if size <= program.limits.source_bytes:
+        return None
+    error = f"{size} bytes of source, more than limits.source_bytes = {program.limits.source_bytes}"
+    return ProgramResult(loaded=False, load_error=error, results=(), cpu_seconds=0.0, wall_seconds=0.0)
+
+
+class Runner(Protocol):
+    """Runs programs. Thread-safe: several threads call ``run`` at once."""
+
+    @property
+    def limits(self) -> Limits:
+        """The limits used where a judge sets none."""
+
+    def run(self, program: Program, *, role: Role) -> ProgramResult:
+        """Run one program to its end; a hang, exit or crash costs the one call it happens in.
+
+        Raises:
+            SandboxUnavailableError: the program could not be run; nothing is known about it.
+        """
+
+    def close(self) -> None:
+        """Stop every process. Later runs raise ``SandboxUnavailableError``. Idempotent."""

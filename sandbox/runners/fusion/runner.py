@@ -1,0 +1,231 @@
+"""The runner behind a SandboxFusion service: programs run elsewhere, expected values stay here.
+
+One request holds a self-contained script: the harness (``harness.py`` and the few files it
+needs), one program and its calls. Its answers come back on standard output. What is weaker than in
+``LocalRunner``: the service confines, or does not; it is trusted to run what it is sent and to return
+what was printed; a value must fit into the standard output that it keeps; a program that attacks the
+harness from inside the service can lose its own answers, or have itself count as an outage.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import json
+import logging
+import os
+import random
+import secrets
+import threading
+import time
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...cases.case import Call
+from ...confinement.clean_interpreter import PACKAGE_FOLDER
+from ...errors import SandboxConfigError, SandboxUnavailableError
+from ...limits import Limits
+from ..base import HASH_SEEDS, Program, ProgramResult, Role, refuse_long_source
+from .client import FusionClient, ServiceOutageError, ServiceResponse
+from .progress import FusionProgress
+
+logger = logging.getLogger(__name__)
+
+MODULES = (
+    "errors", "limits", "cases.case", "values.literals", "values.encoding", "runners.child", "runners.base",
+    "runners.clocks", "runners.attempt", "runners.fusion.harness",
+)  # fmt: skip
+"""Files of this package that are sent, in the order in which they are executed."""
+MAX_WAIT_SECONDS = 30.0
+"""Longest pause between two tries, whatever the service asks for."""
+_START_SECONDS = 10.0
+"""Of the time a service is given for a script: two interpreters start before the program does."""
+_HARNESS_BYTES = 1 << 30
+"""Memory the service must allow beside the program's own."""
+_BOOTSTRAP = """\
+import os, sys
+sys.path[:1] = []
+if sys.argv[1:] != ["again"]:
+    import resource
+    hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
+    resource.setrlimit(resource.RLIMIT_STACK, (8 << 20 if hard < 0 else min(8 << 20, hard), hard))
+    kept = {{name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "PYTHONHOME") if name in os.environ}}
+    os.execve(sys.executable, [sys.executable, "-s", "-B", "-X", "utf8", sys.argv[0], "again"], kept | {environment!r})
+import base64, enum, json, types, zlib
+if lacks_str_enum := not hasattr(enum, "StrEnum"):  # Python 3.10
+    class StrEnum(str, enum.Enum):
+        __str__ = str.__str__
+    enum.StrEnum = StrEnum
+task = json.loads(zlib.decompress(base64.b64decode({task!r})))
+files = json.loads(zlib.decompress(base64.b64decode({files!r})))
+for name, text in files:
+    parts = ("sandbox." + name).split(".")
+    for length in range(1, len(parts)):
+        package = sys.modules.setdefault(".".join(parts[:length]), types.ModuleType(".".join(parts[:length])))
+        package.__path__ = []
+    module = sys.modules["sandbox." + name] = types.ModuleType("sandbox." + name)
+    module.__package__ = ".".join(parts[:-1])
+    exec(compile(text, "/".join(parts) + ".py", "exec", dont_inherit=True), module.__dict__)
+if lacks_str_enum:
+    del enum.StrEnum
+module.main(task)
+"""
+"""It starts the interpreter twice: the hash seed, a clean environment and the threads' stack size (which
+glibc takes from the limit of the main one) are settled before an interpreter runs."""
+_ENVIRONMENT = {"HOME": "/", "LANG": "C.UTF-8", "TZ": "UTC", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+class SandboxFusionRunner:
+    """Runs programs through a SandboxFusion service.
+
+    Args:
+        url: of the service, for instance ``"http://localhost:8080"``.
+        num_workers: requests under way at once; more callers wait.
+        limits: used where a judge sets none. The harness enforces them inside the service.
+        headers: sent with every request, an API key for instance.
+        tries: requests that may fail in a row for one program before it counts as an outage.
+        backoff_seconds: pause before the second try; doubles up to ``MAX_WAIT_SECONDS``.
+        queue_seconds: how long an answer may take beyond what the limits allow the program.
+        stdout_bytes: how much of a script's standard output the service keeps, 1 MiB as it ships. A value
+            that does not fit, compressed and in base64, is OUTPUT_LIMIT, for references and candidates alike.
+
+    Raises:
+        SandboxConfigError: the url is none, or what answers there is no SandboxFusion service.
+        SandboxUnavailableError: nothing usable answers there.
+    """
+
+    confines = False
+    """The service's isolation is its own; nothing is known of it here."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        num_workers: int = 8,
+        limits: Limits | None = None,
+        headers: Mapping[str, str] | None = None,
+        tries: int = 5,
+        backoff_seconds: float = 0.5,
+        queue_seconds: float = 60.0,
+        stdout_bytes: int = 1 << 20,
+    ) -> None:
+        for name, value, least in (
+            ("num_workers", num_workers, 1),
+            ("tries", tries, 1),
+            ("backoff_seconds", backoff_seconds, 0),
+            ("queue_seconds", queue_seconds, 1),
+            ("stdout_bytes", stdout_bytes, 1 << 14),
+        ):
+            if not value >= least:
+                raise SandboxConfigError(f"{name} must be at least {least}, got {value!r}")
+        self.url = url
+        self.num_workers = num_workers
+        self.limits = limits if limits is not None else Limits()
+        self._tries = tries
+        self._backoff_seconds = backoff_seconds
+        self._queue_seconds = queue_seconds
+        self._stdout_bytes = stdout_bytes
+        self._client = FusionClient(url, headers=headers or {})
+        self._slots = threading.Semaphore(num_workers)
+        self._closed = threading.Event()
+        try:
+            self._greet()
+        except BaseException:
+            self.close()
+            raise
+        logger.info("sandbox tier=3 url=%s workers=%d", url, num_workers)
+
+    def run(self, program: Program, *, role: Role) -> ProgramResult:
+        """Run one program to its end; see ``Runner.run``."""
+        started = time.monotonic()
+        if refusal := refuse_long_source(program):
+            return refusal
+        progress = FusionProgress(program)
+        num_failed = 0
+        while not progress.is_done:
+            try:
+                had = progress.num_events
+                self._request(progress, role)
+                num_failed = 0
+            except ServiceOutageError as error:
+                num_failed = 1 if progress.num_events > had else num_failed + 1
+                if error.is_final or num_failed >= self._tries:
+                    raise SandboxUnavailableError(f"{self.url}, try {num_failed} of {self._tries}: {error}") from error
+                logger.warning("%s, try %d of %d: %s", self.url, num_failed, self._tries, error)
+                self._pause(num_failed, error.retry_after_seconds)
+        return progress.result(time.monotonic() - started)
+
+    def close(self) -> None:
+        """Hang up. Idempotent; a run in progress raises."""
+        self._closed.set()
+        self._client.close()
+
+    def __enter__(self) -> SandboxFusionRunner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _greet(self) -> None:
+        """One small program, so that a wrong url is refused here and not taken for an outage later."""
+        program = Program(
+            prelude="",
+            source="def double(n): return 2 * n",
+            calls=(Call(expression="double(21)"),),
+            reference_cpu_seconds=(0.0,),
+            limits=self.limits,
+        )
+        try:
+            result = self.run(program, role=Role.CANDIDATE)
+        except SandboxUnavailableError as error:
+            cause = error.__cause__
+            if isinstance(cause, ServiceOutageError) and cause.is_final:
+                raise SandboxConfigError(f"{error}; is this the address of a SandboxFusion service?") from error
+            raise
+        if [answer.value for answer in result.results] != [b"i2a;"]:
+            raise SandboxConfigError(
+                f"{self.url} does not run Python as it should: double(21) came to {result.results}, "
+                f"load_error={result.load_error!r}; the service needs `python` 3.10 or newer on Linux"
+            )
+
+    def _request(self, progress: FusionProgress, role: Role) -> None:
+        """Send what is left of a program once and take in what comes back."""
+        limits = progress.program.limits
+        tag = secrets.token_hex(16)
+        task = progress.task() | {"tag": tag, "hash_seed": HASH_SEEDS[role], "stdout_bytes": self._stdout_bytes}
+        run_seconds = _START_SECONDS + 2 * task["seconds_left"]
+        request = {
+            "code": _script(task),
+            "language": "python",
+            "run_timeout": run_seconds,
+            "memory_limit_MB": (limits.memory_bytes + _HARNESS_BYTES) >> 20,
+        }
+        with self._slots:
+            answer: ServiceResponse = self._client.run_code(request, seconds=run_seconds + self._queue_seconds)
+        progress.take(answer, tag=tag)
+
+    def _pause(self, num_failed: int, asked_seconds: float) -> None:
+        seconds = max(self._backoff_seconds * 2 ** (num_failed - 1) * random.uniform(0.5, 1.0), asked_seconds)
+        if self._closed.wait(min(seconds, MAX_WAIT_SECONDS)):
+            raise SandboxUnavailableError("the runner is closed")
+
+
+def _script(task: Mapping[str, Any]) -> str:
+    environment = _ENVIRONMENT | {"PYTHONHASHSEED": str(task["hash_seed"])}
+    return _BOOTSTRAP.format(task=_pack(task), files=_harness_files(), environment=environment)
+
+
+def _pack(data: Mapping[str, Any] | Sequence[Sequence[str]]) -> str:
+    """ASCII text of plain data. JSON carries lone surrogates as escapes."""
+    return base64.b64encode(zlib.compress(json.dumps(data).encode())).decode()
+
+
+@functools.cache
+def _harness_files() -> str:
+    texts = []
+    for name in MODULES:
+        path = os.path.join(PACKAGE_FOLDER, *name.split(".")) + ".py"
+        with open(path, encoding="utf-8") as file:
+            texts.append((name, file.read()))
+    return _pack(texts)

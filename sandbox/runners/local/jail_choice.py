@@ -1,0 +1,131 @@
+"""Choosing the jail of a fork server: which one works on this machine is tried in a fork, before any program."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Sequence
+
+from ...confinement.jail import ForkServerFacts, Jail, ProcessLimits, UidPolicy
+from ...confinement.namespaces import Scratch
+from .. import child
+
+PROBE_LIMITS = ProcessLimits(
+    memory_bytes=1 << 28,
+    stack_bytes=1 << 20,
+    cpu_seconds=10,
+    open_files=32,
+    threads=8,
+    scratch_bytes=1 << 16,
+    scratch_files=8,
+)
+
+
+def isolate(jail: Jail, *, channel: int) -> None:
+    """Leave only /dev/null on 0-2, the program's channel on 3 and, until it is used, the ruleset on 4."""
+    os.setsid()
+    high = os.dup2(channel, 64)
+    ruleset = os.dup2(jail.ruleset_fd, 65) if jail.ruleset_fd is not None else None
+    # Opened anew: one that all programs inherit would carry its status flags (O_APPEND, say) from one to the next.
+    devnull = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(devnull, standard)
+    os.dup2(high, child.CHANNEL_FD)
+    if ruleset is not None:
+        jail.ruleset_fd = os.dup2(ruleset, child.CHANNEL_FD + 1)
+    os.closerange(child.CHANNEL_FD + (1 if ruleset is None else 2), 1 << 20)
+
+
+def choose_jail(
+    features: list[str], roots: Sequence[str], facts: ForkServerFacts, scratch: Scratch | None
+) -> tuple[Jail | None, list[str]]:
+    """The first uid policy under which a confined process can still import and cannot do anything else.
+
+    Returns:
+        The jail, and what is wrong with stronger policies. No jail and no word: nothing was found out.
+    """
+    can_change = os.geteuid() == 0 and (facts.has_own_uids or facts.has_nobody)
+    policies = list(UidPolicy) if can_change else [UidPolicy.SAME_USER]
+    if "landlock" not in features and UidPolicy.OTHER_USER_READING in policies:
+        policies.remove(UidPolicy.OTHER_USER_READING)  # it would read the whole machine
+    notes: list[str] = []
+    if scratch is not None:
+        roots = [scratch.place_of(root) for root in roots]
+    for policy in policies:
+        jail = Jail(features=features, uid_policy=policy, roots=roots, facts=facts, scratch=scratch)
+        complaint = try_jail(jail)
+        if complaint is None:
+            return None, []
+        if not complaint:
+            return jail, notes
+        notes.append(f"uid policy {policy} does not work here: {complaint}")
+        if jail.ruleset_fd is not None:
+            os.close(jail.ruleset_fd)
+    return None, notes
+
+
+def try_jail(jail: Jail) -> str | None:
+    """Enter the jail in a fork; what is wrong with it, or nothing.
+
+    None where nothing was found out, for somebody else killed the fork: an operator, or the kernel short of memory.
+    """
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        complaint = "it ended early"
+        try:
+            isolate(jail, channel=writing)
+            jail.enter(PROBE_LIMITS)
+            complaint = _inspect_jail(jail.features, can_write=jail.scratch is not None)
+        except (OSError, ValueError, ImportError) as error:
+            complaint = f"{type(error).__name__}: {error}"
+        finally:
+            os.write(child.CHANNEL_FD, complaint.encode()[:1000])
+            os._exit(0)
+    os.close(writing)
+    with open(reading, "rb") as handle:
+        complaint = handle.read().decode()
+    _, status = os.waitpid(pid, 0)
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
+        return None  # not by the jail, which has no SIGKILL: it says nothing about this machine
+    return complaint if os.WIFEXITED(status) else f"the probe ended with wait status {status}"
+
+
+def _inspect_jail(features: frozenset[str], *, can_write: bool) -> str:
+    """From inside: what an import needs must be readable, what a program may not do must be refused."""
+    for folder in sys.path:
+        if os.path.isdir(folder):
+            with contextlib.suppress(FileNotFoundError):
+                os.listdir(folder)
+    with open(os.__file__, "rb") as handle:
+        handle.read(1)
+    if can_write:
+        with open("probe", "xb") as handle:
+            handle.write(b"x")
+        os.unlink("probe")
+    in_force = {*features, "root" if can_write else "no writing" if "seccomp" in features else ""}
+    for name, what, attempt in _FORBIDDEN:
+        if name not in in_force:
+            continue
+        try:
+            attempt()
+        except OSError:
+            continue
+        return f"{name} does not refuse to {what}"
+    return ""
+
+
+_FORBIDDEN: tuple[tuple[str, str, Callable[[], object]], ...] = (
+    ("landlock", "list /", lambda: os.listdir("/")),
+    ("landlock", "read /proc", lambda: os.open("/proc/self/status", os.O_RDONLY)),
+    ("seccomp", "fork", os.fork),
+    ("seccomp", "open a socket", socket.socket),
+    ("seccomp", "signal", lambda: os.kill(os.getpid(), 0)),
+    ("seccomp", "make a pipe with a name", lambda: os.mkfifo("probe")),
+    ("no writing", "write a file", lambda: os.open(os.devnull, os.O_WRONLY)),
+    ("root", "make a folder", lambda: os.mkdir("/probe")),
+    ("root", "write into the library", lambda: os.open(os.__file__, os.O_WRONLY)),
+)

@@ -1,0 +1,1 @@
+"""Builtin values: their canonical bytes, their literals, and when two of them count as equal."""

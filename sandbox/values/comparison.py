@@ -1,0 +1,178 @@
+"""Is the candidate's value the reference's? Decided in the trusted process, on decoded builtin values."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Rational
+from operator import itemgetter
+from typing import Any
+
+from ..errors import ValueFormatError
+from .decoding import decode, decode_raw
+from .encoding import RawDict, RawRatio, RawSet, canonical_key
+from .literals import MAX_DECIMAL_INT_BITS
+
+ABSOLUTE_TOLERANCE = 1e-6
+RELATIVE_TOLERANCE = 1e-7
+_DECODED_SIZE_FACTOR = 8
+_DECODED_SIZE_SLACK = 64
+_MIN_COMPARED_BITS = 1 << 15
+"""A claimed number is compared up to this size, or eight times the reference's: a ratio near a float is long."""
+_NUMBERS = (bool, int, float, complex, RawRatio, Decimal)
+
+
+def matches(reference: bytes, claim: bytes) -> bool:
+    """True when ``claim`` encodes the value that ``reference`` encodes.
+
+    Numbers compare across types (``True == 1 == 1.0``), NaN equals NaN, a tuple is no list. Where the
+    reference holds a float, ``|claim - reference| <= 1e-6 + 1e-7 * |reference|`` suffices; that is
+    ``numpy.allclose`` with the tolerances of EvalPlus (arXiv:2305.01210, its evaluator's defaults),
+    applied at every depth rather than to flat lists only.
+
+    ``claim`` may be any bytes; False for whatever cannot be compared. Work is bounded by the size of
+    ``reference``: an equal value never needs eight times its bytes (``1`` and ``1.0`` differ by a factor
+    of three), and nothing of the claim is hashed, reduced or converted before its size is known.
+    """
+    if reference == claim:
+        return True
+    if len(claim) > _DECODED_SIZE_FACTOR * len(reference) + _DECODED_SIZE_SLACK:
+        return False
+    try:
+        return _close(decode_raw(reference), decode_raw(claim))
+    except (ArithmeticError, TypeError, ValueError, RecursionError, MemoryError):
+        return False  # ValueFormatError and UnencodableError among them
+
+
+def _close(reference: Any, claim: Any) -> bool:
+    if isinstance(reference, _NUMBERS):
+        return _close_numbers(reference, claim)
+    if type(reference) is not type(claim):
+        return False
+    if isinstance(reference, (list, tuple, deque)):
+        return len(reference) == len(claim) and all(map(_close, reference, claim))
+    if isinstance(reference, RawDict):
+        return _close_dicts(reference, claim)
+    if isinstance(reference, RawSet):
+        return _close_sets(reference, claim)
+    return bool(reference == claim)
+
+
+def _close_numbers(reference: Any, claim: Any) -> bool:
+    if not isinstance(claim, _NUMBERS):
+        return False
+    if _is_nan(reference) or _is_nan(claim):  # first: a signalling NaN raises when it is compared
+        return _is_nan(reference) and _is_nan(claim)
+    if _num_bits(claim) > max(_MIN_COMPARED_BITS, _DECODED_SIZE_FACTOR * _num_bits(reference)):
+        return False
+    if _takes_quadratic_time(reference, claim) and max(_num_bits(reference), _num_bits(claim)) > _MIN_COMPARED_BITS:
+        # Equal ones of one type have equal parts: an honest Fraction comes reduced.
+        return type(reference) is type(claim) and bool(reference == claim)
+    reference, claim = _reduced(reference), _reduced(claim)
+    if reference == claim:
+        return True
+    if isinstance(reference, complex) and isinstance(claim, (bool, int, float, complex)):
+        claim = complex(claim) if not isinstance(claim, int) or abs(claim) < 1 << 1000 else complex("nan")
+        return _close_numbers(reference.real, claim.real) and _close_numbers(reference.imag, claim.imag)
+    if not isinstance(reference, float) or isinstance(claim, complex) or not math.isfinite(reference):
+        return False
+    try:
+        near = float(claim)
+    except (OverflowError, ValueError):
+        return False
+    return abs(near - reference) <= ABSOLUTE_TOLERANCE + RELATIVE_TOLERANCE * abs(reference)
+
+
+def _is_nan(value: Any) -> bool:
+    return bool(value != value) if not isinstance(value, Decimal) else value.is_nan()
+
+
+def _takes_quadratic_time(reference: Any, claim: Any) -> bool:
+    """Reducing a ratio and comparing a Decimal with an int do: minutes at the size of a whole value."""
+    kinds = {type(reference), type(claim)}
+    return RawRatio in kinds or (Decimal in kinds and len(kinds) > 1)
+
+
+def _reduced(value: Any) -> Any:
+    return Fraction(value.numerator, value.denominator) if isinstance(value, RawRatio) else value
+
+
+def _num_bits(value: Any) -> int:
+    """About how much work a number is; an exponent counts by its own length."""
+    if isinstance(value, RawRatio):
+        return value.numerator.bit_length() + value.denominator.bit_length()
+    if isinstance(value, int):
+        return value.bit_length()
+    return 4 * len(value.as_tuple().digits) if isinstance(value, Decimal) else 64
+
+
+def _close_dicts(reference: RawDict, claim: RawDict) -> bool:
+    if len(reference.keys) != len(claim.keys):
+        return False
+    pairs, claimed = (
+        sorted(zip(map(canonical_key, side.keys), side.values, strict=True), key=itemgetter(0))
+        for side in (reference, claim)
+    )
+    return all(
+        one_key == other_key and _close(one, other)
+        for (one_key, one), (other_key, other) in zip(pairs, claimed, strict=True)
+    )
+
+
+def _close_sets(reference: RawSet, claim: RawSet) -> bool:
+    if len(reference.items) != len(claim.items):
+        return False
+    if sorted(map(canonical_key, reference.items)) == sorted(map(canonical_key, claim.items)):
+        return True
+    if not all(type(item) in (int, float) for item in (*reference.items, *claim.items)):
+        return False
+    # Both sides in order: if any pairing is within the tolerance, so is this one.
+    return all(map(_close, sorted(reference.items), sorted(claim.items)))
+
+
+def to_literal(data: bytes) -> str:
+    """Python source that evaluates to the encoded value; dict and set items in the order of their bytes.
+
+    Needs at most ``Fraction``, ``Decimal`` and ``deque`` in scope beside the builtins.
+
+    Raises:
+        ValueFormatError: ``data`` is not an encoded value.
+    """
+    try:
+        return _literal(decode(data), hashable=False)
+    except (RecursionError, MemoryError) as error:
+        raise ValueFormatError(f"too large to print: {type(error).__name__}") from error
+
+
+def _literal(value: Any, *, hashable: bool) -> str:
+    if isinstance(value, bool) or value is None:
+        return repr(value)
+    if isinstance(value, int):
+        return repr(value) if value.bit_length() < MAX_DECIMAL_INT_BITS else hex(value)
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else f"float({str(value)!r})"
+    if isinstance(value, complex):
+        return f"complex({_literal(value.real, hashable=False)}, {_literal(value.imag, hashable=False)})"
+    if isinstance(value, Rational):
+        numerator, denominator = (_literal(part, hashable=False) for part in (value.numerator, value.denominator))
+        return f"Fraction({numerator}, {denominator})"
+    if isinstance(value, frozenset):
+        inside = ", ".join(_literal(item, hashable=True) for item in value)
+        if hashable:
+            return f"frozenset({{{inside}}})" if value else "frozenset()"
+        return f"{{{inside}}}" if value else "set()"
+    if isinstance(value, dict):
+        pairs = (f"{_literal(key, hashable=True)}: {_literal(item, hashable=False)}" for key, item in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    if isinstance(value, (list, deque)):
+        inside = f"[{', '.join(_literal(item, hashable=False) for item in value)}]"
+        return inside if isinstance(value, list) else f"deque({inside})"
+    if isinstance(value, tuple):
+        inside = ", ".join(_literal(item, hashable=hashable) for item in value)
+        return f"({inside},)" if len(value) == 1 else f"({inside})"
+    if isinstance(value, range):
+        parts = (_literal(part, hashable=False) for part in (value.start, value.stop, value.step))
+        return f"range({', '.join(parts)})"
+    return repr(value)  # str, bytes, Decimal

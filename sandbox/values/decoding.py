@@ -1,0 +1,139 @@
+"""Builtin values from their canonical bytes, see ``encoding``. Runs in the trusted process."""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from ..errors import ValueFormatError
+from .encoding import MAX_DEPTH, RawDict, RawRatio, RawSet
+
+_unpack_float = struct.Struct(">d").unpack_from
+_CONSTANTS: dict[bytes, bool | None] = {b"N": None, b"T": True, b"F": False}
+
+
+def decode(data: bytes) -> object:
+    """The value of bytes that an untrusted process sent. Sets come back as frozensets.
+
+    Raises:
+        ValueFormatError: for anything that is not one complete encoded value; nothing else is raised.
+    """
+    return _decode_all(data, raw=False)
+
+
+def decode_raw(data: bytes) -> object:
+    """Like ``decode`` but in time linear in the bytes, whatever they hold.
+
+    Sets, dicts and Fractions come back as ``RawSet``, ``RawDict`` and ``RawRatio``; that their items are
+    hashable, distinct and reduced is not checked.
+
+    Raises:
+        ValueFormatError: as ``decode``.
+    """
+    return _decode_all(data, raw=True)
+
+
+def _decode_all(data: bytes, *, raw: bool) -> object:
+    try:
+        value, end = _decode(data, 0, 0, raw)
+    except ValueFormatError:
+        raise
+    except (ValueError, IndexError, TypeError, ArithmeticError, struct.error, RecursionError, MemoryError) as error:
+        raise ValueFormatError(f"not an encoded value: {type(error).__name__}") from error
+    if end != len(data):
+        raise ValueFormatError(f"{len(data) - end} bytes after the value")
+    return value
+
+
+def _until(data: bytes, at: int, mark: bytes) -> tuple[bytes, int]:
+    end = data.index(mark, at)
+    return data[at:end], end + 1
+
+
+def _read_int(data: bytes, at: int, mark: bytes = b";") -> tuple[int, int]:
+    digits, at = _until(data, at, mark)
+    magnitude = digits[1:] if digits.startswith(b"-") else digits
+    if not magnitude or magnitude.strip(b"0123456789abcdef"):
+        raise ValueFormatError("malformed integer")
+    return int(digits, 16), at
+
+
+def _read_count(data: bytes, at: int) -> tuple[int, int]:
+    end = data.index(b":", at, at + 12)
+    digits = data[at:end]
+    if not digits.isdigit():
+        raise ValueFormatError("malformed count")
+    count = int(digits)
+    if count > len(data) - end - 1:  # every item and every byte takes at least one
+        raise ValueFormatError("count beyond the end of the data")
+    return count, end + 1
+
+
+def _decode(data: bytes, at: int, depth: int, raw: bool) -> tuple[Any, int]:
+    if depth > MAX_DEPTH:
+        raise ValueFormatError(f"nested more than {MAX_DEPTH} deep")
+    tag = data[at : at + 1]
+    at += 1
+    if tag in _CONSTANTS:
+        return _CONSTANTS[tag], at
+    if tag == b"n":
+        return float("nan"), at  # a new object each time: a set may hold several
+    if tag == b"i":
+        return _read_int(data, at)
+    if tag == b"f":
+        return _unpack_float(data, at)[0], at + 8
+    if tag in b"sbD" and tag:
+        count, at = _read_count(data, at)
+        body, at = data[at : at + count], at + count
+        if tag == b"b":
+            return body, at
+        text = body.decode("utf-8", "surrogatepass")
+        return (text if tag == b"s" else Decimal(text)), at
+    if tag in b"ltQSd" and tag:
+        return _decode_items(data, at, depth, tag, raw)
+    if tag == b"c":
+        real, at = _decode(data, at, depth + 1, raw)
+        imag, at = _decode(data, at, depth + 1, raw)
+        if type(real) is not float or type(imag) is not float:
+            raise ValueFormatError("malformed complex")
+        return complex(real, imag), at
+    if tag == b"q":
+        numerator, at = _read_int(data, at, b"/")
+        denominator, at = _read_int(data, at)
+        if denominator <= 0:
+            raise ValueFormatError("malformed ratio")
+        return (RawRatio if raw else Fraction)(numerator, denominator), at
+    if tag == b"r":
+        start, at = _read_int(data, at)
+        stop, at = _read_int(data, at)
+        step, at = _read_int(data, at)
+        return range(start, stop, step), at
+    raise ValueFormatError(f"unknown tag {tag!r}")
+
+
+def _decode_items(data: bytes, at: int, depth: int, tag: bytes, raw: bool) -> tuple[Any, int]:
+    count, at = _read_count(data, at)
+    items: list[Any] = []
+    for _ in range(2 * count if tag == b"d" else count):
+        item, at = _decode(data, at, depth + 1, raw)
+        items.append(item)
+    if tag == b"l":
+        return items, at
+    if tag == b"t":
+        return tuple(items), at
+    if tag == b"Q":
+        return deque(items), at
+    if raw:
+        return (RawSet(items) if tag == b"S" else RawDict(items[::2], items[1::2])), at
+    if tag == b"S":
+        unique = frozenset(items)
+        if len(unique) != count:
+            raise ValueFormatError("repeated set item")
+        return unique, at
+    mapping = dict(zip(items[::2], items[1::2], strict=True))
+    if len(mapping) != count:
+        raise ValueFormatError("repeated dict key")
+    return mapping, at

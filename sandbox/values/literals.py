@@ -1,0 +1,296 @@
+"""Static evaluation of literal expressions. Nothing is executed, and nothing large is built.
+
+Literals are constants, signed numbers, ``1+2j``, displays of literals, and calls of a few constructors
+on literals (``set()``, ``float('inf')``, ``deque([1])``...). So is an integer written with a power
+(``2 ** 31 - 1``, ``10 ** 9 + 7``): Python reads no decimal integer of more than 4,300 digits. With
+``arithmetic=True`` (arguments only) constant arithmetic such as ``[0] * 1000`` is folded under size caps.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+import re
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from ..errors import ValueFormatError
+
+MAX_ITEMS = 100_000
+"""Items a folded or constructed value may hold in all, nested ones included."""
+MAX_INT_BITS = 65_536
+_MAX_RANGE_END = 1 << 60
+"""Integers hash modulo 2**61 - 1: the items of ``range(0, 10**24, 2**61 - 1)`` would all collide in a set."""
+LIBRARY_NAMES: dict[str, Any] = {
+    "Counter": Counter,
+    "Decimal": Decimal,
+    "Fraction": Fraction,
+    "OrderedDict": OrderedDict,
+    "defaultdict": defaultdict,
+    "deque": deque,
+}
+"""Names outside the builtins that literals may use. Programs need not import them for their tests."""
+LIBRARY_MODULES = ("collections", "decimal", "fractions", "math")
+SPELLED_BUILTINS = frozenset({"bytearray", "complex", "float", "frozenset", "range", "set"})
+"""Builtins that ``spell`` calls."""
+_MATH_CONSTANTS = {"inf": math.inf, "nan": math.nan, "pi": math.pi, "e": math.e}
+MAX_DECIMAL_INT_BITS = 14_000
+"""Beyond about 4,300 digits Python neither prints nor parses a decimal integer; hexadecimal has no such limit."""
+_RATIO_TEXT = re.compile(r"\s*[+-]?\d{1,400}(/\d{1,400}|\.\d{1,400})?\s*")
+
+
+def read_literal(node: ast.expr) -> Any:
+    """The value of one literal expression, without constant arithmetic.
+
+    Raises:
+        ValueFormatError: some part is not literal, does not evaluate, or is too large; the message names it.
+    """
+    return LiteralReader(arithmetic=False).read(node)
+
+
+def names_library(node: ast.AST) -> bool:
+    """True when the expression needs names that a program may not have imported."""
+    return any(
+        isinstance(part, ast.Name) and (part.id in LIBRARY_NAMES or part.id in LIBRARY_MODULES)
+        for part in ast.walk(node)
+    )
+
+
+def spell(value: Any) -> str:
+    """The one source text of a value that ``LiteralReader`` read; reading it again gives the same value.
+
+    Types are kept (``1``, ``1.0`` and ``True`` are three texts) and so is the order of dicts, which programs see.
+    Needs at most ``SPELLED_BUILTINS`` and ``LIBRARY_NAMES`` in scope.
+    """
+    kind = type(value)
+    if kind in (list, tuple, set, frozenset):
+        return _spell_items(value, kind)
+    if kind is dict:
+        return "{" + ", ".join(f"{spell(key)}: {spell(item)}" for key, item in value.items()) + "}"
+    if kind in (Counter, OrderedDict):
+        return f"{kind.__name__}({spell(dict(value))})"
+    if kind is defaultdict:
+        factory = value.default_factory
+        return f"defaultdict({factory.__name__ if factory else None}, {spell(dict(value))})"
+    if kind is deque:
+        return f"deque({spell(list(value))})"
+    if kind is int:
+        return repr(value) if value.bit_length() < MAX_DECIMAL_INT_BITS else hex(value)
+    if kind is float:
+        return repr(value) if math.isfinite(value) else f"float({str(value)!r})"
+    if kind is complex:
+        return f"complex({spell(value.real)}, {spell(value.imag)})"
+    if kind is Fraction:
+        return f"Fraction({spell(value.numerator)}, {spell(value.denominator)})"
+    if kind is range:
+        return f"range({spell(value.start)}, {spell(value.stop)}, {spell(value.step)})"
+    return repr(value)  # None, bool, str, bytes, bytearray, Decimal
+
+
+def _spell_items(values: Any, kind: type) -> str:
+    texts = [spell(value) for value in values]
+    if kind is list:
+        return f"[{', '.join(texts)}]"
+    if kind is tuple:
+        return f"({', '.join(texts)}{',' * (len(texts) == 1)})"
+    inside = f"{{{', '.join(sorted(texts))}}}" if texts else ""
+    return f"frozenset({inside})" if kind is frozenset else inside or "set()"
+
+
+def num_items(value: Any) -> int:
+    """Items of a value, nested ones included."""
+    if isinstance(value, dict):
+        return 1 + sum(num_items(key) + num_items(item) for key, item in value.items())
+    if isinstance(value, (list, tuple, set, frozenset, deque)):
+        return 1 + sum(map(num_items, value))
+    if isinstance(value, (str, bytes, bytearray)):
+        return 1 + len(value)
+    return 1
+
+
+class LiteralReader:
+    """Reads the literals of one assert; their folded parts share one allowance of ``MAX_ITEMS`` items."""
+
+    def __init__(self, *, arithmetic: bool) -> None:
+        self._arithmetic = arithmetic
+        self._items_left = MAX_ITEMS
+
+    def read(self, node: ast.expr) -> Any:
+        """The value of ``node``.
+
+        Raises:
+            ValueFormatError: some part is not literal, does not evaluate, or is too large; the message names it.
+        """
+        try:
+            return self._read(node)
+        except ValueFormatError:
+            raise
+        except (TypeError, ValueError, ArithmeticError, AttributeError, IndexError) as error:
+            raise ValueFormatError(f"does not evaluate: {type(error).__name__}: {error}") from error
+
+    def _take(self, count: int, what: str) -> None:
+        self._items_left -= count
+        if self._items_left < 0:
+            raise ValueFormatError(f"{what} makes more than {MAX_ITEMS} items")
+
+    def _read(self, node: ast.expr) -> Any:
+        if isinstance(node, ast.Constant):
+            if node.value is Ellipsis:
+                raise ValueFormatError("'...' is not a value")
+            return node.value
+        if isinstance(node, ast.UnaryOp):
+            return self._unary(node)
+        if isinstance(node, ast.BinOp):
+            return self._binary(node)
+        if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+            items = [self._read(item) for item in node.elts]
+            return items if isinstance(node, ast.List) else tuple(items) if isinstance(node, ast.Tuple) else set(items)
+        if isinstance(node, ast.Dict):
+            if any(key is None for key in node.keys):
+                raise ValueFormatError("'**' in a dict display")
+            return {self._read(key): self._read(item) for key, item in zip(node.keys, node.values, strict=True) if key}
+        if isinstance(node, ast.Call):
+            return self._construct(node)
+        if isinstance(node, ast.Attribute) and _dotted(node).startswith("math.") and node.attr in _MATH_CONSTANTS:
+            return _MATH_CONSTANTS[node.attr]
+        raise ValueFormatError(f"{_source(node)} is not a literal")
+
+    def _unary(self, node: ast.UnaryOp) -> Any:
+        value = self._read(node.operand)
+        if isinstance(value, (int, float, complex, Fraction, Decimal)):
+            if isinstance(node.op, ast.USub):
+                return -value
+            if isinstance(node.op, ast.UAdd):
+                return +value
+            if isinstance(node.op, ast.Invert) and isinstance(value, int):
+                return ~value
+        raise ValueFormatError(f"{_source(node)} is not a literal")
+
+    def _binary(self, node: ast.BinOp) -> Any:
+        left, right = self._read(node.left), self._read(node.right)
+        number = (int, float)
+        if isinstance(node.op, (ast.Add, ast.Sub)) and isinstance(right, complex) and isinstance(left, number):
+            return left + right if isinstance(node.op, ast.Add) else left - right
+        if not self._arithmetic and not _has_power(node):
+            raise ValueFormatError(f"{_source(node)} is computed, not literal")
+        if isinstance(left, number) and isinstance(right, number):
+            return _fold_numbers(node.op, left, right)
+        return self._fold_sequences(node.op, left, right)
+
+    def _fold_sequences(self, op: ast.operator, left: Any, right: Any) -> Any:
+        if isinstance(op, ast.Mult) and isinstance(left, int):
+            left, right = right, left
+        is_sequence = isinstance(left, (str, bytes, list, tuple))
+        if isinstance(op, ast.Mult) and is_sequence and isinstance(right, int):
+            self._take(num_items(left) * max(right, 1), "a repetition")
+            return left * right
+        if isinstance(op, ast.Add) and is_sequence and type(left) is type(right):
+            self._take(num_items(left) + num_items(right), "a concatenation")
+            return left + right
+        raise ValueFormatError(f"operator {type(op).__name__} on {type(left).__name__} is not folded")
+
+    def _construct(self, node: ast.Call) -> Any:
+        name = _dotted(node.func)
+        constructor = _CONSTRUCTORS.get(name)
+        if constructor is None:
+            raise ValueFormatError(f"a call of {_source(node.func)} is not a literal")
+        if name.rsplit(".", 1)[-1] == "defaultdict":
+            return self._defaultdict(node)
+        if any(isinstance(argument, ast.Starred) for argument in node.args):
+            raise ValueFormatError("'*' in the arguments of a constructor")
+        keywords = {keyword.arg or "**": self._read(keyword.value) for keyword in node.keywords}
+        if "**" in keywords or (keywords and constructor not in (dict, OrderedDict, Counter)):
+            raise ValueFormatError(f"keyword arguments of {name} are not literal")
+        arguments = [_bounded(self._read(argument), name) for argument in node.args]
+        if name != "range":
+            self._take(sum(len(part) for part in arguments if hasattr(part, "__len__")), name)
+        return constructor(*arguments, **keywords)
+
+    def _defaultdict(self, node: ast.Call) -> defaultdict[Any, Any]:
+        first = node.args[0] if node.args else ast.Constant(value=None)
+        is_none = isinstance(first, ast.Constant) and first.value is None
+        factory = _FACTORIES.get(first.id) if isinstance(first, ast.Name) else None
+        if not (is_none or factory) or node.keywords or len(node.args) > 2:
+            raise ValueFormatError("defaultdict takes a builtin type and one literal here")
+        return defaultdict(factory, dict(self._read(node.args[1])) if len(node.args) == 2 else {})
+
+
+def _has_power(node: ast.BinOp) -> bool:
+    """``2 ** 64``, or one such power plus, minus or times one integer."""
+    sides = (_unsigned(node.left), _unsigned(node.right))
+    if isinstance(node.op, ast.Pow):
+        return all(map(_is_integer, sides)) and sides[1] is node.right
+    if not isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)) or sum(map(_is_integer, sides)) != 1:
+        return False
+    return any(isinstance(side, ast.BinOp) and isinstance(side.op, ast.Pow) and _has_power(side) for side in sides)
+
+
+def _unsigned(node: ast.expr) -> ast.expr:
+    return node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)) else node
+
+
+def _is_integer(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is int
+
+
+def _bounded(value: Any, name: str) -> Any:
+    if name in _SIZED_BY_INT and not hasattr(value, "__len__"):
+        raise ValueFormatError(f"{name} of {type(value).__name__} is not a literal")
+    if isinstance(value, range) and max(abs(value.start), abs(value.stop)) > _MAX_RANGE_END:
+        raise ValueFormatError(f"{name} of a range beyond {_MAX_RANGE_END}")
+    if name.endswith("Fraction") and isinstance(value, str) and not _RATIO_TEXT.fullmatch(value):
+        raise ValueFormatError("Fraction takes 'n', 'n/d' or 'n.d' of at most 400 digits")
+    if name.endswith("Fraction") and isinstance(value, Decimal):
+        raise ValueFormatError("Fraction of a Decimal may be too large")
+    return value
+
+
+def _fold_numbers(op: ast.operator, left: Any, right: Any) -> Any:
+    if isinstance(op, ast.Pow) and isinstance(left, int) and isinstance(right, int):
+        if right > 0 and left.bit_length() * right > MAX_INT_BITS:
+            raise ValueFormatError(f"a power of more than {MAX_INT_BITS} bits")
+        return left**right
+    fold = _NUMBER_FOLDS.get(type(op))
+    if fold is None:
+        raise ValueFormatError(f"operator {type(op).__name__} is not folded")
+    value = fold(left, right)
+    if isinstance(value, int) and value.bit_length() > MAX_INT_BITS:
+        raise ValueFormatError(f"a number of more than {MAX_INT_BITS} bits")
+    return value
+
+
+def _dotted(node: ast.expr) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return f"{node.value.id}.{node.attr}"
+    return ""
+
+
+def _source(node: ast.AST) -> str:
+    text = ast.unparse(node)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+_NUMBER_FOLDS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Div: operator.truediv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+}
+_FACTORIES: dict[str, type] = {kind.__name__: kind for kind in (int, float, str, list, set, dict, tuple, bool)}
+_SIZED_BY_INT = frozenset({"list", "tuple", "set", "frozenset", "bytes", "bytearray", "deque", "collections.deque"})
+_CONSTRUCTORS: dict[str, Callable[..., Any]] = {
+    **{kind.__name__: kind for kind in (list, tuple, set, frozenset, dict, float, complex, range, bytes, bytearray)},
+    **LIBRARY_NAMES,
+    **{f"collections.{name}": LIBRARY_NAMES[name] for name in ("Counter", "OrderedDict", "defaultdict", "deque")},
+    "decimal.Decimal": Decimal,
+    "fractions.Fraction": Fraction,
+}

@@ -1,0 +1,85 @@
+"""The table of the paper's rules names what exists, and the trainer's step follows it."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from code_a1_recipe.config.compose import compose_config
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+README = REPOSITORY / "code_a1_recipe" / "algorithm" / "README.md"
+COLUMNS = ["Rule", "Equation", "File", "Function", "Key", "Test"]
+RULES = ("Oracle", "Mistake Book, store", "Mistake Book, retrieve", "White-box prompt", "Code LLM's reward")
+RULES += ("Test LLM's composite reward", "Validity", "Adversarial term", "Mistake Book, update", "TOPVAR")
+RULES += ("GRPO groups", "Alternation of the two updates")
+
+
+def rows():
+    lines = [line for line in README.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert cells[0] == COLUMNS
+    return [dict(zip(COLUMNS, row, strict=True)) for row in cells[2:]]
+
+
+def names_in(path):
+    """Functions, classes and methods (``Class.method``) of a file."""
+    names = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ClassDef):
+            names |= {f"{node.name}.{one.name}" for one in node.body if hasattr(one, "name")}
+        names.add(getattr(node, "name", ""))
+    return names
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: re.sub(r"\W+", "_", row["Rule"].split(":")[0]).strip("_"))
+def test_what_a_rule_names_exists(row):
+    (link,) = re.findall(r"\]\(([^)]+)\)", row["File"])
+    file = README.parent / link
+    assert file.is_file()
+    assert file.resolve().relative_to(REPOSITORY).as_posix().endswith(re.findall(r"`([^`]+)`", row["File"])[0])
+    functions = re.findall(r"`([^`]+)`", row["Function"])
+    assert functions
+    assert set(functions) <= names_in(file)
+    (key,) = re.findall(r"`([^`]+)`", row["Key"])
+    config = compose_config("cpu", [])
+    assert OmegaConf.select(config, key, default=config) is not config
+    (test,) = re.findall(r"`([^`]+)`", row["Test"])
+    path, name = test.split("::")
+    assert name in names_in(REPOSITORY / path)
+
+
+def test_every_rule_of_the_paper_has_its_row():
+    text = "\n".join(row["Rule"] for row in rows())
+    assert [rule for rule in RULES if f"**{rule}**" not in text] == []
+
+
+def test_the_first_line_of_a_rules_file_has_the_papers_word():
+    words = {
+        "episode.py": "Episode",
+        "mistake_book.py": "Mistake Book",
+        "prompts.py": "White-box prompt",
+        "replay.py": "Mistake Book",
+        "rewards.py": "Composite reward",
+        "schedule.py": "Alternation",
+        "selection.py": "TOPVAR",
+        "question.py": "Question",
+    }
+    first = {name: (README.parent / name).read_text(encoding="utf-8").splitlines()[0] for name in words}
+    assert [name for name, word in words.items() if not first[name].startswith(f'"""{word}')] == []
+
+
+def test_the_trainers_step_takes_the_rules_in_their_order():
+    source = (REPOSITORY / "code_a1_recipe" / "training" / "trainer.py").read_text(encoding="utf-8")
+    (step,) = [
+        node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef) and node.name == "step"
+    ]
+    rules = ["_tasks", "_run_episodes", "_update_mistake_book", "_collect_grpo_groups", "_alternate_updates"]
+    calls = {node.func.attr: node.lineno for node in ast.walk(step) if isinstance(node, ast.Call) and is_own(node.func)}
+    assert sorted((name for name in calls if name in rules), key=calls.get) == rules
+
+
+def is_own(function):
+    return isinstance(function, ast.Attribute) and ast.unparse(function.value) == "self"

@@ -1,0 +1,32 @@
+"""The references of public problem sets, judged on their own tests: an honest program loses nothing."""
+
+import pytest
+
+from code_a1_recipe.curation.prepare.reference_checks import judged_row
+from code_a1_recipe.data.reader import load_questions
+from code_a1_recipe.jobs.judge_loop import in_parallel
+from sandbox import JudgeProcesses
+
+pytestmark = [
+    pytest.mark.shared,
+    pytest.mark.filterwarnings("ignore:invalid escape sequence"),  # in the problem sets' own programs
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "num_good", "may_fail"),
+    [
+        # MBPP/123 sums amicable numbers up to 9,999: about a second, which is the limit of a case.
+        ("mbpp.jsonl", 966, 1),
+        ("HumanEval.jsonl.gz", 154, 0),
+    ],
+)
+def test_references_pass_all_of_their_own_tests(shared_dir, name, num_good, may_fail):
+    questions = load_questions(shared_dir / "data" / name, min_tests=1)
+    with JudgeProcesses(2) as judges:
+        judged = in_parallel(questions, lambda one: judged_row(one, judges.judge_all), num_threads=8)
+        rows = [row for _, row in judged]
+    assert [row["outage"] for row in rows if row["outage"]] == []
+    faulty = [row for row in rows if row["faults"]]
+    assert len(faulty) <= may_fail
+    assert len(rows) - len(faulty) >= num_good

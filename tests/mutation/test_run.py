@@ -1,0 +1,125 @@
+"""The command that runs tests against mutants: what it calls killed, timed out, survived and equivalent."""
+
+from collections import Counter
+
+import pytest
+
+from .run import (
+    TESTS,
+    Project,
+    Trial,
+    changed_lines,
+    function_spans,
+    innermost,
+    prepare,
+    read_equivalents,
+    report_row,
+    wanted,
+)
+
+MODULE = """\
+def total(numbers):
+    result = 0
+    while numbers:
+        result += numbers[0]
+        numbers = numbers[1:]
+    return result
+
+
+def untested(a):
+    return a + 1
+"""
+TEST = """\
+from mutated_package.sums import total
+
+
+def test_total():
+    assert total([1, 2, 4]) == 7
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    root = tmp_path_factory.mktemp("project")
+    for name, text in {
+        "mutated_package/__init__.py": "",
+        "mutated_package/sums.py": MODULE,
+        "test_sums.py": TEST,
+    }.items():
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(text)
+    prepare()
+    return Project(root, {"mutated_package/sums.py": ("test_sums.py",)}, jobs=2)
+
+
+def changed(old, new):
+    assert MODULE.count(old) == 1
+    return Trial(module="mutated_package/sums.py", text=MODULE.replace(old, new))
+
+
+def test_outcomes_of_mutants(project):
+    trials = {
+        changed("result += numbers[0]", "result -= numbers[0]"): "killed",
+        changed("def total", "def another_name"): "killed",
+        changed("while numbers", "while True or numbers"): "killed",
+        changed("numbers = numbers[1:]", "pass"): "timed_out",
+        changed("a + 1", "a - 1"): "survived",
+    }
+    outcomes = {outcome.trial: outcome.status for outcome in project.run(list(trials), cpu_limit=3)}
+    assert outcomes == trials
+
+
+def test_the_baseline_is_what_the_tests_take(project):
+    assert 0 < project.baseline("mutated_package/sums.py") < 60
+
+
+def test_tests_that_fail_anyway_kill_nothing(project):
+    failing = Project(project.root, {"mutated_package/sums.py": ("no_such_test.py",)}, jobs=1)
+    with pytest.raises(ValueError, match="fail without any mutant"):
+        failing.baseline("mutated_package/sums.py")
+
+
+def test_mutants_know_their_place(project):
+    trials = project.trials("mutated_package/sums.py")
+    assert {trial.function for trial in trials} == {"total", "untested"}
+    minus = next(trial for trial in trials if trial.after == "return a - 1")
+    assert (minus.line, minus.before, minus.operator) == (10, "return a + 1", "ReplaceBinaryOperator_Add_Sub")
+
+
+def test_functions_are_named_by_the_innermost():
+    source = "class A:\n    def f(self):\n        def g():\n            return 1\n        return g\nx = 1\n"
+    spans = function_spans(source)
+    assert [innermost(spans, line) for line in (2, 4, 5, 6)] == ["A.f", "A.f.g", "A.f", ""]
+    assert changed_lines("-  a\n-  b\n+  c", "-") == "a b"
+
+
+def test_patterns_name_modules():
+    tests = {"pack/replay.py": (), "pack/spans.py": ()}
+    assert wanted(tests, []) == list(tests)
+    assert wanted(tests, ["spans", "pack/*.py"]) == ["pack/spans.py", "pack/replay.py"]
+    with pytest.raises(ValueError, match=r"no module matches 'repaly'; known: pack/replay.py"):
+        wanted(tests, ["repaly"])
+
+
+def test_a_row_counts_survivors_that_are_not_equivalent():
+    row = report_row("m", Counter(killed=6, timed_out=1, equivalent=2, survived=1))
+    assert row == "| m | 10 | 6 | 1 | 2 | 1 | 70.0% |"
+
+
+def test_every_listed_file_and_equivalent_is_there(repository):
+    for module, files in TESTS.items():
+        assert (repository / module).is_file(), module
+        assert [name for name in files if not (repository / name).is_file()] == []
+    for module, function, before, _ in read_equivalents(repository / "tests/mutation/equivalent.toml"):
+        source = (repository / module).read_text()
+        assert function in {name for _, _, name in function_spans(source)}, (module, function)
+        flat = " ".join(line.strip() for line in source.splitlines())
+        assert before in flat, (module, before)
+
+
+def test_an_equivalent_without_a_reason_is_an_error(tmp_path):
+    path = tmp_path / "equivalent.toml"
+    assert read_equivalents(path) == {}
+    path.write_text('[[mutant]]\nfile = "a.py"\nfunction = "f"\nbefore = "x"\nafter = "y"\n')
+    with pytest.raises(ValueError, match="needs file, function, before, after and reason"):
+        read_equivalents(path)

@@ -1,0 +1,96 @@
+"""Laws of the rules that choose among programs."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from code_a1_recipe.applications.best_of_n.selection_rules import (
+    NO_ANSWER,
+    RULES,
+    best_programs,
+    expected_pass,
+    expected_passes,
+)
+
+
+@st.composite
+def matrices(draw, min_tests=0):
+    """(passes, answers, is_right) of up to 6 programs and 6 tests."""
+    shape = draw(st.integers(1, 6)), draw(st.integers(min_tests, 6))
+
+    def filled(values, dtype):
+        cells = draw(st.lists(values, min_size=shape[0] * shape[1], max_size=shape[0] * shape[1]))
+        return np.array(cells, dtype=dtype).reshape(shape)
+
+    right = draw(st.lists(st.booleans(), min_size=shape[0], max_size=shape[0]))
+    return filled(st.booleans(), np.bool_), filled(st.integers(NO_ANSWER, 2), np.int64), np.array(right)
+
+
+names = pytest.mark.parametrize("name", sorted(RULES))
+
+
+@names
+@given(matrix=matrices(), data=st.data())
+def test_programs_in_another_order_keep_their_scores(name, matrix, data):
+    passes, answers, _ = matrix
+    order = data.draw(st.permutations(range(len(passes))))
+    scores = RULES[name].scores(passes, answers)
+    assert RULES[name].scores(passes[order], answers[order]) == pytest.approx(scores[order])
+
+
+@names
+@given(matrix=matrices(), data=st.data())
+def test_the_order_of_the_tests_does_not_matter(name, matrix, data):
+    passes, answers, right = matrix
+    order = data.draw(st.permutations(range(passes.shape[1])))
+    scores = RULES[name].scores(passes, answers)
+    shuffled = RULES[name].scores(passes[:, order], answers[:, order])
+    assert shuffled == pytest.approx(scores)
+    assert expected_pass(shuffled, right) == expected_pass(scores, right)
+
+
+@names
+@given(matrix=matrices())
+def test_programs_that_do_the_same_score_the_same(name, matrix):
+    passes, answers, _ = matrix
+    scores = RULES[name].scores(np.vstack([passes, passes[:1]]), np.vstack([answers, answers[:1]]))
+    assert scores[-1] == pytest.approx(scores[0])
+
+
+@names
+@given(matrix=matrices())
+def test_no_rule_is_better_than_the_oracle_or_out_of_range(name, matrix):
+    passes, answers, right = matrix
+    table = expected_passes(passes, answers, right)
+    assert 0.0 <= table[name] <= table["oracle"] <= 1.0
+    assert table["random"] == pytest.approx(right.mean())
+
+
+@pytest.mark.parametrize("name", ["pass_count", "discrimination", "random", "mbr_exec", "mbr_exec_soft"])
+@given(matrix=matrices())
+def test_a_test_that_all_programs_pass_with_one_answer_changes_no_winner(name, matrix):
+    passes, answers, _ = matrix
+    more = np.hstack([passes, np.ones((len(passes), 1), dtype=np.bool_)])
+    more_answers = np.hstack([answers, np.zeros((len(passes), 1), dtype=np.int64)])
+    before = best_programs(RULES[name].scores(passes, answers)).tolist()
+    if name == "mbr_exec_soft" and not passes.shape[1]:
+        before = list(range(len(passes)))
+    assert best_programs(RULES[name].scores(more, more_answers)).tolist() == before
+
+
+@pytest.mark.parametrize("name", ["pass_count", "discrimination", "codet"])
+@given(matrix=matrices(min_tests=1))
+def test_a_program_that_passes_all_tests_is_never_beaten_by_one_that_passes_fewer_where_it_is_not_alone(name, matrix):
+    passes, answers, _ = matrix
+    best = np.ones((len(passes) + 1, passes.shape[1]), dtype=np.bool_)
+    scores = RULES[name].scores(np.vstack([best, passes]), np.vstack([answers[:1].repeat(len(best), axis=0), answers]))
+    assert 0 in best_programs(scores)
+
+
+@given(matrix=matrices(), ids=st.permutations([0, 1, 2]))
+def test_the_names_of_answers_do_not_matter(matrix, ids):
+    passes, answers, _ = matrix
+    renamed = np.where(answers == NO_ANSWER, NO_ANSWER, np.array(ids)[answers])
+    for name in ("mbr_exec", "mbr_exec_soft"):
+        assert RULES[name].scores(passes, renamed) == pytest.approx(RULES[name].scores(passes, answers))

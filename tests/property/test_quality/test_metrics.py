@@ -1,0 +1,92 @@
+"""Laws of the metrics of generated tests, whatever the results are."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from code_a1_recipe.test_quality.metrics import FunctionResult, MutationRule, metrics_of, mutation_parts, parts_of
+
+
+@st.composite
+def function_results(draw):
+    num_tests = draw(st.integers(0, 6))
+    right = tuple(draw(st.lists(st.booleans(), min_size=num_tests, max_size=num_tests)))
+    rows = st.tuples(*(st.booleans() if is_right else st.just(False) for is_right in right))
+    kills = tuple(draw(st.lists(rows, max_size=5)))
+    num_lines = draw(st.integers(1, 8))
+    lines = st.frozensets(st.integers(1, num_lines))
+    arcs = st.frozensets(st.tuples(st.just(1), st.integers(2, 5)))
+    return FunctionResult(
+        question_id="q",
+        right=right,
+        kills=kills,
+        num_lines=num_lines,
+        lines=tuple(draw(lines) for _ in right),
+        num_branches=4,
+        branches=tuple(draw(arcs) for _ in right),
+    )
+
+
+some_results = st.lists(function_results(), max_size=6)
+some_k = st.integers(1, 7)
+
+
+@given(some_results, some_k)
+def test_every_metric_is_a_percentage(results, k):
+    for name, value in metrics_of(results, ks=(k,)).items():
+        assert value is None or 0.0 <= value <= 100.0, name
+
+
+@given(some_results, some_k, st.randoms(use_true_random=False))
+def test_the_order_of_functions_does_not_matter(results, k, rng):
+    shuffled = list(results)
+    rng.shuffle(shuffled)
+    assert metrics_of(shuffled, ks=(k,)) == pytest.approx(metrics_of(results, ks=(k,)))
+
+
+@given(some_results, some_k)
+def test_a_metric_of_all_functions_adds_up_from_the_parts_of_each(results, k):
+    whole = parts_of(results, ks=(k,))
+    for index, result in enumerate(results):
+        for name, parts in parts_of([result], ks=(k,)).items():
+            pair = whole[name].numerators[index], whole[name].denominators[index]
+            assert pair == (parts.numerators[0], parts.denominators[0]), name
+
+
+@given(some_results, some_k)
+def test_more_tests_cover_and_kill_no_less(results, k):
+    fewer, more = metrics_of(results, ks=(k,)), metrics_of(results, ks=(k + 1,))
+    for name in ("line_cov", "branch_cov", "mut_right_only"):
+        small, large = fewer[f"{name}@{k}"], more[f"{name}@{k + 1}"]
+        assert (small is None) == (large is None)
+        assert small is None or small <= large + 1e-9
+
+
+@given(some_results, some_k)
+def test_right_tests_alone_kill_no_less_than_a_baseline_that_may_fail(results, k):
+    strict = mutation_parts(results, k, rule=MutationRule.ALL)
+    lenient = mutation_parts(results, k, rule=MutationRule.RIGHT_ONLY)
+    assert strict.denominators == lenient.denominators
+    assert all(one <= other for one, other in zip(strict.numerators, lenient.numerators, strict=True))
+
+
+@given(some_results, some_k)
+def test_the_baseline_and_all_functions_kill_the_same_mutants(results, k):
+    baseline = mutation_parts(results, k)
+    everything = mutation_parts(results, k, rule=MutationRule.ALL)
+    assert sum(baseline.numerators) == sum(everything.numerators)
+    assert sum(baseline.denominators) <= sum(everything.denominators)
+
+
+@given(some_results, some_k)
+def test_a_right_test_among_the_first_raises_pass_by_its_share(results, k):
+    changed = [
+        FunctionResult(question_id=result.question_id, right=(True, *result.right[1:]))
+        for result in results
+        if result.right
+    ]
+    before = [FunctionResult(question_id=result.question_id, right=result.right) for result in results if result.right]
+    gained = sum(not result.right[0] for result in before)
+    if before:
+        difference = metrics_of(changed, ks=(k,))[f"pass@{k}"] - metrics_of(before, ks=(k,))[f"pass@{k}"]
+        assert difference == pytest.approx(100 * gained / (k * len(before)))

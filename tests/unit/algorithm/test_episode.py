@@ -1,0 +1,529 @@
+"""The order of events in an episode, masked outages, seeds; samplers and judge are scripted."""
+
+import asyncio
+import gc
+import time
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from code_a1_recipe.algorithm.episode import EpisodeRunner, sampling_seed
+from code_a1_recipe.algorithm.episode_types import EpisodeTask, PromptTooLongError, Response
+from code_a1_recipe.algorithm.prompts import PromptSettings
+from code_a1_recipe.algorithm.question import Question
+from code_a1_recipe.algorithm.rewards import RewardChoice, RewardSettings
+from code_a1_recipe.algorithm.settings import EpisodeSettings
+from code_a1_recipe.errors import OutageError
+from code_a1_recipe.runs.metrics import busy_spans
+from code_a1_recipe.runs.rollout_record import episode_records
+from sandbox import CandidateVerdict, CaseOutcome, CaseResult, JudgeRequest, SandboxUnavailableError, SuiteVerdict
+
+QUESTION = Question(id="q1", prompt="Add one.", reference="def f(x): return x + 1")
+
+
+def response(text: str) -> Response:
+    return Response(prompt_ids=(1,), token_ids=(2, 3), log_probs=(-0.1, -0.2), text=text, policy_version=0)
+
+
+@dataclass
+class ScriptedSampler:
+    """Answers by session in the order asked; waits where an event says so, and notes what happened."""
+
+    name: str
+    texts: list[str]
+    log: list[str]
+    gates: dict[int, asyncio.Event] = field(default_factory=dict)
+    error: Exception | None = None
+    seeds: list[int] = field(default_factory=list)
+    prompts: list[str] = field(default_factory=list)
+
+    async def sample(self, messages, *, seed, session):
+        number = len(self.seeds)
+        self.seeds.append(seed)
+        self.log.append(f"{self.name} asked {session}")
+        self.prompts.append(messages[-1]["content"])
+        if self.error is not None:
+            raise self.error
+        if number in self.gates:
+            await self.gates[number].wait()
+        return response(self.texts[number % len(self.texts)])
+
+
+@dataclass
+class ScriptedJudge:
+    """Every case fails, except where an outage is due."""
+
+    log: list[str]
+    outages: set[str] = field(default_factory=set)
+    requests: list[JudgeRequest] = field(default_factory=list)
+    pooled_outage: bool = False
+
+    async def judge(self, request):
+        self.log.append(f"judge {request.candidate!r}")
+        self.requests.append(request)
+        if request.candidate in self.outages or (self.pooled_outage and len(request.suites) == 1):
+            raise SandboxUnavailableError("no answer")
+        loaded = request.candidate is not None
+        outcome = CaseOutcome.WRONG_VALUE if loaded else CaseOutcome.NOT_LOADED
+        suites = tuple(
+            SuiteVerdict(
+                cases=tuple(
+                    CaseResult(call=text, reference_value="1", expected="1", expected_correct=True, outcome=outcome)
+                    for text in suite
+                ),
+                rejections=(),
+            )
+            for suite in request.suites
+        )
+        return CandidateVerdict(
+            loaded=loaded,
+            load_error="",
+            suites=suites,
+            history=(),
+            dropped_history=(),
+            cpu_seconds=0.0,
+            wall_seconds=0.0,
+        )
+
+
+def task(**changes) -> EpisodeTask:
+    values = {"question": QUESTION, "history": (), "step": 1, "seed": 7, "num_candidates": 2, "num_suites": 2}
+    return EpisodeTask(**(values | changes))
+
+
+def runner(
+    code, tester, judge, *, timeout: float = 5.0, greedy=None, prompts=None, gate=None, episode=None, **rewards
+) -> EpisodeRunner:
+    return EpisodeRunner(
+        gate=gate,
+        code=code,
+        test=tester,
+        greedy=greedy,
+        judge=judge,
+        episode=EpisodeSettings(
+            **({"num_candidates": 2, "num_suites": 2, "cases_per_suite": 1, "num_workers": 1} | (episode or {}))
+        ),
+        rewards=RewardSettings(**({"alpha": 0.5, "adversarial": "release", "nonprintable_penalty": False} | rewards)),
+        prompts=PromptSettings(**({"name": "chat_v1"} | (prompts or {}))),
+        judge_timeout_seconds=timeout,
+    )
+
+
+PROGRAMS = ["def f(x): return 1", "def f(x): return 2"]
+
+
+def test_a_candidates_suites_start_while_another_candidate_is_still_being_written():
+    log: list[str] = []
+
+    async def run():
+        gate = asyncio.Event()
+        code = ScriptedSampler("code", PROGRAMS, log, gates={1: gate})
+        test = ScriptedSampler("test", ["assert f(1) == 1"], log)
+        episode = asyncio.ensure_future(runner(code, test, ScriptedJudge(log)).run(task()))
+        while not any(line.startswith("judge") for line in log):
+            await asyncio.sleep(0)
+        seen = list(log)
+        gate.set()
+        await episode
+        return seen
+
+    assert asyncio.run(run()) == [
+        "code asked q1",
+        "code asked q1",
+        "test asked q1/0",
+        "test asked q1/0",
+        "judge 'def f(x): return 1'",
+    ]
+
+
+def test_an_outage_masks_its_candidate_and_no_other():
+    log: list[str] = []
+    code = ScriptedSampler("code", PROGRAMS, log)
+    test = ScriptedSampler("test", ["assert f(1) == 1"], log)
+    judge = ScriptedJudge(log, outages={PROGRAMS[0]})
+    first, second = asyncio.run(runner(code, test, judge).run(task())).candidates
+    assert (first.verdict, first.reward, [suite.reward for suite in first.suites]) == (None, None, [None, None])
+    assert first.outage == "SandboxUnavailableError: no answer"
+    assert second.outage == ""
+    assert second.reward.total == 0.0
+    assert [suite.reward.total for suite in second.suites] == [1.0, 1.0]
+
+
+def test_a_verdict_that_does_not_come_in_time_is_an_outage():
+    log: list[str] = []
+
+    class StalledJudge(ScriptedJudge):
+        async def judge(self, request):
+            await asyncio.Event().wait()
+
+    code = ScriptedSampler("code", PROGRAMS, log)
+    test = ScriptedSampler("test", ["assert f(1) == 1"], log)
+    episode = asyncio.run(runner(code, test, StalledJudge(log), timeout=0.01).run(task()))
+    assert [candidate.reward for candidate in episode.candidates] == [None, None]
+    assert [candidate.outage.split(":")[0] for candidate in episode.candidates] == ["TimeoutError"] * 2
+
+
+def test_a_response_without_a_program_gets_no_suites_and_reward_zero():
+    log: list[str] = []
+    code = ScriptedSampler("code", ["I cannot do that."], log)
+    test = ScriptedSampler("test", ["assert f(1) == 1"], log)
+    episode = asyncio.run(runner(code, test, ScriptedJudge(log)).run(task()))
+    assert [candidate.source for candidate in episode.candidates] == [None, None]
+    assert [candidate.reward.total for candidate in episode.candidates] == [0.0, 0.0]
+    assert test.seeds == []
+    assert episode.suite_rewards_CS == [[], []]
+
+
+def test_a_program_too_long_to_show_is_masked_rather_than_punished():
+    log: list[str] = []
+    code = ScriptedSampler("code", PROGRAMS, log)
+    test = ScriptedSampler("test", [], log, error=PromptTooLongError("9000 tokens"))
+    episode = asyncio.run(runner(code, test, ScriptedJudge(log)).run(task()))
+    assert [candidate.reward for candidate in episode.candidates] == [None, None]
+    assert [candidate.is_too_long_to_test for candidate in episode.candidates] == [True, True]
+
+
+def test_a_lost_server_ends_the_episode():
+    log: list[str] = []
+    code = ScriptedSampler("code", [], log, error=ConnectionError("gone"))
+    with pytest.raises(ConnectionError, match="gone"):
+        asyncio.run(runner(code, ScriptedSampler("test", [], log), ScriptedJudge(log)).run(task()))
+
+
+def test_every_sample_of_a_step_has_its_own_seed_and_a_repetition_has_the_same():
+    def seeds() -> list[int]:
+        log: list[str] = []
+        code = ScriptedSampler("code", PROGRAMS, log)
+        test = ScriptedSampler("test", ["assert f(1) == 1"], log)
+        asyncio.run(runner(code, test, ScriptedJudge(log)).run(task()))
+        return code.seeds + test.seeds
+
+    first = seeds()
+    assert len(set(first)) == 6
+    assert seeds() == first
+
+
+def test_pooled_every_program_is_rewarded_on_the_cases_of_all():
+    log: list[str] = []
+    code = ScriptedSampler("code", PROGRAMS, log)
+    test = ScriptedSampler("test", [f"assert f({n}) == 1" for n in range(4)], log)
+    judge = ScriptedJudge(log)
+    code_tests = "".join(["poo", "led"])
+    episode = asyncio.run(runner(code, test, judge, code_tests=code_tests).run(task(history=("f(9)",))))
+    pooled = [request for request in judge.requests if len(request.suites) == 1]
+    assert [len(request.suites[0]) for request in pooled] == [4, 4]
+    assert {request.history for request in pooled} == {()}
+    for candidate in episode.candidates:
+        assert [len(suite.asserts) for suite in candidate.suites] == [1, 1]
+        assert len(candidate.pooled.cases) == 4
+        assert candidate.reward.terms["num_suites"] == 1
+
+
+def test_pooled_a_program_too_long_to_show_is_not_judged_again():
+    class Tester(ScriptedSampler):
+        async def sample(self, messages, *, seed, session):
+            if session == "q1/0":
+                raise PromptTooLongError("9000 tokens")
+            return await super().sample(messages, seed=seed, session=session)
+
+    code, test = ScriptedSampler("code", PROGRAMS, []), Tester("test", ["assert f(1) == 1"], [])
+    judge = ScriptedJudge([])
+    first, second = asyncio.run(runner(code, test, judge, code_tests="pooled").run(task())).candidates
+    assert (first.reward, first.pooled, second.pooled is None) == (None, None, False)
+    assert [request.candidate for request in judge.requests].count(PROGRAMS[0]) == 1
+
+
+def test_an_outage_of_the_pooled_pass_masks_the_candidate_and_its_suites():
+    log: list[str] = []
+    code = ScriptedSampler("code", PROGRAMS, log)
+    test = ScriptedSampler("test", ["assert f(1) == 1"], log)
+    judge = ScriptedJudge(log, pooled_outage=True)
+    episode = asyncio.run(runner(code, test, judge, code_tests="pooled").run(task()))
+    for candidate in episode.candidates:
+        assert (candidate.verdict, candidate.reward) == (None, None)
+        assert candidate.outage == "SandboxUnavailableError: no answer"
+        assert [suite.reward for suite in candidate.suites] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("rewards", "tests"),
+    [
+        ({"code_tests": "golden", "num_golden": 2}, ("assert f(0) == 1", "assert f(1) == 2")),
+        ({"code_tests": "".join(["hid", "den"])}, ("assert f(8) == 9",)),
+    ],
+)
+def test_given_tests_are_all_that_counts_and_nobody_writes_any(rewards, tests):
+    log: list[str] = []
+    golden = tuple(f"assert f({n}) == {n + 1}" for n in range(3))
+    question = replace(QUESTION, golden_tests=golden, tests=("assert f(8) == 9",))
+    code, test = ScriptedSampler("code", PROGRAMS, log), ScriptedSampler("test", [], log)
+    judge = ScriptedJudge(log)
+    episode = asyncio.run(runner(code, test, judge, **rewards).run(task(question=question, num_suites=0)))
+    assert test.seeds == []
+    assert [request.suites for request in judge.requests] == [(tests,), (tests,)]
+    assert [candidate.reward.terms["num_suites"] for candidate in episode.candidates] == [1, 1]
+
+
+def test_validation_adds_a_greedy_program_and_suites_for_the_buggy_programs():
+    log: list[str] = []
+    question = replace(
+        QUESTION, tests=("assert f(8) == 9",), buggy_programs=("def f(x): return 7", "def f(x): return 8")
+    )
+    code, test = ScriptedSampler("code", PROGRAMS, log), ScriptedSampler("test", ["assert f(1) == 1"], log)
+    greedy = ScriptedSampler("greedy", ["def f(x): return 0"], log)
+    wanted = task(
+        question=question, with_hidden_tests=True, with_greedy=True, num_buggy_program_suites=3, history=("f(1)",)
+    )
+    episode = asyncio.run(runner(code, test, ScriptedJudge(log), greedy=greedy).run(wanted))
+    assert greedy.seeds == [0]
+    assert episode.greedy.source == "def f(x): return 0"
+    assert len(episode.greedy.hidden.suites[0].cases) == 1
+    assert [(buggy.source, len(buggy.suites), buggy.hidden) for buggy in episode.buggy_programs] == [
+        (program, 3, None) for program in question.buggy_programs
+    ]
+    assert len(set(test.seeds)) == len(test.seeds) == 2 * 2 + 2 * 3
+
+
+def test_a_greedy_program_is_written_where_it_is_asked_for_and_there_is_a_sampler():
+    question = replace(QUESTION, tests=("assert f(8) == 9",))
+    for greedy, is_asked in ((None, True), (ScriptedSampler("greedy", PROGRAMS, []), False)):
+        code, test = ScriptedSampler("code", PROGRAMS, []), ScriptedSampler("test", ["assert f(1) == 1"], [])
+        wanted = task(question=question, with_hidden_tests=True, with_greedy=is_asked)
+        assert asyncio.run(runner(code, test, ScriptedJudge([]), greedy=greedy).run(wanted)).greedy is None
+        assert greedy is None or greedy.seeds == []
+
+
+@pytest.mark.parametrize("error", [SandboxUnavailableError("no answer"), TimeoutError("too slow")])
+def test_an_outage_masks_the_greedy_program(error):
+    class Judge(ScriptedJudge):
+        async def judge(self, request):
+            if request.candidate == "def f(x): return 0":
+                raise error
+            return await super().judge(request)
+
+    code, test = ScriptedSampler("code", PROGRAMS, []), ScriptedSampler("test", ["assert f(1) == 1"], [])
+    greedy = ScriptedSampler("greedy", ["def f(x): return 0"], [])
+    wanted = task(question=replace(QUESTION, tests=("assert f(8) == 9",)), with_hidden_tests=True, with_greedy=True)
+    episode = asyncio.run(runner(code, test, Judge([]), greedy=greedy).run(wanted))
+    assert (episode.greedy.hidden, episode.greedy.outage) == (None, f"{type(error).__name__}: {error}")
+    assert [one.outage for one in episode.candidates] == ["", ""]
+
+
+def test_a_buggy_program_too_long_to_show_has_no_reward():
+    code = ScriptedSampler("code", ["no program"], [])
+    test = ScriptedSampler("test", [], [], error=PromptTooLongError("9000 tokens"))
+    wanted = task(question=replace(QUESTION, buggy_programs=("def f(x): return 7",)), num_buggy_program_suites=2)
+    (buggy,) = asyncio.run(runner(code, test, ScriptedJudge([])).run(wanted)).buggy_programs
+    assert (buggy.is_too_long_to_test, buggy.suites, buggy.reward) == (True, (), None)
+
+
+def test_buggy_programs_are_judged_without_replays_and_rewarded_by_the_papers_rule(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "def none(question): return [[None] * len(c.suite_texts) for c in question.candidates]"
+    )
+    question = replace(QUESTION, buggy_programs=("def f(x): return 7",))
+    code, test = ScriptedSampler("code", PROGRAMS, []), ScriptedSampler("test", ["assert f(1) == 1"], [])
+    judge = ScriptedJudge([])
+    own = RewardChoice(name="none", path=str(tmp_path / "mine.py"))
+    wanted = task(question=question, num_buggy_program_suites=2, history=("f(1)",))
+    episode = asyncio.run(runner(code, test, judge, alpha=0.25, test=own).run(wanted))
+    histories = {request.candidate: request.history for request in judge.requests}
+    assert histories == {PROGRAMS[0]: ("f(1)",), PROGRAMS[1]: ("f(1)",), "def f(x): return 7": ()}
+    assert [[suite.reward for suite in one.suites] for one in episode.candidates] == [[None, None]] * 2
+    assert [suite.reward.parts for suite in episode.buggy_programs[0].suites] == [
+        {"validity": 0.25, "adversarial": 0.75}
+    ] * 2
+
+
+@pytest.mark.parametrize("has_barrier", [False, True])
+def test_replays_are_met_with_the_suites_and_not_by_hidden_tests_or_the_greedy_program(has_barrier):
+    question = replace(QUESTION, tests=("assert f(8) == 9",))
+    code, test = ScriptedSampler("code", PROGRAMS, []), ScriptedSampler("test", ["assert f(1) == 1"], [])
+    greedy, judge = ScriptedSampler("greedy", ["def f(x): return 0"], []), ScriptedJudge([])
+    wanted = task(question=question, with_hidden_tests=True, with_greedy=True, history=("f(1)",))
+    gate = NotedGate([]) if has_barrier else None
+    asyncio.run(runner(code, test, judge, greedy=greedy, gate=gate).run(wanted))
+    met = sorted((len(request.suites), request.history) for request in judge.requests)
+    assert met == [(1, ()), (1, ()), (1, ()), (2, ("f(1)",)), (2, ("f(1)",))]
+
+
+def test_a_black_box_tester_does_not_see_the_program():
+    log: list[str] = []
+    for black_box in (False, True):
+        code = ScriptedSampler("code", PROGRAMS, log)
+        test = ScriptedSampler("test", ["assert f(1) == 1"], log)
+        asyncio.run(runner(code, test, ScriptedJudge(log), prompts={"black_box": black_box}).run(task()))
+        assert all("Add one." in prompt for prompt in test.prompts)
+        assert any("return 1" in prompt for prompt in test.prompts) is not black_box
+
+
+def test_the_seed_formula_is_pinned():
+    assert sampling_seed(0, "code", 1, "q", 0) == 284003691
+    assert sampling_seed(0, "code", 1, "q", 1) != sampling_seed(0, "code", 1, "q", 0)
+    assert sampling_seed(1, "code", 1, "q", 0) != sampling_seed(0, "code", 1, "q", 0)
+
+
+class NotedGate:
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+
+    async def wait(self, task, phase) -> None:
+        self.log.append(f"all {phase} of question {task.index}")
+
+
+def test_behind_a_barrier_each_phase_ends_before_the_next_begins():
+    log: list[str] = []
+    code = ScriptedSampler("code", PROGRAMS, log)
+    test = ScriptedSampler("test", ["assert f(1) == 1"], log)
+    asyncio.run(runner(code, test, ScriptedJudge(log), gate=NotedGate(log)).run(task(index=3)))
+    kinds = [line.split()[0] for line in log]
+    assert kinds == ["code"] * 2 + ["all"] + ["test"] * 4 + ["all"] + ["judge"] * 2
+    assert [line for line in log if line.startswith("all")] == ["all code of question 3", "all suites of question 3"]
+
+
+def test_a_barrier_changes_no_response_and_no_reward():
+    def run(gate):
+        code = ScriptedSampler("code", PROGRAMS, [])
+        test = ScriptedSampler("test", ["assert f(1) == 1"], [])
+        episode = asyncio.run(runner(code, test, ScriptedJudge([]), gate=gate).run(task()))
+        return code.seeds, sorted(test.seeds), [(one.response, one.reward) for one in episode.candidates]
+
+    assert run(None) == run(NotedGate([]))
+
+
+SAME = ["def f(x): return 1", "def f(x):\n    return 1  # the same"]
+
+
+def test_identical_programs_share_the_suites_of_the_first_where_asked():
+    log: list[str] = []
+    code = ScriptedSampler("code", SAME, log)
+    test = ScriptedSampler("test", ["assert f(1) == 1"], log)
+    judge = ScriptedJudge(log)
+    episode = asyncio.run(runner(code, test, judge, episode={"share_suites": True}).run(task()))
+    first, second = episode.candidates
+    assert (len(judge.requests), len(test.seeds)) == (1, 2)
+    assert (len(first.suites), first.duplicate_of) == (2, None)
+    assert (second.suites, second.duplicate_of, second.reward) == ((), 0, first.reward)
+    assert second.response.text == SAME[1]
+    assert episode.suite_rewards_CS[1] == []  # nothing of it trains the Test LLM
+
+
+def test_the_program_that_is_there_first_has_the_suites_whatever_its_number():
+    code = ScriptedSampler("code", SAME, [])
+    test = ScriptedSampler("test", ["assert f(1) == 1"], [])
+    judge = ScriptedJudge([])
+
+    async def run():
+        code.gates[0] = asyncio.Event()
+        asyncio.get_running_loop().call_later(0.02, code.gates[0].set)
+        return await runner(code, test, judge, episode={"share_suites": True}).run(task())
+
+    first, second = asyncio.run(run()).candidates
+    assert (len(judge.requests), len(test.seeds)) == (1, 2)
+    assert (first.duplicate_of, second.duplicate_of) == (1, None)
+
+
+@pytest.mark.parametrize("error", [SandboxUnavailableError("no answer"), TimeoutError("too slow")])
+def test_an_outage_of_the_hidden_tests_masks_the_candidate(error):
+    class Judge(ScriptedJudge):
+        async def judge(self, request):
+            if request.candidate == PROGRAMS[0] and len(request.suites) == 1:
+                raise error
+            return await super().judge(request)
+
+    code, test = ScriptedSampler("code", PROGRAMS, []), ScriptedSampler("test", ["assert f(1) == 1"], [])
+    wanted = task(question=replace(QUESTION, tests=("assert f(8) == 9",)), with_hidden_tests=True)
+    first, second = asyncio.run(runner(code, test, Judge([])).run(wanted)).candidates
+    assert (first.outage, first.verdict, first.reward) == (f"{type(error).__name__}: {error}", None, None)
+    assert (second.outage, second.verdict is None) == ("", False)
+
+
+def test_an_outage_of_the_first_masks_those_that_share_with_it():
+    code = ScriptedSampler("code", SAME, [])
+    test = ScriptedSampler("test", ["assert f(1) == 1"], [])
+    judge = ScriptedJudge([], outages={SAME[0]})
+    episode = asyncio.run(runner(code, test, judge, episode={"share_suites": True}).run(task()))
+    assert [one.reward for one in episode.candidates] == [None, None]
+    assert all(one.outage for one in episode.candidates)
+
+
+@pytest.mark.parametrize("programs", [SAME, PROGRAMS])
+@pytest.mark.parametrize("error", [RuntimeError("server lost"), asyncio.CancelledError("server lost")])
+def test_a_lost_server_ends_an_episode_with_shared_suites_and_nothing_else_is_said_of_it(caplog, programs, error):
+    caplog.set_level("WARNING", logger="asyncio")
+    code = ScriptedSampler("code", programs, [])
+    test = ScriptedSampler("test", [], [], error=error)
+    with pytest.raises(type(error)):
+        asyncio.run(runner(code, test, ScriptedJudge([]), episode={"share_suites": True}).run(task()))
+    gc.collect()
+    assert caplog.text == ""
+
+
+def test_without_being_asked_identical_programs_have_suites_of_their_own():
+    code = ScriptedSampler("code", SAME, [])
+    test = ScriptedSampler("test", ["assert f(1) == 1"], [])
+    episode = asyncio.run(runner(code, test, ScriptedJudge([])).run(task()))
+    assert [len(one.suites) for one in episode.candidates] == [2, 2]
+
+
+def test_a_response_that_never_comes_ends_the_episode_with_the_limit_and_its_key():
+    code = ScriptedSampler("code", PROGRAMS, [], gates={0: asyncio.Event()})
+    test = ScriptedSampler("test", ["assert f(1) == 1"], [])
+    limit = {"generation_timeout_seconds": 0.05}
+    with pytest.raises(OutageError, match=r"'q1' took longer than episode.generation_timeout_seconds=0.05"):
+        asyncio.run(runner(code, test, ScriptedJudge([]), episode=limit).run(task()))
+
+
+def test_spans_are_counted_from_the_start_of_the_step():
+    code = ScriptedSampler("code", PROGRAMS, [])
+    test = ScriptedSampler("test", ["assert f(1) == 1"], [])
+    now = time.time()
+    episode = asyncio.run(runner(code, test, ScriptedJudge([])).run(task(started_at=now - 100)))
+    for one in episode.candidates:
+        for start, end in (one.span, one.judge_span, *(suite.span for suite in one.suites)):
+            assert 100 <= start <= end < 110
+
+
+def test_a_span_is_in_seconds_since_the_step_began():
+    started, ended = task(started_at=2.0).span_since(7.0)
+    assert started == 5.0
+    assert ended == pytest.approx(time.time() - 2.0, abs=5)
+
+
+def test_suites_without_a_reward_have_none_in_the_episodes_table():
+    code, test = ScriptedSampler("code", PROGRAMS, []), ScriptedSampler("test", ["assert f(1) == 1"], [])
+    judge = ScriptedJudge([], outages={PROGRAMS[0]})
+    episode = asyncio.run(runner(code, test, judge).run(task()))
+    assert episode.suite_rewards_CS == [[None, None], [1.0, 1.0]]
+
+
+class SlowJudge(ScriptedJudge):
+    """A request takes 20 milliseconds."""
+
+    async def judge(self, request):
+        await asyncio.sleep(0.02)
+        return await super().judge(request)
+
+
+def test_the_pooled_pass_is_time_at_the_judge():
+    code = ScriptedSampler("code", PROGRAMS, [])
+    test = ScriptedSampler("test", ["assert f(1) == 1"], [])
+    episode = asyncio.run(runner(code, test, SlowJudge([]), code_tests="pooled").run(task()))
+    for one, record in zip(episode.candidates, episode_records(episode, selected=()), strict=True):
+        start, end = one.pooled_span
+        assert max(other.judge_span[1] for other in episode.candidates) <= start <= end - 0.015
+        assert record.pooled_span == one.pooled_span
+    judged = busy_spans(episode)["judge"]
+    assert judged[-1][1] == max(one.pooled_span[1] for one in episode.candidates)
+    alone = asyncio.run(runner(code, test, ScriptedJudge([])).run(task()))
+    assert [one.pooled_span for one in alone.candidates] == [None, None]
+
+
+def test_a_program_that_shares_a_verdict_was_at_no_judge_itself():
+    code = ScriptedSampler("code", SAME, [])
+    test = ScriptedSampler("test", ["assert f(1) == 1"], [])
+    wanted = task(question=replace(QUESTION, tests=("assert f(8) == 9",)), with_hidden_tests=True)
+    episode = asyncio.run(runner(code, test, ScriptedJudge([]), episode={"share_suites": True}).run(wanted))
+    first, second = episode.candidates
+    assert first.hidden_span is not None
+    assert (second.hidden, second.judge_span, second.hidden_span) == (first.hidden, None, None)

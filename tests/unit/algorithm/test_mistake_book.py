@@ -1,0 +1,307 @@
+import json
+import pickle
+
+import pytest
+
+from code_a1_recipe.algorithm.mistake_book import BookChange, BookEntry, BookStats, FailedCase, MistakeBook
+from code_a1_recipe.errors import InputError
+
+
+def failed(*calls):
+    return [FailedCase(call=call, answer=f"answer of {call}") for call in calls]
+
+
+def frequencies(book, question_id="q"):
+    return {entry.call: entry.frequency for entry in book.entries(question_id)}
+
+
+@pytest.fixture
+def book():
+    """Three cases, in order of age: f(0) once, f(1) three times, f(2) three times."""
+    book = MistakeBook()
+    book.update("q", failed=failed("f(0)"), passed_replays=[])
+    book.update("q", failed=failed("f(1)"), passed_replays=[])
+    book.update("q", failed=failed("f(2)", "f(2)", "f(2)", "f(1)", "f(1)"), passed_replays=[])
+    return book
+
+
+def test_the_most_frequent_cases_come_back_first_and_ties_go_to_the_older(book):
+    assert [entry.call for entry in book.retrieve("q")] == ["f(1)", "f(2)", "f(0)"]
+    assert [entry.call for entry in book.retrieve("q", limit=1)] == ["f(1)"]
+    assert book.retrieve("q", limit=0) == ()
+
+
+def test_an_entry_holds_the_references_answer_and_its_frequency(book):
+    assert book.retrieve("q", limit=1) == (BookEntry(call="f(1)", answer="answer of f(1)", frequency=3),)
+
+
+def test_an_unknown_question_has_no_cases(book):
+    assert book.retrieve("other") == ()
+
+
+def test_a_negative_limit_is_refused(book):
+    with pytest.raises(ValueError, match=r"limit .* at least 0, got -1"):
+        book.retrieve("q", limit=-1)
+
+
+def test_eight_cases_are_replayed_unless_told_otherwise():
+    book = MistakeBook()
+    book.update("q", failed=failed(*(f"f({n})" for n in range(20))), passed_replays=[])
+    assert len(book.retrieve("q")) == 8
+
+
+def test_each_passed_replay_takes_one_away_and_zero_forgets(book):
+    change = book.update("q", failed=[], passed_replays=["f(1)", "f(1)", "f(0)"])
+    assert frequencies(book) == {"f(1)": 1, "f(2)": 3}
+    assert change == BookChange(num_removed=1, num_lowered=1)
+
+
+def test_more_passes_than_failures_forget_too(book):
+    book.update("q", failed=[], passed_replays=["f(1)"] * 10)
+    assert "f(1)" not in frequencies(book)
+
+
+def test_only_the_net_of_failures_and_passes_of_one_step_counts(book):
+    change = book.update("q", failed=failed("f(0)", "f(0)", "f(1)"), passed_replays=["f(0)", "f(1)"])
+    assert frequencies(book) == {"f(0)": 2, "f(1)": 3, "f(2)": 3}
+    assert change == BookChange(num_raised=1)
+
+
+def test_a_new_case_failed_and_passed_equally_often_stays_out(book):
+    change = book.update("q", failed=failed("f(9)"), passed_replays=["f(9)"])
+    assert "f(9)" not in frequencies(book)
+    assert change == BookChange()
+
+
+def test_a_pass_of_a_case_that_is_not_in_the_book_does_nothing(book):
+    assert book.update("q", failed=[], passed_replays=["f(9)"]) == BookChange()
+    assert book.num_cases == 3
+
+
+def test_a_question_whose_last_case_goes_is_gone():
+    book = MistakeBook()
+    book.update("q", failed=failed("f(0)"), passed_replays=[])
+    book.update("q", failed=[], passed_replays=["f(0)"])
+    assert (book.num_questions, book.num_cases) == (0, 0)
+    assert book == MistakeBook()
+
+
+def test_a_case_that_comes_back_counts_as_new_and_is_the_youngest(book):
+    book.update("q", failed=[], passed_replays=["f(1)"] * 3)
+    book.update("q", failed=failed("f(1)", "f(1)", "f(1)"), passed_replays=[])
+    assert [entry.call for entry in book.retrieve("q")] == ["f(2)", "f(1)", "f(0)"]
+
+
+@pytest.mark.parametrize("answers", [("2", "1"), ("1", "2")])
+def test_two_answers_to_one_call_are_reported_and_the_smaller_is_kept(caplog, answers):
+    book = MistakeBook()
+    calls = ("f(0)", "".join(["f", "(0)"]))  # equal, but not one object
+    cases = [FailedCase(call=call, answer=answer) for call, answer in zip(calls, answers, strict=True)]
+    book.update("q7", failed=cases, passed_replays=[])
+    assert book.entries("q7")[0].answer == "1"
+    assert [record.getMessage() for record in caplog.records] == [
+        f"question=q7 the reference answered {answers[0]!r} and {answers[1]!r} to 'f(0)'"
+    ]
+
+
+def test_one_answer_to_a_call_and_answers_to_two_spellings_are_no_contradiction(caplog):
+    book = MistakeBook()
+    spellings = [("f(3)", "6.0"), ("f(3.0)", "6.00"), ("f(03)", "6.000"), ("f(3)", "".join(["6", ".", "0"]))]
+    failed = [FailedCase(call=call, answer=answer, key="k3") for call, answer in spellings]
+    book.update("q", failed=failed, passed_replays=[])
+    assert book.entries("q") == (BookEntry(call="f(3)", answer="6.0", frequency=4, key="k3"),)
+    assert caplog.records == []
+
+
+def test_spellings_with_one_key_are_one_case_under_the_shortest_text(tmp_path):
+    book = MistakeBook()
+    spellings = [FailedCase(call=call, answer="6", key="k3") for call in ("f(3, k=1)", "f(3)", "abs(f(3))")]
+    assert book.update("q", failed=spellings, passed_replays=[]) == BookChange(num_added=1)
+    assert book.entries("q") == (BookEntry(call="f(3)", answer="6", frequency=3, key="k3"),)
+    book.save(tmp_path / "book.json")
+    assert MistakeBook.load(tmp_path / "book.json") == book
+    assert book.update("q", failed=[], passed_replays=["k3"]) == BookChange(num_lowered=1)
+
+
+def test_a_case_keeps_the_text_that_failed_first():
+    book = MistakeBook()
+    book.update("q", failed=[FailedCase(call="f(3.0)", answer="6.0", key="k3")], passed_replays=[])
+    book.update("q", failed=[FailedCase(call="f(3)", answer="6", key="k3")], passed_replays=[])
+    assert book.entries("q") == (BookEntry(call="f(3.0)", answer="6.0", frequency=2, key="k3"),)
+
+
+@pytest.mark.parametrize("other", ["f(2+1)", "f(3.0)"])
+def test_a_case_keeps_the_latest_answer_to_its_own_text(other):
+    book = MistakeBook()
+    for call, answer in (("f(3)", "first"), ("".join(["f", "(3)"]), "latest"), (other, "to another text")):
+        book.update("q", failed=[FailedCase(call=call, answer=answer, key="k3")], passed_replays=[])
+    assert book.entries("q") == (BookEntry(call="f(3)", answer="latest", frequency=3, key="k3"),)
+
+
+def test_questions_do_not_share_cases(book):
+    book.update("p", failed=failed("f(0)"), passed_replays=[])
+    book.update("p", failed=[], passed_replays=["f(1)"])
+    assert frequencies(book)["f(1)"] == 3
+    assert book.question_ids() == ("p", "q")
+
+
+def test_stats_give_the_size(book):
+    assert book.stats() == BookStats(num_questions=1, num_cases=3, total_frequency=7, max_frequency=3)
+    assert MistakeBook().stats() == BookStats(num_questions=0, num_cases=0, total_frequency=0, max_frequency=0)
+
+
+def test_changes_add_up():
+    one = BookChange(num_added=1, num_removed=2, num_raised=3, num_lowered=5)
+    other = BookChange(num_added=3, num_removed=6, num_raised=1, num_lowered=7)
+    assert one + other == BookChange(num_added=4, num_removed=8, num_raised=4, num_lowered=12)
+
+
+def test_an_update_counts_what_it_did_to_each_case(book):
+    change = book.update("q", failed=failed("f(0)", "f(0)", "f(3)", "f(1)", "f(1)"), passed_replays=["f(1)", "f(2)"])
+    assert change == BookChange(num_added=1, num_raised=2, num_lowered=1)
+    assert frequencies(book) == {"f(0)": 3, "f(1)": 4, "f(2)": 2, "f(3)": 1}
+
+
+def test_books_are_equal_when_their_cases_are(book):
+    same = pickle.loads(pickle.dumps(book))
+    assert book == same
+    same.update("q", failed=failed("f(0)"), passed_replays=[])
+    assert book != same
+    assert book != "book"
+
+
+@pytest.mark.parametrize(("key", "kept"), [("a", "a"), ("z", "z"), ("".join(["f(", "0)"]), ""), ("", "")])
+def test_a_key_is_kept_where_it_is_not_the_call(key, kept):
+    book = MistakeBook()
+    book.update("q", failed=[FailedCase(call="f(0)", answer="1", key=key)], passed_replays=[])
+    assert [entry.key for entry in book.entries("q")] == [kept]
+
+
+def test_the_order_of_questions_in_the_file_does_not_matter(tmp_path, book):
+    book.update("a", failed=failed("f(1)"), passed_replays=[])
+    book.save(tmp_path / "book.json")
+    document = json.loads((tmp_path / "book.json").read_text())
+    document["questions"] = dict(reversed(document["questions"].items()))
+    (tmp_path / "book.json").write_text(json.dumps(document))
+    assert MistakeBook.load(tmp_path / "book.json") == book
+
+
+def test_the_digest_depends_on_content_and_age_only(book):
+    same = pickle.loads(pickle.dumps(book))
+    assert same.digest() == book.digest()
+    same.update("q", failed=failed("f(0)"), passed_replays=[])
+    assert same.digest() != book.digest()
+    assert MistakeBook().digest() == "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
+
+
+AWKWARD = ["f('it\\'s \"both\"')", 'f("""a\nb""")', "f('\ud800')", "f('\\x00é漢')", ""]
+
+
+def test_awkward_texts_survive_a_save(tmp_path):
+    book = MistakeBook()
+    for question_id in ("q", "with\nnewline", "\udfff"):
+        book.update(question_id, failed=failed(*AWKWARD), passed_replays=[])
+    path = tmp_path / "book.json"
+    book.save(path)
+    loaded = MistakeBook.load(path)
+    assert loaded == book
+    assert loaded.digest() == book.digest()
+    assert loaded.update("q", failed=[], passed_replays=AWKWARD) == BookChange(num_removed=5)
+
+
+def test_the_order_of_age_survives_a_save(tmp_path, book):
+    book.save(tmp_path / "book.json")
+    assert MistakeBook.load(tmp_path / "book.json").retrieve("q") == book.retrieve("q")
+
+
+def test_a_save_replaces_the_file_and_leaves_nothing_beside_it(tmp_path, book):
+    path = tmp_path / "book.json"
+    MistakeBook().save(path)
+    book.save(path)
+    assert MistakeBook.load(path) == book
+    assert [entry.name for entry in tmp_path.iterdir()] == ["book.json"]
+
+
+def test_a_failed_save_keeps_the_old_file(tmp_path, book, monkeypatch):
+    path = tmp_path / "book.json"
+    book.save(path)
+
+    def full_disk(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr("os.replace", full_disk)
+    with pytest.raises(OSError, match="no space left"):
+        MistakeBook().save(path)
+    assert MistakeBook.load(path) == book
+    assert [entry.name for entry in tmp_path.iterdir()] == ["book.json"]
+
+
+def test_a_missing_file_is_no_empty_book(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        MistakeBook.load(tmp_path / "none.json")
+
+
+def edited(path, **changes):
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps(document | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"format": "diary"}, "is not a Mistake Book"),
+        ({"format": "a diary"}, "is not a Mistake Book"),
+        ({"version": 1}, "format version 1, this code reads 2"),
+        ({"version": 3}, "format version 3, this code reads 2"),
+        ({"questions": []}, "is damaged"),
+        ({"questions": {"q": [["f(0)", "1", 2, ""]]}}, "does not match its digest"),
+        ({"digest": ""}, "does not match its digest"),
+        ({"digest": "f" * 64}, "does not match its digest"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_fault(tmp_path, book, changes, words):
+    path = tmp_path / "book.json"
+    book.save(path)
+    edited(path, **changes)
+    with pytest.raises(InputError, match=words):
+        MistakeBook.load(path)
+
+
+@pytest.mark.parametrize(
+    "cases",
+    [
+        {},
+        ["f(0)"],
+        [{"call": "f(0)"}],
+        [["f(0)", "1", 1]],
+        [["f(0)", "1", 1, "", ""]],
+        [[0, "1", 1, ""]],
+        [["f(0)", 1, 1, ""]],
+        [["f(0)", "1", 1, None]],
+        [["f(0)", "1", 0, ""]],
+        [["f(0)", "1", 1.0, ""]],
+        [["f(0)", "1", True, ""]],
+        [["f(0)", "1", 1, ""], ["f(1)", "1", 0, ""]],
+    ],
+)
+def test_rows_of_another_form_are_refused(tmp_path, book, cases):
+    path = tmp_path / "book.json"
+    book.save(path)
+    edited(path, questions={"fine": [["f(0)", "1", 1, ""]], "q": cases})
+    with pytest.raises(InputError, match=r"'questions' must map ids to lists of \[call, answer, frequency >= 1, key\]"):
+        MistakeBook.load(path)
+
+
+@pytest.mark.parametrize("keep", [0, 1, 100])
+def test_half_a_file_is_refused(tmp_path, book, keep):
+    path = tmp_path / "book.json"
+    book.save(path)
+    path.write_text(path.read_text()[:keep])
+    with pytest.raises(InputError, match="not readable JSON"):
+        MistakeBook.load(path)
+
+
+def test_a_json_list_is_no_book(tmp_path):
+    (tmp_path / "book.json").write_text("[]")
+    with pytest.raises(InputError, match="is not a Mistake Book"):
+        MistakeBook.load(tmp_path / "book.json")

@@ -1,0 +1,79 @@
+import pytest
+
+from code_a1_recipe.algorithm.mistake_book import FailedCase, MistakeBook
+from code_a1_recipe.algorithm.replay import REPLAY_SAMPLERS, collect_book_update, find_replay_sampler
+from sandbox import CaseOutcome, SuiteVerdict
+
+
+@pytest.fixture
+def book():
+    """20 cases of one question, f(n) failed n + 1 times."""
+    book = MistakeBook()
+    for n in range(20):
+        book.update("q", failed=[FailedCase(call=f"f({n})", answer="0")] * (n + 1), passed_replays=[])
+    return book
+
+
+def calls(entries):
+    return [entry.call for entry in entries]
+
+
+def test_the_default_sampler_takes_the_most_frequent(book):
+    drawn = find_replay_sampler("frequency")(book, "q", limit=3, seed=0)
+    assert calls(drawn) == ["f(19)", "f(18)", "f(17)"]
+
+
+def test_the_uniform_sampler_repeats_itself_for_a_seed_and_differs_between_seeds(book):
+    sample = find_replay_sampler("uniform")
+    assert sample(book, "q", limit=8, seed=1) == sample(book, "q", limit=8, seed=1)
+    assert sample(book, "q", limit=8, seed=1) != sample(book, "q", limit=8, seed=2)
+
+
+def test_the_uniform_sampler_reaches_rare_cases(book):
+    sample = find_replay_sampler("uniform")
+    assert {call for seed in range(200) for call in calls(sample(book, "q", limit=2, seed=seed))} == {
+        f"f({n})" for n in range(20)
+    }
+
+
+@pytest.mark.parametrize("name", sorted(REPLAY_SAMPLERS))
+def test_every_sampler_gives_distinct_cases_within_the_limit(book, name):
+    sample = find_replay_sampler(name)
+    for limit in (0, 1, 8, 50):
+        drawn = calls(sample(book, "q", limit=limit, seed=3))
+        assert len(drawn) == len(set(drawn)) == min(limit, 20)
+    assert sample(book, "unknown", limit=8, seed=3) == ()
+
+
+def test_an_unknown_sampler_lists_the_known_ones():
+    with pytest.raises(ValueError, match=r"^unknown replay sampler 'frequncy'; known: frequency, uniform$"):
+        find_replay_sampler("frequncy")
+
+
+def test_failures_count_once_for_each_candidate_and_suite(make_suite, make_verdict):
+    suite = make_suite(2, num_failed=1)
+    book_update = collect_book_update([make_verdict(suite, suite), make_verdict(suite)])
+    assert book_update.failed == (FailedCase(call="f(0)", answer="1"),) * 3
+
+
+def test_passed_replays_count_once_for_each_candidate_and_failed_ones_not_at_all(make_verdict):
+    verdict = make_verdict(num_history=3, num_history_failed=1)
+    assert collect_book_update([verdict, verdict]).passed_replays == ("f(1)", "f(2)", "f(1)", "f(2)")
+    assert collect_book_update([verdict]).failed == ()
+
+
+def test_a_candidate_that_does_not_load_teaches_nothing(make_suite, make_verdict):
+    suite = make_suite(3, num_failed=3, outcome=CaseOutcome.NOT_LOADED)
+    book_update = collect_book_update([make_verdict(suite, loaded=False)])
+    assert (book_update.failed, book_update.passed_replays) == ((), ())
+
+
+def test_every_other_failure_is_stored_with_the_references_answer(make_case, make_verdict):
+    kinds = [kind for kind in CaseOutcome if kind not in (CaseOutcome.PASSED, CaseOutcome.NOT_LOADED)]
+    cases = tuple(
+        make_case(call=kind.value, reference_value="1", expected="2", expected_correct=False, outcome=kind)
+        for kind in kinds
+    )
+    book_update = collect_book_update([make_verdict(SuiteVerdict(cases=cases, rejections=()))])
+    assert book_update.failed == tuple(FailedCase(call=kind.value, answer="1") for kind in kinds)
+    assert len(kinds) == 6

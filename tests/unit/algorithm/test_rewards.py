@@ -1,0 +1,163 @@
+"""The configured reward functions on a judged question: what they see, what comes of it, what is refused."""
+
+import pickle
+from dataclasses import replace
+
+import pytest
+
+from code_a1_recipe.algorithm.episode_types import CandidateResult, Response, SuiteResult
+from code_a1_recipe.algorithm.rewards import QuestionRewards, RewardChoice, RewardSettings
+from code_a1_recipe.errors import CodeA1Error, SettingsError
+from reward_fns import code_reward
+from reward_fns import test_reward as reward_of_suite
+
+MODULE = """
+from reward_fns import Breakdown
+
+seen = []
+
+
+def count_code(question, *, step=1.0):
+    seen.append(question)
+    return [one.verdict and Breakdown(parts={"place": c * step}) for c, one in enumerate(question.candidates)]
+
+
+def count_suites(question, *, alpha):
+    return [
+        [one.verdict and Breakdown(parts={"place": s + alpha}) for s, _ in enumerate(one.suite_texts)]
+        for one in question.candidates
+    ]
+
+
+def fails(question):
+    return 1 / 0
+
+
+def numbers(question):
+    return [1.0 for _ in question.candidates]
+"""
+
+
+def response(text: str) -> Response:
+    return Response(prompt_ids=(), token_ids=(), log_probs=(), text=text, policy_version=0)
+
+
+@pytest.fixture
+def own_file(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(MODULE)
+    return str(path)
+
+
+def settings(**changes) -> RewardSettings:
+    return RewardSettings(**({"alpha": 0.25, "adversarial": "figure", "nonprintable_penalty": True} | changes))
+
+
+@pytest.fixture
+def candidates(make_suite, make_verdict):
+    """Judged, lost to an outage, too long to be shown to the Test LLM, without a program, a duplicate of the first."""
+    verdict = make_verdict(make_suite(2, num_failed=1), make_suite(1), num_history=2)
+    suites = tuple(SuiteResult(response=response(text), asserts=("assert f(0) == 1",)) for text in ("a\x00", "b"))
+    judged = CandidateResult(response=response("p"), source="p", suites=suites, verdict=verdict)
+    return [
+        judged,
+        replace(judged, verdict=None, outage="down"),
+        replace(judged, suites=(), is_too_long_to_test=True),
+        replace(judged, suites=(), source=None, verdict=make_verdict(loaded=False)),
+        replace(judged, suites=(), duplicate_of=0),
+    ]
+
+
+def totals(results):
+    return [one.reward and one.reward.total for one in results]
+
+
+def suite_totals(results):
+    return [[suite.reward and suite.reward.total for suite in one.suites] for one in results]
+
+
+def test_the_papers_rewards_are_the_default_with_the_keys_of_the_configuration(candidates):
+    rewarded = QuestionRewards(settings(), num_cases=2).apply("q", candidates)
+    verdict = candidates[0].verdict
+    options = {"alpha": 0.25, "adversarial": "figure", "nonprintable_penalty": True}
+    assert [suite.reward for suite in rewarded[0].suites] == [
+        reward_of_suite(verdict, s, num_cases=2, response_text=text, **options) for s, text in enumerate(["a\x00", "b"])
+    ]
+    full = code_reward(verdict).total
+    assert totals(rewarded) == [full, None, None, 0.0, full]
+    assert suite_totals(rewarded)[1:] == [[None, None], [], [], []]
+
+
+def test_a_function_of_the_users_sees_all_candidates_of_the_question_at_once(candidates, own_file):
+    chosen = settings(code=RewardChoice(name="count_code", path=own_file, kwargs={"step": 0.5}))
+    rewards = QuestionRewards(chosen, num_cases=2)
+    assert totals(rewards.apply("q", candidates)) == [0.0, None, None, 1.5, 2.0]
+    (question,) = rewards._code.func.__globals__["seen"]
+    assert (question.question_id, question.num_cases, len(question.candidates)) == ("q", 2, 5)
+    assert [one.suite_texts for one in question.candidates] == [("a\x00", "b"), ("a\x00", "b"), (), (), ()]
+    assert [one.verdict is None for one in question.candidates] == [False, True, True, False, False]
+    assert [one.duplicate_of for one in question.candidates] == [None] * 4 + [0]
+    assert [one.source for one in question.candidates] == ["p", "p", "p", None, "p"]
+
+
+def test_suites_are_rewarded_by_a_function_of_the_users_with_the_key_alpha(candidates, own_file):
+    chosen = settings(test=RewardChoice(name="count_suites", path=own_file))
+    rewarded = QuestionRewards(chosen, num_cases=2).apply("q", candidates)
+    assert suite_totals(rewarded) == [[0.25, 1.25], [None, None], [], [], []]
+    assert totals(rewarded)[0] == code_reward(candidates[0].verdict).total
+
+
+def test_by_the_paper_nothing_of_the_users_is_left(own_file):
+    mine = RewardChoice(name="fails", path=own_file)
+    chosen = settings(code=mine, test=mine, code_tests="pooled")
+    assert chosen.by_the_paper() == settings()
+    assert {key: str(path) for key, path in chosen.user_files.items()} == {
+        "rewards.code.path": own_file,
+        "rewards.test.path": own_file,
+    }
+    assert settings(code=RewardChoice(name="f", path="pkg://mine")).user_files == {}
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "words"),
+    [
+        ("code", "fails", r"rewards.code: .*mine.py:fails at question 'q': ZeroDivisionError.*mine.py, line 20\)"),
+        ("code", "numbers", r"rewards.code: .*must reward candidate 0 with a Breakdown or None, got 1.0"),
+        ("test", "numbers", r"rewards.test: .*must return a list, one for each of candidate 0's suite_texts, got 1.0"),
+    ],
+)
+def test_a_function_that_fails_or_returns_no_reward_stops_the_run(candidates, own_file, role, name, words):
+    rewards = QuestionRewards(settings(**{role: RewardChoice(name=name, path=own_file)}), num_cases=2)
+    with pytest.raises(CodeA1Error, match=words) as caught:
+        rewards.apply("q", candidates)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_a_function_that_is_not_there_is_refused_before_any_question(own_file):
+    with pytest.raises(SettingsError, match=r"rewards.test: .*mine.py has no function 'crowd'"):
+        QuestionRewards(settings(test=RewardChoice(name="crowd", path=own_file)), num_cases=2)
+
+
+def test_every_choice_that_cannot_be_used_is_named(own_file):
+    assert list(settings().problems()) == []
+    missing = settings(
+        code=RewardChoice(name="crowd", path=own_file),
+        test=RewardChoice(name="numbers", kwargs={"power": 2}),
+    )
+    code_problem, test_problem = missing.problems()
+    assert code_problem.startswith("rewards.code: ")
+    assert "mine.py has no function 'crowd'" in code_problem
+    assert test_problem.startswith("rewards.test: ")
+    assert "'numbers'" in test_problem
+
+
+def test_a_parameter_with_a_key_of_its_own_is_no_keyword_argument():
+    (problem,) = settings(test=RewardChoice(name="nobody", kwargs={"alpha": 0.5, "power": 2})).problems()
+    assert problem == (
+        "rewards.test.kwargs must be without ['alpha']: those are rewards.alpha, got {'alpha': 0.5, 'power': 2}"
+    )
+
+
+@pytest.mark.parametrize(("tests", "given"), [("suites", False), ("pooled", False), ("golden", True), ("hidden", True)])
+def test_golden_and_hidden_tests_are_given_by_the_dataset(tests, given):
+    assert settings(code_tests=tests).uses_given_tests is given

@@ -1,0 +1,65 @@
+"""Sampling parameters of training and validation, and where a prompt's tokens end."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from code_a1_recipe.algorithm.sampling import SamplingParameters, prompt_token_ids
+
+ROLLOUT = SimpleNamespace(
+    temperature=1.0,
+    top_p=0.95,
+    top_k=-1,
+    prompt_length=1024,
+    response_length=512,
+    val_kwargs=SimpleNamespace(temperature=0.2, top_p=0.9, top_k=20),
+)
+
+
+def test_training_samples_by_the_rollout_block():
+    assert SamplingParameters.of_rollout(ROLLOUT) == SamplingParameters(
+        temperature=1.0, top_p=0.95, top_k=-1, max_prompt_tokens=1024, max_response_tokens=512
+    )
+
+
+def test_validation_samples_by_its_own_values_within_the_same_lengths():
+    assert SamplingParameters.of_rollout(ROLLOUT, validation=True) == SamplingParameters(
+        temperature=0.2, top_p=0.9, top_k=20, max_prompt_tokens=1024, max_response_tokens=512
+    )
+
+
+def test_greedy_takes_the_likeliest_token_and_keeps_a_generator():
+    assert SamplingParameters.of_rollout(ROLLOUT, validation=True).greedy() == SamplingParameters(
+        temperature=1.0, top_p=1.0, top_k=1, max_prompt_tokens=1024, max_response_tokens=512
+    )
+
+
+class ChatTokenizer:
+    """Renders a chat as words, as a Hugging Face tokenizer would, and numbers them by their length."""
+
+    def apply_chat_template(
+        self, messages, *, add_generation_prompt, continue_final_message, tokenize=False, return_dict=False
+    ):
+        words = [word for message in messages for word in (f"<{message['role']}>", message["content"], "</>")]
+        words += ["<assistant>"] if add_generation_prompt else []
+        words = words[:-1] if continue_final_message else words
+        if not tokenize:
+            return " ".join(words)
+        numbers = [float(len(word)) for word in words]
+        return {"input_ids": numbers} if return_dict else numbers
+
+
+@pytest.mark.parametrize(
+    ("messages", "words"),
+    [
+        ([{"role": "user", "content": "Add."}], ["<user>", "Add.", "</>", "<assistant>"]),
+        (
+            [{"role": "user", "content": "Add."}, {"role": "".join(["assist", "ant"]), "content": "def"}],
+            ["<user>", "Add.", "</>", "<assistant>", "def"],
+        ),
+    ],
+)
+def test_a_prompt_ends_where_the_response_begins(messages, words):
+    tokens = prompt_token_ids(ChatTokenizer(), tuple(messages))
+    assert tokens == [len(word) for word in words]
+    assert {type(token) for token in tokens} == {int}

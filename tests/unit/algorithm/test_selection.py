@@ -1,0 +1,59 @@
+import pytest
+
+from code_a1_recipe.algorithm.selection import GROUP_SELECTORS, find_group_selector, top_variance
+
+
+def test_the_candidate_with_the_widest_spread_is_chosen():
+    assert top_variance([[0.5, 0.6], [0.2, 0.9], [0.5, 0.5]], update_n=1) == (1,)
+
+
+def test_several_candidates_come_by_spread():
+    assert top_variance([[0.5, 0.6], [0.2, 0.9], [0.1, 0.5]], update_n=2) == (1, 2)
+
+
+def test_ties_go_to_the_lowest_index_even_when_the_order_of_the_rewards_differs():
+    # A plain floating-point sum of squares gives the second a larger variance, by 1.7e-18.
+    rewards = [[0.113, 0.35, 0.2], [0.113, 0.2, 0.35], [0.2, 0.35, 0.113]]
+    assert top_variance(rewards, update_n=3) == (0, 1, 2)
+
+
+def test_a_candidate_that_lost_a_suite_to_an_outage_is_not_eligible():
+    assert top_variance([[0.0, 1.0, None], [0.5, 0.6, 0.5]], update_n=1) == (1,)
+
+
+def test_nobody_is_chosen_when_nobody_is_eligible():
+    assert top_variance([[None, 0.1], []], update_n=1) == ()
+    assert top_variance([], update_n=1) == ()
+
+
+def test_fewer_are_chosen_when_fewer_are_eligible():
+    assert top_variance([[None], [0.1], [0.2]], update_n=3) == (1, 2)
+
+
+def test_a_group_without_spread_can_be_chosen():
+    assert top_variance([[0.5, 0.5], [0.25, 0.25]], update_n=1) == (0,)
+
+
+def test_all_takes_every_eligible_candidate():
+    assert find_group_selector("all")([[0.1], [None], [0.3]], update_n=1, seed=0) == (0, 2)
+
+
+def test_random_repeats_itself_for_a_seed_and_reaches_everyone():
+    choose = find_group_selector("random")
+    rewards = [[0.1, 0.2]] * 4
+    assert choose(rewards, update_n=2, seed=7) == choose(rewards, update_n=2, seed=7)
+    assert {c for seed in range(50) for c in choose(rewards, update_n=1, seed=seed)} == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("name", sorted(GROUP_SELECTORS))
+def test_every_selector_refuses_bad_arguments(name):
+    choose = find_group_selector(name)
+    with pytest.raises(ValueError, match=r"update_n .* at least 1, got 0"):
+        choose([[0.1]], update_n=0, seed=0)
+    with pytest.raises(ValueError, match="finite, got nan for candidate 1"):
+        choose([[0.1], [0.2, float("nan")], [float("inf")]], update_n=1, seed=0)
+
+
+def test_an_unknown_selector_lists_the_known_ones():
+    with pytest.raises(ValueError, match=r"^unknown group selector 'top'; known: all, random, topvar$"):
+        find_group_selector("top")

@@ -1,0 +1,98 @@
+"""A step's tasks: how many responses, which cases are replayed, what validation adds."""
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import pytest
+
+from code_a1_recipe.algorithm.mistake_book import FailedCase, MistakeBook
+from code_a1_recipe.algorithm.question import Question
+from code_a1_recipe.algorithm.settings import MistakeBookSettings, ValidationSettings
+from code_a1_recipe.algorithm.tasks import tasks_of
+
+QUESTIONS = [Question(id=name, prompt="Add one.", reference="def f(x): return x + 1") for name in ("q1", "q2")]
+
+
+@dataclass
+class Settings:
+    """The blocks that tasks are made by."""
+
+    validation: ValidationSettings = field(
+        default_factory=lambda: ValidationSettings(
+            num_candidates=3, num_suites=1, greedy=True, num_buggy_program_suites=5
+        )
+    )
+    mistake_book: MistakeBookSettings = field(
+        default_factory=lambda: MistakeBookSettings(enabled=True, replay_limit=2, sampler="frequency")
+    )
+    episode: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(num_candidates=8, num_suites=4))
+    seed: int = 100
+
+
+@pytest.fixture
+def book():
+    """Three cases of the first question, f(3) seen three times, f(2) twice, f(1) once."""
+    book = MistakeBook()
+    failed = [FailedCase(call=f"f({number})", answer=str(number + 1)) for number in (1, 2, 2, 3, 3, 3)]
+    book.update("q1", failed=failed, passed_replays=[])
+    return book
+
+
+def make_tasks(book, settings=None, *, validate=False, step=7):
+    return tasks_of(
+        QUESTIONS, settings=settings or Settings(), book=book, step=step, started_at=12.5, validate=validate
+    )
+
+
+def test_training_replays_the_most_frequent_cases_of_each_question(book):
+    tasks = make_tasks(book)
+    assert [task.history for task in tasks] == [("f(3)", "f(2)"), ()]
+
+
+def test_training_takes_the_counts_of_the_episode(book):
+    task = make_tasks(book)[0]
+    assert (task.num_candidates, task.num_suites, task.num_buggy_program_suites) == (8, 4, 0)
+    assert (task.with_greedy, task.with_hidden_tests) == (False, False)
+
+
+def test_validation_takes_its_own_counts_and_replays_nothing(book):
+    task = make_tasks(book, validate=True)[0]
+    assert (task.num_candidates, task.num_suites, task.num_buggy_program_suites) == (3, 1, 5)
+    assert (task.with_greedy, task.with_hidden_tests, task.history) == (True, True, ())
+
+
+def test_greedy_programs_are_as_configured(book):
+    settings = Settings(validation=ValidationSettings(num_candidates=3, num_suites=1))
+    assert make_tasks(book, settings, validate=True)[0].with_greedy is False
+
+
+def test_hidden_tests_in_training_when_asked_for(book):
+    validation = ValidationSettings(num_candidates=3, num_suites=1, hidden_in_training=True)
+    assert make_tasks(book, Settings(validation=validation))[0].with_hidden_tests is True
+
+
+def test_tasks_know_their_place_in_the_step(book):
+    tasks = make_tasks(book)
+    assert [(task.question, task.index) for task in tasks] == list(zip(QUESTIONS, (0, 1), strict=True))
+    assert {(task.num_questions, task.step, task.seed, task.started_at) for task in tasks} == {(2, 7, 100, 12.5)}
+
+
+def test_nothing_is_replayed_without_the_mistake_book(book):
+    off = MistakeBookSettings(enabled=False, replay_limit=2, sampler="frequency")
+    assert make_tasks(book, Settings(mistake_book=off))[0].history == ()
+
+
+def test_the_replay_limit_holds(book):
+    one = MistakeBookSettings(enabled=True, replay_limit=1, sampler="frequency")
+    assert make_tasks(book, Settings(mistake_book=one))[0].history == ("f(3)",)
+
+
+def test_uniform_replay_draws_anew_in_each_step_and_for_each_seed(book):
+    book.update("q1", failed=[FailedCase(call=f"f({n})", answer="0") for n in range(10, 60)], passed_replays=[])
+    settings = Settings(mistake_book=MistakeBookSettings(enabled=True, replay_limit=10, sampler="uniform"))
+    draws = {make_tasks(book, settings, step=step)[0].history for step in range(1, 6)}
+    assert len(draws) == 5
+    assert make_tasks(book, settings, step=3)[0].history == make_tasks(book, settings, step=3)[0].history
+    settings.seed += 1
+    assert make_tasks(book, settings, step=2)[0].history in draws  # the draw goes by seed + step
+    assert make_tasks(book, settings, step=5)[0].history not in draws

@@ -1,0 +1,259 @@
+"""``code-a1 data inspect``: what it shows of a run, of a data set and of demonstrations, and what it refuses."""
+
+import json
+
+import pytest
+
+from code_a1_recipe.algorithm.mistake_book import FailedCase, MistakeBook
+from code_a1_recipe.analysis.question_totals import totals_by_question
+from code_a1_recipe.analysis.question_view import program_lines
+from code_a1_recipe.cli.app import main
+from code_a1_recipe.jobs import terminal
+from code_a1_recipe.jobs.terminal import Paint, indented, printable, table
+from code_a1_recipe.runs.rollout_record import encode_records
+
+from ..conftest import case, loaded, rollout
+from ..conftest import suite as a_suite
+
+HARD = {
+    "id": "hard-1",
+    "prompt": "Add one.\nIn f.",
+    "reference": "def f(x):\n    return x + 1",
+    "entry_points": ["f"],
+    "prelude": "import math",
+    "tests": [f"assert f({x}) == {x + 1}" for x in range(3)],
+    "golden_tests": ["assert f(9) == 10"],
+    "buggy_programs": ["def f(x):\n    return x"],
+    "data_source": "mine",
+}
+EASY = {"id": "hard-2", "prompt": "Same.", "reference": "def g(x):\n    return x", "tests": []}
+
+
+def suite(*cases, rejected=(), total=0.5):
+    parts = {"validity": total, "adversarial": 0.0}
+    return a_suite(*cases, rejections=rejected, reward={"total": total, "parts": parts, "terms": {}})
+
+
+def record(question="hard-1", *, solved=True, total=0.75, **changes):
+    hidden = [case(), case("passed" if solved else "raised", call="f(2)", answer="3")]
+    fields = {
+        "question": question, "source": "def f(x):\n    return x + 1", "verdict": loaded(),
+        "reward": {"total": total, "parts": {"history": 0.25, "new": total - 0.25}, "terms": {"num_suites": 2.0}},
+        "hidden_tests": {"cases": hidden, "rejections": []},
+    }  # fmt: skip
+    return rollout(**fields | changes)
+
+
+CAUGHT = suite(
+    case("wrong_value"), case("passed", call="f(5)", answer="6", right=False), rejected=["assert f(x) == 1"], total=0.5
+)
+RIGHT = suite(case(), total=0.25)
+RECORDS = [
+    record(step=1, solved=True, suites=[RIGHT]),
+    record("hard-2", step=1, total=1.0),
+    record(step=3, solved=False, total=0.5, suites=[CAUGHT, RIGHT]),
+    record(step=3, candidate=1, solved=True, total=1.0, suites=[RIGHT]),
+    record(step=3, candidate=2, outage="SandboxUnavailableError: gone", verdict=None, reward=None, hidden_tests=None),
+]
+
+
+@pytest.fixture
+def run_folder(tmp_path):
+    folder = tmp_path / "run"
+    (folder / "rollouts").mkdir(parents=True)
+    (tmp_path / "q.jsonl").write_text(f"{json.dumps(HARD)}\n{json.dumps(EASY)}\n")
+    config = {"data": {"train_files": str(tmp_path / "q.jsonl"), "val_files": None}, "trainer": {}}
+    (folder / "resolved_config.yaml").write_text(json.dumps(config))
+    (folder / "metrics.jsonl").write_text('{"step": 3}\n')
+    for one in RECORDS:
+        with (folder / "rollouts" / f"train_{one.step:06d}.jsonl").open("ab") as handle:
+            handle.write(encode_records([one]))
+    (folder / "rollouts" / "val_000002.jsonl").write_bytes(encode_records([record(step=2, kind="greedy", reward=None)]))
+    book = MistakeBook()
+    for count, call in ((1, "f(7)"), (3, "f(1)")):
+        book.update("hard-1", failed=[FailedCase(call=call, answer="2")] * count, passed_replays=[])
+    book.save(folder / "mistake_book.json")
+    return folder
+
+
+@pytest.fixture
+def show(capsys):
+    def run(*arguments):
+        status = main(["data", "inspect", *map(str, arguments)])
+        written = capsys.readouterr()
+        assert status == 0, written.err
+        return written.out
+
+    return run
+
+
+@pytest.fixture
+def refuse(capsys):
+    def run(*arguments):
+        assert main(["data", "inspect", *map(str, arguments)]) == 2
+        return capsys.readouterr().err
+
+    return run
+
+
+def test_questions_are_listed_hardest_first_with_their_counts(show, run_folder):
+    lines = show(run_folder).splitlines()
+    assert lines[0] == f"{run_folder}: 2 questions in steps 1 to 3, the hardest first"
+    assert lines[1].split() == [
+        "question", "visits", "programs", "solved", "reward", "suites", "right", "broke", "suites'", "reward", "outages"
+    ]  # fmt: skip
+    # Two of three programs pass; rewards 0.75, 0.5, 1; of four suites three are right, one broke its program.
+    assert lines[2].split() == ["hard-1", "2", "3", "0.67", "0.75", "4", "0.75", "0.25", "0.31", "1"]
+    assert lines[3].split() == ["hard-2", "1", "1", "1.00", "1.00", "0", "-", "-", "-", "0"]
+    assert lines[4] == "2 of 2 shown; --limit N shows more, --question ID shows one"
+
+
+def test_the_list_can_be_of_one_step_or_shorter_or_of_the_validation(show, run_folder):
+    assert show(run_folder, "--step", 3).splitlines()[0].endswith("1 questions in step 3, the hardest first")
+    assert "1 of 2 shown" in show(run_folder, "--limit", 1)
+    assert "1 questions in validation step 2" in show(run_folder, "--validation")
+
+
+def test_a_question_that_nothing_is_known_of_comes_last():
+    unknown = record("a", hidden_tests=None, reward=None)
+    assert list(totals_by_question([unknown, record("b"), record("c", solved=False)])) == ["c", "b", "a"]
+    assert list(totals_by_question([record("b", total=1.0), record("c", total=0.5)])) == ["c", "b"]
+
+
+def test_a_question_of_a_run_is_shown_with_all_that_is_known(show, run_folder):
+    text = show(run_folder, "--question", "hard-1")
+    for piece in (
+        "question hard-1  (mine)\n  Add one.\n  In f.\n",
+        "reference  (entry points: f)\n    def f(x):\n        return x + 1\n",
+        "Mistake Book  2 cases, with failures minus passed replays\n    3 x  f(1) == 2\n    1 x  f(7) == 2\n",
+        "candidate 0, sampled, step 3: detected (",
+        "  reward 0.500 = history 0.250 + new 0.250  (num_suites 2)\n",
+        "  suite 0: reward 0.500 = validity 0.500 + adversarial 0.000\n"
+        "    x assert f(1) == 2  right; broke it: wrong_value\n"
+        "      assert f(5) == 7  wrong claim, the oracle says 6; passed\n"
+        "      assert f(x) == 1  no valid case: no_call\n",
+        "  hidden tests: 1 of 2 passed\n    x assert f(2) == 3  right; broke it: raised\n",
+        "candidate 2, sampled, step 3: outage (",
+        "  outage: SandboxUnavailableError: gone\n",
+    ):
+        assert piece in text
+    steps = text.split("over the run\n")[1].split("\n\n")[0].splitlines()
+    assert [line.split() for line in steps[1:]] == [
+        ["1", "1", "1.00", "0.75", "1", "1.00", "0.00", "0.25", "0"],
+        ["3", "2", "0.50", "0.75", "3", "0.67", "0.33", "0.33", "1"],
+    ]
+    assert "step 1:" not in text, "programs are those of its last step"
+    assert "\x1b" not in text
+
+
+def test_a_step_and_a_candidate_can_be_chosen(show, run_folder):
+    text = show(run_folder, "--question", "hard-1", "--step", 3, "--candidate", 1)
+    assert text.count("candidate ") == 1
+    assert "candidate 1, sampled, step 3: solved" in text
+    assert "candidate 0, sampled, step 1" in show(run_folder, "--question", "hard-1", "--step", 1)
+    assert "candidate 0, greedy, step 2" in show(run_folder, "--question", "hard-1", "--validation")
+
+
+def test_a_question_whose_file_is_gone_is_still_shown(run_folder, tmp_path, capsys):
+    (tmp_path / "q.jsonl").unlink()
+    (run_folder / "mistake_book.json").write_text("{}")
+    assert main(["data", "inspect", str(run_folder), "--question", "hard-1"]) == 0
+    written = capsys.readouterr()
+    assert "question hard-1: its file is not there any more" in written.out
+    assert "no case of this question" in written.out
+    assert "is not a Mistake Book" in written.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--question", "hard"], "--question hard: 2 questions begin so: hard-1, hard-2"),
+        (["--question", "soft"], "--question soft: no question of its rollouts begins so"),
+        (["--question", "hard-2", "--step", "3"], "--step 3: question hard-2 was met in 1"),
+        (["--question", "hard-1", "--candidate", "7"], "--candidate 7: step 3 has the candidates 0, 1, 2"),
+        (["--step", "9"], "has rollouts of steps 1 to 3"),
+        (["--candidate", "0"], "--candidate belongs to --question"),
+    ],
+)
+def test_what_is_not_there_is_refused_with_what_there_is(refuse, run_folder, arguments, words):
+    assert words in refuse(run_folder, *arguments)
+
+
+def test_a_file_is_summed_up_and_its_questions_listed(show, run_folder, tmp_path):
+    text = show(tmp_path / "q.jsonl")
+    assert "2 questions in 2 rows, read as 'native'" in text
+    assert "tests: 0 to 3, median 1.5; 1 questions without" in text
+    assert "golden tests: 1 questions; buggy programs: 1 questions; prelude: 1 questions" in text
+    assert "data source: mine 1, (none) 1" in text
+    assert [line.split() for line in text.splitlines()[-3:-1]] == [
+        ["hard-1", "3", "1", "1", "2"],
+        ["hard-2", "0", "0", "0", "2"],
+    ]
+
+
+def test_a_question_of_a_file_is_shown(show, run_folder, tmp_path):
+    text = show(tmp_path / "q.jsonl", "--question", "hard-1", "--limit", 2)
+    assert "prelude\n    import math\n" in text
+    assert "3 tests, the first 2\n    assert f(0) == 1\n    assert f(1) == 2\n1 golden tests\n" in text
+    assert text.endswith("buggy program 0\n    def f(x):\n        return x\n")
+
+
+def test_demonstrations_are_shown_as_messages(show, tmp_path):
+    path = tmp_path / "d.jsonl"
+    messages = [{"role": "user", "content": "Task"}, {"role": "assistant", "content": "assert f(1) == 2"}]
+    rows = [{"messages": messages, "extra_info": {"question": name, "shown": "mutant"}} for name in ("a1", "a1", "b")]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert "3 demonstrations of 2 questions" in show(path)
+    text = show(path, "--question", "a")
+    assert text.count("question a1  shown mutant\n  [user]\n    Task\n  [assistant]\n    assert f(1) == 2\n") == 2
+    assert "2 of 2 shown" in text
+
+
+def test_options_of_a_run_are_refused_for_a_file(refuse, run_folder, tmp_path):
+    for arguments in (["--step", 1], ["--candidate", 0], ["--validation"]):
+        assert f"{arguments[0]} belongs to a run, but" in refuse(tmp_path / "q.jsonl", *arguments)
+    assert "no such file or folder" in refuse(tmp_path / "gone.jsonl")
+    assert "holds no run" in refuse(tmp_path)
+
+
+def test_what_would_move_the_cursor_is_escaped():
+    evil = record(source="def f(x):\n    return '\x1b[2J\r'", suites=[suite(case(call="f('\x1b[0m')"))])
+    text = "\n".join(program_lines(evil, {}, Paint(False)))
+    assert "\x1b" not in text
+    assert "\r" not in text
+    assert "\\x1b[2J\\r" in text
+    assert printable("a\x07b\n") == "a\\x07b\n"
+    assert indented("a\n\nb", 2) == ["  a", "", "  b"]
+
+
+def test_colours_only_on_a_terminal_and_not_against_the_users_wish(monkeypatch):
+    class Terminal:
+        def __init__(self, is_one):
+            self.isatty = lambda: is_one
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(terminal.sys, "stdout", Terminal(True))
+    assert Paint.for_stdout()("bad", "x") == "\x1b[31mx\x1b[0m"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not Paint.for_stdout().is_on
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setattr(terminal.sys, "stdout", Terminal(False))
+    assert Paint.for_stdout()("bad", "x") == "x"
+
+
+def test_a_table_lines_up_its_columns():
+    assert table(["id", "n"], [["long name", "1"], ["x", "100"]]) == [
+        "id           n",
+        "long name    1",
+        "x          100",
+    ]
+
+
+@pytest.mark.parametrize(
+    "messages", [[{"role": "user"}], [{"role": "user", "content": "x"}, {"content": "y"}], ["text"], "text", None]
+)
+def test_messages_without_role_and_content_are_refused(refuse, tmp_path, messages):
+    path = tmp_path / "m.jsonl"
+    path.write_text(json.dumps({"messages": messages}) + "\n")
+    assert f"{path}: row 0, message {len(messages) - 1 if isinstance(messages, list) else 0} must have" in refuse(path)

@@ -1,0 +1,144 @@
+"""Each rule on matrices small enough to be worked out by hand."""
+
+import math
+
+import numpy as np
+import pytest
+
+from code_a1_recipe.applications.best_of_n.selection_rules import (
+    NO_ANSWER,
+    RULES,
+    best_programs,
+    discriminations,
+    expected_pass,
+    expected_passes,
+)
+
+
+def passes(*rows):
+    """``passes("110", "001")``: programs x tests."""
+    return np.array([[letter == "1" for letter in row] for row in rows], dtype=np.bool_)
+
+
+def answers(*rows):
+    """``answers("001", "0x1")``: ids of answers; x is no answer."""
+    return np.array([[NO_ANSWER if letter == "x" else int(letter) for letter in row] for row in rows], dtype=np.int64)
+
+
+def scores(name, passes_NM, answers_NM=None):
+    given = np.zeros(passes_NM.shape, dtype=np.int64) if answers_NM is None else answers_NM
+    return RULES[name].scores(passes_NM, given).tolist()
+
+
+THREE_AGREE = passes("1100", "1100", "1100", "1111", "0011")
+
+
+def test_pass_count_counts_tests_passed():
+    assert scores("pass_count", THREE_AGREE) == [2, 2, 2, 4, 2]
+
+
+def test_codet_multiplies_the_size_of_a_consensus_set_with_the_tests_it_passes():
+    # Three programs pass the same two tests: 3 * 2. One passes all four: 1 * 4. One passes two alone: 1 * 2.
+    assert scores("codet", THREE_AGREE) == [6, 6, 6, 4, 2]
+
+
+def test_the_authors_code_takes_the_root_of_the_number_of_programs():
+    # sqrt(3) * 2 = 3.46 is below 1 * 4: here the two versions choose differently.
+    assert scores("codet_sqrt", THREE_AGREE) == pytest.approx([2 * math.sqrt(3)] * 3 + [4.0, 2.0])
+
+
+def test_programs_that_pass_nothing_form_no_consensus():
+    assert scores("codet", passes("00", "00", "00", "10")) == [0, 0, 0, 1]
+
+
+def test_mbr_exec_counts_programs_with_the_same_answers_whatever_the_claims():
+    given = answers("01", "01", "00", "11")
+    assert scores("mbr_exec", passes("00", "00", "11", "11"), given) == [2, 2, 1, 1]
+
+
+def test_a_program_without_an_answer_agrees_with_none_not_even_itself():
+    given = answers("0x", "0x", "00")
+    assert scores("mbr_exec", passes("11", "11", "00"), given) == [0, 0, 1]
+
+
+def test_the_soft_loss_counts_agreement_call_by_call():
+    # Call 0: ids 0, 0, 1 -> 2, 2, 1. Call 1: no answer, 0, 0 -> 0, 2, 2. Means over two calls.
+    given = answers("0x", "00", "10")
+    assert scores("mbr_exec_soft", passes("00", "00", "00"), given) == [1.0, 2.0, 1.5]
+
+
+def test_the_weight_of_a_test_is_its_correlation_with_the_number_of_other_tests_passed():
+    # Test 0 is passed by 1, 1, 0, 0; the others by 1, 1, 1, 0 of each program's: r = 2 / sqrt(4 * 3) = 1 / sqrt(3).
+    # Test 2 is passed by 0, 0, 1, 0; the others by 2, 2, 0, 0: r = -4 / sqrt(3 * 16), negative, so 0.
+    weights = discriminations(passes("110", "110", "001", "000"))
+    assert weights.tolist() == pytest.approx([1 / math.sqrt(3), 1 / math.sqrt(3), 0.0])
+
+
+def test_discrimination_sums_the_weights_of_the_tests_passed():
+    third = 1 / math.sqrt(3)
+    expected = [2 * third, 2 * third, 0.0, 0.0]
+    assert scores("discrimination", passes("110", "110", "001", "000")) == pytest.approx(expected)
+
+
+def test_a_test_without_effect_weighs_nothing():
+    assert discriminations(passes("110", "110", "100", "100")).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_without_any_weight_discrimination_is_pass_count():
+    # Tests 0 and 1 contradict one another.
+    matrix = passes("101", "101", "011")
+    assert discriminations(matrix).tolist() == [0.0, 0.0, 0.0]
+    assert scores("discrimination", matrix) == [2, 2, 2]
+
+
+def test_discrimination_passes_over_wrong_claims_that_pass_count_falls_for():
+    # Three good programs pass tests a to d; X passes a and b and all of the wrong claims e, f, g, each of which one bad
+    # program passes too. Of a (and b): n = 7, sums 4, 16 and 13, so (7 * 13 - 4 * 16) / sqrt(12 * 66) = 27 / sqrt(792).
+    # Of c (and d): (7 * 9 - 3 * 17) / sqrt(12 * 96) = 12 / sqrt(1152). Of e, f, g: 7 * 4 - 2 * 18 is negative.
+    matrix = passes("1111000", "1111000", "1111000", "1100111", "0000100", "0000010", "0000001")
+    a, c = 27 / math.sqrt(792), 12 / math.sqrt(1152)
+    assert discriminations(matrix).tolist() == pytest.approx([a, a, c, c, 0, 0, 0])
+    assert scores("discrimination", matrix) == pytest.approx([2 * a + 2 * c] * 3 + [2 * a, 0, 0, 0])
+    assert scores("pass_count", matrix) == [4, 4, 4, 5, 1, 1, 1]
+
+
+def test_ties_are_settled_by_their_expected_value():
+    right = np.array([True, False, False, True])
+    assert expected_pass(np.array([5.0, 5.0, 5.0, 1.0]), right) == pytest.approx(1 / 3)
+    assert expected_pass(np.array([0.0, 0.0, 0.0, 0.0]), right) == 0.5
+
+
+def test_scores_that_differ_by_rounding_alone_are_a_tie():
+    assert best_programs(np.array([0.1 + 0.2, 0.3, 0.2])).tolist() == [0, 1]
+
+
+def test_the_table_has_every_rule_and_both_bounds():
+    table = expected_passes(passes("1", "0"), answers("0", "1"), np.array([False, True]))
+    assert set(table) == {*RULES, "oracle"}
+    assert (table["random"], table["oracle"], table["pass_count"], table["mbr_exec"]) == (0.5, 1.0, 0.0, 0.5)
+
+
+def test_no_right_program_gives_zero_for_all_rules():
+    table = expected_passes(passes("1", "0"), answers("0", "1"), np.array([False, False]))
+    assert set(table.values()) == {0.0}
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_without_tests_every_program_is_as_good(name):
+    empty = np.zeros((3, 0), dtype=np.bool_)
+    result = RULES[name].scores(empty, np.zeros((3, 0), dtype=np.int64))
+    assert best_programs(result).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_matrices_of_different_shapes_are_refused(name):
+    with pytest.raises(ValueError, match="same shape"):
+        RULES[name].scores(passes("10"), answers("1"))
+
+
+def test_no_program_and_scores_that_are_no_numbers_are_refused():
+    for bad in (np.array([]), np.array([1.0, math.nan])):
+        with pytest.raises(ValueError, match="finite"):
+            best_programs(bad)
+    with pytest.raises(ValueError, match="one score a program"):
+        expected_pass(np.array([1.0]), np.array([True, False]))

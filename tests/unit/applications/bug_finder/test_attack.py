@@ -1,0 +1,402 @@
+"""``code-a1 attack`` from the command line down, with the real sandbox: what it finds, tells, writes and refuses."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from code_a1_recipe.applications.bug_finder import command as attack_command
+from code_a1_recipe.applications.bug_finder.expectations import Failure, MajorityExpectation, failure_of, one_line
+from code_a1_recipe.applications.bug_finder.findings import starts_of
+from code_a1_recipe.applications.bug_finder.output import MARK
+from code_a1_recipe.applications.bug_finder.search import Attack
+from code_a1_recipe.cli.app import main as command_line
+from sandbox import Call, CallResult, CallStatus, Gate, Limits, LocalRunner, SandboxUnavailableError
+
+from .attack_programs import PROGRAMS
+
+BY_NAME = {program.entry: program for program in PROGRAMS}
+MEDIAN = "def median(xs):\n    return sorted(xs)[len(xs) // 2]\n"
+RIGHT_MEDIAN = "def median(xs):\n    xs = sorted(xs)\n    return (xs[(len(xs) - 1) // 2] + xs[len(xs) // 2]) / 2\n"
+TESTS = "assert median([3, 1, 2]) == 2\nassert median([4, 1, 2, 3]) == 2.5\nassert median([7]) == 8\n"
+
+
+class SharedRunner:
+    """The module's runner where the command would start its own; closing it is the fixture's."""
+
+    def __init__(self, runner):
+        self.runner = runner
+
+    def __call__(self, **options):
+        return self
+
+    def __enter__(self):
+        return self.runner
+
+    def __exit__(self, *error):
+        pass
+
+
+@pytest.fixture(scope="module")
+def runner():
+    with LocalRunner(limits=attack_command.LIMITS) as started:
+        yield started
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_with_one_runner(monkeypatch, runner, tmp_path):
+    monkeypatch.setattr(attack_command, "LocalRunner", SharedRunner(runner))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def files(tmp_path):
+    """``files(solution=..., reference=...)`` writes ``solution.py`` and so on; other names as they are."""
+
+    def write(**texts):
+        for name, text in texts.items():
+            (tmp_path / (name if "." in name else f"{name}.py")).write_text(text, encoding="utf-8")
+        return tmp_path
+
+    return write
+
+
+def main(words):
+    return command_line(["attack", *words])
+
+
+def attack(entry, *words):
+    return main(["solution.py", "--entry", entry, "--suites", "tests.txt", *words])
+
+
+def pytest_outcomes(folder, test_file, **programs):
+    """``{name: {"PASSED", ...}}``: plain pytest on the written file, with each program in the solution's place."""
+    for name, text in programs.items():
+        (folder / name).mkdir()
+        (folder / name / "solution.py").write_text(text, encoding="utf-8")
+        shutil.copy(folder / test_file, folder / name)
+    options = ["-q", "-rA", "-p", "no:cacheprovider", "--import-mode=importlib", "--rootdir", str(folder)]
+    command = [sys.executable, "-m", "pytest", *options, *programs]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    words = [line.split("::")[0].split() for line in done.stdout.splitlines() if "::" in line]
+    found = {name: {word[0] for word in words if word[-1] == f"{name}/{test_file}"} for name in programs}
+    assert all(found.values()), done.stdout
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("mean", "  assert mean([]) == 0.0  # your function: ZeroDivisionError: division by zero\n"),
+        ("is_leap", "  assert is_leap(100) == False  # your function: True\n"),
+        ("collect", "  collect(0); assert collect(0) == [0]  # your function: [0, 0]\n"),
+        ("Counter2", "  assert Counter2().down() == 0  # your function: 1\n"),
+    ],
+)
+def test_a_bug_is_found_shrunk_and_written_as_a_test_that_fails_until_it_is_mended(files, capsys, name, line):
+    program = BY_NAME[name]
+    folder = files(solution=program.buggy, reference=program.reference, **{"tests.txt": "\n".join(program.asserts)})
+    assert attack(name, "--reference", "reference.py") == 1
+    assert line in capsys.readouterr().out
+    written = f"test_{name.lower()}_bugs.py"
+    found = pytest_outcomes(folder, written, buggy=program.buggy, right=program.reference)
+    assert found == {"buggy": {"FAILED"}, "right": {"PASSED"}}
+
+
+def test_a_right_program_gives_nothing_and_keeps_the_tests_of_an_earlier_attack(files, capsys):
+    files(solution=MEDIAN, reference=RIGHT_MEDIAN, **{"tests.txt": TESTS})
+    assert attack("median", "--reference", "reference.py", "--no-mutate") == 1
+    earlier = Path("test_median_bugs.py").read_text()
+    files(solution=RIGHT_MEDIAN)
+    assert attack("median", "--reference", "reference.py", "--no-mutate") == 0
+    assert capsys.readouterr().out.endswith("nothing found\n")
+    assert Path("test_median_bugs.py").read_text() == earlier
+
+
+def test_claims_decide_nothing_where_there_is_a_reference(files, capsys):
+    files(solution=RIGHT_MEDIAN, reference=RIGHT_MEDIAN, **{"tests.txt": "assert median([7]) == 8\n"})
+    assert attack("median", "--reference", "reference.py", "--no-mutate") == 0
+    assert "0 of 1 claimed answers are the reference's" in capsys.readouterr().out
+
+
+def test_without_changes_only_the_calls_of_the_tests_are_made(files, capsys):
+    program = BY_NAME["mean"]
+    files(solution=program.buggy, reference=program.reference, **{"tests.txt": "\n".join(program.asserts)})
+    assert attack("mean", "--reference", "reference.py", "--no-mutate") == 0
+    assert "2 different calls\n" in capsys.readouterr().out
+
+
+def test_without_a_reference_disagreements_and_claims_are_told_and_nothing_is_written(files, capsys, tmp_path):
+    files(
+        solution=MEDIAN, one=RIGHT_MEDIAN, two="import statistics\nmedian = statistics.median\n", **{"tests.txt": TESTS}
+    )
+    assert attack("median", "--candidates", "one.py", "--candidates", "two.py") == 1
+    out = capsys.readouterr().out
+    assert "  median([0, 1])  # your function: 1 | 2 others: 0.5\n" in out
+    assert "assert median([0, 1])" not in out
+    assert "  assert median([7]) == 8  # your function: 7\n" in out
+    assert not list(tmp_path.glob("test_*"))
+
+
+def test_without_reference_and_others_claims_are_all_there_is(files, capsys):
+    files(solution=RIGHT_MEDIAN, **{"tests.txt": "assert median([1, 3]) == 2\n"})
+    assert attack("median") == 0
+    files(**{"tests.txt": "assert median([1, 3]) == 2\nassert median([7]) == 8\n"})
+    assert attack("median") == 1
+    assert "assert median([7]) == 8  # your function: 7.0" in capsys.readouterr().out
+
+
+def test_sampled_programs_are_compared_with_and_those_that_do_not_load_are_left_out(files, capsys, monkeypatch):
+    monkeypatch.setattr(attack_command, "sample_programs", lambda options: [RIGHT_MEDIAN, "def median(:"])
+    files(solution=MEDIAN, **{"tests.txt": TESTS})
+    words = ["solution.py", "--suites", "tests.txt"]
+    assert main(words) == 1
+    assert "| 1 other: 0.5" in capsys.readouterr().out
+
+
+def test_suites_come_of_a_test_llm_which_is_shown_question_and_program(files, capsys, monkeypatch):
+    files(solution=MEDIAN, reference=RIGHT_MEDIAN, **{"question.md": "median(xs): the middle value."})
+    seen = []
+
+    def sample(options, prompt, responses):
+        seen.append((prompt, options.num_suites, responses))
+        return ["```python\nassert median([1, 2]) == 1.5\n```", "no tests", None]
+
+    words = ["solution.py", "--reference", "reference.py", "--question", "question.md", "--model", "a-folder"]
+    monkeypatch.setattr(attack_command, "sample_suites", sample)
+    assert main([*words, "--num-suites", "3", "--cases", "5"]) == 1
+    (prompt, num_suites, responses) = seen[0]
+    text = prompt[-1]["content"]
+    assert [part in text for part in ("the middle value", "len(xs) // 2", "exactly 5 tests")] == [True] * 3
+    assert (num_suites, responses) == (3, Path("test_median_bugs.responses.jsonl"))
+    out = capsys.readouterr().out
+    assert "3 suites, 1 assert" in out
+    assert "left out: no_asserts 1, prompt_too_long 1" in out
+
+
+def test_suites_are_read_from_responses_test_files_and_plain_text(files, capsys):
+    files(
+        solution=MEDIAN,
+        reference=RIGHT_MEDIAN,
+        own_tests="def test_a():\n    assert median([1, 2]) == 1.5, 'two'\n    assert median([]) is None\n",
+        **{
+            "responses.jsonl": json.dumps({"response": "assert median([5]) == 5"})
+            + "\n"
+            + json.dumps({"responses": ["assert median([6]) == 6", "nothing"]})
+            + "\n"
+            + json.dumps({"key": "stored", "text": "```python\nassert median([8]) == 8\n```"}),
+            "tests.txt": "Some tests:\nassert median([9]) == 9\n",
+        },
+    )
+    words = ["--suites", "own_tests.py", "--suites", "responses.jsonl", "--suites", "tests.txt", "--no-mutate"]
+    assert main(["solution.py", "--reference", "reference.py", *words]) == 1
+    assert "6 suites, 6 asserts, 5 different calls" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["nowhere.py", "--suites", "tests.txt"], "cannot be read"),
+        (["broken.py", "--suites", "tests.txt"], "does not parse as Python 3"),
+        (["solution.py", "--suites", "tests.txt", "--entry", "medina"], "did you mean 'median'?"),
+        (["solution.py", "--suites", "tests.txt", "--entry", "1+1"], "--entry must be a name"),
+        (["two.py", "--suites", "tests.txt"], "defines f, g"),
+        (["solution.py", "--suites", "tests.txt", "--reference", "two.py"], "two.py does not define 'median'"),
+        (["solution.py", "--suites", "tests.txt", "--reference", "unloadable.py"], "does not load in the sandbox"),
+        (["unloadable.py", "--suites", "tests.txt"], "No module named 'no_such_package'"),
+        (["solution.py", "--suites", "empty.txt"], "must not be empty"),
+        (["solution.py", "--suites", "prose.txt"], "no assert statement in it (no_asserts 1)"),
+        (
+            ["solution.py", "--suites", "other.txt"],
+            "no test of the form `assert median(literals) == literal` among 1 assert in 1 suite",
+        ),
+        (["solution.py", "--suites", "odd.jsonl"], "row 0 must hold a response"),
+        (["solution.py"], "tests are missing"),
+        (["solution.py", "--model", "folder"], "needs --question"),
+        (["solution.py", "--model", "folder", "--suites", "tests.txt"], "not both"),
+        (["solution.py", "--suites", "tests.txt", "--output", "x.py"], "--output needs --reference"),
+        (
+            ["solution.py", "--suites", "tests.txt", "--reference", "right.py", "--output", "two.py"],
+            "was not written by code-a1 attack",
+        ),
+        (
+            ["solution.py", "--suites", "tests.txt", "--reference", "right.py", "--candidates", "right.py"],
+            "name either --reference",
+        ),
+    ],
+)
+def test_what_cannot_be_attacked_is_refused_with_a_hint(files, capsys, words, told):
+    files(
+        solution=MEDIAN,
+        right=RIGHT_MEDIAN,
+        broken="def f(:\n",
+        two="def f(): pass\ndef g(): pass\nK = 1\n",
+        unloadable="import no_such_package\ndef median(xs): return 1\n",
+        **{
+            "tests.txt": TESTS,
+            "empty.txt": "\n",
+            "prose.txt": "Test the empty list.",
+            "other.txt": "assert average([1]) == 1",
+            "odd.jsonl": '{"answer": 1}',
+        },
+    )
+    assert main(words) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("error: ")
+    assert told in captured.err
+    assert captured.out == ""
+
+
+def test_a_file_of_an_earlier_attack_is_written_anew_and_an_explicit_one_made(files):
+    files(solution=MEDIAN, reference=RIGHT_MEDIAN, **{"tests.txt": TESTS})
+    Path("deep").mkdir()
+    for _ in range(2):
+        assert attack("median", "--reference", "reference.py", "--output", "deep/er/test_it.py", "--no-mutate") == 1
+    text = Path("deep/er/test_it.py").read_text()
+    assert text.startswith(MARK)
+    assert "'../../solution.py'" in text
+
+
+class DeadRunner:
+    limits = Limits()
+
+    def run(self, program, *, role):
+        raise SandboxUnavailableError("no fork server")
+
+
+def test_a_dead_sandbox_is_no_verdict(files, capsys, monkeypatch):
+    files(solution=MEDIAN, **{"tests.txt": TESTS})
+    monkeypatch.setattr(attack_command, "LocalRunner", SharedRunner(DeadRunner()))
+    assert attack("median") == 1
+    error = capsys.readouterr().err
+    assert "error: no fork server" in error
+    assert "the sandbox is down" in error
+
+
+def test_an_interruption_ends_it_with_130(files, capsys, monkeypatch):
+    files(solution=MEDIAN, reference=RIGHT_MEDIAN, **{"question.md": "q"})
+
+    def sample(options, prompt, responses):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(attack_command, "sample_suites", sample)
+    assert main(["solution.py", "--question", "question.md", "--model", "m"]) == 130
+    assert "repeat the command" in capsys.readouterr().err
+
+
+def test_text_of_the_program_under_attack_cannot_leave_its_comment(files):
+    hostile = "def f(x):\n    raise ValueError('a\\n    assert True\\r\\x0bimport os\\u2028x' + 'y' * 999)\n"
+    files(solution=hostile, reference="def f(x):\n    return x\n", **{"tests.txt": "assert f(1) == 1\n"})
+    assert attack("f", "--reference", "reference.py", "--no-mutate") == 1
+    tests = Path("test_f_bugs.py").read_text().split("def test_1")[1]
+    assert len(tests.splitlines()) == 3
+    assert one_line("a\nb\x1b[31m") == "a b [31m"
+
+
+def test_the_expected_answer_with_floats_inside_is_compared_within_the_tolerance(files, tmp_path):
+    files(
+        solution="def f(x):\n    return {'a': [x, None]}\n",
+        reference="def f(x):\n    return {'a': [x + 0.1 + 0.2, float('inf')]}\n",
+        **{"tests.txt": "assert f(0.0) == 1\n"},
+    )
+    assert attack("f", "--reference", "reference.py", "--no-mutate") == 1
+    near = "def f(x):\n    return {'a': [x + 0.3, float('inf')]}\n"
+    far = "def f(x):\n    return {'a': [x + 0.31, float('inf')]}\n"
+    finite = "def f(x):\n    return {'a': [x + 0.3, 1e300]}\n"
+    found = pytest_outcomes(tmp_path, "test_f_bugs.py", near=near, far=far, finite=finite)
+    assert found == {"near": {"PASSED"}, "far": {"FAILED"}, "finite": {"FAILED"}}
+
+
+def test_async_functions_and_library_values_are_written_so_that_they_run(files, tmp_path):
+    right = "from fractions import Fraction\nasync def f(x):\n    return [Fraction(x, 3)]\n"
+    files(solution="async def f(x):\n    return []\n", reference=right, **{"tests.txt": "assert await f(1) == [2]\n"})
+    assert attack("f", "--reference", "reference.py", "--no-mutate") == 1
+    text = Path("test_f_bugs.py").read_text()
+    assert "asyncio.run(program.f(0)) == [Fraction(0, 1)]" in text
+    assert pytest_outcomes(tmp_path, "test_f_bugs.py", right=right) == {"right": {"PASSED"}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("the_process_ends", "import os\n    os._exit(0)"),
+        ("raises_memoryerror", "return len(bytearray(3 << 30)) * 0"),
+    ],
+)
+def test_what_would_take_pytest_with_it_is_tested_in_a_process_of_its_own(files, tmp_path, kind, body):
+    buggy, right = f"def f(x):\n    {body}\n", "def f(x):\n    return x\n"
+    files(solution=buggy, reference=right, **{"tests.txt": "assert f(1) == 1\n"})
+    assert attack("f", "--reference", "reference.py", "--no-mutate") == 1
+    assert f"def test_1_{kind}():" in Path("test_f_bugs.py").read_text()
+    found = pytest_outcomes(tmp_path, "test_f_bugs.py", buggy=buggy, right=right)
+    assert found == {"buggy": {"FAILED"}, "right": {"PASSED"}}
+
+
+def value(data):
+    return CallResult(status=CallStatus.VALUE, value=data)
+
+
+def test_the_majority_is_the_most_frequent_value_and_failing_others_give_none(runner):
+    programs = ["def f(x): return x", "def f(x): return x", "def f(x): return 1 // x"]
+    expectation = MajorityExpectation(programs, runner, limits=Limits())
+    calls = [Call(expression="f(1)"), Call(expression="f(0)"), Call(expression="f()")]
+    found = expectation.expect(calls)
+    assert {call.text: expected.literal for call, expected in found.items()} == {"f(1)": "1", "f(0)": "0"}
+    assert [vote.count for vote in found[calls[1]].votes] == [2, 1]
+    assert dict(expectation.refusals) == {"most other programs fail": 1}
+
+
+def test_an_answer_that_is_as_frequent_as_the_others_most_frequent_is_no_disagreement(runner):
+    programs = ["def f(x): return 1", "def f(x): return 2"]
+    expected = MajorityExpectation(programs, runner, limits=Limits()).expect([Call(expression="f(1)")])
+    (one,) = expected.values()
+    # With the program under attack two of three say 2; 3 is alone against one of each.
+    assert failure_of(one, value(b"i1;")) is None
+    assert failure_of(one, value(b"i2;")) is None
+    assert failure_of(one, value(b"i3;")) == Failure(kind="wrong value", shown="3")
+
+
+def test_failures_are_named_by_what_happened(runner):
+    (one,) = (
+        MajorityExpectation(["def f(): return [1]"], runner, limits=Limits()).expect([Call(expression="f()")]).values()
+    )
+    answers = [
+        value(b"N"),
+        value(b"t1:i1;"),
+        value(b"l0:"),
+        CallResult(status=CallStatus.RAISED, detail="KeyError: 'a'"),
+        CallResult(status=CallStatus.DIED, detail="exited with status 3"),
+        CallResult(status=CallStatus.TIMED_OUT, detail="the program's total time is spent"),
+    ]
+    kinds = [failure.kind if (failure := failure_of(one, answer)) else None for answer in answers]
+    named = ["returns None", "returns a tuple instead of a list", "wrong value", "raises KeyError", "the process ends"]
+    assert kinds == [*named, None]
+
+
+def test_a_failure_that_does_not_come_again_alone_is_no_bug(runner):
+    # Fails from the third call on: no sequence of two shows it.
+    source = "calls = []\ndef f(x):\n    calls.append(x)\n    return x if len(calls) < 3 else -1\n"
+    gate = Gate("def f(x): return x", ("f",), assert_chars=1000)
+    attack = Attack(
+        source=source,
+        entry_points=("f",),
+        expectation=MajorityExpectation(["def f(x): return x"], runner, limits=Limits()),
+        runner=runner,
+        limits=Limits(),
+        gate=gate,
+    )
+    failures = attack.failures([gate.call(f"f({number})").call for number in range(5)])
+    assert [call.text for call in failures] == ["f(2)", "f(3)", "f(4)"]
+    (finding,) = attack.shrink_all(failures, max_bugs=3)
+    assert (finding.kind, finding.num_calls, finding.bugs) == ("wrong value", 3, ())
+
+
+def test_some_failing_calls_of_each_kind_and_length_are_shrunk():
+    failures = {Call(expression=f"f({'1' * length})"): Failure(kind="wrong value", shown="") for length in range(1, 40)}
+    hanging = {Call(expression=f"f(-{length})"): Failure(kind="time-out", shown="") for length in range(9)}
+    starts = starts_of(failures | hanging)
+    assert [len(call.text) for call in starts["wrong value"]][:: len(starts["wrong value"]) - 1] == [4, 42]
+    assert (len(starts["wrong value"]), len(starts["time-out"])) == (10, 3)

@@ -1,0 +1,85 @@
+"""The attack on every program of the corpus: all bugs found, small calls, tests that fail until the bug is mended."""
+
+import ast
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from code_a1_recipe.applications.bug_finder import run as attack_run
+from code_a1_recipe.applications.bug_finder.inputs import Target, read_suites
+from code_a1_recipe.applications.bug_finder.run import LIMITS, AttackSettings, run_attack
+from sandbox import LocalRunner
+
+from .attack_programs import PROGRAMS
+
+LONGEST_MINIMAL_ARGUMENTS = 20
+"""Characters between the parentheses of a minimal call; those of the calls found have up to ten times as many."""
+
+
+@pytest.fixture(scope="module")
+def attacks(tmp_path_factory):
+    """``{entry: (report, bugs, folder)}`` of all programs; what each attack wrote lies in its folder."""
+    root = tmp_path_factory.mktemp("attacks")
+    found = {}
+    seen = []
+    written = attack_run.pytest_text
+    with pytest.MonkeyPatch.context() as patch, LocalRunner(limits=LIMITS) as runner:
+        patch.setattr(attack_run, "pytest_text", lambda bugs, **names: seen.append(bugs) or written(bugs, **names))
+        for program in PROGRAMS:
+            folder = root / program.entry
+            folder.mkdir()
+            (folder / "solution.py").write_text(program.buggy, encoding="utf-8")
+            (folder / "tests.txt").write_text("\n".join(program.asserts), encoding="utf-8")
+            target = Target(
+                path=folder / "solution.py",
+                source=program.buggy,
+                entry=program.entry,
+                reference_path=folder / "reference.py",
+                reference=program.reference,
+                candidates=(),
+                output=folder / "test_bugs.py",
+            )
+            seen.clear()
+            suites = read_suites([folder / "tests.txt"])
+            report = run_attack(target, suites, runner, AttackSettings(max_calls=300, max_bugs=3))
+            found[program.entry] = (report, seen[0] if seen else [], folder)
+    return found
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.entry)
+def test_the_bug_is_found_and_its_calls_are_minimal(attacks, program):
+    report, bugs, _ = attacks[program.entry]
+    assert report.failure
+    assert bugs
+    for bug in bugs:
+        assert bug.is_minimal
+        assert len(bug.call.text) <= len(bug.start)
+        arguments = [
+            ast.unparse(node) for node in ast.walk(ast.parse(bug.call.expression)) if isinstance(node, ast.Call)
+        ]
+        assert len(arguments[0]) - len(program.entry) - 2 <= LONGEST_MINIMAL_ARGUMENTS
+    assert any(bug.hangs for bug in bugs) == program.hangs
+
+
+def test_the_written_tests_fail_on_each_buggy_program_and_pass_on_its_reference(attacks, tmp_path):
+    for program in PROGRAMS:
+        for kind, text in (("buggy", program.buggy), ("right", program.reference)):
+            folder = tmp_path / kind / program.entry
+            folder.mkdir(parents=True)
+            (folder / "solution.py").write_text(text, encoding="utf-8")
+            shutil.copy(attacks[program.entry][2] / "test_bugs.py", folder)
+    options = ["-q", "-rA", "-p", "no:cacheprovider", "--import-mode=importlib", "--rootdir", str(tmp_path)]
+    command = [sys.executable, "-m", "pytest", *options, "buggy", "right"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    outcomes = [line.split("::")[0].split() for line in done.stdout.splitlines() if "::" in line]
+    for program in PROGRAMS:
+        for kind, expected in (("buggy", "FAILED"), ("right", "PASSED")):
+            place = f"{kind}/{program.entry}/test_bugs.py"
+            assert {words[0] for words in outcomes if words[-1] == place} == {expected}, (place, done.stdout)
+
+
+def test_the_corpus_has_bugs_of_many_kinds():
+    assert len(PROGRAMS) >= 24
+    assert len({program.bug for program in PROGRAMS}) == len(PROGRAMS)

@@ -1,0 +1,173 @@
+"""Presets, overrides and the refusal of keys that do not exist."""
+
+import pickle
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from omegaconf import OmegaConf
+
+from code_a1_recipe.algorithm.schedule import POLICY_NAMES
+from code_a1_recipe.algorithm.settings import SANDBOX_RUNNERS
+from code_a1_recipe.config.compose import preset_names, read_config, recorded_config
+from code_a1_recipe.config.run_config import RunConfig
+from code_a1_recipe.errors import SettingsError
+from code_a1_recipe.training.runners import RUNNERS
+from code_a1_recipe.verl_plugin.backends import backend_name
+from code_a1_recipe.verl_plugin.compat import TRAINER_NAME
+
+
+def test_the_shipped_presets():
+    assert preset_names() == ["cpu", "qwen2.5-coder-1.5b", "qwen2.5-coder-3b", "qwen2.5-coder-7b"]
+
+
+def test_an_override_of_one_policy_leaves_the_other_alone():
+    config = read_config("cpu", ["policies.code.actor.optim.lr=1e-5", "policies.code.actor.clip_ratio_high=0.5"])
+    code, test = (config.for_policy(name).actor_rollout_ref.actor for name in ("code", "test"))
+    assert (code.optim.lr, code.clip_ratio_high) == (1e-5, 0.5)
+    assert (test.optim.lr, test.clip_ratio_high) == (1e-3, 0.28)
+
+
+def test_a_policys_group_size_reaches_the_values_that_refer_to_it():
+    config = read_config("cpu", ["episode.num_candidates=6", "episode.num_suites=5"])
+    sizes = {name: config.for_policy(name).actor_rollout_ref for name in ("code", "test")}
+    assert (sizes["code"].rollout.n, sizes["code"].actor.rollout_n) == (6, 6)
+    assert (sizes["test"].rollout.n, sizes["test"].actor.rollout_n) == (5, 5)
+
+
+def test_a_view_holds_no_other_policy_and_nothing_unresolved():
+    view = read_config("cpu").for_policy("test")
+    assert "policies" not in view
+    assert "${" not in OmegaConf.to_yaml(view.actor_rollout_ref)
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("trainer.total_trainig_steps=3", "did you mean trainer.total_training_steps"),
+        ("policies.code.actor.optim.lrr=1", "did you mean policies.code.actor.optim.lr"),
+        ("policies.coder.actor.optim.lr=1", "policies.coder"),
+        ("+rewards.alhpa=0.3", "did you mean rewards.alpha"),
+        ("nonsense=1", "unknown key 'nonsense'"),
+        ("policies.code.actor.optim=3", "policies.code.actor.optim must be a block of keys, got 3"),
+        ("data.train_batch_size=[", "no viable alternative"),
+        ("arm=golde", "unknown arm 'golde'; did you mean golden?"),
+    ],
+)
+def test_a_key_that_does_not_exist_is_refused_with_near_misses(override, words):
+    with pytest.raises(SettingsError) as caught:
+        read_config("cpu", [override])
+    assert words in str(caught.value)
+
+
+def test_an_unknown_preset_lists_the_known_ones():
+    with pytest.raises(SettingsError, match=r"unknown preset 'gpt'; known: cpu, qwen2\.5-coder-1\.5b"):
+        read_config("gpt")
+
+
+def test_a_missing_yaml_file_is_named(tmp_path):
+    with pytest.raises(SettingsError, match=r"nowhere\.yaml does not exist"):
+        read_config(str(tmp_path / "nowhere.yaml"))
+
+
+def test_a_users_yaml_builds_on_a_preset(tmp_path: Path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("defaults: [cpu, _self_]\nrewards: {alpha: 0.75}\n")
+    config = read_config(str(path), ["rewards.adversarial=figure"])
+    assert (config.rewards.alpha, config.rewards.adversarial, config.episode.num_suites) == (0.75, "figure", 8)
+
+
+def test_a_misspelt_block_in_a_users_yaml_is_refused(tmp_path: Path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("defaults: [cpu, _self_]\npolices: {code: {model: {path: x}}}\n")
+    with pytest.raises(SettingsError, match="unknown key 'polices'; did you mean policies"):
+        read_config(str(path))
+
+
+def test_keys_of_vllm_and_hugging_face_pass_through():
+    config = read_config("cpu", ["policies.code.rollout.engine_kwargs.vllm.swap_space=1"])
+    assert config.for_policy("code").actor_rollout_ref.rollout.engine_kwargs.vllm.swap_space == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("defaults: [cpu, _self_]\nrewards: {alpha: [", "line 2: not valid YAML"),
+        ("rewards: {alpha: 0.5}", "must build on a preset"),
+        ("defaults: [cpu, _self_]\npolicies: {code: null}", "policies.code must be a block of keys"),
+    ],
+)
+def test_a_yaml_file_that_cannot_be_a_config_is_refused(tmp_path: Path, text, words):
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    with pytest.raises(SettingsError) as caught:
+        read_config(str(path))
+    assert words in str(caught.value)
+
+
+def test_a_file_that_would_hide_the_preset_it_builds_on_is_refused(tmp_path: Path):
+    path = tmp_path / "cpu.yaml"
+    path.write_text("defaults: [cpu, _self_]")
+    with pytest.raises(SettingsError, match="has the name of a shipped config"):
+        read_config(str(path))
+
+
+def test_a_word_that_is_no_override_is_named():
+    with pytest.raises(SettingsError) as caught:
+        read_config("cpu", ["data.train_batch_size", "rewards.alpha=["])
+    assert "'data.train_batch_size' is not of the form key=value" in str(caught.value)
+    assert "'rewards.alpha=[' cannot be read" in str(caught.value)
+
+
+def test_everything_that_is_wrong_is_reported_at_once_and_each_thing_once():
+    overrides = [
+        "rewards.alhpa=0.3",
+        "rewards.alpha=1.5",
+        "episode.num_candidates=three",
+        "data.max_response_length=0",
+        "actor_rollout_ref.actor.ppo_mini_batch_size=0",
+        "policies.test.actor.optim.lr=abc",
+        "schedule.code_every=0",
+        "schedule.test_every=0",
+    ]
+    with pytest.raises(SettingsError) as caught:
+        read_config("cpu", overrides)
+    assert [problem.split()[0] for problem in caught.value.args] == [
+        "unknown",
+        "episode.num_candidates",
+        "rewards.alpha",
+        "data.max_response_length",
+        "actor_rollout_ref.actor.ppo_mini_batch_size",
+        "policies.test.actor.optim.lr",
+        "schedule.code_every",
+    ]
+    assert str(caught.value).startswith("7 problems:\n  - unknown key 'rewards.alhpa'; did you mean rewards.alpha?")
+
+
+def test_the_configuration_of_a_run_is_read_as_it_was(tmp_path: Path):
+    config = read_config("cpu", ["run_dir=x", "policies.test.rollout.prompt_length=640", "arm=self_play"])
+    path = tmp_path / "resolved_config.yaml"
+    path.write_text(config.to_yaml())
+    assert recorded_config(path) == config
+    path.write_text(config.to_yaml().replace("max_outage_rate", "max_outage_part"))
+    with pytest.raises(SettingsError, match=r"sandbox\.max_outage_rate is missing") as caught:
+        recorded_config(path)
+    assert "unknown key 'sandbox.max_outage_part'; did you mean sandbox.max_outage_rate?" in str(caught.value)
+    for old, found in (("config_format: 1", 1), ("other: 1", None)):
+        path.write_text(config.to_yaml().replace("config_format: 2", old))
+        with pytest.raises(SettingsError, match=f"has format {found}, this release reads format 2; read the run with"):
+            recorded_config(path)
+
+
+def test_workers_get_a_configuration_without_verls_tree():
+    config = read_config("cpu")
+    assert len(pickle.dumps(config)) < 20_000
+    assert pickle.loads(pickle.dumps(config)).episode == config.episode
+
+
+def test_values_of_the_recipes_own_names_agree():
+    modes = RunConfig.model_fields["trainer"].annotation.model_fields["v1"].annotation.model_fields["trainer_mode"]
+    assert get_args(modes.annotation) == (TRAINER_NAME,)
+    rollouts = {name: read_config("cpu").policy(name).rollout.name for name in POLICY_NAMES}
+    assert rollouts == {name: backend_name(name) for name in POLICY_NAMES}
+    assert tuple(RUNNERS) == SANDBOX_RUNNERS

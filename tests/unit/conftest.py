@@ -1,0 +1,118 @@
+"""Run folders as a run writes them, made by hand so that every number is known."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from code_a1_recipe.micro_world.world import draw_questions, write_rows
+from code_a1_recipe.runs.reader import rollout_of
+from code_a1_recipe.runs.rollout_record import VERSION, encode_records
+
+QUESTIONS = draw_questions(seed=0, num_questions=6)
+
+
+def case(outcome="passed", *, call="f(1)", answer="2", right=True):
+    return {
+        "call": call,
+        "reference_value": answer,
+        "expected": answer if right else "7",
+        "expected_correct": right,
+        "outcome": outcome,
+        "key": call,
+    }
+
+
+def suite(*cases, valid=1.0, rejections=(), **changes):
+    verdict = {"cases": cases, "rejections": [{"text": text, "reason": "no_call"} for text in rejections]}
+    reward = {"total": valid / 2, "parts": {}, "terms": {"valid": valid}}
+    return {
+        "response": "", "response_tokens": 3, "prompt_tokens": 4, "cached_tokens": 0, "extraction_failure": "",
+        "reward": reward, "verdict": verdict, "span": None,
+    } | changes  # fmt: skip
+
+
+def loaded(*history, is_loaded=True):
+    return {"loaded": is_loaded, "load_error": "", "history": history, "cpu_seconds": 0.0}
+
+
+def rollout(**fields):
+    """A record with these fields; the others say that nothing happened."""
+    nothing = {
+        "v": VERSION, "index": 0, "step": 1, "question": "", "data_source": "", "kind": "sampled", "candidate": 0,
+        "response": "", "response_tokens": 3, "prompt_tokens": 4, "source": None, "extraction_failure": "",
+        "is_too_long_to_test": False, "outage": "", "verdict": None, "reward": None, "given_tests": None,
+        "pooled_tests": None, "hidden_tests": None, "selected": False, "span": None, "judge_span": None,
+        "hidden_span": None, "pooled_span": None, "duplicate_of": None, "suites": (),
+    }  # fmt: skip
+    return rollout_of(nothing | fields, "this test")
+
+
+def record(index, *, solved=True, reward=1.0, **changes):
+    hidden = {"cases": [case(), case("passed" if solved else "wrong_value")], "rejections": []}
+    fields = {
+        "index": index,
+        "question": QUESTIONS[index].id,
+        "data_source": "micro",
+        "source": "def f(x): pass",
+        "verdict": loaded(),
+        "reward": None if reward is None else {"total": reward, "parts": {}, "terms": {}},
+        "hidden_tests": None if solved is None else hidden,
+    }
+    return rollout(**fields | changes)
+
+
+def write_run(folder: Path, *, validation, training=None, metrics=None):
+    """``validation`` and ``training``: records by step."""
+    (folder / "rollouts").mkdir(parents=True)
+    data = folder / "questions.jsonl"
+    write_rows(QUESTIONS, data)
+    config = {
+        "data": {"train_files": str(data), "val_files": str(data), "adapter": "auto", "columns": {}},
+        "trainer": {},
+        "sandbox": {
+            "num_workers": 1,
+            "programs_per_worker": 1,
+            "judge_timeout_seconds": 60.0,
+            "max_outage_rate": 0.5,
+        },
+    }
+    (folder / "resolved_config.yaml").write_text(yaml.safe_dump(config))
+    rows = metrics or [{"step": step, "timing_s/step": 2.0} for step in sorted(training or {1: []})]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for kind, by_step in (("val", validation), ("train", training or {})):
+        for step, records in by_step.items():
+            (folder / "rollouts" / f"{kind}_{step:06d}.jsonl").write_bytes(encode_records(records))
+    return folder
+
+
+@pytest.fixture
+def run_folder(tmp_path):
+    """Six held-out questions, of which two are solved at step 0 and five at step 2; two training steps."""
+
+    def validation(num_solved, kills):
+        found = []
+        for index in range(6):
+            found.append(record(index, solved=index < num_solved))
+            found.append(record(index, kind="greedy", solved=index < num_solved + 1, reward=None))
+            outcome = "wrong_value" if index < kills else "passed"
+            buggy = suite(case(), case(outcome, call="f(2)"), valid=0.5 + kills / 10)
+            found.append(record(index, kind="buggy_program", solved=None, suites=[buggy]))
+        return found
+
+    caught = suite(case(), case("wrong_value", call="f(3)", answer="4"), rejections=["assert g(1) == 2"])
+    training = {
+        1: [record(0, solved=True), record(1, solved=False, reward=0.5, suites=[caught])],
+        2: [record(0, step=2, solved=False, suites=[suite(case())]), record(1, step=2, solved=True)],
+    }
+    metrics = [
+        {"step": 0, "val/code/pass@1": 2 / 6},
+        {"step": 1, "timing_s/step": 2.0, "time_frac/episodes": 0.5, "time_frac/other": 0.5, "code/reward": 0.5,
+         "test/reward": 0.4, "test/valid": 0.5, "book/cases": 3, "code/pass@1": 0.5},
+        {"step": 2, "timing_s/step": 4.0, "time_frac/episodes": 0.5, "time_frac/other": 0.5, "code/reward": 0.7,
+         "test/reward": 0.4, "test/valid": 0.6, "book/cases": 4, "code/pass@1": 0.5, "val/code/pass@1": 5 / 6},
+    ]  # fmt: skip
+    return write_run(
+        tmp_path / "run", validation={0: validation(2, 1), 2: validation(5, 3)}, training=training, metrics=metrics
+    )

@@ -1,0 +1,96 @@
+"""What follows from the facts about a reference."""
+
+from collections import Counter
+
+import pytest
+
+from code_a1_recipe.algorithm.question import Question
+from code_a1_recipe.curation.prepare.entries import Reason
+from code_a1_recipe.curation.prepare.reference_facts import Fault, ReferenceFacts, TestFault, decide, distinct_tests
+
+TESTS = ("assert f(1) == 1", "assert f(2) == 2", "assert f(1) == 1")
+GOLDEN = ("assert f(3) == 3", "assert f(2) == 2")
+QUESTION = Question(id="q", prompt="p", reference="def f(x): return x", tests=TESTS, golden_tests=GOLDEN)
+KINDS = (Fault.WRONG_CLAIM, Fault.RAISES, Fault.UNENCODABLE)
+
+
+def facts(*faults, load_error=""):
+    """Of the three distinct tests of QUESTION; faults are (place, fault)."""
+    return ReferenceFacts(
+        num_tests=3,
+        load_error=load_error,
+        faults=tuple(TestFault(place=place, fault=fault, detail=f"remark {place}") for place, fault in faults),
+        cpu_seconds=0.5,
+    )
+
+
+def decided(*faults, drop_tests=False, min_tests=1, **changes):
+    return decide(QUESTION, facts(*faults, **changes), drop_tests=drop_tests, min_tests=min_tests)
+
+
+def test_each_text_is_a_test_once_and_golden_ones_come_last():
+    assert distinct_tests(QUESTION) == ("assert f(1) == 1", "assert f(2) == 2", "assert f(3) == 3")
+
+
+def test_a_good_reference_stays_with_distinct_tests():
+    decision = decided()
+    assert decision.reason is None
+    assert (decision.question.tests, decision.question.golden_tests) == (TESTS[:2], GOLDEN)
+
+
+@pytest.mark.parametrize("fault", KINDS)
+def test_one_test_that_does_not_hold_costs_the_row(fault):
+    decision = decided((1, fault))
+    assert decision.reason == (Reason.UNENCODABLE if fault is Fault.UNENCODABLE else Reason.REFERENCE_FAILS)
+    assert decision.detail == f"1 of 3 tests ({fault.value} 1), the first: remark 1"
+
+
+@pytest.mark.parametrize("fault", KINDS)
+def test_or_only_itself_where_that_is_asked_for(fault):
+    decision = decided((1, fault), drop_tests=True)
+    assert decision.reason is None
+    assert (decision.question.tests, decision.question.golden_tests) == (TESTS[:1], GOLDEN[:1])
+    assert decision.num_removed == Counter({fault.value: 1})
+
+
+def test_a_reference_none_of_whose_tests_holds_goes_in_any_case():
+    every = [(place, Fault.WRONG_CLAIM) for place in range(3)]
+    assert decided(*every, drop_tests=True, min_tests=0).reason is Reason.REFERENCE_FAILS
+    unreadable = [(0, Fault.UNREADABLE), (1, Fault.RAISES), (2, Fault.WRONG_CLAIM)]
+    assert decided(*unreadable, drop_tests=True, min_tests=0).reason is Reason.REFERENCE_FAILS
+    assert decided(*every[:2], drop_tests=True, min_tests=0).reason is None
+
+
+@pytest.mark.parametrize("drop_tests", [False, True])
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [(Fault.SLOW, Reason.REFERENCE_SLOW), (Fault.NONDETERMINISTIC, Reason.REFERENCE_NONDETERMINISTIC)],
+)
+def test_slow_and_flaky_references_always_go(fault, reason, drop_tests):
+    assert decided((0, Fault.WRONG_CLAIM), (2, fault), drop_tests=drop_tests).reason is reason
+
+
+def test_what_does_not_load_goes_first():
+    decision = decided((0, Fault.RAISES), load_error="NameError: x", drop_tests=True)
+    assert (decision.reason, decision.detail) == (Reason.LOAD_FAILED, "NameError: x")
+
+
+def test_tests_that_the_judge_cannot_read_cost_themselves_only():
+    decision = decided((0, Fault.UNREADABLE))
+    assert (decision.reason, decision.question.tests) == (None, TESTS[1:2])
+
+
+def test_golden_tests_do_not_count_towards_the_least_number():
+    assert decided(min_tests=2).reason is None
+    assert decided(min_tests=3).reason is Reason.TOO_FEW_TESTS
+    decision = decided((0, Fault.UNREADABLE), min_tests=2)
+    assert decision.reason is Reason.TOO_FEW_TESTS
+    assert decision.detail == "1 of 2 tests remain; the first that does not: remark 0"
+
+
+def test_a_record_of_facts_gives_them_back():
+    found = facts((1, Fault.SLOW), load_error="é")
+    assert ReferenceFacts.from_record(found.record()) == found
+    for damage in ({"num_tests": None}, {"faults": [[1]]}, {"faults": [[1, "odd", ""]]}):
+        with pytest.raises((ValueError, TypeError)):
+            ReferenceFacts.from_record(found.record() | damage)

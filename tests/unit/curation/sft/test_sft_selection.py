@@ -1,0 +1,109 @@
+"""Which demonstrations are written, as which messages, and which are held out."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from code_a1_recipe.algorithm.prompts import render
+from code_a1_recipe.curation.sft.demonstrations import Demonstration, PromptStyle, held_out, num_chars, select
+from code_a1_recipe.micro_world.messages import test_messages as messages_of_the_warm_start
+from reward_fns import extract_suite
+
+MICRO, CHAT = PromptStyle("micro"), PromptStyle("chat_v1")
+
+
+def shown(program="def f(x): return 0", *asserts, question="q", breaking=0, step=-1):
+    return Demonstration(
+        question_id=question,
+        statement="Return x.",
+        shown="rollout",
+        program=program,
+        asserts=asserts or ("assert f(1) == 1",),
+        num_breaking=breaking,
+        step=step,
+    )
+
+
+def chosen(*demonstrations, **changes):
+    options = {"style": MICRO, "max_per_question": 99, "max_chars": 9999} | changes
+    return select(demonstrations, **options)
+
+
+def test_a_row_holds_the_prompt_of_an_episode_and_the_suite_in_a_block():
+    one = shown("def f(x): return 0", "assert f(1) == 1", "assert f(2) == 2", breaking=2)
+    row = CHAT.row(one)
+    *prompt, answer = row["messages"]
+    assert prompt == render("chat_v1_test", prompt="Return x.", candidate="def f(x): return 0", num_cases=2)
+    assert [message["role"] for message in row["messages"]] == ["system", "user", "assistant"]
+    assert answer["content"] == "```python\nassert f(1) == 1\nassert f(2) == 2\n```"
+    assert extract_suite(answer["content"]) == one.asserts
+    assert row["extra_info"] == {
+        "question": "q", "data_source": "", "shown": "rollout", "num_cases": 2, "num_breaking": 2, "step": -1
+    }  # fmt: skip
+
+
+def test_tiny_models_get_bare_asserts_after_the_prompt_that_they_know():
+    *prompt, answer = MICRO.row(shown())["messages"]
+    assert prompt == messages_of_the_warm_start(
+        "Return x.", candidate="def f(x): return 0", num_cases=1, black_box=False
+    )
+    assert answer == {"role": "assistant", "content": "assert f(1) == 1"}
+
+
+def test_a_black_box_prompt_does_not_show_the_program():
+    style = PromptStyle("chat_v1", black_box=True)
+    assert style.is_fenced
+    assert "return 0" not in style.row(shown())["messages"][-2]["content"]
+
+
+def test_the_same_suite_for_the_same_prompt_is_written_once_in_whatever_order():
+    two = ("assert f(1) == 1", "assert f(2) == 2")
+    found = chosen(shown("a", *two), shown("a", *two[::-1]), shown("b", *two))
+    assert [one.program for one in found.kept] == ["a", "b"]
+    assert found.dropped == {"repeats another": 1}
+
+
+def test_without_the_program_in_the_prompt_suites_of_all_programs_are_compared():
+    assert len(chosen(shown("a"), shown("b"), style=PromptStyle("micro", black_box=True)).kept) == 1
+
+
+def test_programs_take_turns_and_the_best_suites_come_first():
+    def suite(program, x, **changes):
+        return shown(program, f"assert f({x}) == {x}", **changes)
+
+    found = [suite("a", 1), suite("a", 2, breaking=1, step=1), suite("a", 3, breaking=1, step=9), suite("b", 4)]
+    kept = chosen(*found, max_per_question=3).kept
+    assert [one.asserts[0] for one in kept] == ["assert f(3) == 3", "assert f(4) == 4", "assert f(2) == 2"]
+    assert chosen(*found, max_per_question=3).dropped == {"beyond the most of a question": 1}
+
+
+def test_only_breaking_leaves_out_the_rest():
+    found = chosen(shown("a"), shown("b", breaking=1), only_breaking=True)
+    assert [one.program for one in found.kept] == ["b"]
+    assert found.dropped == {"does not break the program": 1}
+
+
+def test_what_is_too_long_is_left_out_whole():
+    row = MICRO.row(shown())
+    assert num_chars(row) == sum(len(message["content"]) for message in row["messages"])
+    assert chosen(shown(), max_chars=num_chars(row)).dropped == {}
+    assert chosen(shown(), max_chars=num_chars(row) - 1).dropped == {f"longer than {num_chars(row) - 1} characters": 1}
+
+
+@given(st.sets(st.text(min_size=1, max_size=3), max_size=40), st.floats(0, 0.99), st.integers(0, 5))
+def test_the_held_out_share_is_that_of_the_questions(ids, share, seed):
+    found = held_out(ids, share=share, seed=seed)
+    assert found <= ids
+    assert found == held_out(sorted(ids, reverse=True), share=share, seed=seed)
+    if share == 0 or len(ids) < 2:
+        assert not found
+    else:
+        assert 1 <= len(found) < len(ids)
+        assert abs(len(found) - share * len(ids)) <= 1
+
+
+def test_a_share_of_everything_is_refused():
+    with pytest.raises(ValueError, match=r"--val-frac must be at least 0 and below 1, got 1"):
+        held_out(["a"], share=1, seed=0)
+    assert len(held_out(map(str, range(100)), share=0.05, seed=0)) == 5
+    assert held_out(map(str, range(100)), share=0.05, seed=0) != held_out(map(str, range(100)), share=0.05, seed=1)

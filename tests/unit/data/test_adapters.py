@@ -1,0 +1,177 @@
+import json
+
+import pytest
+
+from code_a1_recipe.data.reader import read_questions
+from code_a1_recipe.errors import InputError
+
+
+@pytest.fixture
+def load_row(tmp_path):
+    """Load one row with the detected adapter; returns the file and its only question."""
+
+    def load(row):
+        path = tmp_path / "data.jsonl"
+        path.write_text(json.dumps(row))
+        loaded = read_questions(path)
+        return loaded, loaded.questions[0]
+
+    return load
+
+
+def mbpp_row(**changes):
+    fields = {
+        "task_id": 3,
+        "text": "Write a function to add.",
+        "code": "def help(): pass\r\ndef add(a, b=2):\r\n    return a + b",
+        "test_setup_code": "",
+        "test_list": ["assert add(1) == 3", "assert set(add(1, 2)) == {3}", "assert add(1, b=1) == 2"],
+        "challenge_test_list": [],
+    }
+    return fields | changes
+
+
+def test_mbpp_names_the_function_in_the_prompt_and_keeps_literal_asserts(load_row):
+    loaded, question = load_row(mbpp_row())
+    assert loaded.adapter == "mbpp"
+    assert question.id == "MBPP/3"
+    assert question.prompt == "Write a function to add.\n\nName the function `add(a, b=2)`."
+    assert question.reference == "def help(): pass\ndef add(a, b=2):\n    return a + b"
+    assert question.entry_points == ("add",)
+    assert question.tests == ("assert add(1) == 3", "assert add(1, b=1) == 2")
+    assert loaded.num_dropped_tests == 1
+
+
+def test_mbpp_does_not_show_its_tests_in_the_prompt(load_row):
+    assert "assert" not in load_row(mbpp_row())[1].prompt
+
+
+def test_mbpp_without_a_test_that_calls_the_reference_is_refused(load_row):
+    with pytest.raises(InputError, match=r"row 0, column 'test_list': no test calls .*\['sub'\]"):
+        load_row(mbpp_row(test_list=["assert sub(1) == 3"]))
+
+
+def test_humaneval_joins_prompt_and_body_and_renames_the_candidate(load_row):
+    loaded, question = load_row(
+        {
+            "task_id": "HumanEval/0",
+            "prompt": "def add(a):\n    '''Add one.'''\n",
+            "entry_point": "add",
+            "canonical_solution": "    return a + 1\n",
+            "test": "def check(candidate):\n    assert candidate(1) == 2\n    assert True\n"
+            "    assert abs(candidate(1) - 2) < 1e-6\n    assert candidate(2)\n",
+        }
+    )
+    assert loaded.adapter == "humaneval"
+    assert question.reference == "def add(a):\n    '''Add one.'''\n    return a + 1\n"
+    assert question.tests == ("assert add(1) == 2",)
+    assert loaded.num_dropped_tests == 2
+
+
+def test_leetcode_calls_the_method_of_a_solution_and_keeps_the_imports_apart(load_row):
+    loaded, question = load_row(
+        {
+            "task_id": "two-sum",
+            "query": "Add two.",
+            "prompt": "from typing import *\n",
+            "completion": "class Solution:\n    def add(self, a: List[int]) -> int:\n        return sum(a)\n",
+            "entry_point": "Solution().add",
+            "test": "def check(candidate):\n    assert candidate(a = [1,2]) == 3\n"
+            "    assert is_same(candidate(a = [1]), 1)\n    assert candidate(a = list_node([1])) == 1\n",
+        }
+    )
+    assert loaded.adapter == "leetcode"
+    assert question.prompt == "Add two."
+    assert question.prelude == "from typing import *\n"
+    assert question.entry_points == ("Solution",)
+    assert question.tests == ("assert Solution().add(a=[1, 2]) == 3",)
+    assert loaded.num_dropped_tests == 2
+
+
+def evalplus_row(assertion="    assert out == exp", code="def f(a, b):\n    return a", **changes):
+    fields = {
+        "problem": 'def f(a, b):\n    """First."""\n',
+        "GT_code": code,
+        "test": f"import numpy as np\ndef assertion(out, exp, atol):\n{assertion}\n"
+        "def check(candidate):\n    inputs = [[1, 'x'], [inf, -2], [nan, 1]]\n    results = [1, inf, 3]\n"
+        "    for i, (inp, exp) in enumerate(zip(inputs, results)):\n"
+        "        assertion(candidate(*inp), exp, 0)\n",
+        "extra_info": {"function_name": "f", "imports": "import math", "question_id": "MBPP/9"},
+        "data_source": "mbppplus",
+    }
+    return fields | changes
+
+
+def test_evalplus_pairs_inputs_and_results_and_writes_infinity_as_a_literal(load_row):
+    loaded, question = load_row(evalplus_row())
+    assert loaded.adapter == "evalplus"
+    assert (question.id, question.prelude, question.data_source) == ("MBPP/9", "import math", "mbppplus")
+    assert question.tests == ("assert f(1, 'x') == 1", "assert f(1e309, -2) == 1e309")
+    assert loaded.num_dropped_tests == 1
+
+
+def test_an_evalplus_body_continues_the_problem_and_a_program_stands_alone(load_row):
+    assert load_row(evalplus_row())[1].reference == "def f(a, b):\n    return a"
+    body = load_row(evalplus_row(code="    return a\n"))[1]
+    assert body.reference == 'def f(a, b):\n    """First."""\n    return a\n'
+
+
+def test_evalplus_rows_with_an_oracle_of_their_own_keep_no_tests(load_row):
+    as_sets = load_row(evalplus_row("    assert set(out) == set(exp)"))
+    assert as_sets[1].tests == ()
+    assert as_sets[0].num_dropped_tests == 3
+    computed = evalplus_row()
+    computed["test"] = computed["test"].replace("results = [1, inf, 3]", "pass").replace(", results", ", inputs")
+    assert load_row(computed)[1].tests == ()
+
+
+def test_evalplus_believes_the_test_about_the_functions_name(load_row):
+    row = evalplus_row(code="def helper(): pass\ndef g(a, b): return a")
+    row["test"] = row["test"].replace("candidate", "g")
+    assert load_row(row)[1].entry_points == ("g",)
+
+
+def test_kodcode_takes_the_literal_asserts_of_its_pytest_functions(load_row):
+    loaded, question = load_row(
+        {
+            "question_id": "Prefill_1",
+            "question": "Add one.",
+            "solution": "def add(a): return a + 1",
+            "test": "from solution import add\n\ndef test_one():\n    assert add(1) == 2\n"
+            "def test_two():\n    x = 3\n    assert add(x) == 4\n",
+            "test_info": [{"function_name": "add", "function_declaration": "def add(a):"}],
+        }
+    )
+    assert loaded.adapter == "kodcode"
+    assert question.prompt == "Add one.\n\nThe function is declared as `def add(a):`"
+    assert question.tests == ("assert add(1) == 2",)
+    assert loaded.num_dropped_tests == 1
+
+
+def test_unleaked_reads_the_list_from_its_text(load_row):
+    loaded, question = load_row(
+        {
+            "task_id": "10",
+            "func_name": "add",
+            "prompt": "Adds.",
+            "code": "def add(a): return a + 1",
+            "test_list": "['assert add(1) == 3', 'assert add(x) == 1']",
+        }
+    )
+    assert loaded.adapter == "unleaked"
+    assert question.tests == ("assert add(1) == 3",)
+    assert loaded.num_dropped_tests == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"extra_info": {}}, "column 'extra_info': must be a mapping with 'function_name'"),
+        ({"test": "def check(:"}, "column 'test': must be Python 3"),
+        ({"test": "x = 1"}, r"column 'test': must define check\(\)"),
+        ({"GT_code": None}, "column 'GT_code': must be a string, got NoneType"),
+    ],
+)
+def test_a_bad_evalplus_row_is_named(load_row, changes, words):
+    with pytest.raises(InputError, match=words):
+        load_row(evalplus_row(**changes))

@@ -1,0 +1,181 @@
+import gzip
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from code_a1_recipe.algorithm.question import Question
+from code_a1_recipe.data.reader import load_questions, read_questions
+from code_a1_recipe.errors import InputError
+
+
+def row(**changes):
+    """A complete native row; None takes a column away."""
+    fields = {"id": "q1", "prompt": "Add one with f(x).", "reference": "def f(x):\n    return x + 1\n"}
+    return {name: value for name, value in (fields | changes).items() if value is not None}
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write rows as JSON lines and return the path."""
+
+    def to_file(*rows, name="data.jsonl"):
+        path = tmp_path / name
+        path.write_text("\n".join(json.dumps(item) for item in rows))
+        return path
+
+    return to_file
+
+
+def test_a_minimal_row_becomes_a_question(write):
+    assert load_questions(write(row())) == [
+        Question(id="q1", prompt="Add one with f(x).", reference="def f(x):\n    return x + 1\n")
+    ]
+
+
+def test_all_native_columns_are_read(write):
+    extras = {
+        "entry_points": ["f"],
+        "prelude": "import math",
+        "tests": ["assert f(1) == 2"],
+        "data_source": "mine",
+    }
+    (question,) = load_questions(write(row(**extras)))
+    assert (question.entry_points, question.prelude, question.tests, question.data_source) == (
+        ("f",),
+        "import math",
+        ("assert f(1) == 2",),
+        "mine",
+    )
+
+
+def test_every_format_gives_the_same_questions(tmp_path, write):
+    rows = [row(tests=["assert f(1) == 2"]), row(id="q2", tests=[])]
+    expected = load_questions(write(*rows))
+    (tmp_path / "a.json").write_text(json.dumps(rows, indent=2))
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(write(*rows).read_bytes()))
+    (tmp_path / "c.jsonl").write_text(json.dumps(rows))
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "d.parquet")
+    for name in ("a.json", "b.jsonl.gz", "c.jsonl", "d.parquet"):
+        assert load_questions(tmp_path / name) == expected, name
+
+
+def test_numpy_arrays_of_tests_are_lists():
+    from code_a1_recipe.data.formats import from_native
+    from code_a1_recipe.data.reader import check_row
+
+    native = from_native(row(tests=np.array(["assert f(1) == 2"], dtype=object)))
+    assert check_row(native).tests == ("assert f(1) == 2",)
+
+
+def test_columns_may_have_other_names_and_be_nested(write):
+    path = write({"uid": 7, "text": "p", "reward_model": {"ground_truth": "def f(): pass"}})
+    columns = {"id": "uid", "prompt": "text", "reference": "reward_model.ground_truth"}
+    (question,) = load_questions(path, columns=columns)
+    assert (question.id, question.prompt, question.reference) == ("7", "p", "def f(): pass")
+
+
+def test_an_unknown_native_column_is_refused(write):
+    with pytest.raises(ValueError, match=r"unknown native columns \['problem'\]; known: id, prompt"):
+        load_questions(write(row()), columns={"problem": "text"})
+
+
+def test_rows_with_too_few_tests_can_be_left_out_and_are_counted(write):
+    path = write(row(), row(id="q2", tests=["assert f(1) == 2"]))
+    loaded = read_questions(path, min_tests=1)
+    assert [question.id for question in loaded.questions] == ["q2"]
+    assert (loaded.num_rows, loaded.num_too_few_tests) == (2, 1)
+
+
+def test_an_entry_point_may_come_from_the_prelude_or_an_assignment(write):
+    path = write(
+        row(entry_points=["g"], prelude="def g(): pass"),
+        row(id="q2", reference="f = lambda x: x", entry_points=["f"]),
+    )
+    assert len(load_questions(path)) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "column", "words"),
+    [
+        ({"id": ""}, "id", "not empty"),
+        ({"id": 1.5}, "id", "got 1.5"),
+        ({"prompt": "  "}, "prompt", "must not be empty"),
+        ({"prompt": [{"role": "user"}]}, "prompt", "must be a string, got list"),
+        ({"reference": ""}, "reference", "must not be empty; put a correct solution there"),
+        ({"reference": "def f(:"}, "reference", "does not parse"),
+        ({"reference": "x = 1"}, "reference", "must define a function or a class"),
+        ({"prelude": "import"}, "prelude", "does not parse"),
+        ({"entry_points": "f"}, "entry_points", "must be a list of strings, got str"),
+        ({"entry_points": ["g"]}, "entry_points", r"names that the reference defines \(\['f'\]\), got \['g'\]"),
+        ({"tests": "assert f(1) == 2"}, "tests", "must be a list of strings, got str"),
+        ({"tests": ["assert f(1) == 2", 3]}, "tests", "must hold strings only, got int: '3'"),
+        ({"tests": {"a": 1}}, "tests", "must be a list of strings, got dict"),
+        ({"id": "q0"}, "id", "must be unique, but 'q0' is that of row 0 too"),
+    ],
+)
+def test_a_bad_row_is_named_by_file_index_and_column(write, changes, column, words):
+    path = write(row(id="q0"), row(**changes))
+    with pytest.raises(InputError, match=rf"data\.jsonl: row 1, column '{column}': .*{words}"):
+        load_questions(path)
+
+
+def test_a_file_no_adapter_knows_lists_its_columns_and_the_adapters_tried(write):
+    with pytest.raises(InputError, match=r"columns: \['a', 'b'\]\. Tried native: .*evalplus: .*mbpp: "):
+        load_questions(write({"a": 1, "b": 2}))
+
+
+def test_an_adapter_that_lacks_columns_names_them(write):
+    with pytest.raises(InputError, match=r"'mbpp' adapter needs the columns \['code', 'task_id'"):
+        load_questions(write(row()), adapter="mbpp")
+
+
+def test_an_unknown_adapter_lists_the_known_ones(write):
+    with pytest.raises(ValueError, match=r"unknown dataset adapter 'mpbb'; known: evalplus, humaneval"):
+        load_questions(write(row()), adapter="mpbb")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("data.csv", b"a,b", r"must end in \.parquet, \.jsonl or \.json"),
+        ("data.jsonl", b"", "no rows"),
+        ("data.jsonl", b'{"id": 1}\n{"id"', "line 2 is not JSON"),
+        ("data.json", b"[1, 2", "is not JSON"),
+        ("data.json", b"[1]", "row 0 must be a JSON object, got int"),
+        ("data.jsonl", b"\xff\xfe", "cannot be read"),
+        ("data.jsonl.gz", b"plain", "cannot be read"),
+        ("data.parquet", b"plain", "cannot be read"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path, name, content, words):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=words):
+        load_questions(tmp_path / name)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"none\.jsonl: cannot be read"):
+        load_questions(tmp_path / "none.jsonl")
+
+
+def test_a_native_file_is_read_as_it_is_beside_one_with_other_columns(tmp_path):
+    mine, native = tmp_path / "mine.jsonl", tmp_path / "native.jsonl"
+    mine.write_text(json.dumps({"id": "a", "problem": "Add one.", "reference": "def f(x): return x + 1"}))
+    native.write_text(json.dumps({"id": "b", "prompt": "Add two.", "reference": "def f(x): return x + 2"}))
+    columns = {"prompt": "problem"}
+    assert [load_questions(path, columns=columns)[0].prompt for path in (mine, native)] == ["Add one.", "Add two."]
+
+
+def test_golden_tests_and_buggy_programs_are_lists_of_texts(tmp_path):
+    row = {"id": "a", "prompt": "p", "reference": "def f(x): return x"}
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({**row, "golden_tests": ["assert f(1) == 1"], "buggy_programs": ["def f(x): return 0"]}))
+    (question,) = load_questions(path)
+    assert question.golden_tests == ("assert f(1) == 1",)
+    assert question.buggy_programs == ("def f(x): return 0",)
+    path.write_text(json.dumps({**row, "golden_tests": "assert f(1) == 1"}))
+    with pytest.raises(InputError, match=r"column 'golden_tests': must be a list of strings"):
+        load_questions(path)

@@ -1,0 +1,100 @@
+"""TACO and APPS rows, and the sanitized MBPP."""
+
+import json
+
+import pytest
+
+from code_a1_recipe.data.asserts import asserts_of_pairs
+from code_a1_recipe.data.formats import from_taco
+from code_a1_recipe.data.reader import check_row, row_reader
+from code_a1_recipe.errors import RowError
+
+DOUBLE = "def double(x):\n    return 2 * x"
+
+
+def taco_row(solutions=(DOUBLE,), cases=None, **changes):
+    cases = {"fn_name": "double", "inputs": [[1], [2]], "outputs": [2, 4]} if cases is None else cases
+    fields = {
+        "question": "Double a number.",
+        "solutions": json.dumps(list(solutions)),
+        "starter_code": "def double(x):\n\t",
+        "input_output": json.dumps(cases),
+    }
+    return fields | changes
+
+
+def test_calls_become_asserts_and_the_starter_code_is_shown():
+    question = check_row(from_taco(taco_row()))
+    assert question.tests == ("assert double(1) == 2", "assert double(2) == 4")
+    assert question.prompt == "Double a number.\n\nComplete this code:\n```python\ndef double(x):\n```"
+    assert (question.reference, question.entry_points, question.data_source) == (DOUBLE, ("double",), "taco")
+    assert question.id.startswith("TACO/")
+    assert question.id != from_taco(taco_row(question="Double it.")).id
+
+
+def test_apps_rows_have_an_id_and_may_lack_starter_code():
+    native = from_taco(taco_row(problem_id=17, starter_code=""))
+    assert (native.id, native.data_source) == ("APPS/17", "apps")
+    assert native.prompt == "Double a number.\n\nName the function `double`."
+
+
+def test_the_first_solution_that_is_python_3_and_defines_the_function_is_the_reference():
+    solutions = ["def double(x):\n    print x", "def other(x): return x", DOUBLE.replace("\n", "\r\n"), "double = 3"]
+    assert from_taco(taco_row(solutions)).reference == DOUBLE
+
+
+def test_a_method_of_solution_is_called_on_a_new_one():
+    method = "class Solution:\n    def double(self, x: List[int]) -> int:\n        return 2 * x"
+    question = check_row(from_taco(taco_row([method])))
+    assert question.entry_points == ("Solution",)
+    assert question.tests[0] == "assert Solution().double(1) == 2"
+    assert "from typing import *" in question.prelude
+
+
+def test_lists_that_were_read_already_are_taken_as_they_are():
+    row = taco_row(solutions=[DOUBLE])
+    row["solutions"] = [DOUBLE]
+    row["input_output"] = json.loads(row["input_output"])
+    assert len(from_taco(row).tests) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "column", "rule"),
+    [
+        ({"input_output": json.dumps({"inputs": ["1\n"], "outputs": ["2\n"]})}, "input_output", "standard input"),
+        ({"input_output": "{"}, "input_output", "must be JSON"),
+        ({"input_output": None}, "input_output", "must be JSON, got NoneType"),
+        ({"input_output": "[]"}, "input_output", "fn_name"),
+        ({"solutions": "[]"}, "solutions", "none of 0 is Python 3 and defines 'double'"),
+        ({"solutions": json.dumps(["class Solution:\n    pass", "print 1"])}, "solutions", "none of 2"),
+        ({"question": None}, "question", "must be a string"),
+    ],
+)
+def test_a_row_that_cannot_be_judged_names_the_column(changes, column, rule):
+    with pytest.raises(RowError) as caught:
+        from_taco(taco_row() | changes)
+    assert (caught.value.column, rule in caught.value.rule) == (column, True)
+
+
+def test_answers_are_unwrapped_only_where_each_is_a_list_of_one():
+    assert asserts_of_pairs("f", [[1], [2]], [[3], [[4]]]) == (["assert f(1) == 3", "assert f(2) == [4]"], 0)
+    assert asserts_of_pairs("f", [[1], [2]], [[3], []]) == (["assert f(1) == [3]", "assert f(2) == []"], 0)
+
+
+def test_calls_that_cannot_be_written_are_counted():
+    nan, inf = float("nan"), float("inf")
+    assert asserts_of_pairs("f", [[nan], "ab", [inf], [1]], [1, 2, 3]) == (["assert f(1e309) == 3"], 3)
+
+
+def test_the_sanitized_mbpp_calls_its_statement_prompt():
+    row = {
+        "task_id": 2,
+        "prompt": "Add one.",
+        "code": "def f(x): return x",
+        "test_imports": [],
+        "test_list": ["assert f(1) == 1"],
+    }
+    reader = row_reader(row.keys(), where="mbpp")
+    assert reader.adapter == "mbpp_sanitized"
+    native = reader.native(row)
+    assert (native.id, native.prompt) == ("MBPP/2", "Add one.\n\nName the function `f(x)`.")

@@ -1,0 +1,106 @@
+"""The loop that judges many items: several at once, into a store that resumes, with outages told apart."""
+
+import contextlib
+import threading
+
+import pytest
+
+from code_a1_recipe.errors import OutageError
+from code_a1_recipe.jobs.confinement import Confinement, judge_confined
+from code_a1_recipe.jobs.jsonl_store import JsonlStore
+from code_a1_recipe.jobs.judge_loop import MAX_OUTAGES_IN_A_ROW, in_parallel, judge_into
+
+
+@pytest.fixture
+def store(tmp_path):
+    with JsonlStore(tmp_path / "out" / "rows.jsonl", settings={"seed": 0}, key="name") as opened:
+        yield opened
+
+
+def row(name, outage=None):
+    return {"name": name, "outage": outage}
+
+
+def test_some_items_are_taken_at_a_time_and_worked_on_together():
+    """With 3 threads at most 6 items are taken ahead, and 3 of them are worked on at the same time."""
+    together = threading.Barrier(3, timeout=20)
+    taken = []
+
+    def many():
+        for number in range(12):
+            taken.append(number)
+            yield number
+
+    def work(number):
+        together.wait()
+        return number * number
+
+    results = in_parallel(many(), work, num_threads=3)
+    number, square = next(results)
+    assert square == number * number
+    assert len(taken) <= 6
+    assert sorted(one for one, _ in results) == [one for one in range(12) if one != number]
+
+
+def test_the_first_error_ends_the_loop():
+    def fail(number):
+        raise ValueError(f"number {number}")
+
+    with pytest.raises(ValueError, match="number"):
+        list(in_parallel(range(5), fail, num_threads=2))
+
+
+def test_rows_are_appended_as_they_get_ready(store):
+    judge_into(store, ["a", "b"], lambda name: [row(name), row(name * 2)], num_threads=2, total=4)
+    assert [one["name"] for one in store.rows()] == ["a", "aa", "b", "bb"]
+
+
+def test_items_with_an_outage_are_tried_again_and_the_last_answer_counts(store):
+    asked = []
+
+    def work(name):
+        asked.append(name)
+        return [row(name, outage="down" if asked.count(name) < 2 or name == "b" else None)]
+
+    judge_into(store, ["a", "b"], work, num_threads=1, total=2, num_attempts=2)
+    assert list(store.rows()) == [row("a"), row("b", outage="down")]
+
+
+def test_many_outages_in_a_row_end_the_work(store):
+    with pytest.raises(OutageError, match=f"{MAX_OUTAGES_IN_A_ROW} items in a row were not judged, .* because of down"):
+        judge_into(store, range(40), lambda name: [row(str(name), outage="down")], num_threads=2, total=40)
+    assert len(store) == MAX_OUTAGES_IN_A_ROW - 1
+
+
+def test_a_repeated_command_judges_what_is_missing_and_what_met_an_outage(tmp_path, monkeypatch):
+    monkeypatch.setattr(Confinement, "judges", lambda self, num_workers: contextlib.nullcontext(NoJudge))
+    outages, asked = {"b"}, []
+
+    def work(name, judge_all):
+        asked.append(name)
+        return row(name, outage="down" if name in outages else None)
+
+    for _ in range(2):
+        with JsonlStore(tmp_path / "rows.jsonl", settings={}, key="name") as store:
+            judge_confined(store, ["a", "b"], work, key=str, confinement=Confinement(), num_workers=1, what="judge")
+            outages.clear()
+    assert asked == ["a", "b", "b"]
+    assert list(JsonlStore(tmp_path / "rows.jsonl", settings={}, key="name").rows()) == [row("a"), row("b")]
+
+
+def test_no_judge_is_started_where_nothing_is_left(store, monkeypatch):
+    monkeypatch.setattr(Confinement, "judges", None)
+    store.append(row("a"))
+    judge_confined(store, ["a"], None, key=str, confinement=Confinement(), num_workers=1)
+
+
+def test_a_deleted_store_leaves_no_file(store, tmp_path):
+    store.append(row("a"))
+    store.delete()
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+class NoJudge:
+    """Stands in for judge processes that no program is sent to."""
+
+    judge_all = None

@@ -1,0 +1,178 @@
+import json
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from code_a1_recipe.cli.app import main
+from code_a1_recipe.errors import CodeA1Error
+from code_a1_recipe.micro_world import assets as cache
+from code_a1_recipe.micro_world import builder, ensure_assets
+from code_a1_recipe.micro_world.settings import MicroSettings, ModelSettings
+
+TINY = ModelSettings(hidden_size=32, num_layers=1, intermediate_size=32, num_steps=2, batch_size=4)
+TINY_SETTINGS = MicroSettings(num_train=40, num_heldout=5, num_hard=3, code=TINY, test=TINY, both=TINY)
+
+
+class RecordingBuilder:
+    """Stands in for the real build: writes the files at once and counts its calls."""
+
+    def __init__(self, *, seconds: float = 0.0, fails: bool = False) -> None:
+        self.num_builds = 0
+        self.seconds = seconds
+        self.fails = fails
+
+    def __call__(self, settings: MicroSettings, folder: Path) -> None:
+        self.num_builds += 1
+        for role in settings.roles:
+            (folder / role).mkdir()
+            (folder / role / "config.json").write_text(str(settings.seed))
+        time.sleep(self.seconds)
+        if self.fails:
+            raise CodeA1Error("the warm start failed")
+        for name in ("train.jsonl", "heldout.jsonl", "hard.jsonl", "settings.json"):
+            (folder / name).write_text("")
+
+
+@pytest.fixture
+def fake_build(monkeypatch):
+    def install(**how):
+        recorder = RecordingBuilder(**how)
+        monkeypatch.setattr(cache, "build_assets", recorder)
+        return recorder
+
+    return install
+
+
+def folders(cache_dir):
+    return sorted(path.name for path in cache_dir.iterdir() if path.is_dir())
+
+
+def test_assets_are_built_once_for_equal_settings(tmp_path, fake_build):
+    build = fake_build()
+    first = ensure_assets(tmp_path)
+    assert ensure_assets(tmp_path, settings=MicroSettings()) == first
+    assert build.num_builds == 1
+    assert first.code_model != first.test_model
+    assert first.train_file.is_file()
+
+
+def test_other_settings_get_other_assets(tmp_path, fake_build):
+    build = fake_build()
+    one, two = (ensure_assets(tmp_path, settings=MicroSettings(seed=seed)) for seed in (1, 2))
+    assert one.train_file != two.train_file
+    assert (one.code_model / "config.json").read_text() == "1"
+    assert build.num_builds == 2
+
+
+def test_a_changed_prompt_template_gets_other_assets(tmp_path, fake_build, monkeypatch):
+    fake_build()
+    before = ensure_assets(tmp_path)
+    monkeypatch.setattr(cache, "template_texts", lambda: ("other", "templates"))
+    assert ensure_assets(tmp_path).code_model != before.code_model
+
+
+def test_a_failed_build_leaves_nothing_behind(tmp_path, fake_build):
+    fake_build(fails=True)
+    with pytest.raises(CodeA1Error, match="the warm start failed"):
+        ensure_assets(tmp_path)
+    assert folders(tmp_path) == []
+    build = fake_build()
+    ensure_assets(tmp_path)
+    assert build.num_builds == 1
+
+
+def test_what_a_killed_build_left_is_removed_and_never_used(tmp_path, fake_build):
+    fake_build()
+    finished = ensure_assets(tmp_path).code_model.parent
+    name = finished.name
+    finished.rename(tmp_path / f".{name}.abc")
+    (tmp_path / f".{name}.abc" / "heldout.jsonl").unlink()
+    build = fake_build()
+    ensure_assets(tmp_path)
+    assert build.num_builds == 1
+    assert folders(tmp_path) == [name]
+
+
+def test_an_incomplete_folder_is_made_again(tmp_path, fake_build):
+    build = fake_build()
+    assets = ensure_assets(tmp_path)
+    (assets.test_model / "config.json").unlink()
+    ensure_assets(tmp_path)
+    assert build.num_builds == 2
+    assert (assets.test_model / "config.json").is_file()
+
+
+def test_of_two_that_start_at_once_one_builds(tmp_path, fake_build):
+    build = fake_build(seconds=0.3)
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(ensure_assets(tmp_path))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert build.num_builds == 1
+    assert found[0] == found[1]
+
+
+def test_a_cache_that_cannot_be_written_names_folder_and_cure(tmp_path, fake_build):
+    fake_build()
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(CodeA1Error, match=r"cannot be kept in .*/file/cache: .*Set CODE_A1_CACHE to"):
+        ensure_assets(tmp_path / "file" / "cache")
+
+
+def test_the_cache_folder_follows_the_environment(monkeypatch, tmp_path):
+    monkeypatch.setenv("CODE_A1_CACHE", str(tmp_path / "own"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache.default_cache_dir() == tmp_path / "own"
+    monkeypatch.delenv("CODE_A1_CACHE")
+    assert cache.default_cache_dir() == tmp_path / "xdg" / "code-a1"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache.default_cache_dir() == tmp_path / ".cache" / "code-a1"
+
+
+def test_a_failed_training_process_shows_the_end_of_its_log(tmp_path, monkeypatch):
+    monkeypatch.setattr(builder, "_IMPORT_ROOT", tmp_path)  # nothing to import there
+    monkeypatch.setenv("PYTHONPATH", "")
+    monkeypatch.setattr(builder.sys, "executable", "/usr/bin/false")
+    with pytest.raises(CodeA1Error, match="model ended with status 1; the end of its log"):
+        ensure_assets(tmp_path, settings=TINY_SETTINGS)
+    assert folders(tmp_path) == []
+
+
+def test_tiny_assets_are_really_trained_and_loadable(tmp_path):
+    assets = ensure_assets(tmp_path, settings=TINY_SETTINGS)
+    rows = [json.loads(line) for line in assets.train_file.read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == 40
+    assert len(assets.val_file.read_text(encoding="utf-8").splitlines()) == 5
+    sizes = set()
+    for folder in (assets.code_model, assets.test_model):
+        model, tokenizer = AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+        assert model.config.vocab_size == len(tokenizer) == tokenizer.vocab_size
+        assert model.config.eos_token_id == tokenizer.eos_token_id
+        assert model.config.max_position_embeddings >= 512
+        assert model.config.head_dim == 32
+        assert {weight.dtype for weight in model.parameters()} == {torch.float32}
+        sizes.add(len(tokenizer))
+    assert len(sizes) == 2
+
+
+def test_show_prints_mistakes_with_what_catches_them(capsys):
+    assert main(["micro", "show", "--num", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert "[micro-833c952f39ad] Return the smallest of all x in v that are at least 6" in printed
+    assert "the empty selection forgotten: assert f([]) == 0  (it raises an error)" in printed
+
+
+def test_make_prints_where_the_assets_are_or_what_to_do(tmp_path, fake_build, capsys):
+    fake_build()
+    assert main(["micro", "make", "--cache-dir", str(tmp_path)]) == 0
+    assert f"code_model: {tmp_path}/micro-" in capsys.readouterr().out
+    (tmp_path / "file").write_text("in the way")
+    assert main(["micro", "make", "--cache-dir", str(tmp_path / "file")]) == 1
+    assert "CODE_A1_CACHE" in capsys.readouterr().err

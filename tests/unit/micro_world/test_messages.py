@@ -1,0 +1,123 @@
+import itertools
+import random
+
+import pytest
+
+from code_a1_recipe.micro_world.demonstrations import draw_code_demonstrations, draw_test_demonstrations
+from code_a1_recipe.micro_world.messages import code_messages, template_texts, test_messages
+from code_a1_recipe.micro_world.settings import MicroSettings, ModelSettings, NoiseSettings
+from code_a1_recipe.micro_world.world import draw_input, draw_questions
+
+test_messages.__test__ = False  # a function of the package, not a test
+
+NO_NOISE = NoiseSettings(
+    misread_chance=0, mistake_chance=0, shown_mistake_chance=0, trust_chance=0, slip_chance=0, boundary_chance=0
+)
+
+
+@pytest.fixture(scope="module")
+def questions():
+    return draw_questions(seed=0, num_questions=100)
+
+
+def test_the_templates_are_plain_and_short():
+    assert code_messages("Return x.") == [{"role": "user", "content": "Task: Return x."}]
+    shown = {"candidate": "def f(x):\n    return x", "num_cases": 4}
+    assert test_messages("Return x.", **shown, black_box=False) == [
+        {
+            "role": "user",
+            "content": "Task: Return x.\nCandidate:\ndef f(x):\n    return x\nWrite 4 asserts.",
+        }
+    ]
+    black_box = [{"role": "user", "content": "Task: Return x.\nWrite 4 asserts."}]
+    assert test_messages("Return x.", **shown, black_box=True) == black_box
+    assert template_texts() == (
+        "[user]Task: {{prompt}}",
+        "[user]Task: {{prompt}}\nCandidate:\n{{candidate}}\nWrite {{num_cases}} asserts.",
+        "[user]Task: {{prompt}}\nWrite {{num_cases}} asserts.",
+    )
+
+
+def test_without_noise_programs_are_the_references(questions):
+    programs = {code_messages(one.prompt)[0]["content"]: one.reference for one in questions}
+    shown = draw_code_demonstrations(questions, seed=0, noise=NO_NOISE)
+    for one in itertools.islice(shown, 200):
+        assert programs[one.messages[0]["content"]] == one.response
+
+
+def test_without_noise_claims_are_right_and_as_many_as_asked(questions):
+    references = {one.prompt: one.reference for one in questions}
+    shown = draw_test_demonstrations(questions, seed=0, noise=NO_NOISE, suite_sizes=(4,))
+    for one in itertools.islice(shown, 200):
+        prompt = one.messages[0]["content"].splitlines()[0].removeprefix("Task: ")
+        asserts = one.response.splitlines()
+        assert len(set(asserts)) == 4
+        # Both texts come from the generator, so executing them here is safe.
+        exec(compile("\n".join([references[prompt], *asserts]), "own", "exec"), {})
+
+
+def test_with_noise_many_programs_and_claims_are_wrong(questions):
+    prompts = {code_messages(one.prompt)[0]["content"]: one.reference for one in questions}
+    shown = draw_code_demonstrations(questions, seed=0, noise=NoiseSettings())
+    right = [prompts[one.messages[0]["content"]] == one.response for one in itertools.islice(shown, 2000)]
+    assert 0.3 < sum(right) / len(right) < 0.6
+
+
+def test_equal_seeds_give_equal_demonstrations(questions):
+    def first(seed):
+        noise = NoiseSettings()
+        code = draw_code_demonstrations(questions, seed=seed, noise=noise)
+        test = draw_test_demonstrations(questions, seed=seed, noise=noise, suite_sizes=(3, 4))
+        return list(itertools.islice(code, 20)), list(itertools.islice(test, 20))
+
+    assert first(3) == first(3)
+    assert first(3) != first(4)
+
+
+def test_inputs_fit_the_operation(questions):
+    rng = random.Random(0)
+    for question in questions:
+        for _ in range(20):
+            x = draw_input(rng, question.operation)
+            numbers = x if question.operation.takes_list else [x]
+            assert all(-2 <= number <= 9 for number in numbers)
+            assert len(numbers) <= 2
+
+
+def test_settings_survive_json_and_name_themselves_by_content():
+    settings = MicroSettings(seed=5, noise=NO_NOISE)
+    assert MicroSettings.from_json(settings.to_json()) == settings
+    digest = settings.digest(templates=("a", "b"))
+    assert len(digest) == 16
+    assert digest == MicroSettings(seed=5, noise=NO_NOISE).digest(templates=("a", "b"))
+    assert digest != MicroSettings(seed=6, noise=NO_NOISE).digest(templates=("a", "b"))
+    assert digest != settings.digest(templates=("a", "c"))
+
+
+def test_the_two_models_differ_in_size():
+    settings = MicroSettings()
+    assert settings.code != settings.test
+    assert settings.code.num_layers < settings.test.num_layers
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"num_train": 0}, "num_train must be an integer of at least 1, got 0"),
+        ({"seed": "one"}, "seed must be an integer of at least 0, got 'one'"),
+        ({"suite_sizes": ()}, r"suite_sizes must hold integers in \[1, 8\]"),
+        ({"suite_sizes": (9,)}, r"got \(9,\)"),
+    ],
+)
+def test_bad_settings_are_refused(changes, words):
+    with pytest.raises(ValueError, match=words):
+        MicroSettings(**changes)
+
+
+def test_bad_model_and_noise_settings_are_refused():
+    with pytest.raises(ValueError, match="hidden_size must be a multiple of 32"):
+        ModelSettings(hidden_size=48, num_layers=1, intermediate_size=8, num_steps=1)
+    with pytest.raises(ValueError, match=r"slip_chance is a chance and must be in \[0, 1\], got 1.5"):
+        NoiseSettings(slip_chance=1.5)
+    with pytest.raises(ValueError, match=r"unknown keys under micro: \['sead'\]; known: .*'seed'"):
+        MicroSettings.from_mapping({"sead": 1}, where="micro")

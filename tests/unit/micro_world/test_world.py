@@ -1,0 +1,192 @@
+import hashlib
+import json
+
+import pytest
+
+from code_a1_recipe.micro_world.mistakes import draw_mistake, misread, mistakes_of
+from code_a1_recipe.micro_world.operations import (
+    Action,
+    Aggregate,
+    Collect,
+    Condition,
+    ThreeWay,
+    TwoWay,
+    answer_or_none,
+)
+from code_a1_recipe.micro_world.world import draw_questions, make_split, write_rows
+
+ADD_ONE = Action(kind="add", amount=1)
+FIVE = Action(kind="constant", amount=5)
+AT_MOST_THREE = Condition(relation="<=", bound=3)
+
+
+@pytest.fixture(scope="module")
+def split():
+    return make_split(seed=0, num_train=2000, num_heldout=100)
+
+
+def run_own_program(source, x):
+    """Execute a program that this package wrote itself (never one from a model)."""
+    scope = {}
+    exec(compile(source, "own", "exec"), scope)
+    try:
+        return scope["f"](x)
+    except ValueError:
+        return None
+
+
+def test_an_operation_reads_and_computes_as_written():
+    operation = TwoWay(condition=AT_MOST_THREE, then=ADD_ONE, otherwise=FIVE)
+    assert operation.english == "If x is at most 3, return x plus 1, otherwise 5."
+    assert operation.python == "def f(x):\n    if x <= 3:\n        return x + 1\n    return 5"
+    assert [operation.answer(x) for x in (2, 3, 4)] == [3, 4, 5]
+
+
+def test_the_largest_of_nothing_is_the_default_and_without_one_an_error():
+    guarded = Aggregate(kind="max", condition=Condition(relation="even"), default=7)
+    assert guarded.english == "Return the largest of all x in v that are even, or 7 if there are none."
+    assert guarded.python.endswith("return max(w) if w else 7")
+    assert [guarded.answer(v) for v in ([], [1], [2, 4, 5])] == [7, 7, 4]
+    bare = Aggregate(kind="max", condition=Condition(relation="even"))
+    assert answer_or_none(bare, [1]) is None
+
+
+def test_a_second_decision_comes_after_the_first():
+    operation = ThreeWay(
+        first=Condition(relation="<", bound=2),
+        then=FIVE,
+        second=Condition(relation=">", bound=4),
+        second_then=ADD_ONE,
+        otherwise=Action(kind="negate"),
+    )
+    assert [operation.answer(x) for x in (1, 2, 4, 5)] == [5, -2, -4, 6]
+
+
+def test_a_collected_list_is_put_in_order_after_the_change():
+    operation = Collect(action=Action(kind="negate"), condition=AT_MOST_THREE, order="sorted")
+    assert operation.answer([1, 9, 3, -2]) == [-3, -1, 2]
+
+
+def test_a_comparison_without_a_bound_is_refused():
+    with pytest.raises(ValueError, match=r"a comparison .* with a bound"):
+        Condition(relation="<")
+    with pytest.raises(ValueError, match="got relation='prime'"):
+        Condition(relation="prime")
+    with pytest.raises(ValueError, match="unknown action 'times'"):
+        Action(kind="times")
+
+
+def test_the_questions_of_seed_0_are_the_same_everywhere(split):
+    rows = json.dumps([question.row() for question in split.heldout], sort_keys=True)
+    assert split.heldout[0].prompt == ("Return the smallest of all x in v that are at least 6, or 0 if there are none.")
+    assert split.heldout[0].id == "micro-833c952f39ad"
+    assert hashlib.sha256(rows.encode()).hexdigest()[:16] == "a1ecc0d8ed4d72f4"
+
+
+def test_train_and_heldout_share_no_text(split):
+    train, heldout = ({question.prompt for question in part} for part in (split.train, split.heldout))
+    assert (len(train), len(heldout)) == (2000, 100)
+    assert not train & heldout
+
+
+def test_another_seed_draws_other_questions():
+    one, two = (draw_questions(seed=seed, num_questions=20) for seed in (0, 1))
+    assert {question.prompt for question in one} != {question.prompt for question in two}
+
+
+def test_ids_are_distinct_and_hold_no_underscore(split):
+    ids = [question.id for question in (*split.train, *split.heldout)]
+    assert len(set(ids)) == 2100
+    assert not any("_" in one for one in ids)
+
+
+def test_asking_for_more_questions_than_there_are_says_so(monkeypatch):
+    only = TwoWay(condition=AT_MOST_THREE, then=ADD_ONE, otherwise=FIVE)
+    monkeypatch.setattr("code_a1_recipe.micro_world.world._draw_operation", lambda _rng: only)
+    with pytest.raises(ValueError, match="only 1 distinct micro questions found, 3 asked for; ask for fewer"):
+        draw_questions(seed=0, num_questions=3)
+
+
+def test_references_pass_their_own_hidden_tests(split):
+    for question in split.heldout:
+        scope = {}
+        exec(compile("\n".join([question.reference, *question.hidden_tests]), "own", "exec"), scope)
+
+
+def test_programs_answer_what_their_operations_answer(split):
+    for question in split.heldout:
+        for mistake in question.mistakes:
+            for x in question.hidden_inputs:
+                assert run_own_program(mistake.operation.python, x) == answer_or_none(mistake.operation, x)
+
+
+def test_hidden_tests_are_few_distinct_and_touch_every_boundary(split):
+    for question in split.train:
+        assert 12 <= len(question.hidden_tests) <= 16
+        assert len(set(question.hidden_tests)) == len(question.hidden_tests)
+        for condition in question.operation.conditions:
+            if condition.bound is None:
+                continue
+            for x in (condition.bound - 1, condition.bound, condition.bound + 1):
+                assert ([x] if question.operation.takes_list else x) in question.hidden_inputs
+
+
+def test_hidden_tests_catch_every_mistake_of_a_question(split):
+    for question in split.train:
+        assert question.mistakes
+        for mistake in question.mistakes:
+            assert any(
+                answer_or_none(mistake.operation, x) != question.operation.answer(x) for x in question.hidden_inputs
+            ), (question.prompt, mistake)
+
+
+def test_the_mistakes_of_a_guarded_maximum():
+    operation = Aggregate(kind="max", condition=Condition(relation=">", bound=2), default=0)
+    assert {mistake.name: mistake.operation.python.splitlines()[1:] for mistake in mistakes_of(operation)} == {
+        "the bound on the wrong side": ["    w = [x for x in v if x >= 2]", "    return max(w) if w else 0"],
+        "largest and smallest confused": ["    w = [x for x in v if x > 2]", "    return min(w) if w else 0"],
+        "the empty selection forgotten": ["    w = [x for x in v if x > 2]", "    return max(w)"],
+        "the wrong default": ["    w = [x for x in v if x > 2]", "    return max(w) if w else 1"],
+    }
+
+
+def test_boundary_mistakes_are_drawn_most_often():
+    mistakes = mistakes_of(TwoWay(condition=AT_MOST_THREE, then=ADD_ONE, otherwise=FIVE))
+    assert {mistake.name: mistake.weight for mistake in mistakes} == {
+        "the bound on the wrong side": 6,
+        "the wrong sign": 1,
+        "off by one in the amount": 1,
+        "off by one in the constant": 1,
+        "branches swapped": 1,
+    }
+
+
+def test_draw_mistake_follows_the_weights():
+    class AlwaysFirst:
+        def choices(self, population, weights):
+            assert list(weights) == [mistake.weight for mistake in population]
+            return [population[0]]
+
+    mistakes = mistakes_of(TwoWay(condition=AT_MOST_THREE, then=ADD_ONE, otherwise=FIVE))
+    assert draw_mistake(AlwaysFirst(), mistakes) is mistakes[0]
+
+
+def test_misreading_makes_bounds_strict_and_forgets_the_guard():
+    class Surely:
+        def random(self):
+            return 0.0
+
+    operation = Aggregate(kind="min", condition=AT_MOST_THREE, default=4)
+    misunderstood = misread(Surely(), operation, chance=0.5)
+    assert misunderstood.python == "def f(v):\n    w = [x for x in v if x < 3]\n    return min(w)"
+    assert misread(Surely(), operation, chance=0.0) == operation
+
+
+def test_rows_are_written_in_the_native_columns(tmp_path, split):
+    write_rows(split.heldout[:2], tmp_path / "rows.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
+    columns = ["buggy_programs", "data_source", "entry_points", "golden_tests", "id", "prompt", "reference", "tests"]
+    assert [sorted(row) for row in rows] == [columns] * 2
+    assert rows[0]["data_source"] == "micro"
+    assert rows[0]["entry_points"] == ["f"]
+    assert rows[0]["tests"][:2] == ["assert f([]) == 0", "assert f([5]) == 0"]

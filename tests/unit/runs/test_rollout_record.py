@@ -1,0 +1,93 @@
+"""Rollout records on disk: what a line holds, that it comes back as it was, and what is refused."""
+
+import json
+from dataclasses import fields
+
+import msgspec
+import pytest
+
+from code_a1_recipe.errors import InputError
+from code_a1_recipe.runs.reader import RunRecords, read_rollouts
+from code_a1_recipe.runs.rollout_record import REPLAYED, SUITE, VERSION, RewardRecord, SuiteRecord, encode_records
+from sandbox import CaseResult, SuiteVerdict
+
+from ..conftest import case, loaded, record, suite, write_run
+
+CASE = ("call", "reference_value", "expected", "expected_correct", "outcome", "detail", "key")
+REWARD = ("total", "parts", "terms")
+
+
+def test_the_fields_are_those_of_the_version():
+    """Whoever changes one of these raises ``VERSION``."""
+    assert VERSION == 3
+    assert tuple(field.name for field in fields(CaseResult)) == CASE
+    assert tuple(field.name for field in fields(SuiteVerdict)) == ("cases", "rejections")
+    assert RewardRecord.__struct_fields__ == REWARD
+    assert SuiteRecord.__struct_fields__ == (
+        "response", "response_tokens", "prompt_tokens", "cached_tokens", "extraction_failure", "reward", "verdict",
+        "span",
+    )  # fmt: skip
+    assert record(0).__struct_fields__ == (
+        "v", "index", "step", "question", "data_source", "kind", "candidate", "response", "response_tokens",
+        "prompt_tokens", "source", "extraction_failure", "is_too_long_to_test", "outage", "verdict", "reward",
+        "given_tests", "pooled_tests", "hidden_tests", "selected", "span", "judge_span", "hidden_span", "pooled_span",
+        "duplicate_of", "suites",
+    )  # fmt: skip
+
+
+def test_records_come_back_as_they_were_one_a_line(tmp_path):
+    written = [record(0, suites=[suite(case("died"), span=(1, 2.5))], source="a\n\u2028"), record(1, outage="gone")]
+    path = tmp_path / "rollouts.jsonl"
+    path.write_bytes(encode_records(written))
+    assert list(read_rollouts(path)) == written
+    assert [json.loads(line)["index"] for line in path.read_bytes().splitlines()] == [0, 1]
+    assert b'"outcome":"died"' in path.read_bytes()
+
+
+def test_half_a_character_becomes_a_question_mark(tmp_path):
+    path = tmp_path / "rollouts.jsonl"
+    path.write_bytes(encode_records([record(0, response="a\ud800b")]))
+    assert [one.response for one in read_rollouts(path)] == ["a?b"]
+
+
+def test_the_tests_that_a_program_met_are_told_apart():
+    met = record(0, suites=[suite(case()), suite(verdict=None)], verdict=loaded(case("died")))
+    assert [(name, len(cases)) for name, cases in met.met_cases()] == [(SUITE, 1), (REPLAYED, 1)]
+    assert met.is_broken()
+    assert not met.is_broken(by_replays=False)
+
+
+def test_a_duplicate_is_read_with_the_suites_that_it_was_judged_on(tmp_path):
+    first, second = record(0, suites=[suite(case())]), record(0, candidate=1, duplicate_of=0)
+    run = RunRecords.open(write_run(tmp_path / "run", validation={}, training={1: [first, second]}))
+    assert [one.suites for one in run.training(1)] == [first.suites, first.suites]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"v": 1}, "line 2: rollout record of format version 1, this release reads 3; train again"),
+        ({"v": None}, "so this is no rollout record of format version 3; an earlier release wrote it"),
+        ({"index": "0"}, "line 2: Expected `int`, got `str` - at `$.index`; the file was changed: restore it"),
+        ({"span": [1]}, "Expected `array` of length 2 - at `$.span`"),
+        ({"suites": ["f(1)"]}, "Expected `object`, got `str` - at `$.suites[0]`"),
+    ],
+)
+def test_a_line_of_another_version_or_a_damaged_one_is_refused_with_its_place(tmp_path, change, words):
+    path = tmp_path / "rollouts.jsonl"
+    row = msgspec.to_builtins(record(0)) | change
+    path.write_bytes(encode_records([record(0)]) + json.dumps(row).encode() + b"\n")
+    with pytest.raises(InputError) as refused:
+        list(read_rollouts(path))
+    assert str(refused.value).startswith(f"{path}, ")
+    assert words in str(refused.value)
+
+
+def test_a_line_that_is_being_written_is_not_there_yet(tmp_path):
+    path = tmp_path / "rollouts.jsonl"
+    lines = encode_records([record(0), record(1)])
+    path.write_bytes(lines[:-40])
+    assert [one.index for one in read_rollouts(path)] == [0]
+    path.write_bytes(lines[:100] + b"\n" + lines)
+    with pytest.raises(InputError, match="line 1 is not JSON"):
+        list(read_rollouts(path))

@@ -1,0 +1,313 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from code_a1_recipe.algorithm.question import Question
+from code_a1_recipe.data.reader import read_questions, read_rows
+from code_a1_recipe.test_quality.coverage import CallCoverage, calls_in, measure_coverage
+from code_a1_recipe.test_quality.metrics import (
+    FunctionResult,
+    MutationRule,
+    branch_parts,
+    judge_claims,
+    line_parts,
+    measure_function,
+    metrics_of,
+    mul,
+    mutation_parts,
+    parts_of,
+    pass_parts,
+)
+from code_a1_recipe.test_quality.mutants import Mutant, mutants_of
+from sandbox import CaseOutcome, Judge, JudgeRequest, Limits, LocalRunner, SandboxUnavailableError
+
+PUBLISHED = {
+    "1.5B": [(16.29, 22.30, 3.63), (14.76, 29.45, 4.35), (23.39, 28.91, 6.76), (27.05, 26.41, 7.14)],
+    "3B": [(20.93, 42.55, 8.91), (23.51, 36.29, 8.53), (29.64, 50.92, 15.09), (30.86, 49.56, 15.29)],
+    "7B": [(28.73, 51.25, 14.72), (28.72, 50.85, 14.60), (35.13, 55.57, 19.52), (37.15, 53.14, 19.74)],
+    "alpha": [
+        (11.01, 35.79, 3.94),
+        (20.41, 29.39, 6.00),
+        (27.05, 26.41, 7.14),
+        (29.17, 20.43, 5.96),
+        (29.86, 19.79, 5.91),
+    ],
+}
+"""pass@5, mut@5 and Mul of the tables of arXiv 2603.15611."""
+
+NO, YES = False, True
+
+# Five tests each, unless stated otherwise.
+PERFECT = FunctionResult(
+    question_id="perfect",
+    right=(YES,) * 5,
+    kills=((YES, NO, NO, NO, NO), (NO, NO, YES, NO, NO), (NO,) * 5, (NO, YES, YES, YES, YES)),
+    num_lines=10,
+    lines=({1, 2}, {1, 2, 3}, {1}, set(), {9, 10}),
+    num_branches=4,
+    branches=({(1, 2)}, {(1, 3)}, {(1, 2)}, set(), {(2, 4)}),
+)
+MIXED = FunctionResult(
+    question_id="mixed",
+    right=(YES, NO, YES, NO, NO),
+    kills=((YES, NO, NO, NO, NO), (NO, NO, YES, NO, NO)),
+    killable=(YES, YES),
+    num_lines=30,
+    lines=(set(range(1, 7)), set(range(5, 11)), {20}, {20}, {21}),
+    num_branches=0,
+    branches=(set(),) * 5,
+)
+SHORT = FunctionResult(  # one test, and no mutants
+    question_id="short", right=(YES,), num_lines=5, lines=({1, 2, 3, 4, 5},), num_branches=2, branches=({(1, 2)},)
+)
+EMPTY = FunctionResult(question_id="empty", right=(), kills=((),), num_lines=5, num_branches=2)
+ALL = [PERFECT, MIXED, SHORT, EMPTY]
+
+
+@pytest.mark.parametrize(("table", "row"), [(name, row) for name, rows in PUBLISHED.items() for row in rows])
+def test_mul_follows_from_the_published_parts(table, row):
+    pass_percent, mutation_percent, published = row
+    assert round(mul(pass_percent, mutation_percent), 2) == published
+
+
+def test_pass_counts_missing_tests_as_wrong():
+    assert pass_parts(ALL, 5).numerators == (5, 2, 1, 0)
+    assert pass_parts(ALL, 5).denominators == (5, 5, 5, 5)
+    assert pass_parts(ALL, 5).percent == 40.0  # 8 of 20
+    assert pass_parts(ALL, 1).percent == 75.0  # 3 of 4
+    assert pass_parts(ALL, 2).percent == 50.0  # 2 + 1 + 1 + 0 of 8
+
+
+def test_coverage_is_a_share_of_all_lines_and_branches_together():
+    assert line_parts(ALL, 1).numerators == (2, 6, 5, 0)
+    assert line_parts(ALL, 1).percent == 26.0  # 13 of 50
+    assert line_parts(ALL, 5).numerators == (5, 12, 5, 0)
+    assert branch_parts(ALL, 5).percent == 50.0  # 3 + 0 + 1 + 0 of 4 + 0 + 2 + 2
+    assert branch_parts([MIXED], 5).percent is None
+
+
+def test_the_baseline_rule_counts_functions_whose_first_tests_are_all_right():
+    parts = mutation_parts(ALL, 5)
+    assert parts.numerators == (0.75, 0, 0, 0)
+    assert parts.denominators == (1, 0, 0, 0)
+    assert parts.percent == 75.0
+    # One test each: 1 of 4 and 1 of 2 mutants.
+    assert mutation_parts(ALL, 1).percent == 37.5
+    # As UnLeakedTestBench's scripts choose: by the first five, also for k = 1.
+    assert mutation_parts(ALL, 1, baseline_tests=5).percent == 25.0
+    assert mutation_parts([MIXED, SHORT, EMPTY], 5).percent is None
+
+
+def test_under_the_rule_all_a_failing_baseline_kills_nothing():
+    parts = mutation_parts(ALL, 5, rule=MutationRule.ALL)
+    assert parts.numerators == (0.75, 0, 0, 0)
+    assert parts.denominators == (1, 1, 0, 1)
+    assert parts.percent == 25.0
+
+
+def test_under_the_rule_right_only_the_right_ones_among_the_first_kill():
+    assert mutation_parts(ALL, 5, rule=MutationRule.RIGHT_ONLY).numerators == (0.75, 1.0, 0, 0)
+    assert mutation_parts(ALL, 5, rule=MutationRule.RIGHT_ONLY).percent == pytest.approx(175 / 3)
+    assert mutation_parts(ALL, 2, rule=MutationRule.RIGHT_ONLY).percent == pytest.approx(100 / 3)  # 2/4, 1/2, 0
+
+
+def test_killable_mutants_are_those_that_some_test_at_hand_kills():
+    assert mutation_parts(ALL, 5, only_killable=True).percent == 100.0
+    assert mutation_parts(ALL, 1, only_killable=True).percent == pytest.approx((100 / 3 + 50) / 2)
+    # EMPTY's only mutant is not known to be killable, so EMPTY no longer counts.
+    assert mutation_parts(ALL, 5, rule=MutationRule.ALL, only_killable=True).denominators == (1, 1, 0, 0)
+
+
+def test_all_metrics_have_names():
+    found = metrics_of(ALL, ks=(1, 5))
+    assert found["pass@5"] == 40.0
+    assert found["mut@5"] == 75.0
+    assert found["mul@5"] == 30.0
+    assert found["mut_all@5"] == 25.0
+    assert found["mut_right_only_killable@5"] == 100.0
+    assert found["branch_cov@1"] == 25.0
+    assert set(found) == {*parts_of(ALL, ks=(1, 5)), "mul@1", "mul@5"}
+    assert metrics_of([SHORT])["mul@5"] is None
+    assert metrics_of([])["pass@5"] is None
+
+
+def test_what_does_not_fit_together_is_refused():
+    with pytest.raises(ValueError, match=r"q: kills, lines and branches must have one column for each of the 1 tests"):
+        FunctionResult(question_id="q", right=(YES,), kills=((YES, NO),))
+    with pytest.raises(ValueError, match="q: 2 killable flags for 1 mutants"):
+        FunctionResult(question_id="q", right=(YES,), kills=((YES,),), killable=(YES, NO))
+    for parts in (pass_parts, line_parts, branch_parts, mutation_parts):
+        with pytest.raises(ValueError, match="k must be at least 1"):
+            parts(ALL, 0)
+
+
+QUESTION = Question(
+    id="clip",
+    prompt="Clip x to 0..9.",
+    reference="def clip(x):\n    if x < 0:\n        return 0\n    return min(x, 9)\n",
+)
+ASSERTS = (
+    "assert clip(5) == 5",
+    "assert clip(-3) == -3",  # a wrong claim
+    "assert clip(12) == 9",
+    "assert clip('a') == 'a'",  # the reference raises
+    "assert clip(5) == 5",  # again
+)
+MUTANTS = {
+    "def clip(x): return min(x, 9)": (NO, NO, NO, NO, NO),  # only clip(-3) tells
+    "def clip(x): return max(x, 0)": (NO, NO, YES, NO, NO),
+    "def clip(x): return 9": (YES, NO, NO, NO, YES),
+    "def clip(x):\n    while x == 12: pass\n    return x": (NO, NO, YES, NO, NO),
+    "def clip(x): raise ValueError": (YES, NO, YES, NO, YES),
+    "def clip(x) return": (YES, NO, YES, NO, YES),
+}
+
+
+@pytest.fixture(scope="module")
+def judge_all():
+    def results(requests):
+        judge = Judge(runner)
+        return iter([judge.judge(request) for request in requests])
+
+    with LocalRunner(limits=Limits(total_seconds=5.0)) as runner:
+        yield results
+
+
+def as_mutants(sources):
+    return [Mutant(source=text, operator="X", occurrence=0, line=1, diff="") for text in sources]
+
+
+def test_claims_are_right_where_the_reference_agrees(judge_all):
+    assert judge_claims(QUESTION, ASSERTS, judge_all) == (YES, NO, YES, NO, YES)
+
+
+def test_a_function_is_measured_on_its_reference_and_its_mutants(judge_all):
+    lines = ({1}, set(), {1, 2}, set(), {1})
+    coverage = CallCoverage(
+        lines=frozenset({1, 2, 3, 4}), branches=frozenset({(2, 3)}), lines_of_call=lines,
+        branches_of_call=(set(),) * 5, num_lost=0,
+    )  # fmt: skip
+    found = measure_function(
+        QUESTION, ASSERTS, judge_all=judge_all, mutants=as_mutants(MUTANTS), coverage=coverage, killable=[YES] * 6
+    )
+    assert found.right == (YES, NO, YES, NO, YES)
+    assert dict(zip(MUTANTS, found.kills, strict=True)) == MUTANTS
+    assert (found.num_lines, found.lines, found.num_branches) == (4, lines, 1)
+    assert found.killable == (YES,) * 6
+
+
+def test_without_right_tests_no_mutant_is_run():
+    asked = []
+
+    def nothing_but_the_reference(requests):
+        asked.extend(requests)
+        with LocalRunner() as runner:
+            return iter([Judge(runner).judge(request) for request in requests])
+
+    found = measure_function(QUESTION, ASSERTS[1:2], judge_all=nothing_but_the_reference, mutants=as_mutants(MUTANTS))
+    assert found.kills == ((NO,),) * 6
+    assert [request.candidate for request in asked] == [None]
+
+
+def test_an_outage_is_no_result():
+    with pytest.raises(SandboxUnavailableError, match="gone"):
+        measure_function(QUESTION, ASSERTS, judge_all=lambda requests: iter([SandboxUnavailableError("gone")]))
+
+
+RIGHT_BY_HAND = {
+    # Reading the function: (180, 360, 180) turns 360 to 0 and lies between; (359, 1, 180) turns 359 to -1.
+    "ULT/10": (YES, NO, YES, NO, NO),
+    "ULT/186": (YES,) * 5,
+    # (1, 4) and (0, 1) hold; the others give (1, 2), (0, 5) and (None, None).
+    "ULT/199": (YES, NO, NO, YES, NO),
+    "ULT/557": (YES, NO, YES, YES, YES),  # 5M5I5M is 15 long, not 10
+    "ULT/746": (NO, YES, NO, NO, NO),  # the function splits a name into its letters, which no author expected
+}
+PLAIN_COVERAGE = """
+import contextlib, json, sys, types
+import coverage
+
+path, prelude, calls = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+module = types.ModuleType("plain")
+exec(prelude, module.__dict__)
+recorder = coverage.Coverage(data_file=None, branch=True, config_file=False, include=[path])
+with recorder.collect():
+    exec(compile(open(path).read(), path, "exec"), module.__dict__)
+    for call in calls:
+        with contextlib.suppress(Exception):
+            eval(call, module.__dict__)
+_, statements, _, missing, _ = recorder.analysis2(path)
+stats = recorder.branch_stats(path).values()
+print(len(statements) - len(missing), len(statements), sum(taken for _, taken in stats), sum(all for all, _ in stats))
+"""
+
+
+def plain_coverage(question, asserts, folder):
+    """Lines covered, lines, branches covered and branches by coverage.py in a process of its own."""
+    path = folder / "reference.py"
+    path.write_text(question.reference)
+    calls = [text.removeprefix("assert ").partition(" == ")[0] for text in asserts]
+    command = [sys.executable, "-c", PLAIN_COVERAGE, str(path), question.prelude, json.dumps(calls)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder)
+    return tuple(map(int, done.stdout.split()))
+
+
+@pytest.mark.shared
+def test_metrics_of_five_published_functions_agree_with_plain_counting(shared_dir, tmp_path):
+    """UnLeakedTestBench's own asserts, five a function, taken as generated tests; some mutants each."""
+    path = shared_dir / "data/ULT_Lite.jsonl"
+    questions = {one.id: one for one in read_questions(path).questions if one.id in RIGHT_BY_HAND}
+    asserts = {f"ULT/{row['task_id']}": row["test_list"] for row in read_rows(path)}
+    results, counted, killed = [], [], []
+    with LocalRunner(num_workers=2) as runner, Judge(runner) as judge:
+        for name, right in RIGHT_BY_HAND.items():
+            question, texts = questions[name], asserts[name]
+            mutants = mutants_of(question.reference, max_mutants=17 if name == "ULT/186" else 6)
+            result = measure_function(
+                question,
+                texts,
+                judge_all=lambda requests: map(judge.judge, requests),
+                mutants=mutants,
+                coverage=measure_coverage(
+                    runner, question.reference, calls_in(question, texts), prelude=question.prelude
+                ),
+            )
+            results.append(result)
+            counted.append(plain_coverage(question, texts, tmp_path))
+            killed.append(sum(breaks(judge, question, one.source, texts, right) for one in mutants))
+            assert result.right == right, name
+    assert (
+        [
+            (len(set().union(*one.lines)), one.num_lines, len(set().union(*one.branches)), one.num_branches)
+            for one in results
+        ]
+        == counted
+        == [(17, 17, 11, 12), (23, 23, 22, 22), (11, 17, 6, 12), (17, 21, 7, 10), (20, 24, 8, 12)]
+    )
+    assert [sum(map(any, one.kills)) for one in results] == killed
+    assert (len(results[1].kills), killed[1]) == (17, 16)  # `Accel or X` survives: later rules set the label again
+    found = metrics_of(results)
+    assert found["pass@1"] == 80.0  # 4 of 5
+    assert found["pass@2"] == 60.0  # 1 + 2 + 1 + 1 + 1 of 10
+    assert found["pass@5"] == 56.0  # 2 + 5 + 2 + 4 + 1 of 25
+    assert found["line_cov@5"] == pytest.approx(100 * 88 / 102)
+    assert found["branch_cov@5"] == pytest.approx(100 * 54 / 68)
+    assert found["mut@5"] == pytest.approx(100 * 16 / 17)  # only ULT/186 passes its baseline
+    assert found["mut_all@5"] == pytest.approx(100 * 16 / 17 / 5)
+    shares = [count / len(one.kills) for count, one in zip(killed, results, strict=True)]
+    assert found["mut_right_only@5"] == pytest.approx(100 * sum(shares) / 5)
+    assert found["mul@5"] == pytest.approx(56 * (100 * 16 / 17) / 100)
+
+
+def breaks(judge, question, source, asserts, right):
+    """One by one, from the raw verdicts: does a right assert fail on the program?"""
+    for text, is_right in zip(asserts, right, strict=True):
+        request = JudgeRequest(
+            question_id=question.id, reference=question.reference, candidate=source, suites=((text,),),
+            prelude=question.prelude, entry_points=question.entry_points,
+        )  # fmt: skip
+        if is_right and judge.judge(request).suites[0].cases[0].outcome is not CaseOutcome.PASSED:
+            return True
+    return False

@@ -1,0 +1,295 @@
+"""What cannot work is refused before anything starts, with the key, the rule and the value."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from code_a1_recipe.config.compose import read_config
+from code_a1_recipe.config.run_config import RunConfig
+from code_a1_recipe.data.torch_dataset import QuestionDataset
+from code_a1_recipe.errors import CheckpointError, SettingsError
+from code_a1_recipe.training.checkpoint.folder import write_state, writing
+from code_a1_recipe.training.preflight import START_RULES, check_run, run_identity
+
+
+def refusal(*overrides: str) -> str:
+    with pytest.raises(SettingsError) as caught:
+        read_config("cpu", ["run_dir=outputs/x", *overrides])
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (["rewards.alpha=1.5"], "rewards.alpha must be at most 1, got 1.5 (Weight of validity"),
+        (["rewards.adversarial=paper"], "rewards.adversarial must be one of figure, release, got 'paper'"),
+        (["rewards.code.name=best"], "rewards.code: unknown code reward 'best'; known: pass_rate"),
+        (["rewards.test.name=best"], "rewards.test: unknown test reward 'best'; known: valid_and_adversarial"),
+        (["rewards.test.path=/nowhere.py"], "rewards.test: /nowhere.py cannot be loaded: FileNotFoundError"),
+        (["rewards.code.path=pkg://math"], "rewards.code: pkg://math has no function 'pass_rate'"),
+        (["rewards.code.path=3"], "rewards.code.path must be a text or null, got 3"),
+        (["rewards.code.kwargs={alpha: 1}"], "rewards.code: pass_rate(question: "),
+        (["rewards.code.kwargs=3"], "rewards.code.kwargs must be a block of keys, got 3"),
+        (["rewards.test.kwargs={alpha: 1}"], "rewards.test.kwargs must be without ['alpha']: those are rewards.alpha"),
+        (["prompts.code=/nowhere.txt"], "prompts.code: prompt template '/nowhere.txt' cannot be read"),
+        (["prompts.test=mine.md"], "prompts.test must be the path of a .txt template, or null, got '"),
+        (["selection.name=best"], "selection.name must be one of all, random, topvar, got 'best'"),
+        (["mistake_book.sampler=frequncy"], "one of frequency, uniform (did you mean frequency?), got 'frequncy'"),
+        (["prompts.name=poetry"], "prompts.name must be one of chat_v1, micro, got 'poetry'"),
+        (["episode.num_suites=1"], "episode.num_suites must be at least 2"),
+        (["selection.update_n=5"], "selection.update_n must be at most episode.num_candidates = 4, got 5"),
+        (["schedule.code_every=0", "schedule.test_every=0"], "nothing would train"),
+        (["data.seed=null"], "data.seed must be an integer"),
+        (["sandbox.max_outage_rate=2"], "sandbox.max_outage_rate must be at most 1, got 2"),
+        (["sandbox.limits={memory: 5}"], "sandbox.limits"),
+        (["trainer.n_gpus_per_node=3"], "a multiple of the 3 devices (trainer.n_gpus_per_node * trainer.nnodes)"),
+        (["actor_rollout_ref.actor.ppo_mini_batch_size=3"], "must divide the step's 8 groups, got 3"),
+        (["data.max_response_length=600"], "exceed max_model_len 1024"),
+        (
+            ["actor_rollout_ref.actor.ppo_mini_batch_size=0"],
+            "actor_rollout_ref.actor.ppo_mini_batch_size must be at least 1, got 0",
+        ),
+        (["trainer.n_gpus_per_node=0"], "trainer.n_gpus_per_node must be at least 1, got 0"),
+        (["trainer.total_training_steps=-1"], "trainer.total_training_steps must be at least 1 or null, got -1"),
+        (["episode.num_candidates=2.5"], "episode.num_candidates must be an integer, got 2.5"),
+        (["episode.num_candidates=three"], "episode.num_candidates must be an integer, got 'three'"),
+        (["schedule.test_every=1.5"], "schedule.test_every must be an integer, got 1.5"),
+        (["mistake_book.enabled=nope"], "mistake_book.enabled must be true or false, got 'nope'"),
+        (["schedule=null"], "schedule must be a block of keys"),
+        (["algorithm.adv_estimator=gae"], "algorithm.adv_estimator must be 'grpo', got 'gae'"),
+        (["trainer.v1.trainer_mode=sync"], "trainer.v1.trainer_mode must be 'code_a1', got 'sync'"),
+        (["policies.code.rollout.name=vllm"], "policies.code.rollout.name must be 'vllm_code'"),
+        (["policies.code.rollout.n=16"], "policies.code.rollout.n must be episode.num_candidates = 4, got 16"),
+        (["policies.test.actor.optim.lr=abc"], "policies.test.actor.optim.lr must be a number"),
+        (["selection.name=all", "policies.test.actor.ppo_mini_batch_size=12"], "must divide the step's 32 groups"),
+        (
+            ["rewards.code_tests=silver"],
+            "rewards.code_tests must be one of golden, hidden, pooled, suites, got 'silver'",
+        ),
+        (["rewards.code_tests=golden"], "episode.num_suites must be 0 with rewards.code_tests=golden"),
+        (["arm=golden", "episode.num_suites=4"], "episode.num_suites must be 0 with rewards.code_tests=golden"),
+        (["arm=golden", "schedule.test_every=1"], "schedule.test_every must be 0 with rewards.code_tests=golden"),
+        (["arm=golden", "rewards.num_golden=0"], "rewards.num_golden must be at least 1, got 0"),
+        (["arm=golden", "self_play=true"], "self_play must be false with rewards.code_tests=golden"),
+        (["episode.num_suites=0"], "episode.num_suites must be at least 2 with rewards.code_tests=suites"),
+        (["arm=self_play", "episode.num_suites=3"], "episode.num_suites must be episode.num_candidates = 4"),
+        (["arm=self_play", "schedule.test_every=2"], "schedule.test_every must be schedule.code_every = 1"),
+        (["arm=self_play", "prompts.black_box=false"], "prompts.black_box must be true with self_play"),
+        (["self_play=maybe"], "self_play must be true or false, got 'maybe'"),
+        (["validation.num_buggy_program_suites=-1"], "validation.num_buggy_program_suites must be at least 0, got -1"),
+    ],
+)
+def test_a_value_that_cannot_work_is_refused(overrides, words):
+    assert words in refusal(*overrides)
+
+
+@pytest.fixture
+def tiny_model(tmp_path: Path) -> Path:
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import LlamaConfig, PreTrainedTokenizerFast
+
+    folder = tmp_path / "model"
+    LlamaConfig(vocab_size=8, hidden_size=32, max_position_embeddings=1024).save_pretrained(folder)
+    words = Tokenizer(models.WordLevel({"a": 0, "<unk>": 1}, unk_token="<unk>"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>").save_pretrained(folder)
+    return folder
+
+
+def started(preset: str, overrides: list[str]) -> RunConfig:
+    return read_config(preset, overrides, rules=START_RULES)
+
+
+def refused_run(tmp_path: Path, *overrides: str) -> str:
+    with pytest.raises(SettingsError) as caught:
+        check_run(started("cpu", [f"run_dir={tmp_path / 'run'}", "micro=null", *overrides]))
+    return str(caught.value)
+
+
+def test_a_model_that_is_not_there_is_named_with_a_hint(tmp_path):
+    words = refused_run(
+        tmp_path,
+        "data.train_files=x",
+        "data.val_files=x",
+        "data.train_batch_size=0",
+        "policies.code.model.path=/nowhere",
+        "policies.test.model.path=/nowhere",
+    )
+    assert "data.train_batch_size must be at least 1, got 0" in words
+    assert "policies.code.model.path='/nowhere': there is no such folder; give one with config.json" in words
+    assert "policies.test.model.path='/nowhere': there is no such folder" in words
+    assert "data.train_files='x': there is no such file" in words
+    assert words.startswith("5 problems:")
+
+
+def test_a_folder_without_a_model_is_named_with_a_hint(tmp_path):
+    (tmp_path / "empty").mkdir()
+    paths = [f"policies.{name}.model.path={tmp_path / 'empty'}" for name in ("code", "test")]
+    words = refused_run(tmp_path, *two_files(tmp_path), *paths)
+    assert f"policies.code.model.path='{tmp_path / 'empty'}' cannot be loaded" in words
+    assert "give a folder with config.json" in words
+
+
+def test_a_run_folder_with_somebody_elses_files_is_refused(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.tex").write_text("")
+    assert "holds files that are no run's; choose another" in refused_run(tmp_path)
+
+
+def test_golden_tests_that_are_not_there_are_asked_for(tmp_path, whole_model):
+    path = questions_file(tmp_path, *map(str, range(8)))
+    words = refused_run(tmp_path, "arm=golden", f"data.train_files={path}", f"data.val_files={path}", *whole_model)
+    assert "needs the column 'golden_tests', which 8 of 8 questions" in words
+    assert "the first is '0'" in words
+
+
+def test_a_tokenizer_without_chat_template_is_refused(tmp_path, tiny_model):
+    paths = [f"policies.{name}.model.path={tiny_model}" for name in ("code", "test")]
+    words = refused_run(tmp_path, *two_files(tmp_path), *paths)
+    assert "its tokenizer has no chat template" in words
+
+
+def test_a_model_with_too_few_positions_is_refused(tmp_path, tiny_model):
+    (tiny_model / "chat_template.jinja").write_text("{{ messages[0]['content'] }}")
+    paths = [f"policies.{name}.model.path={tiny_model}" for name in ("code", "test")]
+    words = refused_run(
+        tmp_path,
+        *two_files(tmp_path),
+        "actor_rollout_ref.rollout.max_model_len=null",
+        "policies.code.rollout.prompt_length=2000",
+        *paths,
+    )
+    assert "1024 positions (max_position_embeddings)" in words
+
+
+def test_a_path_left_open_is_asked_for(tmp_path):
+    assert "policies.code.model.path is not set" in refused_run(tmp_path)
+
+
+def two_files(tmp_path: Path) -> list[str]:
+    path = questions_file(tmp_path, *map(str, range(8)))
+    return [f"data.train_files={path}", f"data.val_files={path}"]
+
+
+def questions_file(tmp_path: Path, *ids: str, prompt: str = "Add one.") -> Path:
+    path = tmp_path / "questions.jsonl"
+    rows = [{"id": name, "prompt": prompt, "reference": "def f(x):\n    return x + 1"} for name in ids]
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    return path
+
+
+@pytest.fixture
+def whole_model(tiny_model: Path) -> list[str]:
+    (tiny_model / "chat_template.jinja").write_text("{{ messages[0]['content'] }}")
+    return [f"policies.{name}.model.path={tiny_model}" for name in ("code", "test")]
+
+
+def test_a_prompt_that_does_not_fit_is_refused_with_its_question(tmp_path, whole_model):
+    path = questions_file(tmp_path, *(f"q{i}" for i in range(8)), prompt="a " * 600)
+    words = refused_run(tmp_path, f"data.train_files={path}", f"data.val_files={path}", *whole_model)
+    assert "data.train_files: 8 of 8 questions exceed the Code LLM's prompt length of 512 tokens" in words
+
+
+def test_ids_must_be_unique_over_all_files(tmp_path, whole_model):
+    path = questions_file(tmp_path, "q1")
+    words = refused_run(tmp_path, f"data.train_files=[{path},{path}]", f"data.val_files={path}", *whole_model)
+    assert "id 'q1' stands for 2 questions" in words
+
+
+def other_questions(folder: Path) -> list[str]:
+    path = questions_file(folder, *(f"q{i}" for i in range(8)), prompt="Another task.")
+    return [f"data.train_files={path}"]
+
+
+def other_tokenizer(folder: Path) -> list[str]:
+    path = folder / "model" / "tokenizer_config.json"
+    path.write_text(path.read_text() + "\n")
+    return []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda folder: ["data.seed=7"], "seed: saved 1, now 7"),
+        (other_questions, "questions: saved '8 questions, digest "),
+        (other_tokenizer, "code_model: saved "),
+        (lambda folder: ["policies.test.model.lora_rank=8"], "test_lora_rank: saved 0, now 8"),
+    ],
+)
+def test_a_checkpoint_of_another_run_is_refused_before_anything_starts(tmp_path, whole_model, change, words):
+    path = questions_file(tmp_path, *(f"q{i}" for i in range(8)))
+    overrides = [f"data.train_files={path}", f"data.val_files={path}", *whole_model]
+    config = started("cpu", [f"run_dir={tmp_path / 'run'}", *overrides])
+    questions = QuestionDataset(config.data.train_files, config=dict(config.data)).questions
+    with writing(tmp_path / "run" / "checkpoints", 2) as folder:
+        write_state(folder, {"step": 2, "identity": run_identity(config, questions)})
+        for name in ("mistake_book.json", "data.pt", "random_states.pt", "metrics.json"):
+            (folder / name).write_text("{}")
+    check_run(config)
+    with pytest.raises(CheckpointError) as caught:
+        refused_run(tmp_path, *overrides, *change(tmp_path))
+    assert "does not fit this run (" in str(caught.value)
+    assert words in str(caught.value)
+    assert not (tmp_path / "run" / "resolved_config.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("resume", "mode", "path"),
+    [("auto", "auto", None), ("never", "disable", None), ("/a/global_step_3", "resume_path", "/a/global_step_3")],
+)
+def test_resume_is_put_into_verls_keys(resume, mode, path):
+    config = read_config("cpu", [f"resume={resume}"])
+    assert (config.trainer.resume_mode, config.trainer.resume_from_path) == (mode, path)
+
+
+def test_verls_own_keys_hold_where_resume_says_auto():
+    config = read_config("cpu", ["trainer.resume_mode=disable"])
+    assert config.trainer.resume_mode == "disable"
+
+
+def test_a_best_checkpoint_needs_steps_that_are_validated_and_saved(tmp_path, whole_model):
+    path = questions_file(tmp_path, *(f"q{i}" for i in range(8)))
+    overrides = [f"data.train_files={path}", f"data.val_files={path}", *whole_model]
+    words = refused_run(tmp_path, *overrides, "checkpoint.keep_best=val/code/pass@1", "trainer.test_freq=-1")
+    assert "trainer.test_freq must be above 0 with checkpoint.keep_best=val/code/pass@1" in words
+    words = refused_run(tmp_path, *overrides, "checkpoint.keep_best=code/reward")
+    assert "checkpoint.keep_best must be a validation metric (val/...) or null" in words
+
+
+def test_never_refuses_a_folder_with_checkpoints_alone(tmp_path):
+    with writing(tmp_path / "run" / "checkpoints", 2) as folder:
+        write_state(folder, {"step": 2})
+    never = "trainer.resume_mode=disable"
+    assert "holds steps [2] in " in refused_run(tmp_path, never)
+    elsewhere = (f"run_dir={tmp_path / 'other'}", f"trainer.default_local_dir={tmp_path / 'run' / 'checkpoints'}")
+    assert "holds steps [2] in " in refused_run(tmp_path, never, *elsewhere)
+
+
+def test_a_run_folder_that_is_a_file_is_refused(tmp_path):
+    (tmp_path / "run").write_text("")
+    assert "is not a folder" in refused_run(tmp_path)
+
+
+def test_a_run_folder_of_another_run_is_refused_where_nothing_may_be_resumed(tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "metrics.jsonl").write_text("{}\n")
+    words = refused_run(tmp_path, "trainer.resume_mode=disable")
+    assert "holds another run, and resume=never (trainer.resume_mode=disable) would write over it" in words
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (
+            ["trainer.max_actor_ckpt_to_keep=two"],
+            "trainer.max_actor_ckpt_to_keep must be an integer or null, got 'two'",
+        ),
+        (["trainer.max_actor_ckpt_to_keep=0"], "must be at least 1 or null, got 0"),
+        (["deterministic=maybe"], "deterministic must be true or false, got 'maybe'"),
+        (["episode.share_suites=true"], "episode.share_suites must be false with deterministic=true"),
+    ],
+)
+def test_values_that_would_fail_at_the_first_checkpoint_are_refused(tmp_path, overrides, words):
+    assert words in refused_run(tmp_path, *overrides)

@@ -1,0 +1,166 @@
+"""The step of the trainer on stand-ins for servers, workers and updates: what happens, in which order, to whom."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+
+from code_a1_recipe.algorithm.mistake_book import FailedCase, MistakeBook
+from code_a1_recipe.algorithm.question import Question
+from code_a1_recipe.algorithm.replay import BookUpdate
+from code_a1_recipe.config.compose import read_config
+from code_a1_recipe.runs.folder import RunFolder
+from code_a1_recipe.training import trainer as trainer_module
+from code_a1_recipe.training.checkpoint.train_state import TrainState
+from code_a1_recipe.training.episode_actors import EpisodeReport
+from code_a1_recipe.training.lifecycle.signals import SignalHandler
+from code_a1_recipe.training.trajectories import StoredRows
+
+QUESTIONS = [Question(id=f"q{number}", prompt="p", reference="def f(x): return x") for number in range(2)]
+
+
+class Policy:
+    def __init__(self, name, log):
+        self.name, self.log = name, log
+
+    def sleep(self):
+        self.log.append(f"{self.name} sleeps")
+
+    def update(self, rows, *, step, epoch):
+        self.log.append(f"{self.name} updates on {' '.join(rows.keys)} at step {step} of epoch {epoch}")
+        return {"actor/loss": 0.5}
+
+    def discard(self, rows):
+        self.log.append(f"{self.name} discards {' '.join(rows.keys)}")
+
+
+class Episodes:
+    """Ends the episodes in reverse order."""
+
+    def __init__(self, log, *, rows=True):
+        self.log, self.rows, self.tasks = log, rows, []
+
+    def run(self, tasks, *, validate, while_waiting):
+        self.tasks = list(tasks)
+        self.log.append("episodes")
+        for task in reversed(self.tasks):
+            yield report(task, rows=self.rows)
+
+
+class Book(MistakeBook):
+    log: list
+
+    def update(self, *arguments, **changes):
+        self.log.append("Mistake Book")
+        return super().update(*arguments, **changes)
+
+
+def report(task, *, rows):
+    name = task.question.id
+    failed = FailedCase(call="f(1)", answer="1")
+    return EpisodeReport(
+        index=task.index,
+        question_id=name,
+        grpo_rows={
+            policy: StoredRows(keys=(f"{policy}-{name}",) if rows else (), tags=({},) if rows else ())
+            for policy in ("code", "test")
+        },
+        book_update=BookUpdate(failed=(failed, failed), passed_replays=()),
+        accumulator={"code/reward": (0.5, 1)},
+        busy={"generate": (), "judge": ()},
+        records=b"",
+        outage="",
+    )
+
+
+@pytest.fixture
+def make_trainer(tmp_path, monkeypatch):
+    monkeypatch.setattr(trainer_module, "step_marker", lambda step: f"marker {step}")
+    monkeypatch.setattr(trainer_module.random_states, "capture", lambda: "states")
+
+    def make(*overrides, step=3, rows=True):
+        config = read_config("cpu", [f"run_dir={tmp_path}", *overrides])
+        log = []
+        trainer = object.__new__(trainer_module.CodeA1Trainer)
+        trainer.config, trainer.settings = config.for_verl(), config
+        trainer.run_folder, trainer.book = RunFolder(tmp_path), Book()
+        trainer.book.log = log
+        trainer.policies = {name: Policy(name, log) for name in trainer.settings.policy_names}
+        trainer.episodes = Episodes(log, rows=rows)
+        trainer.finished = TrainState(step=step - 1, data=None)
+        trainer.signals = SignalHandler(leave_within_seconds=math.inf, show=log.append)
+        trainer.train_dataloader_it = iter([{"question": QUESTIONS}])
+        trainer.train_dataloader = SimpleNamespace(state_dict=lambda: "order")
+        trainer.global_steps, trainer.steps_per_epoch = step, 2
+        return trainer, log
+
+    return make
+
+
+def test_a_step_is_the_papers_rules_in_their_order(make_trainer):
+    trainer, log = make_trainer()
+    metrics, timing = {}, {}
+    assert trainer.step(metrics, timing) == "marker 3"
+    assert log == [
+        "episodes",
+        "code sleeps",
+        "test sleeps",
+        "Mistake Book",
+        "Mistake Book",
+        "code updates on code-q0 code-q1 at step 3 of epoch 1",
+        "test updates on test-q0 test-q1 at step 3 of epoch 1",
+    ]
+    assert {entry.call: entry.frequency for entry in trainer.book.entries("q1")} == {"f(1)": 2}
+    assert (metrics["book/cases"], metrics["book/questions"], metrics["book/added"]) == (2, 2, 2)
+    assert (metrics["code/reward"], metrics["test/actor/loss"]) == (0.5, 0.5)
+    assert set(timing) == {"episodes", "update_code", "update_test"}
+    finished = trainer.finished
+    assert (finished.step, finished.data, finished.random_states) == (3, "order", "states")
+    assert finished.row["training/epoch"] == 1
+
+
+def test_what_the_book_holds_is_replayed_in_the_next_step(make_trainer):
+    trainer, _ = make_trainer()
+    trainer.step({}, {})
+    assert [task.history for task in trainer.episodes.tasks] == [(), ()]
+    trainer.global_steps, trainer.train_dataloader_it = 4, iter([{"question": QUESTIONS}])
+    trainer.step({}, {})
+    assert [task.history for task in trainer.episodes.tasks] == [("f(1)",), ("f(1)",)]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "step", "updated"),
+    [
+        ([], 1, ["code", "test"]),
+        (["schedule.test_every=2"], 1, ["code"]),
+        (["schedule.test_every=2"], 2, ["code", "test"]),
+        (["schedule.test_every=0"], 2, ["code"]),
+    ],
+)
+def test_the_updates_alternate_as_the_schedule_says_and_other_rows_are_dropped(make_trainer, overrides, step, updated):
+    trainer, log = make_trainer(*overrides, step=step)
+    trainer.step({}, {})
+    assert [line.split()[0] for line in log if "updates" in line] == updated
+    dropped = [line for line in log if "discards" in line]
+    assert dropped == [f"{name} discards {name}-q0 {name}-q1" for name in ("code", "test") if name not in updated]
+
+
+def test_without_rows_nobody_updates(make_trainer):
+    trainer, log = make_trainer(rows=False)
+    trainer.step({}, {})
+    assert [line for line in log if "updates" in line] == []
+
+
+def test_without_the_mistake_book_nothing_is_remembered(make_trainer):
+    trainer, log = make_trainer("mistake_book.enabled=false")
+    metrics = {}
+    trainer.step(metrics, {})
+    assert "Mistake Book" not in log
+    assert (metrics["book/cases"], metrics["book/added"]) == (0, 0)
+
+
+def test_the_questions_begin_again_when_an_epoch_is_over(make_trainer):
+    trainer, _ = make_trainer()
+    trainer.train_dataloader_it = iter([])
+    trainer.train_dataloader = [{"question": QUESTIONS}]
+    assert trainer._next_questions() == QUESTIONS

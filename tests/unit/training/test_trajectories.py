@@ -1,0 +1,89 @@
+"""Rows of verl's queue: groups, keys, tags and tensors."""
+
+import pytest
+import torch
+
+from code_a1_recipe.algorithm.episode_types import CandidateResult, Episode, EpisodeTask, Response, SuiteResult
+from code_a1_recipe.algorithm.question import Question
+from code_a1_recipe.training.trajectories import _fields, _tag, code_trajectories, group_uid
+from code_a1_recipe.training.trajectories import test_trajectories as suite_trajectories
+from reward_fns import Breakdown
+
+
+def response(*tokens: int) -> Response:
+    return Response(prompt_ids=(5, 6, 7), token_ids=tokens, log_probs=(-0.5,) * len(tokens), text="", policy_version=3)
+
+
+def suite(reward: float | None) -> SuiteResult:
+    breakdown = None if reward is None else Breakdown(parts={"all": reward}, terms={})
+    return SuiteResult(response=response(8, 9), asserts=(), reward=breakdown)
+
+
+def candidate(reward: float | None, suite_rewards: list[float | None]) -> CandidateResult:
+    breakdown = None if reward is None else Breakdown(parts={"all": reward}, terms={})
+    return CandidateResult(
+        response=response(1, 2), source="", reward=breakdown, suites=tuple(suite(r) for r in suite_rewards)
+    )
+
+
+def episode(*candidates: CandidateResult) -> Episode:
+    task = EpisodeTask(
+        question=Question(id="q", prompt="", reference="def f(): pass"),
+        history=(),
+        step=4,
+        seed=0,
+        num_candidates=len(candidates),
+        num_suites=2,
+    )
+    return Episode(task=task, candidates=candidates)
+
+
+def test_a_group_of_the_code_llm_is_a_question():
+    rows = code_trajectories(episode(candidate(0.5, []), candidate(None, []), candidate(1.0, [])), group="s4q0")
+    assert [(row.key, row.reward) for row in rows] == [("s4q0_0_0", 0.5), ("s4q0_2_0", 1.0)]
+
+
+def test_a_group_of_the_test_llm_is_a_question_and_a_candidate():
+    both = episode(candidate(0.5, [0.25, 0.75]), candidate(0.5, [0.0, 1.0]))
+    rows = suite_trajectories(both, selected=[1, 0], group="s4q0")
+    assert [(row.key, row.reward) for row in rows] == [
+        ("s4q0c1_0_0", 0.0),
+        ("s4q0c1_1_0", 1.0),
+        ("s4q0c0_0_0", 0.25),
+        ("s4q0c0_1_0", 0.75),
+    ]
+
+
+def test_a_group_that_an_outage_left_alone_is_dropped():
+    assert code_trajectories(episode(candidate(0.5, []), candidate(None, [])), group="g") == []
+    assert suite_trajectories(episode(candidate(0.5, [1.0, None])), selected=[0], group="g") == []
+
+
+@pytest.mark.parametrize("uid", [group_uid(3, 17), group_uid(3, 17, 5)])
+def test_a_group_id_has_no_underscore_because_verl_splits_keys_there(uid):
+    assert "_" not in uid
+
+
+def test_the_reward_sits_on_the_last_response_token_in_float32():
+    row = code_trajectories(episode(candidate(0.5093, []), candidate(0.5078, [])), group="g")[0]
+    fields = _fields(row)
+    assert fields["rm_scores"].dtype == torch.float32
+    assert fields["rm_scores"].tolist() == [0.0, pytest.approx(0.5093)]
+    assert fields["input_ids"].tolist() == [5, 6, 7, 1, 2]
+    assert fields["position_ids"].tolist() == [0, 1, 2, 3, 4]
+    assert fields["response_mask"].tolist() == [1, 1]
+    assert fields["rollout_log_probs"].tolist() == [-0.5, -0.5]
+    assert fields["uid"] == "g"
+
+
+def test_the_tag_carries_lengths_and_the_step_of_the_weights():
+    row = code_trajectories(episode(candidate(0.0, []), candidate(1.0, [])), group="g")[0]
+    assert _tag(row, step=4) == {
+        "status": "success",
+        "prompt_len": 3,
+        "response_len": 2,
+        "seq_len": 5,
+        "global_steps": 4,
+        "min_global_steps": 3,
+        "max_global_steps": 3,
+    }

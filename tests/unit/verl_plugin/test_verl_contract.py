@@ -1,0 +1,139 @@
+"""What the recipe assumes of verl 0.9.1; an upgrade that changes one of these fails here, with a name."""
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+from code_a1_recipe.verl_plugin.compat import (
+    SYNC_MODE,
+    TRAINER_NAME,
+    VERL_VERSION,
+    installed_verl,
+    rename_training_metrics,
+)
+
+pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh setup")
+
+
+def test_the_pinned_version_is_the_same_in_all_places(repository: Path):
+    assert installed_verl() == VERL_VERSION
+    assert f"verl=={VERL_VERSION}" in (repository / "REQUIRED_VERL.txt").read_text()
+    pins = re.findall(r'"verl(?:\[vllm\])?==([\d.]+)"', (repository / "pyproject.toml").read_text())
+    assert set(pins) == {VERL_VERSION}
+
+
+def test_our_trainer_is_registered_under_its_name():
+    from verl.trainer.ppo.v1.trainer_base import get_trainer_cls
+
+    import code_a1_recipe.training.trainer
+
+    assert get_trainer_cls(TRAINER_NAME) is code_a1_recipe.training.trainer.CodeA1Trainer
+
+
+def test_verl_loads_our_plugin_and_knows_a_backend_per_policy():
+    import verl  # noqa: F401
+    from verl.workers.rollout.base import get_rollout_class
+    from verl.workers.rollout.replica import RolloutReplicaRegistry
+
+    for policy in ("code", "test"):
+        assert get_rollout_class(f"vllm_{policy}").__name__ == "PolicyServerAdapter"
+        assert RolloutReplicaRegistry.get(f"vllm_{policy}").__name__ == "PolicyReplica"
+
+
+def test_verl_still_tests_for_the_literal_sync_mode():
+    from verl.trainer.ppo.v1 import trainer_base
+
+    assert f'trainer_mode == "{SYNC_MODE}"' in inspect.getsource(trainer_base)
+
+
+@pytest.mark.parametrize(
+    "phase",
+    [
+        "_balance_batch",
+        "_compute_old_log_prob",
+        "_compute_ref_log_prob",
+        "_compute_advantage",
+        "_update_actor",
+        "_compute_metrics",
+        "_init_dataloader",
+        "_init_dump_executor",
+        "_init_resource_pool_mgr",
+    ],
+)
+def test_the_phases_we_call_are_verls(phase):
+    from verl.trainer.ppo.v1.trainer_base import PPOTrainer
+
+    assert callable(getattr(PPOTrainer, phase))
+
+
+def test_verls_loop_asks_for_what_we_override():
+    from verl.trainer.ppo.v1.trainer_base import PPOTrainer
+
+    loop = inspect.getsource(PPOTrainer.fit)
+    hooks = ("self.step(", "self._save_checkpoint()", "self.on_step_end()", "self._validate()", "_compute_metrics(")
+    for call in hooks:
+        assert call in loop
+
+
+def test_both_ends_of_the_weight_socket_are_named_by_job_and_rank():
+    from verl.workers.rollout.vllm_rollout import utils, vllm_async_server, vllm_rollout
+
+    pattern = "ipc:///tmp/rl-colocate-zmq-{job_id}-replica-"
+    assert pattern in inspect.getsource(vllm_rollout.ServerAdapter.__init__)
+    assert pattern in inspect.getsource(utils.vLLMColocateWorkerExtension._get_zmq_handle)
+    assert '"VERL_RAY_JOB_ID"' in inspect.getsource(vllm_async_server.vLLMHttpServer.__init__)
+
+
+def test_the_weight_socket_belongs_to_one_policy_of_one_run_on_the_machine():
+    from code_a1_recipe.verl_plugin.servers import socket_job
+
+    names = {
+        socket_job("01000000", backend, address)
+        for backend in ("vllm_code", "vllm_test")
+        for address in ("127.0.0.1:52365", "127.0.0.1:61002")
+    }
+    assert len(names) == 4
+    # A socket's path may have 107 characters.
+    longest = max(f"/tmp/rl-colocate-zmq-{name}-replica-999-rank-999.sock" for name in names)
+    assert len(longest) < 107
+
+
+def test_metric_names_lose_the_training_group_and_what_is_not_a_policys():
+    metrics = {"training/rollout_probs_diff_mean": 1e-7, "actor/lr": 1.0, "training/global_step": 3, "timing_s/gen": 0}
+    assert rename_training_metrics(metrics) == {"rollout_probs_diff_mean": 1e-7, "actor/lr": 1.0}
+
+
+def test_the_client_asks_the_balancer_where_we_answer_for_it():
+    from verl.workers.rollout.llm_server import LLMServerClient
+
+    assert list(inspect.signature(LLMServerClient._acquire_server).parameters) == ["self", "request_id", "extra"]
+    assert list(inspect.signature(LLMServerClient._release_server).parameters) == ["self", "server_id", "request_id"]
+    source = inspect.getsource(LLMServerClient.generate)
+    assert "await self._acquire_server(" in source
+    assert "self._release_server(" in source
+
+
+def test_a_single_server_is_looked_up_once(monkeypatch):
+    import asyncio
+
+    from verl.workers.rollout.llm_server import LLMServerClient
+
+    from code_a1_recipe.verl_plugin.client import OneServerClient
+
+    asked = []
+
+    async def acquire(self, request_id, **extra):
+        asked.append(request_id)
+        return "one", object()
+
+    monkeypatch.setattr(LLMServerClient, "_acquire_server", acquire)
+    client = OneServerClient(config=None)
+
+    async def ask() -> list[object]:
+        return [await client._acquire_server(name, prompt_ids=[1]) for name in "abc"]
+
+    found = asyncio.run(ask())
+    assert asked == ["a"]
+    assert len({id(handle) for _, handle in found}) == 1
