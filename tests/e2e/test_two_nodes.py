@@ -20,7 +20,7 @@ def two_nodes(drive, tmp_path_factory):
         "trainer.save_freq=-1",
         "trainer.test_freq=-1",
         "trainer.val_before_train=false",
-        "episode.generation_timeout_seconds=20",
+        "episode.generation_timeout_seconds=60",
     )
 
 
@@ -45,7 +45,7 @@ def test_the_loss_of_a_nodes_sandbox_costs_no_verdict(two_nodes):
 def test_a_server_that_stops_answering_ends_the_run_with_the_finished_step_saved(two_nodes):
     assert "stopped a server of the worker node" in two_nodes.output
     assert two_nodes.returncode == 1, two_nodes.output[-4000:]
-    assert "episode.generation_timeout_seconds=20" in two_nodes.output
+    assert "episode.generation_timeout_seconds=60" in two_nodes.output
     saved = two_nodes.folder / "checkpoints" / "global_step_2"
     assert f"step 2 is saved in {saved}" in two_nodes.output
     assert (saved.parent / "latest_checkpointed_iteration.txt").read_text() == "2"

@@ -79,8 +79,8 @@ def test_bytes_of_no_shape_keep_the_promises(name):
 
 
 def test_a_broken_reader_would_be_noticed(monkeypatch):
-    """The frame target against a reader that keeps one answer too many."""
-    take = targets.Attempt._take_answer
-    monkeypatch.setattr(targets.Attempt, "_take_answer", lambda self, *a: (take(self, *a), take(self, *a))[0])
+    """The frame target against a reader that keeps one result too many."""
+    take = targets.Attempt._take_result
+    monkeypatch.setattr(targets.Attempt, "_take_result", lambda self, *a: (take(self, *a), take(self, *a))[0])
     with pytest.raises(targets.BrokenPromiseError, match="no more answers than calls"):
         targets.frames(next(targets.valid_inputs("frames")))

@@ -125,7 +125,7 @@ class FusionProgress:
             self._load_error = _text(event, "detail") or "unknown exception"
             return True
         elif kind == "answer" and self._has_loaded:
-            self._take_answer(event)
+            self._take_result(event)
         elif kind == "lost":
             raise ServiceOutageError(f"the service refused a process: {_text(event, 'detail')}")
         elif kind == "more" or (kind == "end" and self._has_loaded and not self._pending()):
@@ -135,7 +135,7 @@ class FusionProgress:
             raise ServiceOutageError(f"the answer is malformed: {str(event)[:200]}")
         return False
 
-    def _take_answer(self, event: dict[str, Any]) -> None:
+    def _take_result(self, event: dict[str, Any]) -> None:
         pending = self._pending()
         kind = _KINDS.get(_text(event, "kind"))
         if kind is None or not pending or event.get("index") != pending[0]:
