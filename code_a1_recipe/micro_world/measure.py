@@ -20,6 +20,7 @@ from .world import ENTRY_POINT, MicroQuestion
 
 # The longest demonstrated response has 49 tokens.
 _MAX_RESPONSE_TOKENS = 64
+_RECORDED_SAMPLES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +128,25 @@ def measure_tests(
         right_claims=sum(suite.num_expected_correct for suite in suites) / max(1, num_valid),
         catches=_share([suite.num_failed > 0 for suite in suites]),
     )
+
+
+def record_buggy_programs(code_model: Path, questions: Sequence[MicroQuestion]) -> dict[str, list[str]]:
+    """By question id: a typical buggy program, then one that ``code_model`` wrote itself, where it wrote any.
+
+    Recorded once, so that every Test LLM is measured on the same ones. Programs of the model run confined, as
+    everywhere.
+    """
+    prompts = [code_messages(question.prompt) for question in questions]
+    sampled = sample_responses(code_model, prompts, num_samples=_RECORDED_SAMPLES, temperature=1.0)
+    found: dict[str, list[str]] = {}
+    with LocalRunner() as runner, Judge(runner) as judge:
+        for question, texts in zip(questions, sampled, strict=True):
+            programs = dict.fromkeys(program for text in texts if isinstance(program := extract_candidate(text), str))
+            wrong = (
+                program for program in programs if program != question.mutant and not solves(judge, question, program)
+            )
+            found[question.id] = [question.mutant, *[program for program in [next(wrong, None)] if program]]
+    return found
 
 
 def _solves(judge: Judge, question: MicroQuestion, response: str) -> bool:

@@ -5,20 +5,17 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from .operations import (
     ORDERS,
     OTHER_SIDE_OF_THE_BOUND,
     Action,
-    Aggregate,
-    Collect,
     Condition,
-    Nested,
+    Decision,
     Operation,
-    Search,
-    ThreeWay,
-    TwoWay,
+    Selection,
+    parts_of,
+    with_part,
 )
 
 # How often a mistake is drawn compared with one of weight 1. Slips that show on few inputs weigh
@@ -54,32 +51,20 @@ def misread(rng: random.Random, operation: Operation, *, chance: float) -> Opera
     "at most" and "at least" are written strictly, and the empty selection is forgotten. Because the
     same thing goes wrong every time, a model of such programs is wrong in its most likely answer too.
     """
-    for name, part in _parts(operation):
+    for path, part in parts_of(operation):
         if isinstance(part, Condition) and part.relation in ("<=", ">=") and rng.random() < chance:
             strict = replace(part, relation=OTHER_SIDE_OF_THE_BOUND[part.relation])
-            operation = _with_part(operation, name, strict)
-    if isinstance(operation, Aggregate | Search) and operation.default is not None and rng.random() < chance:
+            operation = with_part(operation, path, strict)
+    if isinstance(operation, Selection) and operation.default is not None and rng.random() < chance:
         operation = replace(operation, default=None)
     return operation
 
 
-def _parts(operation: Operation) -> Iterator[tuple[str, Condition | Action]]:
-    for name in operation.__dataclass_fields__:
-        part = getattr(operation, name)
-        if isinstance(part, Condition | Action):
-            yield name, part
-
-
-def _with_part(operation: Operation, name: str, part: Condition | Action) -> Operation:
-    changed: Any = {name: part}  # the type of a part by its name is beyond what a checker can see
-    return replace(operation, **changed)
-
-
 def _slips_in_parts(operation: Operation) -> Iterator[Mistake]:
-    for name, part in _parts(operation):
+    for path, part in parts_of(operation):
         slips = _condition_slips(part) if isinstance(part, Condition) else _action_slips(part)
         for words, slipped, weight in slips:
-            yield Mistake(name=words, operation=_with_part(operation, name, slipped), weight=weight)
+            yield Mistake(name=words, operation=with_part(operation, path, slipped), weight=weight)
 
 
 def _condition_slips(condition: Condition) -> Iterator[tuple[str, Condition, int]]:
@@ -107,22 +92,26 @@ def _action_slips(action: Action) -> Iterator[tuple[str, Action, int]]:
 
 
 def _slips_of_structure(operation: Operation) -> Iterator[Mistake]:
-    if isinstance(operation, TwoWay):
-        swapped = replace(operation, then=operation.otherwise, otherwise=operation.then)
-        yield Mistake(name="branches swapped", operation=swapped)
-    elif isinstance(operation, ThreeWay):
-        yield Mistake(name="the second decision forgotten", operation=replace(operation, second=None))
-    elif isinstance(operation, Nested):
-        inner = replace(operation, then=operation.inner_otherwise, inner_otherwise=operation.then)
-        yield Mistake(name="inner branches swapped", operation=inner)
-    elif isinstance(operation, Search) or (isinstance(operation, Aggregate) and operation.kind != "len"):
+    if isinstance(operation, Decision):
+        if isinstance(operation.then, Decision):
+            yield Mistake(name="inner branches swapped", operation=replace(operation, then=_swapped(operation.then)))
+        elif isinstance(operation.otherwise, Decision):
+            forgotten = replace(operation, otherwise=operation.otherwise.otherwise)
+            yield Mistake(name="the second decision forgotten", operation=forgotten)
+        else:
+            yield Mistake(name="branches swapped", operation=_swapped(operation))
+    elif operation.kind in ORDERS:
+        for order in ORDERS:
+            if order != operation.kind:
+                wrong_order = replace(operation, kind=order)
+                yield Mistake(name="the wrong order", operation=wrong_order, weight=_SUBTLE_WEIGHT)
+    elif operation.kind != "len":
         other = "min" if operation.kind == "max" else "max"
         yield Mistake(name="largest and smallest confused", operation=replace(operation, kind=other))
         wrong = 0 if operation.default else 1
         for words, default in (("the empty selection forgotten", None), ("the wrong default", wrong)):
             yield Mistake(name=words, operation=replace(operation, default=default), weight=_SUBTLE_WEIGHT)
-    elif isinstance(operation, Collect):
-        for order in ORDERS:
-            if order != operation.order:
-                wrong_order = replace(operation, order=order)
-                yield Mistake(name="the wrong order", operation=wrong_order, weight=_SUBTLE_WEIGHT)
+
+
+def _swapped(decision: Decision) -> Decision:
+    return replace(decision, then=decision.otherwise, otherwise=decision.then)

@@ -1,4 +1,4 @@
-"""The small language of the micro world: conditions, actions and the four operations built from them.
+"""The small language of the micro world: conditions, actions, and the two kinds of operations built from them.
 
 An operation knows three things about itself: how it is asked for in English, how it is written in
 Python, and what it answers. The answer is computed here, from the operation, so no program has to be
@@ -8,9 +8,10 @@ executed to know what is right.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Any
 
 Value = int | list[int]
 
@@ -92,239 +93,125 @@ class Action:
     def python(self) -> str:
         return _ACTIONS[self.kind][1].format(self.amount)
 
-    def apply(self, x: int) -> int:
+    def answer(self, x: int) -> int:
         return _ACTIONS[self.kind][2](x, self.amount)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TwoWay:
-    """One decision about an integer."""
+class Decision:
+    """A decision about an integer; in one of its branches there may be another decision."""
 
     condition: Condition
-    then: Action
-    otherwise: Action
+    then: Action | Decision
+    otherwise: Action | Decision
     takes_list = False
 
     @property
     def english(self) -> str:
-        return f"If x is {self.condition.english}, return {self.then.english}, otherwise {self.otherwise.english}."
+        if isinstance(inner := self.then, Decision):
+            return (
+                f"If x is {self.condition.english}, then if x is {inner.condition.english}, return "
+                f"{inner.then.english}, if not, return {inner.otherwise.english}. "
+                f"Otherwise return {self.otherwise.english}."
+            )
+        if isinstance(self.otherwise, Decision):
+            rest = self.otherwise.english.replace("If", "if", 1)
+        else:
+            rest = f"otherwise {self.otherwise.english}."
+        return f"If x is {self.condition.english}, return {self.then.english}, {rest}"
 
     @property
     def python(self) -> str:
-        return (
-            f"def f(x):\n    if {self.condition.python}:\n        return {self.then.python}\n"
-            f"    return {self.otherwise.python}"
-        )
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        return (self.condition,)
+        return "\n".join(["def f(x):", *_lines(self, "    ")])
 
     def answer(self, x: Value) -> Value:
         assert isinstance(x, int)
-        return (self.then if self.condition.holds(x) else self.otherwise).apply(x)
+        return (self.then if self.condition.holds(x) else self.otherwise).answer(x)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreeWay:
-    """Two decisions about an integer, in order. ``second`` is None in programs that forgot it."""
-
-    first: Condition
-    then: Action
-    second: Condition | None
-    second_then: Action
-    otherwise: Action
-    takes_list = False
-
-    @property
-    def english(self) -> str:
-        middle = f"if x is {self.second.english}, return {self.second_then.english}, " if self.second else ""
-        return f"If x is {self.first.english}, return {self.then.english}, {middle}otherwise {self.otherwise.english}."
-
-    @property
-    def python(self) -> str:
-        middle = f"    if {self.second.python}:\n        return {self.second_then.python}\n" if self.second else ""
-        return (
-            f"def f(x):\n    if {self.first.python}:\n        return {self.then.python}\n{middle}"
-            f"    return {self.otherwise.python}"
-        )
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        return (self.first, self.second) if self.second else (self.first,)
-
-    def answer(self, x: Value) -> Value:
-        assert isinstance(x, int)
-        if self.first.holds(x):
-            return self.then.apply(x)
-        if self.second and self.second.holds(x):
-            return self.second_then.apply(x)
-        return self.otherwise.apply(x)
+def _lines(branch: Action | Decision, indent: str) -> list[str]:
+    if isinstance(branch, Action):
+        return [f"{indent}return {branch.python}"]
+    inside = _lines(branch.then, f"{indent}    ")
+    return [f"{indent}if {branch.condition.python}:", *inside, *_lines(branch.otherwise, indent)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nested:
-    """A decision inside a decision about an integer."""
-
-    outer: Condition
-    inner: Condition
-    then: Action
-    inner_otherwise: Action
-    otherwise: Action
-    takes_list = False
-
-    @property
-    def english(self) -> str:
-        return (
-            f"If x is {self.outer.english}, then if x is {self.inner.english}, return {self.then.english}, "
-            f"if not, return {self.inner_otherwise.english}. Otherwise return {self.otherwise.english}."
-        )
-
-    @property
-    def python(self) -> str:
-        return (
-            f"def f(x):\n    if {self.outer.python}:\n        if {self.inner.python}:\n"
-            f"            return {self.then.python}\n        return {self.inner_otherwise.python}\n"
-            f"    return {self.otherwise.python}"
-        )
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        return (self.outer, self.inner)
-
-    def answer(self, x: Value) -> Value:
-        assert isinstance(x, int)
-        if not self.outer.holds(x):
-            return self.otherwise.apply(x)
-        return (self.then if self.inner.holds(x) else self.inner_otherwise).apply(x)
-
-
-_PICKS: Mapping[str, tuple[str, Callable[[list[int]], int]]] = MappingProxyType(
-    {"max": ("largest", max), "min": ("smallest", min)}
+_RESULTS: Mapping[str, tuple[str, str, Callable[[list[int]], Value]]] = MappingProxyType(
+    {
+        "len": ("Return how many x in v are {condition}.", "len(w)", len),
+        "max": ("Return the largest of {items}, or {default} if there are none.", "max(w)", max),
+        "min": ("Return the smallest of {items}, or {default} if there are none.", "min(w)", min),
+        "kept": ("List {items}.", "w", lambda w: w),
+        "reversed": ("List {items}, reversed.", "w[::-1]", lambda w: w[::-1]),
+        "sorted": ("List {items}, sorted.", "sorted(w)", sorted),
+    }
 )
+ORDERS = ("kept", "reversed", "sorted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aggregate:
-    """One integer out of a list: a count, or the largest or smallest element that fits.
-
-    ``default`` answers for an empty selection; None means that nothing guards against it, which is
-    right for a count and a mistake for the others.
-    """
+class Selection:
+    """The elements of a list that fit, each changed by ``action``, and what is made of them: a number or a list."""
 
     kind: str
+    """``len``, ``max`` or ``min``, or one of ``ORDERS`` for a list."""
+    action: Action | None = None
+    """None leaves the elements as they are, and out of the question."""
     condition: Condition
     default: int | None = None
+    """Answers for an empty selection; None means that nothing guards against it, which is a mistake for ``max`` and
+    ``min`` and right for the others."""
     takes_list = True
 
     @property
     def english(self) -> str:
-        if self.kind == "len":
-            return f"Return how many x in v are {self.condition.english}."
-        return (
-            f"Return the {_PICKS[self.kind][0]} of all x in v that are {self.condition.english}, "
-            f"or {self.default} if there are none."
-        )
+        fitting = f"all x in v that are {self.condition.english}"
+        items = f"{self.action.english} for {fitting}" if self.action else fitting
+        return _RESULTS[self.kind][0].format(condition=self.condition.english, items=items, default=self.default)
 
     @property
     def python(self) -> str:
+        item = self.action.python if self.action else "x"
         guard = "" if self.default is None else f" if w else {self.default}"
-        return f"def f(v):\n    w = [x for x in v if {self.condition.python}]\n    return {self.kind}(w){guard}"
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        return (self.condition,)
+        return (
+            f"def f(v):\n    w = [{item} for x in v if {self.condition.python}]\n"
+            f"    return {_RESULTS[self.kind][1]}{guard}"
+        )
 
     def answer(self, x: Value) -> Value:
         """Raises ValueError where the program would: ``max`` or ``min`` of nothing, without a guard."""
         assert isinstance(x, list)
-        selected = [element for element in x if self.condition.holds(element)]
-        if self.kind == "len":
-            return len(selected)
-        if not selected and self.default is not None:
+        fitting = [element for element in x if self.condition.holds(element)]
+        if not fitting and self.default is not None:
             return self.default
-        return _PICKS[self.kind][1](selected)
+        return _RESULTS[self.kind][2]([self.action.answer(element) for element in fitting] if self.action else fitting)
 
 
-_ORDERS: Mapping[str, tuple[str, str, Callable[[list[int]], list[int]]]] = MappingProxyType(
-    {
-        "kept": ("", "w", lambda w: w),
-        "reversed": (", reversed", "w[::-1]", lambda w: w[::-1]),
-        "sorted": (", sorted", "sorted(w)", sorted),
-    }
-)
+Operation = Decision | Selection
+PartPath = tuple[str, ...]
+"""Names of fields, from an operation down to a part of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Collect:
-    """A list out of a list: filter, change each element, put in order."""
-
-    action: Action
-    condition: Condition
-    order: str = "kept"
-    takes_list = True
-
-    @property
-    def english(self) -> str:
-        return f"List {self.action.english} for all x in v that are {self.condition.english}{_ORDERS[self.order][0]}."
-
-    @property
-    def python(self) -> str:
-        return (
-            f"def f(v):\n    w = [{self.action.python} for x in v if {self.condition.python}]\n"
-            f"    return {_ORDERS[self.order][1]}"
-        )
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        return (self.condition,)
-
-    def answer(self, x: Value) -> Value:
-        assert isinstance(x, list)
-        chosen = [self.action.apply(element) for element in x if self.condition.holds(element)]
-        return _ORDERS[self.order][2](chosen)
+def parts_of(operation: Operation) -> Iterator[tuple[PartPath, Condition | Action]]:
+    """The conditions and actions of ``operation``, in the order in which it is read."""
+    for name in operation.__dataclass_fields__:
+        part = getattr(operation, name)
+        if isinstance(part, Condition | Action):
+            yield (name,), part
+        elif isinstance(part, Decision):
+            yield from (((name, *path), inner) for path, inner in parts_of(part))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
-    """The largest or smallest of a changed selection."""
-
-    kind: str
-    action: Action
-    condition: Condition
-    default: int | None = None
-    takes_list = True
-
-    @property
-    def english(self) -> str:
-        return (
-            f"Return the {_PICKS[self.kind][0]} of {self.action.english} for all x in v that are "
-            f"{self.condition.english}, or {self.default} if there are none."
-        )
-
-    @property
-    def python(self) -> str:
-        guard = "" if self.default is None else f" if w else {self.default}"
-        return (
-            f"def f(v):\n    w = [{self.action.python} for x in v if {self.condition.python}]\n"
-            f"    return {self.kind}(w){guard}"
-        )
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        return (self.condition,)
-
-    def answer(self, x: Value) -> Value:
-        """Raises ValueError where the program would: the largest of nothing, without a guard."""
-        assert isinstance(x, list)
-        selected = [self.action.apply(element) for element in x if self.condition.holds(element)]
-        if not selected and self.default is not None:
-            return self.default
-        return _PICKS[self.kind][1](selected)
+def conditions_of(operation: Operation) -> list[Condition]:
+    """The conditions among the parts, in the same order."""
+    return [part for _, part in parts_of(operation) if isinstance(part, Condition)]
 
 
-Operation = TwoWay | ThreeWay | Aggregate | Collect | Nested | Search
-ORDERS = tuple(_ORDERS)
+def with_part(operation: Operation, path: PartPath, part: Condition | Action) -> Operation:
+    """``operation`` with another part at one of the paths of ``parts_of``."""
+    name, *rest = path
+    changed: Any = {name: with_part(getattr(operation, name), tuple(rest), part) if rest else part}
+    return replace(operation, **changed)
 
 
 def answer_or_none(operation: Operation, x: Value) -> Value | None:

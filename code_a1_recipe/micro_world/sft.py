@@ -17,15 +17,20 @@ from pathlib import Path
 from typing import cast
 
 import torch
-from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from .demonstrations import Demonstration, draw_code_demonstrations, draw_test_demonstrations
-from .models import MAX_LENGTH, build_model, num_parameters
-from .settings import MicroSettings, ModelSettings
+from .settings import HEAD_SIZE, MicroSettings, ModelSettings
 from .tokenizer import Role, build_tokenizer
 from .world import MicroQuestion, make_split
 
 logger = logging.getLogger(__name__)
+
+MAX_LENGTH = 1024
+"""Longest sequence, prompt and response together, in tokens. Demonstrations stay below 120."""
+
+# Wide enough that the hidden states of so small a model start at a useful size.
+_INITIALIZER_RANGE = 0.04
 
 # Demonstrations from which a tokenizer's pieces are counted.
 _CORPUS_SIZE = 3000
@@ -72,9 +77,37 @@ def warm_start(
     corpus = list(itertools.islice(demonstrations, _CORPUS_SIZE))
     tokenizer = build_tokenizer(role, corpus_texts(corpus), max_length=MAX_LENGTH)
     model = build_model(model_settings, tokenizer, seed=settings.seed)
-    logger.info("policy=%s parameters=%d vocabulary=%d", role, num_parameters(model), len(tokenizer))
+    logger.info("policy=%s parameters=%d vocabulary=%d", role, model.num_parameters(), len(tokenizer))
     train(model, _batches(demonstrations, tokenizer, model_settings), model_settings, on_step=on_step)
     return model, tokenizer
+
+
+def build_model(settings: ModelSettings, tokenizer: PreTrainedTokenizerFast, *, seed: int) -> LlamaForCausalLM:
+    """A randomly initialised float32 Llama, which vLLM and verl load as it is; its vocabulary is that of ``tokenizer``.
+
+    Exactly that, because token ids beyond the tokenizer are masked by vLLM and not by the trainer: a
+    padded vocabulary would make the two disagree on every probability. The model type must not
+    be one for which AutoTokenizer brings its own pre-tokenizer (qwen2 does).
+    """
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=settings.hidden_size,
+        intermediate_size=settings.intermediate_size,
+        num_hidden_layers=settings.num_layers,
+        num_attention_heads=settings.hidden_size // HEAD_SIZE,
+        num_key_value_heads=settings.hidden_size // HEAD_SIZE,
+        head_dim=HEAD_SIZE,
+        max_position_embeddings=MAX_LENGTH,
+        tie_word_embeddings=False,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        bos_token_id=None,
+        initializer_range=_INITIALIZER_RANGE,
+        dtype="float32",
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return LlamaForCausalLM(config).float()  # type: ignore[no-any-return,no-untyped-call]
 
 
 def corpus_texts(demonstrations: Iterable[Demonstration]) -> Iterator[str]:
@@ -201,7 +234,7 @@ def main(role: Role, settings_json: str, out: Path, record: Path | None) -> None
     tokenizer.save_pretrained(out)
     if record is not None:
         from .builder import split_of  # here: these bring the sandbox, which training does without
-        from .recorded import record_buggy_programs
+        from .measure import record_buggy_programs
 
         split = split_of(settings)
         recorded = record_buggy_programs(out, [*split.heldout, *split.hard])

@@ -10,20 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .mistakes import Mistake, draw_mistake, mistakes_of
-from .operations import (
-    ORDERS,
-    Action,
-    Aggregate,
-    Collect,
-    Condition,
-    Nested,
-    Operation,
-    Search,
-    ThreeWay,
-    TwoWay,
-    Value,
-    answer_or_none,
-)
+from .operations import ORDERS, Action, Condition, Decision, Operation, Selection, Value, answer_or_none, conditions_of
 
 DATA_SOURCE, HARD_DATA_SOURCE = "micro", "micro-hard"
 ENTRY_POINT = "f"
@@ -164,34 +151,32 @@ def _draw_operation(rng: random.Random) -> Operation:
     family = rng.choices(("two-way", "three-way", "aggregate", "collect"), (50, 15, 25, 10))[0]
     if family == "two-way":
         then, otherwise = rng.sample(_ACTION_POOL, 2)
-        return TwoWay(condition=_draw_condition(rng), then=then, otherwise=otherwise)
+        return Decision(condition=_draw_condition(rng), then=then, otherwise=otherwise)
     if family == "three-way":
         low = rng.choice(range(_BOUNDS.start, _BOUNDS.stop - 2))
         high = rng.choice(range(low + 2, _BOUNDS.stop))
         then, second_then, otherwise = rng.sample(_ACTION_POOL, 3)
-        return ThreeWay(
-            first=Condition(relation=rng.choice(("<", "<=")), bound=low),
-            then=then,
-            second=Condition(relation=rng.choice((">", ">=")), bound=high),
-            second_then=second_then,
-            otherwise=otherwise,
-        )
+        first = Condition(relation=rng.choice(("<", "<=")), bound=low)
+        second = Condition(relation=rng.choice((">", ">=")), bound=high)
+        rest = Decision(condition=second, then=second_then, otherwise=otherwise)
+        return Decision(condition=first, then=then, otherwise=rest)
     if family == "aggregate":
         kind = rng.choice(("len", "max", "max", "min", "min"))
         default = None if kind == "len" else rng.choice(_CONSTANTS)
-        return Aggregate(kind=kind, condition=_draw_condition(rng), default=default)
+        return Selection(kind=kind, condition=_draw_condition(rng), default=default)
     changes = tuple(action for action in _ACTION_POOL if action.kind != "constant")
     order = rng.choice(("kept", *ORDERS))
-    return Collect(action=rng.choice(changes), condition=_draw_condition(rng), order=order)
+    return Selection(kind=order, action=rng.choice(changes), condition=_draw_condition(rng))
 
 
 def _draw_hard_operation(rng: random.Random) -> Operation:
     if rng.random() < 0.5:
         then, inner_otherwise, otherwise = rng.sample(_ACTION_POOL, 3)
         outer, inner = _draw_condition(rng), _draw_condition(rng)
-        return Nested(outer=outer, inner=inner, then=then, inner_otherwise=inner_otherwise, otherwise=otherwise)
+        inside = Decision(condition=inner, then=then, otherwise=inner_otherwise)
+        return Decision(condition=outer, then=inside, otherwise=otherwise)
     changes = tuple(action for action in _ACTION_POOL if action.kind not in ("constant", "keep"))
-    return Search(
+    return Selection(
         kind=rng.choice(("max", "min")),
         action=rng.choice(changes),
         condition=_draw_condition(rng),
@@ -248,7 +233,7 @@ def _choose_inputs(
 def _boundaries(operation: Operation) -> Iterator[int]:
     """Each bound with both neighbours, in order, without repetition; 0 and 1 for a parity."""
     seen: dict[int, None] = {}
-    for condition in operation.conditions:
+    for condition in conditions_of(operation):
         middle = (0, 1) if condition.bound is None else range(condition.bound - 1, condition.bound + 2)
         seen.update(dict.fromkeys(middle))
     yield from seen

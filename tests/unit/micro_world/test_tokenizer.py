@@ -4,9 +4,8 @@ import pytest
 from transformers import AutoTokenizer
 
 from code_a1_recipe.micro_world.demonstrations import draw_code_demonstrations, draw_test_demonstrations
-from code_a1_recipe.micro_world.models import build_model
 from code_a1_recipe.micro_world.settings import ModelSettings, NoiseSettings
-from code_a1_recipe.micro_world.sft import corpus_texts
+from code_a1_recipe.micro_world.sft import build_model, corpus_texts
 from code_a1_recipe.micro_world.tokenizer import build_tokenizer
 from code_a1_recipe.micro_world.world import draw_questions
 

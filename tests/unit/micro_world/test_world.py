@@ -6,12 +6,11 @@ import pytest
 from code_a1_recipe.micro_world.mistakes import draw_mistake, misread, mistakes_of
 from code_a1_recipe.micro_world.operations import (
     Action,
-    Aggregate,
-    Collect,
     Condition,
-    ThreeWay,
-    TwoWay,
+    Decision,
+    Selection,
     answer_or_none,
+    conditions_of,
 )
 from code_a1_recipe.micro_world.world import draw_questions, make_split, write_rows
 
@@ -36,34 +35,29 @@ def run_own_program(source, x):
 
 
 def test_an_operation_reads_and_computes_as_written():
-    operation = TwoWay(condition=AT_MOST_THREE, then=ADD_ONE, otherwise=FIVE)
+    operation = Decision(condition=AT_MOST_THREE, then=ADD_ONE, otherwise=FIVE)
     assert operation.english == "If x is at most 3, return x plus 1, otherwise 5."
     assert operation.python == "def f(x):\n    if x <= 3:\n        return x + 1\n    return 5"
     assert [operation.answer(x) for x in (2, 3, 4)] == [3, 4, 5]
 
 
 def test_the_largest_of_nothing_is_the_default_and_without_one_an_error():
-    guarded = Aggregate(kind="max", condition=Condition(relation="even"), default=7)
+    guarded = Selection(kind="max", condition=Condition(relation="even"), default=7)
     assert guarded.english == "Return the largest of all x in v that are even, or 7 if there are none."
     assert guarded.python.endswith("return max(w) if w else 7")
     assert [guarded.answer(v) for v in ([], [1], [2, 4, 5])] == [7, 7, 4]
-    bare = Aggregate(kind="max", condition=Condition(relation="even"))
+    bare = Selection(kind="max", condition=Condition(relation="even"))
     assert answer_or_none(bare, [1]) is None
 
 
 def test_a_second_decision_comes_after_the_first():
-    operation = ThreeWay(
-        first=Condition(relation="<", bound=2),
-        then=FIVE,
-        second=Condition(relation=">", bound=4),
-        second_then=ADD_ONE,
-        otherwise=Action(kind="negate"),
-    )
+    second = Decision(condition=Condition(relation=">", bound=4), then=ADD_ONE, otherwise=Action(kind="negate"))
+    operation = Decision(condition=Condition(relation="<", bound=2), then=FIVE, otherwise=second)
     assert [operation.answer(x) for x in (1, 2, 4, 5)] == [5, -2, -4, 6]
 
 
 def test_a_collected_list_is_put_in_order_after_the_change():
-    operation = Collect(action=Action(kind="negate"), condition=AT_MOST_THREE, order="sorted")
+    operation = Selection(kind="sorted", action=Action(kind="negate"), condition=AT_MOST_THREE)
     assert operation.answer([1, 9, 3, -2]) == [-3, -1, 2]
 
 
@@ -101,7 +95,7 @@ def test_ids_are_distinct_and_hold_no_underscore(split):
 
 
 def test_asking_for_more_questions_than_there_are_says_so(monkeypatch):
-    only = TwoWay(condition=AT_MOST_THREE, then=ADD_ONE, otherwise=FIVE)
+    only = Decision(condition=AT_MOST_THREE, then=ADD_ONE, otherwise=FIVE)
     monkeypatch.setattr("code_a1_recipe.micro_world.world._draw_operation", lambda _rng: only)
     with pytest.raises(ValueError, match="only 1 distinct micro questions found, 3 asked for; ask for fewer"):
         draw_questions(seed=0, num_questions=3)
@@ -124,7 +118,7 @@ def test_hidden_tests_are_few_distinct_and_touch_every_boundary(split):
     for question in split.train:
         assert 12 <= len(question.hidden_tests) <= 16
         assert len(set(question.hidden_tests)) == len(question.hidden_tests)
-        for condition in question.operation.conditions:
+        for condition in conditions_of(question.operation):
             if condition.bound is None:
                 continue
             for x in (condition.bound - 1, condition.bound, condition.bound + 1):
@@ -141,7 +135,7 @@ def test_hidden_tests_catch_every_mistake_of_a_question(split):
 
 
 def test_the_mistakes_of_a_guarded_maximum():
-    operation = Aggregate(kind="max", condition=Condition(relation=">", bound=2), default=0)
+    operation = Selection(kind="max", condition=Condition(relation=">", bound=2), default=0)
     assert {mistake.name: mistake.operation.python.splitlines()[1:] for mistake in mistakes_of(operation)} == {
         "the bound on the wrong side": ["    w = [x for x in v if x >= 2]", "    return max(w) if w else 0"],
         "largest and smallest confused": ["    w = [x for x in v if x > 2]", "    return min(w) if w else 0"],
@@ -151,7 +145,7 @@ def test_the_mistakes_of_a_guarded_maximum():
 
 
 def test_boundary_mistakes_are_drawn_most_often():
-    mistakes = mistakes_of(TwoWay(condition=AT_MOST_THREE, then=ADD_ONE, otherwise=FIVE))
+    mistakes = mistakes_of(Decision(condition=AT_MOST_THREE, then=ADD_ONE, otherwise=FIVE))
     assert {mistake.name: mistake.weight for mistake in mistakes} == {
         "the bound on the wrong side": 6,
         "the wrong sign": 1,
@@ -167,7 +161,7 @@ def test_draw_mistake_follows_the_weights():
             assert list(weights) == [mistake.weight for mistake in population]
             return [population[0]]
 
-    mistakes = mistakes_of(TwoWay(condition=AT_MOST_THREE, then=ADD_ONE, otherwise=FIVE))
+    mistakes = mistakes_of(Decision(condition=AT_MOST_THREE, then=ADD_ONE, otherwise=FIVE))
     assert draw_mistake(AlwaysFirst(), mistakes) is mistakes[0]
 
 
@@ -176,7 +170,7 @@ def test_misreading_makes_bounds_strict_and_forgets_the_guard():
         def random(self):
             return 0.0
 
-    operation = Aggregate(kind="min", condition=AT_MOST_THREE, default=4)
+    operation = Selection(kind="min", condition=AT_MOST_THREE, default=4)
     misunderstood = misread(Surely(), operation, chance=0.5)
     assert misunderstood.python == "def f(v):\n    w = [x for x in v if x < 3]\n    return min(w)"
     assert misread(Surely(), operation, chance=0.0) == operation
