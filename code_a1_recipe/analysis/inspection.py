@@ -5,17 +5,19 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from tqdm import tqdm
 
 from ..algorithm.mistake_book import BookEntry
 from ..algorithm.question import Question
 from ..data.reader import QuestionFile, read_questions, read_rows
 from ..errors import InputError
+from ..jobs import options as shared
 from ..jobs.terminal import Paint, indented, printable, table
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
@@ -27,22 +29,16 @@ from .question_view import book_lines, program_lines, question_lines, steps_line
 class InspectOptions:
     """What to show."""
 
-    source: Path
-    """A run folder, or a file of questions or of demonstrations."""
-    question: str = ""
-    """An id, or how it begins; empty: a list of questions."""
-    step: int | None = None
-    """Of a run; None: all in the list, the last one of a question."""
-    validation: bool = False
-    """Of a run: held-out questions."""
-    candidate: int | None = None
-    """Of a run: only this program of the step."""
-    limit: int = 30
-    """Rows of a list, tests of a question."""
-    adapter: str = "auto"
-    """How to read a file."""
-    columns: Mapping[str, str] | None = None
-    """Native columns of questions and the file's."""
+    source: Annotated[Path, typer.Argument(metavar="RUN_OR_FILE", help="run folder; or parquet, JSONL or JSON")]
+    question: Annotated[str, typer.Option(metavar="ID", help="the question to show: its id, or how it begins")] = ""
+    step: Annotated[
+        int | None, typer.Option(help="of a run", show_default="all in the list, the last one of a question")
+    ] = None
+    validation: Annotated[bool, typer.Option(help="of a run: held-out questions")] = False
+    candidate: Annotated[int | None, typer.Option(help="of a run: only this program of the step")] = None
+    limit: Annotated[int, typer.Option(min=1, help="rows of a list, tests of a question")] = 30
+    adapter: shared.Adapter = "auto"
+    columns: shared.Columns = field(default_factory=dict)
 
 
 def inspect(options: InspectOptions) -> str:

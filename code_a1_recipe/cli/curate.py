@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from ..algorithm.prompts import PROMPT_PAIRS
-from . import options as shared
+from ..analysis.inspection import InspectOptions
+from ..curation.harvest import HarvestOptions
+from ..curation.prepare.options import PrepareOptions
+from ..curation.sft.options import SftOptions
 from . import status
+from .declared import with_options
 
 group = typer.Typer(help="Problem sets: prepared, turned into demonstrations, inspected.", no_args_is_help=True)
 
@@ -18,41 +19,12 @@ group = typer.Typer(help="Problem sets: prepared, turned into demonstrations, in
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.add_typer(group, name="data", rich_help_panel="Data")
-    app.command("harvest", rich_help_panel="Data")(harvest)
+    app.command("harvest", rich_help_panel="Data")(with_options(harvest))
 
 
 @group.command()
-def prepare(
-    inputs: Annotated[list[str], typer.Argument(metavar="INPUT...", help="files, folders, or ids of the hub")],
-    output: Annotated[Path, typer.Option(help="the training set; must end in .parquet")],
-    overwrite: shared.Overwrite = False,
-    against: Annotated[
-        list[str], typer.Option(metavar="SET", help="evaluation set that no row may repeat; repeatable")
-    ] = [],  # noqa: B006  # Typer reads it as the default and hands a new list
-    adapter: shared.Adapter = "auto",
-    columns: shared.Columns = [],  # noqa: B006
-    against_columns: Annotated[
-        list[str],
-        typer.Option(metavar="NAME=COLUMN", help="the same for --against; prompt=COLUMN is enough"),
-    ] = [],  # noqa: B006
-    limit: Annotated[int | None, typer.Option(min=1, help="rows of each INPUT, for a try")] = None,
-    min_tests: Annotated[int, typer.Option(min=0, help="usable tests a row must have; 0 keeps rows without tests")] = 1,
-    drop_tests: Annotated[
-        bool, typer.Option("--drop-tests", help="tests that do not hold go alone; by default their row goes")
-    ] = False,
-    slow_seconds: Annotated[
-        float,
-        typer.Option(callback=shared.within(0, ends="()"), help="CPU seconds that a call of a reference may take"),
-    ] = 1.0,
-    ngram: Annotated[int, typer.Option(min=2, help="words in a row that a prompt may not share with --against")] = 10,
-    duplicate_threshold: Annotated[
-        float,
-        typer.Option(callback=shared.within(0, 1, ends="(]"), help="Jaccard similarity of texts that are the same"),
-    ] = 0.8,
-    workers: shared.Workers = shared.NUM_CORES,
-    tier: shared.Tier = 0,
-    allow_missing: shared.AllowMissing = [],  # noqa: B006
-) -> None:
+@with_options
+def prepare(options: PrepareOptions) -> None:
     """Turn public problem sets into a checked training set in this project's columns.
 
     INPUT is a parquet, JSONL or JSON file; a folder of such files or of `datasets.save_to_disk` (FOLDER:split); or
@@ -87,66 +59,16 @@ def prepare(
 
     - `outage`: the sandbox failed; nothing is known of it. Repeat the command
     """
-    given = dict(
-        locals(),
-        inputs=tuple(inputs),
-        against=tuple(against),
-        columns=shared.columns(columns) or None,
-        against_columns=shared.columns(against_columns) or None,
-        tier=tier or 0,
-        allow_missing=tuple(allow_missing),
-    )
     from ..curation.prepare import command
-    from ..curation.prepare.options import PrepareOptions
 
-    options = PrepareOptions(**given)
     with status.resumable(options.work_output):
         report = command.prepare(options, command=["code-a1", *sys.argv[1:]])
     status.finish(report)
 
 
 @group.command()
-def sft(
-    output: Annotated[Path, typer.Option(help="the demonstrations; must end in .parquet")],
-    files: Annotated[list[Path], typer.Argument(metavar="[FILE]...", help="questions")] = [],  # noqa: B006
-    run: Annotated[
-        Path | None, typer.Option(help="a run folder, or a file of its rollouts or of `code-a1 score` of them")
-    ] = None,
-    questions: Annotated[
-        list[Path], typer.Option(metavar="FILE", help="of --run; default: the run's own; repeatable")
-    ] = [],  # noqa: B006
-    overwrite: shared.Overwrite = False,
-    adapter: shared.Adapter = "auto",
-    columns: shared.Columns = [],  # noqa: B006
-    prompt: Annotated[
-        str | None,
-        typer.Option(
-            callback=shared.one_of(tuple(sorted(PROMPT_PAIRS))),
-            help="prompts.name of the run to come; default: chat_v1, or the run's",
-        ),
-    ] = None,
-    cases: Annotated[
-        int | None, typer.Option(min=1, help="asserts of a suite; default: 8, or the run's; fewer where tests are few")
-    ] = None,
-    mutants: Annotated[int, typer.Option(min=0, help="mutants of each reference to show")] = 0,
-    only_breaking: Annotated[
-        bool, typer.Option("--only-breaking", help="leave out suites that do not break the program shown")
-    ] = False,
-    max_per_question: Annotated[int, typer.Option(min=1, help="demonstrations of a question")] = 8,
-    max_assert_chars: Annotated[int, typer.Option(min=1, help="longer asserts are not used")] = 400,
-    max_chars: Annotated[int, typer.Option(min=1, help="of a demonstration's messages together")] = 16_384,
-    val_frac: Annotated[
-        float, typer.Option(callback=shared.within(0, 1, ends="[)"), help="of the questions, for validation")
-    ] = 0.05,
-    seed: Annotated[int, typer.Option(help="of every choice")] = 0,
-    model: Annotated[str | None, typer.Option(help="that the printed command trains")] = None,
-    cpu: Annotated[bool, typer.Option("--cpu", help="print a command for a machine without a GPU, for tiny models")] = (
-        False
-    ),
-    workers: shared.Workers = shared.NUM_CORES,
-    tier: shared.Tier = 0,
-    allow_missing: shared.AllowMissing = [],  # noqa: B006
-) -> None:
+@with_options
+def sft(options: SftOptions) -> None:
     """Write demonstrations for a cold start of the Test LLM: prompts as training shows them, each with a good suite.
 
     A base model that writes mostly invalid asserts earns nothing to learn from; these show it suites that are well
@@ -162,36 +84,16 @@ def sft(
     OUTPUT.card.md has counts and the command that trains on them with verl's SFT trainer, on one NVIDIA GPU. A repeated
     command resumes from OUTPUT.judged.jsonl.
     """
-    given = dict(
-        locals(),
-        files=tuple(files),
-        questions=tuple(questions),
-        columns=shared.columns(columns) or None,
-        tier=tier or 0,
-        allow_missing=tuple(allow_missing),
-    )
     from ..curation.sft.command import make_demonstrations
-    from ..curation.sft.options import SftOptions
 
-    options = SftOptions(**given)
     with status.resumable(options.work_output):
         report = make_demonstrations(options)
     status.finish(report)
 
 
 @group.command()
-def inspect(
-    source: Annotated[Path, typer.Argument(metavar="RUN_OR_FILE", help="run folder; or parquet, JSONL or JSON")],
-    question: Annotated[str, typer.Option(metavar="ID", help="the question to show: its id, or how it begins")] = "",
-    step: Annotated[
-        int | None, typer.Option(help="of a run", show_default="all in the list, the last one of a question")
-    ] = None,
-    validation: Annotated[bool, typer.Option("--validation", help="of a run: held-out questions")] = False,
-    candidate: Annotated[int | None, typer.Option(help="of a run: only this program of the step")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="rows of a list, tests of a question")] = 30,
-    adapter: shared.Adapter = "auto",
-    columns: shared.Columns = [],  # noqa: B006
-) -> None:
+@with_options
+def inspect(options: InspectOptions) -> None:
     """Show a run, or a data set, question by question.
 
     - RUN, without --question: the questions it met, the hardest first, with counts
@@ -209,27 +111,12 @@ def inspect(
 
     `code-a1 rollouts` shows programs of all questions by their outcome.
     """
-    given = dict(locals(), columns=shared.columns(columns) or None)
-    from ..analysis.inspection import InspectOptions
     from ..analysis.inspection import inspect as inspect_questions
 
-    typer.echo(inspect_questions(InspectOptions(**given)))
+    typer.echo(inspect_questions(options))
 
 
-def harvest(
-    run: Annotated[Path, typer.Argument(help="folder of a finished run")],
-    output: Annotated[Path, typer.Option(help="JSON lines, for data.train_files with arm=static")],
-    overwrite: shared.Overwrite = False,
-    minimise: Annotated[
-        bool, typer.Option(help="drop tests that kill nothing new; otherwise the best 32 stay, not judged again")
-    ] = True,
-    min_tests: Annotated[int, typer.Option(min=1, help="tests of a question that stay at least")] = 1,
-    max_mutants: Annotated[int, typer.Option(min=1, help="mutants of a reference at most")] = 200,
-    seed: Annotated[int, typer.Option(help="of the choice of mutants where there are more")] = 0,
-    workers: shared.Workers = shared.NUM_CORES,
-    tier: shared.Tier = None,
-    allow_missing: shared.AllowMissing = [],  # noqa: B006
-) -> None:
+def harvest(options: HarvestOptions) -> None:
     """Write a run's training questions with the tests that its Test LLM wrote as golden tests.
 
     Of the tests of a question only as few stay as kill the same programs: mutants of its reference (small mistakes,
@@ -239,10 +126,8 @@ def harvest(
     `code-a1 harvest outputs/my-run --output tests.jsonl`, then `code-a1 cpu arm=static data.train_files=tests.jsonl`.
     A repeated command resumes from OUTPUT.kills.jsonl.
     """
-    given = dict(locals(), allow_missing=tuple(allow_missing))
-    from ..curation.harvest import HarvestOptions, harvest_tests
+    from ..curation.harvest import harvest_tests
 
-    options = HarvestOptions(**given)
     with status.resumable(options.work_output):
         report = harvest_tests(options)
     status.finish(report)

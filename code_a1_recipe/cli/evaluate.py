@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import date
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..evaluation.options import SPLITS, CodeEvalOptions, SuiteEvalOptions
+from ..evaluation.options import CodeEvalOptions, SuiteEvalOptions
 from ..evaluation.results import Results, comparison_table, results_table
+from ..jobs import options as shared
 from ..jobs.outputs import Report
-from . import options as shared
+from ..test_quality.mutation_kill import MutantsOptions
+from .declared import with_options
 from .status import finish, resumable
 from .tables import FORMATS, print_table
 
@@ -53,153 +54,41 @@ Examples:
 - `code-a1 eval compare out/baseline out/trained`
 """
 
-K = Annotated[list[int], typer.Option(min=1, help="repeatable", show_default="1, 5, 10 or 1, 2, 5, as far as it goes")]
-
-
-def _day(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"must be a day as YYYY-MM-DD, got {text!r}") from error
-
-
-CodePrompt = Annotated[
-    str | None,
-    typer.Option(
-        help="chat_v1, micro (of the tiny models), evalplus (its official prompt), file (chat messages of the "
-        "file's column 'prompt'), or a .txt template with {{prompt}}",
-        show_default="chat_v1, of a run its own",
-    ),
-]
-Since = Annotated[
-    date | None,
-    typer.Option(parser=_day, metavar="YYYY-MM-DD", help="LiveCodeBench: only contests of this day and later"),
-]
-Until = Annotated[
-    date | None,
-    typer.Option(parser=_day, metavar="YYYY-MM-DD", help="LiveCodeBench: only contests of this day and earlier"),
-]
-Split = Annotated[
-    str,
-    typer.Option(callback=shared.one_of(SPLITS), help="its short instruction, or the whole docstring to complete"),
-]
-InProcessTests = Annotated[
-    bool,
-    typer.Option(
-        "--in-process-tests",
-        help="HumanEval, LeetCodeDataset, MBPP as published: run all tests of a problem, also those that are not "
-        "'assert f(literals) == literal', in the program's own process, where it could forge the outcome",
-    ),
-]
-
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.add_typer(group, name="eval", rich_help_panel="Evaluate")
-    group.command("code", help=CODE_HELP)(evaluate_code)
-    group.command("test", help=TEST_HELP)(evaluate_tests)
+    group.command("code", help=CODE_HELP)(with_options(evaluate_code))
+    group.command("test", help=TEST_HELP)(with_options(evaluate_tests))
     group.command("run")(evaluate_run)
     group.command("compare")(compare)
     group.command("table")(table)
-    group.command("mutants")(mutants)
+    group.command("mutants")(with_options(mutants))
 
 
-def evaluate_code(
-    files: shared.Files,
-    output: shared.Output,
-    model: shared.Model = None,
-    step: shared.Step = "latest",
-    endpoint: shared.Endpoint = None,
-    endpoint_model: shared.EndpointModel = None,
-    temperature: shared.Temperature = None,
-    top_p: shared.TopP = None,
-    max_tokens: shared.MaxTokens = None,
-    max_prompt_tokens: shared.MaxPromptTokens = None,
-    engine: shared.Engine = [],  # noqa: B006  # Typer reads it as the default and hands a new list
-    prompt: CodePrompt = None,
-    samples: Annotated[int, typer.Option(min=1, help="programs a problem; the paper: 32")] = 1,
-    k: K = [],  # noqa: B006
-    references: Annotated[
-        bool, typer.Option("--references", help="no model: judge the files' own references; lists what fails")
-    ] = False,
-    adapter: shared.Adapter = "auto",
-    columns: shared.Columns = [],  # noqa: B006
-    limit: shared.Limit = None,
-    seed: shared.Seed = 0,
-    workers: shared.Workers = shared.NUM_CORES,
-    sample_only: shared.SampleOnly = False,
-    judge_only: shared.JudgeOnly = False,
-    since: Since = None,
-    until: Until = None,
-    bigcodebench_split: Split = SPLITS[0],
-    bigcodebench_calibrated: Annotated[
-        bool, typer.Option(help="programs need not repeat the task's imports, as on its own leaderboard")
-    ] = True,
-    in_process_tests: InProcessTests = False,
-) -> None:
-    given = shared.with_model(dict(locals()))
+def evaluate_code(options: CodeEvalOptions) -> None:
     from ..evaluation import code_llm
 
-    options = CodeEvalOptions(**given)
-    with resumable(output):
-        if sample_only:
-            typer.echo(f"{code_llm.sample_only(options)} responses in {output}; judge them with --judge-only")
+    with resumable(options.output):
+        if options.sample_only:
+            _print_sampled(code_llm.sample_only(options), options.output)
             return
         results, failed = code_llm.evaluate(options)
-    _show(results, output)
+    _show(results, options.output)
     if failed:
         lines = "\n".join(f"does not pass: {line}" for line in failed)
         finish(Report(text=lines, failure=f"{len(failed)} of the files' own references do not pass"))
 
 
-def evaluate_tests(
-    files: shared.Files,
-    output: shared.Output,
-    model: shared.Model = None,
-    step: shared.Step = "latest",
-    endpoint: shared.Endpoint = None,
-    endpoint_model: shared.EndpointModel = None,
-    temperature: shared.Temperature = None,
-    top_p: shared.TopP = None,
-    max_tokens: shared.MaxTokens = None,
-    max_prompt_tokens: shared.MaxPromptTokens = None,
-    engine: shared.Engine = [],  # noqa: B006
-    prompt: Annotated[
-        str | None,
-        typer.Option(help="chat_v1, micro, or a .txt template", show_default="chat_v1, of a run its own"),
-    ] = None,
-    tests: Annotated[int, typer.Option(min=1, help="asserts a suite")] = 5,
-    suites: Annotated[int, typer.Option(min=1, help="responses a function; figures are their mean")] = 1,
-    k: K = [],  # noqa: B006
-    own_tests: Annotated[
-        bool, typer.Option("--own-tests", help="no model: measure the questions' own tests, as a baseline")
-    ] = False,
-    max_mutants: Annotated[int, typer.Option(help="a function; 0: no mutants")] = 50,
-    mutants_folder: Annotated[
-        Path | None, typer.Option(help="where mutants are kept", show_default="in --output")
-    ] = None,
-    coverage: Annotated[bool, typer.Option(help="measure line and branch coverage")] = True,
-    buggy_programs: Annotated[
-        bool, typer.Option("--buggy-programs", help="also tests for each question's buggy programs: bugs_killed")
-    ] = False,
-    adapter: shared.Adapter = "auto",
-    columns: shared.Columns = [],  # noqa: B006
-    limit: shared.Limit = None,
-    seed: shared.Seed = 0,
-    workers: shared.Workers = shared.NUM_CORES,
-    sample_only: shared.SampleOnly = False,
-    judge_only: shared.JudgeOnly = False,
-) -> None:
-    given = shared.with_model(dict(locals()))
+def evaluate_tests(options: SuiteEvalOptions) -> None:
     from ..evaluation import tests_llm
 
-    options = SuiteEvalOptions(**given)
-    with resumable(output):
-        if sample_only:
-            typer.echo(f"{tests_llm.sample_only(options)} responses in {output}; judge them with --judge-only")
+    with resumable(options.output):
+        if options.sample_only:
+            _print_sampled(tests_llm.sample_only(options), options.output)
             return
         results = tests_llm.evaluate(options)
-    _show(results, output)
+    _show(results, options.output)
 
 
 def evaluate_run(
@@ -246,18 +135,7 @@ def table(
         typer.echo(FORMATS[format](shown))
 
 
-def mutants(
-    file: Annotated[Path, typer.Argument(help="questions: parquet, JSON or JSON lines")],
-    output: Annotated[Path, typer.Option(help="JSON lines; a repeated command resumes")],
-    adapter: shared.Adapter = "auto",
-    max_mutants: Annotated[int | None, typer.Option(min=1, help="a question", show_default="all")] = None,
-    seed: Annotated[int, typer.Option(help="of the choice of mutants where there are more")] = 0,
-    limit: shared.Limit = None,
-    cache: Annotated[Path | None, typer.Option(metavar="FOLDER", help="keep mutants there for other runs")] = None,
-    workers: shared.Workers = shared.NUM_CORES,
-    tier: shared.Tier = 0,
-    allow_missing: shared.AllowMissing = [],  # noqa: B006
-) -> None:
+def mutants(options: MutantsOptions) -> None:
     """How many small mistakes in its references do a file's own tests notice?
 
     Each line of the output is a question with its survivors and the lines they change.
@@ -267,12 +145,15 @@ def mutants(
     - `code-a1 eval mutants mbpp.jsonl --output killed.jsonl`
     - `code-a1 eval mutants train.parquet --max-mutants 20 --output try.jsonl`
     """
-    given = dict(locals())
-    from ..test_quality.mutation_kill import MutantsOptions, kill_all
+    from ..test_quality.mutation_kill import kill_all
 
-    with resumable(output):
-        report = kill_all(MutantsOptions(**given))
+    with resumable(options.output):
+        report = kill_all(options)
     finish(report)
+
+
+def _print_sampled(num_responses: int, output: Path) -> None:
+    typer.echo(f"{num_responses} responses in {output}; judge them with --judge-only")
 
 
 def _show(results: Results, output: Path) -> None:

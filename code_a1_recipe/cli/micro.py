@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
+from ..jobs.options import one_of
 from ..micro_world.settings import VARIANTS, MicroSettings
-from .options import one_of
 
 DEFAULT_SEED = MicroSettings().seed
 Seed = Annotated[int, typer.Option(help="of the questions (and models)")]

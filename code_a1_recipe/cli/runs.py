@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .options import one_of
+from ..jobs.options import one_of
 from .status import resumable
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="run folder: what was given as run_dir")]

@@ -11,6 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from sandbox import CaseOutcome, syntax_key
 
@@ -18,6 +21,7 @@ from ..algorithm.question import Question
 from ..algorithm.settings import SandboxSettings
 from ..errors import InputError
 from ..files import fingerprint, write_whole
+from ..jobs import options as shared
 from ..jobs.confinement import Confinement, judge_confined
 from ..jobs.jsonl_store import JsonlStore, files_of
 from ..jobs.outputs import Report, check_outputs, forget_unfinished, note_unfinished
@@ -33,18 +37,19 @@ MAX_TESTS = 32
 class HarvestOptions:
     """The options of ``code-a1 harvest``."""
 
-    run: Path
-    output: Path
-    overwrite: bool = False
-    minimise: bool = True
-    """Drop tests that kill nothing new; otherwise each question keeps ``MAX_TESTS`` as the run recorded them."""
-    min_tests: int = 1
-    max_mutants: int = 200
-    seed: int = 0
-    workers: int = 1
-    tier: int | None = None
-    """None: the run's own."""
-    allow_missing: tuple[str, ...] = ()
+    run: Annotated[Path, typer.Argument(help="folder of a finished run")]
+    output: Annotated[Path, typer.Option(help="JSON lines, for data.train_files with arm=static")]
+    overwrite: shared.Overwrite = False
+    minimise: Annotated[
+        bool,
+        typer.Option(help=f"drop tests that kill nothing new; otherwise the best {MAX_TESTS} stay, not judged again"),
+    ] = True
+    min_tests: Annotated[int, typer.Option(min=1, help="tests of a question that stay at least")] = 1
+    max_mutants: Annotated[int, typer.Option(min=1, help="mutants of a reference at most")] = 200
+    seed: shared.ChoiceSeed = 0
+    workers: shared.Workers = shared.NUM_CORES
+    tier: shared.RunTier = None
+    allow_missing: shared.AllowMissing = ()
 
     @property
     def work_output(self) -> Path:

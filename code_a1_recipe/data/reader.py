@@ -60,7 +60,7 @@ class RowReader:
 
     def native(self, row: Mapping[str, Any]) -> NativeRow:
         """The row in native columns, not yet checked; RowError where its adapter cannot read it."""
-        return ADAPTERS[self.adapter].convert(row if self.columns is None else _renamed(row, self.columns))
+        return ADAPTERS[self.adapter].convert(_renamed(row, self.columns) if self.columns else row)
 
 
 def load_questions(
@@ -178,11 +178,11 @@ def row_reader(
         there: names of all columns, whichever rows have them.
         where: the file, for messages.
     """
-    if columns is not None and (unknown := sorted(set(columns) - set(COLUMNS))):
+    if columns and (unknown := sorted(set(columns) - set(COLUMNS))):
         raise ValueError(f"unknown native columns {unknown}; known: {', '.join(COLUMNS)}")
-    if columns is not None and _is_native(there, columns):
+    if columns and _is_native(there, columns):
         columns = None
-    if columns is not None:
+    if columns:
         there = {native for native in COLUMNS if columns.get(native, native).split(".")[0] in there}
         adapter = "native" if adapter == "auto" else adapter
     name = _detect(there, where) if adapter == "auto" else adapter

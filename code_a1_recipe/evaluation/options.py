@@ -2,43 +2,51 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from ..errors import InputError
 from ..files import file_fingerprint
+from ..jobs import options as shared
 from .models.options import ModelOptions
 
 SPLITS = ("instruct", "complete")
 """BigCodeBench's two prompts."""
 
 
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"must be a day as YYYY-MM-DD, got {text!r}") from error
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingEvalOptions:
     """What all of them share."""
 
-    files: Sequence[Path]
-    """Problems, in any form that training reads."""
-    output: Path
-    """Folder of responses, verdicts and tables; resumed."""
+    files: Annotated[Sequence[Path], typer.Argument(metavar="FILE...", help="problems; any file that training reads")]
+    output: shared.ResumedFolder
     model: ModelOptions = field(default_factory=ModelOptions)
-    adapter: str = "auto"
-    columns: Mapping[str, str] = field(default_factory=dict)
-    limit: int | None = None
-    """Only the first so many problems."""
-    seed: int = 0
-    workers: int = os.cpu_count() or 1
-    """Programs that run at once."""
-    prompt: str | None = None
-    """A pair of templates or a template; None: of the run, or the usual one."""
-    sample_only: bool = False
-    """Store responses and stop."""
-    judge_only: bool = False
-    """Judge stored responses; no model is started."""
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            help="pair of templates (chat_v1, micro), or of eval a .txt template",
+            show_default="chat_v1, of a run its own",
+        ),
+    ] = None
+    adapter: shared.Adapter = "auto"
+    columns: shared.Columns = field(default_factory=dict)
+    limit: shared.Limit = None
+    seed: shared.Seed = 0
+    workers: shared.Workers = shared.NUM_CORES
+    sample_only: Annotated[bool, typer.Option(help="store responses and stop, for instance on a GPU node")] = False
+    judge_only: shared.JudgeOnly = False
 
     def __post_init__(self) -> None:
         if self.sample_only and self.judge_only:
@@ -61,20 +69,43 @@ class SamplingEvalOptions:
 class CodeEvalOptions(SamplingEvalOptions):
     """Of ``eval code``."""
 
-    references: bool = False
-    """No model: the files' own references are judged."""
-    samples: int = 1
-    """Programs a problem."""
-    k: Sequence[int] = ()
-    """Of pass@k; none: 1, 5, 10 as ``samples`` allows."""
-    since: date | None = None
-    """LiveCodeBench: only contests of this day and later."""
-    until: date | None = None
-    bigcodebench_split: str = SPLITS[0]
-    bigcodebench_calibrated: bool = True
-    """BigCodeBench: programs need not repeat the task's imports."""
-    in_process_tests: bool = False
-    """Run all tests of a problem in the program's own process, where it could forge the outcome."""
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            help="chat_v1, micro (of the tiny models), evalplus (its official prompt), file (chat messages of the "
+            "file's column 'prompt'), or a .txt template with {{prompt}}",
+            show_default="chat_v1, of a run its own",
+        ),
+    ] = None
+    samples: Annotated[int, typer.Option(min=1, help="programs a problem; the paper: 32")] = 1
+    k: Annotated[
+        Sequence[int], typer.Option(min=1, help="repeatable", show_default="1, 5, 10, as far as --samples goes")
+    ] = ()
+    references: Annotated[bool, typer.Option(help="no model: judge the files' own references; lists what fails")] = (
+        False
+    )
+    since: Annotated[
+        date | None,
+        typer.Option(parser=_day, metavar="YYYY-MM-DD", help="LiveCodeBench: only contests of this day and later"),
+    ] = None
+    until: Annotated[
+        date | None,
+        typer.Option(parser=_day, metavar="YYYY-MM-DD", help="LiveCodeBench: only contests of this day and earlier"),
+    ] = None
+    bigcodebench_split: Annotated[
+        str,
+        typer.Option(callback=shared.one_of(SPLITS), help="its short instruction, or the whole docstring to complete"),
+    ] = SPLITS[0]
+    bigcodebench_calibrated: Annotated[
+        bool, typer.Option(help="programs need not repeat the task's imports, as on its own leaderboard")
+    ] = True
+    in_process_tests: Annotated[
+        bool,
+        typer.Option(
+            help="HumanEval, LeetCodeDataset, MBPP as published: run all tests of a problem, also those that are not "
+            "'assert f(literals) == literal', in the program's own process, where it could forge the outcome",
+        ),
+    ] = False
 
     def __post_init__(self) -> None:
         SamplingEvalOptions.__post_init__(self)
@@ -104,21 +135,20 @@ class CodeEvalOptions(SamplingEvalOptions):
 class SuiteEvalOptions(SamplingEvalOptions):
     """Of ``eval test``."""
 
-    tests: int = 5
-    """Asserts a suite."""
-    suites: int = 1
-    """Responses a function; figures are their mean."""
-    k: Sequence[int] = ()
-    """First tests of a suite; none: 1, 2, 5 as ``tests`` allows."""
-    own_tests: bool = False
-    """No model: the questions' own tests are measured, as a baseline."""
-    max_mutants: int = 50
-    """A function; 0: no mutants."""
-    mutants_folder: Path | None = None
-    """Where mutants are kept; None: in ``output``."""
-    coverage: bool = True
-    buggy_programs: bool = False
-    """Also tests for each question's buggy programs."""
+    tests: Annotated[int, typer.Option(min=1, help="asserts a suite")] = 5
+    suites: Annotated[int, typer.Option(min=1, help="responses a function; figures are their mean")] = 1
+    k: Annotated[
+        Sequence[int], typer.Option(min=1, help="repeatable", show_default="1, 2, 5, as far as --tests goes")
+    ] = ()
+    own_tests: Annotated[bool, typer.Option(help="no model: measure the questions' own tests, as a baseline")] = False
+    max_mutants: Annotated[int, typer.Option(help="a function; 0: no mutants")] = 50
+    mutants_folder: Annotated[Path | None, typer.Option(help="where mutants are kept", show_default="in --output")] = (
+        None
+    )
+    coverage: Annotated[bool, typer.Option(help="measure line and branch coverage")] = True
+    buggy_programs: Annotated[bool, typer.Option(help="also tests for each question's buggy programs: bugs_killed")] = (
+        False
+    )
 
     def __post_init__(self) -> None:
         SamplingEvalOptions.__post_init__(self)

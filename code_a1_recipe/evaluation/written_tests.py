@@ -64,7 +64,7 @@ def load_subjects(options: SuiteEvalOptions) -> tuple[list[Subject], dict[str, i
             questions += folder.questions
             counts.update({f"programs left out, {reason}": n for reason, n in folder.num_skipped.items()})
         else:
-            questions += read_questions(path, adapter=options.adapter, columns=options.columns or None).questions
+            questions += read_questions(path, adapter=options.adapter, columns=options.columns).questions
     repeated = [name for name, number in Counter(question.id for question in questions).items() if number > 1]
     if repeated:
         raise InputError(f"id {repeated[0]!r} stands for several functions; ids must be unique over all files")

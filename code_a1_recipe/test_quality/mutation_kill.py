@@ -8,19 +8,21 @@ What survives is either equivalent to the reference or shows which tests are mis
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from sandbox import CandidateVerdict, SandboxUnavailableError
 
 from ..algorithm.question import Question
 from ..data.reader import read_questions
 from ..files import file_fingerprint
+from ..jobs import options as shared
 from ..jobs.confinement import Confinement, JudgeAll, judge_confined
 from ..jobs.jsonl_store import JsonlStore, Row
 from ..jobs.outputs import Report
@@ -36,22 +38,16 @@ STAGES = (8, 64, None)
 class MutantsOptions:
     """Of ``eval mutants``."""
 
-    file: Path
-    """Questions: parquet, JSON or JSON lines."""
-    output: Path
-    """JSON lines, a question each with its survivors; resumed."""
-    adapter: str = "auto"
-    max_mutants: int | None = None
-    """A question; None: all."""
-    seed: int = 0
-    """Of the choice of mutants where there are more."""
-    limit: int | None = None
-    """Only the first so many questions."""
-    cache: Path | None = None
-    """Folder that keeps mutants for other runs."""
-    workers: int = os.cpu_count() or 1
-    tier: int = 0
-    allow_missing: Sequence[str] = ()
+    file: Annotated[Path, typer.Argument(help="questions: parquet, JSON or JSON lines")]
+    output: shared.ResumedFile
+    adapter: shared.Adapter = "auto"
+    max_mutants: Annotated[int | None, typer.Option(min=1, help="a question", show_default="all")] = None
+    seed: shared.ChoiceSeed = 0
+    limit: shared.Limit = None
+    cache: Annotated[Path | None, typer.Option(metavar="FOLDER", help="keep mutants there for other runs")] = None
+    workers: shared.Workers = shared.NUM_CORES
+    tier: shared.Tier = 0
+    allow_missing: shared.AllowMissing = ()
 
     def described(self) -> dict[str, Any]:
         """What decides the rows.
@@ -94,7 +90,7 @@ def kill_all(options: MutantsOptions) -> Report:
             list(enumerate(questions)),
             work,
             key=lambda one: one[0],
-            confinement=Confinement(tier=options.tier, allow_missing=tuple(options.allow_missing)),
+            confinement=Confinement(tier=options.tier, allow_missing=options.allow_missing),
             num_workers=options.workers,
             what="kill",
         )

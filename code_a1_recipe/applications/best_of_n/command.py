@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,39 +17,18 @@ from ...algorithm.question import Question
 from ...data.reader import read_questions
 from ...errors import InputError
 from ...evaluation.benchmarks.tasks import AssertGrading
-from ...evaluation.models.options import ModelOptions, RunDefaults
+from ...evaluation.models.options import RunDefaults
 from ...evaluation.models.response_store import RESPONSES, ResponseStore
 from ...evaluation.models.source import ModelChoice, choose_model, sample_all
-from ...evaluation.options import SamplingEvalOptions
 from ...files import fingerprint, write_whole
 from ...jobs.jsonl_store import JsonlStore, Row
 from ...jobs.judge_loop import judge_into
 from ...jobs.outputs import Report
 from .best_of_n import Pool, judged_row, rules_table
-from .selection_rules import RULES
+from .options import SelectOptions
 
 CHOICES = "choices.jsonl"
 SELECTED = "selected.jsonl"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectOptions(SamplingEvalOptions):
-    """The options of ``code-a1 select``; ``model`` is the Code LLM, or a run that has both."""
-
-    test_model: ModelOptions = field(default_factory=ModelOptions)
-    samples: int = 16
-    """Programs a question."""
-    suites: int = 16
-    """Suites a question."""
-    tests: int | None = None
-    """Asserts a suite; None: as the run, or 8."""
-    rule: str = "codet"
-    """Whose choice is written."""
-
-    def __post_init__(self) -> None:
-        SamplingEvalOptions.__post_init__(self)
-        if self.rule not in RULES:
-            raise InputError(f"--rule must be one of {', '.join(RULES)}, got {self.rule!r}")
 
 
 def select(options: SelectOptions) -> Report:
@@ -88,7 +67,7 @@ def _questions(options: SelectOptions) -> list[Question]:
     """
     questions: list[Question] = []
     for path in options.files:
-        questions += read_questions(path, adapter=options.adapter, columns=options.columns or None).questions
+        questions += read_questions(path, adapter=options.adapter, columns=options.columns).questions
     names = [question.id for question in questions]
     if repeated := next((name for name in names if names.count(name) > 1), None):
         raise InputError(f"id {repeated!r} stands for several questions; ids must be unique over all files")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from reward_fns import extract_candidate
@@ -12,57 +12,14 @@ from sandbox import LocalRunner
 from ...algorithm.episode_types import Message
 from ...algorithm.prompts import find_prompt_pair, render
 from ...errors import InputError
-from ...evaluation.models.options import ModelOptions, RunDefaults
+from ...evaluation.models.options import RunDefaults
 from ...evaluation.models.response_store import ResponseStore
 from ...evaluation.models.source import sample_texts
 from ...jobs.outputs import Report
 from .inputs import Target, check_defines, entry_point, read_program, read_suites, read_text, suites_in
+from .options import AttackOptions
 from .output import may_be_written
 from .run import LIMITS, AttackSettings, check_programs, run_attack
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttackOptions:
-    """The options of ``code-a1 attack``."""
-
-    solution: Path
-    """The program under attack."""
-    entry: str | None = None
-    """Its function or class; None: the only one."""
-    reference: Path | None = None
-    candidates: tuple[Path, ...] = ()
-    """Other programs to compare with."""
-    question: Path | None = None
-    """The problem as text, for the models."""
-    suites: tuple[Path, ...] = ()
-    """Tests that are there already."""
-    model: ModelOptions = field(default_factory=ModelOptions)
-    """The Test LLM."""
-    code_model: ModelOptions = field(default_factory=ModelOptions)
-    num_suites: int = 16
-    cases: int | None = None
-    """Asserts to ask for in each suite; None, as in ``prompts``: as the run, or the usual."""
-    prompts: str | None = None
-    num_candidates: int = 8
-    responses: Path | None = None
-    """Where responses are kept; None: beside ``output``."""
-    seed: int = 0
-    mutate: bool = True
-    max_calls: int = 600
-    max_bugs: int = 8
-    output: Path | None = None
-    """The pytest file; None: test_NAME_bugs.py."""
-    workers: int = 1
-    tier: int = 0
-    allow_missing: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.reference and self.code_model.is_named:
-            raise InputError("name either --reference, which decides, or a Code LLM for programs to compare with")
-        if self.suites and self.model.is_named:
-            raise InputError("name either --suites or a Test LLM (--model, --endpoint), not both")
-        if self.code_model.is_named:
-            _question(self, "Code")
 
 
 def attack(options: AttackOptions) -> Report:
@@ -72,6 +29,8 @@ def attack(options: AttackOptions) -> Report:
         InputError, SandboxConfigError: something cannot be used.
         OutageError, SandboxUnavailableError: a model or the sandbox is down.
     """
+    if options.code_model.is_named:
+        _question(options, "Code")
     defaults = RunDefaults.of(options.model, options.code_model)
     cases = options.cases or defaults.cases_per_suite or 8
     policies = ("code", "test") if options.code_model.is_named else ("test",)

@@ -7,7 +7,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -20,30 +19,12 @@ from ...stats.estimates import Estimate
 from ...stats.tables import Table, table_of
 from .figure import draw_crossplay
 from .matches import NO_USABLE_PROGRAM, PLAYED, CrossPlay, Result, Tally, play
+from .options import CrossPlayOptions
 from .ratings import Change, PlayerRating, RatingTable, changes, rate, turns, win_rates
 
 ROLES = {"code": "Code LLM", "test": "Test LLM"}
 _BY_CHANCE = 0.025
 """Chance that a 95 % interval lies below zero where nothing changed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CrossPlayOptions:
-    """The options of ``code-a1 crossplay``."""
-
-    run: Path
-    output: Path
-    steps: tuple[str, ...] = ()
-    """0 (the base models) or saved steps; none: all."""
-    questions: int | None = None
-    """Only the first so many held-out questions."""
-    candidates: int = 4
-    """Programs a question and step."""
-    suites: int = 1
-    """Suites a program and Test LLM step."""
-    win: str = "broke"
-    """A name of ``matches.WINS``."""
-    judge_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from ...errors import InputError
+from ...jobs import options as shared
 from ...jobs.confinement import Confinement
 from .decontaminate import OverlapSettings
 from .reference_checks import limits_for
@@ -17,25 +19,33 @@ from .reference_checks import limits_for
 class PrepareOptions:
     """What is read, what decides which rows stay, and where they go."""
 
-    inputs: tuple[str, ...]
-    output: Path
-    overwrite: bool = False
-    against: tuple[str, ...] = ()
-    """Evaluation sets that the rows must not repeat."""
-    adapter: str = "auto"
-    columns: Mapping[str, str] | None = None
-    against_columns: Mapping[str, str] | None = None
-    limit: int | None = None
-    """Rows of each input; None for all."""
-    min_tests: int = 1
-    drop_tests: bool = False
-    slow_seconds: float = 1.0
-    """CPU seconds of one call of a reference, on the machine that prepares the data."""
-    ngram: int = 10
-    duplicate_threshold: float = 0.8
-    workers: int = 1
-    tier: int = 0
-    allow_missing: tuple[str, ...] = ()
+    inputs: Annotated[tuple[str, ...], typer.Argument(metavar="INPUT...", help="files, folders, or ids of the hub")]
+    output: Annotated[Path, typer.Option(help="the training set; must end in .parquet")]
+    overwrite: shared.Overwrite = False
+    against: Annotated[
+        tuple[str, ...], typer.Option(metavar="SET", help="evaluation set that no row may repeat; repeatable")
+    ] = ()
+    adapter: shared.Adapter = "auto"
+    columns: shared.Columns = field(default_factory=dict)
+    against_columns: Annotated[
+        shared.Columns,
+        typer.Option(metavar="NAME=COLUMN", help="the same for --against; prompt=COLUMN is enough"),
+    ] = field(default_factory=dict)
+    limit: Annotated[int | None, typer.Option(min=1, help="rows of each INPUT, for a try")] = None
+    min_tests: Annotated[int, typer.Option(min=0, help="usable tests a row must have; 0 keeps rows without tests")] = 1
+    drop_tests: Annotated[bool, typer.Option(help="tests that do not hold go alone; by default their row goes")] = False
+    slow_seconds: Annotated[
+        float,
+        typer.Option(callback=shared.within(0, ends="()"), help="CPU seconds that a call of a reference may take"),
+    ] = 1.0
+    ngram: Annotated[int, typer.Option(min=2, help="words in a row that a prompt may not share with --against")] = 10
+    duplicate_threshold: Annotated[
+        float,
+        typer.Option(callback=shared.within(0, 1, ends="(]"), help="Jaccard similarity of texts that are the same"),
+    ] = 0.8
+    workers: shared.Workers = shared.NUM_CORES
+    tier: shared.Tier = 0
+    allow_missing: shared.AllowMissing = ()
 
     @property
     def card_output(self) -> Path:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from ...algorithm.prompts import PROMPT_PAIRS
 from ...errors import InputError
+from ...jobs import options as shared
 from .training_command import DEFAULT_MODEL
 
 DEFAULT_CASES = 8
@@ -18,29 +22,44 @@ _GPU_RATE, _CPU_RATE = 1e-5, 3e-4
 class SftOptions:
     """What to make demonstrations of, and which."""
 
-    output: Path
-    files: tuple[Path, ...] = ()
-    run: Path | None = None
-    questions: tuple[Path, ...] = ()
-    overwrite: bool = False
-    adapter: str = "auto"
-    columns: Mapping[str, str] | None = None
-    prompt: str | None = None
-    """None: that of the run, else chat_v1."""
-    cases: int | None = None
-    """K; None: that of the run, else ``DEFAULT_CASES``."""
-    mutants: int = 0
-    only_breaking: bool = False
-    max_per_question: int = 8
-    max_assert_chars: int = 400
-    max_chars: int = 16_384
-    val_frac: float = 0.05
-    seed: int = 0
-    model: str | None = None
-    cpu: bool = False
-    workers: int = 1
-    tier: int = 0
-    allow_missing: tuple[str, ...] = ()
+    output: Annotated[Path, typer.Option(help="the demonstrations; must end in .parquet")]
+    files: Annotated[tuple[Path, ...], typer.Argument(metavar="[FILE]...", help="questions")] = ()
+    run: Annotated[
+        Path | None, typer.Option(help="a run folder, or a file of its rollouts or of `code-a1 score` of them")
+    ] = None
+    questions: Annotated[
+        tuple[Path, ...], typer.Option(metavar="FILE", help="of --run; default: the run's own; repeatable")
+    ] = ()
+    overwrite: shared.Overwrite = False
+    adapter: shared.Adapter = "auto"
+    columns: shared.Columns = field(default_factory=dict)
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            callback=shared.one_of(tuple(sorted(PROMPT_PAIRS))),
+            help="prompts.name of the run to come; default: chat_v1, or the run's",
+        ),
+    ] = None
+    cases: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help=f"asserts of a suite; default: {DEFAULT_CASES}, or the run's; fewer where tests are few"
+        ),
+    ] = None
+    mutants: Annotated[int, typer.Option(min=0, help="mutants of each reference to show")] = 0
+    only_breaking: Annotated[bool, typer.Option(help="leave out suites that do not break the program shown")] = False
+    max_per_question: Annotated[int, typer.Option(min=1, help="demonstrations of a question")] = 8
+    max_assert_chars: Annotated[int, typer.Option(min=1, help="longer asserts are not used")] = 400
+    max_chars: Annotated[int, typer.Option(min=1, help="of a demonstration's messages together")] = 16_384
+    val_frac: Annotated[
+        float, typer.Option(callback=shared.within(0, 1, ends="[)"), help="of the questions, for validation")
+    ] = 0.05
+    seed: Annotated[int, typer.Option(help="of every choice")] = 0
+    model: Annotated[str | None, typer.Option(help="that the printed command trains")] = None
+    cpu: Annotated[bool, typer.Option(help="print a command for a machine without a GPU, for tiny models")] = False
+    workers: shared.Workers = shared.NUM_CORES
+    tier: shared.Tier = 0
+    allow_missing: shared.AllowMissing = ()
 
     @property
     def val_output(self) -> Path:

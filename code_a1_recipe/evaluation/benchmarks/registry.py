@@ -107,7 +107,7 @@ def _kind_of(path: Path, options: CodeEvalOptions) -> str:
         if columns >= bigcodebench.COLUMNS:
             return "bigcodebench"
     if options.in_process_tests and columns:
-        reader = row_reader(columns, where=path, adapter=options.adapter, columns=options.columns or None)
+        reader = row_reader(columns, where=path, adapter=options.adapter, columns=options.columns)
         if reader.adapter in check_function.SOURCES:
             return "check"
     return "questions"
@@ -150,7 +150,7 @@ def _of_questions(path: Path, options: CodeEvalOptions, runners: _Runners) -> tu
         path,
         runners.judges,
         adapter=options.adapter,
-        columns=options.columns or None,
+        columns=options.columns,
         holds_claims=options.references,
     )
 

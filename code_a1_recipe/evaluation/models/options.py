@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from ...algorithm.sampling import SamplingParameters
 from ...errors import InputError
+from ...jobs.options import FromTexts, assignments, within
 from ...runs.reader import RunRecords
 
 if TYPE_CHECKING:
@@ -21,27 +25,57 @@ USUAL_SAMPLING = SamplingParameters(
 USUAL_PROMPT = "chat_v1"
 _LEVELS = 3
 """From a step's folder up to its run: run/checkpoints/global_step_n."""
+_option = partial(typer.Option, rich_help_panel="The model: where it is and how it samples")
+_AS_VALIDATED = "of a run as it validated"
+
+
+def _engine_arguments(texts: list[str]) -> dict[str, Any]:
+    """``KEY=VALUE`` with values as YAML reads them."""
+    import yaml
+
+    pairs = assignments(texts)
+    if odd := next((key for key in pairs if not key.isidentifier()), None):
+        raise typer.BadParameter(f"--engine must be KEY=VALUE, got {odd!r} as a key")
+    return {key: yaml.safe_load(value) for key, value in pairs.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOptions:
-    """``--model`` and its neighbours."""
+    """``--model`` and its neighbours. Where None stands for a value, it is as the run validated, or the usual one."""
 
-    model: str | None = None
-    """A Hugging Face folder or hub id, a run folder, or a step of its checkpoints."""
-    step: str = "latest"
-    """Of a run folder: latest, best, or a saved step."""
-    endpoint: str | None = None
-    """URL of an OpenAI-compatible server instead."""
-    endpoint_model: str | None = None
-    temperature: float | None = None
-    """In [0, 2]; 0 is greedy. None, here and below: as the run validated, or the usual value."""
-    top_p: float | None = None
-    max_tokens: int | None = None
-    """Of a response."""
-    max_prompt_tokens: int | None = None
-    engine: Mapping[str, Any] = field(default_factory=dict)
-    """Further arguments of vLLM's engine."""
+    model: Annotated[
+        str | None,
+        _option(help="a Hugging Face folder or hub id (runs in vLLM here), a run folder, or a step of its checkpoints"),
+    ] = None
+    step: Annotated[str, _option(help="of a run folder: latest, best, or a saved step")] = "latest"
+    endpoint: Annotated[
+        str | None,
+        _option(
+            metavar="URL",
+            help="OpenAI-compatible server instead, such as http://localhost:8000/v1; its key in OPENAI_API_KEY",
+        ),
+    ] = None
+    endpoint_model: Annotated[str | None, _option(metavar="NAME", help="the model's name there")] = None
+    temperature: Annotated[
+        float | None, _option(min=0, max=2, help="0 is greedy", show_default=f"0.7, {_AS_VALIDATED}")
+    ] = None
+    top_p: Annotated[float | None, _option(callback=within(0, 1, ends="(]"), show_default=f"0.95, {_AS_VALIDATED}")] = (
+        None
+    )
+    max_tokens: Annotated[int | None, _option(min=1, help="of a response", show_default="4096, of a run its own")] = (
+        None
+    )
+    max_prompt_tokens: Annotated[
+        int | None, _option(min=1, help="longer prompts are not asked", show_default="8192, of a run its own")
+    ] = None
+    engine: Annotated[
+        Mapping[str, Any],
+        _option(
+            metavar="KEY=VALUE",
+            help="argument of vLLM's engine, such as tensor_parallel_size=2 or dtype=bfloat16; repeatable",
+        ),
+        FromTexts(_engine_arguments),
+    ] = field(default_factory=dict)
     prefix: str = ""
     """Before the options' names, for messages: "test-" of ``--test-model``."""
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+from reward_fns import ADVERSARIAL_READINGS
 from sandbox import DEFAULT_QUESTIONS_PER_WORKER, JudgeProcesses, Limits, WorkerSettings
 
 from ...algorithm.rewards import RewardSettings
 from ...errors import SettingsError
 from ...files import file_fingerprint
+from ...jobs import options as shared
 from ...jobs.confinement import JudgeAll
 from ...jobs.jsonl_store import JsonlStore
 from ...jobs.judge_loop import judge_into
 from ...jobs.outputs import Report
-from .input import Item, question_table, read_items, rollout_files
+from .input import ROLES, Item, question_table, read_items, rollout_files
 from .rows import Scorer, in_pieces
 from .run_source import find_run
 from .summary import Summary
@@ -32,25 +35,34 @@ _NOT_SO = "Copy the rollouts out of the run folder and name the questions by --q
 class ScoreOptions:
     """Of ``score``. None, here and below: the recorded run's own value, or the recipe's default."""
 
-    inputs: Sequence[Path]
-    """Rollout files, or a run folder."""
-    output: Path
-    """JSON lines; resumed."""
-    questions: Sequence[Path] = ()
-    """As data.train_files."""
-    adapter: str = "auto"
-    columns: dict[str, str] = field(default_factory=dict)
-    role: str = "auto"
-    """What flat rows are."""
-    workers: int = os.cpu_count() or 1
-    tier: int | None = None
-    allow_missing: Sequence[str] = ()
-    alpha: float | None = None
-    adversarial: str | None = None
-    cases: int | None = None
-    """K, the cases a suite was asked for."""
-    nonprintable_penalty: bool | None = None
-    limits: dict[str, int | float] = field(default_factory=dict)
+    inputs: Annotated[Sequence[Path], typer.Argument(metavar="INPUT...", help="rollout files, or a run folder")]
+    output: shared.ResumedFile
+    questions: Annotated[Sequence[Path], typer.Option(metavar="FILE", help="as data.train_files; repeatable")] = ()
+    adapter: shared.Adapter = "auto"
+    columns: shared.Columns = field(default_factory=dict)
+    role: Annotated[
+        str,
+        typer.Option(callback=shared.one_of(("auto", *ROLES)), help="what flat rows are: auto, code or test"),
+    ] = "auto"
+    workers: shared.Workers = shared.NUM_CORES
+    tier: shared.RunTier = None
+    allow_missing: shared.AllowMissing = ()
+    alpha: Annotated[float | None, typer.Option(help="weight of validity in the test reward", show_default="0.5")] = (
+        None
+    )
+    adversarial: Annotated[
+        str | None,
+        typer.Option(callback=shared.one_of(tuple(sorted(ADVERSARIAL_READINGS))), show_default="release"),
+    ] = None
+    cases: Annotated[int | None, typer.Option(min=1, help="K, the cases a suite was asked for", show_default="8")] = (
+        None
+    )
+    nonprintable_penalty: Annotated[bool | None, typer.Option(show_default="no")] = None
+    limits: Annotated[
+        Mapping[str, int | float],
+        typer.Option(metavar="KEY=NUMBER", help="of one program, as sandbox.limits; repeatable"),
+        shared.Numbers,
+    ] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,10 +134,10 @@ def score(options: ScoreOptions) -> Report:
     files = rollout_files(options.inputs)
     question_files: Sequence[Path] = options.questions
     if run is None or options.questions:
-        questions = question_table(question_files, adapter=options.adapter, columns=options.columns or None)
+        questions = question_table(question_files, adapter=options.adapter, columns=options.columns)
     else:
         question_files = [Path(file) for file in (*run.data.train_files, *run.data.val_files)]
-        questions = question_table(question_files, adapter=run.data.adapter, columns=run.data.columns or None)
+        questions = question_table(question_files, adapter=run.data.adapter, columns=run.data.columns)
     items = read_items(files, questions, role=options.role)
     scorer = Scorer(rewards=settings.rewards, num_cases=settings.num_cases)
     described = {

@@ -1,0 +1,28 @@
+"""The options of ``code-a1 select``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import typer
+
+from ...evaluation.models.options import ModelOptions
+from ...evaluation.options import SamplingEvalOptions
+from ...jobs.options import one_of
+
+RULE_NAMES = ("random", "pass_count", "codet", "codet_sqrt", "mbr_exec", "mbr_exec_soft", "discrimination")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectOptions(SamplingEvalOptions):
+    """``model`` is the Code LLM, or a run that has both."""
+
+    test_model: ModelOptions = field(default_factory=ModelOptions)
+    samples: Annotated[int, typer.Option(min=1, help="programs a question")] = 16
+    suites: Annotated[int, typer.Option(min=1, help="suites a question")] = 16
+    tests: Annotated[int | None, typer.Option(min=1, help="asserts a suite", show_default="8, of a run its own")] = None
+    rule: Annotated[
+        str,
+        typer.Option(callback=one_of(RULE_NAMES), help=f"whose choice is written: {', '.join(RULE_NAMES)}"),
+    ] = "codet"

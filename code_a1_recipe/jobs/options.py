@@ -1,0 +1,107 @@
+"""Command-line options that several commands share. A command's options are the fields of a frozen dataclass, each an
+``Annotated`` type with Typer's words for it; ``cli.declared`` makes the command's parameters of them."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sandbox import LOCAL_TIERS, OPTIONAL_FEATURES
+
+from ..data.formats import ADAPTERS
+from ..data.reader import COLUMNS
+
+NUM_CORES = os.cpu_count() or 1
+
+
+@dataclass(frozen=True, slots=True)
+class FromTexts:
+    """An option that is repeated on the command line, and what makes one value of its texts."""
+
+    read: Callable[[list[str]], Any]
+    """Raises typer.BadParameter where a text is none."""
+
+
+def assignments(texts: list[str]) -> dict[str, str]:
+    """Several ``key=value`` as a dictionary; neither part is empty."""
+    pairs = {}
+    for text in texts:
+        key, separator, value = text.partition("=")
+        if not (key and separator and value):
+            raise typer.BadParameter(f"must be key=value, got {text!r}")
+        pairs[key] = value
+    return pairs
+
+
+def _columns(texts: list[str]) -> dict[str, str]:
+    pairs = assignments(texts)
+    if unknown := sorted(set(pairs) - set(COLUMNS)):
+        raise typer.BadParameter(f"unknown native column {unknown[0]!r}; known: {', '.join(COLUMNS)}")
+    return pairs
+
+
+def _numbers(texts: list[str]) -> dict[str, int | float]:
+    try:
+        return {key: int(value) if value.isdecimal() else float(value) for key, value in assignments(texts).items()}
+    except ValueError as error:
+        raise typer.BadParameter(f"must be KEY=NUMBER: {error}") from error
+
+
+def one_of(known: tuple[object, ...]) -> Callable[[Any], Any]:
+    """A check that a value, or each of a list of values, is one of ``known``."""
+
+    def check(value: object) -> object:
+        for one in value if isinstance(value, list) else [value]:
+            if one is not None and one not in known:
+                raise typer.BadParameter(f"must be one of {', '.join(map(str, known))}, got {one!r}")
+        return value
+
+    return check
+
+
+def within(low: float, high: float = math.inf, *, ends: str = "[]") -> Callable[[Any], Any]:
+    """A check that a number lies between ``low`` and ``high``; a round bracket leaves the end out: ``(]``."""
+
+    def check(value: float | None) -> float | None:
+        if value is None:
+            return value
+        above = value >= low if ends[0] == "[" else value > low
+        if not (above and (value <= high if ends[1] == "]" else value < high)):
+            raise typer.BadParameter(f"must be in {ends[0]}{low:g}, {high:g}{ends[1]}, got {value!r}")
+        return value
+
+    return check
+
+
+Adapter = Annotated[str, typer.Option(callback=one_of(("auto", *ADAPTERS)), help="how to read the columns")]
+Columns = Annotated[
+    Mapping[str, str],
+    typer.Option(metavar="NAME=COLUMN", help="a native column and the file's; repeatable"),
+    FromTexts(_columns),
+]
+Numbers = FromTexts(_numbers)
+Workers = Annotated[int, typer.Option(min=1, help="judge processes", show_default="the cores")]
+Seed = Annotated[int, typer.Option(help="of sampling")]
+ChoiceSeed = Annotated[int, typer.Option(help="of the choice of mutants where there are more")]
+Limit = Annotated[int | None, typer.Option(min=1, help="only the first so many problems")]
+Overwrite = Annotated[bool, typer.Option(help="replace existing outputs")]
+Tier = Annotated[int, typer.Option(callback=one_of(LOCAL_TIERS), help="confinement tier of programs")]
+RunTier = Annotated[
+    int | None,
+    typer.Option(callback=one_of(LOCAL_TIERS), help="confinement tier of programs", show_default="of the run, or 0"),
+]
+AllowMissing = Annotated[
+    tuple[str, ...],
+    typer.Option(callback=one_of(tuple(OPTIONAL_FEATURES)), metavar="NAME", help="a protection this kernel lacks"),
+]
+JudgeOnly = Annotated[bool, typer.Option(help="judge stored responses; no model is started")]
+ResumedFile = Annotated[Path, typer.Option(help="JSON lines; a repeated command resumes")]
+ResumedFolder = Annotated[
+    Path, typer.Option(help="folder of responses, verdicts and tables; a repeated command resumes")
+]
