@@ -8,7 +8,6 @@ checkpoint; without one (``trainer.save_freq=-1``) it starts anew.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -23,6 +22,7 @@ from tqdm import tqdm
 
 from ..curation.harvest import harvest
 from ..errors import InputError, SettingsError
+from ..files import write_whole
 from ..runs.folder import RunFolder, locked
 from ..runs.reader import RunRecords
 from .experiment import EXPERIMENT_FILE, FINISHED, Arm, Experiment
@@ -205,7 +205,7 @@ class _Run:
         return cls(arm=arm, seed=seed, folder=folder, log=log, process=process, started=time.monotonic())
 
     def progress(self) -> str:
-        return f"{self.arm.name} seed {self.seed} step {_last_step(self.folder)}"
+        return f"{self.arm.name} seed {self.seed} step {RunRecords(self.folder).last_step}"
 
     def finish(self) -> None:
         """Note how long it took and, where it ended well, that the run is finished.
@@ -243,16 +243,4 @@ def _end(running: Sequence[_Run]) -> None:
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
-    partial = path.with_name(f"{path.name}.partial")
-    partial.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    partial.replace(path)
-
-
-def _last_step(folder: Path) -> int:
-    try:
-        with (folder / "metrics.jsonl").open("rb") as handle:
-            handle.seek(max(0, os.fstat(handle.fileno()).st_size - 100_000))
-            lines = handle.read().splitlines()
-        return int(json.loads(lines[-1])["step"]) if lines else 0
-    except (OSError, ValueError, KeyError):
-        return 0
+    write_whole(path, json.dumps(content, indent=2) + "\n")

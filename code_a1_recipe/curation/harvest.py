@@ -187,7 +187,7 @@ def harvest_tests(options: HarvestOptions) -> Report:
 
 def _minimised(options: HarvestOptions, run: RunRecords, found: Sequence[Harvested]) -> Report:
     started = time.monotonic()
-    sandbox = SandboxSettings.read(run.config.get("sandbox") or {}, where=f"{run.paths.resolved_config}: sandbox")
+    sandbox = SandboxSettings.read(run.config.get("sandbox") or {}, where=f"the run in {run.folder}: sandbox")
     confinement = Confinement.of_run(sandbox, tier=options.tier, allow_missing=options.allow_missing)
     settings = MinimiseSettings(min_tests=options.min_tests, max_mutants=options.max_mutants, seed=options.seed)
     require_mutants()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import yaml
@@ -18,7 +19,12 @@ from ..errors import InputError
 from .folder import RunFolder
 from .rollout_record import VERSION, RolloutRecord
 
+if TYPE_CHECKING:
+    from ..config.run_config import RunConfig
+
 MetricsRow = dict[str, Any]
+_BYTES_OF_A_ROW = 100_000
+"""Of ``metrics.jsonl``, at most."""
 Row = TypeVar("Row")
 
 
@@ -53,8 +59,19 @@ class RunRecords:
         return RunFolder(self.folder)
 
     @cached_property
+    def settings(self) -> RunConfig:
+        """The configuration, every value checked.
+
+        Raises:
+            SettingsError: it is of another format, or was changed.
+        """
+        from ..config.compose import recorded_config  # hydra, which most readers do not need
+
+        return recorded_config(self.paths.resolved_config)
+
+    @cached_property
     def config(self) -> dict[str, Any]:
-        """``resolved_config.yaml``."""
+        """``resolved_config.yaml`` as it stands there."""
         path = self.paths.resolved_config
         try:
             loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -71,6 +88,17 @@ class RunRecords:
     def metrics(self) -> list[dict[str, Any]]:
         """Rows of ``metrics.jsonl``, the one of step 0 (validation before training) included."""
         return list(_decoded_lines(self.paths.metrics, _metrics_row))
+
+    @property
+    def last_step(self) -> int:
+        """The newest step, from the end of the file alone; 0 where there is none, also while it is being written."""
+        try:
+            with self.paths.metrics.open("rb") as handle:
+                handle.seek(max(0, os.fstat(handle.fileno()).st_size - _BYTES_OF_A_ROW))
+                lines = handle.read().splitlines()
+            return _metrics_row(lines[-1])["step"] if lines else 0
+        except (OSError, msgspec.DecodeError):
+            return 0
 
     @property
     def steps(self) -> list[int]:
@@ -141,6 +169,28 @@ class RunRecords:
         paths = self.paths
         own = [paths.resolved_config, paths.metrics, paths.mistake_book, *sorted(paths.rollouts.glob("*.jsonl"))]
         return [*own, *self.question_files()]
+
+
+def rollout_files(inputs: Sequence[Path]) -> list[Path]:
+    """The files to read: a folder (a run, or its ``rollouts``) stands for its ``*.jsonl`` in order of name.
+
+    Raises:
+        InputError: nothing is there.
+    """
+    files: list[Path] = []
+    for path in inputs:
+        if path.is_dir():
+            rollouts = RunFolder(path).rollouts
+            folder = rollouts if rollouts.is_dir() else path
+            found = sorted(folder.glob("*.jsonl"))
+            if not found:
+                raise InputError(f"{folder}: holds no *.jsonl; name the rollout files, or a folder that has some")
+            files += found
+        elif path.is_file():
+            files.append(path)
+        else:
+            raise InputError(f"{path}: no such file or folder (relative paths start at {Path.cwd()})")
+    return files
 
 
 def read_rollouts(path: Path) -> Iterator[RolloutRecord]:

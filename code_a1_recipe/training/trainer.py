@@ -10,7 +10,6 @@ import logging
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from ..algorithm.question import Question
 from ..algorithm.tasks import tasks_of
 from ..config.run_config import SEPARATE, RunConfig
 from ..errors import OutageError
+from ..jobs.judge_loop import in_parallel
 from ..runs.console import running_totals, step_line, time_fractions
 from ..runs.folder import RunFolder
 from ..runs.metrics import check_outages, finalize_metrics, merge_accumulators, validation_metrics
@@ -217,9 +217,9 @@ class CodeA1Trainer(PPOTrainerSync):
             return {f"{name}/{key}": value for key, value in updated.items()}
 
         at_once = len(self.policies) if self.settings.layout == SEPARATE else 1
-        with ThreadPoolExecutor(max_workers=at_once) as updaters:
-            for updated in list(updaters.map(update, self.policies)):
-                metrics.update(updated)
+        updated = dict(in_parallel(self.policies, update, num_threads=at_once))
+        for name in self.policies:
+            metrics.update(updated[name])
 
     def _finish_step(self, metrics: dict[str, Any], *, num_questions: int, seconds: float) -> None:
         """Note the state that a checkpoint of this step holds."""

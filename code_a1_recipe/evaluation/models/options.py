@@ -158,6 +158,4 @@ def _config_of(model: Path) -> RunConfig | None:
     """The configuration of the run that the path lies in; None where it is a model's folder, or no run's."""
     if (model / "config.json").is_file() or (run := RunRecords.find(model, levels=_LEVELS)) is None:
         return None
-    from ...config.compose import recorded_config  # hydra, which --help does not wait for
-
-    return recorded_config(run.paths.resolved_config)
+    return run.settings

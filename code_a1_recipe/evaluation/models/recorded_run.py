@@ -9,7 +9,6 @@ from typing import Any
 
 from ...algorithm.question import Question
 from ...algorithm.sampling import SamplingParameters
-from ...config.compose import recorded_config
 from ...config.run_config import RunConfig
 from ...data.torch_dataset import QuestionDataset
 from ...errors import InputError
@@ -42,7 +41,7 @@ class RecordedPair:
     def open(cls, folder: Path) -> RecordedPair:
         """Raises InputError where ``folder`` holds no run, SettingsError where its settings are not this recipe's."""
         records = RunRecords.open(folder)
-        return cls(records=records, settings=recorded_config(records.paths.resolved_config))
+        return cls(records=records, settings=records.settings)
 
     def held_out(self, limit: int | None = None) -> list[Question]:
         """The questions of the run's validation, in its order.

@@ -20,9 +20,9 @@ from ...jobs.confinement import JudgeAll
 from ...jobs.jsonl_store import JsonlStore
 from ...jobs.judge_loop import judge_into
 from ...jobs.outputs import Report
-from .input import ROLES, Item, question_table, read_items, rollout_files
+from ...runs.reader import RunRecords, rollout_files
+from .input import ROLES, Item, question_table, read_items
 from .rows import Scorer, in_pieces
-from .run_source import find_run
 from .summary import Summary
 
 if TYPE_CHECKING:
@@ -157,6 +157,23 @@ def score(options: ScoreOptions) -> Report:
         text=f"{options.output}: {summary.text().rstrip()}",
         failure=f"{summary.num_outages} items met an outage; repeat the command" if summary.num_outages else "",
     )
+
+
+def find_run(inputs: Sequence[Path]) -> RunConfig | None:
+    """The configuration of the run that wrote the inputs: one of them is its folder, or lies in it; None without one.
+
+    Raises:
+        SettingsError: the inputs come from several runs, or its configuration cannot be read.
+    """
+    # From an input up to its run: run/rollouts/train_000001.jsonl.
+    runs = [RunRecords.find(path, levels=1 if path.is_dir() else 2) for path in inputs]
+    found = {run.folder.resolve(): run for run in runs if run}
+    if len(found) > 1:
+        raise SettingsError(
+            f"the inputs belong to {len(found)} runs ({', '.join(map(str, sorted(found)))}); score each run with a "
+            "command and an output of its own"
+        )
+    return found.popitem()[1].settings if found else None
 
 
 def judge_items(

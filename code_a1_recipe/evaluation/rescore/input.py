@@ -91,27 +91,6 @@ def question_table(
     return table
 
 
-def rollout_files(inputs: Sequence[Path]) -> list[Path]:
-    """The files to read: a folder (a run, or its ``rollouts``) stands for its ``*.jsonl`` in order of name.
-
-    Raises:
-        InputError: nothing is there.
-    """
-    files: list[Path] = []
-    for path in inputs:
-        if path.is_dir():
-            folder = path / "rollouts" if (path / "rollouts").is_dir() else path
-            found = sorted(folder.glob("*.jsonl"))
-            if not found:
-                raise InputError(f"{folder}: holds no *.jsonl; name the rollout files, or a folder that has some")
-            files += found
-        elif path.is_file():
-            files.append(path)
-        else:
-            raise InputError(f"{path}: no such file or folder (relative paths start at {Path.cwd()})")
-    return files
-
-
 def read_items(files: Sequence[Path], questions: QuestionTable, *, role: str = "auto") -> list[Item]:
     """Every item of every file, in order.
 
