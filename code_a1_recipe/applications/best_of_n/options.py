@@ -19,6 +19,7 @@ class SelectOptions(SamplingEvalOptions):
     """``model`` is the Code LLM, or a run that has both."""
 
     test_model: ModelOptions = field(default_factory=ModelOptions)
+    """The Test LLM; not named where ``model`` is a run that has both."""
     samples: Annotated[int, typer.Option(min=1, help="programs a question")] = 16
     suites: Annotated[int, typer.Option(min=1, help="suites a question")] = 16
     tests: Annotated[int | None, typer.Option(min=1, help="asserts a suite", show_default="8, of a run its own")] = None

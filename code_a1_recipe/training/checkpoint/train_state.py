@@ -15,8 +15,7 @@ from ray.exceptions import RayTaskError
 
 from ...algorithm.mistake_book import MistakeBook
 from ...errors import CheckpointError
-from ...runs.folder import plain_number
-from ...runs.versions import versions_text
+from ...runs.folder import plain_number, versions_text
 from ..lifecycle.failures import explain
 from ..policy import Policy
 from . import folder as checkpointing

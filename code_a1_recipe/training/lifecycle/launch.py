@@ -15,8 +15,7 @@ from typing import Any
 
 from ...config.run_config import RunConfig
 from ...errors import SettingsError
-from ...runs.folder import RunFolder
-from ...runs.versions import versions_text
+from ...runs.folder import RunFolder, versions_text
 from ...verl_plugin.cpu.environment import cpu_environment
 from .crash_notifier import crash_notifier, dismiss_notifier
 from .failures import explain

@@ -1,7 +1,9 @@
-"""A verl platform for machines without an accelerator (verl's own extension point, ``PlatformRegistry``)."""
+"""A verl platform for machines without an accelerator (verl's own extension point, ``PlatformRegistry``), and the one
+function of verl that a CPU run replaces."""
 
 from __future__ import annotations
 
+import functools
 import os
 import types
 from collections.abc import Iterator
@@ -9,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+import verl.utils.distributed as verl_distributed
 from verl.plugin.platform import PlatformBase, PlatformRegistry
 
 from .environment import PLATFORM_NAME
@@ -122,3 +125,21 @@ class CpuPlatform(PlatformBase):
 
     def cudart(self) -> None:
         return
+
+
+def use_gloo_only() -> None:
+    """Let verl's Ray workers open a process group with ``cpu:gloo`` alone.
+
+    ``verl.utils.distributed.initialize_global_process_group_ray`` builds ``cpu:gloo,<device>:<backend>``; with the
+    device "cpu" that names one device twice, which torch refuses. An explicit backend of the caller is kept.
+    """
+    original = verl_distributed.initialize_global_process_group_ray
+    if getattr(original, "code_a1_gloo_only", False):
+        return
+
+    @functools.wraps(original)
+    def initialize(timeout_second: float | None = None, backend: str | None = None) -> Any:
+        return original(timeout_second=timeout_second, backend=backend or "cpu:gloo")
+
+    initialize.code_a1_gloo_only = True
+    verl_distributed.initialize_global_process_group_ray = initialize
