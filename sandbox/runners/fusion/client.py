@@ -1,7 +1,7 @@
-"""HTTP to a SandboxFusion service: one request, one answer, and what is no answer.
+"""HTTP to a SandboxFusion service: one request, one response, and what is none.
 
 The service: https://github.com/bytedance/SandboxFusion, ``POST {url}/run_code`` with ``code``,
-``language``, ``run_timeout`` (seconds) and ``memory_limit_MB``. Its answer has a ``status`` (``Success``,
+``language``, ``run_timeout`` (seconds) and ``memory_limit_MB``. Its response has a ``status`` (``Success``,
 ``Failed`` for a non-zero return code or a time-out, ``SandboxError``) and a ``run_result`` with a
 ``status`` (``Finished``, ``Error``, ``TimeLimitExceeded``), ``return_code``, ``stdout`` and ``stderr``.
 """
@@ -31,7 +31,7 @@ _RETRIED_STATUSES = frozenset({408, 425, 429})
 
 
 class ServiceOutageError(SandboxUnavailableError):
-    """The service gave no usable answer. Leaves the runner only after all tries are used up."""
+    """The service gave no usable response. Leaves the runner only after all tries are used up."""
 
     def __init__(self, message: str, *, is_final: bool = False, retry_after_seconds: float = 0.0) -> None:
         super().__init__(message)
@@ -86,17 +86,17 @@ class FusionClient:
 
         Args:
             request: the JSON object to post.
-            seconds: longest wait for the whole answer.
+            seconds: longest wait for the whole response.
 
         Raises:
-            ServiceOutageError: there is no usable answer.
+            ServiceOutageError: there is no usable response.
         """
         body = json.dumps(request).encode()
         status, retry_after, data = self._exchange(body, seconds)
         if status != 200:
             said = data[:300].decode("utf-8", "replace")
             raise ServiceOutageError(
-                f"the service answered with status {status}: {said}",
+                f"the service responseed with status {status}: {said}",
                 is_final=status < 500 and status not in _RETRIED_STATUSES,
                 retry_after_seconds=retry_after,
             )
@@ -118,7 +118,7 @@ class FusionClient:
         while True:
             connection, is_kept = self._take()
             try:
-                answer = self._post(connection, body, seconds)
+                response = self._post(connection, body, seconds)
             except (OSError, http.client.HTTPException) as error:
                 self._drop(connection)
                 if is_kept and isinstance(error, (ConnectionError, http.client.BadStatusLine)):
@@ -128,7 +128,7 @@ class FusionClient:
                 self._drop(connection)
                 raise
             self._keep(connection)
-            return answer
+            return response
 
     def _post(self, connection: http.client.HTTPConnection, body: bytes, seconds: float) -> tuple[int, float, bytes]:
         deadline = time.monotonic() + seconds
@@ -142,9 +142,9 @@ class FusionClient:
             data += part
             left = deadline - time.monotonic()
             if left <= 0:
-                raise TimeoutError(f"no whole answer within {seconds:.3g} s")
+                raise TimeoutError(f"no whole response within {seconds:.3g} s")
             if len(data) > _MAX_RESPONSE_BYTES:
-                raise ServiceOutageError(f"the answer exceeds {_MAX_RESPONSE_BYTES} bytes")
+                raise ServiceOutageError(f"the response exceeds {_MAX_RESPONSE_BYTES} bytes")
             if connection.sock is not None:
                 connection.sock.settimeout(left)
         if response.length:  # the body ended early: what is missing is still counted here
@@ -188,20 +188,20 @@ def _retry_after(header: str | None) -> float:
 
 
 def _parse(data: bytes) -> ServiceResponse:
-    """The part of an answer that counts, every field checked.
+    """The part of an response that counts, every field checked.
 
     Raises:
         ServiceOutageError: it is not one, or it reports an error of the service's own.
     """
     try:
-        answer = json.loads(data)
+        response = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ServiceOutageError(f"the answer is no JSON: {type(error).__name__}: {data[:100]!r}") from error
-    result = answer.get("run_result") if isinstance(answer, dict) else None
-    if isinstance(answer, dict) and answer.get("status") == "SandboxError":
-        raise ServiceOutageError(f"the service reports an error of its own: {str(answer.get('message'))[:300]}")
-    if not isinstance(result, dict) or answer.get("status") not in ("Success", "Failed"):
-        raise ServiceOutageError(f"the answer holds no run_result: {data[:200]!r}")
+        raise ServiceOutageError(f"the response is no JSON: {type(error).__name__}: {data[:100]!r}") from error
+    result = response.get("run_result") if isinstance(response, dict) else None
+    if isinstance(response, dict) and response.get("status") == "SandboxError":
+        raise ServiceOutageError(f"the service reports an error of its own: {str(response.get('message'))[:300]}")
+    if not isinstance(result, dict) or response.get("status") not in ("Success", "Failed"):
+        raise ServiceOutageError(f"the response holds no run_result: {data[:200]!r}")
     status, code, stdout = result.get("status"), result.get("return_code"), result.get("stdout") or ""
     if status not in ("Finished", "TimeLimitExceeded") or type(code) not in (int, type(None)):
         raise ServiceOutageError(f"run_result has status {status!r} and return_code {code!r}")

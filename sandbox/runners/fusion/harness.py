@@ -16,7 +16,7 @@ only change what it says about itself.
 ``ready``   the harness runs
 ``loaded``  the program loaded
 ``failed``  it did not, for the reason in ``detail``
-``answer``  call ``index`` came to ``kind``; ``value`` is zlib, then base64
+``result``  call ``index`` came to ``kind``; ``value`` is zlib, then base64
 ``more``    the room on standard output is used up; the rest needs another request
 ``lost``    the system refused a process: an outage
 ``end``     nothing is left to do
@@ -96,16 +96,16 @@ class _Report:
         self._fd = os.dup(1)
         self._tag = tag
         self._room = room - _LAST_LINE_BYTES
-        self.num_answers = 0
+        self.num_results = 0
 
     def send(self, **fields: Any) -> bool:
-        """Write one line; False for an answer that does not fit, of which nothing was written."""
+        """Write one line; False for a result that does not fit, of which nothing was written."""
         line = memoryview(f"\n{self._tag} {json.dumps(fields)}\n".encode())
-        is_answer = fields["event"] == "answer"
-        if is_answer and len(line) > self._room:
+        is_result = fields["event"] == "result"
+        if is_result and len(line) > self._room:
             return False
         self._room -= len(line)
-        self.num_answers += is_answer
+        self.num_results += is_result
         while line:
             line = line[os.write(self._fd, line) :]
         return True
@@ -280,7 +280,7 @@ class _Harness:
         return self._settle(attempt, stop)
 
     def _time_out_pending(self, detail: str) -> None:
-        while self._has_loaded and self._pending and self._answer(CallStatus.TIMED_OUT, detail=detail):
+        while self._has_loaded and self._pending and self._report_result(CallStatus.TIMED_OUT, detail=detail):
             pass
 
     def _take(self, result: CallResult | None) -> bool:
@@ -292,17 +292,17 @@ class _Harness:
             return True
         seconds = min(result.cpu_seconds, process_cpu_seconds(self._processes.pid)) if self._program.timed else 0.0
         value = base64.b64encode(zlib.compress(result.value, 1)).decode() if result.status is CallStatus.VALUE else ""
-        return self._answer(result.status, value=value, detail=result.detail, seconds=seconds)
+        return self._report_result(result.status, value=value, detail=result.detail, seconds=seconds)
 
-    def _answer(self, status: CallStatus, *, value: str = "", detail: str = "", seconds: float = 0.0) -> bool:
+    def _report_result(self, status: CallStatus, *, value: str = "", detail: str = "", seconds: float = 0.0) -> bool:
         """Report the first pending call's result; False, for this and all that follow, where it does not fit."""
         fields = {"index": self._pending[0], "kind": status.value, "detail": detail[:MAX_DETAIL], "seconds": seconds}
-        if not self._send("answer", value=value, **fields):
-            if self._report.num_answers:
+        if not self._send("result", value=value, **fields):
+            if self._report.num_results:
                 self._is_full = True
                 return False
             detail = "more than the service returns of standard output"
-            self._send("answer", value="", **(fields | {"kind": "output_limit", "detail": detail}))
+            self._send("result", value="", **(fields | {"kind": "output_limit", "detail": detail}))
         del self._pending[0]
         self._num_kills = 0
         if status is not CallStatus.TIMED_OUT:
@@ -331,12 +331,12 @@ class _Harness:
         if attempt.has_loaded:
             if status is CallStatus.TIMED_OUT:
                 self._timeout_scale /= TIMEOUT_DECAY_OF_REFERENCES if self._program.timed else TIMEOUT_DECAY
-            self._answer(status, detail=detail)
+            self._report_result(status, detail=detail)
             return True
         reason = attempt.load_error or f"{status.value} while loading: {detail}"
         if not self._has_loaded:
             self._send("failed", detail=reason[:MAX_DETAIL])
             return False
         for _ in attempt.indices:
-            self._answer(CallStatus.DIED, detail=f"did not load again: {reason}")
+            self._report_result(CallStatus.DIED, detail=f"did not load again: {reason}")
         return True

@@ -1,7 +1,7 @@
-"""How far one program has come on a SandboxFusion service: the next task, and what its answers say.
+"""How far one program has come on a SandboxFusion service: the next task, and what its responses say.
 
 The lines were printed next to an untrusted program, so each is checked before it is believed: an
-answer counts for the first call still open, and its bytes are bounded before they are unpacked.
+result counts for the first call still open, and its bytes are bounded before they are unpacked.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _COUNTERS = ("cpu_seconds", "used_seconds", "timeout_scale")
 
 
 class FusionProgress:
-    """One program's answers so far."""
+    """One program's results so far."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self.num_events = 0
         """Grows whenever something was learned of the program."""
-        self._answers: list[CallResult | None] = [None] * len(program.calls)
+        self._results: list[CallResult | None] = [None] * len(program.calls)
         self._has_loaded = False
         self._load_error = ""
         self._ended = False
@@ -61,17 +61,17 @@ class FusionProgress:
             "seconds_left": max(0.0, total_seconds(program) - self._used_seconds),
         }
 
-    def take(self, answer: ServiceResponse, *, tag: str) -> None:
+    def take(self, response: ServiceResponse, *, tag: str) -> None:
         """Take in what a script printed.
 
         Raises:
             ServiceOutageError: it is not the output of this request, or not all of it; what it holds counts.
         """
-        lines = [line[len(tag) + 1 :] for line in answer.stdout.split("\n") if line.startswith(tag + " ")]
+        lines = [line[len(tag) + 1 :] for line in response.stdout.split("\n") if line.startswith(tag + " ")]
         if not lines or _event(lines[0]).get("event") != "ready":
             raise ServiceOutageError(
-                f"the script did not start, or this is another request's answer (return_code {answer.return_code}): "
-                f"{answer.stdout[:200]!r} {answer.stderr[-300:]!r}"
+                "the script did not start, or this is another request's response (return_code "
+                f"{response.return_code}): {response.stdout[:200]!r} {response.stderr[-300:]!r}"
             )
         spent = (self._cpu_seconds, self._used_seconds)
         num_pending = len(self._pending())
@@ -80,35 +80,35 @@ class FusionProgress:
             self._count(event, spent)
             if self._take_event(event):
                 if event["event"] == "more" and len(self._pending()) == num_pending:
-                    raise ServiceOutageError("the answer asks for another request without having answered a call")
+                    raise ServiceOutageError("the response asks for another request without a call's result")
                 return
-        if answer.timed_out or not answer.return_code:
+        if response.timed_out or not response.return_code:
             self._used_seconds = spent[1]  # whatever was slow there was not the program alone
             raise ServiceOutageError(
-                "the answer ends early: the service cut it off, or was too slow for its time limit"
+                "the response ends early: the service cut it off, or was too slow for its time limit"
             )
-        self._take_kill(answer.return_code)
+        self._take_kill(response.return_code)
 
     def result(self, wall_seconds: float) -> ProgramResult:
         """The finished program; ``is_done`` must hold."""
-        answers = tuple(answer for answer in self._answers if answer is not None)
+        results = tuple(result for result in self._results if result is not None)
         return ProgramResult(
             loaded=self._has_loaded,
             load_error=self._load_error,
-            results=answers if self._has_loaded else (),
+            results=results if self._has_loaded else (),
             cpu_seconds=self._cpu_seconds,
             wall_seconds=wall_seconds,
         )
 
     def _pending(self) -> list[int]:
-        return [index for index, answer in enumerate(self._answers) if answer is None]
+        return [index for index, result in enumerate(self._results) if result is None]
 
     def _timeouts_left(self) -> int | None:
         """Further time-outs after which the program is asked no more; None: whatever happens, it is."""
-        answers = [answer for answer in self._answers if answer is not None]
-        if self.program.timed or any(answer.status is not CallStatus.TIMED_OUT for answer in answers):
+        results = [result for result in self._results if result is not None]
+        if self.program.timed or any(result.status is not CallStatus.TIMED_OUT for result in results):
             return None
-        return max(0, self.program.max_timeouts_without_result - len(answers))
+        return max(0, self.program.max_timeouts_without_result - len(results))
 
     def _count(self, event: dict[str, Any], before: tuple[float, float]) -> None:
         cpu, used, timeout_scale = (_number(event, name) for name in _COUNTERS)
@@ -124,7 +124,7 @@ class FusionProgress:
         elif kind == "failed" and not self._has_loaded:
             self._load_error = _text(event, "detail") or "unknown exception"
             return True
-        elif kind == "answer" and self._has_loaded:
+        elif kind == "result" and self._has_loaded:
             self._take_result(event)
         elif kind == "lost":
             raise ServiceOutageError(f"the service refused a process: {_text(event, 'detail')}")
@@ -132,15 +132,15 @@ class FusionProgress:
             self._ended = kind == "end"
             return True
         else:
-            raise ServiceOutageError(f"the answer is malformed: {str(event)[:200]}")
+            raise ServiceOutageError(f"the response is malformed: {str(event)[:200]}")
         return False
 
     def _take_result(self, event: dict[str, Any]) -> None:
         pending = self._pending()
         kind = _KINDS.get(_text(event, "kind"))
         if kind is None or not pending or event.get("index") != pending[0]:
-            raise ServiceOutageError(f"the answer is malformed: {str(event)[:200]}")
-        self._answers[pending[0]] = CallResult(
+            raise ServiceOutageError(f"the response is malformed: {str(event)[:200]}")
+        self._results[pending[0]] = CallResult(
             status=kind,
             value=_unpack(_text(event, "value"), self.program.limits.value_bytes) if kind is CallStatus.VALUE else b"",
             detail="" if kind is CallStatus.VALUE else _text(event, "detail"),
@@ -157,30 +157,30 @@ class FusionProgress:
         if not self._has_loaded:
             self._load_error = f"{CallStatus.DIED.value} while loading: {detail}"
         elif pending := self._pending():
-            self._answers[pending[0]] = CallResult(status=CallStatus.DIED, detail=detail)
+            self._results[pending[0]] = CallResult(status=CallStatus.DIED, detail=detail)
 
 
 def _event(line: str) -> dict[str, Any]:
     try:
         event = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise ServiceOutageError(f"the answer is cut off or malformed: {line[:100]!r}") from error
+        raise ServiceOutageError(f"the response is cut off or malformed: {line[:100]!r}") from error
     if not isinstance(event, dict):
-        raise ServiceOutageError(f"the answer is malformed: {line[:100]!r}")
+        raise ServiceOutageError(f"the response is malformed: {line[:100]!r}")
     return event
 
 
 def _number(event: dict[str, Any], name: str) -> float:
     value = event.get(name, 0.0)
     if type(value) not in (int, float) or not 0 <= value < math.inf:
-        raise ServiceOutageError(f"the answer is malformed: {name} = {str(value)[:50]}")
+        raise ServiceOutageError(f"the response is malformed: {name} = {str(value)[:50]}")
     return float(value)
 
 
 def _text(event: dict[str, Any], name: str) -> str:
     value = event.get(name, "")
     if not isinstance(value, str):
-        raise ServiceOutageError(f"the answer is malformed: {name} = {str(value)[:50]}")
+        raise ServiceOutageError(f"the response is malformed: {name} = {str(value)[:50]}")
     return value if name == "value" else value[:_MAX_DETAIL]
 
 
@@ -190,7 +190,7 @@ def _unpack(text: str, most: int) -> bytes:
     try:
         data = unpacker.decompress(base64.b64decode(text, validate=True), most + 1)
     except (ValueError, zlib.error) as error:
-        raise ServiceOutageError(f"the answer is malformed: {error}") from error
+        raise ServiceOutageError(f"the response is malformed: {error}") from error
     if not unpacker.eof or len(data) > most:
-        raise ServiceOutageError("the answer is malformed: a value that is cut off or too large")
+        raise ServiceOutageError("the response is malformed: a value that is cut off or too large")
     return data

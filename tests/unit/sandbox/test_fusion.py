@@ -37,7 +37,7 @@ def packed(value):
 
 def answered(index, of=5, **changes):
     return {
-        "event": "answer",
+        "event": "result",
         "index": index,
         "kind": "value",
         "value": packed(encode(of)),
@@ -91,7 +91,7 @@ def test_seconds_and_patience_of_several_requests_add_up():
         (READY, LOADED, {"event": "more"}),
         (READY, LOADED, {"event": "failed", "detail": "late"}),
         (READY, LOADED, {"event": "lost", "detail": "fork: EAGAIN"}),
-        (READY, LOADED, {"event": ["answer"]}),
+        (READY, LOADED, {"event": ["result"]}),
         (READY, LOADED, answered(0, kind="passed")),
         (READY, LOADED, answered(0, kind=["value"])),
         (READY, LOADED, answered(0, value=5)),
@@ -103,7 +103,7 @@ def test_seconds_and_patience_of_several_requests_add_up():
         (READY, LOADED, answered(0, used_seconds="5")),
         (READY, LOADED, "[]"),
         (READY, LOADED, "{" * 100_000),
-        (READY, LOADED, '{"event": "answer", "index": 0, "ki'),
+        (READY, LOADED, '{"event": "result", "index": 0, "ki'),
         (READY, LOADED, "9" * 10_000),
     ],
 )
