@@ -4,10 +4,10 @@ import ast
 import gzip
 import json
 import logging
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from reward_fns.lookup import lookup
 
@@ -22,6 +22,9 @@ COLUMNS = (
     "id", "prompt", "reference", "entry_points", "prelude", "tests", "golden_tests", "buggy_programs", "data_source"
 )  # fmt: skip
 """The native columns; the first three must be there. See ``Question`` for their meaning."""
+
+_BATCH_ROWS = 1024
+"""Of parquet, in memory at once."""
 
 _CURES = {
     "id": "give every row its own id; the Mistake Book is kept by it",
@@ -113,7 +116,7 @@ def read_questions(
     rows = read_rows(path)
     if not rows:
         raise InputError(f"{path}: no rows; a dataset needs at least one")
-    reader = row_reader(_all_columns(rows), where=path, adapter=adapter, columns=columns)
+    reader = row_reader(columns_of(rows), where=path, adapter=adapter, columns=columns)
     questions: list[Question] = []
     row_of_id: dict[str, int] = {}
     num_dropped_tests = 0
@@ -236,7 +239,8 @@ def _detect(there: Set[str], where: str | Path) -> str:
     )
 
 
-def _all_columns(rows: Sequence[Mapping[str, Any]]) -> set[str]:
+def columns_of(rows: Iterable[Mapping[str, Any]]) -> set[str]:
+    """All columns, whichever rows have them."""
     return {name for row in rows for name in row}
 
 
@@ -258,7 +262,14 @@ def _renamed(row: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, An
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """All rows of a ``.parquet``, ``.jsonl`` or ``.json`` file as dictionaries; the last two also with ``.gz``.
+    """All rows of a file at once; see :func:`iter_rows`."""
+    return list(iter_rows(path))
+
+
+def iter_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a ``.parquet``, ``.jsonl`` or ``.json`` file as dictionaries; the last two also with ``.gz``.
+
+    JSON lines come one at a time and parquet in batches, for they may be gigabytes; a JSON array is read whole.
 
     Raises:
         InputError: the file cannot be read, or a row is no JSON object.
@@ -270,31 +281,36 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
         if name.endswith(".parquet"):
             import pyarrow.parquet  # here: only this format needs it
 
-            return list(pyarrow.parquet.read_table(path).to_pylist())
-        data = path.read_bytes()
-        text = (gzip.decompress(data) if path.name.endswith(".gz") else data).decode("utf-8")
+            with pyarrow.parquet.ParquetFile(path) as file:
+                for batch in file.iter_batches(_BATCH_ROWS):
+                    yield from batch.to_pylist()
+        else:
+            is_packed = path.name.endswith(".gz")
+            with (gzip.open if is_packed else open)(path, "rt", encoding="utf-8", newline="\n") as handle:
+                yield from _json_rows(handle, path)
+    except InputError:
+        raise
     except (OSError, EOFError, ValueError) as error:  # pyarrow's errors are OSErrors and ValueErrors
         raise InputError(f"{path}: cannot be read: {error}") from error
-    rows = _parse_json(text, path)
-    for index, row in enumerate(rows):
-        if not isinstance(row, dict):
-            raise InputError(f"{path}: row {index} must be a JSON object, got {type(row).__name__}")
-    return rows
 
 
-def _parse_json(text: str, path: Path) -> list[Any]:
+def _json_rows(handle: IO[str], path: Path) -> Iterator[dict[str, Any]]:
     """A JSON array, whatever the file is called, or one JSON value a line."""
-    if text.lstrip().startswith("["):
-        try:
-            return list(json.loads(text))
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}: is not JSON: {error}") from error
-    rows = []
-    for number, line in enumerate(text.split("\n")):
-        if not line.strip():
-            continue
-        try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}: line {number + 1} is not JSON: {error}") from error
-    return rows
+    is_array = next((line for line in handle if line.strip()), "").lstrip().startswith("[")
+    handle.seek(0)
+    if is_array:
+        values = ((f"row {index}", value) for index, value in enumerate(_parsed_json(handle.read(), f"{path}:")))
+    else:
+        lines = ((f"line {number}", line) for number, line in enumerate(handle, 1) if line.strip())
+        values = ((place, _parsed_json(line, f"{path}: {place}")) for place, line in lines)
+    for place, row in values:
+        if not isinstance(row, dict):
+            raise InputError(f"{path}: {place} must be a JSON object, got {type(row).__name__}")
+        yield row
+
+
+def _parsed_json(text: str, place: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{place} is not JSON: {error}") from error

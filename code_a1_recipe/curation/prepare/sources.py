@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from ...data.reader import read_rows
+from ...data.reader import columns_of, iter_rows, read_rows
 from ...errors import InputError
 
 Row = Mapping[str, Any]
@@ -19,7 +19,6 @@ FILE_ENDINGS = (".parquet", ".jsonl", ".json", ".jsonl.gz", ".json.gz")
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _SHARD = re.compile(r"(.+)-\d+-of-\d+")
 _SPLIT_WORDS = ("train", "test", "validation", "valid", "val", "dev", "eval")
-_BATCH_ROWS = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +103,7 @@ def _file_part(path: Path) -> Source:
     if path.name.endswith(".parquet"):
         return _parquet_part(path)
     rows = read_rows(path)
-    columns = frozenset(name for row in rows for name in row)
+    columns = frozenset(columns_of(rows))
     return Source(name=str(path), columns=columns, num_rows=len(rows), files=(path,), rows=lambda: iter(rows))
 
 
@@ -116,16 +115,7 @@ def _parquet_part(path: Path) -> Source:
             columns, num_rows = frozenset(file.schema_arrow.names), file.metadata.num_rows
     except (OSError, ValueError) as error:  # pyarrow's errors are OSErrors and ValueErrors
         raise InputError(f"{path}: cannot be read: {error}") from error
-
-    def rows() -> Iterator[Row]:
-        try:
-            with pyarrow.parquet.ParquetFile(path) as file:
-                for batch in file.iter_batches(_BATCH_ROWS):
-                    yield from batch.to_pylist()
-        except (OSError, ValueError) as error:
-            raise InputError(f"{path}: cannot be read: {error}") from error
-
-    return Source(name=str(path), columns=columns, num_rows=num_rows, files=(path,), rows=rows)
+    return Source(name=str(path), columns=columns, num_rows=num_rows, files=(path,), rows=lambda: iter_rows(path))
 
 
 # ------------------------------ folders ------------------------------

@@ -143,10 +143,7 @@ def read_problem_rows(path: str | Path) -> list[dict[str, Any]]:
     Raises:
         InputError: the file cannot be read, or lacks a column.
     """
-    try:
-        rows = read_rows(Path(path))
-    except InputError as error:
-        raise InputError(str(error)) from error
+    rows = read_rows(Path(path))
     needs = ADAPTERS["evalplus"].needs
     if not rows or (missing := sorted(needs - set(rows[0]))):
         raise InputError(

@@ -20,10 +20,11 @@ from typing import Any
 from sandbox import Runner, SandboxUnavailableError
 
 from ...data.formats import Row, json_of, text_of
+from ...data.reader import iter_rows
 from ...errors import InputError, RowError
 from ...jobs.progress import watched
 from ..scoring.livecodebench_judge import TestCase, judge_function, judge_printing
-from .tasks import CodeTask, CodeVerdict, iter_rows
+from .tasks import CodeTask, CodeVerdict
 
 COLUMNS = frozenset(
     {"question_id", "question_content", "starter_code", "public_test_cases", "private_test_cases", "metadata"}

@@ -11,14 +11,14 @@ from typing import Any
 from sandbox import JudgeProcesses, LocalRunner, probe
 
 from ...data.formats import ADAPTERS
-from ...data.reader import row_reader
+from ...data.reader import columns_of, iter_rows, row_reader
 from ...errors import InputError
 from ..options import CodeEvalOptions
 from ..scoring import check_function, livecodebench_judge
 from ..scoring.evalplus_grading import evalplus_tasks
 from ..scoring.in_process import InProcessGrading, failing_references
 from . import bigcodebench, livecodebench
-from .tasks import CodeTask, columns_of, question_tasks
+from .tasks import CodeTask, question_tasks
 
 _SHOWN_IDS = 20
 NO_FOLDER = "no private folder for files"
@@ -97,7 +97,7 @@ def loaded_tasks(options: CodeEvalOptions) -> Iterator[tuple[list[CodeTask], dic
 
 
 def _kind_of(path: Path, options: CodeEvalOptions) -> str:
-    columns = columns_of(path)
+    columns = columns_of(iter_rows(path))
     if options.adapter in ("auto", "evalplus") and ADAPTERS["evalplus"].needs <= columns:
         return "evalplus"
     renamed = {column.partition(".")[0] for column in options.columns.values()}

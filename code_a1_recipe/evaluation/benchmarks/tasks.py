@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Protocol
 
 from sandbox import (
     CandidateVerdict,
@@ -19,7 +17,7 @@ from sandbox import (
 
 from ...algorithm.episode_types import Message
 from ...algorithm.question import Question
-from ...data.reader import read_questions, read_rows
+from ...data.reader import read_questions
 from ...errors import InputError
 from ...test_quality.kill_matrix import request_for
 
@@ -151,47 +149,3 @@ def question_tasks(
         raise InputError(f"{path}: no question has a test that can be judged; give it a column 'tests' of asserts")
     counts = {"questions without a usable test": num_without, "tests left out": loaded.num_dropped_tests}
     return tasks, {name: number for name, number in counts.items() if number}
-
-
-def columns_of(path: Path) -> set[str]:
-    """All columns of a file of rows."""
-    return {name for row in iter_rows(path) for name in row}
-
-
-def iter_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a file as ``questions.read_rows`` gives them; JSON lines one at a time, for they may be gigabytes.
-
-    Raises:
-        InputError: the file cannot be read, or a row is no JSON object.
-    """
-    if not path.name.removesuffix(".gz").endswith(".jsonl") or _is_array(path):
-        yield from read_rows(path)
-        return
-    try:
-        with _open_text(path) as handle:
-            for number, line in enumerate(handle, 1):
-                if not line.strip():
-                    continue
-                row = json.loads(line)
-                if not isinstance(row, dict):
-                    raise InputError(f"{path}: line {number} must be a JSON object, got {type(row).__name__}")
-                yield row
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}: line {number} is not JSON: {error}") from error
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
-
-
-def _is_array(path: Path) -> bool:
-    """Whether a file of "JSON lines" is one JSON array; some are."""
-    try:
-        with _open_text(path) as handle:
-            return next((line.lstrip()[:1] for line in handle if line.strip()), "") == "["
-    except (OSError, EOFError, UnicodeDecodeError):
-        return True  # read_rows says what is wrong
-
-
-def _open_text(path: Path) -> IO[str]:
-    if path.name.endswith(".gz"):
-        return gzip.open(path, "rt", encoding="utf-8", newline="\n")
-    return path.open(encoding="utf-8", newline="\n")

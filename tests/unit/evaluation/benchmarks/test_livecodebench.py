@@ -13,10 +13,10 @@ import pyarrow.parquet
 import pytest
 
 from code_a1_recipe.cli.app import main
+from code_a1_recipe.data.reader import columns_of, iter_rows
 from code_a1_recipe.errors import InputError, RowError
 from code_a1_recipe.evaluation.benchmarks import livecodebench
 from code_a1_recipe.evaluation.benchmarks.livecodebench import livecodebench_tasks, read_cases, read_pickled_text
-from code_a1_recipe.evaluation.benchmarks.tasks import columns_of, iter_rows
 from code_a1_recipe.evaluation.results import Results
 from code_a1_recipe.evaluation.scoring.livecodebench_judge import PRELOAD
 from sandbox import LocalRunner, SandboxUnavailableError
@@ -200,7 +200,7 @@ def test_a_file_may_have_any_of_the_usual_forms(tmp_path, runner, name):
         data = "".join(json.dumps(one) + "\n\n" for one in rows).encode()
         path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     assert list(iter_rows(path)) == rows
-    assert columns_of(path) == set(row())
+    assert columns_of(iter_rows(path)) == set(row())
     assert len(livecodebench_tasks(path, runner)[0]) == 2
 
 
@@ -221,7 +221,7 @@ def test_a_file_that_cannot_be_read_is_refused_with_the_line(tmp_path, name, dat
         list(iter_rows(tmp_path / name))
     assert told in str(error.value)
     with pytest.raises(InputError, match=r"nothing.jsonl: cannot be read"):
-        columns_of(tmp_path / "nothing.jsonl")
+        list(iter_rows(tmp_path / "nothing.jsonl"))
 
 
 def test_an_outage_takes_the_place_of_a_verdict(tmp_path):
