@@ -1,9 +1,11 @@
 """Reading the tests of problem sets as texts of the form ``assert f(literals) == literal``."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from ..errors import RowError
 
 # EvalPlus's own comparison calls nothing but these; a row whose ``assertion`` calls more (``set``,
 # ``isinstance``) compares something else than the values.
@@ -38,14 +40,17 @@ def literal_text(node: ast.expr) -> str | None:
     return ast.unparse(plain)
 
 
-def assert_text(callee: str, arguments: list[str], expected: str) -> str:
-    """One assert; ``arguments`` and ``expected`` are source texts.
+def assert_text(callee: str, arguments: Sequence[str | None], expected: str | None) -> str | None:
+    """One assert; ``arguments`` and ``expected`` are source texts. None where one of them is none.
 
     Example:
         >>> assert_text("add", ["1", "b=2"], "3")
         'assert add(1, b=2) == 3'
     """
-    return f"assert {callee}({', '.join(arguments)}) == {expected}"
+    texts = [argument for argument in arguments if argument is not None]
+    if expected is None or len(texts) < len(arguments):
+        return None
+    return f"assert {callee}({', '.join(texts)}) == {expected}"
 
 
 def literal_assert(node: ast.Assert, *, callee: str | None = None) -> str | None:
@@ -65,10 +70,7 @@ def literal_assert(node: ast.Assert, *, callee: str | None = None) -> str | None
     for keyword in call.keywords:
         value = literal_text(keyword.value) if keyword.arg else None
         arguments.append(f"{keyword.arg}={value}" if value is not None else None)
-    texts = [argument for argument in arguments if argument is not None]
-    if len(texts) < len(arguments):
-        return None
-    return assert_text(callee or ast.unparse(call.func), texts, expected)
+    return assert_text(callee or ast.unparse(call.func), arguments, expected)
 
 
 def asserts_in(node: ast.AST) -> Iterator[ast.Assert]:
@@ -78,22 +80,14 @@ def asserts_in(node: ast.AST) -> Iterator[ast.Assert]:
 
 def literal_asserts(text: str) -> list[str]:
     """The literal asserts of a piece of test source; empty when it does not parse."""
-    try:
-        module = ast.parse(text.strip())
-    except (SyntaxError, ValueError):
-        return []
-    return [found for node in asserts_in(module) if (found := literal_assert(node)) is not None]
+    return [found for node in asserts_in(_module(text.strip())) if (found := literal_assert(node)) is not None]
 
 
 def called_names(text: str) -> list[str]:
     """Names called on the left of an assert's comparison, outermost first; empty when nothing parses."""
-    try:
-        module = ast.parse(text.strip())
-    except (SyntaxError, ValueError):
-        return []
     return [
         node.func.id
-        for check in asserts_in(module)
+        for check in asserts_in(_module(text.strip()))
         for node in ast.walk(check.test)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     ]
@@ -143,10 +137,9 @@ def asserts_of_pairs(callee: str, inputs: list[Any], outputs: list[Any]) -> tupl
         outputs = [answer[0] for answer in outputs]
     found = []
     for given, answer in zip(inputs, outputs, strict=False):
-        values = [_value_text(value) for value in [*given, answer]] if isinstance(given, list) else [None]
-        texts = [text for text in values if text is not None]
-        if len(texts) == len(values):
-            found.append(assert_text(callee, texts[:-1], texts[-1]))
+        arguments = map(_value_text, given) if isinstance(given, list) else [None]
+        if (text := assert_text(callee, [*arguments], _value_text(answer))) is not None:
+            found.append(text)
     return found, max(len(inputs), len(outputs)) - len(found)
 
 
@@ -159,12 +152,8 @@ def _value_text(value: Any) -> str | None:
 
 def top_level_names(source: str) -> list[str]:
     """Functions, classes and variables that ``source`` defines at top level; empty when it does not parse."""
-    try:
-        module = ast.parse(source)
-    except (SyntaxError, ValueError):
-        return []
     names: list[str] = []
-    for node in module.body:
+    for node in _module(source).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names.append(node.name)
         elif isinstance(node, ast.Assign):
@@ -172,6 +161,14 @@ def top_level_names(source: str) -> list[str]:
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             names.append(node.target.id)
     return names
+
+
+def _module(source: str) -> ast.Module:
+    """The parsed source; an empty module where it does not parse."""
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError):
+        return ast.Module(body=[], type_ignores=[])
 
 
 def signature_of(source: str, name: str) -> str:
@@ -189,39 +186,52 @@ def signature_of(source: str, name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalPlusCheck:
-    """The ``check`` function of an EvalPlus test: inputs and results as two lists."""
+    """The ``check`` function of an EvalPlus test: inputs and results as two lists, and how they are compared."""
 
     entry: str
-    tests: tuple[str, ...]
-    num_dropped: int
+    """The function that is called; ``check`` is believed where it calls another than the dataset names."""
+    inputs: list[ast.expr]
+    results: list[ast.expr]
+    """Empty where ``check`` computes them."""
+    tolerance: ast.expr | None
+    """What ``assertion`` is given third, or what stands on the right of ``<=``."""
+    is_plain: bool
+    """``assertion`` compares value by value, with nothing but a tolerance."""
 
     @classmethod
     def read(cls, module: ast.Module, *, declared_name: str) -> "EvalPlusCheck":
-        """Read the lists of ``check``; no tests when it compares otherwise than value by value.
-
-        Args:
-            module: the parsed test.
-            declared_name: the function's name by the dataset; ``check`` is believed where it calls another.
+        """Read ``check`` from the parsed test; ``declared_name`` is the function's name by the dataset.
 
         Raises:
-            ValueError: there is no ``check`` with a list called ``inputs``.
+            RowError: there is no ``check`` with a list called ``inputs``.
         """
         functions = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
         check = functions.get("check")
         lists = _lists_of(check) if check else {}
         if check is None or "inputs" not in lists:
-            raise ValueError("must define check() with a list called 'inputs'")
-        entry = _compared_name(check) or "candidate"
-        entry = declared_name if entry == "candidate" else entry
-        inputs, results = lists["inputs"], lists.get("results", [])
-        tests: list[str] = []
-        if _compares_plainly(functions.get("assertion")) and _compared_name(check):
-            tests = [
-                text
-                for given, expected in zip(inputs, results, strict=False)
-                if (text := _pair_text(entry, given, expected)) is not None
-            ]
-        return cls(entry=entry, tests=tuple(tests), num_dropped=len(inputs) - len(tests))
+            raise RowError("test", "must define check() with a list called 'inputs'")
+        entry, tolerance, is_plain = "candidate", None, False
+        for node in ast.walk(check):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                if _takes_the_input(node) and node.func.id != "ref_func":
+                    entry = node.func.id
+                elif node.func.id == "assertion":
+                    is_plain = isinstance(node.args[0], ast.Call) and _compares_plainly(functions.get("assertion"))
+                    tolerance = node.args[2] if len(node.args) == 3 else tolerance
+            elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.LtE):
+                tolerance = node.comparators[0]
+        return cls(
+            entry=declared_name if entry == "candidate" else entry,
+            inputs=lists["inputs"],
+            results=lists.get("results", []),
+            tolerance=tolerance,
+            is_plain=is_plain,
+        )
+
+    def tests(self) -> list[str]:
+        """The pairs of literals as asserts; none where results are compared otherwise than value by value."""
+        pairs = zip(self.inputs, self.results, strict=False) if self.is_plain else ()
+        return [text for given, expected in pairs if (text := _pair_text(self.entry, given, expected)) is not None]
 
 
 def _lists_of(check: ast.FunctionDef) -> dict[str, list[ast.expr]]:
@@ -233,14 +243,8 @@ def _lists_of(check: ast.FunctionDef) -> dict[str, list[ast.expr]]:
     }
 
 
-def _compared_name(check: ast.FunctionDef) -> str | None:
-    """``f`` where ``check`` says ``assertion(f(*inp), exp, ...)``."""
-    for node in ast.walk(check):
-        if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "assertion"):
-            continue
-        if isinstance(node.args[0], ast.Call) and isinstance(node.args[0].func, ast.Name):
-            return node.args[0].func.id
-    return None
+def _takes_the_input(call: ast.Call) -> bool:
+    return len(call.args) == 1 and ast.unparse(call.args[0]) == "*inp"
 
 
 def _compares_plainly(assertion: ast.FunctionDef | None) -> bool:
@@ -253,9 +257,4 @@ def _compares_plainly(assertion: ast.FunctionDef | None) -> bool:
 def _pair_text(entry: str, given: ast.expr, expected: ast.expr) -> str | None:
     if not isinstance(given, ast.List | ast.Tuple):
         return None
-    arguments = [literal_text(argument) for argument in given.elts]
-    answer = literal_text(expected)
-    texts = [argument for argument in arguments if argument is not None]
-    if answer is None or len(texts) < len(arguments):
-        return None
-    return assert_text(entry, texts, answer)
+    return assert_text(entry, [literal_text(argument) for argument in given.elts], literal_text(expected))

@@ -202,26 +202,27 @@ def from_evalplus(row: Row) -> NativeRow:
     ``GT_code`` is a whole program (MBPP+) or a body that continues ``problem`` (HumanEval+). ``test`` holds
     ``inputs`` and ``results`` as two lists, compared pairwise.
     """
+    return evalplus_row(row)[0]
+
+
+def evalplus_row(row: Row) -> tuple[NativeRow, EvalPlusCheck]:
+    """As :func:`from_evalplus`, and all that the row's ``check`` says; RowError where it cannot be read."""
     info = row.get("extra_info")
     if not isinstance(info, Mapping) or not info.get("function_name"):
         raise RowError("extra_info", "must be a mapping with 'function_name' and 'question_id'")
-    module = parsed(row, "test")
-    try:
-        check = EvalPlusCheck.read(module, declared_name=str(info["function_name"]))
-    except ValueError as error:
-        raise RowError("test", str(error)) from error
-    code = text_of(row, "GT_code")
-    is_whole = check.entry in top_level_names(code)
-    return NativeRow(
+    check = EvalPlusCheck.read(parsed(row, "test"), declared_name=str(info["function_name"]))
+    code, tests = text_of(row, "GT_code"), check.tests()
+    native = NativeRow(
         id=info.get("question_id"),
         prompt=text_of(row, "problem"),
-        reference=code if is_whole else text_of(row, "problem") + code,
+        reference=code if check.entry in top_level_names(code) else text_of(row, "problem") + code,
         entry_points=(check.entry,),
         prelude=info.get("imports") or "",
-        tests=check.tests,
+        tests=tests,
         data_source=row.get("data_source") or "evalplus",
-        num_dropped_tests=check.num_dropped,
+        num_dropped_tests=len(check.inputs) - len(tests),
     )
+    return native, check
 
 
 def from_taco(row: Row) -> NativeRow:

@@ -15,15 +15,14 @@ from __future__ import annotations
 
 import ast
 import enum
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from sandbox import Call, CallResult, CallStatus, Limits, Program, Role, Runner, encode
 
-from ...data.asserts import literal_text, top_level_names
-from ...data.formats import ADAPTERS, Row, parsed, text_of
+from ...data.asserts import literal_text
+from ...data.formats import ADAPTERS, Row, evalplus_row
 from ...data.reader import read_rows
 from ...errors import InputError, RowError
 
@@ -128,15 +127,6 @@ class EvalPlusProblem:
         return [ast.literal_eval(argument) for argument in call.args]
 
 
-def read_problems(path: str | Path) -> list[EvalPlusProblem]:
-    """All problems of a file with the columns ``problem, GT_code, test, extra_info``; a minute's work at most.
-
-    Raises:
-        InputError: the file cannot be read, or a row is no EvalPlus problem.
-    """
-    return [read_problem(row, where=f"{path}: row {index}") for index, row in enumerate(read_problem_rows(path))]
-
-
 def read_problem_rows(path: str | Path) -> list[dict[str, Any]]:
     """The rows of such a file, unread.
 
@@ -167,85 +157,27 @@ def read_problem(row: Row, *, where: str = "the row") -> EvalPlusProblem:
 
 
 def _read_problem(row: Row) -> EvalPlusProblem:
-    info = row.get("extra_info")
-    if not isinstance(info, Mapping) or not info.get("function_name") or not info.get("question_id"):
+    native, check = evalplus_row(row)
+    if not native.id:
         raise RowError("extra_info", "must be a mapping with 'function_name' and 'question_id'")
-    problem_id = str(info["question_id"])
+    problem_id = str(native.id)
     dataset = _DATASETS.get(problem_id.partition("/")[0])
     if dataset is None:
         raise RowError("extra_info", f"question_id must begin with HumanEval/ or MBPP/, got {problem_id!r}")
-    check = _Check.read(parsed(row, "test"), declared_name=str(info["function_name"]))
-    code = text_of(row, "GT_code")
+    if check.results and len(check.results) != len(check.inputs):
+        raise RowError("test", f"has {len(check.inputs)} inputs but {len(check.results)} results")
     return EvalPlusProblem(
         id=problem_id,
         dataset=dataset,
-        entry_point=check.entry_point,
-        prompt=text_of(row, "problem"),
-        prelude=info.get("imports") or "",
-        reference=code if check.entry_point in top_level_names(code) else text_of(row, "problem") + code,
-        calls=check.calls,
-        expected=check.expected,
-        comparison=_COMPARISONS.get((dataset, check.entry_point), Comparison.VALUE),
-        atol=check.atol,
+        entry_point=check.entry,
+        prompt=native.prompt,
+        prelude=native.prelude,
+        reference=native.reference,
+        calls=tuple(_call_text(check.entry, given) for given in check.inputs),
+        expected=tuple(encode(_value(result)) for result in check.results),
+        comparison=_COMPARISONS.get((dataset, check.entry), Comparison.VALUE),
+        atol=0.0 if check.tolerance is None else float(ast.literal_eval(check.tolerance)),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Check:
-    """What the ``check`` function of a row holds."""
-
-    entry_point: str
-    calls: tuple[str, ...]
-    expected: tuple[bytes, ...]
-    atol: float
-
-    @classmethod
-    def read(cls, module: ast.Module, *, declared_name: str) -> _Check:
-        """Read the lists ``inputs`` and ``results`` and the tolerance of the loop over them.
-
-        Raises:
-            RowError: there is no such function, or a value of it is no literal.
-        """
-        check = next((node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == "check"), None)
-        lists = dict(_lists(check)) if check else {}
-        if check is None or "inputs" not in lists:
-            raise RowError("test", "must define check() with a list called 'inputs'")
-        name, atol = _compared(check)
-        # ``check`` is believed where it calls another function than the one that ``extra_info`` names.
-        entry_point = declared_name if name in ("candidate", "") else name
-        results = lists.get("results", [])
-        if results and len(results) != len(lists["inputs"]):
-            raise RowError("test", f"has {len(lists['inputs'])} inputs but {len(results)} results")
-        return cls(
-            entry_point=entry_point,
-            calls=tuple(_call_text(entry_point, given) for given in lists["inputs"]),
-            expected=tuple(encode(_value(result)) for result in results),
-            atol=atol,
-        )
-
-
-def _lists(check: ast.FunctionDef) -> Iterator[tuple[str, list[ast.expr]]]:
-    for node in check.body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.List):
-            yield node.targets[0].id, node.value.elts
-
-
-def _compared(check: ast.FunctionDef) -> tuple[str, float]:
-    """The name called on ``*inp``, and the tolerance: what ``assertion`` is given third, or ``<=`` on the right."""
-    name, atol = "", 0.0
-    for node in ast.walk(check):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            if _takes_the_input(node) and node.func.id != "ref_func":
-                name = node.func.id
-            elif node.func.id == "assertion" and len(node.args) == 3:
-                atol = float(ast.literal_eval(node.args[2]))
-        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.LtE):
-            atol = float(ast.literal_eval(node.comparators[0]))
-    return name, atol
-
-
-def _takes_the_input(call: ast.Call) -> bool:
-    return len(call.args) == 1 and ast.unparse(call.args[0]) == "*inp"
 
 
 def _literal(node: ast.expr) -> str:
