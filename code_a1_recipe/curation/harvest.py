@@ -9,7 +9,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -116,7 +116,8 @@ def collect(run: RunRecords, *, last_frac: float = 0.5) -> list[Harvested]:
 
 def write_questions(target: Path, found: Iterable[tuple[Question, Sequence[str]]]) -> int:
     """Questions with ``golden_tests`` as JSON lines in the native columns, all at once; returns how many."""
-    lines = [json.dumps(_row(question, list(tests))) + "\n" for question, tests in found]
+    rows = (asdict(replace(question, golden_tests=tuple(tests))) for question, tests in found)
+    lines = [json.dumps(row) + "\n" for row in rows]
     write_whole(target, "".join(lines))
     return len(lines)
 
@@ -151,20 +152,6 @@ def _harvested(question: Question, found: Found) -> Harvested:
         keys=tuple(found.keys[text] for text, _ in ranked),
         buggy_programs=tuple(found.buggy_programs.values()),
     )
-
-
-def _row(question: Question, tests: list[str]) -> dict[str, object]:
-    return {
-        "id": question.id,
-        "prompt": question.prompt,
-        "reference": question.reference,
-        "entry_points": list(question.entry_points),
-        "prelude": question.prelude,
-        "tests": list(question.tests),
-        "golden_tests": tests,
-        "buggy_programs": list(question.buggy_programs),
-        "data_source": question.data_source,
-    }
 
 
 def harvest_tests(options: HarvestOptions) -> Report:

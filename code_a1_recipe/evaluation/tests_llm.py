@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+import msgspec
+
 from sandbox import JudgeProcesses, LocalRunner, SandboxUnavailableError
 
 from ..algorithm.question import Question
@@ -133,7 +135,7 @@ class Measurer:
         try:
             if one.subject.number:
                 return {**head, "killed_by": self._kills(one)}
-            return {**head, "result": _plain(self._measured(one))}
+            return {**head, "result": msgspec.to_builtins(self._measured(one), order="deterministic")}
         except SandboxUnavailableError as error:
             return {**head, "result": None, "killed_by": None, "outage": f"{type(error).__name__}: {error}"}
 
@@ -180,23 +182,6 @@ class Measurer:
         return list(kills)
 
 
-def _plain(result: FunctionResult) -> Row:
-    lines, branches = ([sorted(one) for one in sets] for sets in (result.lines, result.branches))
-    return {**asdict(result), "lines": lines, "branches": branches}
-
-
-def _function_result(plain: Row) -> FunctionResult:
-    values = {
-        **plain,
-        "right": tuple(plain["right"]),
-        "kills": tuple(map(tuple, plain["kills"])),
-        "killable": None if plain["killable"] is None else tuple(plain["killable"]),
-        "lines": tuple(map(frozenset, plain["lines"])),
-        "branches": tuple(frozenset(tuple(arc) for arc in one) for one in plain["branches"]),
-    }
-    return FunctionResult(**values)
-
-
 def summarise(
     rows: Iterable[Row], *, ks: Sequence[int]
 ) -> tuple[PartsByQuestion, dict[str, tuple[str, str]], dict[str, int]]:
@@ -212,7 +197,7 @@ def summarise(
         if row["buggy_program"]:
             bugs[row["question"]].append(any(row["killed_by"]))
         else:
-            of_question[row["question"]].append(_function_result(row["result"]))
+            of_question[row["question"]].append(msgspec.convert(row["result"], FunctionResult))
     parts: PartsByQuestion = defaultdict(dict)
     for question, results in of_question.items():
         is_known = all(result.killable is not None for result in results)

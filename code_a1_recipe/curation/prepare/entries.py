@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ...algorithm.question import Question
 
@@ -44,8 +46,7 @@ class Entry:
     question: Question
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overlap:
+class Overlap(msgspec.Struct, frozen=True, kw_only=True, rename={"set_name": "set"}):
     """One question of an evaluation set that a row repeats."""
 
     set_name: str
@@ -56,8 +57,7 @@ class Overlap:
     """What is shared."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dropped:
+class Dropped(msgspec.Struct, frozen=True, kw_only=True):
     """A row that was left out."""
 
     file: str
@@ -67,7 +67,7 @@ class Dropped:
     reason: str
     """A ``Reason``; of an unusable row with column and rule."""
     detail: str = ""
-    overlaps: tuple[Overlap, ...] = field(default_factory=tuple)
+    overlaps: tuple[Overlap, ...] = ()
     """All questions that it repeats; only of ``Reason.OVERLAP``."""
 
     @classmethod
@@ -84,17 +84,7 @@ class Dropped:
 
     def record(self) -> dict[str, Any]:
         """Plain values for a line of ``OUTPUT.dropped.jsonl``; of many overlaps the first ``MOST_OVERLAPS``."""
-        plain: dict[str, Any] = {
-            "file": self.file,
-            "row": self.row,
-            "id": self.id,
-            "reason": self.reason,
-            "detail": self.detail,
-        }
-        if self.overlaps:
-            plain["num_overlaps"] = len(self.overlaps)
-            plain["overlaps"] = [
-                {"set": one.set_name, "id": one.id, "how": one.how, "detail": one.detail}
-                for one in self.overlaps[:MOST_OVERLAPS]
-            ]
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        if overlaps := plain.pop("overlaps"):
+            plain |= {"num_overlaps": len(overlaps), "overlaps": overlaps[:MOST_OVERLAPS]}
         return plain

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import msgspec
+
 from ...jobs.confinement import Confinement, judge_confined
 from ...jobs.jsonl_store import JsonlStore, Row
 from .decontaminate import CommonHits, EvalIndex, OverlapSettings
@@ -123,7 +125,7 @@ def _decided(
         if row["outage"]:
             prepared.dropped.append(Dropped.of(entry, Reason.OUTAGE, row["outage"]))
             continue
-        facts = ReferenceFacts.from_record(row)
+        facts = msgspec.convert(row, ReferenceFacts)
         decision = decide(entry.question, facts, drop_tests=options.drop_tests, min_tests=options.min_tests)
         if decision.reason is not None:
             prepared.dropped.append(Dropped.of(entry, decision.reason, decision.detail))

@@ -9,6 +9,8 @@ import hashlib
 import json
 from collections.abc import Sequence
 
+import msgspec
+
 from sandbox import (
     CandidateVerdict,
     CaseOutcome,
@@ -86,7 +88,7 @@ def facts_of(verdicts: Sequence[CandidateVerdict]) -> ReferenceFacts:
         num_tests=len(suites),
         load_error=load_errors[0][:_DETAIL_CHARACTERS] if load_errors else "",
         faults=tuple(faults),
-        cpu_seconds=sum(verdict.cpu_seconds for verdict in verdicts),
+        cpu_seconds=round(sum(verdict.cpu_seconds for verdict in verdicts), 6),
     )
 
 
@@ -117,4 +119,4 @@ def judged_row(question: Question, judge_all: JudgeAll) -> Row:
         if isinstance(result, SandboxUnavailableError):
             return row | {"outage": str(result)[:_DETAIL_CHARACTERS]}
         verdicts.append(result)
-    return row | facts_of(verdicts).record()
+    return row | msgspec.to_builtins(facts_of(verdicts))

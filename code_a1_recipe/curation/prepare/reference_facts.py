@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+
+import msgspec
 
 from ...algorithm.question import Question
 from .entries import Reason
@@ -24,8 +24,7 @@ class Fault(enum.StrEnum):
     NONDETERMINISTIC = "nondeterministic"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TestFault:
+class TestFault(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """One test that does not hold."""
 
     __test__ = False  # not one of pytest's
@@ -36,8 +35,7 @@ class TestFault:
     detail: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReferenceFacts:
+class ReferenceFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of one reference; the same whatever is decided on it."""
 
     num_tests: int
@@ -47,28 +45,6 @@ class ReferenceFacts:
     faults: tuple[TestFault, ...]
     cpu_seconds: float
     """CPU time of one run of the reference on all tests."""
-
-    def record(self) -> dict[str, Any]:
-        """Plain values for one JSON line."""
-        return {
-            "num_tests": self.num_tests,
-            "load_error": self.load_error,
-            "faults": [[one.place, one.fault.value, one.detail] for one in self.faults],
-            "cpu_seconds": round(self.cpu_seconds, 6),
-        }
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> ReferenceFacts:
-        """The facts of a line; KeyError, TypeError or ValueError where it holds none."""
-        return cls(
-            num_tests=int(record["num_tests"]),
-            load_error=str(record["load_error"]),
-            faults=tuple(
-                TestFault(place=int(place), fault=Fault(fault), detail=str(detail))
-                for place, fault, detail in record["faults"]
-            ),
-            cpu_seconds=float(record["cpu_seconds"]),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

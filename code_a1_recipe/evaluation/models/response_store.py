@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol
 
 from ...algorithm.episode_types import Message, PromptTooLongError, Response
@@ -29,7 +28,7 @@ class OpenModel(Protocol):
     async def close(self) -> None: ...
 
 
-class ResponseStore:
+class ResponseStore(JsonlStore):
     """One file of responses, keyed by model, prompt, seed and sampling parameters.
 
     Args:
@@ -40,32 +39,7 @@ class ResponseStore:
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = JsonlStore(path, settings={"format": 1}, key="key")
-
-    @property
-    def path(self) -> Path:
-        return self._file.path
-
-    def __len__(self) -> int:
-        return len(self._file.done)
-
-    def get(self, key: str) -> dict[str, Any] | None:
-        """The stored row, or None."""
-        return self._file.row(key) if key in self._file else None
-
-    def put(self, key: str, row: Mapping[str, Any]) -> None:
-        self._file.append({"key": key, **row})
-
-    def close(self) -> None:
-        self._file.close()
-
-    def __enter__(self) -> ResponseStore:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
+        super().__init__(path, settings={"format": 1}, key="key")
 
 
 class StoredSampler:
@@ -109,15 +83,16 @@ class StoredSampler:
             InputError: it is not stored and no model may be asked.
         """
         key = self.key(messages, seed=seed)
-        row = self._store.get(key)
-        is_new = row is None
-        if row is None:
+        is_new = key not in self._store
+        if is_new:
             try:
                 row = await self._sampled(messages, seed=seed, session=session)
             except PromptTooLongError:
                 self._on_response(True)
                 raise
-            self._store.put(key, row)
+            self._store.append({"key": key, **row})
+        else:
+            row = self._store.row(key)
         self._on_response(is_new)
         if row["too_long"]:
             raise PromptTooLongError(row["too_long"])

@@ -68,13 +68,6 @@ _MOST_DECIMAL_BITS = 1 << 15
 """Of an int that a Decimal is compared with, which takes quadratic time."""
 _ODD_VALUE_ERRORS = (ArithmeticError, TypeError, ValueError, RecursionError, MemoryError)
 """What comparing an untrusted value may raise; ``ValueFormatError`` and ``UnencodableError`` among them."""
-_FAILURES = {
-    CallStatus.RAISED: CaseOutcome.RAISED,
-    CallStatus.UNENCODABLE: CaseOutcome.UNENCODABLE,
-    CallStatus.OUTPUT_LIMIT: CaseOutcome.OUTPUT_LIMIT,
-    CallStatus.TIMED_OUT: CaseOutcome.TIMED_OUT,
-    CallStatus.DIED: CaseOutcome.DIED,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,8 +166,9 @@ def _judge_calls(
         return EvalPlusVerdict(outcome=CaseOutcome.NOT_LOADED, detail=result.load_error, cpu_seconds=result.cpu_seconds)
     for index, (answer, (before, after)) in enumerate(zip(result.results, tolerances(problem), strict=False)):
         if not accepts(problem, index, answer, atol_before=before, atol=after):
+            has_value = answer.status is CallStatus.VALUE
             return EvalPlusVerdict(
-                outcome=_FAILURES.get(answer.status, CaseOutcome.WRONG_VALUE),
+                outcome=CaseOutcome.WRONG_VALUE if has_value else CaseOutcome(answer.status.value),
                 failed_call=index,
                 detail=answer.detail,
                 cpu_seconds=result.cpu_seconds,

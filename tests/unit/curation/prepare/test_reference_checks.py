@@ -1,5 +1,6 @@
 """References through the real judge: every fault by its name."""
 
+import msgspec
 import pytest
 
 from code_a1_recipe.algorithm.question import Question
@@ -33,7 +34,7 @@ def facts(runner):
         def judge_all(requests):
             return map(judge.judge, requests)
 
-        return ReferenceFacts.from_record(judged_row(question(*arguments, **changes), judge_all))
+        return msgspec.convert(judged_row(question(*arguments, **changes), judge_all), ReferenceFacts)
 
     return check
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import msgspec
 import pytest
 
 from code_a1_recipe.algorithm.question import Question
@@ -90,7 +91,7 @@ def test_golden_tests_do_not_count_towards_the_least_number():
 
 def test_a_record_of_facts_gives_them_back():
     found = facts((1, Fault.SLOW), load_error="é")
-    assert ReferenceFacts.from_record(found.record()) == found
+    assert msgspec.convert(msgspec.to_builtins(found), ReferenceFacts) == found
     for damage in ({"num_tests": None}, {"faults": [[1]]}, {"faults": [[1, "odd", ""]]}):
         with pytest.raises((ValueError, TypeError)):
-            ReferenceFacts.from_record(found.record() | damage)
+            msgspec.convert(msgspec.to_builtins(found) | damage, ReferenceFacts)
