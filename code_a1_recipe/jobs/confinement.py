@@ -50,10 +50,10 @@ class Confinement:
         """Plain values for a settings file."""
         return {"limits": asdict(self.limits), "tier": self.tier}
 
-    def judges(self, num_workers: int) -> contextlib.AbstractContextManager[Any]:
-        """Judge processes, to be used in a ``with`` statement."""
+    def judges(self, num_workers: int, *, seed: int = 0) -> contextlib.AbstractContextManager[Any]:
+        """Judge processes, to be used in a ``with`` statement; ``seed`` as in ``WorkerSettings``."""
         runner = {"limits": self.limits, "tier": self.tier, "allow_missing": self.allow_missing}
-        return JudgeProcesses(num_workers, settings=WorkerSettings(runner=runner))
+        return JudgeProcesses(num_workers, settings=WorkerSettings(seed=seed, runner=runner))
 
 
 def judge_confined(

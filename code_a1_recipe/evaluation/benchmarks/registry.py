@@ -38,6 +38,10 @@ class _Runners:
     def _started(self, make: Callable[[], Any]) -> Any:
         return self._stack.enter_context(make()) if self._is_used else None
 
+    def _runner(self, **options: Any) -> LocalRunner:
+        runner: LocalRunner = self._started(lambda: LocalRunner(num_workers=self._num_workers, **options))
+        return runner
+
     @functools.cached_property
     def judges(self) -> JudgeProcesses:
         judges: JudgeProcesses = self._started(lambda: JudgeProcesses(self._num_workers))
@@ -45,21 +49,16 @@ class _Runners:
 
     @functools.cached_property
     def plain(self) -> LocalRunner:
-        runner: LocalRunner = self._started(lambda: LocalRunner(num_workers=self._num_workers))
-        return runner
+        return self._runner()
 
     @functools.cached_property
     def competition(self) -> LocalRunner:
-        preload = livecodebench_judge.PRELOAD
-        runner: LocalRunner = self._started(lambda: LocalRunner(num_workers=self._num_workers, preload=preload))
-        return runner
+        return self._runner(preload=livecodebench_judge.PRELOAD)
 
     def with_files(self, preload: tuple[str, ...]) -> LocalRunner:
         """Of tier 1, or of tier 0 where this machine has no tier 1."""
         tier = 1 if self._is_used and probe()[1].is_available else 0
-        number = self._num_workers
-        runner: LocalRunner = self._started(lambda: LocalRunner(num_workers=number, tier=tier, preload=preload))
-        return runner
+        return self._runner(tier=tier, preload=preload)
 
 
 @contextlib.contextmanager
@@ -78,7 +77,7 @@ def loaded_tasks(options: CodeEvalOptions) -> Iterator[tuple[list[CodeTask], dic
         kinds = [_kind_of(path, options) for path in options.files]
         _check_used(options, kinds)
         for path, kind in zip(options.files, kinds, strict=True):
-            found, left_out = _LOADERS[kind](path, options, runners)
+            found, left_out = _tasks_of(kind, path, options, runners)
             tasks += found
             _add(counts, left_out)
         _check_distinct(tasks)
@@ -113,39 +112,30 @@ def _kind_of(path: Path, options: CodeEvalOptions) -> str:
     return "questions"
 
 
-def _of_evalplus(path: Path, options: CodeEvalOptions, runners: _Runners) -> tuple[list[CodeTask], Mapping[str, Any]]:
-    return evalplus_tasks(path, runners.plain), {}
-
-
-def _of_livecodebench(
-    path: Path, options: CodeEvalOptions, runners: _Runners
+def _tasks_of(
+    kind: str, path: Path, options: CodeEvalOptions, runners: _Runners
 ) -> tuple[list[CodeTask], Mapping[str, Any]]:
-    tasks, num_outside = livecodebench.livecodebench_tasks(
-        path, runners.competition, since=options.since, until=options.until
-    )
-    return tasks, {OUTSIDE: num_outside}
-
-
-def _of_bigcodebench(
-    path: Path, options: CodeEvalOptions, runners: _Runners
-) -> tuple[list[CodeTask], Mapping[str, Any]]:
-    rows = bigcodebench.read_bigcodebench(path)
-    runner = runners.with_files(bigcodebench.preloads(rows))
-    tasks, counts = bigcodebench.bigcodebench_tasks(
-        rows, runner, split=options.bigcodebench_split, calibrated=options.bigcodebench_calibrated
-    )
-    if not options.sample_only and runner.tier == 0:
-        counts[NO_FOLDER] = (
-            "tasks whose tests write files are left out, since the sandbox's tier 1 does not work on this machine"
+    """The tasks of one file, and counts of what could not be taken."""
+    if kind == "evalplus":
+        return evalplus_tasks(path, runners.plain), {}
+    if kind == "check":
+        return check_function.check_tasks(path, runners.plain, adapter=options.adapter), {}
+    if kind == "livecodebench":
+        tasks, num_outside = livecodebench.livecodebench_tasks(
+            path, runners.competition, since=options.since, until=options.until
         )
-    return tasks, counts
-
-
-def _of_check(path: Path, options: CodeEvalOptions, runners: _Runners) -> tuple[list[CodeTask], Mapping[str, Any]]:
-    return check_function.check_tasks(path, runners.plain, adapter=options.adapter), {}
-
-
-def _of_questions(path: Path, options: CodeEvalOptions, runners: _Runners) -> tuple[list[CodeTask], Mapping[str, Any]]:
+        return tasks, {OUTSIDE: num_outside}
+    if kind == "bigcodebench":
+        rows = bigcodebench.read_bigcodebench(path)
+        runner = runners.with_files(bigcodebench.preloads(rows))
+        tasks, counts = bigcodebench.bigcodebench_tasks(
+            rows, runner, split=options.bigcodebench_split, calibrated=options.bigcodebench_calibrated
+        )
+        if not options.sample_only and runner.tier == 0:
+            counts[NO_FOLDER] = (
+                "tasks whose tests write files are left out, since the sandbox's tier 1 does not work on this machine"
+            )
+        return tasks, counts
     return question_tasks(
         path,
         runners.judges,
@@ -153,15 +143,6 @@ def _of_questions(path: Path, options: CodeEvalOptions, runners: _Runners) -> tu
         columns=options.columns,
         holds_claims=options.references,
     )
-
-
-_LOADERS = {
-    "evalplus": _of_evalplus,
-    "livecodebench": _of_livecodebench,
-    "bigcodebench": _of_bigcodebench,
-    "check": _of_check,
-    "questions": _of_questions,
-}
 
 
 def _check_used(options: CodeEvalOptions, kinds: Sequence[str]) -> None:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from reward_fns import ADVERSARIAL_READINGS
-from sandbox import DEFAULT_QUESTIONS_PER_WORKER, JudgeProcesses, Limits, WorkerSettings
+from sandbox import DEFAULT_QUESTIONS_PER_WORKER, Limits
 
 from ...algorithm.rewards import RewardSettings
 from ...errors import SettingsError
 from ...files import file_fingerprint
 from ...jobs import options as shared
-from ...jobs.confinement import JudgeAll
+from ...jobs.confinement import Confinement, JudgeAll
 from ...jobs.jsonl_store import JsonlStore
 from ...jobs.judge_loop import judge_into
 from ...jobs.outputs import Report
@@ -71,10 +71,7 @@ class ScoreSettings:
 
     rewards: RewardSettings
     num_cases: int
-    limits: Limits
-    tier: int
-    allow_missing: tuple[str, ...]
-    """Protections to do without; not named in the settings file, since it changes no reward."""
+    confinement: Confinement
     seed: int
 
     @classmethod
@@ -97,13 +94,15 @@ class ScoreSettings:
             )
         named = {name: getattr(options, name) for name in ("alpha", "adversarial", "nonprintable_penalty")}
         stated = {name: value for name, value in named.items() if value is not None}
-        limits = asdict(run.sandbox.limits) if run else {}
+        recorded = Confinement.of_run(run.sandbox) if run else Confinement()
         return cls(
             rewards=rewards.replaced(where="rewards", **stated),
             num_cases=options.cases or (run.episode.cases_per_suite if run else 8),
-            limits=Limits.from_mapping({**limits, **options.limits}, where="--limits"),
-            tier=options.tier if options.tier is not None else (run.sandbox.tier if run else 0),
-            allow_missing=tuple(options.allow_missing) or (run.sandbox.allow_missing if run else ()),
+            confinement=Confinement(
+                limits=Limits.from_mapping({**asdict(recorded.limits), **options.limits}, where="--limits"),
+                tier=recorded.tier if options.tier is None else options.tier,
+                allow_missing=tuple(options.allow_missing) or recorded.allow_missing,
+            ),
             seed=run.seed if run else 0,
         )
 
@@ -116,8 +115,7 @@ class ScoreSettings:
             "reward_functions": [dict(self.rewards.code), dict(self.rewards.test)],
             "user_files": {key: file_fingerprint(file) for key, file in self.rewards.user_files.items()},
             "cases": self.num_cases,
-            "limits": asdict(self.limits),
-            "tier": self.tier,
+            **self.confinement.described(),
             "seed": self.seed,
         }
 
@@ -148,7 +146,7 @@ def score(options: ScoreOptions) -> Report:
     }
     with JsonlStore(options.output, settings=described) as store:
         if len(store) < len(items):
-            with _judges(settings, num_workers=options.workers) as judges:
+            with settings.confinement.judges(options.workers, seed=settings.seed) as judges:
                 num_threads = options.workers * DEFAULT_QUESTIONS_PER_WORKER
                 judge_items(items, store, scorer, judges.judge_all, num_threads=num_threads)
         store.sort()
@@ -191,8 +189,3 @@ def judge_items(
         unit="item",
         num_attempts=2,
     )
-
-
-def _judges(settings: ScoreSettings, *, num_workers: int) -> JudgeProcesses:
-    runner = {"limits": settings.limits, "tier": settings.tier, "allow_missing": settings.allow_missing}
-    return JudgeProcesses(num_workers, settings=WorkerSettings(seed=settings.seed, runner=runner))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 
@@ -130,8 +129,3 @@ def in_pieces(items: Sequence[Item]) -> list[Sequence[Item]]:
             pieces.append([])
         pieces[-1] += [items[place] for place in places]
     return [piece for pieces in of_question.values() for piece in pieces]
-
-
-def is_outage(row: Mapping[str, Any]) -> bool:
-    """Whether the row says that nothing is known about its item."""
-    return bool(row.get("outage"))

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .rows import is_outage
-
 Row = Mapping[str, Any]
 
 
@@ -22,8 +20,8 @@ class Summary:
     """Judged, yet without a reward: programs that the Test LLM could not be shown."""
     num_untested: int = 0
     """Programs none of whose tests is a valid case: reward 0, whatever they do."""
-    means: dict[str, list[float]] = field(default_factory=dict)
-    """Name -> [sum, count]; rates are in [0, 1]."""
+    values: dict[str, dict[str, list[float]]] = field(default_factory=lambda: {"code": {}, "test": {}})
+    """Role -> name, as the text has it -> values; rates are in [0, 1]."""
     extraction_failures: Counter[str] = field(default_factory=Counter)
     """Responses without a program or a suite, by role and reason."""
     rejections: Counter[str] = field(default_factory=Counter)
@@ -40,7 +38,7 @@ class Summary:
     def add(self, row: Row) -> None:
         """Count one output row."""
         self.num_rows += 1
-        if is_outage(row):
+        if row.get("outage"):
             self.num_outages += 1
             return
         role = row.get("role")
@@ -51,11 +49,6 @@ class Summary:
             # A flat row carries its one suite's reward and extraction failure itself.
             self._add_suite(row if role == "test" else suite, suite if role == "test" else suite["verdict"])
 
-    def mean(self, name: str) -> float | None:
-        """The mean of ``name``, None when nothing was counted."""
-        total, count = self.means.get(name, (0.0, 0))
-        return total / count if count else None
-
     def text(self) -> str:
         """Lines for the terminal."""
         lines = [f"{self.num_rows} items, {self.num_outages} of them outages (no reward; the same command tries again)"]
@@ -63,12 +56,10 @@ class Summary:
             lines.append(f"  {self.num_masked} programs without a reward: too long to be shown to the Test LLM")
         if self.num_untested:
             lines.append(f"  {self.num_untested} programs met no valid test, which gives 0: see their 'suite' for why")
-        for role, names in (("code", _CODE_NAMES), ("test", _TEST_NAMES)):
-            _, count = self.means.get(f"{role} reward", (0.0, 0))
-            if count:
-                known = ((name, self.mean(key)) for name, key in names)
-                shown = ", ".join(f"{name} {mean:.4f}" for name, mean in known if mean is not None)
-                lines.append(f"  {role}: {int(count)} responses, {shown}")
+        for role, named in self.values.items():
+            if named:
+                shown = ", ".join(f"{name} {sum(values) / len(values):.4f}" for name, values in named.items())
+                lines.append(f"  {role}: {len(named['reward'])} responses, {shown}")
         for what, counter in (("extraction failures", self.extraction_failures), ("rejected asserts", self.rejections)):
             if counter:
                 reasons = ", ".join(f"{reason} {count}" for reason, count in counter.most_common())
@@ -83,9 +74,9 @@ class Summary:
             return
         if row.get("role") == "code":
             self.num_untested += bool(row["reward"]["terms"].get("num_suites_without_case"))
-        self._count("code reward", row["reward"]["total"])
-        self._count("code loaded", row["verdict"]["loaded"])
-        self._count("code all passed", row["reward"]["total"] == 1.0)
+        self._count("code", "reward", row["reward"]["total"])
+        self._count("code", "loaded", row["verdict"]["loaded"])
+        self._count("code", "reward 1", row["reward"]["total"] == 1.0)
 
     def _add_suite(self, rewarded: Row, verdict: Row) -> None:
         if rewarded["extraction_failure"]:
@@ -93,24 +84,13 @@ class Summary:
         if rewarded["reward"] is None:
             return
         terms = rewarded["reward"]["terms"]
-        self._count("test reward", rewarded["reward"]["total"])
+        self._count("test", "reward", rewarded["reward"]["total"])
         for name in ("valid", "adv"):  # terms of the paper's reward, which another function may lack
             if name in terms:
-                self._count(f"test {name}", terms[name])
+                self._count("test", name, terms[name])
         if "loaded" in terms:  # a program that does not load is broken by anything, so it shows nothing about a suite
-            self._count("test broke", bool(terms["loaded"] and terms["num_failed"]))
+            self._count("test", "broke the program", bool(terms["loaded"] and terms["num_failed"]))
         self.rejections.update(rejection["reason"] for rejection in verdict["rejections"])
 
-    def _count(self, name: str, value: float) -> None:
-        entry = self.means.setdefault(name, [0.0, 0])
-        entry[0] += float(value)
-        entry[1] += 1
-
-
-_CODE_NAMES = (("reward", "code reward"), ("loaded", "code loaded"), ("reward 1", "code all passed"))
-_TEST_NAMES = (
-    ("reward", "test reward"),
-    ("valid", "test valid"),
-    ("adv", "test adv"),
-    ("broke the program", "test broke"),
-)
+    def _count(self, role: str, name: str, value: float) -> None:
+        self.values[role].setdefault(name, []).append(float(value))
