@@ -167,7 +167,7 @@ def harvest_tests(options: HarvestOptions) -> Report:
     check_outputs([options.output], inputs=run.files(), overwrite=options.overwrite, work_files=work_files)
     found = collect(run)
     if not options.minimise:
-        number = harvest(options.run, options.output)
+        number = write_questions(options.output, [(one.question, one.tests[:MAX_TESTS]) for one in found])
         return Report(text=f"{options.output}: {number} questions", note=_unfinished(run))
     return _minimised(options, run, found)
 

@@ -45,11 +45,8 @@ class QuestionFile:
 
     questions: tuple[Question, ...]
     adapter: str
-    num_rows: int
     num_dropped_tests: int
     """Tests that cannot be written as ``assert f(literals) == literal``."""
-    num_too_few_tests: int
-    """Rows left out because they keep fewer than ``min_tests`` tests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,32 +64,22 @@ class RowReader:
 
 
 def load_questions(
-    path: str | Path,
-    *,
-    adapter: str = "auto",
-    columns: Mapping[str, str] | None = None,
-    min_tests: int = 0,
+    path: str | Path, *, adapter: str = "auto", columns: Mapping[str, str] | None = None
 ) -> list[Question]:
     """The questions of a file; see :func:`read_questions`, whose counts are logged."""
-    loaded = read_questions(path, adapter=adapter, columns=columns, min_tests=min_tests)
+    loaded = read_questions(path, adapter=adapter, columns=columns)
     logger.info(
-        "file=%s adapter=%s rows=%d questions=%d dropped_tests=%d rows_with_too_few_tests=%d",
+        "file=%s adapter=%s questions=%d dropped_tests=%d",
         path,
         loaded.adapter,
-        loaded.num_rows,
         len(loaded.questions),
         loaded.num_dropped_tests,
-        loaded.num_too_few_tests,
     )
     return list(loaded.questions)
 
 
 def read_questions(
-    path: str | Path,
-    *,
-    adapter: str = "auto",
-    columns: Mapping[str, str] | None = None,
-    min_tests: int = 0,
+    path: str | Path, *, adapter: str = "auto", columns: Mapping[str, str] | None = None
 ) -> QuestionFile:
     """Load a parquet, JSON or JSON-lines file (``.gz`` allowed for the JSON ones).
 
@@ -102,8 +89,6 @@ def read_questions(
         columns: native column -> column of the file, for the native adapter; a dot goes into a nested one
             (``{"reference": "reward_model.ground_truth"}``). A file that has the native columns and none of the
             named ones is read as it is: training and held-out files need not agree.
-        min_tests: leave out rows that keep fewer tests. 1 drops, for one, problems on linked lists and trees,
-            about which no literal assert can be written.
 
     Returns:
         Questions in the order of the file.
@@ -130,15 +115,8 @@ def read_questions(
             raise InputError(f"{path}: row {index}, column {error.column!r}: {error.rule}; {cure}") from error
         row_of_id[question.id] = index
         num_dropped_tests += native.num_dropped_tests
-        if len(question.tests) >= min_tests:
-            questions.append(question)
-    return QuestionFile(
-        questions=tuple(questions),
-        adapter=reader.adapter,
-        num_rows=len(rows),
-        num_dropped_tests=num_dropped_tests,
-        num_too_few_tests=len(rows) - len(questions),
-    )
+        questions.append(question)
+    return QuestionFile(questions=tuple(questions), adapter=reader.adapter, num_dropped_tests=num_dropped_tests)
 
 
 def check_row(row: NativeRow) -> Question:

@@ -6,6 +6,7 @@ The same episodes, seeds, prompts and judge as in training, so the figures are t
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 from ..algorithm.episode import EpisodeRunner
 from ..algorithm.episode_types import Episode, EpisodeTask
 from ..algorithm.mistake_book import MistakeBook
+from ..algorithm.sampling import SamplingParameters
 from ..algorithm.tasks import tasks_of
 from ..files import write_whole
 from ..jobs.async_judge import LocalAsyncJudge
@@ -49,11 +51,10 @@ async def validate(
 
         def sampler(policy: str, model: Any, *, greedy: bool = False) -> StoredSampler:
             parameters = pair.sampling(policy).greedy() if greedy else pair.sampling(policy)
-            opener = None if stored_only else engines[policy]
+            opener = None if stored_only else functools.partial(shared.open, policy)
             return StoredSampler(store, model=model.fingerprint, parameters=parameters, open_model=opener)
 
         shared = _SharedEngines({"code": code, tester: test})
-        engines = {name: shared.opener(name) for name in ("code", tester)}
         samplers = [sampler("code", code), sampler(tester, test), sampler("code", code, greedy=True)]
         runner = EpisodeRunner(
             code=samplers[0],
@@ -89,13 +90,10 @@ class _SharedEngines:
         self._models = models
         self._open: dict[str, asyncio.Future[Any]] = {}
 
-    def opener(self, policy: str) -> Any:
-        async def open_with(parameters: Any) -> Any:
-            if policy not in self._open:
-                self._open[policy] = asyncio.ensure_future(self._models[policy].open(parameters))
-            return (await self._open[policy]).with_parameters(parameters)
-
-        return open_with
+    async def open(self, policy: str, parameters: SamplingParameters) -> Any:
+        if policy not in self._open:
+            self._open[policy] = asyncio.ensure_future(self._models[policy].open(parameters))
+        return (await self._open[policy]).with_parameters(parameters)
 
 
 def run_validation(

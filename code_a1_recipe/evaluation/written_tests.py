@@ -60,9 +60,9 @@ def load_subjects(options: SuiteEvalOptions) -> tuple[list[Subject], dict[str, i
     counts: Counter[str] = Counter()
     for path in options.files:
         if path.is_dir():
-            folder = read_quixbugs(path)
-            questions += folder.questions
-            counts.update({f"programs left out, {reason}": n for reason, n in folder.num_skipped.items()})
+            found, skipped = read_quixbugs(path)
+            questions += found
+            counts.update(f"programs left out, {reason}" for reason in skipped.values())
         else:
             questions += read_questions(path, adapter=options.adapter, columns=options.columns).questions
     repeated = [name for name, number in Counter(question.id for question in questions).items() if number > 1]

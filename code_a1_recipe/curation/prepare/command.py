@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+from ...algorithm.question import Question
+from ...data.reader import COLUMNS
+from ...files import replacing, write_whole
 from ...jobs.jsonl_store import JsonlStore, files_of
 from ...jobs.outputs import Report, check_outputs, forget_unfinished, note_unfinished
-from .data_card import Preparation, summary_text
+from .data_card import Preparation, card_text, summary_text
 from .options import PrepareOptions
-from .outputs import write_outputs
 from .pipeline import prepare_questions
 from .reading import eval_reader, read_eval_sets, read_inputs, readers_of
 from .sources import open_source
+
+_TEXT_COLUMNS = frozenset({"id", "prompt", "reference", "prelude", "data_source"})
 
 
 def prepare(options: PrepareOptions, *, command: Sequence[str]) -> Report:
@@ -63,7 +68,7 @@ def _prepare(options: PrepareOptions, command: Sequence[str]) -> Report:
             prepared=prepared,
             seconds=time.monotonic() - started,
         )
-        written = write_outputs(preparation)
+        written = _write_outputs(preparation)
     failure = _failure(preparation)
     if failure:
         note_unfinished(options.outputs)
@@ -71,6 +76,37 @@ def _prepare(options: PrepareOptions, command: Sequence[str]) -> Report:
         forget_unfinished(options.output)
     text = f"{summary_text(preparation)}wrote {', '.join(map(str, written))}"
     return Report(text=text, failure=failure)
+
+
+def _write_outputs(preparation: Preparation) -> list[Path]:
+    """Write dropped rows, card and, unless nothing was kept, the questions, each whole; the files written.
+
+    Raises:
+        OSError: no space, or no permission.
+    """
+    options, prepared = preparation.options, preparation.prepared
+    lines = "".join(json.dumps(dropped.record()) + "\n" for dropped in prepared.dropped)
+    write_whole(options.dropped_output, lines)
+    write_whole(options.card_output, card_text(preparation).encode("utf-8", "replace"))
+    if not prepared.kept:
+        return [options.dropped_output, options.card_output]
+    _write_questions(options.output, [entry.question for entry in prepared.kept])
+    return list(options.outputs)
+
+
+def _write_questions(path: Path, questions: Sequence[Question]) -> None:
+    """Questions as parquet with the native columns, in their order, and nothing else.
+
+    Raises:
+        OSError: no space, or no permission.
+    """
+    import pyarrow
+    import pyarrow.parquet
+
+    kinds = {name: pyarrow.string() if name in _TEXT_COLUMNS else pyarrow.list_(pyarrow.string()) for name in COLUMNS}
+    columns = {name: [getattr(question, name) for question in questions] for name in COLUMNS}
+    with replacing(path) as partial:
+        pyarrow.parquet.write_table(pyarrow.table(columns, schema=pyarrow.schema(kinds)), partial)
 
 
 def _failure(preparation: Preparation) -> str:

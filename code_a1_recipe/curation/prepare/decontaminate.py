@@ -60,12 +60,8 @@ class OverlapSettings:
     """Jaccard similarity, in (0, 1], from which two texts are near-duplicates."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Hit:
-    place: int
-    """Of the evaluation question."""
-    how: str
-    detail: str
+_Hit = tuple[int, str, str]
+"""Place of an evaluation question, the rule that found it, and what is shared."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -124,9 +120,9 @@ class EvalIndex:
             first: dict[int, _Hit] = {}
             num_before = self.common.num_hits
             for hit in self._hits(entry.question):
-                first.setdefault(hit.place, hit)
+                first.setdefault(hit[0], hit)
             self.common.num_rows += not first and self.common.num_hits > num_before
-            yield entry, tuple(self._told(hit) for hit in first.values())
+            yield entry, tuple(self._told(*hit) for hit in first.values())
 
     def _add_wholes(self) -> list[int]:
         """Index the whole statements; gives, for each question, the first one that it is a copy of, or its own place.
@@ -192,12 +188,12 @@ class EvalIndex:
     def _hits(self, question: Question) -> Iterator[_Hit]:
         """What a question repeats, the most telling rule first."""
         for place in self._places_of_id.get(question.id, ()):
-            yield _Hit(place=place, how="id", detail="the same id")
+            yield place, "id", "the same id"
         words = content_words(question.prompt, self._phrases)
         bare = content_words(question.prompt, self._all_phrases)
         for compared in [words] if bare == words else [words, bare]:
             for one in self._contents.similar_to(_prompt_hashes(compared)):
-                yield _Hit(place=one.place, how="prompt", detail=f"statements, Jaccard similarity {one.similarity:.2f}")
+                yield one.place, "prompt", f"statements, Jaccard similarity {one.similarity:.2f}"
         yield from self._whole_hits(content_words(question.prompt, _NO_PHRASES))
         yield from self._ngram_hits(words)
         yield from self._reference_hits(question.reference)
@@ -220,7 +216,7 @@ class EvalIndex:
                     found[whole] = None
         for whole in found:
             for place in self._counted(self._places_of_whole.get(whole, ())):
-                yield _Hit(place=place, how="prompt", detail=f"the whole statement: {whole}")
+                yield place, "prompt", f"the whole statement: {whole}"
 
     def _ngram_hits(self, words: Sequence[str]) -> Iterator[_Hit]:
         for size in reversed(self._sizes):
@@ -231,17 +227,17 @@ class EvalIndex:
                     self.common.num_hits += 1
                     continue
                 for place in self._places_of_ngram.get(ngram, ()):
-                    yield _Hit(place=place, how="prompt", detail=f"{kind}: {ngram}")
+                    yield place, "prompt", f"{kind}: {ngram}"
 
     def _reference_hits(self, reference: str) -> Iterator[_Hit]:
         form = reference_form(reference)
         if form is None:
             return
         for place in self._places_of_form.get(form, ()):
-            yield _Hit(place=place, how="reference", detail="the same program up to names")
+            yield place, "reference", "the same program up to names"
         for near in self._programs.similar_to(_program_hashes(tokens_of(form))):
             detail = f"programs up to names, Jaccard similarity {near.similarity:.2f}"
-            yield _Hit(place=near.place, how="reference", detail=detail)
+            yield near.place, "reference", detail
 
     def _test_hits(self, question: Question) -> Iterator[_Hit]:
         shared: dict[int, list[str]] = defaultdict(list)
@@ -250,11 +246,11 @@ class EvalIndex:
                 shared[place].append(text)
         for place, texts in shared.items():
             if len(texts) >= LEAST_SHARED_TESTS:
-                yield _Hit(place=place, how="tests", detail=f"{len(texts)} tests, such as {texts[0][:120]}")
+                yield place, "tests", f"{len(texts)} tests, such as {texts[0][:120]}"
 
-    def _told(self, hit: _Hit) -> Overlap:
-        question = self._questions[hit.place]
-        return Overlap(set_name=question.set_name, id=question.id, how=hit.how, detail=hit.detail)
+    def _told(self, place: int, how: str, detail: str) -> Overlap:
+        question = self._questions[place]
+        return Overlap(set_name=question.set_name, id=question.id, how=how, detail=detail)
 
 
 def _prompt_hashes(words: Sequence[str]) -> Hashes:

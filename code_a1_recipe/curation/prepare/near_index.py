@@ -83,9 +83,6 @@ class NearIndex:
         self._tables = MinHashLSH(num_perm=bands * rows, params=(bands, rows))
         self._sets: list[Hashes] = []
 
-    def __len__(self) -> int:
-        return len(self._sets)
-
     def add(self, hashes: Hashes) -> int:
         """Keep a set, an empty one too; its place."""
         place = len(self._sets)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import json
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,24 +22,13 @@ from ...errors import InputError
 BUGGY, CORRECT, TESTS = "python_programs", "correct_python_programs", "json_testcases"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BugSet:
-    """The questions of a folder and what was left out."""
-
-    questions: tuple[Question, ...]
-    """In the order of their names; the buggy program is the only one of ``buggy_programs``."""
-    skipped: dict[str, str]
-    """Name -> why it is not a question: ``no_correct_program``, ``no_tests``, ``no_function``, ``not_python``,
-    ``no_literal_test``."""
-
-    @property
-    def num_skipped(self) -> Counter[str]:
-        """Reason -> number of programs."""
-        return Counter(self.skipped.values())
-
-
-def read_quixbugs(folder: Path) -> BugSet:
+def read_quixbugs(folder: Path) -> tuple[list[Question], dict[str, str]]:
     """Read every program of a folder.
+
+    Returns:
+        The questions in the order of their names, each with the buggy program as the only one of ``buggy_programs``;
+        and, by name, why the other programs are no question: ``no_correct_program``, ``no_tests``, ``no_function``,
+        ``not_python``, ``no_literal_test``.
 
     Raises:
         InputError: a subfolder is missing, a file cannot be read, or no program can be used.
@@ -66,7 +54,7 @@ def read_quixbugs(folder: Path) -> BugSet:
     if not questions:
         reasons = ", ".join(f"{reason} {count}" for reason, count in Counter(skipped.values()).items()) or "no program"
         raise InputError(f"{folder}: no program can be used ({reasons}); each needs a correct one and JSON tests")
-    return BugSet(questions=tuple(questions), skipped=skipped)
+    return questions, skipped
 
 
 def _read_program(folder: Path, name: str) -> Question | str:

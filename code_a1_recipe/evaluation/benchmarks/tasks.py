@@ -112,24 +112,6 @@ def _failed_call(outcome: CaseOutcome, call: str) -> str:
     return f"{outcome.value}: {call[:200]}"
 
 
-def assert_tasks(
-    questions: Sequence[Question], judges: JudgeProcesses, *, holds_claims: bool = False
-) -> tuple[list[CodeTask], int]:
-    """Tasks of the questions that have tests, and how many have none; see ``AssertGrading``."""
-    tasks = [
-        CodeTask(
-            id=question.id,
-            data_source=question.data_source or "questions",
-            prompt=question.prompt,
-            reference=question.reference,
-            grading=AssertGrading(question=question, judges=judges, holds_claims=holds_claims),
-        )
-        for question in questions
-        if question.tests
-    ]
-    return tasks, len(questions) - len(tasks)
-
-
 def question_tasks(
     path: Path,
     judges: JudgeProcesses,
@@ -138,14 +120,24 @@ def question_tasks(
     columns: Mapping[str, str] | None = None,
     holds_claims: bool = False,
 ) -> tuple[list[CodeTask], dict[str, int]]:
-    """Tasks of a file of questions, and what could not be taken.
+    """Tasks of the questions of a file that have tests, and counts of what could not be taken; see ``AssertGrading``.
 
     Raises:
         InputError: the file cannot be read, or holds no question with a test.
     """
     loaded = read_questions(path, adapter=adapter, columns=columns)
-    tasks, num_without = assert_tasks(loaded.questions, judges, holds_claims=holds_claims)
+    tasks = [
+        CodeTask(
+            id=question.id,
+            data_source=question.data_source or "questions",
+            prompt=question.prompt,
+            reference=question.reference,
+            grading=AssertGrading(question=question, judges=judges, holds_claims=holds_claims),
+        )
+        for question in loaded.questions
+        if question.tests
+    ]
     if not tasks:
         raise InputError(f"{path}: no question has a test that can be judged; give it a column 'tests' of asserts")
-    counts = {"questions without a usable test": num_without, "tests left out": loaded.num_dropped_tests}
-    return tasks, {name: number for name, number in counts.items() if number}
+    num_without = len(loaded.questions) - len(tasks)
+    return tasks, {"questions without a usable test": num_without, "tests left out": loaded.num_dropped_tests}

@@ -16,7 +16,6 @@ from pathlib import Path
 
 from sandbox import Limits, Runner
 
-from ...algorithm.question import Question
 from ...data.formats import Row, list_of, text_of
 from ...data.reader import read_questions, read_rows
 from ...errors import InputError, RowError
@@ -36,19 +35,13 @@ CHECK_LIMITS = Limits(
 """Of one program. A call is a whole ``check`` with all of its asserts, or one assert of MBPP."""
 
 
-def _of_humaneval(row: Row, question: Question) -> InProcessTests:
-    return _checking(row, before=text_of(row, "prompt"), entry=text_of(row, "entry_point"))
+def _of_check(row: Row) -> InProcessTests:
+    """HumanEval and LeetCodeDataset: ``check`` is called with the program's function."""
+    calls = (f"check({text_of(row, 'entry_point')})",)
+    return InProcessTests(before=text_of(row, "prompt"), after=text_of(row, "test"), calls=calls, limits=CHECK_LIMITS)
 
 
-def _of_leetcode(row: Row, question: Question) -> InProcessTests:
-    return _checking(row, before=question.prelude, entry=text_of(row, "entry_point"))
-
-
-def _checking(row: Row, *, before: str, entry: str) -> InProcessTests:
-    return InProcessTests(before=before, after=text_of(row, "test"), calls=(f"check({entry})",), limits=CHECK_LIMITS)
-
-
-def _of_mbpp(row: Row, question: Question) -> InProcessTests:
+def _of_mbpp(row: Row) -> InProcessTests:
     setup = row.get("test_setup_code") or "\n".join(row.get("test_imports") or [])
     if not isinstance(setup, str):
         raise RowError("test_setup_code", f"must be a text, got {type(setup).__name__}")
@@ -56,9 +49,9 @@ def _of_mbpp(row: Row, question: Question) -> InProcessTests:
     return InProcessTests(after=setup, calls=calls, limits=CHECK_LIMITS)
 
 
-SOURCES: dict[str, Callable[[Row, Question], InProcessTests]] = {
-    "humaneval": _of_humaneval,
-    "leetcode": _of_leetcode,
+SOURCES: dict[str, Callable[[Row], InProcessTests]] = {
+    "humaneval": _of_check,
+    "leetcode": _of_check,
     "mbpp": _of_mbpp,
     "mbpp_sanitized": _of_mbpp,
 }
@@ -76,7 +69,7 @@ def check_tasks(path: Path, runner: Runner, *, adapter: str = "auto") -> list[Co
     tasks = []
     for index, (row, question) in enumerate(zip(read_rows(path), loaded.questions, strict=True)):
         try:
-            tests = tests_of(row, question)
+            tests = tests_of(row)
         except RowError as error:
             raise InputError(
                 f"{path}: row {index}, column {error.column!r}: {error.rule}; correct the row or remove it"

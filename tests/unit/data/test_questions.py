@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from code_a1_recipe.algorithm.question import Question
-from code_a1_recipe.data.reader import load_questions, read_questions
+from code_a1_recipe.data.reader import load_questions
 from code_a1_recipe.errors import InputError
 
 
@@ -80,13 +80,6 @@ def test_columns_may_have_other_names_and_be_nested(write):
 def test_an_unknown_native_column_is_refused(write):
     with pytest.raises(ValueError, match=r"unknown native columns \['problem'\]; known: id, prompt"):
         load_questions(write(row()), columns={"problem": "text"})
-
-
-def test_rows_with_too_few_tests_can_be_left_out_and_are_counted(write):
-    path = write(row(), row(id="q2", tests=["assert f(1) == 2"]))
-    loaded = read_questions(path, min_tests=1)
-    assert [question.id for question in loaded.questions] == ["q2"]
-    assert (loaded.num_rows, loaded.num_too_few_tests) == (2, 1)
 
 
 def test_an_entry_point_may_come_from_the_prelude_or_an_assignment(write):
