@@ -175,7 +175,7 @@ def _file_summary(loaded: QuestionFile, options: InspectOptions, paint: Paint) -
     ]
     head, *body = table(["question", "tests", "golden", "buggy programs", "lines of the reference"], listed)
     return [
-        f"{options.source}: {len(questions)} questions in {loaded.num_rows} rows, read as {loaded.adapter!r}",
+        f"{options.source}: {len(questions)} questions in {len(questions)} rows, read as {loaded.adapter!r}",
         f"  tests: {_spread([len(one.tests) for one in questions])}; {sum(not one.tests for one in questions)} "
         f"questions without; {loaded.num_dropped_tests} tests could not be written as an assert",
         f"  golden tests: {sum(bool(one.golden_tests) for one in questions)} questions; buggy programs: "

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, Self
 
 from ..errors import OutputError
 from ..files import write_whole
@@ -111,7 +111,7 @@ class JsonlStore:
         for path in files_of(self.path):
             path.unlink(missing_ok=True)
 
-    def __enter__(self) -> JsonlStore:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

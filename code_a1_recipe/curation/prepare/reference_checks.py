@@ -119,4 +119,5 @@ def judged_row(question: Question, judge_all: JudgeAll) -> Row:
         if isinstance(result, SandboxUnavailableError):
             return row | {"outage": str(result)[:_DETAIL_CHARACTERS]}
         verdicts.append(result)
-    return row | msgspec.to_builtins(facts_of(verdicts))
+    facts: Row = msgspec.to_builtins(facts_of(verdicts))
+    return row | facts
