@@ -22,9 +22,10 @@ import ast
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
+from ..algorithm.question import Question
 from ..errors import RowError
 from .asserts import (
     EvalPlusCheck,
@@ -56,9 +57,9 @@ TACO_PRELUDE = (
 class NativeRow:
     """A row in native columns, not yet checked."""
 
-    id: Any
-    prompt: Any
-    reference: Any
+    id: Any = None
+    prompt: Any = None
+    reference: Any = None
     entry_points: Any = ()
     prelude: Any = ""
     tests: Any = ()
@@ -79,13 +80,10 @@ class Adapter:
     """Raises ``RowError``."""
 
 
-_OPTIONAL_COLUMNS = ("entry_points", "prelude", "tests", "golden_tests", "buggy_programs", "data_source")
-
-
 def from_native(row: Row) -> NativeRow:
     """Columns ``id, prompt, reference`` and whichever of the others a row has."""
-    given = {name: row[name] for name in _OPTIONAL_COLUMNS if row.get(name) is not None}
-    return NativeRow(id=row.get("id"), prompt=row.get("prompt"), reference=row.get("reference"), **given)
+    names = [column.name for column in fields(Question)]
+    return NativeRow(**{name: row[name] for name in names if row.get(name) is not None})
 
 
 def from_mbpp(row: Row) -> NativeRow:

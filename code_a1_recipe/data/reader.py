@@ -5,7 +5,7 @@ import gzip
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,9 +18,7 @@ from .formats import ADAPTERS, NativeRow
 
 logger = logging.getLogger(__name__)
 
-COLUMNS = (
-    "id", "prompt", "reference", "entry_points", "prelude", "tests", "golden_tests", "buggy_programs", "data_source"
-)  # fmt: skip
+COLUMNS = tuple(column.name for column in fields(Question))
 """The native columns; the first three must be there. See ``Question`` for their meaning."""
 
 _BATCH_ROWS = 1024

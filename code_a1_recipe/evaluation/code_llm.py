@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, replace
 from reward_fns import ExtractionFailure, extract_candidate
 from sandbox import DEFAULT_QUESTIONS_PER_WORKER, SandboxUnavailableError
 
-from ..algorithm.episode import sampling_seed
 from ..errors import InputError
 from ..files import fingerprint
 from ..jobs.jsonl_store import JsonlStore, Row
@@ -19,8 +18,7 @@ from .benchmarks.registry import loaded_tasks
 from .benchmarks.tasks import CodeTask
 from .models.options import RunDefaults
 from .models.prompt_styles import ask_code, check_style
-from .models.response_store import RESPONSES, ResponseStore
-from .models.source import ModelChoice, choose_model, sample_all
+from .models.source import ModelChoice, choose_model, sample_stored
 from .options import CodeEvalOptions
 from .results import LOST, Results
 
@@ -113,16 +111,8 @@ def _sampled(tasks: Sequence[CodeTask], model: ModelChoice | None, options: Code
         ask_code(str(options.prompt), prompt=task.prompt, own=task.own_chat, can_prefill=not model.endpoint)
         for task in tasks
     ]
-    with ResponseStore(options.output / RESPONSES) as store:
-        texts = sample_all(
-            model,
-            [one.messages for one in asked],
-            seeds=[[sampling_seed(options.seed, "code", task.id, n) for n in range(options.samples)] for task in tasks],
-            parameters=options.model.sampling("code"),
-            store=store,
-            sessions=[task.id for task in tasks],
-            stored_only=options.judge_only,
-        )
+    prompts = [(task.id, one.messages) for task, one in zip(tasks, asked, strict=True)]
+    texts = sample_stored(model, prompts, options, policy="code", num_samples=options.samples)
     return [
         _sample(
             task,

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 
 from reward_fns import ExtractionFailure, extract_suite
 
-from ..algorithm.episode import sampling_seed
 from ..algorithm.prompts import PROMPT_PAIRS, find_prompt_pair, render
 from ..algorithm.question import Question
 from ..data.reader import read_questions
 from ..errors import InputError
 from ..files import fingerprint
 from .benchmarks.quixbugs import read_quixbugs
-from .models.response_store import RESPONSES, ResponseStore
-from .models.source import ModelChoice, sample_all
+from .models.source import ModelChoice, sample_stored
 from .options import SuiteEvalOptions
 
 
@@ -87,21 +85,11 @@ def sample_suites(subjects: Sequence[Subject], model: ModelChoice, options: Suit
     """Responses of the Test LLM as suites, sampled where they are not stored; ``options.prompt`` is filled in."""
     prompt = str(options.prompt)
     template = find_prompt_pair(prompt).test if prompt in PROMPT_PAIRS else prompt
-    with ResponseStore(options.output / RESPONSES) as store:
-        texts = sample_all(
-            model,
-            [
-                render(template, prompt=one.question.prompt, candidate=one.program, num_cases=options.tests)
-                for one in subjects
-            ],
-            seeds=[
-                [sampling_seed(options.seed, "test", one.name, n) for n in range(options.suites)] for one in subjects
-            ],
-            parameters=options.model.sampling("test"),
-            store=store,
-            sessions=[one.name for one in subjects],
-            stored_only=options.judge_only,
-        )
+    prompts = [
+        (one.name, render(template, prompt=one.question.prompt, candidate=one.program, num_cases=options.tests))
+        for one in subjects
+    ]
+    texts = sample_stored(model, prompts, options, policy="test", num_samples=options.suites)
     return [
         _suite(subject, sample, text, num_tests=options.tests)
         for subject, row in zip(subjects, texts, strict=True)

@@ -6,10 +6,10 @@ import json
 import time
 import warnings
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 
 from ...algorithm.question import Question
-from ...data.reader import COLUMNS
 from ...files import replacing, write_whole
 from ...jobs.jsonl_store import JsonlStore, files_of
 from ...jobs.outputs import Report, check_outputs, forget_unfinished, note_unfinished
@@ -18,8 +18,6 @@ from .options import PrepareOptions
 from .pipeline import prepare_questions
 from .reading import eval_reader, read_eval_sets, read_inputs, readers_of
 from .sources import open_source
-
-_TEXT_COLUMNS = frozenset({"id", "prompt", "reference", "prelude", "data_source"})
 
 
 def prepare(options: PrepareOptions, *, command: Sequence[str]) -> Report:
@@ -103,8 +101,9 @@ def _write_questions(path: Path, questions: Sequence[Question]) -> None:
     import pyarrow
     import pyarrow.parquet
 
-    kinds = {name: pyarrow.string() if name in _TEXT_COLUMNS else pyarrow.list_(pyarrow.string()) for name in COLUMNS}
-    columns = {name: [getattr(question, name) for question in questions] for name in COLUMNS}
+    text = pyarrow.string()
+    kinds = {column.name: text if column.type is str else pyarrow.list_(text) for column in fields(Question)}
+    columns = {name: [getattr(question, name) for question in questions] for name in kinds}
     with replacing(path) as partial:
         pyarrow.parquet.write_table(pyarrow.table(columns, schema=pyarrow.schema(kinds)), partial)
 

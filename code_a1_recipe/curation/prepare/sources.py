@@ -1,4 +1,4 @@
-"""Where rows come from: a file, a folder, or a data set of the Hugging Face hub; streamed, JSON apart."""
+"""Where rows come from: a file, a folder, or a data set of the Hugging Face hub, streamed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
-from ...data.reader import columns_of, iter_rows, read_rows
+from ...data.reader import iter_rows
 from ...errors import InputError
 
 Row = Mapping[str, Any]
@@ -84,38 +84,32 @@ def open_source(text: str) -> Source:
 
 
 def _files_source(name: str, paths: Sequence[Path]) -> Source:
-    parts = [_file_part(path) for path in paths]
-
-    def rows() -> Iterator[Row]:
-        for part in parts:
-            yield from part.rows()
-
+    sizes = [_columns_and_rows(path) for path in paths]
     return Source(
         name=name,
-        columns=frozenset().union(*(part.columns for part in parts)),
-        num_rows=sum(part.num_rows for part in parts),
+        columns=frozenset().union(*(columns for columns, _ in sizes)),
+        num_rows=sum(num_rows for _, num_rows in sizes),
         files=tuple(paths),
-        rows=rows,
+        rows=lambda: chain.from_iterable(map(iter_rows, paths)),
     )
 
 
-def _file_part(path: Path) -> Source:
+def _columns_and_rows(path: Path) -> tuple[set[str], int]:
+    """The columns of a file and its number of rows; of parquet without reading them."""
     if path.name.endswith(".parquet"):
-        return _parquet_part(path)
-    rows = read_rows(path)
-    columns = frozenset(columns_of(rows))
-    return Source(name=str(path), columns=columns, num_rows=len(rows), files=(path,), rows=lambda: iter(rows))
+        import pyarrow.parquet  # here: only this format needs it
 
-
-def _parquet_part(path: Path) -> Source:
-    import pyarrow.parquet  # here: only this format needs it
-
-    try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            columns, num_rows = frozenset(file.schema_arrow.names), file.metadata.num_rows
-    except (OSError, ValueError) as error:  # pyarrow's errors are OSErrors and ValueErrors
-        raise InputError(f"{path}: cannot be read: {error}") from error
-    return Source(name=str(path), columns=columns, num_rows=num_rows, files=(path,), rows=lambda: iter_rows(path))
+        try:
+            with pyarrow.parquet.ParquetFile(path) as file:
+                return set(file.schema_arrow.names), file.metadata.num_rows
+        except (OSError, ValueError) as error:  # pyarrow's errors are OSErrors and ValueErrors
+            raise InputError(f"{path}: cannot be read: {error}") from error
+    columns: set[str] = set()
+    num_rows = 0
+    for row in iter_rows(path):
+        columns.update(row)
+        num_rows += 1
+    return columns, num_rows
 
 
 # ------------------------------ folders ------------------------------

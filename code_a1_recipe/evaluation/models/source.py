@@ -10,15 +10,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ...algorithm.episode import sampling_seed
 from ...algorithm.episode_types import Message, PromptTooLongError
 from ...algorithm.sampling import SamplingParameters
 from ...errors import CheckpointError, InputError
 from ...jobs.progress import Progress
 from ...runs.folder import RunFolder
 from ...training.checkpoint.export import check_policy, export_policy, find_step
+from ..options import SamplingEvalOptions
 from .endpoint import EndpointModel
 from .options import ModelOptions
-from .response_store import OpenModel, ResponseStore, StoredSampler
+from .response_store import RESPONSES, OpenModel, ResponseStore, StoredSampler
 
 _BLOCK_BYTES = 1 << 16
 _BLOCKS = 512
@@ -221,6 +223,31 @@ def sample_all(
         return asyncio.run(run(progress))
 
 
+def sample_stored(
+    model: ModelChoice,
+    prompts: Sequence[tuple[str, Sequence[Message]]],
+    options: SamplingEvalOptions,
+    *,
+    policy: str,
+    num_samples: int,
+) -> list[list[str | None]]:
+    """``[prompt][sample]`` texts of an evaluation, kept in its output folder.
+
+    Each prompt has a name, which its seeds depend on. Other arguments, result and errors as of :func:`sample_all`.
+    """
+    names = [name for name, _ in prompts]
+    with ResponseStore(options.output / RESPONSES) as store:
+        return sample_all(
+            model,
+            [messages for _, messages in prompts],
+            seeds=[[sampling_seed(options.seed, policy, name, n) for n in range(num_samples)] for name in names],
+            parameters=options.model.sampling(policy),
+            store=store,
+            sessions=names,
+            stored_only=options.judge_only,
+        )
+
+
 def sample_texts(
     options: ModelOptions,
     prompts: Sequence[Sequence[Message]],
@@ -233,8 +260,6 @@ def sample_texts(
     description: str = "sample",
 ) -> list[list[str | None]]:
     """``[prompt][sample]`` texts of the command line's model; see :func:`sample_all`."""
-    from ...algorithm.episode import sampling_seed
-
     model = choose_model(options, policy=policy, work_folder=work_folder)
     seeds = [[sampling_seed(seed, place, number) for number in range(num_samples)] for place in range(len(prompts))]
     parameters = options.sampling(policy)

@@ -18,7 +18,7 @@ from typing import Any
 from ...algorithm.episode import candidate_result, suite_result
 from ...algorithm.episode_types import CandidateResult, Response, SuiteResult
 from ...algorithm.question import Question
-from ...data.formats import NativeRow, from_native
+from ...data.formats import from_native
 from ...data.reader import check_row, load_questions, read_rows
 from ...errors import InputError, RowError
 from ...runs.reader import rollout_of
@@ -216,11 +216,8 @@ def _question_of(row: Mapping[str, Any], questions: QuestionTable) -> Question:
         )
     native = {name: row[name] for name in _INLINE_COLUMNS if name in row}
     key = hashlib.sha256(repr((native.get("prelude"), row["reference"])).encode("utf-8", "surrogatepass"))
-    return check_row(_inline({"id": key.hexdigest()[:16], "prompt": "(not needed)", **native}, _texts(row, "tests")))
-
-
-def _inline(native: Mapping[str, Any], tests: tuple[str, ...]) -> NativeRow:
-    return replace(from_native(native), tests=tests)
+    named = from_native({"id": key.hexdigest()[:16], "prompt": "(not needed)", **native})
+    return check_row(replace(named, tests=_texts(row, "tests")))
 
 
 def _responses(row: Mapping[str, Any]) -> tuple[str, ...]:
