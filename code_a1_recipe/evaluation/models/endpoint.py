@@ -12,6 +12,8 @@ from ...errors import InputError, OutageError
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 _TRIES = 6
+_TIMEOUT_SECONDS = 600.0
+"""Of one request."""
 _TOO_LONG = ("context_length_exceeded", "maximum context length", "max_model_len", "prompt is too long")
 
 
@@ -21,7 +23,7 @@ class EndpointModel:
     length_is_settled = False
     """Another server behind the same address may take longer prompts."""
 
-    def __init__(self, *, url: str, name: str, parameters: SamplingParameters, timeout_seconds: float) -> None:
+    def __init__(self, *, url: str, name: str, parameters: SamplingParameters) -> None:
         from openai import AsyncOpenAI  # here: vLLM brings it, a judge does without
 
         self._name = name
@@ -31,7 +33,7 @@ class EndpointModel:
             base_url=url,
             api_key=os.environ.get(KEY_VARIABLE) or "none",
             max_retries=_TRIES,
-            timeout=timeout_seconds,
+            timeout=_TIMEOUT_SECONDS,
         )
 
     async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:

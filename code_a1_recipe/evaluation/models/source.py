@@ -46,8 +46,6 @@ class ModelChoice:
     endpoint_model: str = ""
     engine: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of vLLM's engine."""
-    timeout_seconds: float = 600.0
-    """Of one request to an endpoint."""
 
     async def open(self, parameters: SamplingParameters) -> OpenModel:
         """Start or reach it.
@@ -56,12 +54,7 @@ class ModelChoice:
             InputError: it cannot be loaded or reached.
         """
         if self.endpoint:
-            return EndpointModel(
-                url=self.endpoint,
-                name=self.endpoint_model,
-                parameters=parameters,
-                timeout_seconds=self.timeout_seconds,
-            )
+            return EndpointModel(url=self.endpoint, name=self.endpoint_model, parameters=parameters)
         from .engine import EngineModel
 
         return EngineModel.start(self.path, parameters=parameters, options=self.engine)

@@ -79,7 +79,6 @@ class EvalPlusVerdict:
     """Index into the problem's calls; None when all passed, and when the program did not load."""
     detail: str = ""
     """Untrusted text for logs."""
-    cpu_seconds: float = 0.0
 
     @property
     def passed(self) -> bool:
@@ -107,8 +106,7 @@ def judge_program(
     if not first.passed or len(problem.calls) <= FIRST_CALLS:
         return first
     # From the first call on again, in one process: what the program remembers of earlier calls counts.
-    rest = _judge_calls(problem, program, len(problem.calls), runner, limits)
-    return replace(rest, cpu_seconds=first.cpu_seconds + rest.cpu_seconds)
+    return _judge_calls(problem, program, len(problem.calls), runner, limits)
 
 
 def tolerances(problem: EvalPlusProblem) -> Iterator[tuple[float, float]]:
@@ -163,17 +161,13 @@ def _judge_calls(
     )
     result = runner.run(program, role=Role.CANDIDATE)
     if not result.loaded:
-        return EvalPlusVerdict(outcome=CaseOutcome.NOT_LOADED, detail=result.load_error, cpu_seconds=result.cpu_seconds)
+        return EvalPlusVerdict(outcome=CaseOutcome.NOT_LOADED, detail=result.load_error)
     for index, (answer, (before, after)) in enumerate(zip(result.results, tolerances(problem), strict=False)):
         if not accepts(problem, index, answer, atol_before=before, atol=after):
             has_value = answer.status is CallStatus.VALUE
-            return EvalPlusVerdict(
-                outcome=CaseOutcome.WRONG_VALUE if has_value else CaseOutcome(answer.status.value),
-                failed_call=index,
-                detail=answer.detail,
-                cpu_seconds=result.cpu_seconds,
-            )
-    return EvalPlusVerdict(outcome=CaseOutcome.PASSED, cpu_seconds=result.cpu_seconds)
+            outcome = CaseOutcome.WRONG_VALUE if has_value else CaseOutcome(answer.status.value)
+            return EvalPlusVerdict(outcome=outcome, failed_call=index, detail=answer.detail)
+    return EvalPlusVerdict(outcome=CaseOutcome.PASSED)
 
 
 def _call(problem: EvalPlusProblem, text: str) -> Call:
