@@ -56,14 +56,15 @@ def file_fingerprint(path: Path) -> str:
     try:
         if path.is_dir():
             files = sorted(file for file in path.rglob("*") if file.is_file())
-            parts = [part for file in files for part in (str(file.relative_to(path)), _digest(file))]
+            parts = [part for file in files for part in (str(file.relative_to(path)), file_digest(file))]
             return f"{path.name} {fingerprint(*parts)}"
-        return f"{path.name} {fingerprint(_digest(path))}"
+        return f"{path.name} {fingerprint(file_digest(path))}"
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}; name a file that is there") from error
 
 
-def _digest(path: Path) -> bytes:
+def file_digest(path: Path) -> bytes:
+    """SHA-256 of a file's content. OSError: it cannot be read."""
     with path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").digest()
 

@@ -6,14 +6,13 @@ in ``OUTPUT.unfinished.json`` until the work is finished.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import OutputError
-from ..files import write_whole
+from ..files import file_digest, write_whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,4 +78,4 @@ def _noted(output: Path) -> dict[str, str]:
 
 
 def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+    return file_digest(path).hex() if path.is_file() else ""

@@ -95,7 +95,10 @@ def summary_text(preparation: Preparation) -> str:
             for one in tables
         ]
         lines.append(f"discarded as common to many evaluation questions: {_common_text(prepared)}")
-    lines += [f"{name}: {count} rows have no prompt that can be read" for name, count in _unreadable(preparation)]
+    lines += [
+        f"{name}: {count} rows have no prompt that can be read"
+        for name, count in preparation.eval_sets.num_unreadable.items()
+    ]
     lines.append(f"tests: {_tests_text(preparation)}")
     return "\n".join(lines) + "\n"
 
@@ -170,7 +173,7 @@ def _overlap_part(preparation: Preparation) -> str:
     text = title + _table(heads, rows)
     text += "\nA row is counted under the first rule that found it; one row may meet several sets.\n"
     text += f"\nDiscarded as common to many different questions of a set: {_common_text(preparation.prepared)}.\n"
-    for name, count in _unreadable(preparation):
+    for name, count in preparation.eval_sets.num_unreadable.items():
         text += f"\n{count} rows of {name} have no prompt that can be read and were **not** compared.\n"
     return text
 
@@ -205,10 +208,6 @@ def _versions() -> Iterable[tuple[str, str]]:
             yield name, importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-
-
-def _unreadable(preparation: Preparation) -> list[tuple[str, int]]:
-    return list(preparation.eval_sets.num_unreadable.items())
 
 
 def _shown(counts: Counter[str]) -> str:

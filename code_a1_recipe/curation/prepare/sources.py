@@ -12,6 +12,7 @@ from typing import Any
 
 from ...data.reader import iter_rows
 from ...errors import InputError
+from ...files import file_digest
 
 Row = Mapping[str, Any]
 
@@ -43,7 +44,7 @@ class Source:
 
     def fingerprint(self) -> str:
         """sha256 of the one file, or of the digests of all of them, in hexadecimal; "" without files."""
-        digests = [_digest(path) for path in self.files]
+        digests = [file_digest(path).hex() for path in self.files]
         if len(digests) == 1:
             return digests[0]
         return hashlib.sha256("\n".join(digests).encode()).hexdigest() if digests else ""
@@ -194,8 +195,3 @@ def _datasets_library(name: str) -> Any:
             f"{name}: needs the package 'datasets' ({error}); pip install datasets, or give parquet or JSON-lines files"
         ) from error
     return datasets
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -30,14 +30,13 @@ from ...data.reader import read_rows
 from ...errors import InputError, RowError
 from ..options import SPLITS
 from ..scoring.in_process import InProcessGrading, InProcessTests
-from .tasks import CodeTask
+from .tasks import MIB, CodeTask
 
 COLUMNS = frozenset(
     {"task_id", "complete_prompt", "instruct_prompt", "canonical_solution", "code_prompt", "test", "entry_point"}
 )
 """Columns that must all exist; they also recognise the benchmark."""
 TEST_CLASS = "TestCases"
-MIB = 1 << 20
 SECONDS_PER_TEST, LEAST_SECONDS, MOST_SECONDS = 10.0, 30.0, 240.0
 _SLOW_IMPORTS = ("numpy", "pandas", "scipy", "sklearn")
 """Worth importing once for all programs. Not matplotlib, which writes files as soon as it is imported."""

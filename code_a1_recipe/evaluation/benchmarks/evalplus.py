@@ -25,17 +25,15 @@ from ...data.asserts import literal_text
 from ...data.formats import ADAPTERS, Row, evalplus_row
 from ...data.reader import read_rows
 from ...errors import InputError, RowError
+from .tasks import MIB, USUAL_LIMITS
 
-MIB = 1 << 20
-EVALPLUS_LIMITS = Limits(
+EVALPLUS_LIMITS = replace(
+    USUAL_LIMITS,
     cpu_seconds_per_case=2.0,
-    min_cpu_seconds_per_case=0.05,
     reference_cpu_seconds_per_case=30.0,
     reference_factor=8.0,
     wall_seconds_per_case=2.0,
-    load_cpu_seconds=10.0,
     total_seconds=120.0,
-    memory_bytes=4096 * MIB,
     value_bytes=16 * MIB,
     total_output_bytes=512 * MIB,
 )

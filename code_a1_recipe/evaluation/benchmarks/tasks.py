@@ -9,8 +9,8 @@ from typing import Protocol
 
 from sandbox import (
     CandidateVerdict,
-    CaseOutcome,
     JudgeProcesses,
+    Limits,
     RejectionReason,
     SandboxUnavailableError,
 )
@@ -21,6 +21,9 @@ from ...data.reader import read_questions
 from ...errors import InputError
 from ...test_quality.kill_matrix import request_for
 
+MIB = 1 << 20
+USUAL_LIMITS = Limits(min_cpu_seconds_per_case=0.05, load_cpu_seconds=10.0, memory_bytes=4096 * MIB)
+"""What the benchmarks' own limits have in common; all of them give a program 4 GiB or so."""
 FIRST_TESTS = 16
 """Asserts that every program meets; only programs that pass them meet the others."""
 LATER_TESTS = 256
@@ -100,16 +103,12 @@ class AssertGrading:
         suite = verdict.suites[0]
         for case in suite.cases:
             if case.outcome.failed:
-                return _failed_call(case.outcome, case.call)
+                return f"{case.outcome.value}: {case.call[:200]}"
             if self.holds_claims and not case.expected_correct:
                 return f"wrong claim: {case.call[:200]} is {case.reference_value[:80]}, not {case.expected[:80]}"
         refused = (one for one in suite.rejections if one.reason is not RejectionReason.DUPLICATE)
         first = next(refused, None) if self.holds_claims else None
         return f"{first.reason.value}: {first.text[:200]}" if first else ""
-
-
-def _failed_call(outcome: CaseOutcome, call: str) -> str:
-    return f"{outcome.value}: {call[:200]}"
 
 
 def question_tasks(

@@ -12,24 +12,22 @@ a function of the asked name that returns nothing), LeetCodeDataset's imports an
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-from sandbox import Limits, Runner
+from sandbox import Runner
 
 from ...data.formats import Row, list_of, text_of
 from ...data.reader import read_questions, read_rows
 from ...errors import InputError, RowError
-from ..benchmarks.tasks import CodeTask
+from ..benchmarks.tasks import MIB, USUAL_LIMITS, CodeTask
 from .in_process import InProcessGrading, InProcessTests
 
-MIB = 1 << 20
-CHECK_LIMITS = Limits(
+CHECK_LIMITS = replace(
+    USUAL_LIMITS,
     cpu_seconds_per_case=20.0,
-    min_cpu_seconds_per_case=0.05,
     wall_seconds_per_case=20.0,
-    load_cpu_seconds=10.0,
     total_seconds=60.0,
-    memory_bytes=4096 * MIB,
     source_bytes=16 * MIB,
 )
 """Of one program. A call is a whole ``check`` with all of its asserts, or one assert of MBPP."""

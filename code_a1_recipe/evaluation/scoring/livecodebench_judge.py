@@ -38,7 +38,6 @@ from sandbox import (
     Call,
     CallResult,
     CallStatus,
-    Limits,
     Program,
     RawDict,
     Role,
@@ -49,16 +48,13 @@ from sandbox import (
 )
 
 from ...data.asserts import top_level_names
-from ..benchmarks.tasks import CodeVerdict
+from ..benchmarks.tasks import MIB, USUAL_LIMITS, CodeVerdict
 
-MIB = 1 << 20
-LIVECODEBENCH_LIMITS = Limits(
+LIVECODEBENCH_LIMITS = replace(
+    USUAL_LIMITS,
     cpu_seconds_per_case=6.0,
-    min_cpu_seconds_per_case=0.05,
     wall_seconds_per_case=6.0,
-    load_cpu_seconds=10.0,
     total_seconds=30.0,
-    memory_bytes=4096 * MIB,
     value_bytes=32 * MIB,
     total_output_bytes=256 * MIB,
     source_bytes=4 * MIB,
