@@ -24,7 +24,7 @@ from ..files import fingerprint, write_whole
 from ..jobs import options as shared
 from ..jobs.confinement import Confinement, judge_confined
 from ..jobs.jsonl_store import JsonlStore, files_of
-from ..jobs.outputs import Report, check_outputs, forget_unfinished, note_unfinished
+from ..jobs.outputs import Report, check_outputs, note_work
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
 from .minimal_tests import Harvested, MinimiseSettings, minimal_row, require_mutants, summary
@@ -193,11 +193,9 @@ def _minimised(options: HarvestOptions, run: RunRecords, found: Sequence[Harvest
         kept = [(one.question, row["kept"]) for one, row in zip(found, rows, strict=True) if row["kept"]]
         number = write_questions(options.output, kept)
         num_outages = sum(bool(row["outage"]) for row in rows)
-        if num_outages:
-            note_unfinished([options.output])
-        else:
+        if not num_outages:
             store.delete()
-            forget_unfinished(options.output)
+        note_work([options.output], is_finished=not num_outages)
     text = f"{options.output}: {number} questions in {time.monotonic() - started:.0f} s\n{summary(rows)}"
     failure = (
         f"{num_outages} questions met an outage of the sandbox and kept all their tests; repeat the command to judge "

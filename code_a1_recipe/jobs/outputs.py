@@ -54,15 +54,17 @@ def check_outputs(
             )
 
 
-def note_unfinished(outputs: Sequence[Path]) -> None:
-    """Remember these files, so that the repeated command may replace them. OSError: it cannot be written."""
+def note_work(outputs: Sequence[Path], *, is_finished: bool) -> None:
+    """Remember the files of unfinished work: the repeated command may replace them, other files need ``--overwrite``.
+
+    Raises:
+        OSError: that cannot be written.
+    """
+    if is_finished:
+        _note(outputs[0]).unlink(missing_ok=True)
+        return
     digests = {path.name: _digest(path) for path in outputs if path.exists()}
     write_whole(_note(outputs[0]), json.dumps(digests, indent=2) + "\n")
-
-
-def forget_unfinished(output: Path) -> None:
-    """The work on ``output`` is finished: from now on, its files are replaced by ``--overwrite`` only."""
-    _note(output).unlink(missing_ok=True)
 
 
 def _note(output: Path) -> Path:

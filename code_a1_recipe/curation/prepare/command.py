@@ -12,7 +12,7 @@ from pathlib import Path
 from ...algorithm.question import Question
 from ...files import replacing, write_whole
 from ...jobs.jsonl_store import JsonlStore, files_of
-from ...jobs.outputs import Report, check_outputs, forget_unfinished, note_unfinished
+from ...jobs.outputs import Report, check_outputs, note_work
 from .data_card import Preparation, card_text, summary_text
 from .options import PrepareOptions
 from .pipeline import prepare_questions
@@ -68,10 +68,7 @@ def _prepare(options: PrepareOptions, command: Sequence[str]) -> Report:
         )
         written = _write_outputs(preparation)
     failure = _failure(preparation)
-    if failure:
-        note_unfinished(options.outputs)
-    else:
-        forget_unfinished(options.output)
+    note_work(options.outputs, is_finished=not failure)
     text = f"{summary_text(preparation)}wrote {', '.join(map(str, written))}"
     return Report(text=text, failure=failure)
 

@@ -95,10 +95,8 @@ def summary_text(preparation: Preparation) -> str:
             for one in tables
         ]
         lines.append(f"discarded as common to many evaluation questions: {_common_text(prepared)}")
-    lines += [
-        f"{name}: {count} rows have no prompt that can be read"
-        for name, count in preparation.eval_sets.num_unreadable.items()
-    ]
+    unreadable = preparation.eval_sets.num_unreadable
+    lines += [f"{name}: {count} rows have no prompt that can be read" for name, count in unreadable.items()]
     lines.append(f"tests: {_tests_text(preparation)}")
     return "\n".join(lines) + "\n"
 

@@ -15,7 +15,7 @@ from ...evaluation.rescore.input import QuestionTable, question_table
 from ...files import fingerprint, replacing, write_whole
 from ...jobs.confinement import Confinement, judge_confined
 from ...jobs.jsonl_store import JsonlStore, files_of
-from ...jobs.outputs import Report, check_outputs, forget_unfinished, note_unfinished
+from ...jobs.outputs import Report, check_outputs, note_work
 from ...jobs.progress import watched
 from ...runs.reader import RunRecords
 from ..minimal_tests import require_mutants
@@ -86,11 +86,9 @@ def _from_questions(options: SftOptions, table: QuestionTable, store: JsonlStore
         made.demonstrations += demonstrations_of(row, question)
     made.left_out = +made.left_out
     report = _write(options, made)
-    if made.num_outages:
-        note_unfinished(options.outputs)
-    else:
+    if not made.num_outages:
         store.delete()
-        forget_unfinished(options.output)
+    note_work(options.outputs, is_finished=not made.num_outages)
     return report
 
 
