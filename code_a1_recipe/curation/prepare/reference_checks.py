@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import msgspec
 
@@ -25,6 +26,7 @@ from sandbox import (
 from ...algorithm.question import Question
 from ...jobs.confinement import JudgeAll
 from ...jobs.jsonl_store import Row
+from ...test_quality.kill_matrix import suites_request
 from .reference_facts import Fault, ReferenceFacts, TestFault, distinct_tests
 
 BATCH_TESTS = 64
@@ -62,17 +64,8 @@ def requests_for(question: Question) -> list[JudgeRequest]:
     """
     tests = distinct_tests(question)
     batches = [tests[at : at + BATCH_TESTS] for at in range(0, len(tests), BATCH_TESTS)] or [()]
-    return [
-        JudgeRequest(
-            question_id=content_key(question),
-            reference=question.reference,
-            candidate=question.reference,
-            suites=tuple((text,) for text in batch),
-            prelude=question.prelude,
-            entry_points=question.entry_points,
-        )
-        for batch in batches
-    ]
+    known_as = replace(question, id=content_key(question))
+    return [suites_request(known_as, question.reference, [(text,) for text in batch]) for batch in batches]
 
 
 def facts_of(verdicts: Sequence[CandidateVerdict]) -> ReferenceFacts:

@@ -46,7 +46,7 @@ _INLINE_COLUMNS = ("id", "reference", "entry_points", "prelude", "data_source")
 class Item:
     """One thing to judge: one response of a flat row, or one recorded program with its suites."""
 
-    index: int
+    index: int = 0
     """Position among all items of all files; the key of its output row."""
     role: str
     """"code", "test" or "recorded"."""
@@ -152,7 +152,6 @@ def _flat_items(row: Mapping[str, Any], questions: QuestionTable, *, role: str) 
             suite = suite_result(response_of(text))
             result = CandidateResult(response=response_of(""), source=_program(row), suites=(suite,))
         yield Item(
-            index=0,
             role=found_role,
             question=question,
             result=result,
@@ -263,7 +262,6 @@ def _recorded_item(record: RolloutRecord, question: Question, history: tuple[str
     if record.is_too_long_to_test:
         result = replace(result, is_too_long_to_test=True)
     return Item(
-        index=0,
         role=RECORDED,
         question=question,
         result=result,

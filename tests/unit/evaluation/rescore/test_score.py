@@ -63,7 +63,8 @@ class OneJudge:
 
 @pytest.fixture(autouse=True)
 def one_judge_for_all(monkeypatch, runner):
-    monkeypatch.setattr(score, "_judges", lambda settings, num_workers: contextlib.nullcontext(OneJudge(runner)))
+    judges = contextlib.nullcontext(OneJudge(runner))
+    monkeypatch.setattr(score.Confinement, "judges", lambda self, num_workers, *, seed: judges)
 
 
 @pytest.fixture
@@ -358,7 +359,7 @@ def test_a_run_that_was_killed_goes_on_where_it_stopped(many, tmp_path, monkeypa
 def test_a_finished_run_is_not_judged_again(many, tmp_path, monkeypatch):
     assert main(["score", *many]) == 0
     before = (tmp_path / "out.jsonl").read_bytes()
-    monkeypatch.setattr(score, "_judges", None)
+    monkeypatch.setattr(score.Confinement, "judges", None)
     assert main(["score", *many]) == 0
     assert (tmp_path / "out.jsonl").read_bytes() == before
 
