@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -27,7 +26,7 @@ from ..jobs.jsonl_store import JsonlStore, files_of
 from ..jobs.outputs import Report, check_outputs, note_work
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
-from .minimal_tests import Harvested, MinimiseSettings, minimal_row, require_mutants, summary
+from .minimal_tests import Found, Harvested, MinimiseSettings, minimal_row, require_mutants, summary
 
 MAX_TESTS = 32
 """Per question, those that broke most programs first, where nothing is minimised."""
@@ -57,18 +56,6 @@ class HarvestOptions:
         return self.output.with_name(f"{self.output.name}.kills.jsonl")
 
 
-@dataclass(slots=True, kw_only=True)
-class Found:
-    """What a run recorded for one question."""
-
-    broken: Counter[str] = field(default_factory=Counter)
-    """Each valid case as an assert, with the number of programs it broke."""
-    keys: dict[str, str] = field(default_factory=dict)
-    """What each assert is known by, equal for all spellings of one call."""
-    buggy_programs: dict[str, str] = field(default_factory=dict)
-    """Programs that a test broke, by syntax tree."""
-
-
 def harvest(run_folder: Path, target: Path, *, last_frac: float = 0.5) -> int:
     """Write the run's training questions with the valid cases of their last visits as ``golden_tests``.
 
@@ -86,7 +73,7 @@ def harvest(run_folder: Path, target: Path, *, last_frac: float = 0.5) -> int:
     """
     check_target(target)
     found = collect(RunRecords.open(run_folder), last_frac=last_frac)
-    return write_questions(target, [(one.question, one.tests[:MAX_TESTS]) for one in found])
+    return write_questions(target, [(question, one.tests[:MAX_TESTS]) for question, one in found])
 
 
 def check_target(target: Path) -> None:
@@ -108,7 +95,7 @@ def collect(run: RunRecords, *, last_frac: float = 0.5) -> list[Harvested]:
     if not any(one.broken for one in late.values()):
         raise InputError(f"{run.folder}: no valid case in its rollouts; harvest a run in which a Test LLM took part")
     return [
-        _harvested(question, late[question.id])
+        (question, late[question.id])
         for question in run.questions("train_files")
         if question.id in late and late[question.id].broken
     ]
@@ -143,17 +130,6 @@ def is_wrong(record: RolloutRecord) -> bool:
     return record.is_broken() or (record.hidden_tests is not None and record.hidden_tests.num_failed > 0)
 
 
-def _harvested(question: Question, found: Found) -> Harvested:
-    ranked = found.broken.most_common()
-    return Harvested(
-        question=question,
-        tests=tuple(text for text, _ in ranked),
-        num_broken=tuple(count for _, count in ranked),
-        keys=tuple(found.keys[text] for text, _ in ranked),
-        buggy_programs=tuple(found.buggy_programs.values()),
-    )
-
-
 def harvest_tests(options: HarvestOptions) -> Report:
     """Write the run's questions with the tests of its Test LLM; a repeated call resumes.
 
@@ -167,7 +143,7 @@ def harvest_tests(options: HarvestOptions) -> Report:
     check_outputs([options.output], inputs=run.files(), overwrite=options.overwrite, work_files=work_files)
     found = collect(run)
     if not options.minimise:
-        number = write_questions(options.output, [(one.question, one.tests[:MAX_TESTS]) for one in found])
+        number = write_questions(options.output, [(question, one.tests[:MAX_TESTS]) for question, one in found])
         return Report(text=f"{options.output}: {number} questions", note=_unfinished(run))
     return _minimised(options, run, found)
 
@@ -184,13 +160,13 @@ def _minimised(options: HarvestOptions, run: RunRecords, found: Sequence[Harvest
             store,
             found,
             lambda one, judge_all: minimal_row(one, settings, judge_all),
-            key=lambda one: one.question.id,
+            key=lambda one: one[0].id,
             confinement=confinement,
             num_workers=options.workers,
             what="harvest",
         )
-        rows = [store.row(one.question.id) for one in found]
-        kept = [(one.question, row["kept"]) for one, row in zip(found, rows, strict=True) if row["kept"]]
+        rows = [store.row(question.id) for question, _ in found]
+        kept = [(question, row["kept"]) for (question, _), row in zip(found, rows, strict=True) if row["kept"]]
         number = write_questions(options.output, kept)
         num_outages = sum(bool(row["outage"]) for row in rows)
         if not num_outages:
@@ -210,5 +186,8 @@ def _unfinished(run: RunRecords) -> str:
 
 
 def _fingerprint(found: Sequence[Harvested]) -> str:
-    rows = [[one.question.id, one.question.reference, one.tests, one.num_broken, one.buggy_programs] for one in found]
+    rows = []
+    for question, one in found:
+        num_broken = [one.broken[text] for text in one.tests]
+        rows.append([question.id, question.reference, one.tests, num_broken, [*one.buggy_programs.values()]])
     return fingerprint(json.dumps(rows))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sandbox import SandboxUnavailableError
@@ -20,18 +20,25 @@ MAX_JUDGED = 512
 """Different calls of a question that are judged when its tests are minimised, those that broke most programs first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Harvested:
-    """A question with the tests that were written for it, best first."""
+@dataclass(slots=True, kw_only=True)
+class Found:
+    """What a run recorded for one question."""
 
-    question: Question
-    tests: tuple[str, ...]
-    """``assert call == answer of the reference``."""
-    num_broken: tuple[int, ...]
-    """[tests] programs that each broke in the run."""
-    keys: tuple[str, ...]
-    """[tests]"""
-    buggy_programs: tuple[str, ...]
+    broken: Counter[str] = field(default_factory=Counter)
+    """Each valid case as an assert, with the number of programs it broke."""
+    keys: dict[str, str] = field(default_factory=dict)
+    """What each assert is known by, equal for all spellings of one call."""
+    buggy_programs: dict[str, str] = field(default_factory=dict)
+    """Programs that a test broke, by syntax tree."""
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """The asserts, those that broke most programs first."""
+        return tuple(text for text, _ in self.broken.most_common())
+
+
+Harvested = tuple[Question, Found]
+"""A question with what a run recorded for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,20 +63,20 @@ def require_mutants() -> None:
         raise InputError(str(error)) from error
 
 
-def distinct(found: Harvested) -> list[tuple[str, int]]:
+def distinct(found: Found) -> list[tuple[str, int]]:
     """One test for each call, however it was spelled, with the times it broke a program; best first.
 
     The spelling that broke most stands for the others, and the times of all add up.
     """
     first: dict[str, str] = {}
     times: Counter[str] = Counter()
-    for text, key, num_broken in zip(found.tests, found.keys, found.num_broken, strict=True):
-        first.setdefault(key, text)
-        times[key] += num_broken
+    for text, num_broken in found.broken.most_common():
+        first.setdefault(found.keys[text], text)
+        times[found.keys[text]] += num_broken
     return [(first[key], count) for key, count in times.most_common()]
 
 
-def minimal_row(found: Harvested, settings: MinimiseSettings, judge_all: JudgeAll) -> Row:
+def minimal_row(harvested: Harvested, settings: MinimiseSettings, judge_all: JudgeAll) -> Row:
     """Which of a question's tests to keep, and what they kill: one row of the work file.
 
     A test kills a program that answers its call otherwise than the reference, raises, runs out of time or does not
@@ -79,13 +86,14 @@ def minimal_row(found: Harvested, settings: MinimiseSettings, judge_all: JudgeAl
     """
     from ..test_quality.mutants import mutants_of  # here: needs cosmic-ray
 
-    question, tests = found.question, distinct(found)
+    question, found = harvested
+    tests = distinct(found)
     judged = tests[:MAX_JUDGED]
     texts = [text for text, _ in judged]
     mutants = [
         mutant.source for mutant in mutants_of(question.reference, max_mutants=settings.max_mutants, seed=settings.seed)
     ]
-    programs = [*mutants, *found.buggy_programs]
+    programs = [*mutants, *found.buggy_programs.values()]
     row: Row = {"question": question.id, "outage": None, "num_tests": len(tests)}
     kills: list[set[int]] = [set() for _ in texts]
     is_answered, is_contradicted = [False] * len(texts), [False] * len(texts)

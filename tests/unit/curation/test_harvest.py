@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from collections import Counter
 
 import pytest
 
@@ -10,7 +11,7 @@ from code_a1_recipe.algorithm.settings import SandboxSettings
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.curation import minimal_tests
 from code_a1_recipe.curation.harvest import collect, harvest
-from code_a1_recipe.curation.minimal_tests import Harvested, MinimiseSettings, distinct, minimal_row, summary
+from code_a1_recipe.curation.minimal_tests import Found, MinimiseSettings, distinct, minimal_row, summary
 from code_a1_recipe.data.reader import load_questions
 from code_a1_recipe.jobs.confinement import Confinement
 from code_a1_recipe.jobs.jsonl_store import JsonlStore
@@ -67,13 +68,12 @@ def harvest_command(words):
 
 
 def harvested(*tests, broken=None, keys=None, wrong=(), question=SIGN):
-    return Harvested(
-        question=question,
-        tests=tests,
-        num_broken=tuple(broken or (0,) * len(tests)),
-        keys=tuple(keys or tests),
-        buggy_programs=tuple(wrong),
+    found = Found(
+        broken=Counter(dict(zip(tests, broken or (0,) * len(tests), strict=True))),
+        keys=dict(zip(tests, keys or tests, strict=True)),
+        buggy_programs={source: source for source in wrong},
     )
+    return question, found
 
 
 def killed_by(tests, programs, judge_all, question=SIGN):
@@ -156,7 +156,7 @@ def test_spellings_of_one_call_are_one_test():
     found = harvested(
         "assert f(3) == 1", "assert f(x=3) == 1", "assert f(4) == 1", broken=(2, 2, 3), keys=("k3", "k3", "k4")
     )
-    assert distinct(found) == [("assert f(3) == 1", 4), ("assert f(4) == 1", 3)]
+    assert distinct(found[1]) == [("assert f(3) == 1", 4), ("assert f(4) == 1", 3)]
 
 
 def test_buggy_programs_are_those_that_a_test_broke(tmp_path):
@@ -176,8 +176,8 @@ def test_buggy_programs_are_those_that_a_test_broke(tmp_path):
         ),
     ]
     run = write_run(tmp_path / "run", validation={}, training={1: records})
-    (found,) = collect(RunRecords.open(run))
-    assert found.buggy_programs == ("def f(x): return 1", "def f(x): return 3")
+    ((_, found),) = collect(RunRecords.open(run))
+    assert tuple(found.buggy_programs.values()) == ("def f(x): return 1", "def f(x): return 3")
 
 
 def test_buggy_programs_of_all_steps_count_and_tests_of_the_last_ones(tmp_path):
@@ -187,9 +187,9 @@ def test_buggy_programs_of_all_steps_count_and_tests_of_the_last_ones(tmp_path):
         )
 
     run = write_run(tmp_path / "run", validation={}, training={1: [step(1, "f(1)")], 2: [step(2, "f(2)")]})
-    (found,) = collect(RunRecords.open(run))
+    ((_, found),) = collect(RunRecords.open(run))
     assert found.tests == ("assert f(2) == 2",)
-    assert found.buggy_programs == ("def f(x): return 1", "def f(x): return 2")
+    assert tuple(found.buggy_programs.values()) == ("def f(x): return 1", "def f(x): return 2")
 
 
 def test_without_minimising_the_command_writes_what_it_always_did(run_folder, tmp_path, capsys):
