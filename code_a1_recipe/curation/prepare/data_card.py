@@ -54,7 +54,7 @@ class SetOverlap:
 
 def overlaps_by_set(eval_sets: EvalSets, prepared: Prepared) -> list[SetOverlap]:
     """What was found of each evaluation set, in the order of the sets."""
-    names = dict.fromkeys((question.set_name, question.id) for question in eval_sets.questions)  # two files, one set
+    names = dict.fromkeys((question.data_source, question.id) for question in eval_sets.questions)  # two files, one set
     num_questions = Counter(set_name for set_name, _ in names)
     met: dict[str, set[str]] = {name: set() for name in num_questions}
     rules: dict[str, Counter[str]] = {name: Counter() for name in num_questions}

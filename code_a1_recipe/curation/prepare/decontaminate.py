@@ -26,7 +26,6 @@ from ...algorithm.question import Question
 from ...jobs.progress import watched
 from .entries import Entry, Overlap
 from .near_index import Hashes, NearIndex, hashes_of, jaccard
-from .reading import EvalQuestion
 from .texts import (
     LEAST_PROMPTS,
     PROMPT_NGRAM,
@@ -86,7 +85,7 @@ class EvalIndex:
 
     def __init__(
         self,
-        questions: Sequence[EvalQuestion],
+        questions: Sequence[Question],
         settings: OverlapSettings,
         *,
         data_phrases: frozenset[str] = _NO_PHRASES,
@@ -152,7 +151,7 @@ class EvalIndex:
 
     def _different(self, places: Iterable[int]) -> set[tuple[str, int]]:
         """Set and first copy of each question at ``places``."""
-        return {(self._questions[place].set_name, self._same_as[place]) for place in places}
+        return {(self._questions[place].data_source, self._same_as[place]) for place in places}
 
     def _is_common(self, places: Iterable[int]) -> bool:
         """Whether so many different questions of one set are its manner of speaking."""
@@ -168,7 +167,7 @@ class EvalIndex:
             prompts[name].append(self._questions[place].prompt)
         return frozenset().union(*map(phrases_of_prompts, prompts.values()))
 
-    def _add(self, place: int, question: EvalQuestion) -> None:
+    def _add(self, place: int, question: Question) -> None:
         if "/" in question.id:  # a plain number is an id in any set
             self._places_of_id[question.id].append(place)
         words = content_words(question.prompt, self._phrases)
@@ -250,7 +249,7 @@ class EvalIndex:
 
     def _told(self, place: int, how: str, detail: str) -> Overlap:
         question = self._questions[place]
-        return Overlap(set_name=question.set_name, id=question.id, how=how, detail=detail)
+        return Overlap(set_name=question.data_source, id=question.id, how=how, detail=detail)
 
 
 def _prompt_hashes(words: Sequence[str]) -> Hashes:

@@ -35,24 +35,13 @@ class ReadRows:
     """Tests that cannot be written as ``assert f(literals) == literal``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvalQuestion:
-    """A question of an evaluation set, as far as it could be read."""
-
-    set_name: str
-    """The row's ``data_source``, else the name of its file, a short one where no other file has the same."""
-    id: str
-    prompt: str
-    reference: str
-    """Empty where the set has none."""
-    tests: tuple[str, ...]
-
-
 @dataclass(slots=True, kw_only=True)
 class EvalSets:
     """The evaluation sets that training data must not meet."""
 
-    questions: list[EvalQuestion] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)
+    """As far as they could be read; without a reference where the set has none. ``data_source`` is the name of the set:
+    the row's own, else that of its file, a short one where no other file has the same."""
     num_unreadable: Counter[str] = field(default_factory=Counter)
     """Rows without a prompt that could be read, by source."""
 
@@ -186,15 +175,15 @@ def _unusable(source: Source, index: int, row: Mapping[str, Any], error: RowErro
     )
 
 
-def _eval_question(reader: RowReader, row: Mapping[str, Any], label: str, index: int) -> EvalQuestion | None:
+def _eval_question(reader: RowReader, row: Mapping[str, Any], label: str, index: int) -> Question | None:
     try:
         native = _native(reader, row)
     except RowError:
         return None
     if not isinstance(native.prompt, str) or not native.prompt.strip():
         return None
-    return EvalQuestion(
-        set_name=str(native.data_source or label),
+    return Question(
+        data_source=str(native.data_source or label),
         id=str(native.id) if native.id is not None else f"row {index}" + f" of {label}" * bool(native.data_source),
         prompt=native.prompt,
         reference=native.reference if isinstance(native.reference, str) else "",

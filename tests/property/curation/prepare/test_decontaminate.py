@@ -10,7 +10,6 @@ from code_a1_recipe.curation.prepare.decontaminate import EvalIndex, OverlapSett
 from code_a1_recipe.curation.prepare.duplicates import split_duplicates
 from code_a1_recipe.curation.prepare.entries import Entry
 from code_a1_recipe.curation.prepare.near_index import NearIndex, hashes_of, jaccard
-from code_a1_recipe.curation.prepare.reading import EvalQuestion
 from code_a1_recipe.curation.prepare.texts import (
     content_words,
     ngrams,
@@ -105,7 +104,7 @@ def test_whatever_stays_has_no_equal_prompt_before_it(texts):
 @given(words=st.lists(st.sampled_from(["alpha", "bravo", "charlie", "delta", "echo", "golf"]), min_size=4, max_size=25))
 def test_a_question_repeats_itself(words):
     prompt = " ".join(words)
-    question = EvalQuestion(set_name="e", id="e/1", prompt=prompt, reference="", tests=())
+    question = Question(data_source="e", id="e/1", prompt=prompt, reference="", tests=())
     entry = entry_of(0, prompt, reference="def f(): pass")
     index = EvalIndex([question], OverlapSettings())
     ((_, overlaps),) = index.overlaps([entry])

@@ -5,7 +5,6 @@ import pytest
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.curation.prepare.decontaminate import EvalIndex, OverlapSettings
 from code_a1_recipe.curation.prepare.entries import Entry
-from code_a1_recipe.curation.prepare.reading import EvalQuestion
 from code_a1_recipe.curation.prepare.texts import phrases_of_prompts
 
 TWELVE = "alpha bravo charlie delta echo foxtrot golf hotel india juliett kilo lima"
@@ -16,8 +15,8 @@ LONG_PROGRAM = (
 
 
 def evaluated(**changes):
-    fields = {"set_name": "eval", "id": "Eval/1", "prompt": "zulu yankee", "reference": "", "tests": ()}
-    return EvalQuestion(**(fields | changes))
+    fields = {"data_source": "eval", "id": "Eval/1", "prompt": "zulu yankee", "reference": "", "tests": ()}
+    return Question(**(fields | changes))
 
 
 def entry(row=0, **changes):
@@ -96,7 +95,7 @@ def test_words_that_many_evaluation_prompts_share_do_not_count(num_with, num_fou
 
 def test_words_that_many_prompts_of_different_sets_share_do_count():
     questions = [
-        evaluated(set_name=f"s{number}", id=f"s/{number}", prompt=f"{TWELVE} number {number}") for number in range(4)
+        evaluated(data_source=f"s{number}", id=f"s/{number}", prompt=f"{TWELVE} number {number}") for number in range(4)
     ]
     row = entry(prompt=f"{TWELVE} and then something else altogether")
     assert [hit[1] for hit in found([row], questions)] == ["s/0", "s/1", "s/2", "s/3"]

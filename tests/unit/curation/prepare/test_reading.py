@@ -97,14 +97,14 @@ def test_of_an_evaluation_set_the_prompt_is_enough(source_of):
         eval_reader(source, {})
     found = read_eval_sets([source], {"prompt": "content", "id": "title"})
     (question,) = found.questions
-    assert (question.set_name, question.id, question.prompt, question.reference) == ("lcb", "x", "Sort.", "")
+    assert (question.data_source, question.id, question.prompt, question.reference) == ("lcb", "x", "Sort.", "")
     assert found.num_unreadable == {source.name: 1}
 
 
 def test_an_evaluation_set_that_is_recognised_needs_no_columns(source_of):
     source = source_of(GOOD | {"data_source": "mine", "reference": "broken ("})
     (question,) = read_eval_sets([source], {}).questions
-    assert (question.set_name, question.id, question.tests) == ("mine", "q1", ("assert f(1) == 2",))
+    assert (question.data_source, question.id, question.tests) == ("mine", "q1", ("assert f(1) == 2",))
 
 
 def test_an_evaluation_set_without_any_prompt_is_refused(source_of):
@@ -121,7 +121,7 @@ def test_rows_without_ids_of_two_evaluation_files_with_one_name_are_told_apart(t
         source_of(row, row, name="b/test.jsonl"),
         source_of(row, name="c.jsonl"),
     ]
-    found = [(one.set_name, one.id) for one in read_eval_sets(sources, {}).questions]
+    found = [(one.data_source, one.id) for one in read_eval_sets(sources, {}).questions]
     a, b = (str(tmp_path / name / "test.jsonl") for name in "ab")
     assert found == [(a, "row 0"), (b, "row 0"), (b, "row 1"), ("c", "row 0")]
 
@@ -129,5 +129,5 @@ def test_rows_without_ids_of_two_evaluation_files_with_one_name_are_told_apart(t
 def test_rows_without_ids_of_one_data_source_are_called_after_their_files(source_of):
     row = {"prompt": "Sort.", "data_source": "mine"}
     sources = [source_of(row, name="a.jsonl"), source_of(row, name="b.jsonl")]
-    found = [(one.set_name, one.id) for one in read_eval_sets(sources, {}).questions]
+    found = [(one.data_source, one.id) for one in read_eval_sets(sources, {}).questions]
     assert found == [("mine", "row 0 of a"), ("mine", "row 0 of b")]
