@@ -89,7 +89,8 @@ def read_inputs(sources: Sequence[Source], readers: Sequence[RowReader], *, limi
     taken: dict[str, str] = {}
     for source, reader in zip(sources, readers, strict=True):
         found.adapters[source.name] = reader.adapter
-        rows = watched(islice(source.rows(), limit), total=_num_read(source, limit), what="read", unit="row")
+        total = source.num_rows if limit is None else min(limit, source.num_rows)
+        rows = watched(islice(source.rows(), limit), total=total, what="read", unit="row")
         for index, row in enumerate(rows):
             found.num_rows[source.name] += 1
             try:
@@ -129,10 +130,6 @@ def read_eval_sets(sources: Sequence[Source], columns: Mapping[str, str] | None)
                 "with --against-columns prompt=COLUMN id=COLUMN"
             )
     return found
-
-
-def _num_read(source: Source, limit: int | None) -> int:
-    return source.num_rows if limit is None else min(limit, source.num_rows)
 
 
 def _native(reader: RowReader, row: Mapping[str, Any]) -> NativeRow:
