@@ -102,6 +102,9 @@ class Experiment:
     def run_folder(self, arm: str, seed: int) -> Path:
         return self.folder / arm / f"seed{seed}"
 
+    def is_finished(self, arm: str, seed: int) -> bool:
+        return (self.run_folder(arm, seed) / FINISHED).is_file()
+
     def runs(self) -> Iterator[tuple[Arm, int]]:
         """Seed by seed, so that an experiment cut short has all arms of its first seeds."""
         for seed in self.seeds:

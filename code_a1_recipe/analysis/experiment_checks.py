@@ -36,9 +36,7 @@ def check_experiment(experiment: Experiment, wanted: Sequence[Place], pending: S
         _check_place(experiment, arm, seed)
     names = {(arm.name, seed) for arm, seed in pending}
     for arm, seed in pending:
-        if arm.harvest is None or (arm.harvest, seed) in names:
-            continue
-        if not (experiment.run_folder(arm.harvest, seed) / FINISHED).is_file():
+        if arm.harvest and (arm.harvest, seed) not in names and not experiment.is_finished(arm.harvest, seed):
             raise SettingsError(
                 f"arm {arm.name!r} takes the tests of arm {arm.harvest!r}, seed {seed}, which has no finished run; "
                 "run that arm as well"

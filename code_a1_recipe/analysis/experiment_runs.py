@@ -55,7 +55,7 @@ def run_experiment(
     wanted = _chosen(experiment, arms, seeds)
     for arm, seed in wanted:
         _adopt(experiment, arm, seed)
-    pending = [place for place in wanted if not _is_finished(experiment, *place)]
+    pending = [(arm, seed) for arm, seed in wanted if not experiment.is_finished(arm.name, seed)]
     check_experiment(experiment, wanted, pending)
     try:
         experiment.folder.mkdir(parents=True, exist_ok=True)
@@ -110,15 +110,11 @@ def _run_all(experiment: Experiment, pending: list[Place], parallel: int, bar: A
         raise broken
 
 
-def _is_finished(experiment: Experiment, arm: Arm, seed: int) -> bool:
-    return (experiment.run_folder(arm.name, seed) / FINISHED).is_file()
-
-
 def _adopt(experiment: Experiment, arm: Arm, seed: int) -> None:
     """Note that a run is finished which reached its last step after the process that would have noted it was gone."""
     folder = experiment.run_folder(arm.name, seed)
     log = log_of(experiment, arm, seed)
-    if "settings" not in log or _is_finished(experiment, arm, seed):
+    if "settings" not in log or experiment.is_finished(arm.name, seed):
         return
     try:
         run = RunRecords.open(folder)
@@ -133,7 +129,7 @@ def _adopt(experiment: Experiment, arm: Arm, seed: int) -> None:
 def _first_ready(experiment: Experiment, pending: Sequence[Place]) -> Place | None:
     """The first run that waits for no other one's tests."""
     for arm, seed in pending:
-        if arm.harvest is None or (experiment.run_folder(arm.harvest, seed) / FINISHED).is_file():
+        if arm.harvest is None or experiment.is_finished(arm.harvest, seed):
             return arm, seed
     return None
 
@@ -176,11 +172,8 @@ class _Run:
         folder = experiment.run_folder(arm.name, seed)
         spent = log_of(experiment, arm, seed).get("wall_seconds", 0.0)
         if folder.exists() and not any((folder / "checkpoints").glob("latest_checkpointed_iteration.txt")):
-            try:
-                with RunFolder(folder).lock():
-                    shutil.rmtree(folder)  # it was cut off, and nothing of it can be resumed
-            except InputError as error:
-                raise InputError(str(error)) from error
+            with RunFolder(folder).lock():
+                shutil.rmtree(folder)  # it was cut off, and nothing of it can be resumed
             spent = 0.0
         folder.parent.mkdir(parents=True, exist_ok=True)
         if arm.harvest is not None:

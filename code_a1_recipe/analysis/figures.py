@@ -14,6 +14,7 @@ from ..runs.console import UPDATES
 from ..runs.reader import RunRecords
 from ..stats.estimates import mean_estimate
 from .run_results import RunResult
+from .step_times import PHASES
 from .summary import ExperimentSummary
 
 # Okabe and Ito's palette, which readers of every colour vision can tell apart.
@@ -137,24 +138,14 @@ def mistake_book(run: RunRecords) -> Figure | None:
     _line(flow, _trained(run, "book/added"), "added", COLORS[1])
     _line(flow, _trained(run, "book/removed"), "removed", COLORS[2])
     _line(replays, _trained(run, "book/replay_pass_rate"), "", COLORS[0])
-    _finish(size, ylabel="cases", share=False)
-    _finish(flow, ylabel="cases", share=False)
-    replays.set_xlabel("step")
-    replays.set_ylabel("share of replayed cases")
-    replays.set_ylim(0, 1)
-    size.set_ylim(bottom=0)
-    flow.set_ylim(bottom=0)
+    _finish(replays, ylabel="share of replayed cases")
+    for panel in (size, flow):
+        _finish(panel, ylabel="cases", share=False)
+        panel.set_ylim(bottom=0)
     return figure
 
 
-_TIME_PARTS = {
-    "episodes": "sampling and judging",
-    "update_code": "update of the Code LLM",
-    "update_test": "update of the Test LLM",
-    "update_weights": "weights to the servers",
-    "save_checkpoint": "checkpoints",
-    "other": "other",
-}
+_TIME_PARTS = {"episodes": "sampling and judging", **PHASES, "other": "other"}
 
 
 def seconds_by_part(rows: Sequence[Mapping[str, Any]], *, updates_at_once: bool) -> dict[str, list[float]]:
@@ -191,9 +182,7 @@ def time(run: RunRecords) -> Figure | None:
             panel.bar(steps, seconds, bottom=below, width=0.5, label=words, color=color, alpha=0.85)
             below += seconds
         panel.set_xlim(steps[0] - 1, steps[0] + 1)
-    panel.xaxis.set_major_locator(MaxNLocator(integer=True))
-    panel.set_xlabel("step")
-    panel.set_ylabel("seconds")
+    _finish(panel, ylabel="seconds", share=False)
     panel.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     figure.set_size_inches(7.6, 3.4)
     return figure

@@ -14,15 +14,22 @@ import typer
 from tqdm import tqdm
 
 from ..algorithm.mistake_book import BookEntry
-from ..algorithm.question import Question
 from ..data.reader import QuestionFile, read_questions, read_rows
 from ..errors import InputError
 from ..jobs import options as shared
 from ..jobs.terminal import Paint, indented, printable, table
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
-from .question_totals import HEAD, LEGEND, totals_by_question
-from .question_view import book_lines, program_lines, question_lines, steps_lines
+from .question_view import (
+    HEAD,
+    LEGEND,
+    book_lines,
+    program_lines,
+    question_lines,
+    questions_by_id,
+    steps_lines,
+    totals_by_question,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +115,7 @@ def _question_of_run(run: RunRecords, steps: Sequence[int], options: InspectOpti
         shown = [record for record in shown if record.candidate == options.candidate]
         if not shown:
             raise InputError(f"--candidate {options.candidate}: step {step} has the candidates {_listed(numbers)}")
-    questions = _questions(run)
+    questions = questions_by_id(run)
     paint = Paint.for_stdout()
     lines = [f"question {printable(question_id)}: its file is not there any more"]
     if question_id in questions:
@@ -116,17 +123,8 @@ def _question_of_run(run: RunRecords, steps: Sequence[int], options: InspectOpti
     lines += book_lines(_book_entries(run, question_id), paint)
     lines += steps_lines(found, paint)
     for record in shown:
-        lines += ["", *program_lines(record, questions, paint)]
+        lines += ["", *program_lines(record, paint)]
     return lines
-
-
-def _questions(run: RunRecords) -> dict[str, Question]:
-    """Training and held-out questions; empty where a file is gone, since the rollouts still tell most."""
-    try:
-        return {question.id: question for question in run.questions("train_files", "val_files")}
-    except InputError as error:
-        sys.stderr.write(f"note: {error}\n")
-        return {}
 
 
 def _book_entries(run: RunRecords, question_id: str) -> tuple[BookEntry, ...]:

@@ -16,10 +16,10 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 
-from ..runs.metrics import FULL_REWARD, distinct_call_rate
+from ..runs.metrics import FULL_REWARD, buggy_program_rates, distinct_call_rate
 from ..runs.rollout_record import RolloutRecord
 
 ByQuestion = dict[str, float]
@@ -72,15 +72,8 @@ def _add_buggy_program(samples: dict[str, dict[str, list[float]]], record: Rollo
     for suite in record.suites:
         if suite.verdict is None or suite.reward is None:
             continue
-        failed = [case for case in suite.verdict.cases if case.outcome.failed]
-        values = {
-            "valid": suite.reward.terms["valid"],
-            "kill": bool(failed),
-            "kill_others" if record.candidate else "kill_first": bool(failed),
-            "detection_rate": any(case.expected_correct for case in failed),
-        }
-        if suite.verdict.cases:
-            values["kill_per_case"] = len(failed) / suite.verdict.num_valid
+        values = buggy_program_rates(suite.verdict, valid=suite.reward.terms["valid"])
+        values["kill_others" if record.candidate else "kill_first"] = values["kill"]
         for name, value in values.items():
             samples[name][record.question].append(value)
 
@@ -188,17 +181,8 @@ def training_measures(
     """
     steps = [step for step in sorted(records_by_step) if step <= end]
     latest = [record for step in steps if step > end - last for record in records_by_step[step]]
-    errors, unlearned = reward_errors(latest), forgetting([records_by_step[step] for step in steps])
-    found = {
-        "distinct_call_rate": distinct_calls(latest),
-        "reward_false_positive_rate": errors.reward_false_positive_rate,
-        "false_negative_rate": errors.false_negative_rate,
-        "false_negative_rate_without_replay": errors.false_negative_rate_without_replay,
-        "false_rejection_rate": errors.false_rejection_rate,
-        "forgotten": unlearned.forgotten,
-        "fails_next_visit": unlearned.fails_next_visit,
-        "fails_same_visit": unlearned.fails_same_visit,
-    }
+    unlearned = forgetting([records_by_step[step] for step in steps])
+    found = {"distinct_call_rate": distinct_calls(latest), **asdict(reward_errors(latest)), **asdict(unlearned)}
     return {name: value for name, value in found.items() if value is not None}
 
 

@@ -1,23 +1,36 @@
-"""One question as text a person can read: of a file, or with what a run recorded for it."""
+"""Questions as text a person can read: of a file, or with what a run recorded for them, one by one and in sums."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
 
 from sandbox import CaseResult
 
 from ..algorithm.mistake_book import BookEntry
 from ..algorithm.question import Question
+from ..errors import InputError
 from ..jobs.terminal import Paint, indented, printable, table
+from ..runs.reader import RunRecords
 from ..runs.rollout_record import SUITE, RewardRecord, RolloutRecord, SuiteRecord
-from .episode_text import OUTCOMES, view_of
-from .question_totals import HEAD, totals_by_step
+from .episode_text import OUTCOMES, outcome_of
 
 _HIDDEN_SHOWN = 3
 """Hidden tests that are shown of those that a program fails."""
 _TEST_CHARS = 500
 """Of a question's test; longer ones are cut."""
 _OUTCOME_COLOUR = {"detected": "bad", "undetected": "bad", "untested": "bad", "unusable": "bad", "solved": "good"}
+
+
+def questions_by_id(run: RunRecords) -> dict[str, Question]:
+    """Training and held-out questions; empty where a file is gone, since the rollouts still tell most."""
+    try:
+        return {question.id: question for question in run.questions("train_files", "val_files")}
+    except InputError as error:
+        sys.stderr.write(f"note: {error}\n")
+        return {}
 
 
 def question_lines(question: Question, paint: Paint, *, most: int) -> list[str]:
@@ -61,21 +74,16 @@ def book_lines(entries: Sequence[BookEntry], paint: Paint) -> list[str]:
     ]
 
 
-def steps_lines(records: Sequence[RolloutRecord], paint: Paint) -> list[str]:
-    """How the question went over the run: a line for each step with it."""
-    rows = [[str(step), *totals.cells()[1:]] for step, totals in totals_by_step(records).items()]
-    return [paint("heading", "over the run"), *[f"  {line}" for line in table(["step", *HEAD[1:]], rows)]]
-
-
-def program_lines(record: RolloutRecord, questions: Mapping[str, Question], paint: Paint) -> list[str]:
+def program_lines(record: RolloutRecord, paint: Paint) -> list[str]:
     """One program with its reward, its suites, and what each assert claimed and came to."""
-    view = view_of(record, questions)
-    outcome = paint(_OUTCOME_COLOUR.get(view.outcome, "doubtful"), view.outcome)
+    name = outcome_of(record)
+    outcome = paint(_OUTCOME_COLOUR.get(name, "doubtful"), name)
+    program = record.source if record.source is not None else f"(no program: {record.extraction_failure})"
     lines = [
-        paint("heading", f"candidate {record.candidate}, {view.kind}, step {view.step}")
-        + f": {outcome} ({OUTCOMES[view.outcome]})",
+        paint("heading", f"candidate {record.candidate}, {record.kind}, step {record.step}")
+        + f": {outcome} ({OUTCOMES[name]})",
         f"  {_reward(record.reward)}{_terms(record.reward)}",
-        *indented(view.program.rstrip(), 4),
+        *indented(program.rstrip(), 4),
     ]
     if record.outage:
         lines += [f"  {line.strip()}" for line in indented(f"outage: {record.outage}", 2)]
@@ -133,3 +141,89 @@ def _terms(reward: RewardRecord | None) -> str:
     if reward is None or not reward.terms:
         return ""
     return f"  ({', '.join(f'{name} {value:g}' for name, value in reward.terms.items())})"
+
+
+# ------------------------------ sums ------------------------------
+
+HEAD = ("visits", "programs", "solved", "reward", "suites", "right", "broke", "suites' reward", "outages")
+"""Names of ``QuestionTotals.cells``."""
+LEGEND = (
+    "visits: steps with the question; solved: share of the programs that pass all hidden tests; right: share of the\n"
+    "suites whose claims are all right; broke: share of the suites that broke their program; outages: programs lost"
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class QuestionTotals:
+    """Sums over programs and their suites. Programs lost to an outage count as outages and nowhere else."""
+
+    steps: set[int] = field(default_factory=set)
+    num_programs: int = 0
+    solved: list[float] = field(default_factory=list)
+    """1.0 or 0.0 for each program that was judged on the hidden tests."""
+    rewards: list[float] = field(default_factory=list)
+    suite_rewards: list[float] = field(default_factory=list)
+    right: list[bool] = field(default_factory=list)
+    """Of each suite with a verdict: whether all its claims are right."""
+    broke: list[bool] = field(default_factory=list)
+    """Of the same suites: whether it broke its program."""
+    num_outages: int = 0
+
+    def add(self, record: RolloutRecord) -> None:
+        """Count one program with its suites."""
+        self.steps.add(record.step)
+        if record.outage:
+            self.num_outages += 1
+            return
+        self.num_programs += 1
+        if record.kind != "buggy_program" and record.hidden_tests is not None:  # buggy programs are known to be wrong
+            self.solved.append(record.is_solved)
+        if record.reward is not None and record.kind == "sampled":
+            self.rewards.append(record.reward.total)
+        for suite in record.suites:
+            if suite.reward is not None:
+                self.suite_rewards.append(suite.reward.total)
+            if (verdict := suite.verdict) is not None:
+                is_right = 0 < verdict.num_valid == verdict.num_expected_correct and not verdict.rejections
+                self.right.append(is_right)
+                self.broke.append(verdict.num_failed > 0)
+
+    @property
+    def hardness(self) -> tuple[float, float]:
+        """Sorts the hardest question first: the share solved, then the mean reward; what is unknown comes last."""
+        return fmean(self.solved) if self.solved else 2.0, fmean(self.rewards) if self.rewards else 2.0
+
+    def cells(self) -> list[str]:
+        """Texts of a row under ``HEAD``; a dash where nothing was counted."""
+        return [
+            str(len(self.steps)),
+            str(self.num_programs),
+            _mean(self.solved),
+            _mean(self.rewards),
+            str(len(self.right)),
+            _mean(self.right),
+            _mean(self.broke),
+            _mean(self.suite_rewards),
+            str(self.num_outages),
+        ]
+
+
+def totals_by_question(records: Iterable[RolloutRecord]) -> dict[str, QuestionTotals]:
+    """Sums of every question, the hardest first; ties by id."""
+    found: dict[str, QuestionTotals] = {}
+    for record in records:
+        found.setdefault(record.question, QuestionTotals()).add(record)
+    return dict(sorted(found.items(), key=lambda item: (item[1].hardness, item[0])))
+
+
+def steps_lines(records: Iterable[RolloutRecord], paint: Paint) -> list[str]:
+    """How one question went over the run: a line for each step with it."""
+    found: dict[int, QuestionTotals] = {}
+    for record in records:
+        found.setdefault(record.step, QuestionTotals()).add(record)
+    rows = [[str(step), *totals.cells()[1:]] for step, totals in sorted(found.items())]
+    return [paint("heading", "over the run"), *[f"  {line}" for line in table(["step", *HEAD[1:]], rows)]]
+
+
+def _mean(values: Sequence[float]) -> str:
+    return f"{fmean(values):.2f}" if values else "-"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import html
 import io
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,41 +20,24 @@ from matplotlib.figure import Figure
 
 from ..algorithm.question import Question
 from ..errors import InputError
+from ..jobs.terminal import Paint
 from ..runs.folder import RunFolder
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
+from ..stats.tables import Table, table_with_head
 from . import figures
 from .before_after import changes_of
-from .episode_text import EpisodeView, pick_episodes, view_of
+from .episode_text import pick_episodes
 from .experiment import EXPERIMENT_FILE, FINISHED, Experiment
 from .measures import MEASURES
-from .run_results import (
-    ALL_MEASURES,
-    RESULTS_FILE,
-    Results,
-    RunResult,
-    load_results,
-    portable,
-    result_of,
-    save_results,
-)
-from .summary import (
-    ExperimentSummary,
-    counted,
-    difference_rows,
-    equal_rows,
-    headline_rows,
-    markdown_table,
-    text_table,
-    time_rows,
-)
+from .question_view import program_lines, questions_by_id
+from .run_results import RESULTS_FILE, Results, RunResult, load_results, portable, result_of, save_results
+from .summary import HEADLINE_MEASURES, ExperimentSummary, counted, tables_of, tables_text
 
 REPORT_FOLDER, PAGE, TABLES = "report", "index.html", "tables.md"
 _SHOWN_EPISODES = 6
 _EPISODE_STEPS = 12
 """Training steps, from the last one back, that sample episodes are picked from."""
-_HEADLINE_MEASURES = ("pass@1", "greedy", "reward_false_positive_rate", "false_negative_rate")
-_COMPARED_ON_THE_WAY = ("pass@1", "greedy", "reward_false_positive_rate", "false_negative_rate")
 _TESTER_MEASURES = (
     "valid",
     "kill_per_case",
@@ -71,15 +56,25 @@ class Picture:
     base64: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleEpisode:
+    """A program of a rollout with its suites."""
+
+    record: RolloutRecord
+    question: Question | None
+    html: str
+    """What ``code-a1 data inspect`` shows."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Section:
     """One heading of the page with what stands under it."""
 
     title: str
     text: str = ""
-    tables: list[list[list[str]]] = field(default_factory=list)
+    table: Table | None = None
     pictures: list[Picture] = field(default_factory=list)
-    episodes: list[EpisodeView] = field(default_factory=list)
+    episodes: list[SampleEpisode] = field(default_factory=list)
     preformatted: str = ""
 
 
@@ -185,19 +180,17 @@ def _run_report(run: RunRecords, target: Path) -> tuple[str, str, list[Section]]
 
 def _changes_section(run: RunRecords) -> Section:
     steps = run.validation_steps
-    rows = [["measure", f"step {steps[0]}", f"step {steps[-1]}", "difference, 95 % interval"]]
-    for change in changes_of(run):
-        mark = " *" if change.difference.excludes_zero else ""
-        rows.append(
-            [
-                MEASURES[change.measure],
-                f"{change.before.value:.3f}",
-                f"{change.after.value:.3f}",
-                change.difference.plus_minus(signed=True) + mark,
-            ]
-        )
+    table = table_with_head(
+        [
+            ["measure", f"step {steps[0]}", f"step {steps[-1]}", "difference, 95 % interval"],
+            *[
+                [MEASURES[one.measure], f"{one.before.value:.3f}", f"{one.after.value:.3f}", one.difference.starred()]
+                for one in changes_of(run)
+            ],
+        ]
+    )
     text = "Paired over the same held-out questions. * marks intervals that exclude zero."
-    return Section(title="Before and after, on held-out questions", text=text, tables=[rows])
+    return Section(title="Before and after, on held-out questions", text=text, table=table)
 
 
 def _episode_sections(run: RunRecords) -> list[Section]:
@@ -208,8 +201,8 @@ def _episode_sections(run: RunRecords) -> list[Section]:
     wanted = {
         "detected": (
             "Incorrect programs and the tests that detected them",
-            "Red asserts broke the program; the rest it passed. Right of == stands the reference's answer; where the "
-            "Test LLM wrote another one, the remark says which.",
+            "An x marks asserts that broke the program; the rest it passed. Asserts stand as the Test LLM wrote them; "
+            "where the reference's answer is another one, the remark says which.",
         ),
         "undetected": ("Incorrect programs that no test they met broke", "The hidden tests break them."),
     }
@@ -217,28 +210,27 @@ def _episode_sections(run: RunRecords) -> list[Section]:
     for outcome, (title, text) in wanted.items():
         chosen = pick_episodes(records, outcome=outcome, limit=_SHOWN_EPISODES)
         if chosen:
-            views = [view_of(record, questions) for record in chosen]
+            views = [_sample(record, questions.get(record.question)) for record in chosen]
             sections.append(Section(title=title, text=text, episodes=views))
     return sections
 
 
-def questions_by_id(run: RunRecords) -> dict[str, Question]:
-    """Training and held-out questions; empty where the files are not there any more."""
-    try:
-        return {question.id: question for question in run.questions("train_files", "val_files")}
-    except InputError:
-        return {}
+def _sample(record: RolloutRecord, question: Question | None) -> SampleEpisode:
+    text = html.escape("\n".join(program_lines(record, Paint(is_on=True))))
+    # Each of the colours becomes a class named by its code; what a model wrote has no such codes, they are escaped.
+    coloured = re.sub(r"\x1b\[(\d+)m(.*?)\x1b\[0m", r'<span class="paint\1">\2</span>', text)
+    return SampleEpisode(record=record, question=question, html=coloured)
 
 
 def _experiment_report(name: str, results: Results, target: Path, num_runs: int = 0) -> tuple[str, str, list[Section]]:
     summary = ExperimentSummary(results.runs)
     target.mkdir(parents=True, exist_ok=True)
-    sections = table_sections(summary)
+    sections = [Section(title=table.title, text=table.note, table=table) for table in tables_of(summary)]
     (target / TABLES).write_text(tables_text(summary), encoding="utf-8")
     taken = summary.measures()
     seeds = _seeds_text(summary)
     for file, caption, measures in (
-        ("code_llm", "The Code LLM on held-out questions, and its reward in the last ten steps", _HEADLINE_MEASURES),
+        ("code_llm", "The Code LLM on held-out questions, and its reward in the last ten steps", HEADLINE_MEASURES),
         ("test_llm", "The Test LLM on recorded buggy programs, and in the last ten steps", _TESTER_MEASURES),
         ("forgetting", "Programs and questions solved once and failed later", _UNLEARNED),
     ):
@@ -263,54 +255,6 @@ def _seeds_text(summary: ExperimentSummary) -> str:
     return counted(numbers[0], "seed") if len(numbers) == 1 else f"{numbers[0]} to {counted(numbers[-1], 'seed')}"
 
 
-def table_sections(summary: ExperimentSummary) -> list[Section]:
-    """Every table of an experiment under its heading."""
-    first, taken = summary.leader, summary.measures()
-    end = summary.end(first)
-    compared = [measure for measure in _COMPARED_ON_THE_WAY if measure in taken]
-    starred = "* marks intervals that exclude zero, each taken alone: of many cells some do so by chance."
-    return [
-        Section(
-            title=f"Arms after {counted(end, 'step')}",
-            text="Means over seeds with 95 % intervals (Student's t); seconds are those of training alone.",
-            tables=[headline_rows(summary)],
-        ),
-        Section(
-            title=f"{first} against the others",
-            text=f"Differences after {counted(end, 'step')}, paired by seed. {starred} Seeds share the models "
-            "they start with and the held-out questions: the intervals cover the chance of training and sampling.",
-            tables=[difference_rows(summary)],
-        ),
-        Section(
-            title="At equal steps and at equal wall-clock",
-            text=f"At the last step of {first}, and after equal seconds of training: when the first of the two has "
-            f"ended, with the other on straight lines between its validations. Paired by seed; {starred}",
-            tables=[equal_rows(summary, measure=measure) for measure in compared],
-        ),
-        Section(
-            title="Time",
-            text="Means over steps and seeds; a run's minutes are those of the whole process.",
-            tables=[time_rows(summary)],
-        ),
-        Section(
-            title="What the columns say",
-            tables=[[["column", "meaning"], *[[name, ALL_MEASURES[name]] for name in taken if name in ALL_MEASURES]]],
-        ),
-    ]
-
-
-def tables_text(summary: ExperimentSummary) -> str:
-    """All of them as Markdown."""
-    return "\n".join(
-        "\n\n".join([*_markdown(f"## {one.title}", one.text), *map(markdown_table, one.tables)]) + "\n"
-        for one in table_sections(summary)
-    )
-
-
-def _markdown(*texts: str) -> list[str]:
-    return [text.replace("<", "&lt;") for text in texts if text]
-
-
 def _command_of(run: RunRecords) -> str:
     """Every command that started the run, each with the versions it found; not those of whoever reports."""
     path = run.paths.command
@@ -328,9 +272,5 @@ def result_tables(source: Path, page: Path) -> str:
         source: what the report was written of.
         page: what ``write_report`` returned.
     """
-    results = page.parent / RESULTS_FILE if source.is_dir() else source
-    if not results.is_file():
-        return ""
-    sections = table_sections(ExperimentSummary(load_results(results).runs))
-    tables = [(section.title, "\n\n".join(text_table(table) for table in section.tables)) for section in sections]
-    return "\n\n".join(f"{title}\n{text}" for title, text in tables)
+    is_run = RunFolder(source).resolved_config.is_file()
+    return "" if is_run else (page.parent / TABLES).read_text(encoding="utf-8")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import InputError
+from ..jobs.terminal import Paint, indented, printable
 from ..runs.reader import RunRecords
-from .episode_text import matching, view_of
-from .report import questions_by_id
+from .episode_text import matching
+from .question_view import program_lines, questions_by_id
+from .step_times import ranges
 
 
 def browse(
@@ -38,14 +39,16 @@ def browse(
     chosen = step if step is not None else (steps or [0])[-1]
     if chosen not in steps:
         hint = "" if validation or not run.validation_steps else "; try --validation"
-        raise InputError(f"{folder} has no rollouts of step {chosen}; it has {_span(steps)}{hint}")
+        raise InputError(f"{folder} has no rollouts of step {chosen}; it has {ranges(steps)}{hint}")
     records = run.validation(chosen) if validation else run.training(chosen)
     questions = questions_by_id(run)
     found = matching(records, question=question, outcome=outcome)
-    views = [view_of(record, questions).text() for record in found[:limit]]
+    paint = Paint.for_stdout()
+    shown = []
+    for record in found[:limit]:
+        known = questions.get(record.question)
+        prompt = indented(known.prompt if known else "(its file is not there any more)", 2)
+        head = paint("heading", f"question {printable(record.question)}")
+        shown.append("\n".join([head, *prompt, *program_lines(record, paint)]))
     count = f"{min(len(found), limit)} of {len(found)} that match, of {len(records)} at step {chosen}"
-    return "\n\n".join([*views, count])
-
-
-def _span(steps: Sequence[int]) -> str:
-    return "none" if not steps else f"{steps[0]}" if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"
+    return "\n\n".join([*shown, count])

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
-import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from ..errors import InputError
 from ..runs.console import UPDATES
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
 from .measures import MEASURES, SPLIT_MEASURES, TRAINING_MEASURES, by_source, measures_of, training_measures
+from .step_times import PHASES
 
 RESULTS_FILE = "results.json"
 ALL_MEASURES: dict[str, str] = {
@@ -26,7 +28,7 @@ ALL_MEASURES: dict[str, str] = {
     **TRAINING_MEASURES,
     "seconds_per_step": "median seconds a step; lower is better",
 }
-STEP_PARTS = ("episodes", "update_code", "update_test", "update_weights", "save_checkpoint", "other")
+STEP_PARTS = ("episodes", *PHASES, "other")
 """Of a step's wall time; ``timing_s/<part>`` in the metrics. Of two updates at the same time the longer one counts."""
 _LAST_STEPS = 10
 _OF_OTHER_SOURCES = ("pass@1", "greedy")
@@ -47,14 +49,14 @@ class RunResult:
     """One finished run."""
 
     validations: tuple[Validation, ...]
-    steps: int = 0
-    models: tuple[str, ...] = ()
+    steps: int
+    models: tuple[str, ...]
     """Where the policies began: the paths of their models."""
-    training: Mapping[str, float] = field(default_factory=dict)
+    training: Mapping[str, float]
     """``TRAINING_MEASURES`` and ``seconds_per_step``; those that it did not measure are left out."""
-    parts: Mapping[str, float] = field(default_factory=dict)
+    parts: Mapping[str, float]
     """Mean seconds a step by part, for the parts of ``STEP_PARTS``."""
-    wall_seconds: float | None = None
+    wall_seconds: float | None
     """Of the whole process, start and validations included."""
 
     @cached_property
@@ -172,6 +174,14 @@ def save_results(results: Results, path: Path) -> None:
     path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
+class _Kept(msgspec.Struct):
+    """What ``save_results`` writes."""
+
+    format: int
+    commands: tuple[str, ...]
+    runs: dict[str, dict[int, RunResult]]
+
+
 def load_results(path: Path) -> Results:
     """Read what :func:`save_results` wrote.
 
@@ -179,42 +189,15 @@ def load_results(path: Path) -> Results:
         InputError: it cannot be read, or is something else.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = msgspec.json.decode(path.read_bytes())
         if content["format"] != _FORMAT:
             raise InputError(
                 f"{path} has format {content['format']!r}, this version reads {_FORMAT}; make it again with "
                 "`code-a1 report EXPERIMENT`"
             )
-        runs = {
-            arm: {int(seed): _run_of(raw) for seed, raw in by_seed.items()} for arm, by_seed in content["runs"].items()
-        }
-        if not runs or not all(runs.values()):
-            raise InputError(f"{path} must hold at least one run of each arm; an arm has none")
-        return Results(runs=runs, commands=tuple(str(one) for one in content["commands"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        if isinstance(error, InputError):
-            raise
+        kept = msgspec.convert(content, _Kept, str_keys=True)
+    except (OSError, msgspec.MsgspecError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{path} holds no results of an experiment: {error!r}") from error
-
-
-def _run_of(raw: Mapping[str, Any]) -> RunResult:
-    validations = tuple(
-        Validation(step=int(one["step"]), seconds=float(one["seconds"]), measures=_numbers(one["measures"]))
-        for one in raw["validations"]
-    )
-    wall_seconds = raw["wall_seconds"]
-    return RunResult(
-        validations=validations,
-        steps=int(raw["steps"]),
-        models=tuple(str(one) for one in raw["models"]),
-        training=_numbers(raw["training"]),
-        parts=_numbers(raw["parts"]),
-        wall_seconds=None if wall_seconds is None else float(wall_seconds),
-    )
-
-
-def _numbers(raw: Mapping[str, Any]) -> dict[str, float]:
-    numbers = {str(name): float(value) for name, value in raw.items()}
-    if endless := [name for name, value in numbers.items() if not math.isfinite(value)]:
-        raise ValueError(f"{endless[0]} is not a finite number")
-    return numbers
+    if not kept.runs or not all(kept.runs.values()):
+        raise InputError(f"{path} must hold at least one run of each arm; an arm has none")
+    return Results(runs=kept.runs, commands=kept.commands)

@@ -104,6 +104,17 @@ def steps_with_times(run: RunRecords) -> list[int]:
     return [step for step in run.training_steps if step in timed]
 
 
+def ranges(steps: Sequence[int]) -> str:
+    """``1 to 3, 7``: ascending steps in few words; ``none`` of no step."""
+    runs: list[list[int]] = []
+    for step in steps:
+        if runs and step == runs[-1][-1] + 1:
+            runs[-1].append(step)
+        else:
+            runs.append([step])
+    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs) or "none"
+
+
 def median_step_seconds(run: RunRecords) -> tuple[float, int]:
     """Median seconds of a step, and of how many steps: all but the first, which starts engines and caches.
 

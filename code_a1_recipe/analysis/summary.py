@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..stats.estimates import Estimate, mean_estimate, paired_difference
+from ..stats.tables import Table, table_with_head
 from .run_results import ALL_MEASURES, STEP_PARTS, RunResult
 
-Rows = list[list[str]]
-"""A table; the first row is its head."""
+HEADLINE_MEASURES = ("pass@1", "greedy", "reward_false_positive_rate", "false_negative_rate")
+"""Of the Code LLM; those that arms are compared by."""
+_STARRED = "* marks intervals that exclude zero, each taken alone: of many cells some do so by chance."
 Place = tuple[str, str, int]
 """What a row shows: its label, an arm and a step."""
 
@@ -78,7 +80,7 @@ class ExperimentSummary:
         return [name for name in ALL_MEASURES if name in taken] + sorted(taken - ALL_MEASURES.keys())
 
 
-def headline_rows(summary: ExperimentSummary, measures: Sequence[str] = ()) -> Rows:
+def headline_table(summary: ExperimentSummary, measures: Sequence[str] = ()) -> Table:
     """Arm, seeds, seconds of training, then each measure as ``mean ± half width`` over seeds; the bases first.
 
     Args:
@@ -95,10 +97,14 @@ def headline_rows(summary: ExperimentSummary, measures: Sequence[str] = ()) -> R
         seconds = summary.seconds(arm, step)
         cells = [one.plus_minus() if one else "" for one in intervals]
         rows.append([label, str(len(summary.runs[arm])), "" if seconds is None else f"{seconds:.0f}", *cells])
-    return rows
+    return table_with_head(
+        rows,
+        title=f"Arms after {counted(summary.end(summary.leader), 'step')}",
+        note="Means over seeds with 95 % intervals (Student's t); seconds are those of training alone.",
+    )
 
 
-def difference_rows(summary: ExperimentSummary) -> Rows:
+def difference_table(summary: ExperimentSummary) -> Table:
     """The first arm minus the base and each other arm, paired by seed; ``*`` where the interval excludes zero."""
     measures, leader = summary.measures(), summary.leader
     end = summary.end(leader)
@@ -111,18 +117,35 @@ def difference_rows(summary: ExperimentSummary) -> Rows:
             ]
             if any(cells):
                 rows.append([label, *cells])
-    return rows
+    return table_with_head(
+        rows,
+        title=f"{leader} against the others",
+        note=f"Differences after {counted(end, 'step')}, paired by seed. {_STARRED} Seeds share the models they start "
+        "with and the held-out questions: the intervals cover the chance of training and sampling.",
+    )
 
 
-def equal_rows(summary: ExperimentSummary, *, measure: str = "pass@1") -> Rows:
-    """Every arm beside the first at its last step, and after equal seconds of training, seed by seed.
+def equal_table(summary: ExperimentSummary, *measures: str) -> Table:
+    """Every arm beside the first at its last step, and after equal seconds of training, by measure and seed by seed.
 
     Equal seconds: when the first of the two ends, with the other on straight lines between its validations; the last
     column says when, as a mean over seeds. ``*`` where the interval of the first arm's lead excludes zero.
     """
     leader = summary.leader
     ahead = f"{leader} minus it"
-    rows = [[f"{measure} of", "at equal steps", ahead, "at equal seconds", ahead, "seconds"]]
+    return table_with_head(
+        [
+            ["measure", "arm", "at equal steps", ahead, "at equal seconds", ahead, "seconds"],
+            *(row for measure in measures for row in _equal_rows(summary, measure)),
+        ],
+        title="At equal steps and at equal wall-clock",
+        note=f"At the last step of {leader}, and after equal seconds of training: when the first of the two has "
+        f"ended, with the other on straight lines between its validations. Paired by seed; {_STARRED}",
+    )
+
+
+def _equal_rows(summary: ExperimentSummary, measure: str) -> Iterator[list[str]]:
+    leader = summary.leader
     leaders = {seed: run for seed, run in summary.runs[leader].items() if measure in run.final}
     own = {seed: run.final[measure] for seed, run in leaders.items()}
     for arm, runs in summary.runs.items():
@@ -136,8 +159,8 @@ def equal_rows(summary: ExperimentSummary, *, measure: str = "pass@1") -> Rows:
             leads, others = {}, {}  # some seed has no two validations around that time: no fair mean
         when = f"{mean_estimate([ends[seed] for seed in others]).value:.0f}" if others else ""
         same = arm == leader
-        rows.append([arm, *_beside(own, by_step, same, len(own)), *_beside(leads, others, same, len(own)), when])
-    return rows
+        cells = (*_beside(own, by_step, same, len(own)), *_beside(leads, others, same, len(own)))
+        yield [measure, arm, *cells, when]
 
 
 def _after(runs: Mapping[int, RunResult], seconds: Mapping[int, float], measure: str) -> dict[int, float]:
@@ -153,7 +176,7 @@ def _beside(own: Mapping[int, float], others: Mapping[int, float], is_same: bool
     return [text, "" if is_same else _difference_text(own, others)]
 
 
-def time_rows(summary: ExperimentSummary) -> Rows:
+def time_table(summary: ExperimentSummary) -> Table:
     """Mean seconds a step by part, and a run's whole minutes; means over seeds."""
     runs = [run for by_seed in summary.runs.values() for run in by_seed.values()]
     parts = [part for part in STEP_PARTS if any(part in run.parts for run in runs)]
@@ -167,30 +190,32 @@ def time_rows(summary: ExperimentSummary) -> Rows:
         walls = [run.wall_seconds / 60 for run in by_seed.values() if run.wall_seconds is not None]
         wall = f"{mean_estimate(walls).value:.1f}" if walls else ""
         rows.append([arm, *cells, f"{mean_estimate(totals).value:.2f}", wall])
-    return rows
+    note = "Means over steps and seeds; a run's minutes are those of the whole process."
+    return table_with_head(rows, title="Time", note=note)
+
+
+def tables_of(summary: ExperimentSummary) -> list[Table]:
+    """Every table of an experiment."""
+    taken = summary.measures()
+    meanings = [(name, ALL_MEASURES[name]) for name in taken if name in ALL_MEASURES]
+    return [
+        headline_table(summary),
+        difference_table(summary),
+        equal_table(summary, *(measure for measure in HEADLINE_MEASURES if measure in taken)),
+        time_table(summary),
+        Table(title="What the columns say", columns=("column", "meaning"), rows=tuple(meanings)),
+    ]
+
+
+def tables_text(summary: ExperimentSummary) -> str:
+    """All of them as Markdown."""
+    return "\n".join(table.markdown() for table in tables_of(summary))
 
 
 def _difference_text(one: Mapping[int, float], other: Mapping[int, float]) -> str:
-    if not one.keys() & other.keys():
-        return ""
-    interval = paired_difference(one, other)
-    return interval.plus_minus(signed=True) + (" *" if interval.excludes_zero else "")
+    return paired_difference(one, other).starred() if one.keys() & other.keys() else ""
 
 
 def counted(number: int, thing: str) -> str:
     """``1 step``, ``2 steps``."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
-
-
-def text_table(rows: Rows) -> str:
-    """Aligned columns; the first row is the head."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
-
-
-def markdown_table(rows: Sequence[Sequence[str]]) -> str:
-    """The same in Markdown."""
-    cells = [[" ".join(cell.split()).replace("|", "\\|").replace("<", "&lt;") for cell in row] for row in rows]
-    head, *body = [f"| {' | '.join(row)} |" for row in cells]
-    return "\n".join([head, f"|{' --- |' * len(rows[0])}", *body])

@@ -10,11 +10,12 @@ from pathlib import Path
 import matplotlib as mpl
 
 from ..errors import InputError
+from ..jobs.terminal import table
 from ..runs.reader import RunRecords
 from .figures import STYLE
 from .report import REPORT_FOLDER
-from .step_times import StepTimes, median_step_seconds, read_step, steps_with_times
-from .summary import counted, text_table
+from .step_times import StepTimes, median_step_seconds, ranges, read_step, steps_with_times
+from .summary import counted
 from .timeline_figure import draw_timelines
 
 
@@ -68,26 +69,15 @@ def _step(runs: Sequence[RunRecords], asked: int | None) -> int:
             )
         if asked is not None and asked not in steps:
             raise InputError(
-                f"--step must be a step with rollouts and metrics, got {asked}; {run.folder} has {_ranges(steps)}"
+                f"--step must be a step with rollouts and metrics, got {asked}; {run.folder} has {ranges(steps)}"
             )
     if asked is not None:
         return asked
     common = set.intersection(*map(set, found))
     if not common:
-        those = "; ".join(f"{run.folder} has {_ranges(steps)}" for run, steps in zip(runs, found, strict=True))
+        those = "; ".join(f"{run.folder} has {ranges(steps)}" for run, steps in zip(runs, found, strict=True))
         raise InputError(f"--compare needs a step that both runs have, and there is none: {those}; train one further")
     return max(common)
-
-
-def _ranges(steps: Sequence[int]) -> str:
-    """``1 to 3, 7``: ascending integers in few words."""
-    runs: list[list[int]] = []
-    for step in steps:
-        if runs and step == runs[-1][-1] + 1:
-            runs[-1].append(step)
-        else:
-            runs.append([step])
-    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
 def _names(runs: Sequence[RunRecords]) -> list[str]:
@@ -120,7 +110,8 @@ def _seconds_table(steps: Mapping[str, StepTimes]) -> str:
         seconds = [times.seconds, *(value for _, value in _parts(times))]
         columns.append([f"{name}, seconds", *("-" if value is None else f"{value:.2f}" for value in seconds)])
         columns.append(["share", *("" if value is None else f"{value / times.seconds:.1%}" for value in seconds)])
-    return _aligned(columns)
+    head, *rows = zip(*columns, strict=True)
+    return "\n".join(table(head, rows))
 
 
 def _parts(times: StepTimes) -> list[tuple[str, float | None]]:
@@ -145,14 +136,8 @@ def _running_table(steps: Mapping[str, StepTimes]) -> str:
     columns = [["running at once, mean", "Code LLM requests", "Test LLM requests", "programs at the judge"]]
     for name, times in steps.items():
         columns.append([name, *(f"{times.mean_running(spans):.1f}" for spans in (times.code, times.test, times.judge))])
-    return _aligned(columns)
-
-
-def _aligned(columns: Sequence[Sequence[str]]) -> str:
-    """A table of the first column as it is and of numbers flush right."""
-    first, *numbers = columns
-    right = [[cell.rjust(max(map(len, column))) for cell in column] for column in numbers]
-    return text_table([list(row) for row in zip(first, *right, strict=True)])
+    head, *rows = zip(*columns, strict=True)
+    return "\n".join(table(head, rows))
 
 
 def _ratio(runs: Sequence[RunRecords], names: Sequence[str]) -> str:

@@ -21,10 +21,16 @@ class _Strict:
 
     @classmethod
     def from_mapping(cls, raw: Mapping[str, Any], *, where: str) -> Self:
+        """Settings of what JSON or YAML hold: blocks of keys and lists included."""
         known = {entry.name for entry in fields(cls)}
         if unknown := sorted(set(raw) - known):
             raise ValueError(f"unknown keys under {where}: {unknown}; known: {sorted(known)}")
-        return cls(**raw)
+        values = {name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()}
+        for name, value in raw.items():
+            if isinstance(value, Mapping):
+                block = NoiseSettings if name == "noise" else ModelSettings
+                values[name] = block.from_mapping(value, where=f"{where}.{name}")
+        return cls(**values)
 
 
 def _require_positive(owner: object, *names: str) -> None:
@@ -170,16 +176,4 @@ class MicroSettings(_Strict):
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The inverse of ``to_json``."""
-        raw = json.loads(text)
-        return cls.from_mapping(
-            raw
-            | {
-                "suite_sizes": tuple(raw["suite_sizes"]),
-                **{
-                    name: ModelSettings.from_mapping(raw[name], where=f"micro.{name}")
-                    for name in ("code", "test", "both", "sft")
-                },
-                "noise": NoiseSettings.from_mapping(raw["noise"], where="micro.noise"),
-            },
-            where="micro",
-        )
+        return cls.from_mapping(json.loads(text), where="micro")

@@ -22,6 +22,7 @@ from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 from ..errors import InputError
+from ..files import replacing, write_whole
 
 RecordWriter = Callable[[bytes], object]
 
@@ -102,15 +103,15 @@ class RunFolder:
 
     def metrics_row(self, step: int) -> dict[str, Any] | None:
         """The row of a step, None where there is none."""
-        if not self.metrics.exists():
-            return None
-        rows = map(json.loads, self.metrics.read_text(encoding="utf-8").splitlines())
-        return next((row for row in rows if row["step"] == step), None)
+        return next((row for row in map(json.loads, self._lines()) if row["step"] == step), None)
 
     def has_metric(self, name: str) -> bool:
         """Whether any row has it."""
-        rows = self.metrics.read_text(encoding="utf-8").splitlines() if self.metrics.exists() else []
-        return any(name in json.loads(row) for row in rows)
+        return any(name in row for row in map(json.loads, self._lines()))
+
+    def _lines(self) -> list[str]:
+        """Of the metrics, with their ends."""
+        return self.metrics.read_text(encoding="utf-8").splitlines(keepends=True) if self.metrics.exists() else []
 
     def add_to_metrics(self, step: int, metrics: Mapping[str, Any]) -> None:
         """Put metrics into the row of a step, which is the newest, or append it where it is missing."""
@@ -147,13 +148,9 @@ class RunFolder:
 
     def _keep_rows(self, step: int) -> None:
         """Only the whole rows up to ``step``."""
-        if not self.metrics.exists():
-            return
-        rows = self.metrics.read_text(encoding="utf-8").splitlines(keepends=True)
-        kept = [row for row in rows if row.endswith("\n") and _step_of(row) <= step]
-        partial = self.metrics.with_suffix(".partial")
-        partial.write_text("".join(kept), encoding="utf-8")
-        partial.replace(self.metrics)
+        if self.metrics.exists():
+            kept = [row for row in self._lines() if row.endswith("\n") and _step_of(row) <= step]
+            write_whole(self.metrics, "".join(kept))
 
     def rollout_file(self, step: int, *, validation: bool) -> Path:
         """The rollouts of a step's questions."""
@@ -165,12 +162,8 @@ class RunFolder:
 
         The file appears under its final name when the step's episodes are all there.
         """
-        self.rollouts.mkdir(exist_ok=True)
-        path = self.rollout_file(step, validation=validation)
-        partial = path.with_suffix(".partial")
-        with partial.open("wb") as handle:
+        with replacing(self.rollout_file(step, validation=validation)) as partial, partial.open("wb") as handle:
             yield handle.write
-        partial.replace(path)
 
     def note_error(self, error: BaseException) -> None:
         """Write an error with its traceback into the driver's log, where that can be written."""

@@ -10,7 +10,7 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from sandbox import CandidateVerdict, CaseOutcome
+from sandbox import CandidateVerdict, CaseOutcome, SuiteVerdict
 
 from ..algorithm.episode_types import CandidateResult, Episode, SuiteResult
 from ..algorithm.spans import Span, union
@@ -83,6 +83,13 @@ def distinct_call_rate(calls: Sequence[str]) -> float | None:
     return 1.0 - same / (number * (number - 1))
 
 
+def buggy_program_rates(suite: SuiteVerdict, *, valid: float) -> dict[str, float]:
+    """``valid``, ``kill``, ``detection_rate`` and, of a suite with cases, ``kill_per_case`` on an incorrect program."""
+    failed = [case for case in suite.cases if case.outcome.failed]
+    rates = {"valid": valid, "kill": bool(failed), "detection_rate": any(case.expected_correct for case in failed)}
+    return rates | ({"kill_per_case": len(failed) / suite.num_valid} if suite.cases else {})
+
+
 def solves(hidden: CandidateVerdict) -> bool:
     """Every hidden test passed, and there are some."""
     suite = hidden.suites[0]
@@ -91,20 +98,16 @@ def solves(hidden: CandidateVerdict) -> bool:
 
 def _add_buggy_programs(collector: _Accumulator, buggy_programs: Sequence[CandidateResult]) -> None:
     """How the Test LLM does on programs of one question that are known to be wrong; each question counts once."""
-    found: dict[str, list[float]] = {"valid": [], "kill": [], "kill_per_case": [], "detection_rate": []}
+    found: dict[str, list[float]] = defaultdict(list)
     for buggy in buggy_programs:
         if buggy.verdict is None:
             continue
         for suite, verdict in zip(buggy.suites, buggy.verdict.suites, strict=True):
             assert suite.reward is not None
-            found["valid"].append(suite.reward.terms["valid"])
-            found["kill"].append(verdict.num_failed > 0)
-            found["detection_rate"].append(any(case.outcome.failed and case.expected_correct for case in verdict.cases))
-            if verdict.cases:
-                found["kill_per_case"].append(verdict.num_failed / verdict.num_valid)
+            for name, value in buggy_program_rates(verdict, valid=suite.reward.terms["valid"]).items():
+                found[name].append(value)
     for name, values in found.items():
-        if values:
-            collector.add(f"test/buggy_programs_{name}", statistics.fmean(values))
+        collector.add(f"test/buggy_programs_{name}", statistics.fmean(values))
 
 
 def _add_candidate(collector: _Accumulator, candidate: CandidateResult) -> None:

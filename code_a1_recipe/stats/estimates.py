@@ -61,6 +61,10 @@ class Estimate:
         half = f"{self.half_width:.{digits}f}" if math.isfinite(self.half_width) else "?"
         return f"{self.value:{'+' if signed else ''}.{digits}f} ± {half}"
 
+    def starred(self) -> str:
+        """A difference as ``+0.120 ± 0.034 *``, with the star where the interval excludes zero."""
+        return self.plus_minus(signed=True) + (" *" if self.excludes_zero else "")
+
 
 def pass_at_k(num_samples: int, num_right: int, k: int) -> float:
     """Chance that at least one of ``k`` samples, drawn without replacement, is right: ``1 - C(n-c, k) / C(n, k)``.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import html
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +27,7 @@ class Table:
     def markdown(self) -> str:
         """Columns padded, so that it also reads well in a terminal."""
         cells = [self.columns, *self.rows]
-        escaped = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in cells]
+        escaped = [[_in_markdown(cell) for cell in row] for row in cells]
         widths = [max(3, *(len(row[place]) for row in escaped)) for place in range(len(self.columns))]
         lines = [
             "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
@@ -68,8 +68,19 @@ class Table:
             (folder / f"{name}{suffix}").write_text(text, encoding="utf-8")
 
 
+def table_with_head(rows: Iterable[Sequence[str]], *, title: str = "", note: str = "") -> Table:
+    """A table whose first row names the columns."""
+    head, *body = map(tuple, rows)
+    return Table(title=title, columns=head, rows=tuple(body), note=note)
+
+
 def table_of(title: str, rows: Sequence[Mapping[str, str]], *, note: str = "") -> Table:
     """A table from rows that name their cells; columns in order of first appearance, missing cells empty."""
     columns = tuple(dict.fromkeys(name for row in rows for name in row))
     cells = tuple(tuple(row.get(name, "") for name in columns) for row in rows)
     return Table(title=title, columns=columns, rows=cells, note=note)
+
+
+def _in_markdown(cell: str) -> str:
+    """One line that neither ends a cell nor begins a tag."""
+    return " ".join(cell.split()).replace("|", "\\|").replace("<", "&lt;")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from code_a1_recipe.analysis.summary import markdown_table
+from code_a1_recipe.stats.tables import table_with_head
 
 from ..arguments import positive
 from .blocks import SimulationError, changed
@@ -101,7 +101,9 @@ def _predict(options: argparse.Namespace) -> None:
                 modes=_chosen(options.mode, MODES),
                 code_gpus=options.code_gpus,
             )
-            sys.stdout.write(f"{_heading(name, rates, gpus, setting)}\n\n{markdown_table(list(rows(comparison)))}\n\n")
+            sys.stdout.write(
+                f"{_heading(name, rates, gpus, setting)}\n\n{table_with_head(rows(comparison)).markdown()}\n"
+            )
             sys.stdout.flush()
 
 
@@ -149,7 +151,7 @@ def _check(options: argparse.Namespace) -> None:
     for one in check([read_run(folder) for folder in options.check], cores=options.cores):
         checked.append(one)
         sys.stderr.write(f"{one.run.name}: step {one.step_error:+.1%}, episodes {one.episodes_error:+.1%}\n")
-    sys.stdout.write(f"{markdown_table(list(check_rows(checked)))}\n\n{summary(checked)}\n")
+    sys.stdout.write(f"{table_with_head(check_rows(checked)).markdown()}\n{summary(checked)}\n")
 
 
 def _parser() -> argparse.ArgumentParser:

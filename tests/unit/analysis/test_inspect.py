@@ -5,8 +5,7 @@ import json
 import pytest
 
 from code_a1_recipe.algorithm.mistake_book import FailedCase, MistakeBook
-from code_a1_recipe.analysis.question_totals import totals_by_question
-from code_a1_recipe.analysis.question_view import program_lines
+from code_a1_recipe.analysis.question_view import program_lines, totals_by_question
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.jobs import terminal
 from code_a1_recipe.jobs.terminal import Paint, indented, printable, table
@@ -218,7 +217,7 @@ def test_options_of_a_run_are_refused_for_a_file(refuse, run_folder, tmp_path):
 
 def test_what_would_move_the_cursor_is_escaped():
     evil = record(source="def f(x):\n    return '\x1b[2J\r'", suites=[suite(case(call="f('\x1b[0m')"))])
-    text = "\n".join(program_lines(evil, {}, Paint(False)))
+    text = "\n".join(program_lines(evil, Paint(False)))
     assert "\x1b" not in text
     assert "\r" not in text
     assert "\\x1b[2J\\r" in text

@@ -1,13 +1,20 @@
 """The figures in the documentation are those of the results that are kept beside it, never typed by hand."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from code_a1_recipe.analysis.report import table_sections, tables_text
 from code_a1_recipe.analysis.run_results import load_results
-from code_a1_recipe.analysis.summary import ExperimentSummary, equal_rows, headline_rows, markdown_table, time_rows
+from code_a1_recipe.analysis.summary import (
+    ExperimentSummary,
+    equal_table,
+    headline_table,
+    tables_of,
+    tables_text,
+    time_table,
+)
 from code_a1_recipe.stats.estimates import paired_difference
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -31,6 +38,11 @@ def summary_of(name):
     return ExperimentSummary(load_results(KEPT / name / "results.json").runs)
 
 
+def cells_of(table):
+    """Its Markdown without title and note."""
+    return replace(table, title="", note="").markdown()
+
+
 def words_of(path):
     """A document without its line breaks."""
     return " ".join(path.read_text(encoding="utf-8").split())
@@ -50,15 +62,15 @@ def test_the_results_name_no_folder_of_the_machine_that_made_them(name):
 def test_the_readme_shows_the_headline_of_the_kept_results():
     summary = summary_of("arms")
     text = (KEPT / "README.md").read_text(encoding="utf-8")
-    assert markdown_table(headline_rows(summary, README_MEASURES)) in text
-    assert markdown_table(equal_rows(summary)) in text
+    assert cells_of(headline_table(summary, README_MEASURES)) in text
+    assert cells_of(equal_table(summary, "pass@1")) in text
 
 
 def test_the_headline_has_five_seeds_and_no_arm_is_left_out():
     summary = summary_of("arms")
     assert {"code_a1", "golden_1", "golden_2", "golden_full", "self_play", "frozen"} <= summary.runs.keys()
     assert all(sorted(runs) == [0, 1, 2, 3, 4] for runs in summary.runs.values())
-    assert table_sections(summary)
+    assert all(table.rows for table in tables_of(summary))
 
 
 class Figures:
@@ -78,15 +90,15 @@ class Figures:
         return paired_difference(*values).plus_minus(signed=True)
 
     def seconds_lead(self, other):
-        return next(row[4] for row in equal_rows(self.summary) if row[0] == other)
+        return next(row[5] for row in equal_table(self.summary, "pass@1").rows if row[1] == other)
 
     def way(self, sparse):
         sparse, own, full = (self.mean("pass@1", arm) for arm in (sparse, "code_a1", "golden_full"))
         return percent((own - sparse) / (full - sparse))
 
     def step_seconds(self, arm):
-        head, *rows = time_rows(self.summary)
-        return next(row[head.index("step")] for row in rows if row[0] == arm)
+        table = time_table(self.summary)
+        return next(row[table.columns.index("step")] for row in table.rows if row[0] == arm)
 
 
 def percent(value):
@@ -136,7 +148,9 @@ def test_what_the_readme_calls_settled_is_and_what_it_does_not_is_not():
     assert not lead("golden_full").excludes_zero
     assert lead("golden_full", step=20).high < 0
     assert all(lead(sparse).low > 0 and lead(sparse, FP).high < 0 for sparse in ("golden_1", "golden_2"))
-    assert not any(row[4].endswith("*") for row in equal_rows(summary) if row[0] in ("golden_1", "golden_2"))
+    assert not any(
+        row[5].endswith("*") for row in equal_table(summary, "pass@1").rows if row[1] in ("golden_1", "golden_2")
+    )
     assert all(lead("frozen", measure).low > 0 for measure in ("valid", "kill_per_case", DETECTED))
     assert not lead("self_play", DETECTED).excludes_zero
     before_after = {
@@ -198,7 +212,8 @@ def test_the_ablations_are_whole_and_their_table_is_shown():
     summary = summary_of("ablations")
     assert {*ALPHAS, "no_book", "black_box", "topvar_3", "all_groups", "pooled"} == summary.runs.keys()
     assert all(sorted(runs) == [0, 1, 2] for runs in summary.runs.values())
-    assert markdown_table(headline_rows(summary, ABLATION_MEASURES)) in (KEPT / "README.md").read_text(encoding="utf-8")
+    text = (KEPT / "README.md").read_text(encoding="utf-8")
+    assert cells_of(headline_table(summary, ABLATION_MEASURES)) in text
 
 
 def test_what_is_called_settled_of_the_ablations_is():

@@ -5,10 +5,12 @@ import sys
 
 import pytest
 
-from code_a1_recipe.analysis.episode_text import outcome_of, pick_episodes, view_of
+from code_a1_recipe.analysis.episode_text import outcome_of, pick_episodes
 from code_a1_recipe.analysis.figures import seconds_by_part
+from code_a1_recipe.analysis.question_view import program_lines
 from code_a1_recipe.analysis.run_results import result_of
 from code_a1_recipe.cli.app import main
+from code_a1_recipe.jobs.terminal import Paint
 from code_a1_recipe.runs.reader import RunRecords
 
 from ..conftest import case, loaded, record, suite, write_run
@@ -35,9 +37,9 @@ def test_a_program_that_met_no_suite_is_judged_by_the_tests_it_met(key):
     assert outcome_of(with_cases([case("wrong_value")])) == "detected"
     assert outcome_of(with_cases([case()])) == "undetected"
     assert outcome_of(with_cases([])) == "untested"
-    shown = view_of(with_cases([case("wrong_value")]), {}).text()
+    shown = "\n".join(program_lines(with_cases([case("wrong_value")]), Paint()))
     names = {"given_tests": "given tests", "pooled_tests": "pooled tests", "history": "replayed from the Mistake Book"}
-    assert f"  {names[key]}\n    x assert f(1) == 2  broke it" in shown
+    assert f"  {names[key]}\n    x assert f(1) == 2  right; broke it" in shown
 
 
 def test_the_finest_catches_of_a_suite_are_picked_first():

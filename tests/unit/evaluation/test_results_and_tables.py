@@ -139,7 +139,7 @@ def test_evaluations_that_do_not_go_together_are_refused():
 def test_a_table_is_markdown_csv_and_html():
     table = table_of("A & B", [{"name": "x|y", "value": "<1>"}, {"value": "2", "more": "3"}], note="Read me.")
     assert table.columns == ("name", "value", "more")
-    assert "| x\\|y | <1>   |      |" in table.markdown()
+    assert "| x\\|y | &lt;1> |      |" in table.markdown()
     assert list(csv.reader(io.StringIO(table.csv())))[1] == ["x|y", "<1>", ""]
     assert "<td>&lt;1&gt;</td>" in table.html()
     assert "<h1>A &amp; B</h1>" in table.html()
