@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 
 from ..algorithm.question import Question
 from ..errors import InputError
+from ..files import write_whole
 from ..jobs.terminal import Paint
 from ..runs.folder import RunFolder
 from ..runs.reader import RunRecords
@@ -103,7 +104,7 @@ def write_report(source: Path) -> Path:
         loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=False
     )
     page = environment.get_template("page.html.jinja").render(title=title, lead=lead, sections=sections)
-    (target / PAGE).write_text(page, encoding="utf-8", errors="replace")  # models write half characters
+    write_whole(target / PAGE, page.encode("utf-8", "replace"))  # models write half characters
     return target / PAGE
 
 
@@ -154,14 +155,13 @@ def _listed(folder: Path) -> list[tuple[str, int]] | None:
 
 
 def _draw(folder: Path, name: str, caption: str, draw: Callable[[], Figure | None]) -> list[Picture]:
-    folder.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context(figures.STYLE):
         figure = draw()
         if figure is None:
             return []
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", metadata={"Software": None})
-    (folder / f"{name}.png").write_bytes(buffer.getvalue())
+    write_whole(folder / f"{name}.png", buffer.getvalue())
     return [Picture(file=f"{name}.png", caption=caption, base64=base64.b64encode(buffer.getvalue()).decode())]
 
 
@@ -224,9 +224,8 @@ def _sample(record: RolloutRecord, question: Question | None) -> SampleEpisode:
 
 def _experiment_report(name: str, results: Results, target: Path, num_runs: int = 0) -> tuple[str, str, list[Section]]:
     summary = ExperimentSummary(results.runs)
-    target.mkdir(parents=True, exist_ok=True)
     sections = [Section(title=table.title, text=table.note, table=table) for table in tables_of(summary)]
-    (target / TABLES).write_text(tables_text(summary), encoding="utf-8")
+    write_whole(target / TABLES, tables_text(summary))
     taken = summary.measures()
     seeds = _seeds_text(summary)
     for file, caption, measures in (

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from ..errors import InputError
+from ..files import write_whole
 from ..runs.console import UPDATES
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
@@ -171,7 +172,7 @@ def save_results(results: Results, path: Path) -> None:
             arm: {str(seed): asdict(run) for seed, run in sorted(runs.items())} for arm, runs in results.runs.items()
         },
     }
-    path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    write_whole(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
 
 
 class _Kept(msgspec.Struct):

@@ -6,7 +6,6 @@ import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any
 
 from ..algorithm.spans import BusySeconds, Span, busy_seconds, mean_running
@@ -35,6 +34,11 @@ class QuestionSpans:
     """One per request about a program, the wait for a judge included: for its verdict, and where they were made, for
     the hidden tests while its suites were written and for the pooled cases. Never two of a program at once."""
 
+    @property
+    def by_activity(self) -> tuple[list[Span], list[Span], list[Span]]:
+        """Of the Code LLM, the Test LLM and the judge."""
+        return self.code, self.test, self.judge
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTimes:
@@ -53,24 +57,19 @@ class StepTimes:
     """Each policy has GPUs of its own, so both ``UPDATES`` begin at the same time."""
 
     @property
-    def code(self) -> list[Span]:
-        """All requests to the Code LLM."""
-        return list(chain.from_iterable(question.code for question in self.questions.values()))
-
-    @property
-    def test(self) -> list[Span]:
-        """All requests to the Test LLM."""
-        return list(chain.from_iterable(question.test for question in self.questions.values()))
-
-    @property
-    def judge(self) -> list[Span]:
-        """All programs at the judge."""
-        return list(chain.from_iterable(question.judge for question in self.questions.values()))
+    def spans(self) -> QuestionSpans:
+        """Those of all questions together."""
+        together = QuestionSpans()
+        for question in self.questions.values():
+            for all_spans, spans in zip(together.by_activity, question.by_activity, strict=True):
+                all_spans.extend(spans)
+        return together
 
     @property
     def busy(self) -> BusySeconds:
         """The episodes' seconds by who worked."""
-        return busy_seconds(code=self.code, test=self.test, judge=self.judge, start=0.0, end=self.episode_seconds)
+        code, test, judge = self.spans.by_activity
+        return busy_seconds(code=code, test=test, judge=judge, start=0.0, end=self.episode_seconds)
 
     @property
     def phase_spans(self) -> dict[str, Span]:
@@ -139,12 +138,12 @@ def read_step(run: RunRecords, step: int) -> StepTimes:
     """
     row = next(row for row in reversed(run.metrics) if row["step"] == step and _seconds(row, "step") > 0)
     questions = _questions(run, step)
-    spans = chain.from_iterable([*one.code, *one.test, *one.judge] for one in questions.values())
+    ends = [end for one in questions.values() for spans in one.by_activity for _, end in spans]
     phases = {name: seconds for name in PHASES if (seconds := _seconds(row, name)) > 0}
     return StepTimes(
         step=step,
         seconds=_seconds(row, "step"),
-        episode_seconds=_seconds(row, "episodes") or max(end for _, end in spans),
+        episode_seconds=_seconds(row, "episodes") or max(ends),
         phases=phases,
         questions=questions,
         updates_at_once=run.config.get("layout") == "separate",
@@ -164,7 +163,7 @@ def _questions(run: RunRecords, step: int) -> dict[int, QuestionSpans]:
         if record.duplicate_of is None:  # the suites of another program are counted there
             question.test += _known(*(suite.span for suite in record.suites))
         question.judge += _known(record.judge_span, record.hidden_span, record.pooled_span)
-    if not any(question.code or question.test or question.judge for question in questions.values()):
+    if not any(any(question.by_activity) for question in questions.values()):
         path = run.paths.rollout_file(step, validation=False)
         raise InputError(f"{path} has no span that is not null, so there is no time to show; choose another --step")
     return dict(sorted(questions.items()))

@@ -135,7 +135,7 @@ def _parts(times: StepTimes) -> list[tuple[str, float | None]]:
 def _running_table(steps: Mapping[str, StepTimes]) -> str:
     columns = [["running at once, mean", "Code LLM requests", "Test LLM requests", "programs at the judge"]]
     for name, times in steps.items():
-        columns.append([name, *(f"{times.mean_running(spans):.1f}" for spans in (times.code, times.test, times.judge))])
+        columns.append([name, *(f"{times.mean_running(spans):.1f}" for spans in times.spans.by_activity)])
     head, *rows = zip(*columns, strict=True)
     return "\n".join(table(head, rows))
 

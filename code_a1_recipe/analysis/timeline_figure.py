@@ -89,12 +89,8 @@ def _end(times: StepTimes) -> float:
     return max(times.seconds, times.phases_end)
 
 
-def _by_activity(times: StepTimes | QuestionSpans) -> tuple[list[Span], list[Span], list[Span]]:
-    return times.code, times.test, times.judge
-
-
 def _draw_curves(panel: Axes, times: StepTimes) -> None:
-    for spans, color in zip(_by_activity(times), _ACTIVITY_COLORS, strict=True):
+    for spans, color in zip(times.spans.by_activity, _ACTIVITY_COLORS, strict=True):
         if not spans:
             continue
         xs, numbers = _curve(spans)
@@ -120,7 +116,7 @@ def _curve(spans: Sequence[Span]) -> tuple[NDArray[np.float64], NDArray[np.float
 
 def _draw_rows(panel: Axes, times: StepTimes) -> None:
     places = list(times.questions)
-    end = max([times.episode_seconds, *(end for spans in _by_activity(times) for _, end in spans)])
+    end = max([times.episode_seconds, *(end for spans in times.spans.by_activity for _, end in spans)])
     active_AQT = _activity(list(times.questions.values()), end)
     image = _divided_rows(active_AQT) if len(places) <= _MOST_DIVIDED_ROWS else _mixed_rows(active_AQT)
     bottom = len(places) - 0.5
@@ -142,7 +138,7 @@ def _activity(questions: Sequence[QuestionSpans], end: float) -> NDArray[np.bool
     active_AQT = np.zeros((len(_ACTIVITIES), len(questions), _SLICES), dtype=bool)
     slices_a_second = _SLICES / end if end > 0 else 0.0
     for q, question in enumerate(questions):
-        for a, spans in enumerate(_by_activity(question)):
+        for a, spans in enumerate(question.by_activity):
             for start, stop in union(spans):
                 first = min(_SLICES - 1, max(0, round(start * slices_a_second)))
                 active_AQT[a, q, first : max(first + 1, round(stop * slices_a_second))] = True

@@ -38,6 +38,16 @@ class RunFolder:
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
+        self.resolved_config = self.root / "resolved_config.yaml"
+        self.command = self.root / "command.txt"
+        """The command that started the run."""
+        self.metrics = self.root / "metrics.jsonl"
+        self.rollouts = self.root / "rollouts"
+        self.mistake_book = self.root / "mistake_book.json"
+        self.driver_log = self.root / "driver.log"
+        """What verl and vLLM print in the trainer's process."""
+        self.tensorboard = self.root / "tensorboard"
+        self.checkpoints = self.root / "checkpoints"
 
     def create(self) -> None:
         """Make the folder where it is missing.
@@ -56,40 +66,6 @@ class RunFolder:
         """
         with locked(self.root / LOCK):
             yield
-
-    @property
-    def resolved_config(self) -> Path:
-        return self.root / "resolved_config.yaml"
-
-    @property
-    def command(self) -> Path:
-        """The command that started the run."""
-        return self.root / "command.txt"
-
-    @property
-    def metrics(self) -> Path:
-        return self.root / "metrics.jsonl"
-
-    @property
-    def rollouts(self) -> Path:
-        return self.root / "rollouts"
-
-    @property
-    def mistake_book(self) -> Path:
-        return self.root / "mistake_book.json"
-
-    @property
-    def driver_log(self) -> Path:
-        """What verl and vLLM print in the trainer's process."""
-        return self.root / "driver.log"
-
-    @property
-    def tensorboard(self) -> Path:
-        return self.root / "tensorboard"
-
-    @property
-    def checkpoints(self) -> Path:
-        return self.root / "checkpoints"
 
     def append_metrics(self, step: int, metrics: Mapping[str, Any]) -> None:
         """Append one JSON object: ``step`` and the metrics under the names the loggers get.

@@ -25,17 +25,10 @@ FULL_REWARD = 1.0 - 1e-6
 """Rewards above this are full, whatever float32 made of their last digits."""
 
 
-class _Accumulator:
-    def __init__(self) -> None:
-        self._sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0])
-
-    def add(self, name: str, value: float) -> None:
-        entry = self._sums[name]
-        entry[0] += float(value)
-        entry[1] += 1
-
-    def result(self) -> MetricAccumulator:
-        return {name: (total, int(count)) for name, (total, count) in self._sums.items()}
+class _Accumulator(MetricAccumulator):
+    def add(self, name: str, value: float, count: int = 1) -> None:
+        total, number = self.get(name, (0.0, 0))
+        self[name] = (total + float(value), number + count)
 
 
 def accumulate_episode(episode: Episode, *, seconds: float) -> MetricAccumulator:
@@ -56,7 +49,7 @@ def accumulate_episode(episode: Episode, *, seconds: float) -> MetricAccumulator
     if episode.greedy is not None and episode.greedy.hidden is not None:
         collector.add("code/greedy_pass@1", solves(episode.greedy.hidden))
     _add_buggy_programs(collector, episode.buggy_programs)
-    return collector.result()
+    return dict(collector)
 
 
 def busy_spans(episode: Episode) -> dict[str, tuple[Span, ...]]:
@@ -162,12 +155,11 @@ def _add_suite(collector: _Accumulator, candidate: CandidateResult, s: int, suit
 
 def merge_accumulators(parts: Iterable[MetricAccumulator]) -> MetricAccumulator:
     """Merge the accumulators of several episodes."""
-    total: dict[str, tuple[float, int]] = {}
+    total = _Accumulator()
     for part in parts:
         for name, (value, count) in part.items():
-            old_value, old_count = total.get(name, (0.0, 0))
-            total[name] = (old_value + value, old_count + count)
-    return total
+            total.add(name, value, count)
+    return dict(total)
 
 
 def finalize_metrics(sums: MetricAccumulator, *, prefix: str = "") -> dict[str, float]:

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..files import write_whole
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
@@ -63,9 +65,8 @@ class Table:
 
     def write(self, folder: Path, name: str) -> None:
         """``<name>.md``, ``.csv`` and ``.html`` in ``folder``."""
-        folder.mkdir(parents=True, exist_ok=True)
         for suffix, text in ((".md", self.markdown()), (".csv", self.csv()), (".html", self.html())):
-            (folder / f"{name}{suffix}").write_text(text, encoding="utf-8")
+            write_whole(folder / f"{name}{suffix}", text)
 
 
 def table_with_head(rows: Iterable[Sequence[str]], *, title: str = "", note: str = "") -> Table:

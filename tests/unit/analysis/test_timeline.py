@@ -167,7 +167,7 @@ def test_hidden_and_pooled_tests_are_time_at_the_judge(tmp_path):
     program = {"index": 0, "code": [0, 2], "suites": [[2, 4]], "judge": [5, 6]}
     run = write_timed_run(tmp_path / "run", programs=[program | {"hidden_span": [2, 3], "pooled_span": [6, 8]}])
     times = read_step(RunRecords.open(run), 2)
-    assert times.judge == [(5, 6), (2, 3), (6, 8)]
+    assert times.spans.judge == [(5, 6), (2, 3), (6, 8)]
     assert times.busy.only_judge == 3
 
 
@@ -175,7 +175,7 @@ def test_a_program_that_shares_suites_has_no_requests_for_them(tmp_path):
     first = {"index": 0, "code": [0, 2], "suites": [[2, 5], [2, 4]], "judge": [5, 6], "hidden_span": None}
     second = {"index": 0, "candidate": 1, "code": [0, 3], "duplicate_of": 0}
     times = read_step(RunRecords.open(write_timed_run(tmp_path / "run", programs=[first, second])), 2)
-    assert (len(times.code), len(times.test), len(times.judge)) == (2, 2, 1)
+    assert [len(spans) for spans in times.spans.by_activity] == [2, 2, 1]
 
 
 def test_a_step_that_is_not_there_is_refused_with_those_that_are(tmp_path, capsys):
