@@ -25,7 +25,7 @@ def test_a_public_problem_set_loads_whole(
 ):
     loaded = read_questions(shared_dir / "data" / name)
     assert loaded.adapter == adapter
-    assert len(loaded.questions) == loaded.num_rows == num_rows
+    assert len(loaded.questions) == num_rows
     assert sum(len(question.tests) for question in loaded.questions) == num_tests
     assert loaded.num_dropped_tests == num_dropped
     assert sum(not question.tests for question in loaded.questions) == num_without_tests
