@@ -203,7 +203,7 @@ def summarise(
         is_known = all(result.killable is not None for result in results)
         for name, found in parts_of(results, ks=ks).items():
             if is_known or "killable" not in name:
-                parts[name][question] = (sum(found.numerators), sum(found.denominators))
+                parts[name][question] = found
     for question, killed in bugs.items():
         parts["bugs_killed"][question] = (float(sum(killed)), float(len(killed)))
     known = {name: by_question for name, by_question in parts.items() if any(two for _, two in by_question.values())}

@@ -98,14 +98,6 @@ class CallCoverage:
     num_lost: int
     """Calls that timed out or ended their process, so that nothing is known of them."""
 
-    def num_lines_covered(self, num_calls: int) -> int:
-        """Statements that the first ``num_calls`` calls cover together."""
-        return len(frozenset[int]().union(*self.lines_of_call[:num_calls]))
-
-    def num_branches_covered(self, num_calls: int) -> int:
-        """Branches that the first ``num_calls`` calls cover together."""
-        return len(frozenset[Arc]().union(*self.branches_of_call[:num_calls]))
-
 
 def measure_coverage(runner: Runner, source: str, calls: Sequence[Call | None], *, prelude: str = "") -> CallCoverage:
     """Make ``calls`` of a program, one after the other in one process, and say what each of them covers.

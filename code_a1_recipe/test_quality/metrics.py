@@ -1,15 +1,15 @@
 """How good are generated tests? Right claims, coverage and killed mutants of N functions, by their first k tests.
 
 The definitions are those of UnLeakedTestBench (Huang et al., arXiv 2508.00408) and its public scripts. All metrics are
-percentages and all are a ratio of two sums over functions, so that the functions can be resampled (``Parts``).
+percentages and all are a ratio of two sums over functions, so that the functions can be resampled (``parts_of``).
 
 - ``pass@k``: right tests among the first k, over N * k; a missing test counts as wrong.
 - ``line_cov@k``, ``branch_cov@k``: covered by the first k tests, right or wrong, over all there are (micro average).
 - ``mut@k``: mean over functions of killed / all mutants, under one of three rules, see ``MutationRule``.
-- ``Mul = pass@5 * mut@5 / 100`` (Code-A1, arXiv 2603.15611).
+- ``Mul = pass@5 * mut@5 / 100`` (Code-A1, arXiv 2603.15611), which ``evaluation`` makes of the two.
 
 What the scripts do otherwise: they choose the functions of ``mut@k`` by the first five tests whatever k is (here by
-``baseline_tests``, the first k by default), count a function without mutants as 100 % killed (here it is left out),
+the first k), count a function without mutants as 100 % killed (here it is left out),
 report 100 % when no function qualifies (here nothing), leave a function whose run broke off out of the coverage (here
 its tests cover nothing), and count the import lines that they put before the function as covered lines.
 """
@@ -30,6 +30,10 @@ from .mutants import Mutant
 
 if TYPE_CHECKING:
     from .coverage import CallCoverage
+
+
+Pair = tuple[float, float]
+"""Numerator and denominator of a metric; 0 and 0 where nothing counts."""
 
 
 class MutationRule(enum.StrEnum):
@@ -71,10 +75,6 @@ class FunctionResult:
         if self.killable is not None and len(self.killable) != num_mutants:
             raise ValueError(f"{self.question_id}: {len(self.killable)} killable flags for {num_mutants} mutants")
 
-    def num_right(self, k: int) -> int:
-        """Right tests among the first k."""
-        return sum(self.right[:k])
-
     def passes_baseline(self, k: int) -> bool:
         """There is a test among the first k, and all of them are right."""
         return bool(self.right[:k]) and all(self.right[:k])
@@ -87,106 +87,43 @@ class FunctionResult:
         return [row for row, is_killable in zip(self.kills, flags, strict=True) if is_killable]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """A metric before its last division. A resample of the functions resamples both lists alike."""
+def parts_of(results: Sequence[FunctionResult], *, ks: Sequence[int] = (1, 2, 5)) -> dict[str, Pair]:
+    """All metrics before the last division, by name: ``pass@1``, ``line_cov@1``, ``branch_cov@1``, ``mut@1``
+    (baseline), ``mut_all@1``, ``mut_right_only@1``, and the last three with only killable mutants, such as
+    ``mut_killable@1``.
 
-    numerators: tuple[float, ...]
-    """[functions]"""
-    denominators: tuple[float, ...]
-    """[functions] 0 where a function does not count."""
-
-    @property
-    def percent(self) -> float | None:
-        """``100 * sum(numerators) / sum(denominators)``; None when no function counts."""
-        total = sum(self.denominators)
-        return 100.0 * sum(self.numerators) / total if total else None
-
-
-def pass_parts(results: Sequence[FunctionResult], k: int) -> Parts:
-    """``pass@k``: right tests among the first k of each function, over k."""
-    _check_k(k)
-    return _parts((result.num_right(k), k) for result in results)
-
-
-def line_parts(results: Sequence[FunctionResult], k: int) -> Parts:
-    """``line_cov@k``: statements covered by the first k tests, over all."""
-    _check_k(k)
-    return _parts((len(frozenset[int]().union(*result.lines[:k])), result.num_lines) for result in results)
-
-
-def branch_parts(results: Sequence[FunctionResult], k: int) -> Parts:
-    """``branch_cov@k``: branches covered by the first k tests, over all; functions without branches add nothing."""
-    _check_k(k)
-    nothing = frozenset[tuple[int, int]]()
-    return _parts((len(nothing.union(*result.branches[:k])), result.num_branches) for result in results)
-
-
-def mutation_parts(
-    results: Sequence[FunctionResult],
-    k: int,
-    *,
-    rule: MutationRule = MutationRule.BASELINE,
-    only_killable: bool = False,
-    baseline_tests: int | None = None,
-) -> Parts:
-    """``mut@k``: each function's share of killed mutants, over 1 for each function that counts.
-
-    Args:
-        results: functions without (killable) mutants do not count, under any rule.
-        k: tests of each function that are looked at, the first ones.
-        rule: which functions count, and which of these tests.
-        only_killable: leave out the mutants that no test at hand kills; the others may be equivalent.
-        baseline_tests: how many first tests must be right for the baseline; k if None. UnLeakedTestBench's scripts
-            take 5 for every k.
+    Raises:
+        ValueError: a k is below 1.
     """
-    _check_k(k)
-    needed = k if baseline_tests is None else baseline_tests
-    pairs: list[tuple[float, float]] = []
-    for result in results:
-        mutants = result.counted_mutants(only_killable=only_killable)
-        may_kill = rule is MutationRule.RIGHT_ONLY or result.passes_baseline(needed)
-        killed = sum(any(row[:k]) for row in mutants) if may_kill else 0
-        counts = bool(mutants) and (may_kill or rule is MutationRule.ALL)
-        pairs.append((killed / len(mutants), 1.0) if counts else (0.0, 0.0))
-    return _parts(pairs)
-
-
-def mul(pass_percent: float, mutation_percent: float) -> float:
-    """``pass@k * mut@k / 100``, both in percent, so 0 to 100 (Code-A1, arXiv 2603.15611).
-
-    Example:
-        >>> round(mul(27.05, 26.41), 2)
-        7.14
-    """
-    return pass_percent * mutation_percent / 100.0
-
-
-def parts_of(results: Sequence[FunctionResult], *, ks: Sequence[int] = (1, 2, 5)) -> dict[str, Parts]:
-    """All metrics by name: ``pass@1``, ``line_cov@1``, ``branch_cov@1``, ``mut@1`` (baseline), ``mut_all@1``,
-    ``mut_right_only@1``, and the last three with only killable mutants, such as ``mut_killable@1``."""
-    found: dict[str, Parts] = {}
+    found: dict[str, Pair] = {}
     for k in ks:
+        if k < 1:
+            raise ValueError(f"k must be at least 1 (the first k tests of each function), got {k!r}")
         found |= {
-            f"pass@{k}": pass_parts(results, k),
-            f"line_cov@{k}": line_parts(results, k),
-            f"branch_cov@{k}": branch_parts(results, k),
+            f"pass@{k}": _sums((sum(one.right[:k]), k) for one in results),
+            f"line_cov@{k}": _sums((len(set().union(*one.lines[:k])), one.num_lines) for one in results),
+            f"branch_cov@{k}": _sums((len(set().union(*one.branches[:k])), one.num_branches) for one in results),
         }
         for only_killable in (False, True):
             for rule in MutationRule:
                 name = "mut" if rule is MutationRule.BASELINE else f"mut_{rule}"
                 name = f"{name}_killable@{k}" if only_killable else f"{name}@{k}"
-                found[name] = mutation_parts(results, k, rule=rule, only_killable=only_killable)
+                found[name] = _sums(_killed(one, k, rule, only_killable=only_killable) for one in results)
     return found
 
 
-def metrics_of(results: Sequence[FunctionResult], *, ks: Sequence[int] = (1, 2, 5)) -> dict[str, float | None]:
-    """The values of ``parts_of`` in percent, and ``mul@k`` of each k; None where no function counts."""
-    found = {name: parts.percent for name, parts in parts_of(results, ks=ks).items()}
-    for k in ks:
-        right, killed = found[f"pass@{k}"], found[f"mut@{k}"]
-        found[f"mul@{k}"] = None if right is None or killed is None else mul(right, killed)
-    return found
+def _killed(result: FunctionResult, k: int, rule: MutationRule, *, only_killable: bool) -> Pair:
+    """The share of its mutants that the first k tests kill, and 1; 0 and 0 where the function does not count."""
+    mutants = result.counted_mutants(only_killable=only_killable)
+    may_kill = rule is MutationRule.RIGHT_ONLY or result.passes_baseline(k)
+    if not mutants or not (may_kill or rule is MutationRule.ALL):
+        return 0.0, 0.0
+    return (sum(any(row[:k]) for row in mutants) / len(mutants) if may_kill else 0.0), 1.0
+
+
+def _sums(pairs: Iterable[Pair]) -> Pair:
+    pairs = list(pairs)
+    return sum(one for one, _ in pairs), sum(other for _, other in pairs)
 
 
 def judge_claims(question: Question, asserts: Sequence[str], judge_all: JudgeAll) -> tuple[bool, ...]:
@@ -272,13 +209,3 @@ def verdicts_of(judge_all: JudgeAll, requests: Sequence[JudgeRequest]) -> list[C
             raise result
         verdicts.append(result)
     return verdicts
-
-
-def _parts(pairs: Iterable[tuple[float, float]]) -> Parts:
-    numerators, denominators = zip(*pairs, strict=True) if (pairs := list(pairs)) else ((), ())
-    return Parts(numerators=numerators, denominators=denominators)
-
-
-def _check_k(k: int) -> None:
-    if k < 1:
-        raise ValueError(f"k must be at least 1 (the first k tests of each function), got {k!r}")

@@ -6,11 +6,9 @@ Axes: N programs of one question, M tests.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sandbox import (
     Call,
@@ -21,10 +19,8 @@ from sandbox import (
     Limits,
     Program,
     ProgramResult,
-    Rejection,
     Role,
     Runner,
-    SandboxUnavailableError,
     matches,
     parse_suite,
 )
@@ -33,47 +29,6 @@ from ...data.asserts import top_level_names
 from ...jobs.judge_loop import in_parallel
 from .selection_rules import NO_ANSWER, Answers, Passes
 
-Asked = ProgramResult | SandboxUnavailableError
-"""What a program answered, or why it could not be run, which says nothing about it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TestTable:
-    """The tests of one question: all well-formed cases of all suites, in written order."""
-
-    __test__ = False  # no test class, whatever its name
-
-    cases: tuple[Case, ...]
-    suite_of_case: npt.NDArray[np.int64]
-    """[M]; which suite each case stands in. A case that two suites share stands there twice; within a suite, once."""
-    rejections: tuple[Rejection, ...]
-    """What is no ``assert f(literals) == literal``, or repeats a call of its suite."""
-
-    @property
-    def calls(self) -> tuple[Call, ...]:
-        """The distinct calls, in order of first use."""
-        return tuple(dict.fromkeys(case.call for case in self.cases))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerMatrix:
-    """What N programs answered to M tests."""
-
-    tests: TestTable
-    programs: tuple[int, ...]
-    """Index of each row's program among those given; programs lost to an outage have no row."""
-    outages: dict[int, str]
-    """Why a program could not be run, by its index."""
-    answers: tuple[tuple[CallResult | None, ...], ...]
-    """``answers[n][m]``: bytes of the value or the kind of failure; None where the program does not load."""
-    load_errors: tuple[str, ...]
-    """Empty where the program loads."""
-    passes: Passes
-    """[N, M]; the answer is the value that the test claims, by ``sandbox.matches``."""
-    answer_ids: Answers
-    """[N, M]; equal numbers in a column are equal answers: values that match, or exceptions of one type. A program
-    that hangs, dies, gives no plain value or does not load has ``NO_ANSWER``."""
-
 
 def interface_of(programs: Sequence[str], entry_points: Sequence[str]) -> Interface:
     """Signatures as the first program that defines all entry points has them; without one, names alone."""
@@ -81,20 +36,15 @@ def interface_of(programs: Sequence[str], entry_points: Sequence[str]) -> Interf
     return Interface.of(next(defining, ""), tuple(entry_points))
 
 
-def gather_tests(suites: Iterable[Sequence[str]], interface: Interface) -> TestTable:
-    """Gate the asserts of each suite.
+def gather_tests(suites: Iterable[Sequence[str]], interface: Interface) -> list[Case]:
+    """All well-formed cases of all suites, in written order; one that two suites share stands there twice.
 
     Args:
-        suites: ``suites[s]`` holds the texts of suite s's asserts.
+        suites: ``suites[s]`` holds the texts of suite s's asserts; what is no ``assert f(literals) == literal``, or
+            repeats a call of its suite, is left out.
         interface: what a test may call.
     """
-    parsed = [parse_suite(suite, interface) for suite in suites]
-    numbers = [number for number, suite in enumerate(parsed) for _ in suite.cases]
-    return TestTable(
-        cases=tuple(case for suite in parsed for case in suite.cases),
-        suite_of_case=np.array(numbers, dtype=np.int64),
-        rejections=tuple(rejection for suite in parsed for rejection in suite.rejections),
-    )
+    return [case for suite in suites for case in parse_suite(suite, interface).cases]
 
 
 def ask_programs(
@@ -106,32 +56,32 @@ def ask_programs(
     isolated: bool = False,
     limits: Limits | None = None,
     num_threads: int = 1,
-) -> list[Asked]:
+) -> list[ProgramResult]:
     """Ask every program every call, each program once, in the sandbox; results in the order of the programs.
 
     Args:
         isolated: each call in a freshly loaded process; otherwise all of a program share one, in this order.
         limits: of one program; the runner's own if None.
         num_threads: programs that run at once; more than the runner's workers wait for one another.
+
+    Raises:
+        SandboxUnavailableError: a program could not be run, which says nothing about it.
     """
     chosen = limits if limits is not None else runner.limits
 
-    def ask(source: str) -> Asked:
+    def ask(place: int) -> ProgramResult:
         program = Program(
             prelude=prelude,
-            source=source,
+            source=programs[place],
             calls=tuple(calls),
             reference_cpu_seconds=(0.0,) * len(calls),
             limits=chosen,
             isolated=isolated,
         )
-        try:
-            return runner.run(program, role=Role.CANDIDATE)
-        except SandboxUnavailableError as error:
-            return error
+        return runner.run(program, role=Role.CANDIDATE)
 
     places = range(len(programs))
-    asked = dict(in_parallel(places, lambda place: ask(programs[place]), num_threads=max(1, num_threads)))
+    asked = dict(in_parallel(places, ask, num_threads=max(1, num_threads)))
     return [asked[place] for place in places]
 
 
@@ -143,8 +93,8 @@ def answer_matrix(
     entry_points: Sequence[str],
     prelude: str = "",
     num_threads: int = 1,
-) -> AnswerMatrix:
-    """Run N programs on all tests of all suites.
+) -> tuple[Passes, Answers]:
+    """Run N programs on all M tests of all suites.
 
     Args:
         programs: sources of model-written programs; copies are run once.
@@ -154,42 +104,32 @@ def answer_matrix(
         prelude: executed before each program.
         num_threads: programs that run at once.
 
+    Returns:
+        passes_NM: the answer is the value that the test claims, by ``sandbox.matches``.
+        answers_NM: equal numbers in a column are equal answers: values that match, or exceptions of one type. A program
+            that hangs, dies, gives no plain value or does not load has ``NO_ANSWER``.
+
     Raises:
-        SandboxUnavailableError: none of the programs could be run; where some could, see ``AnswerMatrix.outages``.
+        SandboxUnavailableError: a program could not be run.
     """
-    tests = gather_tests(suites, interface_of(programs, entry_points))
+    cases = gather_tests(suites, interface_of(programs, entry_points))
+    calls = list(dict.fromkeys(case.call for case in cases))
     distinct = list(dict.fromkeys(programs))
-    asked = dict(
-        zip(
-            distinct,
-            ask_programs(distinct, tests.calls, runner, prelude=prelude, num_threads=num_threads),
-            strict=True,
-        )
-    )
-    results = [asked[source] for source in programs]
-    outages = {index: str(one) for index, one in enumerate(results) if isinstance(one, SandboxUnavailableError)}
-    if programs and len(outages) == len(programs):
-        raise SandboxUnavailableError(f"none of {len(programs)} programs could be run: {next(iter(outages.values()))}")
-    ran = {index: one for index, one in enumerate(results) if isinstance(one, ProgramResult)}
-    column = {call: index for index, call in enumerate(tests.calls)}
-    place_M = [column[case.call] for case in tests.cases]
-    answers_N = tuple(
-        tuple(result.results[place] if result.loaded else None for place in place_M) for result in ran.values()
-    )
-    shape = (len(answers_N), len(place_M))
-    return AnswerMatrix(
-        tests=tests,
-        programs=tuple(ran),
-        outages=outages,
-        answers=answers_N,
-        load_errors=tuple(result.load_error for result in ran.values()),
-        passes=np.array([_agreed(tests.cases, row) for row in answers_N], dtype=np.bool_).reshape(shape),
-        answer_ids=answer_ids(answers_N, len(place_M)),
-    )
+    results = ask_programs(distinct, calls, runner, prelude=prelude, num_threads=num_threads)
+    column = {call: index for index, call in enumerate(calls)}
+    answers_of = {
+        source: [result.results[column[case.call]] if result.loaded else None for case in cases]
+        for source, result in zip(distinct, results, strict=True)
+    }
+    answers_N = [answers_of[source] for source in programs]
+    passes_NM = np.zeros((len(programs), len(cases)), dtype=np.bool_)
+    for place, answers in enumerate(answers_N):
+        passes_NM[place] = _agreed(cases, answers)
+    return passes_NM, answer_ids(answers_N, len(cases))
 
 
 def answer_ids(answers_N: Sequence[Sequence[CallResult | None]], num_tests: int) -> Answers:
-    """``AnswerMatrix.answer_ids`` of raw answers; ids count from 0 in each column."""
+    """``answers_NM`` of :func:`answer_matrix`, of raw answers; ids count from 0 in each column."""
     ids_NM = np.full((len(answers_N), num_tests), NO_ANSWER, dtype=np.int64)
     for place in range(num_tests):
         groups = group_answers([row[place] for row in answers_N])

@@ -60,7 +60,7 @@ def judged_row(pool: Pool, runner: Runner, grading: Grading | None, *, num_threa
         nothing = dict.fromkeys((*RULES, ORACLE), 0.0)
         return {**head, "num_tests": 0, "chosen": {}, "expected": nothing if grading else None}
     try:
-        matrix = answer_matrix(
+        passes, answers = answer_matrix(
             pool.programs,
             pool.suites,
             runner,
@@ -68,16 +68,11 @@ def judged_row(pool: Pool, runner: Runner, grading: Grading | None, *, num_threa
             prelude=pool.question.prelude,
             num_threads=num_threads,
         )
-        if matrix.outages:
-            raise SandboxUnavailableError(next(iter(matrix.outages.values())))
-        expected = _expected(pool, matrix.passes, matrix.answer_ids, grading) if grading else None
+        expected = _expected(pool, passes, answers, grading) if grading else None
     except SandboxUnavailableError as error:
         return {**head, "num_tests": 0, "chosen": None, "expected": None, "outage": f"{type(error).__name__}: {error}"}
-    chosen = {
-        name: pool.programs[int(best_programs(rule.scores(matrix.passes, matrix.answer_ids))[0])]
-        for name, rule in RULES.items()
-    }
-    return {**head, "num_tests": len(matrix.tests.cases), "chosen": chosen, "expected": expected}
+    chosen = {name: pool.programs[int(best_programs(rule.scores(passes, answers))[0])] for name, rule in RULES.items()}
+    return {**head, "num_tests": passes.shape[1], "chosen": chosen, "expected": expected}
 
 
 def _expected(pool: Pool, passes: Any, answers: Any, grading: Grading) -> dict[str, float]:

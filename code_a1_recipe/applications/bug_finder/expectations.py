@@ -16,7 +16,6 @@ from sandbox import (
     NoOracle,
     OracleBatch,
     OracleValue,
-    ProgramResult,
     ReferencePass,
     Runner,
     ValueFormatError,
@@ -173,7 +172,7 @@ class MajorityExpectation:
                 num_threads=self._num_threads,
             )
             for index, call in enumerate(missing):
-                answers = [_answer_at(result, index) for result in results]
+                answers = [result.results[index] for result in results]
                 self._known[call, isolated] = self._majority(call, [one for one in answers if was_asked(one)])
         found = {call: self._known[call, isolated] for call in calls}
         return {call: expected for call, expected in found.items() if expected is not None}
@@ -196,12 +195,6 @@ class MajorityExpectation:
         except ValueFormatError:
             self.refusals["the answer is no plain value"] += 1
             return None
-
-
-def _answer_at(result: ProgramResult | Exception, index: int) -> CallResult:
-    if isinstance(result, Exception):
-        raise result
-    return result.results[index]
 
 
 def failure_of(expected: Expected, answer: CallResult) -> Failure | None:

@@ -12,6 +12,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from sandbox import spell
@@ -44,40 +45,49 @@ def simpler_values(value: Any) -> Iterator[Any]:
     elif kind in (bytes, bytearray):
         yield from (kind(part) for part in _runs_removed(value))
         yield from (kind(part) for part in _items_replaced(list(value), lambda byte: (97,) if byte != 97 else ()))
-    elif kind in (list, tuple, deque):
-        yield from _simpler_items(list(value), kind)
-        yield from (kind(ordered) for ordered in _in_order(list(value)))
-    elif kind in (set, frozenset):
-        yield from _simpler_items(sorted(value, key=spell), lambda items: kind(items))
-    elif isinstance(value, dict):
-        yield from _simpler_dicts(value)
+    elif (parts := _opened(value)) is not None:
+        items, rebuild = parts
+        simpler = partial(_simpler_pairs, value) if isinstance(value, dict) else simpler_values
+        yield from map(rebuild, _runs_removed(items))
+        yield from map(rebuild, _items_replaced(items, simpler))
+        if kind in (list, tuple, deque):
+            yield from map(rebuild, _in_order(items))
 
 
 def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
     """``value`` with every number, text and None in it replaced; containers keep their type."""
-    kind = type(value)
-    if kind in (list, tuple, set, frozenset, deque):
-        return kind(map_leaves(item, change) for item in value)
-    if isinstance(value, dict):
-        pairs = [(map_leaves(key, change), map_leaves(item, change)) for key, item in value.items()]
-        return _dict_of(value)(pairs)
-    return change(value)
+    if (parts := _opened(value)) is None:
+        return change(value)
+    items, rebuild = parts
+    return rebuild([map_leaves(item, change) for item in items])
 
 
 def leaves(value: Any) -> Iterator[Any]:
     """Every number, text and None in ``value``, in written order."""
-    if type(value) in (list, tuple, deque):
-        for item in value:
-            yield from leaves(item)
-    elif type(value) in (set, frozenset):
-        for item in sorted(value, key=spell):
-            yield from leaves(item)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from leaves(key)
-            yield from leaves(item)
-    else:
+    if (parts := _opened(value)) is None:
         yield value
+    else:
+        for item in parts[0]:
+            yield from leaves(item)
+
+
+def _opened(value: Any) -> tuple[list[Any], _Rebuild] | None:
+    """The items of a container in written order, and what makes one of its type of others; None of anything else.
+
+    Those of a dict are its pairs, which are tuples and can be opened themselves.
+    """
+    kind = type(value)
+    if kind in (list, tuple, deque):
+        return list(value), kind
+    if kind in (set, frozenset):
+        return sorted(value, key=spell), kind
+    if isinstance(value, defaultdict):
+        return list(value.items()), partial(defaultdict, value.default_factory)
+    if isinstance(value, Counter):
+        return list(value.items()), lambda pairs: Counter(dict(pairs))
+    if isinstance(value, dict):
+        return list(value.items()), OrderedDict if isinstance(value, OrderedDict) else dict
+    return None
 
 
 def weight(value: Any) -> Fraction | int:
@@ -168,13 +178,6 @@ def _letter_weight(letter: str) -> int:
     return 62 if letter == " " else 63 + ord(letter)
 
 
-def _simpler_items(items: list[Any], rebuild: _Rebuild) -> Iterator[Any]:
-    for fewer in _runs_removed(items):
-        yield rebuild(fewer)
-    for changed in _items_replaced(items, simpler_values):
-        yield rebuild(changed)
-
-
 def _in_order(items: list[Any]) -> Iterator[list[Any]]:
     """All items in order, or two neighbours: of mirror images one is left."""
     texts = [(weight(item), spell(item)) for item in items]
@@ -185,27 +188,11 @@ def _in_order(items: list[Any]) -> Iterator[list[Any]]:
             yield [*items[:place], items[place + 1], items[place], *items[place + 2 :]]
 
 
-def _simpler_dicts(value: dict[Any, Any]) -> Iterator[Any]:
-    rebuild = _dict_of(value)
-    pairs = list(value.items())
-    for fewer in _runs_removed(pairs):
-        yield rebuild(fewer)
-    for index, (key, item) in enumerate(pairs[:MAX_SIMPLIFIED_ITEMS]):
-        others = {other for other in value if other != key}
-        for simpler_key in simpler_values(key):
-            if simpler_key not in others:
-                yield rebuild([*pairs[:index], (simpler_key, item), *pairs[index + 1 :]])
-        for simpler in simpler_values(item):
-            yield rebuild([*pairs[:index], (key, simpler), *pairs[index + 1 :]])
-
-
-def _dict_of(value: dict[Any, Any]) -> _Rebuild:
-    """What makes a dict of the same type from pairs."""
-    if isinstance(value, defaultdict):
-        return lambda pairs: defaultdict(value.default_factory, pairs)
-    if isinstance(value, Counter):
-        return lambda pairs: Counter(dict(pairs))
-    return OrderedDict if isinstance(value, OrderedDict) else dict
+def _simpler_pairs(value: dict[Any, Any], pair: tuple[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    """A pair with a simpler key, unless that is another key of the dict, or with a simpler item."""
+    key, item = pair
+    yield from ((simpler, item) for simpler in simpler_values(key) if simpler == key or simpler not in value)
+    yield from ((key, simpler) for simpler in simpler_values(item))
 
 
 def _runs_removed(items: Sequence[Any]) -> Iterator[Any]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from code_a1_recipe.test_quality.metrics import FunctionResult, MutationRule, metrics_of, mutation_parts, parts_of
+from code_a1_recipe.test_quality.metrics import FunctionResult, parts_of
 
 
 @st.composite
@@ -27,6 +27,12 @@ def function_results(draw):
     )
 
 
+def metrics_of(results, *, ks):
+    """Percentages by name; None where no function counts."""
+    pairs = parts_of(results, ks=ks).items()
+    return {name: 100 * numerator / denominator if denominator else None for name, (numerator, denominator) in pairs}
+
+
 some_results = st.lists(function_results(), max_size=6)
 some_k = st.integers(1, 7)
 
@@ -46,11 +52,10 @@ def test_the_order_of_functions_does_not_matter(results, k, rng):
 
 @given(some_results, some_k)
 def test_a_metric_of_all_functions_adds_up_from_the_parts_of_each(results, k):
-    whole = parts_of(results, ks=(k,))
-    for index, result in enumerate(results):
-        for name, parts in parts_of([result], ks=(k,)).items():
-            pair = whole[name].numerators[index], whole[name].denominators[index]
-            assert pair == (parts.numerators[0], parts.denominators[0]), name
+    single = [parts_of([result], ks=(k,)) for result in results]
+    for name, whole in parts_of(results, ks=(k,)).items():
+        sums = (sum(parts[name][place] for parts in single) for place in (0, 1))
+        assert whole == pytest.approx(tuple(sums)), name
 
 
 @given(some_results, some_k)
@@ -64,18 +69,19 @@ def test_more_tests_cover_and_kill_no_less(results, k):
 
 @given(some_results, some_k)
 def test_right_tests_alone_kill_no_less_than_a_baseline_that_may_fail(results, k):
-    strict = mutation_parts(results, k, rule=MutationRule.ALL)
-    lenient = mutation_parts(results, k, rule=MutationRule.RIGHT_ONLY)
-    assert strict.denominators == lenient.denominators
-    assert all(one <= other for one, other in zip(strict.numerators, lenient.numerators, strict=True))
+    for result in results:
+        found = parts_of([result], ks=(k,))
+        (strict, counted), (lenient, also_counted) = found[f"mut_all@{k}"], found[f"mut_right_only@{k}"]
+        assert counted == also_counted
+        assert strict <= lenient
 
 
 @given(some_results, some_k)
 def test_the_baseline_and_all_functions_kill_the_same_mutants(results, k):
-    baseline = mutation_parts(results, k)
-    everything = mutation_parts(results, k, rule=MutationRule.ALL)
-    assert sum(baseline.numerators) == sum(everything.numerators)
-    assert sum(baseline.denominators) <= sum(everything.denominators)
+    found = parts_of(results, ks=(k,))
+    baseline, everything = found[f"mut@{k}"], found[f"mut_all@{k}"]
+    assert baseline[0] == everything[0]
+    assert baseline[1] <= everything[1]
 
 
 @given(some_results, some_k)

@@ -50,6 +50,16 @@ def test_a_product_multiplies_its_factors_over_the_questions_that_have_both():
     assert found.estimate("mul", found.questions("mul")).value == pytest.approx(0.5 * 3 / 16)
 
 
+@pytest.mark.parametrize(
+    ("right", "killed", "published"), [(16.29, 22.30, 3.63), (27.05, 26.41, 7.14), (37.15, 53.14, 19.74)]
+)
+def test_mul_follows_from_the_parts_that_the_paper_publishes(right, killed, published):
+    """pass@5, mut@5 and Mul of tables of arXiv 2603.15611, in percent."""
+    parts = {"pass@5": {"q0": (right, 100.0)}, "mut@5": {"q0": (killed, 100.0)}}
+    found = replace(results(), parts=parts, products={"mul@5": ("pass@5", "mut@5")})
+    assert round(100 * found.estimate("mul@5", ["q0"]).value, 2) == published
+
+
 def test_results_survive_the_disk(tmp_path):
     results().save(tmp_path)
     loaded = Results.load(tmp_path)

@@ -9,33 +9,12 @@ from code_a1_recipe.data.reader import read_questions, read_rows
 from code_a1_recipe.test_quality.coverage import CallCoverage, calls_in, measure_coverage
 from code_a1_recipe.test_quality.metrics import (
     FunctionResult,
-    MutationRule,
-    branch_parts,
     judge_claims,
-    line_parts,
     measure_function,
-    metrics_of,
-    mul,
-    mutation_parts,
     parts_of,
-    pass_parts,
 )
 from code_a1_recipe.test_quality.mutants import Mutant, mutants_of
 from sandbox import CaseOutcome, Judge, JudgeRequest, Limits, LocalRunner, SandboxUnavailableError
-
-PUBLISHED = {
-    "1.5B": [(16.29, 22.30, 3.63), (14.76, 29.45, 4.35), (23.39, 28.91, 6.76), (27.05, 26.41, 7.14)],
-    "3B": [(20.93, 42.55, 8.91), (23.51, 36.29, 8.53), (29.64, 50.92, 15.09), (30.86, 49.56, 15.29)],
-    "7B": [(28.73, 51.25, 14.72), (28.72, 50.85, 14.60), (35.13, 55.57, 19.52), (37.15, 53.14, 19.74)],
-    "alpha": [
-        (11.01, 35.79, 3.94),
-        (20.41, 29.39, 6.00),
-        (27.05, 26.41, 7.14),
-        (29.17, 20.43, 5.96),
-        (29.86, 19.79, 5.91),
-    ],
-}
-"""pass@5, mut@5 and Mul of the tables of arXiv 2603.15611."""
 
 NO, YES = False, True
 
@@ -66,71 +45,61 @@ EMPTY = FunctionResult(question_id="empty", right=(), kills=((),), num_lines=5, 
 ALL = [PERFECT, MIXED, SHORT, EMPTY]
 
 
-@pytest.mark.parametrize(("table", "row"), [(name, row) for name, rows in PUBLISHED.items() for row in rows])
-def test_mul_follows_from_the_published_parts(table, row):
-    pass_percent, mutation_percent, published = row
-    assert round(mul(pass_percent, mutation_percent), 2) == published
+def percent(results, name):
+    """A metric of these functions; None where none of them counts."""
+    numerator, denominator = parts_of(results, ks=(int(name.partition("@")[2]),))[name]
+    return 100 * numerator / denominator if denominator else None
+
+
+def parts(name):
+    """Numerators and denominators of the four functions above."""
+    return tuple(zip(*(parts_of([one], ks=(int(name.partition("@")[2]),))[name] for one in ALL), strict=True))
 
 
 def test_pass_counts_missing_tests_as_wrong():
-    assert pass_parts(ALL, 5).numerators == (5, 2, 1, 0)
-    assert pass_parts(ALL, 5).denominators == (5, 5, 5, 5)
-    assert pass_parts(ALL, 5).percent == 40.0  # 8 of 20
-    assert pass_parts(ALL, 1).percent == 75.0  # 3 of 4
-    assert pass_parts(ALL, 2).percent == 50.0  # 2 + 1 + 1 + 0 of 8
+    assert parts("pass@5") == ((5, 2, 1, 0), (5, 5, 5, 5))
+    assert percent(ALL, "pass@5") == 40.0  # 8 of 20
+    assert percent(ALL, "pass@1") == 75.0  # 3 of 4
+    assert percent(ALL, "pass@2") == 50.0  # 2 + 1 + 1 + 0 of 8
 
 
 def test_coverage_is_a_share_of_all_lines_and_branches_together():
-    assert line_parts(ALL, 1).numerators == (2, 6, 5, 0)
-    assert line_parts(ALL, 1).percent == 26.0  # 13 of 50
-    assert line_parts(ALL, 5).numerators == (5, 12, 5, 0)
-    assert branch_parts(ALL, 5).percent == 50.0  # 3 + 0 + 1 + 0 of 4 + 0 + 2 + 2
-    assert branch_parts([MIXED], 5).percent is None
+    assert parts("line_cov@1")[0] == (2, 6, 5, 0)
+    assert percent(ALL, "line_cov@1") == 26.0  # 13 of 50
+    assert parts("line_cov@5")[0] == (5, 12, 5, 0)
+    assert percent(ALL, "branch_cov@5") == 50.0  # 3 + 0 + 1 + 0 of 4 + 0 + 2 + 2
+    assert percent([MIXED], "branch_cov@5") is None
 
 
 def test_the_baseline_rule_counts_functions_whose_first_tests_are_all_right():
-    parts = mutation_parts(ALL, 5)
-    assert parts.numerators == (0.75, 0, 0, 0)
-    assert parts.denominators == (1, 0, 0, 0)
-    assert parts.percent == 75.0
+    assert parts("mut@5") == ((0.75, 0, 0, 0), (1, 0, 0, 0))
+    assert percent(ALL, "mut@5") == 75.0
     # One test each: 1 of 4 and 1 of 2 mutants.
-    assert mutation_parts(ALL, 1).percent == 37.5
-    # As UnLeakedTestBench's scripts choose: by the first five, also for k = 1.
-    assert mutation_parts(ALL, 1, baseline_tests=5).percent == 25.0
-    assert mutation_parts([MIXED, SHORT, EMPTY], 5).percent is None
+    assert percent(ALL, "mut@1") == 37.5
+    assert percent([MIXED, SHORT, EMPTY], "mut@5") is None
 
 
 def test_under_the_rule_all_a_failing_baseline_kills_nothing():
-    parts = mutation_parts(ALL, 5, rule=MutationRule.ALL)
-    assert parts.numerators == (0.75, 0, 0, 0)
-    assert parts.denominators == (1, 1, 0, 1)
-    assert parts.percent == 25.0
+    assert parts("mut_all@5") == ((0.75, 0, 0, 0), (1, 1, 0, 1))
+    assert percent(ALL, "mut_all@5") == 25.0
 
 
 def test_under_the_rule_right_only_the_right_ones_among_the_first_kill():
-    assert mutation_parts(ALL, 5, rule=MutationRule.RIGHT_ONLY).numerators == (0.75, 1.0, 0, 0)
-    assert mutation_parts(ALL, 5, rule=MutationRule.RIGHT_ONLY).percent == pytest.approx(175 / 3)
-    assert mutation_parts(ALL, 2, rule=MutationRule.RIGHT_ONLY).percent == pytest.approx(100 / 3)  # 2/4, 1/2, 0
+    assert parts("mut_right_only@5")[0] == (0.75, 1.0, 0, 0)
+    assert percent(ALL, "mut_right_only@5") == pytest.approx(175 / 3)
+    assert percent(ALL, "mut_right_only@2") == pytest.approx(100 / 3)  # 2/4, 1/2, 0
 
 
 def test_killable_mutants_are_those_that_some_test_at_hand_kills():
-    assert mutation_parts(ALL, 5, only_killable=True).percent == 100.0
-    assert mutation_parts(ALL, 1, only_killable=True).percent == pytest.approx((100 / 3 + 50) / 2)
+    assert percent(ALL, "mut_killable@5") == 100.0
+    assert percent(ALL, "mut_killable@1") == pytest.approx((100 / 3 + 50) / 2)
     # EMPTY's only mutant is not known to be killable, so EMPTY no longer counts.
-    assert mutation_parts(ALL, 5, rule=MutationRule.ALL, only_killable=True).denominators == (1, 1, 0, 0)
+    assert parts("mut_all_killable@5")[1] == (1, 1, 0, 0)
+    assert percent(ALL, "mut_right_only_killable@5") == 100.0
 
 
-def test_all_metrics_have_names():
-    found = metrics_of(ALL, ks=(1, 5))
-    assert found["pass@5"] == 40.0
-    assert found["mut@5"] == 75.0
-    assert found["mul@5"] == 30.0
-    assert found["mut_all@5"] == 25.0
-    assert found["mut_right_only_killable@5"] == 100.0
-    assert found["branch_cov@1"] == 25.0
-    assert set(found) == {*parts_of(ALL, ks=(1, 5)), "mul@1", "mul@5"}
-    assert metrics_of([SHORT])["mul@5"] is None
-    assert metrics_of([])["pass@5"] is None
+def test_without_functions_no_metric_has_a_value():
+    assert set(parts_of([], ks=(1, 5)).values()) == {(0, 0)}
 
 
 def test_what_does_not_fit_together_is_refused():
@@ -138,9 +107,8 @@ def test_what_does_not_fit_together_is_refused():
         FunctionResult(question_id="q", right=(YES,), kills=((YES, NO),))
     with pytest.raises(ValueError, match="q: 2 killable flags for 1 mutants"):
         FunctionResult(question_id="q", right=(YES,), kills=((YES,),), killable=(YES, NO))
-    for parts in (pass_parts, line_parts, branch_parts, mutation_parts):
-        with pytest.raises(ValueError, match="k must be at least 1"):
-            parts(ALL, 0)
+    with pytest.raises(ValueError, match="k must be at least 1"):
+        parts_of(ALL, ks=(1, 0))
 
 
 QUESTION = Question(
@@ -288,17 +256,15 @@ def test_metrics_of_five_published_functions_agree_with_plain_counting(shared_di
     )
     assert [sum(map(any, one.kills)) for one in results] == killed
     assert (len(results[1].kills), killed[1]) == (17, 16)  # `Accel or X` survives: later rules set the label again
-    found = metrics_of(results)
-    assert found["pass@1"] == 80.0  # 4 of 5
-    assert found["pass@2"] == 60.0  # 1 + 2 + 1 + 1 + 1 of 10
-    assert found["pass@5"] == 56.0  # 2 + 5 + 2 + 4 + 1 of 25
-    assert found["line_cov@5"] == pytest.approx(100 * 88 / 102)
-    assert found["branch_cov@5"] == pytest.approx(100 * 54 / 68)
-    assert found["mut@5"] == pytest.approx(100 * 16 / 17)  # only ULT/186 passes its baseline
-    assert found["mut_all@5"] == pytest.approx(100 * 16 / 17 / 5)
+    assert percent(results, "pass@1") == 80.0  # 4 of 5
+    assert percent(results, "pass@2") == 60.0  # 1 + 2 + 1 + 1 + 1 of 10
+    assert percent(results, "pass@5") == 56.0  # 2 + 5 + 2 + 4 + 1 of 25
+    assert percent(results, "line_cov@5") == pytest.approx(100 * 88 / 102)
+    assert percent(results, "branch_cov@5") == pytest.approx(100 * 54 / 68)
+    assert percent(results, "mut@5") == pytest.approx(100 * 16 / 17)  # only ULT/186 passes its baseline
+    assert percent(results, "mut_all@5") == pytest.approx(100 * 16 / 17 / 5)
     shares = [count / len(one.kills) for count, one in zip(killed, results, strict=True)]
-    assert found["mut_right_only@5"] == pytest.approx(100 * sum(shares) / 5)
-    assert found["mul@5"] == pytest.approx(56 * (100 * 16 / 17) / 100)
+    assert percent(results, "mut_right_only@5") == pytest.approx(100 * sum(shares) / 5)
 
 
 def breaks(judge, question, source, asserts, right):
