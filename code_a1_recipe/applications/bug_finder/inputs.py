@@ -32,6 +32,14 @@ class Suites:
     extraction_failures: Counter[str]
     """Responses without asserts, by reason."""
 
+    @classmethod
+    def of(cls, extracted: Sequence[tuple[str, ...] | ExtractionFailure]) -> Suites:
+        """What came of each response or file, sorted out."""
+        return cls(
+            suites=tuple(one for one in extracted if not isinstance(one, ExtractionFailure)),
+            extraction_failures=Counter(one.reason for one in extracted if isinstance(one, ExtractionFailure)),
+        )
+
     @property
     def num_asserts(self) -> int:
         return sum(map(len, self.suites))
@@ -143,48 +151,38 @@ def read_suites(paths: Sequence[Path]) -> Suites:
     Raises:
         InputError: a file cannot be read, or there is no assert in any of them.
     """
-    suites: list[tuple[str, ...]] = []
-    extraction_failures: Counter[str] = Counter()
+    extracted: list[tuple[str, ...] | ExtractionFailure] = []
     for path in paths:
         if path.name.removesuffix(".gz").endswith((".jsonl", ".json", ".parquet")):
-            found = suites_in(_responses(path))
-            suites += found.suites
-            extraction_failures += found.extraction_failures
-            continue
-        asserts = _asserts_in_file(path)
-        if isinstance(asserts, ExtractionFailure):
-            extraction_failures[asserts.reason] += 1
+            extracted += map(_asserts_in_response, _responses(path))
         else:
-            suites.append(asserts)
-    _check_some(suites, extraction_failures, where=", ".join(map(str, paths)))
-    return Suites(suites=tuple(suites), extraction_failures=extraction_failures)
+            extracted.append(_asserts_in_file(path))
+    found = Suites.of(extracted)
+    if not found.suites:
+        failures = found.extraction_failures.most_common()
+        reasons = ", ".join(f"{reason} {count}" for reason, count in failures) or "no rows"
+        raise InputError(
+            f"--suites {', '.join(map(str, paths))}: no assert statement in it ({reasons}); write lines such as "
+            "`assert f([1]) == 2`, or let a Test LLM write them (--model, --endpoint)"
+        )
+    return found
 
 
 def suites_in(responses: Sequence[str | None]) -> Suites:
     """The suites of Test LLM responses; None where the prompt was too long to be asked."""
-    suites: list[tuple[str, ...]] = []
-    extraction_failures: Counter[str] = Counter()
-    for response in responses:
-        found = (
-            ExtractionFailure(reason="prompt_too_long")
-            if response is None
-            else extract_suite(response, max_asserts=_MAX_RESPONSE_ASSERTS)
-        )
-        if isinstance(found, ExtractionFailure):
-            extraction_failures[found.reason] += 1
-        else:
-            suites.append(found)
-    return Suites(suites=tuple(suites), extraction_failures=extraction_failures)
+    return Suites.of([_asserts_in_response(response) for response in responses])
+
+
+def _asserts_in_response(response: str | None) -> tuple[str, ...] | ExtractionFailure:
+    if response is None:
+        return ExtractionFailure(reason="prompt_too_long")
+    return extract_suite(response, max_asserts=_MAX_RESPONSE_ASSERTS)
 
 
 def _asserts_in_file(path: Path) -> tuple[str, ...] | ExtractionFailure:
-    text = read_text(path, "--suites")
     if path.suffix != ".py":
-        return extract_suite(text, max_asserts=_MAX_FILE_ASSERTS)
-    try:
-        module = parse_untrusted(text)
-    except _PARSE_ERRORS as error:
-        raise InputError(f"--suites {path} does not parse as Python 3: {error}; correct it") from error
+        return extract_suite(read_text(path, "--suites"), max_asserts=_MAX_FILE_ASSERTS)
+    module = parse_untrusted(read_program(path, "--suites"))
     nodes = [node for node in ast.walk(module) if isinstance(node, ast.Assert)][:_MAX_FILE_ASSERTS]
     if not nodes:
         return ExtractionFailure(reason="no_asserts")
@@ -208,12 +206,3 @@ def _responses(path: Path) -> list[str]:
             )
         found += values
     return found
-
-
-def _check_some(suites: Sequence[tuple[str, ...]], extraction_failures: Counter[str], *, where: str) -> None:
-    if not suites:
-        reasons = ", ".join(f"{reason} {count}" for reason, count in extraction_failures.most_common()) or "no rows"
-        raise InputError(
-            f"--suites {where}: no assert statement in it ({reasons}); write lines such as `assert f([1]) == 2`, or "
-            "let a Test LLM write them (--model, --endpoint)"
-        )

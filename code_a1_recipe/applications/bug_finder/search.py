@@ -156,7 +156,7 @@ class Attack:
         last = self._call(shrunk.call)
         failure = self._failure_alone(last)
         if failure is None or failure.kind != kind:  # calls of a batch had changed one another's answers
-            shrunk = self._shrink(call, self._still_fails_alone(kind), batch=1, max_asked=_MAX_ASKED_ALONE)
+            shrunk = self._shrink_alone(call, kind, lambda one: (one,))
             last = self._call(shrunk.call)
             failure = self._failure_alone(last)
         return self._bug(last, failure, shrunk)
@@ -195,29 +195,16 @@ class Attack:
         """A call that fails only after another one, both shrunk; the call itself is tried first as the other."""
         fewest = sorted(set(others) - {call}, key=lambda one: (len(one.text), one.text))[:_EARLIER_CALLS]
         for before in (call, *fewest):
-            failure = self._failure_alone(call, (before,))
+            failure = self._failure_alone(before, call)
             if failure is not None:
                 break
         else:
             return None
         kind, is_repeated = failure.kind, before == call
-
-        def still_fails(texts: list[str]) -> list[bool]:
-            calls = [self._call(text) for text in texts]
-            found = [self._failure_alone(one, (one if is_repeated else before,)) for one in calls]
-            return [failure is not None and failure.kind == kind for failure in found]
-
-        shrunk = self._shrink(call, still_fails, batch=1, max_asked=_MAX_ASKED_ALONE)
+        shrunk = self._shrink_alone(call, kind, lambda one: (one if is_repeated else before, one))
         last = self._call(shrunk.call)
-        before = last if is_repeated else self._shrunk_before(before, last, kind)
-        return self._bug(last, self._failure_alone(last, (before,)), shrunk, earlier=(before,))
-
-    def _shrunk_before(self, before: Call, last: Call, kind: str) -> Call:
-        def still_fails(texts: list[str]) -> list[bool]:
-            found = [self._failure_alone(last, (self._call(text),)) for text in texts]
-            return [failure is not None and failure.kind == kind for failure in found]
-
-        return self._call(self._shrink(before, still_fails, batch=1, max_asked=_MAX_ASKED_ALONE).call)
+        before = last if is_repeated else self._call(self._shrink_alone(before, kind, lambda one: (one, last)).call)
+        return self._bug(last, self._failure_alone(before, last), shrunk, earlier=(before,))
 
     def _bug(
         self, call: Call, failure: Failure | None, shrunk: Shrunk, *, earlier: tuple[Call, ...] = ()
@@ -239,6 +226,15 @@ class Attack:
     ) -> Shrunk:
         return shrink(call.text, still_fails, entry_points=self.entry_points, batch=batch, max_asked=max_asked)
 
+    def _shrink_alone(self, call: Call, kind: str, sequence: Callable[[Call], tuple[Call, ...]]) -> Shrunk:
+        """Shrink a call by what the last call of its ``sequence`` answers in a fresh process."""
+
+        def still_fails(texts: list[str]) -> list[bool]:
+            found = [self._failure_alone(*sequence(self._call(text))) for text in texts]
+            return [failure is not None and failure.kind == kind for failure in found]
+
+        return self._shrink(call, still_fails, batch=1, max_asked=_MAX_ASKED_ALONE)
+
     def _call(self, text: str) -> Call:
         """A call that was well formed stays so when its literals are simplified; else it is asked as written."""
         case = self.gate.call(text)
@@ -257,21 +253,10 @@ class Attack:
 
         return still_fails
 
-    def _still_fails_alone(self, kind: str) -> StillFails:
-        def still_fails(texts: list[str]) -> list[bool]:
-            found = [self._failure_alone(self._call(text)) for text in texts]
-            return [failure is not None and failure.kind == kind for failure in found]
-
-        return still_fails
-
-    def _failure_alone(
-        self, call: Call, earlier: tuple[Call, ...] = (), *, limits: Limits | None = None
-    ) -> Failure | None:
-        """The failure of one call in a fresh process, after ``earlier`` ones."""
-        expected = self.expectation.expect_alone([call])
-        return (
-            failure_of(expected[call], self._run((*earlier, call), expected, limits=limits)[-1]) if expected else None
-        )
+    def _failure_alone(self, *calls: Call, limits: Limits | None = None) -> Failure | None:
+        """The failure of the last of these calls, in a fresh process."""
+        expected = self.expectation.expect_alone(calls[-1:])
+        return failure_of(expected[calls[-1]], self._run(calls, expected, limits=limits)[-1]) if expected else None
 
     def _run(
         self,

@@ -109,26 +109,19 @@ def fit_strengths(wins_IJ: Array, played_IJ: Array, *, ridge: float = RIDGE, sta
     if ridge <= 0:
         raise ValueError(f"ridge must be above 0 (without it a player that always wins has no rating), got {ridge}")
     num_code, num_test = wins_IJ.shape
+    played, wins = played_IJ.ravel(), wins_IJ.ravel()
+    pairs = np.hstack([np.repeat(np.eye(num_code), num_test, axis=0), np.tile(-np.eye(num_test), (num_code, 1))])
 
     def loss(theta_N: Array) -> tuple[float, Array]:
-        lead_IJ = theta_N[:num_code, None] - theta_N[None, num_code:]
-        surprise_IJ = played_IJ * np.logaddexp(0.0, -lead_IJ) + (played_IJ - wins_IJ) * lead_IJ
-        slope_IJ = played_IJ * expit(lead_IJ) - wins_IJ
-        slope_N = np.concatenate([slope_IJ.sum(axis=1), -slope_IJ.sum(axis=0)])
-        return float(surprise_IJ.sum() + ridge / 2 * theta_N @ theta_N), slope_N + ridge * theta_N
+        lead = pairs @ theta_N
+        surprise = played @ np.logaddexp(0.0, -lead) + (played - wins) @ lead
+        slope_N = (played * expit(lead) - wins) @ pairs
+        return float(surprise + ridge / 2 * theta_N @ theta_N), slope_N + ridge * theta_N
 
     def curvature(theta_N: Array) -> Array:
-        lead_IJ = theta_N[:num_code, None] - theta_N[None, num_code:]
-        weight_IJ = played_IJ * expit(lead_IJ) * expit(-lead_IJ)
-        within_N = np.concatenate([weight_IJ.sum(axis=1), weight_IJ.sum(axis=0)])
-        across = np.block(
-            [
-                [np.zeros((num_code, num_code)), -weight_IJ],
-                [-weight_IJ.T, np.zeros((num_test, num_test))],
-            ]
-        )
-        matrix: Array = across + np.diag(within_N + ridge)
-        return matrix
+        lead = pairs @ theta_N
+        weights = played * expit(lead) * expit(-lead)
+        return np.asarray((pairs.T * weights) @ pairs + ridge * np.eye(num_code + num_test))
 
     start = np.zeros(num_code + num_test) if start_N is None else start_N
     found = minimize(loss, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-7})
