@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
 
 from sandbox import (
     DEFAULT_QUESTIONS_PER_WORKER,
@@ -12,10 +11,10 @@ from sandbox import (
     JudgeProcesses,
     JudgeRequest,
     SandboxUnavailableError,
-    WorkerSettings,
 )
 
 from ..algorithm.settings import SandboxSettings
+from .confinement import Confinement
 
 
 class LocalAsyncJudge:
@@ -33,8 +32,7 @@ class LocalAsyncJudge:
     @classmethod
     def start(cls, settings: SandboxSettings, *, seed: int, num_workers: int | None = None) -> LocalAsyncJudge:
         """With the confinement, limits and seed of a run; one process a core unless told otherwise."""
-        runner = {"limits": settings.limits, "tier": settings.tier, "allow_missing": settings.allow_missing}
-        return cls(JudgeProcesses(num_workers, settings=WorkerSettings(seed=seed, runner=runner)))
+        return cls(Confinement.of_run(settings).judges(num_workers, seed=seed))
 
     async def judge(self, request: JudgeRequest) -> CandidateVerdict:
         """Raises SandboxUnavailableError on an outage, which is never a verdict."""
@@ -52,7 +50,5 @@ class LocalAsyncJudge:
     def __enter__(self) -> LocalAsyncJudge:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
@@ -50,8 +49,8 @@ class Confinement:
         """Plain values for a settings file."""
         return {"limits": asdict(self.limits), "tier": self.tier}
 
-    def judges(self, num_workers: int, *, seed: int = 0) -> contextlib.AbstractContextManager[Any]:
-        """Judge processes, to be used in a ``with`` statement; ``seed`` as in ``WorkerSettings``."""
+    def judges(self, num_workers: int | None, *, seed: int = 0) -> JudgeProcesses:
+        """Judge processes, to be used in a ``with`` statement; one a core where no number is given."""
         runner = {"limits": self.limits, "tier": self.tier, "allow_missing": self.allow_missing}
         return JudgeProcesses(num_workers, settings=WorkerSettings(seed=seed, runner=runner))
 

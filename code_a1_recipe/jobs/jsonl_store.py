@@ -12,7 +12,6 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 from ..errors import OutputError
@@ -47,8 +46,6 @@ class JsonlStore:
         self._offsets: dict[Key, int] = {}
         self.num_repaired = 0
         """1 when a last line that was cut off had to be removed."""
-        self.num_dropped_outages = 0
-        """Rows of earlier outages, which are scored anew."""
         try:
             self._take_up()
             write_whole(self.settings_path, json.dumps(self._settings, indent=2, sort_keys=True) + "\n")
@@ -114,9 +111,7 @@ class JsonlStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _check_settings(self) -> None:
@@ -155,7 +150,6 @@ class JsonlStore:
                 self._offsets[row[self._key]] = offset
                 (outages.add if row.get("outage") else outages.discard)(row[self._key])
                 offset += len(line)
-        self.num_dropped_outages = len(outages)
         if outages:
             self._rewrite([item for item in self._offsets if item not in outages])
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from sandbox import HANGS_THROUGHOUT, TOTAL_SPENT, CaseOutcome, CaseResult, JudgeRequest, SuiteVerdict
 
 from ..algorithm.question import Question
 
 
-def request_for(question: Question, program: str | None, tests: Sequence[str]) -> JudgeRequest:
-    """A program on ``tests``, different texts, as one suite."""
-    return suites_request(question, program, [tests])
-
-
-def suites_request(question: Question, program: str | None, suites: Iterable[Sequence[str]]) -> JudgeRequest:
+def request_for(question: Question, program: str | None, *suites: Sequence[str]) -> JudgeRequest:
     """A program on several suites; without a program, the reference alone is asked."""
     return JudgeRequest(
         question_id=question.id,

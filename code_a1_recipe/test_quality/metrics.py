@@ -25,7 +25,7 @@ from sandbox import CandidateVerdict, JudgeRequest, SandboxUnavailableError
 
 from ..algorithm.question import Question
 from ..jobs.confinement import JudgeAll
-from .kill_matrix import suites_request
+from .kill_matrix import request_for
 from .mutants import Mutant
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def judge_claims(question: Question, asserts: Sequence[str], judge_all: JudgeAll
     Raises:
         SandboxUnavailableError: the sandbox could not say.
     """
-    verdict = verdicts_of(judge_all, [suites_request(question, None, [(text,) for text in asserts])])[0]
+    verdict = verdicts_of(judge_all, [request_for(question, None, *((text,) for text in asserts))])[0]
     return tuple(any(case.expected_correct for case in suite.cases) for suite in verdict.suites)
 
 
@@ -147,7 +147,7 @@ def judge_kills(
     judged = [text for text, is_right in zip(asserts, right, strict=True) if is_right]
     if not judged or not sources:
         return ((False,) * len(asserts),) * len(sources)
-    requests = [suites_request(question, source, [(text,) for text in judged]) for source in sources]
+    requests = [request_for(question, source, *((text,) for text in judged)) for source in sources]
     return tuple(_spread(verdict, right) for verdict in verdicts_of(judge_all, requests))
 
 

@@ -157,15 +157,7 @@ def _make_all(source: str) -> MutantSet:
         if text is None or reason:
             dropped[reason] += 1
             continue
-        mutants.append(
-            Mutant(
-                source=text,
-                operator=operator.removeprefix(_PROVIDER),
-                occurrence=occurrence,
-                line=position[0],
-                diff=_diff(source, text),
-            )
-        )
+        mutants.append(_mutant(source, text, operator.removeprefix(_PROVIDER), occurrence, line=position[0]))
     mutants.sort(key=lambda mutant: mutant.line)
     return MutantSet(mutants=tuple(mutants), dropped=dict(sorted(dropped.items())))
 
@@ -228,12 +220,12 @@ def cosmic_ray_version() -> str:
         raise InputError(f"{_NEEDED} ({error}): pip install cosmic-ray") from error
 
 
+@dataclass(frozen=True, slots=True)
 class _Bodies:
     """The places of a program where mutants are made: inside functions and lambdas, outside annotations."""
 
-    def __init__(self, inside: Sequence[tuple[_Position, _Position]], outside: Sequence[tuple[_Position, _Position]]):
-        self._inside = inside
-        self._outside = outside
+    inside: Sequence[tuple[_Position, _Position]]
+    outside: Sequence[tuple[_Position, _Position]]
 
     @classmethod
     def of(cls, source: str) -> _Bodies:
@@ -265,7 +257,7 @@ class _Bodies:
         def within(spans: Sequence[tuple[_Position, _Position]]) -> bool:
             return any(start <= position < end for start, end in spans)
 
-        return within(self._inside) and not within(self._outside)
+        return within(self.inside) and not within(self.outside)
 
 
 def _sample(found: MutantSet, size: int, *, seed: str) -> MutantSet:
@@ -289,10 +281,11 @@ def _change(old: list[str], new: list[str]) -> tuple[int, int, list[str]]:
     return first, len(old) - same - first, new[first : len(new) - same]
 
 
-def _diff(source: str, text: str) -> str:
+def _mutant(source: str, text: str, operator: str, occurrence: int, *, line: int) -> Mutant:
     old = source.split("\n")
     first, num_removed, added = _change(old, text.split("\n"))
-    return "\n".join([f"-{line}" for line in old[first : first + num_removed]] + [f"+{line}" for line in added])
+    diff = "\n".join([f"-{one}" for one in old[first : first + num_removed]] + [f"+{one}" for one in added])
+    return Mutant(source=text, operator=operator, occurrence=occurrence, line=line, diff=diff)
 
 
 def _digest(text: str) -> str:
@@ -312,9 +305,7 @@ def _read_cache(path: Path, source: str) -> MutantSet | None:
         mutants = []
         for operator, occurrence, line, first, num_removed, added in kept["mutants"]:
             text = "\n".join([*old[:first], *added, *old[first + num_removed :]])
-            mutants.append(
-                Mutant(source=text, operator=operator, occurrence=occurrence, line=line, diff=_diff(source, text))
-            )
+            mutants.append(_mutant(source, text, operator, occurrence, line=line))
         return MutantSet(mutants=tuple(mutants), dropped=dict(kept["dropped"]))
     except FileNotFoundError:
         return None

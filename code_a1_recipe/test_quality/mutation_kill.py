@@ -177,7 +177,7 @@ def report(rows: Sequence[Mapping[str, Any]], *, num_judged: int = 0, seconds: f
     tested = [row for row in judged if row["num_right_tests"] and row["num_mutants"]]
     untested = [row for row in judged if row["num_mutants"] and not row["num_right_tests"]]
     total, killed = sum(row["num_mutants"] for row in tested), sum(row["killed"] for row in tested)
-    dropped = _sum(row["dropped"] for row in judged)
+    dropped = sum((Counter[str](row["dropped"]) for row in judged), Counter[str]())
     by_stage = [sum(stage) for stage in zip(*(row["killed_by_stage"] for row in tested), strict=True)]
     lines = [
         f"{len(judged)} questions, {len(tested)} with mutants and right tests, "
@@ -198,7 +198,7 @@ def report(rows: Sequence[Mapping[str, Any]], *, num_judged: int = 0, seconds: f
 
 
 def _operator_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    mutants = _sum(row["mutants_by_operator"] for row in rows)
+    mutants = sum((Counter[str](row["mutants_by_operator"]) for row in rows), Counter[str]())
     survivors = Counter(one["operator"].partition("_")[0] for row in rows for one in row["survivors"])
     width = max(map(len, OPERATORS))
     lines = [f"  {'operator':{width}}  mutants  survivors"] if mutants else []
@@ -209,10 +209,3 @@ def _operator_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _percent(part: int, whole: int) -> str:
     return f" ({100 * part / whole:.2f} %)" if whole else ""
-
-
-def _sum(counts: Any) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for count in counts:
-        total.update(count)
-    return total

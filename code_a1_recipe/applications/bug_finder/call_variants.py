@@ -15,7 +15,6 @@ from .literal_calls import LiteralCall, take_apart
 LARGE_INTS = (1_000, 10**18 + 9)
 """The second is beyond what a float holds exactly, and too large for any list of that length to be begun."""
 LARGE_FLOAT = 1e9
-_SEQUENCES = (list, tuple, str)
 _CHANGED_ITEMS = 4
 """Of a sequence, items that are changed themselves: the first, the last and two between."""
 _ADDED_TEXTS = (" ", "0", "é", "ß🙂")
@@ -55,7 +54,7 @@ def _variants_of(call: LiteralCall) -> Iterator[LiteralCall]:
     for turn in zip_longest(*per_argument, fillvalue=_NOTHING):
         for index, value in enumerate(turn):
             if value is not _NOTHING:
-                yield call.with_value(index, value)
+                yield call.with_values({index: value})
     for index, (one, other) in enumerate(zip(call.arguments, call.arguments[1:], strict=False)):
         if type(one.value) is type(other.value):
             yield call.with_values({index: other.value, index + 1: one.value})
@@ -66,12 +65,7 @@ _NOTHING = object()
 
 def _changed_together(call: LiteralCall) -> Iterator[LiteralCall]:
     """All lists, tuples and texts of one length: without their last items, without their first, empty, doubled."""
-    for length in dict.fromkeys(len(one.value) for one in call.arguments if type(one.value) in _SEQUENCES):
-        alike = {
-            index: one.value
-            for index, one in enumerate(call.arguments)
-            if type(one.value) in _SEQUENCES and len(one.value) == length
-        }
+    for alike in call.sequences().values():
         if len(alike) > 1:
             yield call.with_values({index: items[:-1] for index, items in alike.items()})
             yield call.with_values({index: items[1:] for index, items in alike.items()})

@@ -9,17 +9,18 @@ from pathlib import Path
 from reward_fns import extract_candidate
 from sandbox import LocalRunner
 
+from ...algorithm.episode import sampling_seed
 from ...algorithm.episode_types import Message
 from ...algorithm.prompts import find_prompt_pair, render
 from ...errors import InputError
-from ...evaluation.models.options import RunDefaults
+from ...evaluation.models.options import ModelOptions, RunDefaults
 from ...evaluation.models.response_store import ResponseStore
-from ...evaluation.models.source import sample_texts
+from ...evaluation.models.source import choose_model, sample_all
 from ...jobs.outputs import Report
 from .inputs import Target, check_defines, entry_point, read_program, read_suites, read_text, suites_in
 from .options import AttackOptions
 from .output import may_be_written
-from .run import LIMITS, AttackSettings, check_programs, run_attack
+from .run import LIMITS, check_programs, run_attack
 
 
 def attack(options: AttackOptions) -> Report:
@@ -38,12 +39,6 @@ def attack(options: AttackOptions) -> Report:
     target = _target(options)
     suites = read_suites(options.suites) if options.suites else None
     prompt = [] if suites is not None else _prompt(options, target.source)
-    settings = AttackSettings(
-        mutate=options.mutate,
-        max_calls=options.max_calls,
-        max_bugs=options.max_bugs,
-        num_threads=options.workers,
-    )
     with LocalRunner(
         num_workers=options.workers, limits=LIMITS, tier=options.tier, allow_missing=options.allow_missing
     ) as runner:
@@ -51,22 +46,12 @@ def attack(options: AttackOptions) -> Report:
         if suites is None:
             responses = options.responses or target.output.with_suffix(".responses.jsonl")
             suites = suites_in(sample_suites(options, prompt, responses))
-        return run_attack(target, suites, runner, settings, drawn=sample_programs(options))
+        return run_attack(target, suites, runner, options, drawn=sample_programs(options))
 
 
 def sample_suites(options: AttackOptions, prompt: list[Message], responses: Path) -> Sequence[str | None]:
     """Responses of the Test LLM; what is in the file already is not sampled again. None: the prompt is too long."""
-    with ResponseStore(responses) as store:
-        return sample_texts(
-            options.model,
-            [prompt],
-            num_samples=options.num_suites,
-            policy="test",
-            store=store,
-            work_folder=responses.parent,
-            seed=options.seed,
-            description="suites",
-        )[0]
+    return _sampled(options.model, "test", prompt, responses, options.num_suites, seed=options.seed, what="suites")
 
 
 def sample_programs(options: AttackOptions) -> Sequence[str]:
@@ -79,20 +64,23 @@ def sample_programs(options: AttackOptions) -> Sequence[str]:
     if not options.code_model.is_named:
         return ()
     question = _question(options, "Code")
+    prompt = render(find_prompt_pair(str(options.prompts)).code, prompt=question)
     responses = options.responses or options.solution.with_suffix(".responses.jsonl")
-    with ResponseStore(responses) as store:
-        texts = sample_texts(
-            options.code_model,
-            [render(find_prompt_pair(str(options.prompts)).code, prompt=question)],
-            num_samples=options.num_candidates,
-            policy="code",
-            store=store,
-            work_folder=responses.parent,
-            seed=options.seed,
-            description="programs",
-        )[0]
+    number = options.num_candidates
+    texts = _sampled(options.code_model, "code", prompt, responses, number, seed=options.seed, what="programs")
     programs = [extract_candidate(text) for text in texts if text is not None]
     return [program for program in programs if isinstance(program, str)]
+
+
+def _sampled(
+    options: ModelOptions, policy: str, prompt: list[Message], responses: Path, number: int, *, seed: int, what: str
+) -> Sequence[str | None]:
+    """So many responses to one prompt; those that the file ``responses`` has are not sampled again."""
+    seeds = [[sampling_seed(seed, 0, place) for place in range(number)]]
+    with ResponseStore(responses) as store:
+        model = choose_model(options, policy=policy, work_folder=responses.parent)
+        parameters = options.sampling(policy)
+        return sample_all(model, [prompt], seeds=seeds, parameters=parameters, store=store, description=what)[0]
 
 
 def _target(options: AttackOptions) -> Target:

@@ -45,9 +45,13 @@ class LiteralCall:
         inner = [f"{piece}({', '.join(texts)})" for piece, texts in zip(self.pieces, lists, strict=False)]
         return "".join([*inner, self.pieces[-1]])
 
-    def with_value(self, index: int, value: Any) -> LiteralCall:
-        """The same call with another value of one argument."""
-        return self.with_values({index: value})
+    def sequences(self) -> dict[int, dict[int, Any]]:
+        """The lists, tuples and texts among the arguments by their index, those of one length together."""
+        found: dict[int, dict[int, Any]] = {}
+        for index, argument in enumerate(self.arguments):
+            if type(argument.value) in (list, tuple, str):
+                found.setdefault(len(argument.value), {})[index] = argument.value
+        return found
 
     def with_values(self, values: dict[int, Any]) -> LiteralCall:
         """The same call with other values of some arguments, by their index."""
@@ -74,7 +78,7 @@ def take_apart(text: str, entry_points: Collection[str]) -> LiteralCall | None:
 
     Example:
         >>> call = take_apart("sorted(f([3, 1], n=2))", {"f"})
-        >>> call.arguments[0].value, call.with_value(1, 0).text
+        >>> call.arguments[0].value, call.with_values({1: 0}).text
         ([3, 1], 'sorted(f([3, 1], n=0))')
     """
     reader = _Reader(entry_points)

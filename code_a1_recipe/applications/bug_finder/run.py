@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sandbox import Call, Case, Gate, Limits, Rejection, RejectionReason, Runner, matches
 
@@ -16,23 +15,12 @@ from .call_variants import variants
 from .expectations import Expectation, Expected, MajorityExpectation, ReferenceExpectation
 from .findings import Finding, starts_of, wrong_claims
 from .inputs import Suites, Target
+from .options import AttackOptions
 from .output import claim_lines, counted, finding_lines, pytest_text
 from .search import Attack, check_loads
 
 LIMITS = Limits(reference_cpu_seconds_per_case=1.0)
 """The reference is asked for large inputs too; what takes it longer is left out."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttackSettings:
-    """How hard to try."""
-
-    mutate: bool = True
-    """Ask small changes of the tests' calls too."""
-    max_calls: int = 600
-    max_bugs: int = 8
-    """Minimal calls in all; kinds of failure take turns."""
-    num_threads: int = 1
 
 
 def check_programs(target: Target, runner: Runner) -> None:
@@ -50,7 +38,7 @@ def check_programs(target: Target, runner: Runner) -> None:
 
 
 def run_attack(
-    target: Target, suites: Suites, runner: Runner, settings: AttackSettings, *, drawn: Sequence[str] = ()
+    target: Target, suites: Suites, runner: Runner, options: AttackOptions, *, drawn: Sequence[str] = ()
 ) -> Report:
     """Find bugs and write their tests; the report fails where something was found or calls could not be asked.
 
@@ -58,7 +46,7 @@ def run_attack(
         target: what is attacked.
         suites: the tests to begin with.
         runner: runs all programs.
-        settings: how hard to try.
+        options: how hard to try.
         drawn: programs of a Code LLM, beside the target's; those that do not load are left out.
 
     Raises:
@@ -71,12 +59,12 @@ def run_attack(
     rejections = [rejection for suite in parsed for rejection in suite.rejections]
     _check_some(cases, rejections, suites, target)
     tested = list(dict.fromkeys(case.call for case in cases))
-    calls = [*tested, *_variants(tested, gate, target.entry, settings)]
+    calls = [*tested, *_variants(tested, gate, target.entry, options)]
     others = [*target.candidates, *_loading(drawn, runner)]
     attack = Attack(
         source=target.source,
         entry_points=(target.entry,),
-        expectation=_expectation(target, others, runner, settings),
+        expectation=_expectation(target, others, runner, options),
         runner=runner,
         limits=LIMITS,
         gate=gate,
@@ -87,7 +75,7 @@ def run_attack(
     compares = target.reference is not None or bool(others)
     if compares and not expected:
         raise InputError(_nothing_compared(target, attack.expectation, len(calls)))
-    findings, num_unasked = _findings(attack, list(expected), settings)
+    findings, num_unasked = _findings(attack, list(expected), options)
     num_unasked += len(attack.expectation.unasked.intersection(calls))
     lines += finding_lines(findings)
     if target.reference is not None:
@@ -96,7 +84,7 @@ def run_attack(
     claims = wrong_claims(cases, attack.answers(tested, {}))
     if claims:
         lines.append("tests that claim another answer than your function's (which of the two is wrong is not known)")
-        lines += claim_lines(claims, most=settings.max_bugs)
+        lines += claim_lines(claims, most=options.max_bugs)
     is_found = bool(findings) or (bool(claims) and not others)
     return _report(lines, target, is_found, num_unasked if others else len(attack.unasked))
 
@@ -122,10 +110,10 @@ def _check_some(cases: Sequence[Case], rejections: Sequence[Rejection], suites: 
         )
 
 
-def _variants(tested: Sequence[Call], gate: Gate, entry: str, settings: AttackSettings) -> list[Call]:
-    if not settings.mutate:
+def _variants(tested: Sequence[Call], gate: Gate, entry: str, options: AttackOptions) -> list[Call]:
+    if not options.mutate:
         return []
-    room = max(0, settings.max_calls - len(tested))
+    room = max(0, options.max_calls - len(tested))
     texts = variants([call.text for call in tested], {entry}, max_calls=room)
     cases = [case for text in texts if isinstance(case := gate.call(text), Case)]
     return list(dict.fromkeys(case.call for case in cases if case.call not in tested))
@@ -142,13 +130,13 @@ def _loading(programs: Sequence[str], runner: Runner) -> list[str]:
     return found
 
 
-def _expectation(target: Target, others: Sequence[str], runner: Runner, settings: AttackSettings) -> Expectation:
+def _expectation(target: Target, others: Sequence[str], runner: Runner, options: AttackOptions) -> Expectation:
     if target.reference is not None:
         return ReferenceExpectation(target.reference, runner, limits=LIMITS)
-    return MajorityExpectation(others, runner, limits=LIMITS, num_threads=settings.num_threads)
+    return MajorityExpectation(others, runner, limits=LIMITS, num_threads=options.workers)
 
 
-def _findings(attack: Attack, calls: Sequence[Call], settings: AttackSettings) -> tuple[list[Finding], int]:
+def _findings(attack: Attack, calls: Sequence[Call], options: AttackOptions) -> tuple[list[Finding], int]:
     """What fails, and how many calls could not be asked."""
     failures = attack.failures(calls, confirm=True)
     num_unasked = len(attack.unasked)
@@ -156,7 +144,7 @@ def _findings(attack: Attack, calls: Sequence[Call], settings: AttackSettings) -
     if not failures:
         return [], num_unasked
     with Progress("shrink", total=num_starts, unit="call") as progress:
-        return attack.shrink_all(failures, max_bugs=settings.max_bugs, on_shrunk=progress.advance), num_unasked
+        return attack.shrink_all(failures, max_bugs=options.max_bugs, on_shrunk=progress.advance), num_unasked
 
 
 def _start_lines(

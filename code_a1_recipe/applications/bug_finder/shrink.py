@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 from .literal_calls import LiteralCall, take_apart
@@ -20,7 +21,6 @@ BATCH_CALLS = 64
 """Calls that are asked at once."""
 MAX_ASKED = 4_000
 """Calls that are asked for one start, in all."""
-_SEQUENCES = (list, tuple, str)
 _Size = tuple[int, Fraction | int, str]
 
 StillFails = Callable[[list[str]], list[bool]]
@@ -113,10 +113,8 @@ def _simplifications(call: LiteralCall) -> Iterator[LiteralCall]:
     for index, argument in enumerate(call.arguments):
         if argument.name or index + 1 == len(call.arguments) or call.arguments[index + 1].place != argument.place:
             yield call.without(index)
-        for value in simpler_values(argument.value):
-            yield call.with_value(index, value)
-        for value in without_column(argument.value):
-            yield call.with_value(index, value)
+        for value in chain(simpler_values(argument.value), without_column(argument.value)):
+            yield call.with_values({index: value})
     yield from _equal_leaves(call)
     yield from _parallel_sequences(call)
 
@@ -131,26 +129,17 @@ def _equal_leaves(call: LiteralCall) -> Iterator[LiteralCall]:
     repeated = [key for key, count in counts.items() if count > 1]
     for kind, old in repeated[:MAX_SIMPLIFIED_ITEMS]:
         for new in simpler_values(old):
-            yield _leaves_changed(call, kind, old, new)
 
+            def change(leaf: Any, kind: type = kind, old: Any = old, new: Any = new) -> Any:
+                return new if type(leaf) is kind and leaf == old else leaf
 
-def _leaves_changed(call: LiteralCall, kind: type, old: Any, new: Any) -> LiteralCall:
-    def change(leaf: Any) -> Any:
-        return new if type(leaf) is kind and leaf == old else leaf
-
-    return call.with_values(
-        {index: map_leaves(argument.value, change) for index, argument in enumerate(call.arguments)}
-    )
+            yield call.with_values({index: map_leaves(one.value, change) for index, one in enumerate(call.arguments)})
 
 
 def _parallel_sequences(call: LiteralCall) -> Iterator[LiteralCall]:
     """Sequences of one length shortened at the same place, alone and with a number that counts them lowered."""
-    by_length: dict[int, dict[int, Any]] = {}
-    for index, argument in enumerate(call.arguments):
-        if type(argument.value) in _SEQUENCES and len(argument.value):
-            by_length.setdefault(len(argument.value), {})[index] = argument.value
     counts = {index: one.value for index, one in enumerate(call.arguments) if type(one.value) is int and one.value > 0}
-    for length, sequences in by_length.items():
+    for length, sequences in call.sequences().items():
         half = (length + 1) // 2
         runs = [(0, half), (length - half, length), *((at, at + 1) for at in range(min(length, MAX_SIMPLIFIED_ITEMS)))]
         for first, last in runs:

@@ -239,7 +239,15 @@ async def _play_against(
         async def one(code: Player, question: Question) -> None:
             nonlocal num_outages
             async with room:
-                episode = await runners[code.step].run(_task(cross, code, question))
+                task = EpisodeTask(
+                    question=question,
+                    history=(),
+                    step=int(code.step),  # so that all Test LLM steps draw their suites for it with the same seeds
+                    seed=cross.pair.settings.seed,
+                    num_candidates=cross.num_candidates,
+                    num_suites=cross.num_suites,
+                )
+                episode = await runners[code.step].run(task)
             for row in match_rows(cross, code, test, question, episode.candidates):
                 if row["key"] not in done:
                     output.append(row)
@@ -272,18 +280,6 @@ def _runner(
         rewards=settings.rewards.by_the_paper(),
         prompts=settings.prompts,
         judge_timeout_seconds=settings.sandbox.judge_timeout_seconds,
-    )
-
-
-def _task(cross: CrossPlay, code: Player, question: Question) -> EpisodeTask:
-    """The step is the Code LLM's, so that all Test LLM steps draw their suites for a program with the same seeds."""
-    return EpisodeTask(
-        question=question,
-        history=(),
-        step=int(code.step),
-        seed=cross.pair.settings.seed,
-        num_candidates=cross.num_candidates,
-        num_suites=cross.num_suites,
     )
 
 

@@ -239,21 +239,3 @@ def sample_stored(
             sessions=names,
             stored_only=options.judge_only,
         )
-
-
-def sample_texts(
-    options: ModelOptions,
-    prompts: Sequence[Sequence[Message]],
-    *,
-    num_samples: int,
-    policy: str,
-    store: ResponseStore,
-    work_folder: Path,
-    seed: int = 0,
-    description: str = "sample",
-) -> list[list[str | None]]:
-    """``[prompt][sample]`` texts of the command line's model; see :func:`sample_all`."""
-    model = choose_model(options, policy=policy, work_folder=work_folder)
-    seeds = [[sampling_seed(seed, place, number) for number in range(num_samples)] for place in range(len(prompts))]
-    parameters = options.sampling(policy)
-    return sample_all(model, prompts, seeds=seeds, parameters=parameters, store=store, description=description)

@@ -9,7 +9,8 @@ import pytest
 
 from code_a1_recipe.applications.bug_finder import run as attack_run
 from code_a1_recipe.applications.bug_finder.inputs import Target, read_suites
-from code_a1_recipe.applications.bug_finder.run import LIMITS, AttackSettings, run_attack
+from code_a1_recipe.applications.bug_finder.options import AttackOptions
+from code_a1_recipe.applications.bug_finder.run import LIMITS, run_attack
 from sandbox import LocalRunner
 
 from .attack_programs import PROGRAMS
@@ -43,7 +44,8 @@ def attacks(tmp_path_factory):
             )
             seen.clear()
             suites = read_suites([folder / "tests.txt"])
-            report = run_attack(target, suites, runner, AttackSettings(max_calls=300, max_bugs=3))
+            options = AttackOptions(solution=target.path, max_calls=300, max_bugs=3)
+            report = run_attack(target, suites, runner, options)
             found[program.entry] = (report, seen[0] if seen else [], folder)
     return found
 
