@@ -24,7 +24,7 @@ from ..runs.metrics import accumulate_episode, validation_metrics
 from ..runs.rollout_record import encode_records, episode_records
 from ..stats.tables import Table, table_of
 from .models.recorded_run import RecordedPair
-from .models.response_store import RESPONSES, ResponseStore, StoredSampler
+from .models.response_store import RESPONSES, ResponseStore, StoredSampler, finish_all
 
 _COMPARED = ("val/code/", "val/test/")
 _OF_SERVING = ("val/test/prompt_cached_frac",)
@@ -72,15 +72,7 @@ async def validate(
             progress.advance()
             return episode
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                episodes = [group.create_task(run_episode(task)) for task in tasks]
-        except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from None
-        finally:
-            for each in samplers:
-                await each.close()
-        return [episode.result() for episode in episodes]
+        return await finish_all(map(run_episode, tasks), samplers=samplers)
 
 
 class _SharedEngines:

@@ -46,7 +46,7 @@ def attack(options: AttackOptions) -> Report:
         if suites is None:
             responses = options.responses or target.output.with_suffix(".responses.jsonl")
             suites = suites_in(sample_suites(options, prompt, responses))
-        return run_attack(target, suites, runner, options, drawn=sample_programs(options))
+        return run_attack(target, suites, runner, drawn=sample_programs(options))
 
 
 def sample_suites(options: AttackOptions, prompt: list[Message], responses: Path) -> Sequence[str | None]:
@@ -92,15 +92,10 @@ def _target(options: AttackOptions) -> Target:
     source = read_program(options.solution, "the program to attack")
     entry = entry_point(options.entry, source, options.solution)
     others = {path: read_program(path, "--candidates") for path in options.candidates}
-    reference = None
-    if options.reference is not None:
-        reference = read_program(options.reference, "--reference")
-        if others:
-            raise InputError("name either --reference, which decides, or --candidates, of which none does")
-        others_and_reference = {options.reference: reference}
-    else:
-        others_and_reference = others
-    for path, program in others_and_reference.items():
+    reference = read_program(options.reference, "--reference") if options.reference is not None else None
+    if reference is not None and others:
+        raise InputError("name either --reference, which decides, or --candidates, of which none does")
+    for path, program in others.items() if reference is None else [(options.reference, reference)]:
         check_defines(program, entry, str(path), hint="the function must have the same name there")
     if reference is None and options.output is not None:
         raise InputError(
@@ -111,10 +106,9 @@ def _target(options: AttackOptions) -> Target:
     if reference is not None and not may_be_written(output):
         raise InputError(f"--output {output} exists and was not written by code-a1 attack; choose another")
     return Target(
-        path=options.solution,
+        options=options,
         source=source,
         entry=entry,
-        reference_path=options.reference,
         reference=reference,
         candidates=tuple(others.values()),
         output=output,

@@ -15,6 +15,7 @@ from sandbox import parse_untrusted
 
 from ...data.reader import read_rows
 from ...errors import InputError
+from .options import AttackOptions
 
 _RESPONSE_COLUMNS = ("response", "text")
 _MAX_FILE_ASSERTS = 10_000
@@ -49,10 +50,10 @@ class Suites:
 class Target:
     """What is attacked and what with, read and checked."""
 
-    path: Path
+    options: AttackOptions
+    """With the paths of the files, and how hard to try."""
     source: str
     entry: str
-    reference_path: Path | None
     reference: str | None
     candidates: tuple[str, ...]
     """Other programs for the same question."""

@@ -6,7 +6,7 @@ import ast
 import math
 import os
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from sandbox import LIBRARY_MODULES, LIBRARY_NAMES, Call
@@ -189,8 +189,8 @@ def _test_text(number: int, bug: Bug, entry_points: Collection[str]) -> str:
             "No test, for its verdict would depend on the machine.\n"
         )
     call = _on_program(bug.call, entry_points)
-    needs_same = any(isinstance(node, ast.Constant | ast.Name) and _is_float(node) for node in _nodes(bug))
-    check = f"same({call}, {bug.expected.literal})" if needs_same else f"{call} == {bug.expected.literal}"
+    expected = bug.expected.literal
+    check = f"{call} == {expected}" if _is_compared_plainly(expected) else f"same({call}, {expected})"
     if bug.failure.kind in _ALONE_KINDS or bug.fails_late or bug.depends_on_seed:
         seconds = math.ceil(max(HANG_SECONDS, 10 * bug.expected.cpu_seconds))
         statement = "\n".join([*(_on_program(one, entry_points) for one in bug.earlier), f"assert {check}"])
@@ -204,14 +204,14 @@ def _test_text(number: int, bug: Bug, entry_points: Collection[str]) -> str:
     return "\n".join([*lines, f"    assert {check}{was}\n"])
 
 
-def _nodes(bug: Bug) -> Iterable[ast.AST]:
-    return ast.walk(ast.parse(bug.expected.literal, mode="eval"))
-
-
-def _is_float(node: ast.Constant | ast.Name) -> bool:
-    if isinstance(node, ast.Name):
-        return node.id in ("float", "complex", "Decimal")  # of a Decimal NaN matters
-    return isinstance(node.value, float)
+def _is_compared_plainly(literal: str) -> bool:
+    """No float is in it, nor a Decimal, of which NaN matters."""
+    for node in ast.walk(ast.parse(literal, mode="eval")):
+        if isinstance(node, ast.Name) and node.id in ("float", "complex", "Decimal"):
+            return False
+        if isinstance(node, ast.Constant) and isinstance(node.value, float):
+            return False
+    return True
 
 
 def _on_program(call: Call, entry_points: Collection[str]) -> str:

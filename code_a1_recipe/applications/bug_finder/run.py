@@ -15,7 +15,6 @@ from .call_variants import variants
 from .expectations import Expectation, Expected, MajorityExpectation, ReferenceExpectation
 from .findings import Finding, starts_of, wrong_claims
 from .inputs import Suites, Target
-from .options import AttackOptions
 from .output import claim_lines, counted, finding_lines, pytest_text
 from .search import Attack, check_loads
 
@@ -30,23 +29,20 @@ def check_programs(target: Target, runner: Runner) -> None:
         InputError: names the program and says why.
         SandboxUnavailableError: it could not be run.
     """
-    check_loads(target.source, f"the program under attack, {target.path},", runner, limits=LIMITS)
+    check_loads(target.source, f"the program under attack, {target.options.solution},", runner, limits=LIMITS)
     if target.reference is not None:
-        check_loads(target.reference, f"--reference {target.reference_path}", runner, limits=LIMITS)
+        check_loads(target.reference, f"--reference {target.options.reference}", runner, limits=LIMITS)
     for number, candidate in enumerate(target.candidates, start=1):
         check_loads(candidate, f"program {number} of --candidates", runner, limits=LIMITS)
 
 
-def run_attack(
-    target: Target, suites: Suites, runner: Runner, options: AttackOptions, *, drawn: Sequence[str] = ()
-) -> Report:
+def run_attack(target: Target, suites: Suites, runner: Runner, *, drawn: Sequence[str] = ()) -> Report:
     """Find bugs and write their tests; the report fails where something was found or calls could not be asked.
 
     Args:
         target: what is attacked.
         suites: the tests to begin with.
         runner: runs all programs.
-        options: how hard to try.
         drawn: programs of a Code LLM, beside the target's; those that do not load are left out.
 
     Raises:
@@ -59,12 +55,12 @@ def run_attack(
     rejections = [rejection for suite in parsed for rejection in suite.rejections]
     _check_some(cases, rejections, suites, target)
     tested = list(dict.fromkeys(case.call for case in cases))
-    calls = [*tested, *_variants(tested, gate, target.entry, options)]
+    calls = [*tested, *_variants(tested, gate, target)]
     others = [*target.candidates, *_loading(drawn, runner)]
     attack = Attack(
         source=target.source,
         entry_points=(target.entry,),
-        expectation=_expectation(target, others, runner, options),
+        expectation=_expectation(target, others, runner),
         runner=runner,
         limits=LIMITS,
         gate=gate,
@@ -75,7 +71,7 @@ def run_attack(
     compares = target.reference is not None or bool(others)
     if compares and not expected:
         raise InputError(_nothing_compared(target, attack.expectation, len(calls)))
-    findings, num_unasked = _findings(attack, list(expected), options)
+    findings, num_unasked = _findings(attack, list(expected), max_bugs=target.options.max_bugs)
     num_unasked += len(attack.expectation.unasked.intersection(calls))
     lines += finding_lines(findings)
     if target.reference is not None:
@@ -84,13 +80,13 @@ def run_attack(
     claims = wrong_claims(cases, attack.answers(tested, {}))
     if claims:
         lines.append("tests that claim another answer than your function's (which of the two is wrong is not known)")
-        lines += claim_lines(claims, most=options.max_bugs)
+        lines += claim_lines(claims, most=target.options.max_bugs)
     is_found = bool(findings) or (bool(claims) and not others)
     return _report(lines, target, is_found, num_unasked if others else len(attack.unasked))
 
 
 def _nothing_compared(target: Target, expectation: Expectation, num_calls: int) -> str:
-    who = f"--reference {target.reference_path}" if target.reference is not None else "the other programs"
+    who = f"--reference {target.options.reference}" if target.reference is not None else "the other programs"
     return (
         f"nothing to compare: {who} must answer at least one of {counted(num_calls, 'call')} with a value, got none "
         f"({_counts(expectation.refusals)}); take tests with valid arguments, or another program to compare with"
@@ -110,11 +106,11 @@ def _check_some(cases: Sequence[Case], rejections: Sequence[Rejection], suites: 
         )
 
 
-def _variants(tested: Sequence[Call], gate: Gate, entry: str, options: AttackOptions) -> list[Call]:
-    if not options.mutate:
+def _variants(tested: Sequence[Call], gate: Gate, target: Target) -> list[Call]:
+    if not target.options.mutate:
         return []
-    room = max(0, options.max_calls - len(tested))
-    texts = variants([call.text for call in tested], {entry}, max_calls=room)
+    room = max(0, target.options.max_calls - len(tested))
+    texts = variants([call.text for call in tested], {target.entry}, max_calls=room)
     cases = [case for text in texts if isinstance(case := gate.call(text), Case)]
     return list(dict.fromkeys(case.call for case in cases if case.call not in tested))
 
@@ -130,13 +126,13 @@ def _loading(programs: Sequence[str], runner: Runner) -> list[str]:
     return found
 
 
-def _expectation(target: Target, others: Sequence[str], runner: Runner, options: AttackOptions) -> Expectation:
+def _expectation(target: Target, others: Sequence[str], runner: Runner) -> Expectation:
     if target.reference is not None:
         return ReferenceExpectation(target.reference, runner, limits=LIMITS)
-    return MajorityExpectation(others, runner, limits=LIMITS, num_threads=options.workers)
+    return MajorityExpectation(others, runner, limits=LIMITS, num_threads=target.options.workers)
 
 
-def _findings(attack: Attack, calls: Sequence[Call], options: AttackOptions) -> tuple[list[Finding], int]:
+def _findings(attack: Attack, calls: Sequence[Call], *, max_bugs: int) -> tuple[list[Finding], int]:
     """What fails, and how many calls could not be asked."""
     failures = attack.failures(calls, confirm=True)
     num_unasked = len(attack.unasked)
@@ -144,7 +140,7 @@ def _findings(attack: Attack, calls: Sequence[Call], options: AttackOptions) -> 
     if not failures:
         return [], num_unasked
     with Progress("shrink", total=num_starts, unit="call") as progress:
-        return attack.shrink_all(failures, max_bugs=options.max_bugs, on_shrunk=progress.advance), num_unasked
+        return attack.shrink_all(failures, max_bugs=max_bugs, on_shrunk=progress.advance), num_unasked
 
 
 def _start_lines(
@@ -159,7 +155,7 @@ def _start_lines(
     num_suites = len(suites.suites) + suites.extraction_failures.total()
     variants_text = f", {len(calls) - num_tested} more by small changes" if len(calls) > num_tested else ""
     lines = [
-        f"attack on {target.entry} of {target.path.name}: {counted(num_suites, 'suite')}, "
+        f"attack on {target.entry} of {target.options.solution.name}: {counted(num_suites, 'suite')}, "
         f"{counted(suites.num_asserts, 'assert')}, {counted(num_tested, 'different call')}{variants_text}"
     ]
     refused = Counter(one.reason.value for one in rejections if one.reason is not RejectionReason.DUPLICATE)
@@ -193,14 +189,14 @@ def _expectation_lines(
 
 def _write_tests(target: Target, findings: Sequence[Finding]) -> list[str]:
     bugs = [bug for finding in findings for bug in finding.bugs]
-    if not bugs or target.reference_path is None:
+    if not bugs or target.options.reference is None:
         return []
     text = pytest_text(
         bugs,
         entry_points=(target.entry,),
-        program=target.path,
+        program=target.options.solution,
         output=target.output,
-        reference=target.reference_path.name,
+        reference=target.options.reference.name,
     )
     try:
         write_whole(target.output, text)
@@ -216,9 +212,9 @@ def _report(lines: Sequence[str], target: Target, is_found: bool, num_unasked: i
     last, failure = [], ""
     if num_unasked:
         last.append(f"not complete: {counted(num_unasked, 'call')} could not be asked (time); lower --max-calls")
-        failure = f"the attack on {target.path} is not complete"
+        failure = f"the attack on {target.options.solution} is not complete"
     if is_found:
-        failure = f"{target.path} fails, or tests contradict it; see above"
+        failure = f"{target.options.solution} fails, or tests contradict it; see above"
     else:
         last.append("nothing found in the others" if num_unasked else "nothing found")
     return Report(text="\n".join([*lines, *last]), failure=failure)

@@ -27,7 +27,7 @@ from ...algorithm.prompts import render
 from ...algorithm.question import Question
 from ...errors import SettingsError
 from ...evaluation.models.recorded_run import RecordedPair
-from ...evaluation.models.response_store import RESPONSES, ResponseStore, StoredSampler
+from ...evaluation.models.response_store import RESPONSES, ResponseStore, StoredSampler, finish_all
 from ...evaluation.models.source import ModelChoice, sample_all
 from ...files import file_fingerprint, fingerprint
 from ...jobs.async_judge import LocalAsyncJudge
@@ -254,14 +254,7 @@ async def _play_against(
                     num_outages += bool(row["outage"])
             progress.advance(outages=num_outages)
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                for code, question in left:
-                    group.create_task(one(code, question))
-        except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from None
-        finally:
-            await tester.close()
+        await finish_all([one(code, question) for code, question in left], samplers=[tester])
 
 
 def _runner(

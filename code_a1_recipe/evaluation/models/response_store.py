@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from ...algorithm.episode_types import Message, PromptTooLongError, Response
 from ...algorithm.sampling import SamplingParameters
 from ...errors import InputError
 from ...jobs.jsonl_store import JsonlStore
+
+Result = TypeVar("Result")
 
 RESPONSES = "responses.jsonl"
 REQUESTS_AT_ONCE = 256
@@ -40,6 +42,19 @@ class ResponseStore(JsonlStore):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, settings={"format": 1}, key="key")
+
+
+async def finish_all(work: Iterable[Coroutine[Any, Any, Result]], *, samplers: Iterable[StoredSampler]) -> list[Result]:
+    """The results of all, in order. The first error ends the others; at the end the models are closed."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one) for one in work]
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    finally:
+        for sampler in samplers:
+            await sampler.close()
+    return [task.result() for task in tasks]
 
 
 class StoredSampler:

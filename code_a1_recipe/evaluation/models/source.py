@@ -20,7 +20,7 @@ from ...training.checkpoint.export import check_policy, export_policy, find_step
 from ..options import SamplingEvalOptions
 from .endpoint import EndpointModel
 from .options import ModelOptions
-from .response_store import RESPONSES, OpenModel, ResponseStore, StoredSampler
+from .response_store import RESPONSES, OpenModel, ResponseStore, StoredSampler, finish_all
 
 _BLOCK_BYTES = 1 << 16
 _BLOCKS = 512
@@ -203,14 +203,9 @@ def sample_all(
             except PromptTooLongError:
                 return None
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [[group.create_task(one(place, seed)) for seed in row] for place, row in enumerate(seeds)]
-        except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from None
-        finally:
-            await sampler.close()
-        return [[task.result() for task in row] for row in tasks]
+        work = [one(place, seed) for place, row in enumerate(seeds) for seed in row]
+        texts = iter(await finish_all(work, samplers=[sampler]))
+        return [[next(texts) for _ in row] for row in seeds]
 
     with Progress(description, total=sum(map(len, seeds)), unit="response") as progress:
         return asyncio.run(run(progress))

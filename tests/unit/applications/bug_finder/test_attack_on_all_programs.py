@@ -33,19 +33,20 @@ def attacks(tmp_path_factory):
             folder.mkdir()
             (folder / "solution.py").write_text(program.buggy, encoding="utf-8")
             (folder / "tests.txt").write_text("\n".join(program.asserts), encoding="utf-8")
+            options = AttackOptions(
+                solution=folder / "solution.py", reference=folder / "reference.py", max_calls=300, max_bugs=3
+            )
             target = Target(
-                path=folder / "solution.py",
+                options=options,
                 source=program.buggy,
                 entry=program.entry,
-                reference_path=folder / "reference.py",
                 reference=program.reference,
                 candidates=(),
                 output=folder / "test_bugs.py",
             )
             seen.clear()
             suites = read_suites([folder / "tests.txt"])
-            options = AttackOptions(solution=target.path, max_calls=300, max_bugs=3)
-            report = run_attack(target, suites, runner, options)
+            report = run_attack(target, suites, runner)
             found[program.entry] = (report, seen[0] if seen else [], folder)
     return found
 
