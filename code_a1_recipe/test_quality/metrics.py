@@ -75,17 +75,6 @@ class FunctionResult:
         if self.killable is not None and len(self.killable) != num_mutants:
             raise ValueError(f"{self.question_id}: {len(self.killable)} killable flags for {num_mutants} mutants")
 
-    def passes_baseline(self, k: int) -> bool:
-        """There is a test among the first k, and all of them are right."""
-        return bool(self.right[:k]) and all(self.right[:k])
-
-    def counted_mutants(self, *, only_killable: bool = False) -> list[tuple[bool, ...]]:
-        """Rows of ``kills``, all or those of killable mutants."""
-        if not only_killable:
-            return list(self.kills)
-        flags = self.killable if self.killable is not None else tuple(map(any, self.kills))
-        return [row for row, is_killable in zip(self.kills, flags, strict=True) if is_killable]
-
 
 def parts_of(results: Sequence[FunctionResult], *, ks: Sequence[int] = (1, 2, 5)) -> dict[str, Pair]:
     """All metrics before the last division, by name: ``pass@1``, ``line_cov@1``, ``branch_cov@1``, ``mut@1``
@@ -114,8 +103,10 @@ def parts_of(results: Sequence[FunctionResult], *, ks: Sequence[int] = (1, 2, 5)
 
 def _killed(result: FunctionResult, k: int, rule: MutationRule, *, only_killable: bool) -> Pair:
     """The share of its mutants that the first k tests kill, and 1; 0 and 0 where the function does not count."""
-    mutants = result.counted_mutants(only_killable=only_killable)
-    may_kill = rule is MutationRule.RIGHT_ONLY or result.passes_baseline(k)
+    killable = result.killable if result.killable is not None else tuple(map(any, result.kills))
+    mutants = [row for row, one in zip(result.kills, killable, strict=True) if one or not only_killable]
+    passes_baseline = bool(result.right[:k]) and all(result.right[:k])
+    may_kill = rule is MutationRule.RIGHT_ONLY or passes_baseline
     if not mutants or not (may_kill or rule is MutationRule.ALL):
         return 0.0, 0.0
     return (sum(any(row[:k]) for row in mutants) / len(mutants) if may_kill else 0.0), 1.0

@@ -14,7 +14,6 @@ from sandbox import (
     Call,
     CallResult,
     CallStatus,
-    Case,
     Interface,
     Limits,
     Program,
@@ -34,17 +33,6 @@ def interface_of(programs: Sequence[str], entry_points: Sequence[str]) -> Interf
     """Signatures as the first program that defines all entry points has them; without one, names alone."""
     defining = (source for source in programs if set(entry_points) <= set(top_level_names(source)))
     return Interface.of(next(defining, ""), tuple(entry_points))
-
-
-def gather_tests(suites: Iterable[Sequence[str]], interface: Interface) -> list[Case]:
-    """All well-formed cases of all suites, in written order; one that two suites share stands there twice.
-
-    Args:
-        suites: ``suites[s]`` holds the texts of suite s's asserts; what is no ``assert f(literals) == literal``, or
-            repeats a call of its suite, is left out.
-        interface: what a test may call.
-    """
-    return [case for suite in suites for case in parse_suite(suite, interface).cases]
 
 
 def ask_programs(
@@ -98,7 +86,8 @@ def answer_matrix(
 
     Args:
         programs: sources of model-written programs; copies are run once.
-        suites: ``suites[s]`` holds the texts of suite s's asserts.
+        suites: ``suites[s]`` holds the texts of suite s's asserts. What is no ``assert f(literals) == literal`` is left
+            out, and so is what repeats a call of its suite; a test of two suites counts twice.
         runner: runs the programs.
         entry_points: names of the functions and classes that tests may call.
         prelude: executed before each program.
@@ -112,7 +101,8 @@ def answer_matrix(
     Raises:
         SandboxUnavailableError: a program could not be run.
     """
-    cases = gather_tests(suites, interface_of(programs, entry_points))
+    interface = interface_of(programs, entry_points)
+    cases = [case for suite in suites for case in parse_suite(suite, interface).cases]
     calls = list(dict.fromkeys(case.call for case in cases))
     distinct = list(dict.fromkeys(programs))
     results = ask_programs(distinct, calls, runner, prelude=prelude, num_threads=num_threads)
@@ -124,7 +114,10 @@ def answer_matrix(
     answers_N = [answers_of[source] for source in programs]
     passes_NM = np.zeros((len(programs), len(cases)), dtype=np.bool_)
     for place, answers in enumerate(answers_N):
-        passes_NM[place] = _agreed(cases, answers)
+        passes_NM[place] = [
+            answer is not None and answer.status is CallStatus.VALUE and matches(case.expected_value, answer.value)
+            for case, answer in zip(cases, answers, strict=True)
+        ]
     return passes_NM, answer_ids(answers_N, len(cases))
 
 
@@ -176,10 +169,3 @@ def _match(one: bytes | str, other: bytes | str) -> bool:
     if isinstance(one, str) or isinstance(other, str):
         return one == other
     return matches(one, other) or matches(other, one)
-
-
-def _agreed(cases: Sequence[Case], answers: Sequence[CallResult | None]) -> list[bool]:
-    return [
-        answer is not None and answer.status is CallStatus.VALUE and matches(case.expected_value, answer.value)
-        for case, answer in zip(cases, answers, strict=True)
-    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sandbox import Call, Case, Gate, Limits, Rejection, RejectionReason, Runner, matches
 
@@ -56,19 +57,19 @@ def run_attack(target: Target, suites: Suites, runner: Runner, *, drawn: Sequenc
     _check_some(cases, rejections, suites, target)
     tested = list(dict.fromkeys(case.call for case in cases))
     calls = [*tested, *_variants(tested, gate, target)]
-    others = [*target.candidates, *_loading(drawn, runner)]
+    target = replace(target, candidates=(*target.candidates, *_loading(drawn, runner)))
     attack = Attack(
         source=target.source,
         entry_points=(target.entry,),
-        expectation=_expectation(target, others, runner),
+        expectation=_expectation(target, runner),
         runner=runner,
         limits=LIMITS,
         gate=gate,
     )
     expected = attack.expectation.expect(calls)
-    lines = _start_lines(target, suites, cases, rejections, calls=calls, num_tested=len(tested))
-    lines += _expectation_lines(target, attack.expectation, expected, cases, calls=calls, num_others=len(others))
-    compares = target.reference is not None or bool(others)
+    lines = _start_lines(target, suites, rejections, num_tested=len(tested), num_variants=len(calls) - len(tested))
+    lines += _expectation_lines(target, attack.expectation, expected, cases, num_calls=len(calls))
+    compares = target.reference is not None or bool(target.candidates)
     if compares and not expected:
         raise InputError(_nothing_compared(target, attack.expectation, len(calls)))
     findings, num_unasked = _findings(attack, list(expected), max_bugs=target.options.max_bugs)
@@ -81,8 +82,8 @@ def run_attack(target: Target, suites: Suites, runner: Runner, *, drawn: Sequenc
     if claims:
         lines.append("tests that claim another answer than your function's (which of the two is wrong is not known)")
         lines += claim_lines(claims, most=target.options.max_bugs)
-    is_found = bool(findings) or (bool(claims) and not others)
-    return _report(lines, target, is_found, num_unasked if others else len(attack.unasked))
+    is_found = bool(findings) or (bool(claims) and not target.candidates)
+    return _report(lines, target, is_found, num_unasked if target.candidates else len(attack.unasked))
 
 
 def _nothing_compared(target: Target, expectation: Expectation, num_calls: int) -> str:
@@ -126,10 +127,10 @@ def _loading(programs: Sequence[str], runner: Runner) -> list[str]:
     return found
 
 
-def _expectation(target: Target, others: Sequence[str], runner: Runner) -> Expectation:
+def _expectation(target: Target, runner: Runner) -> Expectation:
     if target.reference is not None:
         return ReferenceExpectation(target.reference, runner, limits=LIMITS)
-    return MajorityExpectation(others, runner, limits=LIMITS, num_threads=target.options.workers)
+    return MajorityExpectation(target.candidates, runner, limits=LIMITS, num_threads=target.options.workers)
 
 
 def _findings(attack: Attack, calls: Sequence[Call], *, max_bugs: int) -> tuple[list[Finding], int]:
@@ -144,16 +145,10 @@ def _findings(attack: Attack, calls: Sequence[Call], *, max_bugs: int) -> tuple[
 
 
 def _start_lines(
-    target: Target,
-    suites: Suites,
-    cases: Sequence[Case],
-    rejections: Sequence[Rejection],
-    *,
-    calls: Sequence[Call],
-    num_tested: int,
+    target: Target, suites: Suites, rejections: Sequence[Rejection], *, num_tested: int, num_variants: int
 ) -> list[str]:
     num_suites = len(suites.suites) + suites.extraction_failures.total()
-    variants_text = f", {len(calls) - num_tested} more by small changes" if len(calls) > num_tested else ""
+    variants_text = f", {num_variants} more by small changes" if num_variants else ""
     lines = [
         f"attack on {target.entry} of {target.options.solution.name}: {counted(num_suites, 'suite')}, "
         f"{counted(suites.num_asserts, 'assert')}, {counted(num_tested, 'different call')}{variants_text}"
@@ -165,24 +160,18 @@ def _start_lines(
 
 
 def _expectation_lines(
-    target: Target,
-    expectation: Expectation,
-    expected: dict[Call, Expected],
-    cases: Sequence[Case],
-    *,
-    calls: Sequence[Call],
-    num_others: int,
+    target: Target, expectation: Expectation, expected: dict[Call, Expected], cases: Sequence[Case], *, num_calls: int
 ) -> list[str]:
     without = f"; not the others: {_counts(expectation.refusals)}" if expectation.refusals else ""
     if target.reference is None:
         return [
-            f"  no reference, {counted(num_others, 'other program')}: disagreements are told, not who is right; "
-            f"{len(expected)} of {len(calls)} calls have an answer to compare with{without}"
+            f"  no reference, {counted(len(target.candidates), 'other program')}: disagreements are told, not who is "
+            f"right; {len(expected)} of {num_calls} calls have an answer to compare with{without}"
         ]
     claims = {(case.call, case.expected_value) for case in cases if case.call in expected}
     num_right = sum(matches(expected[call].value, claim) for call, claim in claims)
     return [
-        f"  the reference answers {len(expected)} of {len(calls)} calls{without}",
+        f"  the reference answers {len(expected)} of {num_calls} calls{without}",
         f"  {num_right} of {len(claims)} claimed answers are the reference's; claims decide nothing here",
     ]
 

@@ -198,8 +198,8 @@ def as_json(findings: Findings, cross: CrossPlay) -> dict[str, Any]:
         "suites": cross.num_suites,
         "cells": cells,
         "ratings": {
-            "code": [player(step, one) for step, one in zip(steps, findings.ratings.code, strict=True)],
-            "test": [player(step, one) for step, one in zip(steps, findings.ratings.test, strict=True)],
+            role: [player(step, one) for step, one in zip(steps, players, strict=True)]
+            for role, players in (("code", findings.ratings.code), ("test", findings.ratings.test))
         },
         "changes": [changed(role, one) for role, found in findings.changes.items() for one in found],
         "cycles": [

@@ -5,7 +5,6 @@ import pytest
 
 from code_a1_recipe.applications.best_of_n.answer_matrix import (
     answer_matrix,
-    gather_tests,
     group_answers,
     interface_of,
 )
@@ -31,10 +30,11 @@ class FailingRunner:
 
     def __init__(self, runner, word):
         self.runner, self.word, self.limits = runner, word, runner.limits
-        self.num_runs = 0
+        self.num_runs, self.asked = 0, []
 
     def run(self, program, *, role):
         self.num_runs += 1
+        self.asked += [call.text for call in program.calls]
         if self.word in program.source:
             raise SandboxUnavailableError("the machine is gone")
         assert role is Role.CANDIDATE
@@ -57,16 +57,10 @@ def test_a_program_that_hangs_or_does_not_load_has_no_answer(runner):
 
 def test_a_case_of_two_suites_counts_twice_but_is_asked_once(runner):
     suites = [("assert f(1) == 2", "assert f(x=1) == 2"), ("assert f(1) == 2", "assert f(1) == 3")]
-    asked = []
-
-    class Noting(FailingRunner):
-        def run(self, program, *, role):
-            asked.extend(call.text for call in program.calls)
-            return super().run(program, role=role)
-
-    passes, _ = answer_matrix([DOUBLE], suites, Noting(runner, "no such word"), entry_points=("f",))
+    noting = FailingRunner(runner, "nothing of this kind")
+    passes, _ = answer_matrix([DOUBLE], suites, noting, entry_points=("f",))
     assert passes.tolist() == [[True, True]]  # one a suite and call: the first claim
-    assert asked == ["f(1)"]
+    assert noting.asked == ["f(1)"]
 
 
 def test_an_outage_of_one_program_is_no_verdict_but_an_error(runner):
@@ -94,11 +88,12 @@ def test_without_tests_or_programs_the_matrix_is_empty(runner):
         assert (passes.dtype, answers.dtype) == (np.bool_, np.int64)
 
 
-def test_the_order_of_suites_and_asserts_is_kept():
-    tests = gather_tests(
-        [("assert f(2) == 1",), (), ("assert f(1) == 1", "assert f(2) == 1")], interface_of([DOUBLE], ("f",))
-    )
-    assert [case.call.text for case in tests] == ["f(2)", "f(1)", "f(2)"]
+def test_the_order_of_suites_and_asserts_is_kept(runner):
+    noting = FailingRunner(runner, "nothing of this kind")
+    suites = [("assert f(2) == 1",), (), ("assert f(1) == 2", "assert f(2) == 4")]
+    passes, _ = answer_matrix([DOUBLE], suites, noting, entry_points=("f",))
+    assert passes.tolist() == [[False, True, True]]
+    assert noting.asked == ["f(2)", "f(1)"]
 
 
 def value(data):

@@ -118,7 +118,7 @@ def test_a_call_taken_apart_is_written_as_it_was(text):
 def test_the_arguments_of_a_method_can_be_changed_too():
     call = take_apart("Stack([1], size=3).push(2)", {"Stack"})
     assert [argument.value for argument in call.arguments] == [[1], 3, 2]
-    assert call.with_value(2, 7).without(1).text == "Stack([1]).push(7)"
+    assert call.with_values({2: 7}).without(1).text == "Stack([1]).push(7)"
 
 
 @pytest.mark.parametrize("text", ["g(1)", "f(x)", "f(", "1 + 1", "f"])
