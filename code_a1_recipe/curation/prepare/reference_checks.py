@@ -26,7 +26,7 @@ from sandbox import (
 from ...algorithm.question import Question
 from ...jobs.confinement import JudgeAll
 from ...jobs.jsonl_store import Row
-from ...test_quality.kill_matrix import suites_request
+from ...test_quality.kill_matrix import request_for
 from .reference_facts import Fault, ReferenceFacts, TestFault, distinct_tests
 
 BATCH_TESTS = 64
@@ -65,7 +65,7 @@ def requests_for(question: Question) -> list[JudgeRequest]:
     tests = distinct_tests(question)
     batches = [tests[at : at + BATCH_TESTS] for at in range(0, len(tests), BATCH_TESTS)] or [()]
     known_as = replace(question, id=content_key(question))
-    return [suites_request(known_as, question.reference, [(text,) for text in batch]) for batch in batches]
+    return [request_for(known_as, question.reference, *((text,) for text in batch)) for batch in batches]
 
 
 def facts_of(verdicts: Sequence[CandidateVerdict]) -> ReferenceFacts:
