@@ -98,7 +98,7 @@ def test_reward(
     ``R_T = alpha * Valid + (1 - alpha) * Adv``.
     ``Valid = clip(min(|V| / K, 1 - invalid / K), 0, 1)`` with V the valid distinct cases and ``invalid``
     the rejected ones (unparsable, not a test, duplicate, the reference raises, hangs or wavers on them)
-    plus the valid ones with a wrong claim. ``fail_new`` counts failures among the first K valid cases,
+    plus the valid ones with an incorrect assertion. ``fail_new`` counts failures among the first K valid cases,
     over K; ``fail_hist`` is failed replays over replays; Adv joins them as ``adversarial`` says.
     Source: Code-A1, arXiv 2603.15611; ``invalid``, the first K and the gate below are the release's.
 
@@ -157,7 +157,7 @@ def test_reward(
 def validity(suite: SuiteVerdict, *, num_cases: int) -> float:
     """``clip(min(|V| / K, 1 - invalid / K), 0, 1)``; see :func:`test_reward`.
 
-    A case with a wrong claim is in V, since its call serves with the oracle's answer filled in, and
+    A case with an incorrect assertion is in V, since its call serves with the oracle's answer filled in, and
     counts as invalid as well, since the Test LLM predicted wrongly.
     """
     num_invalid = suite.num_rejected + suite.num_expected_incorrect

@@ -46,7 +46,7 @@ class FailedCase:
 
     call: str
     answer: str
-    """The reference's answer, never a claim of the Test LLM."""
+    """The reference's return value, never what the Test LLM expected."""
     key: str = ""
     """``CaseResult.key``; empty when the call is its own key."""
 

@@ -5,7 +5,7 @@ the program at temperature 0). Held-out, Test LLM, on buggy programs that are th
 (``Question.buggy_programs``): ``valid`` (the Valid term of R_T, in [0, 1]), ``kill`` (share of suites with a case that
 the program fails), ``kill_per_case`` (share of cases that it fails) and ``detection_rate`` (share of suites with an
 assert that is right as written and that it fails). Cases are judged by the reference's answer, so a case with a wrong
-claim can kill, but not detect.
+assertion can kill, but not detect.
 
 Training: how far rewards are from hidden tests, how varied suites are, what is unlearned; all but ``distinct_calls``
 need ``validation.hidden_in_training``. Programs lost to an outage count nowhere.

@@ -75,7 +75,7 @@ def book_lines(entries: Sequence[BookEntry], paint: Paint) -> list[str]:
 
 
 def program_lines(record: RolloutRecord, paint: Paint) -> list[str]:
-    """One program with its reward, its suites, and what each assert claimed and came to."""
+    """One program with its reward, its suites, and what each assert expected and came to."""
     name = outcome_of(record)
     outcome = paint(_OUTCOME_COLOUR.get(name, "doubtful"), name)
     program = record.source if record.source is not None else f"(no program: {record.extraction_failure})"
@@ -119,7 +119,7 @@ def _suite_lines(name: str, suite: SuiteRecord, paint: Paint) -> list[str]:
 def _case(case: CaseResult, paint: Paint) -> str:
     """An assert as it was written, what the oracle says where that differs, and what became of the program."""
     is_broken = case.outcome.failed
-    wrong = f"{paint('doubtful', 'wrong claim')}, the oracle says {_on_one_line(case.reference_value)}"
+    wrong = f"{paint('doubtful', 'incorrect assertion')}, the oracle says {_on_one_line(case.reference_value)}"
     outcome = paint("bad", f"broke it: {case.outcome}") if is_broken else "passed"
     mark = paint("bad", "x") if is_broken else " "
     text = _on_one_line(f"assert {case.call} == {case.expected}")
@@ -149,7 +149,7 @@ HEAD = ("visits", "programs", "solved", "reward", "suites", "right", "broke", "s
 """Names of ``QuestionTotals.cells``."""
 LEGEND = (
     "visits: steps with the question; solved: share of the programs that pass all hidden tests; right: share of the\n"
-    "suites whose claims are all right; broke: share of the suites that broke their program; outages: programs lost"
+    "suites whose assertions are all correct; broke: share of the suites that broke their program; outages: lost"
 )
 
 
@@ -164,7 +164,7 @@ class QuestionTotals:
     rewards: list[float] = field(default_factory=list)
     suite_rewards: list[float] = field(default_factory=list)
     right: list[bool] = field(default_factory=list)
-    """Of each suite with a verdict: whether all its claims are right."""
+    """Of each suite with a verdict: whether all its assertions are correct."""
     broke: list[bool] = field(default_factory=list)
     """Of the same suites: whether it broke its program."""
     num_outages: int = 0

@@ -59,7 +59,7 @@ def attack(options: AttackOptions) -> None:
     `code-a1 attack median.py --question median.md --model outputs/my-run --code-model outputs/my-run`
 
     Ends with status 0 where every call that can be compared was asked and nothing was found; with 1 where bugs or
-    disagreements were found (without reference and other programs: tests that claim something else), where calls could
+    disagreements were found (without reference and other programs: tests that expect something else), where calls could
     not be asked for want of time, or where a model or the sandbox is down.
     """
     from ..applications.bug_finder import command

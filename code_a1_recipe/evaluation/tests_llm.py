@@ -17,7 +17,7 @@ from ..algorithm.question import Question
 from ..jobs.jsonl_store import JsonlStore, Row
 from ..jobs.judge_loop import judge_into
 from ..test_quality.coverage import calls_in, measure_coverage
-from ..test_quality.metrics import FunctionResult, judge_claims, judge_kills, measure_function, parts_of
+from ..test_quality.metrics import FunctionResult, judge_assertions, judge_kills, measure_function, parts_of
 from ..test_quality.mutants import Mutant, mutants_of
 from ..test_quality.mutation_kill import kill_mutants
 from .code_llm import VERDICTS
@@ -176,7 +176,7 @@ class Measurer:
     def _kills(self, one: WrittenSuite) -> list[bool]:
         """[tests] correct as written, and failed by the buggy program."""
         question = one.subject.question
-        right = judge_claims(question, one.asserts, self.judges.judge_all)
+        right = judge_assertions(question, one.asserts, self.judges.judge_all)
         sources = [one.subject.program]
         (kills,) = judge_kills(question, one.asserts, self.judges.judge_all, right=right, sources=sources)
         return list(kills)

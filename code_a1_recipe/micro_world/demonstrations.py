@@ -62,19 +62,21 @@ def draw_test_demonstrations(
                 x = rng.choice(boundary_inputs(question.operation))
             else:
                 x = draw_input(rng, question.operation)
-            claimed = _claim(rng, right=question.operation, shown=shown, x=x, noise=noise)
-            asserts[assert_text(x, claimed)] = None
+            expected = _expected_output(rng, right=question.operation, shown=shown, x=x, noise=noise)
+            asserts[assert_text(x, expected)] = None
         messages = test_messages(question.prompt, candidate=shown.python, num_cases=num_cases, black_box=black_box)
         yield Demonstration(messages=messages, response="\n".join(asserts))
 
 
-def _claim(rng: random.Random, *, right: Operation, shown: Operation, x: Value, noise: NoiseSettings) -> Value:
-    claimed = right.answer(x)
+def _expected_output(
+    rng: random.Random, *, right: Operation, shown: Operation, x: Value, noise: NoiseSettings
+) -> Value:
+    expected = right.answer(x)
     if rng.random() < noise.trust_chance:
         trusted = answer_or_none(shown, x)
-        claimed = claimed if trusted is None else trusted
+        expected = expected if trusted is None else trusted
     if rng.random() < noise.slip_chance:
-        if isinstance(claimed, int):
-            return claimed + rng.choice((-1, 1))
-        return claimed[:-1] if rng.random() < 0.5 else claimed[::-1]
-    return claimed
+        if isinstance(expected, int):
+            return expected + rng.choice((-1, 1))
+        return expected[:-1] if rng.random() < 0.5 else expected[::-1]
+    return expected

@@ -45,8 +45,8 @@ class TestMeasurement:
     """Responses with at least one valid assert."""
     valid_per_asked: float
     """Valid distinct asserts for each assert asked for."""
-    right_claims: float
-    """Valid asserts whose claim is the reference's answer."""
+    correct_assertions: float
+    """Valid asserts whose expected output is the reference's return value."""
     catches: float
     """Responses that fail the buggy program on at least one call."""
 
@@ -125,7 +125,7 @@ def measure_tests(
     return TestMeasurement(
         one_valid=_share([suite.num_valid > 0 for suite in suites]),
         valid_per_asked=num_valid / (num_cases * len(suites)),
-        right_claims=sum(suite.num_expected_correct for suite in suites) / max(1, num_valid),
+        correct_assertions=sum(suite.num_expected_correct for suite in suites) / max(1, num_valid),
         catches=_share([suite.num_failed > 0 for suite in suites]),
     )
 

@@ -79,9 +79,9 @@ class NoiseSettings(_Strict):
     shown_mistake_chance: float = 0.45
     """Chance that the candidate shown to the tester carries a typical mistake."""
     trust_chance: float = 0.2
-    """Chance that a demonstrated claim is what the shown candidate answers, right or wrong."""
+    """Chance that a demonstrated expected output is what the shown candidate returns, right or wrong."""
     slip_chance: float = 0.12
-    """Chance that a demonstrated claim is then changed a little."""
+    """Chance that a demonstrated expected output is then changed a little."""
     boundary_chance: float = 0.2
     """Chance that a demonstrated input is one where branches change or nothing is selected: a habit that the Test LLM
     knows and mostly does not follow."""

@@ -97,8 +97,8 @@ class Split:
     """Compositions deeper than any in the other two."""
 
 
-def assert_text(x: Value, claimed: Value) -> str:
-    return f"assert {ENTRY_POINT}({x}) == {claimed}"
+def assert_text(x: Value, expected: Value) -> str:
+    return f"assert {ENTRY_POINT}({x}) == {expected}"
 
 
 def make_split(*, seed: int, num_train: int, num_heldout: int, num_hard: int = 0) -> Split:

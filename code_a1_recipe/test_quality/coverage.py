@@ -2,7 +2,7 @@
 
 What there is to cover (statements, branches) is read off the text by coverage.py's parser in this process. What was
 covered is recorded by coverage.py's tracer inside the sandbox, where the reference runs under it and each call
-answers with the jumps between lines that it made; those answers are claims of an untrusted process and are checked.
+answers with the jumps between lines that it made; they come from an untrusted process and are checked.
 A call that hangs or dies loses its own lines only.
 """
 

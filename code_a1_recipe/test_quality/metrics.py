@@ -1,4 +1,4 @@
-"""How good are generated tests? Right claims, coverage and killed mutants of N functions, by their first k tests.
+"""How good are generated tests? Correct assertions, coverage and killed mutants of N functions, by their first k tests.
 
 The definitions are those of UnLeakedTestBench (Huang et al., arXiv 2508.00408) and its public scripts. All metrics are
 percentages and all are a ratio of two sums over functions, so that the functions can be resampled (``parts_of``).
@@ -53,7 +53,7 @@ class FunctionResult:
 
     question_id: str
     right: tuple[bool, ...]
-    """[tests] the claim equals the reference's answer."""
+    """[tests] the expected output equals the reference's return value."""
     kills: tuple[tuple[bool, ...], ...] = ()
     """[mutants][tests] the test fails on the mutant; False for tests that are not right."""
     killable: tuple[bool, ...] | None = None
@@ -117,8 +117,8 @@ def _sums(pairs: Iterable[Pair]) -> Pair:
     return sum(one for one, _ in pairs), sum(other for _, other in pairs)
 
 
-def judge_claims(question: Question, asserts: Sequence[str], judge_all: JudgeAll) -> tuple[bool, ...]:
-    """[asserts] whether each is a valid case whose claim equals the reference's answer.
+def judge_assertions(question: Question, asserts: Sequence[str], judge_all: JudgeAll) -> tuple[bool, ...]:
+    """[asserts] whether each is a valid case whose expected output equals the reference's return value.
 
     Raises:
         SandboxUnavailableError: the sandbox could not say.
@@ -168,7 +168,7 @@ def measure_function(
     Raises:
         SandboxUnavailableError: the sandbox could not judge something; nothing is made up for it.
     """
-    right = judge_claims(question, asserts, judge_all)
+    right = judge_assertions(question, asserts, judge_all)
     sources = [mutant.source for mutant in mutants]
     return FunctionResult(
         question_id=question.id,

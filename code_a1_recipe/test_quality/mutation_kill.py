@@ -114,7 +114,7 @@ class KillResult:
     killed_by_stage: tuple[int, ...]
     """[stages] mutants killed in each."""
     num_right_tests: int
-    """Tests met whose claim equals the reference's answer; without any, the mutants were not tested."""
+    """Tests met whose expected output equals the reference's return value; without any, the mutants were not tested."""
 
 
 def kill_mutants(question: Question, sources: Sequence[str], tests: Sequence[str], judge_all: JudgeAll) -> KillResult:

@@ -19,7 +19,7 @@ NUM_CANDIDATES, NUM_SUITES, NUM_CASES = 8, 8, 8
 CALLS_PER_QUESTION = 192
 """Different calls that the suites of one question's candidates are drawn from; each candidate gets 64 different
 ones, so two candidates of a question share a third of theirs and the references answer about 185."""
-_WRONG_CLAIMS = 0.1
+_INCORRECT_ASSERTIONS = 0.1
 """Share of asserts whose claimed value is wrong, as a Test LLM's are."""
 _HANGS = (
     "    while True:\n        pass\n",
@@ -116,7 +116,7 @@ def _asserts(base: BaseQuestion, rng: random.Random) -> list[str]:
         drawn = base.draw(rng)
         arguments.setdefault(", ".join(map(repr, drawn)), drawn)
     answers = [repr(answer(*drawn)) for drawn in arguments.values()]
-    claims = [rng.choice(answers) if rng.random() < _WRONG_CLAIMS else right for right in answers]
+    claims = [rng.choice(answers) if rng.random() < _INCORRECT_ASSERTIONS else right for right in answers]
     return [f"assert {base.name}({text}) == {claim}" for text, claim in zip(arguments, claims, strict=True)]
 
 

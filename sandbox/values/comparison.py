@@ -20,66 +20,66 @@ RELATIVE_TOLERANCE = 1e-7
 _DECODED_SIZE_FACTOR = 8
 _DECODED_SIZE_SLACK = 64
 _MIN_COMPARED_BITS = 1 << 15
-"""A claimed number is compared up to this size, or eight times the reference's: a ratio near a float is long."""
+"""A number is compared up to this size, or eight times the reference's: a ratio near a float is long."""
 _NUMBERS = (bool, int, float, complex, RawRatio, Decimal)
 
 
-def matches(reference: bytes, claim: bytes) -> bool:
-    """True when ``claim`` encodes the value that ``reference`` encodes.
+def matches(reference: bytes, value: bytes) -> bool:
+    """True when ``value`` encodes the value that ``reference`` encodes.
 
     Numbers compare across types (``True == 1 == 1.0``), NaN equals NaN, a tuple is no list. Where the
-    reference holds a float, ``|claim - reference| <= 1e-6 + 1e-7 * |reference|`` suffices; that is
+    reference holds a float, ``|value - reference| <= 1e-6 + 1e-7 * |reference|`` suffices; that is
     ``numpy.allclose`` with the tolerances of EvalPlus (arXiv:2305.01210, its evaluator's defaults),
     applied at every depth rather than to flat lists only.
 
-    ``claim`` may be any bytes; False for whatever cannot be compared. Work is bounded by the size of
+    ``value`` may be any bytes; False for whatever cannot be compared. Work is bounded by the size of
     ``reference``: an equal value never needs eight times its bytes (``1`` and ``1.0`` differ by a factor
-    of three), and nothing of the claim is hashed, reduced or converted before its size is known.
+    of three), and nothing of the value is hashed, reduced or converted before its size is known.
     """
-    if reference == claim:
+    if reference == value:
         return True
-    if len(claim) > _DECODED_SIZE_FACTOR * len(reference) + _DECODED_SIZE_SLACK:
+    if len(value) > _DECODED_SIZE_FACTOR * len(reference) + _DECODED_SIZE_SLACK:
         return False
     try:
-        return _close(decode_raw(reference), decode_raw(claim))
+        return _close(decode_raw(reference), decode_raw(value))
     except (ArithmeticError, TypeError, ValueError, RecursionError, MemoryError):
         return False  # ValueFormatError and UnencodableError among them
 
 
-def _close(reference: Any, claim: Any) -> bool:
+def _close(reference: Any, value: Any) -> bool:
     if isinstance(reference, _NUMBERS):
-        return _close_numbers(reference, claim)
-    if type(reference) is not type(claim):
+        return _close_numbers(reference, value)
+    if type(reference) is not type(value):
         return False
     if isinstance(reference, (list, tuple, deque)):
-        return len(reference) == len(claim) and all(map(_close, reference, claim))
+        return len(reference) == len(value) and all(map(_close, reference, value))
     if isinstance(reference, RawDict):
-        return _close_dicts(reference, claim)
+        return _close_dicts(reference, value)
     if isinstance(reference, RawSet):
-        return _close_sets(reference, claim)
-    return bool(reference == claim)
+        return _close_sets(reference, value)
+    return bool(reference == value)
 
 
-def _close_numbers(reference: Any, claim: Any) -> bool:
-    if not isinstance(claim, _NUMBERS):
+def _close_numbers(reference: Any, value: Any) -> bool:
+    if not isinstance(value, _NUMBERS):
         return False
-    if _is_nan(reference) or _is_nan(claim):  # first: a signalling NaN raises when it is compared
-        return _is_nan(reference) and _is_nan(claim)
-    if _num_bits(claim) > max(_MIN_COMPARED_BITS, _DECODED_SIZE_FACTOR * _num_bits(reference)):
+    if _is_nan(reference) or _is_nan(value):  # first: a signalling NaN raises when it is compared
+        return _is_nan(reference) and _is_nan(value)
+    if _num_bits(value) > max(_MIN_COMPARED_BITS, _DECODED_SIZE_FACTOR * _num_bits(reference)):
         return False
-    if _takes_quadratic_time(reference, claim) and max(_num_bits(reference), _num_bits(claim)) > _MIN_COMPARED_BITS:
+    if _takes_quadratic_time(reference, value) and max(_num_bits(reference), _num_bits(value)) > _MIN_COMPARED_BITS:
         # Equal ones of one type have equal parts: an honest Fraction comes reduced.
-        return type(reference) is type(claim) and bool(reference == claim)
-    reference, claim = _reduced(reference), _reduced(claim)
-    if reference == claim:
+        return type(reference) is type(value) and bool(reference == value)
+    reference, value = _reduced(reference), _reduced(value)
+    if reference == value:
         return True
-    if isinstance(reference, complex) and isinstance(claim, (bool, int, float, complex)):
-        claim = complex(claim) if not isinstance(claim, int) or abs(claim) < 1 << 1000 else complex("nan")
-        return _close_numbers(reference.real, claim.real) and _close_numbers(reference.imag, claim.imag)
-    if not isinstance(reference, float) or isinstance(claim, complex) or not math.isfinite(reference):
+    if isinstance(reference, complex) and isinstance(value, (bool, int, float, complex)):
+        value = complex(value) if not isinstance(value, int) or abs(value) < 1 << 1000 else complex("nan")
+        return _close_numbers(reference.real, value.real) and _close_numbers(reference.imag, value.imag)
+    if not isinstance(reference, float) or isinstance(value, complex) or not math.isfinite(reference):
         return False
     try:
-        near = float(claim)
+        near = float(value)
     except (OverflowError, ValueError):
         return False
     return abs(near - reference) <= ABSOLUTE_TOLERANCE + RELATIVE_TOLERANCE * abs(reference)
@@ -89,9 +89,9 @@ def _is_nan(value: Any) -> bool:
     return bool(value != value) if not isinstance(value, Decimal) else value.is_nan()
 
 
-def _takes_quadratic_time(reference: Any, claim: Any) -> bool:
+def _takes_quadratic_time(reference: Any, value: Any) -> bool:
     """Reducing a ratio and comparing a Decimal with an int do: minutes at the size of a whole value."""
-    kinds = {type(reference), type(claim)}
+    kinds = {type(reference), type(value)}
     return RawRatio in kinds or (Decimal in kinds and len(kinds) > 1)
 
 
@@ -108,28 +108,28 @@ def _num_bits(value: Any) -> int:
     return 4 * len(value.as_tuple().digits) if isinstance(value, Decimal) else 64
 
 
-def _close_dicts(reference: RawDict, claim: RawDict) -> bool:
-    if len(reference.keys) != len(claim.keys):
+def _close_dicts(reference: RawDict, value: RawDict) -> bool:
+    if len(reference.keys) != len(value.keys):
         return False
-    pairs, claimed = (
+    pairs, other_pairs = (
         sorted(zip(map(canonical_key, side.keys), side.values, strict=True), key=itemgetter(0))
-        for side in (reference, claim)
+        for side in (reference, value)
     )
     return all(
         one_key == other_key and _close(one, other)
-        for (one_key, one), (other_key, other) in zip(pairs, claimed, strict=True)
+        for (one_key, one), (other_key, other) in zip(pairs, other_pairs, strict=True)
     )
 
 
-def _close_sets(reference: RawSet, claim: RawSet) -> bool:
-    if len(reference.items) != len(claim.items):
+def _close_sets(reference: RawSet, value: RawSet) -> bool:
+    if len(reference.items) != len(value.items):
         return False
-    if sorted(map(canonical_key, reference.items)) == sorted(map(canonical_key, claim.items)):
+    if sorted(map(canonical_key, reference.items)) == sorted(map(canonical_key, value.items)):
         return True
-    if not all(type(item) in (int, float) for item in (*reference.items, *claim.items)):
+    if not all(type(item) in (int, float) for item in (*reference.items, *value.items)):
         return False
     # Both sides in order: if any pairing is within the tolerance, so is this one.
-    return all(map(_close, sorted(reference.items), sorted(claim.items)))
+    return all(map(_close, sorted(reference.items), sorted(value.items)))
 
 
 def to_literal(data: bytes) -> str:

@@ -135,7 +135,7 @@ def test_s94_the_second_assert_of_a_call_in_a_suite_is_a_duplicate():
     assert [one.reason.value for one in suite.rejections] == ["duplicate"]
 
 
-def test_s95_a_wrong_claim_is_a_valid_case(ask):
+def test_s95_a_incorrect_assertion_is_a_valid_case(ask):
     case = ask(REFERENCE, REFERENCE, "assert f(3) == 4").suites[0].cases[0]
     assert (case.reference_value, case.expected_correct, case.outcome.value) == ("3", False, "passed")
 

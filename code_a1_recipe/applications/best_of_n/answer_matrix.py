@@ -1,4 +1,4 @@
-"""Programs x tests -> answers, without any reference: what each program says to each call, and whose claim agrees.
+"""Programs x tests -> answers, without a reference: what each program returns, and which expected output agrees.
 
 Axes: N programs of one question, M tests.
 """
@@ -94,7 +94,7 @@ def answer_matrix(
         num_threads: programs that run at once.
 
     Returns:
-        passes_NM: the answer is the value that the test claims, by ``sandbox.matches``.
+        passes_NM: the answer is the value that the test expects, by ``sandbox.matches``.
         answers_NM: equal numbers in a column are equal answers: values that match, or exceptions of one type. A program
             that hangs, dies, gives no plain value or does not load has ``NO_ANSWER``.
 

@@ -59,7 +59,7 @@ def codet_sqrt(passes_NM: Passes, answers_NM: Answers) -> Scores:
 
 
 def mbr_exec(passes_NM: Passes, answers_NM: Answers) -> Scores:
-    """How many programs, itself included, give the same answers to all calls; the tests' claims are not used.
+    """How many programs, itself included, give the same answers to all calls; the tests' expected outputs are not used.
 
     Minimum Bayes risk with the loss "some answer differs" (Shi et al., arXiv 2204.11454): the least
     expected loss is the largest group. A program with an answer that is ``NO_ANSWER`` agrees with none, as a failed

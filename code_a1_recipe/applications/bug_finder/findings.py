@@ -1,4 +1,4 @@
-"""What an attack finds: minimal failing calls by kind of failure, and tests that claim something else."""
+"""What an attack finds: minimal failing calls by kind of failure, and tests that expect something else."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrongClaim:
-    """A test whose claim is not what the program answers. Which of the two is wrong is not known."""
+class OtherExpectation:
+    """A test whose expected output is not what the program returns. Which of the two is wrong is not known."""
 
     text: str
     num_suites: int
@@ -72,8 +72,8 @@ def starts_of(failures: Mapping[Call, Failure]) -> dict[str, list[Call]]:
     return {kind: spread(calls, _TIME_OUT_STARTS if kind == TIME_OUT else _STARTS) for kind, calls in kinds.items()}
 
 
-def wrong_claims(cases: Sequence[Case], answers: Mapping[Call, CallResult]) -> list[WrongClaim]:
-    """Tests that claim another answer than the program's, the most frequent first.
+def other_expectations(cases: Sequence[Case], answers: Mapping[Call, CallResult]) -> list[OtherExpectation]:
+    """Tests that expect another output than the program's, the most frequent first.
 
     Args:
         cases: of all suites; a test of several suites stands there several times.
@@ -82,11 +82,11 @@ def wrong_claims(cases: Sequence[Case], answers: Mapping[Call, CallResult]) -> l
     counts = Counter((case.call, case.expected_value) for case in cases)
     texts = {(case.call, case.expected_value): case.expected for case in reversed(cases)}
     found = []
-    for (call, claim), count in counts.most_common():
+    for (call, expected), count in counts.most_common():
         answer = answers.get(call)
-        if answer and was_asked(answer) and not (answer.status is CallStatus.VALUE and matches(claim, answer.value)):
-            text = f"assert {call.text} == {texts[call, claim]}"
-            found.append(WrongClaim(text=text, num_suites=count, answer=show_answer(answer)))
+        if answer and was_asked(answer) and not (answer.status is CallStatus.VALUE and matches(expected, answer.value)):
+            text = f"assert {call.text} == {texts[call, expected]}"
+            found.append(OtherExpectation(text=text, num_suites=count, answer=show_answer(answer)))
     return found
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from sandbox import LIBRARY_MODULES, LIBRARY_NAMES, Call
 
 from .expectations import TIME_OUT, show_answer
-from .findings import HANG_SECONDS, Bug, Finding, WrongClaim
+from .findings import HANG_SECONDS, Bug, Finding, OtherExpectation
 
 MARK = "# Written by `code-a1 attack`."
 """First words of the file; a file that begins otherwise is not overwritten."""
@@ -114,21 +114,21 @@ def finding_lines(findings: Sequence[Finding]) -> list[str]:
             votes = _votes(bug)
             seed = " (depends on the hash seed, or on chance)" * bug.depends_on_seed
             after = f"{bug.earlier[0].text}; " if bug.earlier else ""
-            text = bug.call.text if bug.expected.votes else bug.text  # without a reference nobody claims who is right
+            text = bug.call.text if bug.expected.votes else bug.text  # without a reference nobody says who is right
             lines.append(f"  {after}{_cut(text)}  # your function: {bug.failure.shown}{seed}{votes}")
         if not finding.bugs:
             lines.append("  (no minimal call: it fails only after several others, or --max-bugs left no room)")
     return lines
 
 
-def claim_lines(claims: Sequence[WrongClaim], *, most: int) -> list[str]:
-    """Hints: tests that claim something else."""
+def expectation_lines(unmet: Sequence[OtherExpectation], *, most: int) -> list[str]:
+    """Hints: tests that expect something else."""
     lines = [
-        f"  {claim.text}  # your function: {claim.answer}" + (f"; {claim.num_suites} suites" * (claim.num_suites > 1))
-        for claim in claims[:most]
+        f"  {test.text}  # your function: {test.answer}" + (f"; {test.num_suites} suites" * (test.num_suites > 1))
+        for test in unmet[:most]
     ]
-    if len(claims) > most:
-        lines.append(f"  ... and {len(claims) - most} more (--max-bugs)")
+    if len(unmet) > most:
+        lines.append(f"  ... and {len(unmet) - most} more (--max-bugs)")
     return lines
 
 

@@ -14,9 +14,9 @@ from ...jobs.outputs import Report
 from ...jobs.progress import Progress
 from .call_variants import variants
 from .expectations import Expectation, Expected, MajorityExpectation, ReferenceExpectation
-from .findings import Finding, starts_of, wrong_claims
+from .findings import Finding, other_expectations, starts_of
 from .inputs import Suites, Target
-from .output import claim_lines, counted, finding_lines, pytest_text
+from .output import counted, expectation_lines, finding_lines, pytest_text
 from .search import Attack, check_loads
 
 LIMITS = Limits(reference_cpu_seconds_per_case=1.0)
@@ -78,11 +78,11 @@ def run_attack(target: Target, suites: Suites, runner: Runner, *, drawn: Sequenc
     if target.reference is not None:
         return _report([*lines, *_write_tests(target, findings)], target, bool(findings), num_unasked)
     attack.unasked.clear()
-    claims = wrong_claims(cases, attack.answers(tested, {}))
-    if claims:
-        lines.append("tests that claim another answer than your function's (which of the two is wrong is not known)")
-        lines += claim_lines(claims, most=target.options.max_bugs)
-    is_found = bool(findings) or (bool(claims) and not target.candidates)
+    unmet = other_expectations(cases, attack.answers(tested, {}))
+    if unmet:
+        lines.append("tests that expect another output than your function's (which of the two is wrong is not known)")
+        lines += expectation_lines(unmet, most=target.options.max_bugs)
+    is_found = bool(findings) or (bool(unmet) and not target.candidates)
     return _report(lines, target, is_found, num_unasked if target.candidates else len(attack.unasked))
 
 
@@ -168,11 +168,11 @@ def _expectation_lines(
             f"  no reference, {counted(len(target.candidates), 'other program')}: disagreements are told, not who is "
             f"right; {len(expected)} of {num_calls} calls have an answer to compare with{without}"
         ]
-    claims = {(case.call, case.expected_value) for case in cases if case.call in expected}
-    num_right = sum(matches(expected[call].value, claim) for call, claim in claims)
+    outputs = {(case.call, case.expected_value) for case in cases if case.call in expected}
+    num_right = sum(matches(expected[call].value, output) for call, output in outputs)
     return [
         f"  the reference answers {len(expected)} of {num_calls} calls{without}",
-        f"  {num_right} of {len(claims)} claimed answers are the reference's; claims decide nothing here",
+        f"  {num_right} of {len(outputs)} expected outputs are the reference's; they decide nothing here",
     ]
 
 

@@ -75,7 +75,7 @@ def win_table(findings: Findings) -> Table:
     everything: Counter[Result] = sum((cell for row in findings.tally.results for cell in row), Counter())
     num_played = sum(everything[result] for result in PLAYED)
     breaks = {
-        "broke": "some valid case breaks the program, whatever the case claims: the reference's answer decides",
+        "broke": "some valid case breaks the program, whatever the case expects: the reference's return value decides",
         "detected": "some case that is valid and right as written breaks the program",
     }[findings.win]
     note = (

@@ -46,7 +46,7 @@ class Result(enum.StrEnum):
     DETECTED = "detected"
     """A valid case that is right as written breaks the program."""
     BROKE = "broke"
-    """Valid cases break the program, but what they claim is wrong: only the reference's answer tells."""
+    """Valid cases break the program, but what they expect is wrong: only the reference's return value tells."""
     HELD = "held"
     """The program passes every valid case."""
     NO_VALID_CASE = "no_valid_case"

@@ -27,9 +27,9 @@ class CrossPlayOptions:
     win: Annotated[
         str,
         typer.Option(
-            callback=shared.one_of(("broke", "caught")),
+            callback=shared.one_of(("broke", "detected")),
             help="the Test LLM wins by any valid case that breaks the program (broke), or only by one whose expected "
-            "output is right as written (caught); matches are not judged anew",
+            "output is right as written (detected); matches are not judged anew",
         ),
     ] = "broke"
     judge_only: shared.JudgeOnly = False

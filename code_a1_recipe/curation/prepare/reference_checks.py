@@ -97,8 +97,8 @@ def _failed(place: int, case: CaseResult) -> TestFault | None:
         fault = Fault.SLOW if case.outcome is CaseOutcome.TIMED_OUT else Fault.NONDETERMINISTIC
         detail = f"{case.call[:120]}  # in a third run: {case.outcome.value} {case.detail[:120]}"
     elif not case.expected_correct:
-        fault = Fault.WRONG_CLAIM
-        detail = f"{case.call[:120]} is {case.reference_value[:80]}, claimed {case.expected[:80]}"
+        fault = Fault.INCORRECT_ASSERTION
+        detail = f"{case.call[:120]} is {case.reference_value[:80]}, expected {case.expected[:80]}"
     else:
         return None
     return TestFault(place=place, fault=fault, detail=detail[:_DETAIL_CHARACTERS])

@@ -17,7 +17,7 @@ class Fault(enum.StrEnum):
 
     UNREADABLE = "unreadable"
     """Not of the form ``assert f(literals) == literal``: the judge cannot take it, whatever the reference says."""
-    WRONG_CLAIM = "wrong_claim"
+    INCORRECT_ASSERTION = "incorrect_assertion"
     RAISES = "raises"
     UNENCODABLE = "unencodable"
     SLOW = "slow"
@@ -66,7 +66,7 @@ _ALWAYS = {
 }
 """Such a reference is no oracle for tests that are still to be written, however few of its tests show it."""
 _OF_A_TEST = {
-    Fault.WRONG_CLAIM: Reason.REFERENCE_FAILS,
+    Fault.INCORRECT_ASSERTION: Reason.REFERENCE_FAILS,
     Fault.RAISES: Reason.REFERENCE_FAILS,
     Fault.UNENCODABLE: Reason.UNENCODABLE,
 }

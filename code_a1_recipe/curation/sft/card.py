@@ -28,7 +28,7 @@ def card(made: Made, selection: Selection, *, options: SftOptions, num_train: in
             f"# {options.output.name}",
             "",
             "Demonstrations for a cold start of a Test LLM, made by `code-a1 data sft`. Every assert is a valid case",
-            "whose claim equals the answer of the question's reference.",
+            "whose expected output equals the return value of the question's reference.",
             "",
             f"- source: {made.source}",
             f"- {num_train} demonstrations for training, {num_val} for validation "

@@ -23,7 +23,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demonstration:
-    """One suite for one program. Every assert is a valid case whose claim equals the reference's answer."""
+    """One suite for one program. Every assert is a valid case, and its expected output the reference's return value."""
 
     question_id: str
     statement: str

@@ -1,4 +1,4 @@
-"""Demonstrations that a Test LLM wrote itself: suites of a run whose claims are all right (rejection sampling)."""
+"""Demonstrations that a Test LLM wrote itself: suites of a run with correct assertions only (rejection sampling)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def recorded_rows(path: Path) -> list[RolloutRecord]:
 def demonstrations_from(
     records: Iterable[RolloutRecord], questions: Mapping[str, Question], *, num_cases: int, counts: Counter[str]
 ) -> Iterator[Demonstration]:
-    """The suites whose asserts are all valid cases with a right claim, as many as asked for.
+    """The suites whose asserts are all valid cases with a correct assertion, as many as asked for.
 
     Args:
         records: scored programs with their suites; those lost to an outage are left out and counted.
@@ -95,7 +95,7 @@ def right_asserts(suite: SuiteRecord, *, num_cases: int, counts: Counter[str]) -
     elif verdict.rejections:
         counts["suites with an assert that is no valid case"] += 1
     elif verdict.num_expected_incorrect:
-        counts["suites with a wrong claim"] += 1
+        counts["suites with an incorrect assertion"] += 1
     elif not len(asserts) == verdict.num_valid == num_cases:
         counts[f"suites of other than {num_cases} asserts"] += 1
     else:

@@ -38,8 +38,9 @@ class MakeSettings:
 def demonstrations_row(question: Question, settings: MakeSettings, judge_all: JudgeAll) -> Row:
     """A question's suites with what was left out: one row of the work file.
 
-    Tests are judged on each program: only valid cases whose claim equals the reference's answer, and that the
-    reference passes when it is run once more, are written. Those that break the program come first; others fill up.
+    Tests are judged on each program: only valid cases whose expected output equals the reference's return value, and
+    that the reference passes when it is run once more, are written. Those that break the program come first; others
+    fill up.
     """
     counts: Counter[str] = Counter()
     row: Row = {"question": question.id, "outage": None, "suites": [], "counts": counts}
@@ -56,7 +57,7 @@ def demonstrations_row(question: Question, settings: MakeSettings, judge_all: Ju
     counts["tests refused, or not right"] += len(tests) - len(right)
     if not right:
         return row
-    asserts = {place: f"assert {call} == {claim}" for place, (call, claim) in right.items()}
+    asserts = {place: f"assert {call} == {expected}" for place, (call, expected) in right.items()}
     mutants_left = settings.num_mutants
     for number, ((shown, source), verdict) in enumerate(zip(programs, verdicts, strict=True)):
         if not verdict.loaded:
@@ -122,11 +123,11 @@ def _programs(question: Question, settings: MakeSettings) -> list[tuple[str, str
 
 
 def _right_places(tests: Sequence[str], verdict: CandidateVerdict) -> dict[int, tuple[str, str]]:
-    """Place -> (call, claim) of each test that holds; the verdict is on the reference as its own candidate."""
+    """Place -> (call, expected output) of each test that holds; the verdict is on the reference as a candidate."""
     right = {}
     for place, case in cases_by_place(tests, verdict.suites[0]):
         if case.expected_correct and not case.outcome.failed:
-            # A claim over several lines would make an assert that is not "one line of the form".
+            # An expected output over several lines would make an assert that is not "one line of the form".
             right[place] = (case.call, case.reference_value if "\n" in case.expected else case.expected)
     return right
 

@@ -141,7 +141,7 @@ def _tasks_of(
         runners.judges,
         adapter=options.adapter,
         columns=options.columns,
-        holds_claims=options.references,
+        holds_expected_outputs=options.references,
     )
 
 

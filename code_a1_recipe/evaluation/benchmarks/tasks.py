@@ -67,12 +67,12 @@ class AssertGrading:
     """Literal asserts, the reference's answers as the oracle.
 
     A program passes when it loads and answers like the reference in every test that is a valid case: what an assert
-    claims wrongly is judged by the reference, as in training.
+    expects wrongly is judged by the reference, as in training.
     """
 
     question: Question
     judges: JudgeProcesses
-    holds_claims: bool = False
+    holds_expected_outputs: bool = False
     """Of references: a test that they contradict, or that is no valid case, fails them."""
 
     def grade(self, programs: Sequence[str]) -> list[CodeVerdict | SandboxUnavailableError]:
@@ -90,7 +90,7 @@ class AssertGrading:
                     continue
                 num_valid[place] += result.suites[0].num_valid
                 reason = self._failure(result)
-                if reason and (num_valid[place] or self.holds_claims):
+                if reason and (num_valid[place] or self.holds_expected_outputs):
                     found[place] = CodeVerdict(passed=False, reason=reason)
         untested = CodeVerdict(passed=False, reason="no test of it can be judged", is_tested=False)
         passed = CodeVerdict(passed=True)
@@ -104,10 +104,12 @@ class AssertGrading:
         for case in suite.cases:
             if case.outcome.failed:
                 return f"{case.outcome.value}: {case.call[:200]}"
-            if self.holds_claims and not case.expected_correct:
-                return f"wrong claim: {case.call[:200]} is {case.reference_value[:80]}, not {case.expected[:80]}"
+            if self.holds_expected_outputs and not case.expected_correct:
+                return (
+                    f"incorrect assertion: {case.call[:200]} is {case.reference_value[:80]}, not {case.expected[:80]}"
+                )
         refused = (one for one in suite.rejections if one.reason is not RejectionReason.DUPLICATE)
-        first = next(refused, None) if self.holds_claims else None
+        first = next(refused, None) if self.holds_expected_outputs else None
         return f"{first.reason.value}: {first.text[:200]}" if first else ""
 
 
@@ -117,7 +119,7 @@ def question_tasks(
     *,
     adapter: str = "auto",
     columns: Mapping[str, str] | None = None,
-    holds_claims: bool = False,
+    holds_expected_outputs: bool = False,
 ) -> tuple[list[CodeTask], dict[str, int]]:
     """Tasks of the questions of a file that have tests, and counts of what could not be taken; see ``AssertGrading``.
 
@@ -131,7 +133,7 @@ def question_tasks(
             data_source=question.data_source or "questions",
             prompt=question.prompt,
             reference=question.reference,
-            grading=AssertGrading(question=question, judges=judges, holds_claims=holds_claims),
+            grading=AssertGrading(question=question, judges=judges, holds_expected_outputs=holds_expected_outputs),
         )
         for question in loaded.questions
         if question.tests

@@ -17,7 +17,7 @@ Where this differs from EvalPlus, all of it on purpose or for want of what a val
 - Subclasses count as their builtin base: a NumPy number is a number, a namedtuple a tuple, also where a tolerance
   makes EvalPlus ask for the very same type. An object of the program's own making is refused, whatever its ``__eq__``
   says; EvalPlus believes it. A NumPy array is refused; EvalPlus accepts it where it has one equal item.
-- A claim of more than eight times the expected value's size is unequal; ``numpy.allclose`` may find it equal by
+- A returned of more than eight times the expected value's size is unequal; ``numpy.allclose`` may find it equal by
   repeating the shorter side.
 - A Decimal equals no integer of more than 32,768 bits.
 - In set comparisons a failure has no second chance by tolerance, which EvalPlus gives after a float was expected.
@@ -134,15 +134,15 @@ def accepts(problem: EvalPlusProblem, index: int, answer: CallResult, *, atol_be
     if expected == answer.value and b"n" not in expected and problem.comparison is Comparison.VALUE:
         return True  # the same bytes are the same value; "n" may stand for NaN
     try:
-        claim = decode_raw(answer.value)
+        returned = decode_raw(answer.value)
         if problem.comparison is Comparison.ROOT:
-            return abs(_polynomial(problem.arguments(index)[0], claim)) <= atol
+            return abs(_polynomial(problem.arguments(index)[0], returned)) <= atol
         wanted = decode_raw(expected)
         if problem.comparison is Comparison.SET:
-            return isinstance(claim, RawSet) and _keys(claim) == _keys(wanted)
-        if _equal(wanted, claim) or _is_second_answer(problem, index, claim, atol_before):
+            return isinstance(returned, RawSet) and _keys(returned) == _keys(wanted)
+        if _equal(wanted, returned) or _is_second_answer(problem, index, returned, atol_before):
             return True
-        return atol != 0 and _is_close(wanted, claim, atol)
+        return atol != 0 and _is_close(wanted, returned, atol)
     except _ODD_VALUE_ERRORS:
         return False
 
@@ -200,39 +200,39 @@ def _is_floats(data: bytes) -> bool:
     return all(type(item) is float for item in items)
 
 
-def _equal(wanted: Any, claim: Any) -> bool:
+def _equal(wanted: Any, returned: Any) -> bool:
     """``==`` of Python on raw values, in linear time; NaN equals nothing."""
     if isinstance(wanted, _NUMBERS):
-        return isinstance(claim, _NUMBERS) and _equal_numbers(wanted, claim)
-    if type(wanted) is not type(claim):
+        return isinstance(returned, _NUMBERS) and _equal_numbers(wanted, returned)
+    if type(wanted) is not type(returned):
         return False
     if isinstance(wanted, (list, tuple, deque)):
-        return len(wanted) == len(claim) and all(map(_equal, wanted, claim))
+        return len(wanted) == len(returned) and all(map(_equal, wanted, returned))
     if isinstance(wanted, RawDict):
-        return _equal_dicts(wanted, claim)
+        return _equal_dicts(wanted, returned)
     if isinstance(wanted, RawSet):
-        return _keys(wanted) == _keys(claim)
+        return _keys(wanted) == _keys(returned)
     if isinstance(wanted, range):
-        return canonical_key(wanted) == canonical_key(claim)
-    return bool(wanted == claim)
+        return canonical_key(wanted) == canonical_key(returned)
+    return bool(wanted == returned)
 
 
-def _equal_numbers(wanted: Any, claim: Any) -> bool:
-    if _has_nan(wanted) or _has_nan(claim):
+def _equal_numbers(wanted: Any, returned: Any) -> bool:
+    if _has_nan(wanted) or _has_nan(returned):
         return False
-    if type(wanted) is int and type(claim) is Decimal:  # their keys tell long ones apart
-        return wanted.bit_length() <= _MOST_DECIMAL_BITS and bool(wanted == claim)
-    return canonical_key(wanted) == canonical_key(claim)
+    if type(wanted) is int and type(returned) is Decimal:  # their keys tell long ones apart
+        return wanted.bit_length() <= _MOST_DECIMAL_BITS and bool(wanted == returned)
+    return canonical_key(wanted) == canonical_key(returned)
 
 
-def _equal_dicts(wanted: RawDict, claim: RawDict) -> bool:
-    pairs, claimed = (
+def _equal_dicts(wanted: RawDict, returned: RawDict) -> bool:
+    pairs, others = (
         sorted(zip(map(canonical_key, side.keys), side.values, strict=True), key=itemgetter(0))
-        for side in (wanted, claim)
+        for side in (wanted, returned)
     )
-    return len(pairs) == len(claimed) and all(
+    return len(pairs) == len(others) and all(
         one_key == other_key and _equal(one, other)
-        for (one_key, one), (other_key, other) in zip(pairs, claimed, strict=True)
+        for (one_key, one), (other_key, other) in zip(pairs, others, strict=True)
     )
 
 
@@ -246,34 +246,34 @@ def _has_nan(number: Any) -> bool:
     return number.is_nan() if isinstance(number, Decimal) else number != number
 
 
-def _is_close(wanted: Any, claim: Any, atol: float) -> bool:
+def _is_close(wanted: Any, returned: Any, atol: float) -> bool:
     """``numpy.allclose`` on values of one type, sequences of one length."""
-    if type(wanted) is not type(claim):
+    if type(wanted) is not type(returned):
         return False
-    if isinstance(wanted, (list, tuple)) and len(wanted) != len(claim):
+    if isinstance(wanted, (list, tuple)) and len(wanted) != len(returned):
         return False
     import numpy as np
 
     with np.errstate(all="ignore"):
-        one, other = np.asarray(claim), np.asarray(wanted)
+        one, other = np.asarray(returned), np.asarray(wanted)
         size = math.prod(np.broadcast_shapes(one.shape, other.shape))
         if size > _MOST_BROADCAST * max(one.size, other.size, 1):
             return False
         return bool(np.allclose(one, other, rtol=RTOL, atol=atol))
 
 
-def _is_second_answer(problem: EvalPlusProblem, index: int, claim: Any, atol: float) -> bool:
+def _is_second_answer(problem: EvalPlusProblem, index: int, returned: Any, atol: float) -> bool:
     if problem.comparison is Comparison.VALUE_OR_ZERO:
-        return _equal(0, claim)
+        return _equal(0, returned)
     if problem.comparison is Comparison.VALUE_OR_PADDED_DIGITS:
         one, other = map(str, problem.arguments(index))
         width = max(len(one), len(other))
         digits = zip(one.zfill(width), other.zfill(width), strict=True)
-        return _equal(sum(abs(int(left) - int(right)) for left, right in digits), claim)
+        return _equal(sum(abs(int(left) - int(right)) for left, right in digits), returned)
     if problem.comparison is Comparison.VALUE_OR_PYRAMID:
         edge, height = problem.arguments(index)
         surface = round(edge**2 + 2 * edge * math.sqrt((edge / 2) ** 2 + height**2))
-        return bool(abs(claim - surface) <= atol)
+        return bool(abs(returned - surface) <= atol)
     return False
 
 

@@ -208,26 +208,26 @@ def _is_result(expected: str, answer: CallResult) -> bool:
         return False  # ValueFormatError and UnencodableError among them: the bytes come from an untrusted process
 
 
-def _is_equal(wanted: Any, claim: Any) -> bool:
+def _is_equal(wanted: Any, returned: Any) -> bool:
     """``==`` of Python between a JSON value and a raw one, in linear time."""
     if isinstance(wanted, list):
-        return isinstance(claim, list) and len(wanted) == len(claim) and all(map(_is_equal, wanted, claim))
+        return isinstance(returned, list) and len(wanted) == len(returned) and all(map(_is_equal, wanted, returned))
     if isinstance(wanted, dict):
-        if not isinstance(claim, RawDict) or not all(isinstance(key, str) for key in claim.keys):
+        if not isinstance(returned, RawDict) or not all(isinstance(key, str) for key in returned.keys):
             return False  # beside that, integers can be chosen so that a dict of them takes quadratic time
-        items = dict(zip(claim.keys, claim.values, strict=True))
+        items = dict(zip(returned.keys, returned.values, strict=True))
         return wanted.keys() == items.keys() and all(_is_equal(wanted[key], items[key]) for key in wanted)
-    return canonical_key(wanted) == canonical_key(claim)
+    return canonical_key(wanted) == canonical_key(returned)
 
 
 def _lines(text: str) -> list[str]:
     return [line.strip() for line in text.split("\n")]
 
 
-def _same_line(wanted: str, claimed: str) -> bool:
-    if wanted == claimed:
+def _same_line(wanted: str, returned: str) -> bool:
+    if wanted == returned:
         return True
     try:
-        return [Decimal(token) for token in wanted.split()] == [Decimal(token) for token in claimed.split()]
+        return [Decimal(token) for token in wanted.split()] == [Decimal(token) for token in returned.split()]
     except DecimalException:  # no number, or a signalling NaN, which does not compare
         return False

@@ -122,7 +122,7 @@ def test_a_counter_in_the_reference_makes_no_case_valid_twice_or_wrong(judged):
     assert [(case.call, case.expected_correct, case.outcome.value) for case in suite.cases] == [("f()", True, "passed")]
 
 
-def test_a_claim_wrong_on_purpose_is_a_valid_case_with_a_wrong_claim(judged):
+def test_a_claim_wrong_on_purpose_is_a_valid_case_with_a_incorrect_assertion(judged):
     suite = judged(HONEST, "assert f(1) == 'never'")
     assert (suite.num_valid, suite.num_expected_correct, suite.num_failed) == (1, 0, 0)
 

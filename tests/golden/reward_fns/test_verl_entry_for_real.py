@@ -39,7 +39,7 @@ def test_a_program_scores_its_share_of_the_fixed_tests(response, score):
     ("response", "score"),
     [
         ("assert largest([-1]) == -1\nassert largest([2]) == 2", 0.75),  # both right, one of two breaks it
-        ("assert largest([-1]) == 0\nassert largest([2]) == 2", 0.5),  # the wrong claim costs validity only
+        ("assert largest([-1]) == 0\nassert largest([2]) == 2", 0.5),  # the incorrect assertion costs validity only
         ("assert largest([2]) == largest([2])\nassert largest([1]) != 2", 0.0),
         ("no tests", 0.0),
     ],

@@ -129,7 +129,7 @@ def test_a_question_of_a_run_is_shown_with_all_that_is_known(show, run_folder):
         "  reward 0.500 = history 0.250 + new 0.250  (num_suites 2)\n",
         "  suite 0: reward 0.500 = validity 0.500 + adversarial 0.000\n"
         "    x assert f(1) == 2  right; broke it: wrong_value\n"
-        "      assert f(5) == 7  wrong claim, the oracle says 6; passed\n"
+        "      assert f(5) == 7  incorrect assertion, the oracle says 6; passed\n"
         "      assert f(x) == 1  no valid case: no_call\n",
         "  hidden tests: 1 of 2 passed\n    x assert f(2) == 3  right; broke it: raised\n",
         "candidate 2, sampled, step 3: outage (",

@@ -172,7 +172,7 @@ def test_references_that_contradict_their_own_tests_are_found(tmp_path, capsys):
     path.write_text("".join(json.dumps(row) + "\n" for row in [QUESTIONS[0], wrong, raising]))
     assert eval_code([str(path), "--references", "--output", str(tmp_path / "out")]) == 1
     shown = capsys.readouterr().out
-    assert "does not pass: wrong: wrong claim: double(2) is 4, not 5" in shown
+    assert "does not pass: wrong: incorrect assertion: double(2) is 4, not 5" in shown
     assert "does not pass: raising: reference_raised" in shown
     assert Results.load(tmp_path / "out").parts["pass@1"]["double"] == [1.0, 1.0]
 
@@ -222,7 +222,7 @@ def test_questions_without_tests_are_refused_for_a_code_llm(tmp_path, capsys):
     assert "give it a column 'tests'" in capsys.readouterr().err
 
 
-def test_a_test_llm_is_measured_by_right_claims_coverage_and_kills(questions, tmp_path, capsys):
+def test_a_test_llm_is_measured_by_correct_assertions_coverage_and_kills(questions, tmp_path, capsys):
     output = tmp_path / "out"
     with StandInEndpoint(test_answers) as server:
         asked = words(questions, output, server, "--tests", "3", "--k", "1", "--k", "3", "--buggy-programs")
@@ -236,7 +236,7 @@ def test_a_test_llm_is_measured_by_right_claims_coverage_and_kills(questions, tm
     assert results.parts["line_cov@3"]["sign"][0] == results.parts["line_cov@3"]["sign"][1]
     assert results.parts["line_cov@1"]["sign"][0] < results.parts["line_cov@1"]["sign"][1]
     assert results.parts["bugs_killed"] == {"double": [1.0, 1.0]}
-    # One wrong claim: the function fails the baseline of three tests, and counts nothing under the other rule.
+    # One incorrect assertion: the function fails the baseline of three tests, and counts nothing under the other rule.
     assert results.parts["mut@3"]["double"] == [0.0, 0.0]
     assert results.parts["mut_all@3"]["double"] == [0.0, 1.0]
     assert results.parts["mut_right_only@3"]["double"][0] > 0.5

@@ -26,7 +26,7 @@ def test_an_honest_candidate_passes_every_case(ask):
     assert verdict.cpu_seconds > 0
 
 
-def test_a_wrong_claim_is_a_valid_case_judged_by_the_references_answer(ask):
+def test_a_incorrect_assertion_is_a_valid_case_judged_by_the_references_answer(ask):
     case = ask(DOUBLE, DOUBLE, "assert f(3) == 7").suites[0].cases[0]
     found = (case.reference_value, case.expected, case.expected_correct, case.outcome)
     assert found == ("6", "7", False, CaseOutcome.PASSED)
@@ -307,7 +307,7 @@ def test_the_order_of_calls_is_shuffled_but_repeatable(ask):
 SUCCESSOR = "def f(x):\n    return x + 1\n"
 
 
-def test_a_claim_that_is_a_signalling_nan_is_a_wrong_claim(ask):
+def test_a_claim_that_is_a_signalling_nan_is_a_incorrect_assertion(ask):
     suite = ask(SUCCESSOR, SUCCESSOR, 'assert f(3) == Decimal("sNaN")', "assert f(4) == 5").suites[0]
     assert [case.expected_correct for case in suite.cases] == [False, True]
     assert [case.outcome.value for case in suite.cases] == ["passed"] * 2

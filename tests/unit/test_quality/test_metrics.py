@@ -9,7 +9,7 @@ from code_a1_recipe.data.reader import read_questions, read_rows
 from code_a1_recipe.test_quality.coverage import CallCoverage, calls_in, measure_coverage
 from code_a1_recipe.test_quality.metrics import (
     FunctionResult,
-    judge_claims,
+    judge_assertions,
     measure_function,
     parts_of,
 )
@@ -118,7 +118,7 @@ QUESTION = Question(
 )
 ASSERTS = (
     "assert clip(5) == 5",
-    "assert clip(-3) == -3",  # a wrong claim
+    "assert clip(-3) == -3",  # an incorrect assertion
     "assert clip(12) == 9",
     "assert clip('a') == 'a'",  # the reference raises
     "assert clip(5) == 5",  # again
@@ -148,7 +148,7 @@ def as_mutants(sources):
 
 
 def test_claims_are_right_where_the_reference_agrees(judge_all):
-    assert judge_claims(QUESTION, ASSERTS, judge_all) == (YES, NO, YES, NO, YES)
+    assert judge_assertions(QUESTION, ASSERTS, judge_all) == (YES, NO, YES, NO, YES)
 
 
 def test_a_function_is_measured_on_its_reference_and_its_mutants(judge_all):

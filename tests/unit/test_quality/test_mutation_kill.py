@@ -164,7 +164,7 @@ def test_survivors_alone_meet_more_tests(staged):
     judge_all, asked = staged
     question = Question(id="q", prompt="p", reference="def f(): pass")
     tests = [str(index) for index in range(100)]
-    # Test 7 claims wrongly: it kills nothing. Tests 0 to 7, 8 to 63 and 64 to 99 are the stages.
+    # Test 7 is an incorrect assertion: it kills nothing. Tests 0 to 7, 8 to 63 and 64 to 99 are the stages.
     found = kill_mutants(question, ["0", "7", "8", "63", "64", "never"], tests, judge_all)
     assert asked == [(name, 8) for name in ("0", "7", "8", "63", "64", "never")] + [
         (name, 56) for name in ("7", "8", "63", "64", "never")

@@ -1,7 +1,7 @@
 """Small buggy programs with a reference, a question and a scripted suite each: what an attack must find.
 
-The suites are what a Test LLM might write: mostly plain calls, some with a wrong claim, some that are no test. Not
-every suite meets its bug; then a small change of its calls does.
+The suites are what a Test LLM might write: mostly plain calls, some with an incorrect assertion, some that are no test.
+Not every suite meets its bug; then a small change of its calls does.
 """
 
 from __future__ import annotations

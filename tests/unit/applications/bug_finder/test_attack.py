@@ -119,7 +119,7 @@ def test_a_right_program_gives_nothing_and_keeps_the_tests_of_an_earlier_attack(
 def test_claims_decide_nothing_where_there_is_a_reference(files, capsys):
     files(solution=RIGHT_MEDIAN, reference=RIGHT_MEDIAN, **{"tests.txt": "assert median([7]) == 8\n"})
     assert attack("median", "--reference", "reference.py", "--no-mutate") == 0
-    assert "0 of 1 claimed answers are the reference's" in capsys.readouterr().out
+    assert "0 of 1 expected outputs are the reference's" in capsys.readouterr().out
 
 
 def test_without_changes_only_the_calls_of_the_tests_are_made(files, capsys):

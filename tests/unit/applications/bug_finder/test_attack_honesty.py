@@ -14,7 +14,7 @@ from code_a1_recipe.applications.bug_finder import run as attack_run
 from code_a1_recipe.applications.bug_finder import search as attack_module
 from code_a1_recipe.applications.bug_finder.asking import AskingAll, was_asked
 from code_a1_recipe.applications.bug_finder.expectations import NOT_ASKED, MajorityExpectation, ReferenceExpectation
-from code_a1_recipe.applications.bug_finder.findings import wrong_claims
+from code_a1_recipe.applications.bug_finder.findings import other_expectations
 from code_a1_recipe.applications.crossplay import command as crossplay_command
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.stats.estimates import Estimate
@@ -221,10 +221,10 @@ def test_a_program_that_was_not_asked_has_no_vote():
     assert expectation.unasked == {calls[1]}
 
 
-def test_an_unasked_call_is_no_wrong_claim():
+def test_an_unasked_call_is_no_incorrect_assertion():
     case = Gate(SAME, ("f",), assert_chars=100).suite(["assert f(1) == 1"]).cases[0]
     spent = CallResult(status=CallStatus.TIMED_OUT, detail=TOTAL_SPENT)
-    assert wrong_claims([case], {case.call: spent}) == []
+    assert other_expectations([case], {case.call: spent}) == []
 
 
 def test_a_call_that_dies_after_the_time_limit_has_a_test(attack, capsys):

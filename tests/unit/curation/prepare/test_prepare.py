@@ -125,7 +125,7 @@ def test_rows_stay_or_go_with_a_reason(run, write, dropped, tmp_path):
         "juliett": "duplicate_reference",
     }
     assert [line["row"] for line in dropped().values()] == [1, 2, 3, 4, 5, 6, 7, 8, 9]
-    assert dropped()["bravo"]["detail"] == "1 of 2 tests (wrong_claim 1), the first: bravo(2) is 7, claimed 8"
+    assert dropped()["bravo"]["detail"] == "1 of 2 tests (incorrect_assertion 1), the first: bravo(2) is 7, expected 8"
     assert "2 of 11 rows kept" in out
     assert "tests: 2 in 2 questions; removed from kept rows: unreadable 1" in out
 
@@ -147,7 +147,7 @@ def test_tests_that_do_not_hold_may_go_alone(run, write, tmp_path):
     assert status == 0
     assert kept_in(tmp_path / "out.parquet") == ["alpha", "bravo", "kilo"]
     assert load_questions(tmp_path / "out.parquet")[1].tests == ("assert bravo(1) == 6",)
-    assert "wrong_claim 1" in out
+    assert "incorrect_assertion 1" in out
 
 
 def test_questions_without_tests_may_stay_where_their_reference_loads(run, write, tmp_path):

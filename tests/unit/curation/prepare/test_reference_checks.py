@@ -55,7 +55,7 @@ ODD = "def f(x):\n    if x == 0: raise ValueError\n    return object() if x == 1
 @pytest.mark.parametrize(
     ("reference", "test", "fault", "detail"),
     [
-        ("def f(x): return x + 1", "assert f(1) == 3", Fault.WRONG_CLAIM, "f(1) is 2, claimed 3"),
+        ("def f(x): return x + 1", "assert f(1) == 3", Fault.INCORRECT_ASSERTION, "f(1) is 2, expected 3"),
         ("def f(x): return x + 1", "assert f(1) != 3", Fault.UNREADABLE, "not_an_equality"),
         ("def f(x): return x + 1", "assert g(1) == 3", Fault.UNREADABLE, "no_call"),
         (ODD, "assert f(0) == 1", Fault.RAISES, "ValueError"),
@@ -78,7 +78,10 @@ def test_faults_name_the_place_of_their_test(facts):
     tests = [f"assert f({number}) == {number + 1 + (number % 50 == 49)}" for number in range(BATCH_TESTS + 40)]
     found = facts("def f(x): return x + 1", *tests)
     assert found.num_tests == BATCH_TESTS + 40
-    assert [(one.place, one.fault) for one in found.faults] == [(49, Fault.WRONG_CLAIM), (99, Fault.WRONG_CLAIM)]
+    assert [(one.place, one.fault) for one in found.faults] == [
+        (49, Fault.INCORRECT_ASSERTION),
+        (99, Fault.INCORRECT_ASSERTION),
+    ]
 
 
 @pytest.mark.parametrize("tests", [(), ("assert f(1) == 2",)])

@@ -12,7 +12,7 @@ from code_a1_recipe.curation.prepare.reference_facts import Fault, ReferenceFact
 TESTS = ("assert f(1) == 1", "assert f(2) == 2", "assert f(1) == 1")
 GOLDEN = ("assert f(3) == 3", "assert f(2) == 2")
 QUESTION = Question(id="q", prompt="p", reference="def f(x): return x", tests=TESTS, golden_tests=GOLDEN)
-KINDS = (Fault.WRONG_CLAIM, Fault.RAISES, Fault.UNENCODABLE)
+KINDS = (Fault.INCORRECT_ASSERTION, Fault.RAISES, Fault.UNENCODABLE)
 
 
 def facts(*faults, load_error=""):
@@ -55,9 +55,9 @@ def test_or_only_itself_where_that_is_asked_for(fault):
 
 
 def test_a_reference_none_of_whose_tests_holds_goes_in_any_case():
-    every = [(place, Fault.WRONG_CLAIM) for place in range(3)]
+    every = [(place, Fault.INCORRECT_ASSERTION) for place in range(3)]
     assert decided(*every, drop_tests=True, min_tests=0).reason is Reason.REFERENCE_FAILS
-    unreadable = [(0, Fault.UNREADABLE), (1, Fault.RAISES), (2, Fault.WRONG_CLAIM)]
+    unreadable = [(0, Fault.UNREADABLE), (1, Fault.RAISES), (2, Fault.INCORRECT_ASSERTION)]
     assert decided(*unreadable, drop_tests=True, min_tests=0).reason is Reason.REFERENCE_FAILS
     assert decided(*every[:2], drop_tests=True, min_tests=0).reason is None
 
@@ -68,7 +68,7 @@ def test_a_reference_none_of_whose_tests_holds_goes_in_any_case():
     [(Fault.SLOW, Reason.REFERENCE_SLOW), (Fault.NONDETERMINISTIC, Reason.REFERENCE_NONDETERMINISTIC)],
 )
 def test_slow_and_flaky_references_always_go(fault, reason, drop_tests):
-    assert decided((0, Fault.WRONG_CLAIM), (2, fault), drop_tests=drop_tests).reason is reason
+    assert decided((0, Fault.INCORRECT_ASSERTION), (2, fault), drop_tests=drop_tests).reason is reason
 
 
 def test_what_does_not_load_goes_first():

@@ -370,7 +370,7 @@ def test_suites_of_a_run_whose_claims_are_all_right_become_demonstrations(run_of
     assert rows[0]["extra_info"]["num_breaking"] == 1
     card = (tmp_path / "d.parquet.card.md").read_text()
     for line in (
-        "- suites with a wrong claim: 1",
+        "- suites with an incorrect assertion: 1",
         "- suites with an assert that is no valid case: 1",
         "- suites of other than 2 asserts: 1",
         "- repeats another: 1",

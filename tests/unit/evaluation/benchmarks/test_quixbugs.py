@@ -4,7 +4,7 @@ import pytest
 
 from code_a1_recipe.errors import InputError
 from code_a1_recipe.evaluation.benchmarks.quixbugs import read_quixbugs
-from code_a1_recipe.test_quality.metrics import judge_claims, judge_kills
+from code_a1_recipe.test_quality.metrics import judge_assertions, judge_kills
 from sandbox import Judge, Limits, LocalRunner, SandboxUnavailableError
 
 LARGEST = """\
@@ -118,15 +118,15 @@ def judge_all():
 
 
 def measure_bugs(question, asserts, judge_all):
-    right = judge_claims(question, asserts, judge_all)
+    right = judge_assertions(question, asserts, judge_all)
     return judge_kills(question, asserts, judge_all, right=right, sources=question.buggy_programs)
 
 
 def test_bugs_are_broken_by_right_asserts_only(folder, judge_all):
     count_down, halve, largest = read_quixbugs(folder)[0]
     assert measure_bugs(largest, largest.tests, judge_all) == ((False, True, False),)
-    wrong_claim = ("assert largest([-5, -2]) == -5", "assert largest([1]) == 1")
-    assert measure_bugs(largest, wrong_claim, judge_all) == ((False, False),)
+    incorrect_assertion = ("assert largest([-5, -2]) == -5", "assert largest([1]) == 1")
+    assert measure_bugs(largest, incorrect_assertion, judge_all) == ((False, False),)
     assert measure_bugs(count_down, count_down.tests, judge_all) == ((True, False),)
     # 8, 6, 4, 2, 0, -2, ... never ends.
     assert measure_bugs(halve, halve.tests, judge_all) == ((True,),)
