@@ -94,7 +94,8 @@ def test_without_any_weight_discrimination_is_pass_count():
 def test_discrimination_passes_over_incorrect_assertions_that_pass_count_falls_for():
     # Three good programs pass tests a to d; X passes a and b and all of the incorrect assertions e, f, g, each of
     # which one bad program passes too. Of a (and b): n = 7, sums 4, 16 and 13, so (7 * 13 - 4 * 16) / sqrt(12 * 66) =
-    # 27 / sqrt(792). Of c (and d): (7 * 9 - 3 * 17) / sqrt(12 * 96) = 12 / sqrt(1152). Of e, f, g: 7 * 4 - 2 * 18 is negative.
+    # 27 / sqrt(792). Of c (and d): (7 * 9 - 3 * 17) / sqrt(12 * 96) = 12 / sqrt(1152). Of e, f, g: 7 * 4 - 2 * 18 is
+    # negative.
     matrix = passes("1111000", "1111000", "1111000", "1100111", "0000100", "0000010", "0000001")
     a, c = 27 / math.sqrt(792), 12 / math.sqrt(1152)
     assert discriminations(matrix).tolist() == pytest.approx([a, a, c, c, 0, 0, 0])
