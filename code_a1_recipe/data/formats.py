@@ -1,7 +1,7 @@
 """Dataset rows of public code problem sets -> the recipe's native columns.
 
 An adapter is a name, the columns it needs, and a function of one row. ``ADAPTERS`` is a plain dictionary;
-``questions.load_questions`` picks the first whose columns are all there.
+``reader.load_questions`` picks the first whose columns are all there.
 
 Tests become ``assert f(literals) == literal``, the one form the judge accepts. What cannot be said that way
 is left out and counted in ``NativeRow.num_dropped_tests``:

@@ -52,7 +52,7 @@ class RowReader:
     """How the rows of one file become native ones."""
 
     adapter: str
-    """A name in ``adapters.ADAPTERS``."""
+    """A name in ``formats.ADAPTERS``."""
     columns: Mapping[str, str] | None = None
     """Native column -> column of the file, applied first; None where the rows are read as they are."""
 
@@ -83,7 +83,7 @@ def read_questions(
 
     Args:
         path: the file; its name must end in ``.parquet``, ``.jsonl`` or ``.json``, or these with ``.gz``.
-        adapter: a name in ``adapters.ADAPTERS``, or "auto" for the first whose columns are all there.
+        adapter: a name in ``formats.ADAPTERS``, or "auto" for the first whose columns are all there.
         columns: native column -> column of the file, for the native adapter; a dot goes into a nested one
             (``{"reference": "reward_model.ground_truth"}``). A file that has the native columns and none of the
             named ones is read as it is: training and held-out files need not agree.

@@ -26,7 +26,7 @@ def test_an_honest_candidate_passes_every_case(ask):
     assert verdict.cpu_seconds > 0
 
 
-def test_a_incorrect_assertion_is_a_valid_case_judged_by_the_references_answer(ask):
+def test_an_incorrect_assertion_is_a_valid_case_judged_by_the_references_answer(ask):
     case = ask(DOUBLE, DOUBLE, "assert f(3) == 7").suites[0].cases[0]
     found = (case.reference_value, case.expected, case.expected_correct, case.outcome)
     assert found == ("6", "7", False, CaseOutcome.PASSED)
