@@ -80,6 +80,8 @@ class Experiment:
         seeds = raw.get("seeds", [0])
         if not isinstance(seeds, list) or not seeds or not all(type(seed) is int and seed >= 0 for seed in seeds):
             raise InputError(f"{path}: seeds must be a list of integers of at least 0, got {seeds!r}")
+        if len(set(seeds)) < len(seeds):
+            raise InputError(f"{path}: every seed runs once, got seeds {seeds!r}; remove the repeated ones")
         for key in ("preset", "folder"):
             if not isinstance(raw.get(key, ""), str):
                 raise InputError(f"{path}: {key} must be text, got {raw[key]!r}")
@@ -93,7 +95,7 @@ class Experiment:
         return cls(
             preset=raw.get("preset") or "cpu",
             folder=Path(raw.get("folder") or Path("outputs") / path.stem).absolute(),
-            seeds=tuple(dict.fromkeys(seeds)),
+            seeds=tuple(seeds),
             overrides=_overrides(path, "overrides", raw.get("overrides") or []),
             arms=found,
             text=text,

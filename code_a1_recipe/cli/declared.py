@@ -9,6 +9,7 @@ import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
+import typer
 from typer.models import OptionInfo, ParameterInfo
 
 from ..jobs.options import FromTexts
@@ -69,9 +70,13 @@ class _Declared:
             annotation=Annotated[hint, info],
         )
 
-    def value(self, given: Any) -> Any:
+    def value(self, given: Any, prefix: str) -> Any:
         if self.texts is not None:
-            return self.texts.read(given)
+            try:
+                return self.texts.read(given)
+            except typer.BadParameter as error:
+                option = f"--{prefix}{self.field.name}".replace("_", "-")
+                raise typer.BadParameter(error.message, param_hint=f"'{option}'") from error
         return tuple(given) if self.is_sequence else given
 
 
@@ -102,7 +107,7 @@ def _filled(options_class: type, values: Mapping[str, Any], *, prefix: str) -> A
     given = {
         declared.field.name: _filled(declared.hint, values, prefix=declared.prefix)
         if declared.prefix is not None
-        else declared.value(values[f"{prefix}{declared.field.name}"])
+        else declared.value(values[f"{prefix}{declared.field.name}"], prefix)
         for declared in _declared(options_class)
     }
     if prefix:

@@ -98,7 +98,9 @@ def evaluate_run(
     limit: Annotated[
         int | None, typer.Option(min=1, help="only the first so many questions; nothing is compared then")
     ] = None,
-    judge_only: shared.JudgeOnly = False,
+    judge_only: Annotated[
+        bool, typer.Option("--judge-only", help="judge stored responses; no model is started")
+    ] = False,
 ) -> None:
     """Validate both policies of a run's checkpoint on its held-out questions, beside the figures of training.
 

@@ -28,7 +28,11 @@ def make(
     seed: Seed = DEFAULT_SEED,
     cache_dir: CacheDir = None,
     variant: Annotated[
-        str, typer.Option(callback=one_of(("", *sorted(VARIANTS))), help="other models in place of the base's")
+        str,
+        typer.Option(
+            callback=one_of(("", *sorted(VARIANTS))),
+            help=f"other models in place of the base's: {', '.join(sorted(VARIANTS))}",
+        ),
     ] = "",
 ) -> None:
     """Make the questions and both models, or say where they are."""

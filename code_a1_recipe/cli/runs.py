@@ -13,7 +13,9 @@ from .status import resumable
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="run folder: what was given as run_dir")]
 
-OUTCOMES_HELP = """A run's programs with their suites and what came of them. Outcomes:
+OUTCOMES_HELP = """A run's programs with their suites and what came of them.
+
+Outcomes:
 
 {outcomes}"""
 

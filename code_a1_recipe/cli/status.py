@@ -16,7 +16,7 @@ import typer
 
 from sandbox import SandboxConfigError, SandboxUnavailableError
 
-from ..errors import CodeA1Error
+from ..errors import CodeA1Error, InputError
 from ..jobs.outputs import Report
 
 DONE, BROKE_OFF, REFUSED = 0, 1, 2
@@ -39,6 +39,8 @@ def run(work: Callable[[], object]) -> int:
     except BrokenPipeError:  # `... | head`: the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKE_OFF
+    except (FileExistsError, NotADirectoryError) as error:
+        return _report(InputError(f"{error.filename} is a file where a folder is needed; name another"), REFUSED)
     except OSError as error:
         return _report(error, BROKE_OFF)
     return DONE
@@ -56,6 +58,8 @@ def resumable(output: Path) -> Iterator[None]:
     except CodeA1Error as error:
         if error.exit_status == BROKE_OFF:
             error.add_note(hint)
+        raise
+    except (FileExistsError, NotADirectoryError):
         raise
     except (SandboxUnavailableError, OSError) as error:
         error.add_note(hint)

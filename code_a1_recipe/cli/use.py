@@ -74,7 +74,7 @@ def crossplay(options: CrossPlayOptions) -> None:
 
     They meet on the run's held-out questions, with the run's own prompts, sampling and judge. Does the newest one also
     win against older opponents, or has it forgotten how? Shows who wins how often, ratings over training, and signs of
-    forgetting and cycling; writes a picture (crossplay.png), tables (table.*, ratings.*) and crossplay.json.
+    forgetting and cycling; writes a picture (`crossplay.png`), tables (`table.*`, `ratings.*`) and `crossplay.json`.
 
     `code-a1 crossplay outputs/cpu-20260101-120000 --output outputs/crossplay`
 

@@ -160,6 +160,8 @@ def row_reader(
     if columns and (unknown := sorted(set(columns) - set(COLUMNS))):
         raise ValueError(f"unknown native columns {unknown}; known: {', '.join(COLUMNS)}")
     if columns and _is_native(there, columns):
+        if missing := sorted({column.split(".")[0] for column in columns.values()} - there):
+            logger.warning("%s has no column %r: its own native columns are read", where, missing[0])
         columns = None
     if columns:
         there = {native for native in COLUMNS if columns.get(native, native).split(".")[0] in there}

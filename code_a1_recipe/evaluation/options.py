@@ -13,6 +13,7 @@ import typer
 from ..errors import InputError
 from ..files import file_fingerprint
 from ..jobs import options as shared
+from ..jobs.outputs import check_folder
 from .models.options import ModelOptions
 
 SPLITS = ("instruct", "complete")
@@ -24,6 +25,10 @@ def _day(text: str) -> date:
         return date.fromisoformat(text)
     except ValueError as error:
         raise typer.BadParameter(f"must be a day as YYYY-MM-DD, got {text!r}") from error
+
+
+OWN_FILES = ("responses.jsonl", "verdicts.jsonl", "choices.jsonl", "models", "mutants")
+"""Of which one lies in every folder that these commands write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +56,7 @@ class SamplingEvalOptions:
     def __post_init__(self) -> None:
         if self.sample_only and self.judge_only:
             raise InputError("--sample-only and --judge-only exclude each other; leave both out to do both")
+        check_folder(self.output, own=OWN_FILES)
 
     def read_with(self) -> dict[str, Any]:
         """What the problems were read from and how; part of the settings of every verdict.
@@ -158,6 +164,8 @@ class SuiteEvalOptions(SamplingEvalOptions):
             raise InputError(f"--k {too_many[0]} needs at least as many --tests, got {self.tests}")
         if self.own_tests and self.model.is_named:
             raise InputError("--own-tests measures the questions' own tests; leave the model out")
+        if self.own_tests and (self.suites > 1 or self.sample_only):
+            raise InputError("--own-tests measures one suite a question; leave --suites and --sample-only out")
 
     @property
     def ks(self) -> list[int]:

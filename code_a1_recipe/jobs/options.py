@@ -59,7 +59,8 @@ def one_of(known: tuple[object, ...]) -> Callable[[Any], Any]:
     def check(value: object) -> object:
         for one in value if isinstance(value, list) else [value]:
             if one is not None and one not in known:
-                raise typer.BadParameter(f"must be one of {', '.join(map(str, known))}, got {one!r}")
+                named = ", ".join(str(name) for name in known if name != "")
+                raise typer.BadParameter(f"must be one of {named}, got {one!r}")
         return value
 
     return check

@@ -54,6 +54,26 @@ def check_outputs(
             )
 
 
+def check_folder(output: Path, *, own: Sequence[str]) -> None:
+    """Refuse a folder with files of somebody else's; called before any work.
+
+    Args:
+        output: the folder of a command's results; it may be missing or empty.
+        own: names of which one is in every folder that the command has written.
+
+    Raises:
+        OutputError: it is a file, or has files and none of ``own``.
+    """
+    if output.exists() and not output.is_dir():
+        raise OutputError(f"--output {output} is a file; name a folder")
+    there = sorted(path.name for path in output.iterdir()) if output.is_dir() else []
+    if there and not set(there) & set(own):
+        raise OutputError(
+            f"--output {output} holds {there[0]!r}, which this command did not write; name a new folder, or that of an "
+            "earlier call"
+        )
+
+
 def note_work(outputs: Sequence[Path], *, is_finished: bool) -> None:
     """Remember the files of unfinished work: the repeated command may replace them, other files need ``--overwrite``.
 

@@ -11,7 +11,7 @@ from sandbox import LocalRunner
 
 from ...algorithm.episode import sampling_seed
 from ...algorithm.episode_types import Message
-from ...algorithm.prompts import find_prompt_pair, render
+from ...algorithm.prompts import PROMPT_PAIRS, render
 from ...errors import InputError
 from ...evaluation.models.options import ModelOptions, RunDefaults
 from ...evaluation.models.response_store import ResponseStore
@@ -30,12 +30,12 @@ def attack(options: AttackOptions) -> Report:
         InputError, SandboxConfigError: something cannot be used.
         OutageError, SandboxUnavailableError: a model or the sandbox is down.
     """
-    if options.code_model.is_named:
+    if options.code_model.is_named or options.question is not None:
         _question(options, "Code")
     defaults = RunDefaults.of(options.model, options.code_model)
     cases = options.cases or defaults.cases_per_suite or 8
     policies = ("code", "test") if options.code_model.is_named else ("test",)
-    options = replace(options, prompts=options.prompts or defaults.prompt(*policies), cases=cases)
+    options = replace(options, prompt=options.prompt or defaults.prompt(*policies), cases=cases)
     target = _target(options)
     suites = read_suites(options.suites) if options.suites else None
     prompt = [] if suites is not None else _prompt(options, target.source)
@@ -64,7 +64,7 @@ def sample_programs(options: AttackOptions) -> Sequence[str]:
     if not options.code_model.is_named:
         return ()
     question = _question(options, "Code")
-    prompt = render(find_prompt_pair(str(options.prompts)).code, prompt=question)
+    prompt = render(_template(options, "code"), prompt=question)
     responses = options.responses or options.solution.with_suffix(".responses.jsonl")
     number = options.num_candidates
     texts = _sampled(options.code_model, "code", prompt, responses, number, seed=options.seed, what="programs")
@@ -126,8 +126,14 @@ def _prompt(options: AttackOptions, source: str) -> list[Message]:
             "tests are missing: name a file of them (--suites tests.py) or a Test LLM that writes them (--model "
             "FOLDER, or --endpoint URL --endpoint-model NAME)"
         )
-    template = find_prompt_pair(str(options.prompts)).test
+    template = _template(options, "test")
     return render(template, prompt=_question(options, "Test"), candidate=source.strip(), num_cases=options.cases or 0)
+
+
+def _template(options: AttackOptions, role: str) -> str:
+    """The pair's template for a role, or the file that the one model's run was trained with."""
+    prompt = str(options.prompt)
+    return getattr(PROMPT_PAIRS[prompt], role) if prompt in PROMPT_PAIRS else prompt
 
 
 def _question(options: AttackOptions, role: str) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ...algorithm.prompts import PROMPT_PAIRS
 from ...errors import InputError
 from ...evaluation.models.options import ModelOptions
 from ...jobs import options as shared
@@ -38,9 +39,14 @@ class AttackOptions:
     cases: Annotated[
         int | None, typer.Option(min=1, help="asserts to ask for in each", show_default="8, of a run its own")
     ] = None
-    prompts: Annotated[str | None, typer.Option(help="pair of templates", show_default="chat_v1, of a run its own")] = (
-        None
-    )
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            callback=shared.one_of(tuple(PROMPT_PAIRS)),
+            help=f"pair of templates: {', '.join(PROMPT_PAIRS)}",
+            show_default="chat_v1, of a run its own",
+        ),
+    ] = None
     responses: Annotated[Path | None, typer.Option(help="responses are kept here", show_default="beside --output")] = (
         None
     )

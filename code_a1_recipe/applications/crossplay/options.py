@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ...jobs import options as shared
+from ...jobs.outputs import check_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,3 +34,6 @@ class CrossPlayOptions:
         ),
     ] = "broke"
     judge_only: shared.JudgeOnly = False
+
+    def __post_init__(self) -> None:
+        check_folder(self.output, own=("responses.jsonl", "matches.jsonl", "models"))

@@ -52,12 +52,18 @@ class ScoreOptions:
     )
     adversarial: Annotated[
         str | None,
-        typer.Option(callback=shared.one_of(tuple(sorted(ADVERSARIAL_READINGS))), show_default="release"),
+        typer.Option(
+            callback=shared.one_of(tuple(sorted(ADVERSARIAL_READINGS))),
+            help=f"reading of the adversarial term: {', '.join(sorted(ADVERSARIAL_READINGS))}",
+            show_default="release",
+        ),
     ] = None
     cases: Annotated[int | None, typer.Option(min=1, help="K, the cases a suite was asked for", show_default="8")] = (
         None
     )
-    nonprintable_penalty: Annotated[bool | None, typer.Option(show_default="no")] = None
+    nonprintable_penalty: Annotated[
+        bool | None, typer.Option(help="subtract the share of characters that are not printable", show_default="no")
+    ] = None
     limits: Annotated[
         Mapping[str, int | float],
         typer.Option(metavar="KEY=NUMBER", help="of one program, as sandbox.limits; repeatable"),

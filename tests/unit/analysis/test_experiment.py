@@ -78,6 +78,7 @@ def fake_training(monkeypatch, run_folder):
         ("arms: {a: []}\nseed: [1]\n", r"unknown keys \['seed'\]; known: preset"),
         ("arms: {}\n", "arms must map names to lists of overrides"),
         ("arms: {a: []}\nseeds: [one]\n", "seeds must be a list of integers of at least 0"),
+        ("arms: {a: []}\nseeds: [0, 0]\n", "every seed runs once"),
         ("arms: {'a/b': []}\n", "the name becomes a folder"),
         ("arms: {a: [fast]}\n", "arms.a must be a list of key=value"),
         ("arms: {a: [data.seed=3]}\n", "which the experiment sets for each run; leave it out"),

@@ -81,7 +81,8 @@ def test_every_kind_of_option_reaches_its_field(call):
     [
         ([], "Missing argument"),
         (["a", "--size", "0"], "greater than or equal to 1"),
-        (["a", "--columns", "prompt"], "must be key=value"),
+        (["a", "--columns", "prompt"], "Invalid value for '--columns': must be key=value"),
+        (["a", "--test-engine", "x"], "Invalid value for '--test-engine': must be key=value"),
         (["a", "--columns", "what=text"], "unknown native column 'what'"),
         (["a", "--note", "x"], "No such option"),
         (["a", "--no-overwrite"], "No such option"),

@@ -313,7 +313,30 @@ def test_an_output_that_is_a_file_is_refused(questions, tmp_path, capsys):
     (tmp_path / "out").write_text("")
     with StandInEndpoint(code_answers) as server:
         assert eval_code(words(questions, tmp_path / "out", server)) == 2
-    assert "File exists" in capsys.readouterr().err
+    assert "is a file; name a folder" in capsys.readouterr().err
+
+
+def test_a_folder_with_files_of_somebody_else_is_left_alone(questions, tmp_path, capsys):
+    output = tmp_path / "out"
+    output.mkdir()
+    (output / "results.json").write_text("my notes")
+    with StandInEndpoint(code_answers) as server:
+        assert eval_code(words(questions, output, server)) == 2
+    assert "holds 'results.json', which this command did not write" in capsys.readouterr().err
+    assert (server.requests, (output / "results.json").read_text()) == ([], "my notes")
+
+
+def test_a_file_in_place_of_a_folder_is_the_users_mistake(questions, tmp_path, capsys):
+    asked = [str(questions), "--own-tests", "--output", str(tmp_path / "out"), "--mutants-folder", str(questions)]
+    assert eval_test(asked) == 2
+    assert f"{questions} is a file where a folder is needed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("change", [["--suites", "3"], ["--sample-only"]])
+def test_own_tests_take_no_option_of_sampled_ones(questions, tmp_path, capsys, change):
+    assert eval_test([str(questions), "--own-tests", "--output", str(tmp_path / "out"), *change]) == 2
+    assert "leave --suites and --sample-only out" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_select_wants_both_models(questions, tmp_path, capsys):

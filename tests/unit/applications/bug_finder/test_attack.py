@@ -217,6 +217,7 @@ def test_suites_are_read_from_responses_test_files_and_plain_text(files, capsys)
         (["solution.py"], "tests are missing"),
         (["solution.py", "--model", "folder"], "needs --question"),
         (["solution.py", "--model", "folder", "--suites", "tests.txt"], "not both"),
+        (["solution.py", "--suites", "tests.txt", "--question", "missing.md"], "--question missing.md"),
         (["solution.py", "--suites", "tests.txt", "--output", "x.py"], "--output needs --reference"),
         (
             ["solution.py", "--suites", "tests.txt", "--reference", "right.py", "--output", "two.py"],
@@ -248,6 +249,12 @@ def test_what_cannot_be_attacked_is_refused_with_a_hint(files, capsys, words, to
     assert captured.err.startswith("error: ")
     assert told in captured.err
     assert captured.out == ""
+
+
+def test_an_unknown_pair_of_templates_is_refused_before_a_model_is_asked(files, capsys):
+    files(solution=MEDIAN)
+    assert main(["solution.py", "--model", "folder", "--prompt", "WRONG"]) == 2
+    assert "must be one of chat_v1, micro, got 'WRONG'" in capsys.readouterr().err
 
 
 def test_a_file_of_an_earlier_attack_is_written_anew_and_an_explicit_one_made(files):
