@@ -15,14 +15,14 @@ import tempfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ..errors import CodeA1Error, InputError, OutageError
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+PreTrainedModel = PreTrainedTokenizer = Any
+"""transformers' classes of these names, whose methods have no usable types; it is imported when it is needed."""
 
 MAX_CHECK_TOKENS = 256
 """Of the generation that must end; both models that this was made for need fewer than 100."""
@@ -100,7 +100,7 @@ def get_model(options: ModelGetOptions) -> str:
     return f"{options.output}: {number / 1e6:.0f} million parameters, turns end with {end!r}"
 
 
-def settle_end_of_turn(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> str:
+def settle_end_of_turn(model: PreTrainedModel, tokenizer: PreTrainedTokenizer) -> str:
     """Make the token that ends an assistant's turn the end of every generation; returns it.
 
     Raises:
@@ -130,7 +130,7 @@ def settle_end_of_turn(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBas
     return end
 
 
-def check_generation(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+def check_generation(model: PreTrainedModel, tokenizer: PreTrainedTokenizer) -> None:
     """Raises InputError where a greedy response to ``CHECK_PROMPT`` does not end within ``MAX_CHECK_TOKENS`` tokens."""
     asked = tokenizer.apply_chat_template(
         [{"role": "user", "content": CHECK_PROMPT}], add_generation_prompt=True, return_tensors="pt", return_dict=True
@@ -144,7 +144,7 @@ def check_generation(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase)
         )
 
 
-def _loaded(options: ModelGetOptions, work: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def _loaded(options: ModelGetOptions, work: Path) -> tuple[PreTrainedModel, PreTrainedTokenizer]:
     if options.gguf is not None:
         return _from_gguf(options.gguf)
     packaged = PACKAGED.get(options.name)
@@ -159,7 +159,7 @@ def _loaded(options: ModelGetOptions, work: Path) -> tuple[PreTrainedModel, PreT
             raise OutageError(f"{error}; {second}") from second
 
 
-def _from_hub(hub_id: str, work: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def _from_hub(hub_id: str, work: Path) -> tuple[PreTrainedModel, PreTrainedTokenizer]:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
 
@@ -176,11 +176,11 @@ def _from_hub(hub_id: str, work: Path) -> tuple[PreTrainedModel, PreTrainedToken
     return _load(Path(folder))
 
 
-def _from_gguf(file: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def _from_gguf(file: Path) -> tuple[PreTrainedModel, PreTrainedTokenizer]:
     return _load(file.parent, gguf_file=file.name)
 
 
-def _load(folder: Path, **where: Any) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def _load(folder: Path, **where: Any) -> tuple[PreTrainedModel, PreTrainedTokenizer]:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
