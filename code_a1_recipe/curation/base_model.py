@@ -15,13 +15,14 @@ import tempfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from ..errors import CodeA1Error, InputError, OutageError
 
-PreTrainedModel = PreTrainedTokenizer = Any
+PreTrainedModel: TypeAlias = Any
+PreTrainedTokenizer: TypeAlias = Any
 """transformers' classes of these names, whose methods have no usable types; it is imported when it is needed."""
 
 MAX_CHECK_TOKENS = 256
@@ -189,7 +190,7 @@ def _load(folder: Path, **where: Any) -> tuple[PreTrainedModel, PreTrainedTokeni
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **where)
     except Exception as error:  # whatever a library meets in a file that is damaged or of another kind
         raise InputError(f"{folder / where.get('gguf_file', '')} cannot be loaded: {str(error)[:400]}") from error
-    return model.eval(), tokenizer
+    return model, tokenizer
 
 
 def _from_wheel(packaged: PackagedModel, work: Path) -> Path:
