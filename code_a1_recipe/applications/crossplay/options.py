@@ -11,6 +11,8 @@ import typer
 from ...jobs import options as shared
 from ...jobs.outputs import check_folder
 
+WIN_NAMES = ("broke", "detected")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrossPlayOptions:
@@ -28,7 +30,7 @@ class CrossPlayOptions:
     win: Annotated[
         str,
         typer.Option(
-            callback=shared.one_of(("broke", "detected")),
+            callback=shared.one_of(WIN_NAMES),
             help="the Test LLM wins by any valid case that breaks the program (broke), or only by one whose expected "
             "output is right as written (detected); matches are not judged anew",
         ),
