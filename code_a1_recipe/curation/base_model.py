@@ -28,6 +28,8 @@ PreTrainedTokenizer: TypeAlias = Any
 MAX_CHECK_TOKENS = 256
 """Of the generation that must end; both models that this was made for need fewer than 100."""
 CHECK_PROMPT = "Write a Python function add(a, b) that returns the sum."
+_HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.jinja", "*.model"]
+"""Weights, and all that a tokenizer and its chat template may be made of."""
 _ANSWER = "def add(a, b): return a + b"
 
 
@@ -165,7 +167,7 @@ def _from_hub(hub_id: str, work: Path) -> tuple[PreTrainedModel, PreTrainedToken
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
 
     try:
-        folder = snapshot_download(hub_id, local_dir=work / "hub", allow_patterns=["*.json", "*.safetensors", "*.txt"])
+        folder = snapshot_download(hub_id, local_dir=work / "hub", allow_patterns=_HUB_FILES)
     except RepositoryNotFoundError as error:
         raise InputError(
             f"the hub has no model {hub_id!r} that you may read; `hf auth login` for a gated one"
