@@ -12,9 +12,9 @@ from typing import Any
 
 from .confinement.jail import OPTIONAL_FEATURES, UID_POLICY_MEANINGS, landlock_abi, missing_features
 from .confinement.tiers import LOCAL_TIERS, TIER_MEANINGS, probe
+from .conformance import CHECKS, SELF_TEST, not_applicable, run_checks
 from .conformance.command import add_arguments as add_conformance_arguments
 from .conformance.command import run as run_conformance
-from .conformance.self_check import run_probes
 from .errors import SandboxConfigError, SandboxUnavailableError
 from .judge.judge import JudgeRequest
 from .judge.process_pool import JudgeProcesses, WorkerSettings
@@ -85,11 +85,11 @@ def _check(runner: LocalRunner) -> int:
         print(f"           {note}")
     for field in dataclasses.fields(Limits):
         print(f"limit      {field.name} = {getattr(runner.limits, field.name)}")
-    results = run_probes(runner, tier=runner.tier)
+    results = run_checks(runner, names=[name for name in SELF_TEST if not not_applicable(CHECKS[name], runner)])
     for result in results:
-        outcomes = "" if result.passed else f": got {', '.join(result.outcomes) or 'no valid case'}"
-        print(f"{'ok  ' if result.passed else 'FAIL'}       {result.probe.name}{outcomes}")
-    num_failed = sum(not result.passed for result in results)
+        came_to = f": {result.failure}" if result.failed else ""
+        print(f"{'FAIL' if result.failed else 'ok  '}       {result.name.replace('_', ' ')}{came_to}")
+    num_failed = sum(result.failed for result in results)
     print(f"{len(results) - num_failed} of {len(results)} self-tests passed")
     return EXIT_FAILED if num_failed else EXIT_OK
 

@@ -118,6 +118,7 @@ class RayRunner:
         self.programs_per_node = programs_per_node
         self._num_cpus = cpus_per_program * programs_per_node
         self._options = {**(options or {}), "num_workers": programs_per_node, "limits": self.limits}
+        self.tier: int = self._options.get("tier", 0)
         self._tries = tries
         self._members = _Members()
         self._look_now = threading.Event()

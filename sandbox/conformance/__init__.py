@@ -9,7 +9,8 @@
 
 ``python -m sandbox conformance`` does that for the local runner. A test suite parametrises over
 ``CHECKS``. A runner that leaves confinement to somebody else says so with an attribute
-``confines = False``; the checks of confinement are then reported as not applicable.
+``confines = False``, one whose programs have no private folder with ``tier = 0``; the checks of these are
+then reported as not applicable.
 """
 
 from __future__ import annotations
@@ -22,7 +23,28 @@ from ..runners.base import Runner
 from . import early_exits, roles, values  # noqa: F401 - they register their checks
 from .harness import CHECKS, LIMITS, Check
 
-__all__ = ["CHECKS", "LIMITS", "Check", "CheckResult", "not_applicable", "run_check", "run_checks"]
+__all__ = ["CHECKS", "LIMITS", "SELF_TEST", "Check", "CheckResult", "not_applicable", "run_check", "run_checks"]
+
+SELF_TEST = (
+    "every_builtin_kind_of_value_has_its_canonical_bytes",
+    "what_is_no_builtin_value_is_unencodable_and_named",
+    "subclasses_of_builtins_count_as_their_base",
+    "programs_find_no_expected_value_in_their_callers",
+    "a_program_may_use_threads",
+    "an_import_inside_a_function_is_no_time_out",
+    "leaving_by_exit_is_raised_or_died_and_costs_one_call",
+    "a_busy_hang_is_timed_out_and_the_next_call_answered",
+    "running_out_of_memory_is_raised_and_costs_one_call",
+    "programs_cannot_start_processes",
+    "programs_cannot_open_sockets",
+    "programs_cannot_read_files_of_the_machine",
+    "programs_cannot_write_files_of_the_machine",
+    "programs_cannot_fill_the_disk_or_change_the_library",
+    "programs_cannot_signal_others",
+    "programs_see_no_file_outside_their_root",
+    "files_of_the_private_folder_work_and_do_not_outlive_their_process",
+)
+"""What ``python -m sandbox check`` runs: the checks that depend on the machine, in a few seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +66,8 @@ class CheckResult:
 
 def not_applicable(check: Check, runner: Runner) -> str:
     """What the runner declares that it cannot do and this check needs; empty when the check applies."""
-    if check.needs and getattr(runner, check.needs, True) is False:
-        return f"{type(runner).__name__} declares {check.needs} = False"
-    return ""
+    lacks = (name for name in check.needs if not getattr(runner, name, True))
+    return next((f"{type(runner).__name__} declares {name} = {getattr(runner, name)}" for name in lacks), "")
 
 
 def run_check(check: Check, runner: Runner) -> CheckResult:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,12 @@ from ..values.encoding import encode
 
 LIMITS = Limits(cpu_seconds_per_case=0.2, wall_seconds_per_case=1.5, load_cpu_seconds=0.8)
 """Short, so that the checks which hang cost little. Busy machines need no longer ones: CPU time judges."""
+
+BUSY = (
+    "import time\ndef f(seconds):\n    end = time.process_time() + seconds\n"
+    "    while time.process_time() < end: pass\n    return 1\n"
+)
+"""A program whose calls take as many CPU seconds as they say."""
 
 CheckFunction = Callable[[Runner], None]
 
@@ -25,8 +31,8 @@ class Check:
     """States the behaviour."""
     function: CheckFunction
     """Raises ``AssertionError`` with what came back."""
-    needs: str = ""
-    """An attribute of the runner which, where it is False, declares that it cannot do this."""
+    needs: tuple[str, ...] = ()
+    """Attributes of the runner which, where they are False or 0, declare that it cannot do this."""
     closes: bool = False
     """The check closes the runner it is given."""
 
@@ -35,7 +41,7 @@ CHECKS: dict[str, Check] = {}
 """Every check by its name, in the order in which they were written."""
 
 
-def check(*, needs: str = "", closes: bool = False) -> Callable[[CheckFunction], CheckFunction]:
+def check(*, needs: tuple[str, ...] = (), closes: bool = False) -> Callable[[CheckFunction], CheckFunction]:
     """Register a function as a check under its own name."""
 
     def register(function: CheckFunction) -> CheckFunction:
@@ -43,6 +49,60 @@ def check(*, needs: str = "", closes: bool = False) -> Callable[[CheckFunction],
         return function
 
     return register
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """A call that ends without a value, in this way and with this word in its detail."""
+
+    status: CallStatus
+    word: str
+
+
+def comes_to(
+    name: str,
+    source: str,
+    answers: Mapping[Any, object],
+    *,
+    needs: tuple[str, ...] = (),
+    role: Role = Role.CANDIDATE,
+    **changes: Any,
+) -> None:
+    """Register a check of one program: it loads, and its calls come to these answers in this order.
+
+    Args:
+        name: states the behaviour.
+        source: of the program.
+        answers: by call, which is an expression or a ``Call``: a value, which must come back as its canonical bytes; a
+            ``CallStatus``; or ``Ends``.
+        needs: see ``Check``.
+        role: that the program runs in.
+        changes: fields of the ``Program``.
+    """
+
+    def function(runner: Runner) -> None:
+        result = run(runner, source, *answers, role=role, **changes)
+        expect_kinds(result, [_status(wanted) for wanted in answers.values()])
+        for found, wanted in zip(result.results, answers.values(), strict=True):
+            if isinstance(wanted, Ends):
+                expect(wanted.word in found.detail, f"the detail must name {wanted.word}", found)
+            elif not isinstance(wanted, CallStatus):
+                expect_equal(found.value, encode(wanted), "encoded value")
+
+    CHECKS[name] = Check(name=name, function=function, needs=needs)
+
+
+def _status(wanted: object) -> CallStatus:
+    return wanted if isinstance(wanted, CallStatus) else wanted.status if isinstance(wanted, Ends) else CallStatus.VALUE
+
+
+def does_not_load(name: str, source: str, *words: str, **changes: Any) -> None:
+    """Register a check of one program: it does not load, and the reason holds one of these words, if there are any."""
+
+    def function(runner: Runner) -> None:
+        expect_not_loaded(run(runner, source, "1", **changes), *words)
+
+    CHECKS[name] = Check(name=name, function=function)
 
 
 def program(source: str, *calls: str | Call, **changes: Any) -> Program:

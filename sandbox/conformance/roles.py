@@ -4,68 +4,94 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
+from fractions import Fraction
 
 from ..cases.case import Call
 from ..errors import SandboxUnavailableError
 from ..limits import Limits
 from ..runners.base import CallStatus, ProgramResult, Role, Runner
 from ..values.decoding import decode
-from .harness import check, expect, expect_equal, expect_kinds, expect_values, kinds, program, run
+from .harness import BUSY, check, comes_to, expect, expect_equal, expect_values, kinds, program, run
 
 V, RAISED, TIMED_OUT, DIED = CallStatus.VALUE, CallStatus.RAISED, CallStatus.TIMED_OUT, CallStatus.DIED
 COUNTING = "seen = []\ndef f(x):\n    seen.append(x)\n    return len(seen)\n"
 
+# fmt: off
+# ------------------------------ what a program finds ------------------------------
 
-@check()
-def the_prelude_is_executed_first_in_the_same_namespace(runner: Runner) -> None:
-    expect_values(run(runner, "b = a + 1", "b", prelude="a = 1"), 2)
+comes_to("the_prelude_is_executed_first_in_the_same_namespace", "b = a + 1", {"b": 2}, prelude="a = 1")
+comes_to("a_future_import_may_begin_the_source_after_a_prelude",
+    "from __future__ import annotations\ndef f(x: Nowhere): return x\n", {"f(1)": 1}, prelude="import math")
+comes_to("the_program_is_not_the_main_module", "ran = False\nif __name__ == '__main__':\n    ran = True\n",
+    {"ran": False})
+# Pickling, dataclasses and typing look a class's module up in ``sys.modules``.
+comes_to("the_program_is_importable_by_its_own_classes",
+    "import copy, dataclasses, sys\n@dataclasses.dataclass\nclass Point:\n    x: int = 1\n"
+    "def f(): return copy.deepcopy(Point(4)).x, Point.__module__ in sys.modules\n", {"f()": (4, True)})
+comes_to("the_program_finds_no_module_of_the_judge",
+    "import sys\ndef f(): return sorted(name for name in sys.modules if name.split('.')[0] == 'sandbox')", {"f()": []})
+comes_to("programs_find_nothing_secret_in_their_environment",
+    "import os\ndef f(): return [name for name in os.environ if 'TOKEN' in name or 'KEY' in name]", {"f()": []})
+comes_to("programs_find_no_expected_value_in_their_callers",
+    "import sys\ndef f():\n    frame, names = sys._getframe(1), set()\n"
+    "    while frame:\n        names |= {*frame.f_locals, *frame.f_globals}\n        frame = frame.f_back\n"
+    "    return sorted(names & {'expected', 'answer', 'claim', 'spec'})\n", {"f()": []})
+comes_to("calls_share_the_state_of_their_program", COUNTING, {"f(1)": 1, "f(2)": 2, "f(3)": 3})
+comes_to("isolated_calls_do_not_see_one_another", COUNTING, {"f(1)": 1, "f(2)": 1, "f(3)": 1}, isolated=True)
+comes_to("an_early_end_of_an_isolated_call_costs_one_call",
+    "import os\ndef f(x):\n    if x == 1: os._exit(0)\n    if x == 2:\n        while True: pass\n    return x\n",
+    {"f(0)": 0, "f(1)": DIED, "f(2)": TIMED_OUT, "f(3)": 3}, isolated=True)
+comes_to("awaited_calls_are_awaited",
+    "import asyncio\nasync def f(x):\n    await asyncio.sleep(0)\n"
+    "    return sum(await asyncio.gather(*[g(n) for n in range(x)]))\n"
+    "async def g(n): return n\ndef plain(): return 1\n",
+    {
+        Call(expression="f(4)", awaited=True): 6,
+        Call(expression="f(5)", awaited=True): 10,
+        Call(expression="plain()", awaited=True): RAISED,
+        "f(1)": CallStatus.UNENCODABLE,
+    })
+comes_to("library_constructors_are_in_scope_only_for_calls_that_use_them", "def f(x): return len(x)",
+    {
+        Call(expression="f(Counter('aab'))", uses_library=True): 2,
+        Call(expression="f(collections.deque([1, 2, 3]))", uses_library=True): 3,
+        Call(expression="Fraction(1, 2)", uses_library=True): Fraction(1, 2),
+        Call(expression="f([math.inf])", uses_library=True): 1,
+        "f(Counter('aab'))": RAISED,
+    })
+comes_to("a_program_may_use_threads",
+    "import threading\nfrom concurrent.futures import ThreadPoolExecutor\n"
+    "def f(n):\n    with ThreadPoolExecutor(4) as pool: return sum(pool.map(abs, range(n)))\n", {"f(10)": 45})
 
+# ------------------------------ what it can do to the machine ------------------------------
 
-@check()
-def a_future_import_may_begin_the_source_after_a_prelude(runner: Runner) -> None:
-    source = "from __future__ import annotations\ndef f(x: Nowhere): return x\n"
-    expect_values(run(runner, source, "f(1)", prelude="import math"), 1)
+comes_to("programs_cannot_read_files_of_the_machine", "def f(path): return open(path).read(1)",
+    {f"f({path!r})": RAISED for path in ("/etc/passwd", "/proc/self/status", "/proc/1/environ")}, needs=("confines",))
+comes_to("programs_cannot_write_files_of_the_machine",
+    "import os\ndef f(path):\n    with open(path, 'w') as file: file.write('x')\n",
+    {f"f({path!r})": RAISED for path in ("/etc/left", "/var/tmp/left", "/dev/shm/left")}, needs=("confines",))
+comes_to("programs_cannot_start_processes",
+    "import os, subprocess\ndef f(): return os.fork()\ndef g(): return subprocess.run(['true']).returncode\n",
+    {"f()": RAISED, "g()": RAISED}, needs=("confines",))
+comes_to("programs_cannot_open_sockets", "import socket\ndef f(family): return socket.socket(family).fileno()",
+    {"f(socket.AF_INET)": RAISED, "f(socket.AF_UNIX)": RAISED}, needs=("confines",))
+comes_to("programs_cannot_signal_others", "import os", {"os.kill(os.getppid(), 0)": RAISED, "os.kill(1, 0)": RAISED},
+    needs=("confines",))
+# Tier 0 refuses what the private folder of other tiers bounds: neither reaches the machine's files.
+comes_to("programs_cannot_fill_the_disk_or_change_the_library",
+    "import os\ndef f(): return open('big', 'wb').write(bytes(1 << 28))\n"
+    "def g(): return open(os.__file__, 'r+b').name\n",
+    {"f()": RAISED, "g()": RAISED}, needs=("confines",))
+comes_to("programs_see_no_file_outside_their_root", "import os", {"os.stat('/etc/passwd')": RAISED},
+    needs=("confines", "tier"))
+comes_to("files_of_the_private_folder_work_and_do_not_outlive_their_process",
+    "import os, tempfile\ndef f(n):\n    if os.path.exists('left'): return 'found'\n"
+    "    with open('/tmp/left', 'w') as file: file.write('x' * n)\n    if n == 2: os._exit(0)\n"
+    "    with tempfile.TemporaryFile() as copy:\n        copy.write(open('left', 'rb').read() * 2)\n"
+    "        return copy.tell()\n", {"f(1)": 2, "f(2)": DIED, "f(3)": 6}, isolated=True, needs=("confines", "tier"))
+# fmt: on
 
-
-@check()
-def the_program_is_not_the_main_module(runner: Runner) -> None:
-    source = "ran = False\nif __name__ == '__main__':\n    ran = True\n"
-    expect_values(run(runner, source, "ran"), False)
-
-
-@check()
-def the_program_is_importable_by_its_own_classes(runner: Runner) -> None:
-    """Pickling, dataclasses and typing look a class's module up in ``sys.modules``."""
-    source = (
-        "import copy, dataclasses, sys\n@dataclasses.dataclass\nclass Point:\n    x: int = 1\n"
-        "def f(): return copy.deepcopy(Point(4)).x, Point.__module__ in sys.modules\n"
-    )
-    expect_values(run(runner, source, "f()"), (4, True))
-
-
-@check()
-def the_program_finds_no_module_of_the_judge(runner: Runner) -> None:
-    source = "import sys\ndef f(): return sorted(name for name in sys.modules if name.split('.')[0] == 'sandbox')"
-    expect_values(run(runner, source, "f()"), [])
-
-
-@check()
-def calls_share_the_state_of_their_program(runner: Runner) -> None:
-    expect_values(run(runner, COUNTING, "f(1)", "f(2)", "f(2)"), 1, 2, 3)
-
-
-@check()
-def isolated_calls_do_not_see_one_another(runner: Runner) -> None:
-    expect_values(run(runner, COUNTING, "f(1)", "f(2)", "f(2)", isolated=True), 1, 1, 1)
-
-
-@check()
-def an_early_end_of_an_isolated_call_costs_one_call(runner: Runner) -> None:
-    source = (
-        "import os\ndef f(x):\n    if x == 1: os._exit(0)\n    if x == 2:\n        while True: pass\n    return x\n"
-    )
-    result = run(runner, source, "f(0)", "f(1)", "f(2)", "f(3)", isolated=True)
-    expect_kinds(result, [V, DIED, TIMED_OUT, V])
+# ------------------------------ several programs, and what is said of them ------------------------------
 
 
 @check()
@@ -83,12 +109,6 @@ def programs_do_not_see_one_another(runner: Runner) -> None:
     for _ in range(2):
         expect(run(runner, leave).loaded, "the first program loads")
         expect_values(run(runner, look, "f()", "g()"), [False] * 4, (False, False, False))
-
-
-@check()
-def programs_find_nothing_secret_in_their_environment(runner: Runner) -> None:
-    source = "import os\ndef f(): return [name for name in os.environ if 'TOKEN' in name or 'KEY' in name]"
-    expect_values(run(runner, source, "f()"), [])
 
 
 @check()
@@ -111,11 +131,7 @@ def random_numbers_are_the_same_in_every_run_of_a_role(runner: Runner) -> None:
 
 @check()
 def timed_calls_report_their_cpu_seconds(runner: Runner) -> None:
-    source = (
-        "import time\ndef f(seconds):\n    end = time.process_time() + seconds\n"
-        "    while time.process_time() < end: pass\n    return 1\n"
-    )
-    result = run(runner, source, "f(0)", "f(0.15)", "f(0)", timed=True)
+    result = run(runner, BUSY, "f(0)", "f(0.15)", "f(0)", timed=True)
     expect_values(result, 1, 1, 1)
     seconds = [answer.cpu_seconds for answer in result.results]
     expect(0.14 <= seconds[1] <= 0.4, "CPU seconds of the busy call", seconds)
@@ -144,37 +160,6 @@ def the_result_states_what_was_used(runner: Runner) -> None:
     expect_equal((result.loaded, result.load_error, len(result.results)), (True, "", 1), "fields of the result")
     expect(0.0 < result.cpu_seconds < 30.0, "CPU seconds", result.cpu_seconds)
     expect(result.wall_seconds > 0.0, "wall seconds", result.wall_seconds)
-
-
-@check()
-def awaited_calls_are_awaited(runner: Runner) -> None:
-    source = (
-        "import asyncio\nasync def f(x):\n    await asyncio.sleep(0)\n"
-        "    return sum(await asyncio.gather(*[g(n) for n in range(x)]))\n"
-        "async def g(n): return n\ndef plain(): return 1\n"
-    )
-    calls = [Call(expression=text, awaited=True) for text in ("f(4)", "f(5)", "plain()")]
-    result = run(runner, source, *calls, Call(expression="f(1)"))
-    expect_kinds(result, [V, V, RAISED, CallStatus.UNENCODABLE])
-    expect_equal([answer.value for answer in result.results[:2]], [b"i6;", b"ia;"], "awaited values")
-
-
-@check()
-def library_constructors_are_in_scope_only_for_calls_that_use_them(runner: Runner) -> None:
-    source = "def f(x): return len(x)"
-    expressions = ("f(Counter('aab'))", "f(collections.deque([1, 2, 3]))", "Fraction(1, 2)", "f([math.inf])")
-    calls = [Call(expression=text, uses_library=True) for text in expressions]
-    result = run(runner, source, *calls, Call(expression="f(Counter('aab'))"))
-    expect_kinds(result, [V, V, V, V, RAISED])
-
-
-@check()
-def a_program_may_use_threads(runner: Runner) -> None:
-    source = (
-        "import threading\nfrom concurrent.futures import ThreadPoolExecutor\n"
-        "def f(n):\n    with ThreadPoolExecutor(4) as pool: return sum(pool.map(abs, range(n)))\n"
-    )
-    expect_values(run(runner, source, "f(10)"), 45)
 
 
 @check()
@@ -220,36 +205,6 @@ def no_expected_value_is_part_of_a_program(runner: Runner) -> None:
 @check()
 def the_runner_names_its_default_limits(runner: Runner) -> None:
     expect(isinstance(runner.limits, Limits), "runner.limits must be Limits", runner.limits)
-
-
-@check(needs="confines")
-def programs_cannot_read_files_of_the_machine(runner: Runner) -> None:
-    source = "def f(path): return open(path).read(1)"
-    result = run(runner, source, "f('/etc/passwd')", "f('/proc/self/status')", "f('/proc/1/environ')")
-    expect_kinds(result, [RAISED] * 3)
-
-
-@check(needs="confines")
-def programs_cannot_write_files_of_the_machine(runner: Runner) -> None:
-    source = "import os\ndef f(path):\n    with open(path, 'w') as file: file.write('x')\n"
-    expect_kinds(run(runner, source, "f('/etc/left')", "f('/var/tmp/left')", "f('/dev/shm/left')"), [RAISED] * 3)
-
-
-@check(needs="confines")
-def programs_cannot_start_processes(runner: Runner) -> None:
-    source = "import os, subprocess\ndef f(): return os.fork()\ndef g(): return subprocess.run(['true']).returncode\n"
-    expect_kinds(run(runner, source, "f()", "g()"), [RAISED] * 2)
-
-
-@check(needs="confines")
-def programs_cannot_open_sockets(runner: Runner) -> None:
-    source = "import socket\ndef f(family): return socket.socket(family).fileno()"
-    expect_kinds(run(runner, source, "f(socket.AF_INET)", "f(socket.AF_UNIX)"), [RAISED] * 2)
-
-
-@check(needs="confines")
-def programs_cannot_signal_others(runner: Runner) -> None:
-    expect_kinds(run(runner, "import os", "os.kill(os.getppid(), 0)", "os.kill(1, 0)"), [RAISED] * 2)
 
 
 @check(closes=True)
