@@ -36,6 +36,12 @@ def prepare(options: PrepareOptions) -> None:
 
     `code-a1 data prepare mine.jsonl --columns prompt=text --columns reference=code --output train.parquet --limit 100`
 
+    `code-a1 data prepare train.parquet --output frontier.parquet --base-model MODEL --samples 16 --keep 0.05 0.95`
+
+    --base-model writes --samples programs for each question that is left; those that pass all tests solve it, and
+    their share becomes the column base_pass_rate. Always or never solved, a question teaches nothing. Responses and
+    verdicts are in OUTPUT.base/, from which a repeated command resumes.
+
     Beside OUTPUT: OUTPUT.card.md (counts, overlaps, settings, how to train), OUTPUT.dropped.jsonl (file, row, id,
     reason and detail of what was left out) and OUTPUT.judged.jsonl, from which a repeated command resumes. Reasons:
 
@@ -56,6 +62,8 @@ def prepare(options: PrepareOptions) -> None:
     - `too_few_tests`: fewer than --min-tests tests can be used
 
     - `near_duplicate`, `duplicate_reference`: an earlier row that stays has nearly the same prompt, or the same program
+
+    - `too_hard`, `too_easy`: --base-model solves it less, or more, often than --keep allows
 
     - `outage`: the sandbox failed; nothing is known of it. Repeat the command
     """

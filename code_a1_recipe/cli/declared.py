@@ -51,7 +51,9 @@ class _Declared:
 
     @property
     def is_sequence(self) -> bool:
-        return self.texts is not None or typing.get_origin(self.hint) in (Sequence, tuple)
+        if self.texts is not None or typing.get_origin(self.hint) is Sequence:
+            return True
+        return typing.get_origin(self.hint) is tuple and Ellipsis in typing.get_args(self.hint)
 
     def parameter(self, prefix: str) -> inspect.Parameter:
         hint, info = self.hint, copy.copy(self.info)

@@ -17,7 +17,7 @@ from ..stats.estimates import pass_at_k
 from .benchmarks.registry import loaded_tasks
 from .benchmarks.tasks import CodeTask
 from .models.options import RunDefaults
-from .models.prompt_styles import ask_code, check_style
+from .models.prompt_styles import Asked, ask_code, check_style
 from .models.source import ModelChoice, choose_model, sample_stored
 from .options import CodeEvalOptions
 from .results import LOST, Results
@@ -112,7 +112,13 @@ def _sampled(tasks: Sequence[CodeTask], model: ModelChoice | None, options: Code
         for task in tasks
     ]
     prompts = [(task.id, one.messages) for task, one in zip(tasks, asked, strict=True)]
-    texts = sample_stored(model, prompts, options, policy="code", num_samples=options.samples)
+    return samples_of(tasks, asked, sample_stored(model, prompts, options, policy="code", num_samples=options.samples))
+
+
+def samples_of(
+    tasks: Sequence[CodeTask], asked: Sequence[Asked], texts: Sequence[Sequence[str | None]]
+) -> list[Sample]:
+    """All responses as programs; ``texts[task][sample]`` is None where the prompt is too long for the model."""
     return [
         _sample(
             task,

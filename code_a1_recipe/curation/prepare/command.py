@@ -14,6 +14,8 @@ from ...files import replacing, write_whole
 from ...jobs.jsonl_store import JsonlStore, files_of
 from ...jobs.outputs import Report, check_outputs, note_work
 from .data_card import Preparation, card_text, summary_text
+from .entries import Entry
+from .frontier import Frontier
 from .options import PrepareOptions
 from .pipeline import prepare_questions
 from .reading import eval_reader, read_eval_sets, read_inputs, readers_of
@@ -52,10 +54,11 @@ def _prepare(options: PrepareOptions, command: Sequence[str]) -> Report:
     eval_sources = [open_source(text) for text in dict.fromkeys(options.against)]
     for source in eval_sources:
         eval_reader(source, options.against_columns)
+    frontier = Frontier.of(options) if options.base_model.is_named else None
     with JsonlStore(options.work_output, settings=options.of_judging(), key="key") as store:
         eval_sets = read_eval_sets(eval_sources, options.against_columns)
         read = read_inputs(sources, readers, limit=options.limit)
-        prepared = prepare_questions(read, eval_sets, store, options, confinement)
+        prepared = prepare_questions(read, eval_sets, store, options, confinement, frontier)
         preparation = Preparation(
             options=options,
             command=command,
@@ -64,6 +67,7 @@ def _prepare(options: PrepareOptions, command: Sequence[str]) -> Report:
             read=read,
             eval_sets=eval_sets,
             prepared=prepared,
+            frontier=frontier,
             seconds=time.monotonic() - started,
         )
         written = _write_outputs(preparation)
@@ -85,12 +89,12 @@ def _write_outputs(preparation: Preparation) -> list[Path]:
     write_whole(options.card_output, card_text(preparation).encode("utf-8", "replace"))
     if not prepared.kept:
         return [options.dropped_output, options.card_output]
-    _write_questions(options.output, [entry.question for entry in prepared.kept])
+    _write_entries(options.output, prepared.kept, preparation.frontier)
     return list(options.outputs)
 
 
-def _write_questions(path: Path, questions: Sequence[Question]) -> None:
-    """Questions as parquet with the native columns, in their order, and nothing else.
+def _write_entries(path: Path, entries: Sequence[Entry], frontier: Frontier | None) -> None:
+    """Questions as parquet with the native columns, in their order, and a base model's rates where they were asked for.
 
     Raises:
         OSError: no space, or no permission.
@@ -100,7 +104,10 @@ def _write_questions(path: Path, questions: Sequence[Question]) -> None:
 
     text = pyarrow.string()
     kinds = {column.name: text if column.type is str else pyarrow.list_(text) for column in fields(Question)}
-    columns = {name: [getattr(question, name) for question in questions] for name in kinds}
+    columns = {name: [getattr(entry.question, name) for entry in entries] for name in kinds}
+    if frontier is not None:
+        kinds |= {"base_pass_rate": pyarrow.float64(), "base_samples": pyarrow.int64(), "base_model": text}
+        columns |= frontier.columns(entries)
     with replacing(path) as partial:
         pyarrow.parquet.write_table(pyarrow.table(columns, schema=pyarrow.schema(kinds)), partial)
 
@@ -108,8 +115,15 @@ def _write_questions(path: Path, questions: Sequence[Question]) -> None:
 def _failure(preparation: Preparation) -> str:
     """Why the work is not finished; empty where it is."""
     prepared = preparation.prepared
-    if not prepared.kept:
-        return f"no row is left, so {preparation.options.output} was not written; the reasons are above"
+    output = preparation.options.output
+    rates = preparation.frontier.rates if preparation.frontier is not None else ""
+    if rates and not prepared.kept and not prepared.num_outages:
+        return (
+            f"no question is left, so {output} was not written: {rates}. Widen --keep, raise --samples, or take other "
+            "questions or another --base-model"
+        )
     if prepared.num_outages:
-        return f"{prepared.num_outages} references could not be run and are left out; repeat the command to try again"
+        return f"{prepared.num_outages} rows could not be judged and are left out; repeat the command to try again"
+    if not prepared.kept:
+        return f"no row is left, so {output} was not written; the reasons are above"
     return ""

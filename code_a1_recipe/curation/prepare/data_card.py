@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .entries import Overlap
+from .frontier import Frontier
 from .options import PrepareOptions
 from .pipeline import Prepared
 from .reading import EvalSets, ReadRows
@@ -32,6 +33,7 @@ class Preparation:
     eval_sets: EvalSets
     prepared: Prepared
     seconds: float
+    frontier: Frontier | None = None
 
     @property
     def num_rows(self) -> int:
@@ -98,6 +100,7 @@ def summary_text(preparation: Preparation) -> str:
     unreadable = preparation.eval_sets.num_unreadable
     lines += [f"{name}: {count} rows have no prompt that can be read" for name, count in unreadable.items()]
     lines.append(f"tests: {_tests_text(preparation)}")
+    lines += [preparation.frontier.rates] if preparation.frontier else []
     return "\n".join(lines) + "\n"
 
 
@@ -141,8 +144,10 @@ def _rows_part(preparation: Preparation) -> str:
     text = "## Rows\n\n" + _table(("", "Rows"), rows)
     text += f"\nEach dropped row stands in `{preparation.options.output.name}.dropped.jsonl` with its reason.\n"
     text += f"Tests: {_tests_text(preparation)}.\n"
+    if preparation.frontier:
+        text += f"\nColumn `base_pass_rate`: {preparation.frontier.rates}.\n"
     if prepared.num_outages:
-        text += f"\n**{prepared.num_outages} references could not be run**; they are left out, unjudged.\n"
+        text += f"\n**{prepared.num_outages} rows could not be judged**; they are left out.\n"
     return text
 
 
@@ -182,7 +187,7 @@ def _common_text(prepared: Prepared) -> str:
 
 
 def _settings_part(preparation: Preparation) -> str:
-    described = preparation.options.described()
+    described = preparation.options.described() | (preparation.frontier.described() if preparation.frontier else {})
     names = [(f"`--{name.replace('_', '-')}`", "" if value is None else value) for name, value in described.items()]
     versions = [("python", platform.python_version()), *_versions()]
     return (

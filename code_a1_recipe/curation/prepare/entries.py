@@ -34,6 +34,9 @@ class Reason(enum.StrEnum):
     NEAR_DUPLICATE = "near_duplicate"
     """Of the prompt of an earlier row."""
     DUPLICATE_REFERENCE = "duplicate_reference"
+    TOO_HARD = "too_hard"
+    """The base model solves it less often than ``--keep`` says."""
+    TOO_EASY = "too_easy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +47,8 @@ class Entry:
     row: int
     """From 0, in its file."""
     question: Question
+    num_solved: int | None = None
+    """Programs of the base model that solve it; None where none was asked."""
 
 
 class Overlap(msgspec.Struct, frozen=True, kw_only=True, rename={"set_name": "set"}):

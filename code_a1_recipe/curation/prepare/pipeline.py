@@ -1,22 +1,23 @@
 """The stages from rows to questions that stay: read, compare with evaluation sets, judge, decide, find duplicates.
 
 Rows that overlap go first, since their references need not be judged then. Duplicates go last, so that of two rows the
-first *good* one stays.
+first *good* one stays. A base model is asked last: its programs cost most.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from ...jobs.confinement import Confinement, judge_confined
 from ...jobs.jsonl_store import JsonlStore, Row
-from .decontaminate import CommonHits, EvalIndex, OverlapSettings
+from .decontaminate import CommonHits, EvalIndex
 from .duplicates import split_duplicates
 from .entries import Dropped, Entry, Reason
+from .frontier import Frontier
 from .options import PrepareOptions
 from .reading import EvalSets, ReadRows
 from .reference_checks import content_key, judged_row
@@ -42,7 +43,12 @@ class Prepared:
 
 
 def prepare_questions(
-    read: ReadRows, eval_sets: EvalSets, store: JsonlStore, options: PrepareOptions, confinement: Confinement
+    read: ReadRows,
+    eval_sets: EvalSets,
+    store: JsonlStore,
+    options: PrepareOptions,
+    confinement: Confinement,
+    frontier: Frontier | None = None,
 ) -> Prepared:
     """Decide on every row; what was judged before is not judged again.
 
@@ -51,17 +57,23 @@ def prepare_questions(
         eval_sets: questions that the data must not repeat; may be empty.
         store: keeps the facts of references as they come.
         options: decide which rows stay.
-        confinement: of the references.
+        confinement: of the references and of a base model's programs.
+        frontier: the base model whose rates decide too; None for none.
 
     Raises:
+        InputError: the base model cannot be started or asked.
         SandboxConfigError: programs cannot be confined on this machine.
-        OutageError: the sandbox is down; facts found so far are kept.
+        OutageError: the sandbox or the base model is down; what is found so far is kept.
         OSError: the facts cannot be written.
     """
     prepared = Prepared(dropped=list(read.dropped))
     phrases = phrases_of_prompts([entry.question.prompt for entry in read.entries])
-    left = _without_overlaps(read.entries, eval_sets, options.overlap, phrases, prepared)
-    left = _with_tests(left, options.min_tests, prepared)
+    left = read.entries
+    if eval_sets.questions:
+        index = EvalIndex(eval_sets.questions, options.overlap, data_phrases=phrases)
+        left = _staying(_overlaps(left, index), prepared)
+        prepared.common_hits = index.common
+    left = _staying(_too_few_tests(left, options.min_tests), prepared)
     judge_confined(
         store,
         list({content_key(entry.question): entry.question for entry in left}.values()),
@@ -71,64 +83,48 @@ def prepare_questions(
         num_workers=options.workers,
         unit="reference",
     )
-    left = list(_decided(left, {row["key"]: row for row in store.rows()}, options, prepared))
-    for entry, dropped in split_duplicates(left, threshold=options.duplicate_threshold, phrases=phrases):
-        if dropped is None:
-            prepared.kept.append(entry)
-        else:
-            prepared.dropped.append(dropped)
+    rows = {row["key"]: row for row in store.rows()}
+    left = _staying(_decided(left, rows, options, prepared), prepared)
+    left = _staying(split_duplicates(left, threshold=options.duplicate_threshold, phrases=phrases), prepared)
+    prepared.kept = left if frontier is None else _staying(frontier.split(left, confinement), prepared)
     rank = {name: place for place, name in enumerate(read.num_rows)}
     prepared.dropped.sort(key=lambda one: (rank[one.file], one.row))
     return prepared
 
 
-def _without_overlaps(
-    entries: Sequence[Entry],
-    eval_sets: EvalSets,
-    settings: OverlapSettings,
-    phrases: frozenset[str],
-    prepared: Prepared,
-) -> list[Entry]:
-    if not eval_sets.questions:
-        return list(entries)
-    left = []
-    index = EvalIndex(eval_sets.questions, settings, data_phrases=phrases)
+def _staying(stage: Iterable[tuple[Entry, Dropped | None]], prepared: Prepared) -> list[Entry]:
+    """Entries that a stage gives no reason to go; the others are noted."""
+    looked_at = list(stage)
+    prepared.dropped += [dropped for _, dropped in looked_at if dropped is not None]
+    return [entry for entry, dropped in looked_at if dropped is None]
+
+
+def _overlaps(entries: Sequence[Entry], index: EvalIndex) -> Iterator[tuple[Entry, Dropped | None]]:
     for entry, overlaps in index.overlaps(entries):
-        if overlaps:
-            first = overlaps[0]
-            detail = f"with {first.id} of {first.set_name}, by {first.how}: {first.detail}"
-            prepared.dropped.append(Dropped.of(entry, Reason.OVERLAP, detail, overlaps))
-        else:
-            left.append(entry)
-    prepared.common_hits = index.common
-    return left
+        detail = "".join(f"with {one.id} of {one.set_name}, by {one.how}: {one.detail}" for one in overlaps[:1])
+        yield entry, Dropped.of(entry, Reason.OVERLAP, detail, overlaps) if overlaps else None
 
 
-def _with_tests(entries: Sequence[Entry], min_tests: int, prepared: Prepared) -> list[Entry]:
+def _too_few_tests(entries: Sequence[Entry], min_tests: int) -> Iterator[tuple[Entry, Dropped | None]]:
     """Rows that cannot have enough tests, whatever the judge says of them, need no judging."""
-    left = []
     for entry in entries:
         num_tests = len(set(entry.question.tests))
-        if num_tests < min_tests:
-            detail = f"{num_tests} tests of the form assert f(literals) == literal"
-            prepared.dropped.append(Dropped.of(entry, Reason.TOO_FEW_TESTS, detail))
-        else:
-            left.append(entry)
-    return left
+        detail = f"{num_tests} tests of the form assert f(literals) == literal"
+        yield entry, Dropped.of(entry, Reason.TOO_FEW_TESTS, detail) if num_tests < min_tests else None
 
 
 def _decided(
     entries: Sequence[Entry], rows: Mapping[str, Row], options: PrepareOptions, prepared: Prepared
-) -> Iterator[Entry]:
+) -> Iterator[tuple[Entry, Dropped | None]]:
     for entry in entries:
         row = rows[content_key(entry.question)]
         if row["outage"]:
-            prepared.dropped.append(Dropped.of(entry, Reason.OUTAGE, row["outage"]))
+            yield entry, Dropped.of(entry, Reason.OUTAGE, row["outage"])
             continue
         facts = msgspec.convert(row, ReferenceFacts)
         decision = decide(entry.question, facts, drop_tests=options.drop_tests, min_tests=options.min_tests)
         if decision.reason is not None:
-            prepared.dropped.append(Dropped.of(entry, decision.reason, decision.detail))
+            yield entry, Dropped.of(entry, decision.reason, decision.detail)
         else:
             prepared.num_removed_tests.update(decision.num_removed)
-            yield replace(entry, question=decision.question)
+            yield replace(entry, question=decision.question), None

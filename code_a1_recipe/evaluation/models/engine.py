@@ -14,6 +14,8 @@ from ...algorithm.sampling import SamplingParameters, prompt_token_ids
 from ...errors import InputError, OutageError
 from ...verl_plugin.cpu.environment import cpu_environment
 
+LOADING_ERRORS = (OSError, ValueError, RuntimeError, TypeError)
+"""What vLLM and transformers raise over a model that they cannot load."""
 _request_numbers = itertools.count()
 
 
@@ -31,7 +33,7 @@ def prepare_environment() -> bool:
     return True
 
 
-def check_context(path: str, parameters: SamplingParameters, options: Mapping[str, Any]) -> None:
+def check_context(path: str, parameters: SamplingParameters, options: Mapping[str, Any], *, prefix: str = "") -> None:
     """Refuse lengths that a folder's model does not have; a hub id is left to vLLM.
 
     Raises:
@@ -45,9 +47,29 @@ def check_context(path: str, parameters: SamplingParameters, options: Mapping[st
     wanted = parameters.max_prompt_tokens + parameters.max_response_tokens
     if isinstance(most, int) and "max_model_len" not in options and wanted > most:
         raise InputError(
-            f"--model={path} has a context of {most} tokens, less than --max-prompt-tokens "
-            f"{parameters.max_prompt_tokens} + --max-tokens {parameters.max_response_tokens}; lower them"
+            f"--{prefix}model={path} has a context of {most} tokens, less than --{prefix}max-prompt-tokens "
+            f"{parameters.max_prompt_tokens} + --{prefix}max-tokens {parameters.max_response_tokens}; lower them"
         )
+
+
+def chat_tokenizer(path: str, options: Mapping[str, Any], *, prefix: str = "") -> Any:
+    """The tokenizer of a model that can be asked; arguments as those of the engine.
+
+    Raises:
+        InputError: it cannot be loaded, or has no chat template.
+    """
+    from transformers import AutoTokenizer
+
+    revision = options.get("tokenizer_revision") or options.get("revision")
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(options.get("tokenizer") or path, revision=revision)
+    except LOADING_ERRORS as error:
+        raise InputError(f"--{prefix}model={path} cannot be loaded: {type(error).__name__}: {error}") from error
+    if not tokenizer.chat_template:
+        raise InputError(
+            f"--{prefix}model={path} has no chat template; give its tokenizer one, or take the model's -Instruct form"
+        )
+    return tokenizer
 
 
 class EngineModel:
@@ -72,7 +94,6 @@ class EngineModel:
         """
         check_context(path, parameters, options)
         on_cpu = prepare_environment()
-        from transformers import AutoTokenizer
         from vllm.engine.arg_utils import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM
 
@@ -88,17 +109,10 @@ class EngineModel:
             defaults |= {"enforce_eager": True, "distributed_executor_backend": executor}
             # A seeded request whose prompt is cut in two takes a random draw back, which torch cannot do on a CPU.
             defaults |= {"enable_chunked_prefill": False, "max_num_batched_tokens": max(4096, length)}
+        tokenizer = chat_tokenizer(path, options)
         try:
-            revision = options.get("tokenizer_revision") or options.get("revision")
-            tokenizer = AutoTokenizer.from_pretrained(options.get("tokenizer") or path, revision=revision)
-            if not tokenizer.chat_template:
-                raise InputError(
-                    f"--model={path} has no chat template; give its tokenizer one, or take the model's -Instruct form"
-                )
             engine = AsyncLLM.from_engine_args(AsyncEngineArgs(model=path, **{**defaults, **options}))
-        except InputError:
-            raise
-        except (OSError, ValueError, RuntimeError, TypeError) as error:
+        except LOADING_ERRORS as error:
             raise InputError(f"--model={path} cannot be loaded: {type(error).__name__}: {error}") from error
         return cls(engine, tokenizer, parameters=parameters)
 

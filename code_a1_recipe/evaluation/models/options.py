@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -25,7 +25,7 @@ USUAL_SAMPLING = SamplingParameters(
 USUAL_PROMPT = "chat_v1"
 _LEVELS = 3
 """From a step's folder up to its run: run/checkpoints/global_step_n."""
-_option = partial(typer.Option, rich_help_panel="The model: where it is and how it samples")
+option = partial(typer.Option, rich_help_panel="The model: where it is and how it samples")
 _AS_VALIDATED = "of a run as it validated"
 
 
@@ -45,37 +45,37 @@ class ModelOptions:
 
     model: Annotated[
         str | None,
-        _option(help="a Hugging Face folder or hub id (runs in vLLM here), a run folder, or a step of its checkpoints"),
+        option(help="a Hugging Face folder or hub id (runs in vLLM here), a run folder, or a step of its checkpoints"),
     ] = None
-    step: Annotated[str, _option(help="of a run folder: latest, best, or a saved step")] = "latest"
+    step: Annotated[str, option(help="of a run folder: latest, best, or a saved step")] = "latest"
     endpoint: Annotated[
         str | None,
-        _option(
+        option(
             metavar="URL",
             help="OpenAI-compatible server instead, such as http://localhost:8000/v1; its key in OPENAI_API_KEY",
         ),
     ] = None
-    endpoint_model: Annotated[str | None, _option(metavar="NAME", help="the model's name there")] = None
+    endpoint_model: Annotated[str | None, option(metavar="NAME", help="the model's name there")] = None
     temperature: Annotated[
-        float | None, _option(min=0, max=2, help="0 is greedy", show_default=f"0.7, {_AS_VALIDATED}")
+        float | None, option(min=0, max=2, help="0 is greedy", show_default=f"0.7, {_AS_VALIDATED}")
     ] = None
-    top_p: Annotated[float | None, _option(callback=within(0, 1, ends="(]"), show_default=f"0.95, {_AS_VALIDATED}")] = (
+    top_p: Annotated[float | None, option(callback=within(0, 1, ends="(]"), show_default=f"0.95, {_AS_VALIDATED}")] = (
         None
     )
-    max_tokens: Annotated[int | None, _option(min=1, help="of a response", show_default="4096, of a run its own")] = (
-        None
-    )
+    max_tokens: Annotated[int | None, option(min=1, help="of a response", show_default="4096, of a run its own")] = None
     max_prompt_tokens: Annotated[
-        int | None, _option(min=1, help="longer prompts are not asked", show_default="8192, of a run its own")
+        int | None, option(min=1, help="longer prompts are not asked", show_default="8192, of a run its own")
     ] = None
     engine: Annotated[
         Mapping[str, Any],
-        _option(
+        option(
             metavar="KEY=VALUE",
             help="argument of vLLM's engine, such as tensor_parallel_size=2 or dtype=bfloat16; repeatable",
         ),
         FromTexts(_engine_arguments),
     ] = field(default_factory=dict)
+    usual: ClassVar[SamplingParameters] = USUAL_SAMPLING
+    """Of a model that no run trained."""
     prefix: str = ""
     """Before the options' names, for messages: "test-" of ``--test-model``."""
 
@@ -102,7 +102,7 @@ class ModelOptions:
             "max_prompt_tokens": self.max_prompt_tokens,
         }
         known: dict[str, Any] = {name: value for name, value in stated.items() if value is not None}
-        parameters = replace(RunDefaults.of(source).sampling(policy), **known)
+        parameters = replace(RunDefaults.of(source).sampling(policy, usual=source.usual), **known)
         return parameters if parameters.temperature else parameters.greedy()
 
 
@@ -146,10 +146,10 @@ class RunDefaults:
         """Asserts that a suite is asked for."""
         return self.config.episode.cases_per_suite if self.config else None
 
-    def sampling(self, policy: str) -> SamplingParameters:
-        """As the run samples in validation."""
+    def sampling(self, policy: str, *, usual: SamplingParameters = USUAL_SAMPLING) -> SamplingParameters:
+        """As the run samples in validation; without a run ``usual``."""
         if self.config is None:
-            return USUAL_SAMPLING
+            return usual
         rollout = self.config.policy(policy).rollout
         return replace(SamplingParameters.of_rollout(rollout, validation=True), top_k=-1)
 

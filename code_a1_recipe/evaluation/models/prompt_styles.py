@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...algorithm.episode_types import Message
-from ...algorithm.prompts import PROMPT_PAIRS, render
+from ...algorithm.prompts import PROMPT_PAIRS, placeholders, render
 from ...errors import InputError
 
 EVALPLUS, OWN = "evalplus", "file"
@@ -41,6 +41,8 @@ def check_style(style: str) -> None:
         evalplus_phrases()
     elif not style.endswith(".txt") or not Path(style).is_file():
         raise InputError(f"--prompt must be one of {', '.join(STYLES)} or the path of a .txt template, got {style!r}")
+    elif "prompt" not in placeholders(style):
+        raise InputError(f"--prompt={style} lacks {{{{prompt}}}}, so all problems would be asked alike")
     else:
         render(style, prompt="")
 

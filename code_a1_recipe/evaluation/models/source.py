@@ -47,6 +47,21 @@ class ModelChoice:
     engine: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of vLLM's engine."""
 
+    def check(self, parameters: SamplingParameters, *, prefix: str = "") -> None:
+        """Refuse what can be refused without its weights: before work that comes first; an endpoint is not asked.
+
+        Args:
+            prefix: of the options that name it, for messages.
+
+        Raises:
+            InputError: its context is too short for ``parameters``, or its tokenizer cannot be used.
+        """
+        if not self.endpoint:
+            from .engine import chat_tokenizer, check_context
+
+            check_context(self.path, parameters, self.engine, prefix=prefix)
+            chat_tokenizer(self.path, self.engine, prefix=prefix)
+
     async def open(self, parameters: SamplingParameters) -> OpenModel:
         """Start or reach it.
 

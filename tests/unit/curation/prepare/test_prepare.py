@@ -1,28 +1,13 @@
 """``code-a1 data prepare`` from the command line down, with the real judge."""
 
-import contextlib
-import json
-
 import pyarrow.parquet as pq
 import pytest
 
 from code_a1_recipe.cli.app import main
-from code_a1_recipe.curation.prepare.reference_checks import limits_for
 from code_a1_recipe.data.reader import COLUMNS, load_questions
-from code_a1_recipe.jobs.confinement import Confinement
 from code_a1_recipe.jobs.jsonl_store import JsonlStore
-from sandbox import Judge, LocalRunner, SandboxUnavailableError
 
-
-def row(name, reference=None, tests=None, **changes):
-    fields = {
-        "id": name,
-        "prompt": f"Write the function {name}, which is about {name} of one number.",
-        "reference": f"def {name}(x):\n    return x + {len(name)}" if reference is None else reference,
-        "tests": [f"assert {name}(1) == {1 + len(name)}"] if tests is None else tests,
-    }
-    return fields | changes
-
+from .conftest import kept_in, row
 
 GOOD = row("alpha")
 FLAKY = "import time\ndef delta(x): return time.perf_counter_ns()"
@@ -41,72 +26,6 @@ ROWS = [
     row("kilo", tests=["assert kilo(1) == 5", "assert kilo(1) > 5"]),
 ]
 EVAL_PROMPT = "Given a list of words, return the longest of them that reads the same backwards, or nothing."
-
-
-class OneJudge:
-    """Judges here, with a runner that is there already; counts what it is asked."""
-
-    def __init__(self, runner):
-        self.judge = Judge(runner, limits=limits_for(0.3))
-        self.num_requests = 0
-        self.down_for = ""
-
-    def judge_all(self, requests):
-        for request in requests:
-            self.num_requests += 1
-            if self.down_for and self.down_for in request.reference:
-                yield SandboxUnavailableError("the sandbox is on fire")
-            else:
-                yield self.judge.judge(request)
-
-
-@pytest.fixture(scope="module")
-def runner():
-    with LocalRunner() as started:
-        yield started
-
-
-@pytest.fixture
-def judge(monkeypatch, runner):
-    one = OneJudge(runner)
-    monkeypatch.setattr(Confinement, "judges", lambda self, num_workers: contextlib.nullcontext(one))
-    return one
-
-
-@pytest.fixture
-def write(tmp_path):
-    def to_file(*rows, name="rows.jsonl"):
-        path = tmp_path / name
-        path.write_text("".join(json.dumps(one) + "\n" for one in rows))
-        return path
-
-    return to_file
-
-
-@pytest.fixture
-def run(tmp_path, capsys, judge, monkeypatch):
-    """Run the command; its status and what it wrote to stdout and stderr."""
-
-    def command(*arguments, output="out.parquet"):
-        words = ["data", "prepare", *map(str, arguments), "--output", str(tmp_path / output), "--workers", "1"]
-        monkeypatch.setattr("sys.argv", ["code-a1", *words])
-        status = main(words)
-        return status, *capsys.readouterr()
-
-    return command
-
-
-@pytest.fixture
-def dropped(tmp_path):
-    def read(output="out.parquet"):
-        lines = (tmp_path / f"{output}.dropped.jsonl").read_text().splitlines()
-        return {line["id"]: line for line in map(json.loads, lines)}
-
-    return read
-
-
-def kept_in(path):
-    return [question.id for question in load_questions(path)]
 
 
 def test_rows_stay_or_go_with_a_reason(run, write, dropped, tmp_path):
@@ -263,8 +182,8 @@ def test_outages_are_left_out_reported_and_tried_again(run, write, judge, droppe
     status, _, err = run(path)
     assert (status, kept_in(tmp_path / "out.parquet")) == (1, ["alpha"])
     assert dropped()["bravo"]["reason"] == "outage"
-    assert "1 references could not be run" in err
-    assert "**1 references could not be run**" in (tmp_path / "out.parquet.card.md").read_text()
+    assert "1 rows could not be judged" in err
+    assert "**1 rows could not be judged**" in (tmp_path / "out.parquet.card.md").read_text()
     judge.down_for = ""
     judge.num_requests = 0
     assert run(path)[0] == 0, "the repeated command replaces what it wrote itself"

@@ -1,0 +1,88 @@
+"""``code-a1 data prepare`` from the command line down, with a judge of this process."""
+
+import contextlib
+import json
+
+import pytest
+
+from code_a1_recipe.cli.app import main
+from code_a1_recipe.curation.prepare.reference_checks import limits_for
+from code_a1_recipe.data.reader import load_questions
+from code_a1_recipe.jobs.confinement import Confinement
+from sandbox import Judge, LocalRunner, SandboxUnavailableError
+
+
+def row(name, reference=None, tests=None, **changes):
+    fields = {
+        "id": name,
+        "prompt": f"Write the function {name}, which is about {name} of one number.",
+        "reference": f"def {name}(x):\n    return x + {len(name)}" if reference is None else reference,
+        "tests": [f"assert {name}(1) == {1 + len(name)}"] if tests is None else tests,
+    }
+    return fields | changes
+
+
+class OneJudge:
+    """Judges here, with a runner that is there already; counts what it is asked."""
+
+    def __init__(self, runner):
+        self.judge = Judge(runner, limits=limits_for(0.3))
+        self.num_requests = 0
+        self.down_for = ""
+
+    def judge_all(self, requests):
+        for request in requests:
+            self.num_requests += 1
+            if self.down_for and self.down_for in (request.candidate or request.reference):
+                yield SandboxUnavailableError("the sandbox is on fire")
+            else:
+                yield self.judge.judge(request)
+
+
+@pytest.fixture(scope="module")
+def runner():
+    with LocalRunner() as started:
+        yield started
+
+
+@pytest.fixture
+def judge(monkeypatch, runner):
+    one = OneJudge(runner)
+    monkeypatch.setattr(Confinement, "judges", lambda self, num_workers: contextlib.nullcontext(one))
+    return one
+
+
+@pytest.fixture
+def write(tmp_path):
+    def to_file(*rows, name="rows.jsonl"):
+        path = tmp_path / name
+        path.write_text("".join(json.dumps(one) + "\n" for one in rows))
+        return path
+
+    return to_file
+
+
+@pytest.fixture
+def run(tmp_path, capsys, judge, monkeypatch):
+    """Run the command; its status and what it wrote to stdout and stderr."""
+
+    def command(*arguments, output="out.parquet"):
+        words = ["data", "prepare", *map(str, arguments), "--output", str(tmp_path / output), "--workers", "1"]
+        monkeypatch.setattr("sys.argv", ["code-a1", *words])
+        status = main(words)
+        return status, *capsys.readouterr()
+
+    return command
+
+
+@pytest.fixture
+def dropped(tmp_path):
+    def read(output="out.parquet"):
+        lines = (tmp_path / f"{output}.dropped.jsonl").read_text().splitlines()
+        return {line["id"]: line for line in map(json.loads, lines)}
+
+    return read
+
+
+def kept_in(path):
+    return [question.id for question in load_questions(path)]
