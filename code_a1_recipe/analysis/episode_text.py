@@ -48,10 +48,3 @@ def pick_episodes(records: Iterable[RolloutRecord], *, outcome: str, limit: int)
             if best is None or broken < best[0]:
                 chosen[record.question] = (broken, record)
     return [record for _, record in sorted(chosen.values(), key=lambda item: item[0])[:limit]]
-
-
-def matching(records: Iterable[RolloutRecord], *, question: str = "", outcome: str = "") -> list[RolloutRecord]:
-    """Records of a question (the start of its id suffices) and an outcome; empty: any."""
-    return [
-        record for record in records if record.question.startswith(question) and outcome in ("", outcome_of(record))
-    ]

@@ -20,6 +20,7 @@ from ..jobs import options as shared
 from ..jobs.terminal import Paint, indented, printable, table
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
+from .episode_text import OUTCOMES, outcome_of
 from .question_view import (
     HEAD,
     LEGEND,
@@ -30,6 +31,9 @@ from .question_view import (
     steps_lines,
     totals_by_question,
 )
+
+_ANY = "any"
+"""Of ``--outcome``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +47,15 @@ class InspectOptions:
     ] = None
     validation: Annotated[bool, typer.Option(help="of a run: held-out questions")] = False
     candidate: Annotated[int | None, typer.Option(help="of a run: only this program of the step")] = None
-    limit: Annotated[int, typer.Option(min=1, help="rows of a list, tests of a question")] = 30
+    outcome: Annotated[
+        str,
+        typer.Option(
+            callback=shared.one_of(("", _ANY, *OUTCOMES)),
+            help=f"of a run: programs of a step that came to this. {_ANY}: all; "
+            + "; ".join(f"{name}: {meaning}" for name, meaning in OUTCOMES.items()),
+        ),
+    ] = ""
+    limit: Annotated[int, typer.Option(min=1, help="rows of a list, tests of a question, programs of an outcome")] = 30
     adapter: shared.Adapter = "auto"
     columns: shared.Columns = field(default_factory=dict)
 
@@ -68,6 +80,8 @@ def _of_run(options: InspectOptions) -> list[str]:
         raise InputError(f"{options.source} has no rollouts{hint}")
     if options.step is not None and options.step not in steps:
         raise InputError(f"--step {options.step}: {options.source} has rollouts of steps {steps[0]} to {steps[-1]}")
+    if options.outcome:
+        return _programs_of_run(run, steps[-1] if options.step is None else options.step, options)
     if not options.question:
         if options.candidate is not None:
             raise InputError("--candidate belongs to --question; name a question")
@@ -95,6 +109,24 @@ def _questions_of_run(run: RunRecords, steps: Sequence[int], options: InspectOpt
         f"{min(options.limit, len(rows))} of {len(rows)} shown; --limit N shows more, --question ID shows one",
         *[paint("faint", line) for line in LEGEND.split("\n")],
     ]
+
+
+def _programs_of_run(run: RunRecords, step: int, options: InspectOptions) -> list[str]:
+    records = list(_records(run, [step], validation=options.validation))
+    found = [
+        record
+        for record in records
+        if record.question.startswith(options.question) and options.outcome in (_ANY, outcome_of(record))
+    ]
+    questions = questions_by_id(run)
+    paint = Paint.for_stdout()
+    lines = []
+    for record in found[: options.limit]:
+        known = questions.get(record.question)
+        prompt = indented(known.prompt if known else "(its file is not there any more)", 2)
+        head = paint("heading", f"question {printable(record.question)}")
+        lines += [head, *prompt, *program_lines(record, paint), ""]
+    return [*lines, f"{min(len(found), options.limit)} of {len(found)} that match, of {len(records)} at step {step}"]
 
 
 def _question_of_run(run: RunRecords, steps: Sequence[int], options: InspectOptions) -> list[str]:
@@ -139,8 +171,8 @@ def _book_entries(run: RunRecords, question_id: str) -> tuple[BookEntry, ...]:
 
 
 def _of_file(options: InspectOptions) -> list[str]:
-    for name in ("step", "candidate", "validation"):
-        if getattr(options, name) is not None and getattr(options, name) is not False:
+    for name in ("step", "candidate", "validation", "outcome"):
+        if getattr(options, name) != getattr(InspectOptions, name):
             raise InputError(f"--{name} belongs to a run, but {options.source} is no run folder")
     if not options.source.exists():
         raise InputError(f"{options.source}: no such file or folder (relative paths start at {Path.cwd()})")

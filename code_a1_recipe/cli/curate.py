@@ -109,6 +109,8 @@ def inspect(options: InspectOptions) -> None:
     - RUN --question ID: prompt, reference, Mistake Book, how the question went over the run, and the programs of one
     step with their rewards, suites, expected outputs, the oracle's return values and outcomes
 
+    - RUN --outcome NAME: programs of one step, of all questions or of those that --question names
+
     - FILE, without --question: what is in the data set
 
     - FILE --question ID: prompt, reference and tests
@@ -117,7 +119,7 @@ def inspect(options: InspectOptions) -> None:
 
     `code-a1 data inspect train.parquet --question MBPP/601`
 
-    `code-a1 rollouts` shows programs of all questions by their outcome.
+    `code-a1 data inspect outputs/my-run --outcome detected`
     """
     from ..analysis.inspection import inspect as inspect_questions
 

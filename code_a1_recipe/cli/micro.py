@@ -1,4 +1,4 @@
-"""``code-a1 micro``: the shipped questions and tiny models: made, shown, measured."""
+"""``code-a1 micro``: the shipped questions and tiny models: made and shown; `code-a1 eval` measures them."""
 
 from __future__ import annotations
 
@@ -57,18 +57,3 @@ def show(
     settings = MicroSettings(seed=seed)
     split = make_split(seed=seed, num_train=1, num_heldout=settings.num_heldout, num_hard=settings.num_hard)
     typer.echo("\n\n".join(describe(question) for question in (split.hard if hard else split.heldout)[:num]))
-
-
-@group.command()
-def measure(seed: Seed = DEFAULT_SEED, cache_dir: CacheDir = None) -> None:
-    """Sample both models and judge what they write."""
-    from ..micro_world.assets import ensure_assets
-    from ..micro_world.measure import measure_code, measure_tests
-    from ..micro_world.world import make_split
-
-    settings = MicroSettings(seed=seed)
-    assets = ensure_assets(cache_dir, settings=settings)
-    questions = make_split(seed=seed, num_train=1, num_heldout=settings.num_heldout).heldout
-    for measured in (measure_code(assets, questions), measure_tests(assets, questions)):
-        for name, value in dataclasses.asdict(measured).items():
-            typer.echo(f"{type(measured).__name__}.{name}: {value:.3f}")

@@ -1,4 +1,4 @@
-"""Commands on finished and running runs: report, rollouts, timeline, export; and experiments of many runs."""
+"""Commands on finished and running runs: report, timeline, export; and experiments of many runs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,6 @@ from ..jobs.options import one_of
 from .status import resumable
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="run folder: what was given as run_dir")]
-
-OUTCOMES_HELP = """A run's programs with their suites and what came of them.
-
-Outcomes:
-
-{outcomes}"""
 
 TIMELINE_HELP = """Where the time of one training step went: a picture and a table, also while the run is going on.
 
@@ -39,12 +33,8 @@ new weights. Two runs are drawn on the same scales.
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    from ..analysis.episode_text import OUTCOMES
-
-    outcomes = "\n".join(f"- {name}: {meaning}" for name, meaning in OUTCOMES.items())
     app.command(rich_help_panel="Train")(experiment)
     app.command(rich_help_panel="Runs")(report)
-    app.command(rich_help_panel="Runs", help=OUTCOMES_HELP.format(outcomes=outcomes))(rollouts)
     app.command(rich_help_panel="Runs", help=TIMELINE_HELP)(timeline)
     app.command(rich_help_panel="Runs")(export)
 
@@ -79,21 +69,6 @@ def report(
     if tables := result_tables(source, page):
         typer.echo(f"{tables}\n")
     typer.echo(f"report: {page}")
-
-
-def rollouts(
-    run: RunFolder,
-    step: Annotated[int | None, typer.Option(help="a training step", show_default="the last one")] = None,
-    question: Annotated[str, typer.Option(help="id, or how it begins")] = "",
-    outcome: Annotated[str, typer.Option(help="see above")] = "",
-    validation: Annotated[bool, typer.Option("--validation", help="of held-out questions")] = False,
-    limit: Annotated[int, typer.Option(min=1, help="programs to print")] = 10,
-) -> None:
-    from ..analysis.episode_text import OUTCOMES
-    from ..analysis.rollouts import browse
-
-    one_of(("", *OUTCOMES))(outcome)
-    typer.echo(browse(run, step=step, question=question, outcome=outcome, validation=validation, limit=limit))
 
 
 def timeline(

@@ -73,7 +73,7 @@ def ensure_assets(cache_dir: Path | None = None, *, settings: MicroSettings | No
     settings = settings or MicroSettings()
     cache_dir = (cache_dir or default_cache_dir()).absolute()
     if settings.variant:
-        base = ensure_assets(cache_dir, settings=replace(settings, variant=""))
+        base = ensure_assets(cache_dir, settings=settings.model_copy(update={"variant": ""}))
         folder = _ensure_folder(cache_dir, settings)
         if settings.roles == ("both",):
             return replace(base, code_model=folder / "both", test_model=folder / "both")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Self
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field
+
+from ..algorithm.settings_block import Amount, Block, Count, Rate, one_of
 
 # Raised whenever the code of this package would build different files from the same settings.
 FORMAT_VERSION = 4
@@ -14,82 +16,48 @@ FORMAT_VERSION = 4
 HEAD_SIZE = 32
 """Width of an attention head; the smallest that vLLM's CPU attention accepts."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Strict:
-    """``from_mapping`` refuses unknown keys, so that a typo cannot build something else."""
-
-    @classmethod
-    def from_mapping(cls, raw: Mapping[str, Any], *, where: str) -> Self:
-        """Settings of what JSON or YAML hold: blocks of keys and lists included."""
-        known = {entry.name for entry in fields(cls)}
-        if unknown := sorted(set(raw) - known):
-            raise ValueError(f"unknown keys under {where}: {unknown}; known: {sorted(known)}")
-        values = {name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()}
-        for name, value in raw.items():
-            if isinstance(value, Mapping):
-                block = NoiseSettings if name == "noise" else ModelSettings
-                values[name] = block.from_mapping(value, where=f"{where}.{name}")
-        return cls(**values)
+LearningRate = Annotated[float, Field(gt=0)]
 
 
-def _require_positive(owner: object, *names: str) -> None:
-    for name in names:
-        value = getattr(owner, name)
-        if type(value) is not int or value < 1:
-            raise ValueError(f"micro: {name} must be an integer of at least 1, got {value!r}")
+def _whole_heads(hidden_size: int) -> int:
+    if hidden_size % HEAD_SIZE:
+        raise ValueError(f"a multiple of {HEAD_SIZE} (one attention head)")
+    return hidden_size
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSettings(_Strict):
+class ModelSettings(Block):
     """Shape and warm start of one tiny model."""
 
-    hidden_size: int
+    hidden_size: Annotated[Count, AfterValidator(_whole_heads)]
     """A multiple of HEAD_SIZE."""
-    num_layers: int
-    intermediate_size: int
-    num_steps: int
+    num_layers: Count
+    intermediate_size: Count
+    num_steps: Count
     """Optimizer steps of the supervised warm start."""
-    batch_size: int = 32
+    batch_size: Count = 32
     """Demonstrations a step."""
-    muon_lr: float = 0.02
+    muon_lr: LearningRate = 0.02
     """Peak learning rate of Muon, which moves the matrices inside the layers."""
-    adamw_lr: float = 3e-3
+    adamw_lr: LearningRate = 3e-3
     """Peak learning rate of AdamW, which moves embeddings, the output matrix and the norms."""
 
-    def __post_init__(self) -> None:
-        _require_positive(self, "hidden_size", "num_layers", "intermediate_size", "num_steps", "batch_size")
-        if self.hidden_size % HEAD_SIZE:
-            raise ValueError(
-                f"micro: hidden_size must be a multiple of {HEAD_SIZE} (one attention head), got {self.hidden_size}"
-            )
-        for name in ("muon_lr", "adamw_lr"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"micro: {name} must be above 0, got {getattr(self, name)!r}")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoiseSettings(_Strict):
+class NoiseSettings(Block):
     """How bad the demonstrations are. Mediocre on purpose: rewards need spread within a group."""
 
-    misread_chance: float = 0.6
+    misread_chance: Rate = 0.6
     """Chance of each systematic misunderstanding in a demonstrated program."""
-    mistake_chance: float = 0.25
+    mistake_chance: Rate = 0.25
     """Chance of one more typical mistake in a demonstrated program."""
-    shown_mistake_chance: float = 0.45
+    shown_mistake_chance: Rate = 0.45
     """Chance that the candidate shown to the tester carries a typical mistake."""
-    trust_chance: float = 0.2
+    trust_chance: Rate = 0.2
     """Chance that a demonstrated expected output is what the shown candidate returns, right or wrong."""
-    slip_chance: float = 0.12
+    slip_chance: Rate = 0.12
     """Chance that a demonstrated expected output is then changed a little."""
-    boundary_chance: float = 0.2
+    boundary_chance: Rate = 0.2
     """Chance that a demonstrated input is one where branches change or nothing is selected: a habit that the Test LLM
     knows and mostly does not follow."""
-
-    def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            if not 0.0 <= value <= 1.0:
-                raise ValueError(f"micro: {name} is a chance and must be in [0, 1], got {value!r}")
 
 
 VARIANTS: dict[str, tuple[str, ...]] = {
@@ -103,46 +71,30 @@ replace a model of the base: a Test LLM that is not shown the program; one model
 without a look at the program; a Test LLM that was shown more and cleaner tests (a cold start)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MicroSettings(_Strict):
+class MicroSettings(Block):
     """What the assets are made of. Equal settings give equal files, apart from rounding in torch."""
 
-    variant: str = ""
+    variant: Annotated[str, one_of(VARIANTS)] = ""
     """A name of ``VARIANTS``."""
-    seed: int = 0
-    num_train: int = 3000
-    num_heldout: int = 200
-    num_hard: int = 100
+    seed: Amount = 0
+    num_train: Count = 3000
+    num_heldout: Count = 200
+    num_hard: Count = 100
     """Held-out questions of the families that no model was shown: decisions in decisions, changed and then searched."""
-    suite_sizes: tuple[int, ...] = (1, 2, 3, 4)
-    """Values of K (asserts asked for) that the Test LLM learns; others are strange to it."""
+    suite_sizes: Annotated[tuple[Annotated[int, Field(ge=1, le=8)], ...], Field(strict=False, min_length=1)] = (
+        1,
+        2,
+        3,
+        4,
+    )
+    """Values of K (asserts asked for) that the Test LLM learns; few inputs are distinct beyond 8."""
     # 0.45 and 0.57 million parameters. The tester needs more: it must execute what it reads.
-    code: ModelSettings = field(
-        default_factory=lambda: ModelSettings(hidden_size=96, num_layers=3, intermediate_size=288, num_steps=350)
-    )
-    test: ModelSettings = field(
-        default_factory=lambda: ModelSettings(hidden_size=96, num_layers=4, intermediate_size=288, num_steps=520)
-    )
+    code: ModelSettings = ModelSettings(hidden_size=96, num_layers=3, intermediate_size=288, num_steps=350)
+    test: ModelSettings = ModelSettings(hidden_size=96, num_layers=4, intermediate_size=288, num_steps=520)
     # 0.57 million parameters, as many steps as the two above together.
-    both: ModelSettings = field(
-        default_factory=lambda: ModelSettings(hidden_size=96, num_layers=4, intermediate_size=288, num_steps=870)
-    )
-    sft: ModelSettings = field(
-        default_factory=lambda: ModelSettings(hidden_size=96, num_layers=4, intermediate_size=288, num_steps=1040)
-    )
-    noise: NoiseSettings = field(default_factory=NoiseSettings)
-
-    def __post_init__(self) -> None:
-        if self.variant not in VARIANTS:
-            raise ValueError(f"micro: unknown variant {self.variant!r}; known: {', '.join(map(repr, VARIANTS))}")
-        _require_positive(self, "num_train", "num_heldout", "num_hard")
-        if type(self.seed) is not int or self.seed < 0:
-            raise ValueError(f"micro: seed must be an integer of at least 0, got {self.seed!r}")
-        if not self.suite_sizes or not all(1 <= size <= 8 for size in self.suite_sizes):
-            raise ValueError(
-                "micro: suite_sizes must hold integers in [1, 8] (few inputs are distinct beyond that), "
-                f"got {self.suite_sizes!r}"
-            )
+    both: ModelSettings = ModelSettings(hidden_size=96, num_layers=4, intermediate_size=288, num_steps=870)
+    sft: ModelSettings = ModelSettings(hidden_size=96, num_layers=4, intermediate_size=288, num_steps=1040)
+    noise: NoiseSettings = NoiseSettings()
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -158,7 +110,8 @@ class MicroSettings(_Strict):
     @property
     def test_noise(self) -> NoiseSettings:
         """Of the tests that are demonstrated."""
-        return replace(self.noise, trust_chance=0.0, slip_chance=0.0) if self.variant == "sft" else self.noise
+        quiet = {"trust_chance": 0.0, "slip_chance": 0.0}
+        return self.noise.model_copy(update=quiet) if self.variant == "sft" else self.noise
 
     @property
     def black_box(self) -> bool:
@@ -167,13 +120,13 @@ class MicroSettings(_Strict):
 
     def digest(self, *, templates: tuple[str, ...]) -> str:
         """Name of the assets in the cache, 16 hex digits: settings, format version, prompts learned."""
-        content = json.dumps([FORMAT_VERSION, asdict(self), list(templates)], sort_keys=True)
+        content = json.dumps([FORMAT_VERSION, self.model_dump(), list(templates)], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), sort_keys=True)
+        return json.dumps(self.model_dump(), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The inverse of ``to_json``."""
-        return cls.from_mapping(json.loads(text), where="micro")
+        return cls.read(json.loads(text), where="micro")

@@ -234,7 +234,7 @@ def main(role: Role, settings_json: str, out: Path, record: Path | None) -> None
     tokenizer.save_pretrained(out)
     if record is not None:
         from .builder import split_of  # here: these bring the sandbox, which training does without
-        from .measure import record_buggy_programs
+        from .recorded_programs import record_buggy_programs
 
         split = split_of(settings)
         recorded = record_buggy_programs(out, [*split.heldout, *split.hard])

@@ -12,9 +12,9 @@ Beside the rate over all mutants, give the one over the "killable" ones, which a
 from __future__ import annotations
 
 import ast
+import difflib
 import hashlib
 import importlib
-import json
 import logging
 import os
 import random
@@ -29,9 +29,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from sandbox import syntax_key
 
 from ..errors import InputError
+from ..files import fingerprint
 from .bytecode import bytecode_key
 
 logger = logging.getLogger(__name__)
@@ -60,7 +63,7 @@ LEFT_OUT = {
 }
 """Families not used, as in cosmic-ray's default configuration, which applies no operator that has arguments."""
 
-_FORMAT = 1
+_FORMAT = 2
 _PROVIDER = "core/"
 _NEEDED = "mutants need the package cosmic-ray"
 _MUTANT = "<mutant>"
@@ -128,12 +131,16 @@ def make_mutants(
     if max_mutants is not None and max_mutants < 1:
         raise ValueError(f"max_mutants must be at least 1, got {max_mutants!r}; leave it out for all mutants")
     path = None if cache_dir is None else cache_dir / f"{_cache_key(source)}.json"
-    found = None if path is None else _read_cache(path, source)
+    found = None if path is None else _read_cache(path)
     if found is None:
         found = _make_all(source)
         if path is not None:
-            _write_cache(path, source, found)
-    return found if max_mutants is None else _sample(found, max_mutants, seed=f"{seed}:{_digest(source)}")
+            _write_cache(path, found)
+    return (
+        found
+        if max_mutants is None
+        else _sample(found, max_mutants, seed=f"{seed}:{hashlib.sha256(source.encode()).hexdigest()}")
+    )
 
 
 def family_of(operator: str) -> str:
@@ -157,7 +164,9 @@ def _make_all(source: str) -> MutantSet:
         if text is None or reason:
             dropped[reason] += 1
             continue
-        mutants.append(_mutant(source, text, operator.removeprefix(_PROVIDER), occurrence, line=position[0]))
+        name = operator.removeprefix(_PROVIDER)
+        diff = _diff(source, text)
+        mutants.append(Mutant(source=text, operator=name, occurrence=occurrence, line=position[0], diff=diff))
     mutants.sort(key=lambda mutant: mutant.line)
     return MutantSet(mutants=tuple(mutants), dropped=dict(sorted(dropped.items())))
 
@@ -271,57 +280,30 @@ def _sample(found: MutantSet, size: int, *, seed: str) -> MutantSet:
     return replace(found, mutants=mutants, dropped={**found.dropped, "over_limit": total - size})
 
 
-def _change(old: list[str], new: list[str]) -> tuple[int, int, list[str]]:
-    """The one run of lines that differs: where it begins, how many lines go, what comes instead."""
-    first = next((at for at, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), len(old))
-    first = min(first, len(old), len(new))
-    same = 0
-    while same < min(len(old), len(new)) - first and old[-1 - same] == new[-1 - same]:
-        same += 1
-    return first, len(old) - same - first, new[first : len(new) - same]
-
-
-def _mutant(source: str, text: str, operator: str, occurrence: int, *, line: int) -> Mutant:
-    old = source.split("\n")
-    first, num_removed, added = _change(old, text.split("\n"))
-    diff = "\n".join([f"-{one}" for one in old[first : first + num_removed]] + [f"+{one}" for one in added])
-    return Mutant(source=text, operator=operator, occurrence=occurrence, line=line, diff=diff)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+def _diff(source: str, text: str) -> str:
+    lines = list(difflib.unified_diff(source.split("\n"), text.split("\n"), n=0, lineterm=""))
+    return "\n".join(line for line in lines[2:] if not line.startswith("@@"))
 
 
 def _cache_key(source: str) -> str:
     """Of all that decides the mutants: the source, the operators, and the compiler that finds equal ones."""
     python = ".".join(map(str, sys.version_info[:2]))
-    return _digest(json.dumps([_FORMAT, cosmic_ray_version(), python, sorted(OPERATORS), source]))
+    return fingerprint(str(_FORMAT), cosmic_ray_version(), python, *sorted(OPERATORS), source)
 
 
-def _read_cache(path: Path, source: str) -> MutantSet | None:
-    old = source.split("\n")
+def _read_cache(path: Path) -> MutantSet | None:
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        mutants = []
-        for operator, occurrence, line, first, num_removed, added in kept["mutants"]:
-            text = "\n".join([*old[:first], *added, *old[first + num_removed :]])
-            mutants.append(_mutant(source, text, operator, occurrence, line=line))
-        return MutantSet(mutants=tuple(mutants), dropped=dict(kept["dropped"]))
+        return msgspec.json.decode(path.read_bytes(), type=MutantSet)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         logger.warning("%s cannot be used, the mutants are made anew: %s", path, error)
         return None
 
 
-def _write_cache(path: Path, source: str, found: MutantSet) -> None:
+def _write_cache(path: Path, found: MutantSet) -> None:
     """Write atomically: several processes may make the same mutants at once."""
-    old = source.split("\n")
-    rows = [
-        [mutant.operator, mutant.occurrence, mutant.line, *_change(old, mutant.source.split("\n"))]
-        for mutant in found.mutants
-    ]
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False, encoding="utf-8") as handle:
-        json.dump({"mutants": rows, "dropped": found.dropped}, handle)
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as handle:
+        handle.write(msgspec.json.encode(found))
     os.replace(handle.name, path)

@@ -116,9 +116,10 @@ def with_micro_assets(config: RunConfig) -> RunConfig:
     if "variant" not in micro and (config.self_play or config.prompts.black_box):
         micro["variant"] = "self_play" if config.self_play else "black_box"  # the models that learned these prompts
     RunFolder.show("finding the shipped questions and tiny models (made on first use, two to three minutes)")
+    settings = MicroSettings.read(micro, where="micro")
     try:
-        assets = ensure_assets(settings=MicroSettings.from_mapping(micro, where="micro"))
-    except (CodeA1Error, TypeError, ValueError) as error:
+        assets = ensure_assets(settings=settings)
+    except (CodeA1Error, ValueError) as error:
         raise SettingsError(f"micro: {error}") from error
     made = (assets.code_model, assets.test_model, assets.train_file, assets.val_file)
     return config.with_paths({key: str(path) for key, path in zip(given, made, strict=True) if not given[key]})

@@ -6,14 +6,13 @@ import math
 from collections import deque
 from decimal import Decimal
 from fractions import Fraction
-from numbers import Rational
 from operator import itemgetter
 from typing import Any
 
 from ..errors import ValueFormatError
 from .decoding import decode, decode_raw
 from .encoding import RawDict, RawRatio, RawSet, canonical_key
-from .literals import MAX_DECIMAL_INT_BITS
+from .literals import spell
 
 ABSOLUTE_TOLERANCE = 1e-6
 RELATIVE_TOLERANCE = 1e-7
@@ -133,46 +132,26 @@ def _close_sets(reference: RawSet, value: RawSet) -> bool:
 
 
 def to_literal(data: bytes) -> str:
-    """Python source that evaluates to the encoded value; dict and set items in the order of their bytes.
+    """Python source that evaluates to the encoded value, as ``literals.spell`` writes it.
 
-    Needs at most ``Fraction``, ``Decimal`` and ``deque`` in scope beside the builtins.
+    Dicts are in the order of their bytes. It needs at most ``Fraction``, ``Decimal`` and ``deque`` in scope beside the
+    builtins.
 
     Raises:
         ValueFormatError: ``data`` is not an encoded value.
     """
     try:
-        return _literal(decode(data), hashable=False)
+        return spell(_with_sets(decode(data)))
     except (RecursionError, MemoryError) as error:
         raise ValueFormatError(f"too large to print: {type(error).__name__}") from error
 
 
-def _literal(value: Any, *, hashable: bool) -> str:
-    if isinstance(value, bool) or value is None:
-        return repr(value)
-    if isinstance(value, int):
-        return repr(value) if value.bit_length() < MAX_DECIMAL_INT_BITS else hex(value)
-    if isinstance(value, float):
-        return repr(value) if math.isfinite(value) else f"float({str(value)!r})"
-    if isinstance(value, complex):
-        return f"complex({_literal(value.real, hashable=False)}, {_literal(value.imag, hashable=False)})"
-    if isinstance(value, Rational):
-        numerator, denominator = (_literal(part, hashable=False) for part in (value.numerator, value.denominator))
-        return f"Fraction({numerator}, {denominator})"
+def _with_sets(value: Any) -> Any:
+    """Sets in place of frozensets, but where they must be hashable: as keys, and in sets."""
     if isinstance(value, frozenset):
-        inside = ", ".join(_literal(item, hashable=True) for item in value)
-        if hashable:
-            return f"frozenset({{{inside}}})" if value else "frozenset()"
-        return f"{{{inside}}}" if value else "set()"
+        return set(value)
+    if isinstance(value, (list, tuple, deque)):
+        return type(value)(map(_with_sets, value))
     if isinstance(value, dict):
-        pairs = (f"{_literal(key, hashable=True)}: {_literal(item, hashable=False)}" for key, item in value.items())
-        return f"{{{', '.join(pairs)}}}"
-    if isinstance(value, (list, deque)):
-        inside = f"[{', '.join(_literal(item, hashable=False) for item in value)}]"
-        return inside if isinstance(value, list) else f"deque({inside})"
-    if isinstance(value, tuple):
-        inside = ", ".join(_literal(item, hashable=hashable) for item in value)
-        return f"({inside},)" if len(value) == 1 else f"({inside})"
-    if isinstance(value, range):
-        parts = (_literal(part, hashable=False) for part in (value.start, value.stop, value.step))
-        return f"range({', '.join(parts)})"
-    return repr(value)  # str, bytes, Decimal
+        return {key: _with_sets(item) for key, item in value.items()}
+    return value

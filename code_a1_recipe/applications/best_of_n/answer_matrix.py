@@ -6,6 +6,7 @@ Axes: N programs of one question, M tests.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ def ask_programs(
     prelude: str = "",
     isolated: bool = False,
     limits: Limits | None = None,
+    ask_all: bool = False,
     num_threads: int = 1,
 ) -> list[ProgramResult]:
     """Ask every program every call, each program once, in the sandbox; results in the order of the programs.
@@ -50,6 +52,7 @@ def ask_programs(
     Args:
         isolated: each call in a freshly loaded process; otherwise all of a program share one, in this order.
         limits: of one program; the runner's own if None.
+        ask_all: also what is left of a program that hung in its first calls.
         num_threads: programs that run at once; more than the runner's workers wait for one another.
 
     Raises:
@@ -66,6 +69,8 @@ def ask_programs(
             limits=chosen,
             isolated=isolated,
         )
+        if ask_all:
+            program = replace(program, max_timeouts_without_result=len(calls) + 1)
         return runner.run(program, role=Role.CANDIDATE)
 
     places = range(len(programs))

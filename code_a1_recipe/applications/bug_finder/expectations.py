@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sandbox import (
+    HANGS_THROUGHOUT,
     TOTAL_SPENT,
     Call,
     CallResult,
     CallStatus,
     Limits,
-    NoOracle,
-    OracleBatch,
     OracleValue,
     ReferencePass,
     Runner,
@@ -24,7 +23,6 @@ from sandbox import (
 )
 
 from ..best_of_n.answer_matrix import ask_programs, error_name, group_answers
-from .asking import MAX_RUNS, AskingAll, was_asked
 
 WRONG_VALUE = "wrong value"
 TIME_OUT = "time-out"
@@ -104,34 +102,21 @@ class ReferenceExpectation:
         self.unasked: set[Call] = set()
 
     def expect(self, calls: Sequence[Call]) -> dict[Call, Expected]:
-        batch = self._answer(calls)
-        unasked = _unasked(batch)
-        for _ in range(MAX_RUNS - 1):
-            if not unasked:
-                break
-            batch, before = self._answer(calls), unasked  # what is answered is known and not asked again
-            unasked = _unasked(batch)
-            if len(unasked) == len(before):
-                break
+        batch = self._references.answer("attack", prelude="", reference=self._reference, calls=calls)
         self.is_stateful = batch.is_stateful
-        self.unasked |= unasked
         found = {}
         for call, oracle in batch.oracles.items():
             if isinstance(oracle, OracleValue):
                 found[call] = Expected(value=oracle.value, literal=oracle.literal, cpu_seconds=oracle.cpu_seconds)
+            elif oracle.detail == TOTAL_SPENT:
+                self.unasked.add(call)
+                self.refusals[NOT_ASKED] += 1
             else:
-                self.refusals[NOT_ASKED if call in unasked else oracle.reason.value] += 1
+                self.refusals[oracle.reason.value] += 1
         return found
 
     def expect_alone(self, calls: Sequence[Call]) -> dict[Call, Expected]:
         return self.expect(calls)  # two orders were compared already
-
-    def _answer(self, calls: Sequence[Call]) -> OracleBatch:
-        return self._references.answer("attack", prelude="", reference=self._reference, calls=calls)
-
-
-def _unasked(batch: OracleBatch) -> set[Call]:
-    return {call for call, one in batch.oracles.items() if isinstance(one, NoOracle) and one.detail == TOTAL_SPENT}
 
 
 class MajorityExpectation:
@@ -144,7 +129,7 @@ class MajorityExpectation:
 
     def __init__(self, programs: Sequence[str], runner: Runner, *, limits: Limits, num_threads: int = 1) -> None:
         self._programs = tuple(programs)
-        self._runner = AskingAll(runner)
+        self._runner = runner
         self._limits = limits
         self._num_threads = num_threads
         self._known: dict[tuple[Call, bool], Expected | None] = {}
@@ -169,6 +154,7 @@ class MajorityExpectation:
                 self._runner,
                 isolated=isolated,
                 limits=self._limits,
+                ask_all=True,
                 num_threads=self._num_threads,
             )
             for index, call in enumerate(missing):
@@ -195,6 +181,18 @@ class MajorityExpectation:
         except ValueFormatError:
             self.refusals["the answer is no plain value"] += 1
             return None
+
+
+def was_asked(answer: CallResult) -> bool:
+    """False where other calls had used up the program's time, or its patience."""
+    return answer.status is not CallStatus.TIMED_OUT or answer.detail not in (TOTAL_SPENT, HANGS_THROUGHOUT)
+
+
+def differ(one: CallResult, other: CallResult) -> bool:
+    """Two runs of one call differ. Time-outs hang on the machine's load, and texts of exceptions may hold addresses."""
+    if CallStatus.TIMED_OUT in (one.status, other.status):
+        return False
+    return one.status is not other.status or (one.status is CallStatus.VALUE and not matches(one.value, other.value))
 
 
 def failure_of(expected: Expected, answer: CallResult) -> Failure | None:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from sandbox import Call, CallResult, CallStatus, Case, matches
 
-from .asking import was_asked
-from .expectations import TIME_OUT, Expected, Failure, show_answer
+from .expectations import TIME_OUT, Expected, Failure, show_answer, was_asked
 
 HANG_SECONDS = 3.0
 """CPU seconds after which a call counts as hanging, unless the reference itself needs a tenth of them or more."""

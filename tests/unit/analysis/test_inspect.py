@@ -119,6 +119,22 @@ def test_a_question_that_nothing_is_known_of_comes_last():
     assert list(totals_by_question([record("b", total=1.0), record("c", total=0.5)])) == ["c", "b"]
 
 
+def test_programs_of_an_outcome_are_shown_with_their_questions(show, run_folder):
+    text = show(run_folder, "--outcome", "detected")
+    assert text.startswith("question hard-1\n  Add one.\n  In f.\ncandidate 0, sampled, step 3: detected (")
+    assert text.endswith("\n\n1 of 1 that match, of 3 at step 3\n")
+    assert text.count("candidate ") == 1
+
+
+def test_programs_of_any_outcome_may_be_of_one_step_and_question_and_are_limited(show, refuse, run_folder):
+    assert show(run_folder, "--outcome", "any", "--limit", 2).endswith("2 of 3 that match, of 3 at step 3\n")
+    text = show(run_folder, "--outcome", "any", "--step", 1, "--question", "hard-2")
+    assert text.startswith("question hard-2\n  Same.\n")
+    assert text.endswith("1 of 1 that match, of 2 at step 1\n")
+    assert show(run_folder, "--outcome", "solved", "--validation").endswith("1 of 1 that match, of 1 at step 2\n")
+    assert "detected" in refuse(run_folder, "--outcome", "detectd")
+
+
 def test_a_question_of_a_run_is_shown_with_all_that_is_known(show, run_folder):
     text = show(run_folder, "--question", "hard-1")
     for piece in (

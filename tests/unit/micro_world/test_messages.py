@@ -3,13 +3,15 @@ import random
 
 import pytest
 
+from code_a1_recipe.errors import SettingsError
 from code_a1_recipe.micro_world.demonstrations import draw_code_demonstrations, draw_test_demonstrations
 from code_a1_recipe.micro_world.messages import code_messages, template_texts, test_messages
-from code_a1_recipe.micro_world.settings import MicroSettings, ModelSettings, NoiseSettings
+from code_a1_recipe.micro_world.settings import MicroSettings, NoiseSettings
 from code_a1_recipe.micro_world.world import draw_input, draw_questions
 
 test_messages.__test__ = False  # a function of the package, not a test
 
+TINY = {"num_layers": 1, "intermediate_size": 8, "num_steps": 1}
 NO_NOISE = NoiseSettings(
     misread_chance=0, mistake_chance=0, shown_mistake_chance=0, trust_chance=0, slip_chance=0, boundary_chance=0
 )
@@ -103,21 +105,20 @@ def test_the_two_models_differ_in_size():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"num_train": 0}, "num_train must be an integer of at least 1, got 0"),
-        ({"seed": "one"}, "seed must be an integer of at least 0, got 'one'"),
-        ({"suite_sizes": ()}, r"suite_sizes must hold integers in \[1, 8\]"),
-        ({"suite_sizes": (9,)}, r"got \(9,\)"),
+        ({"num_train": 0}, "micro.num_train must be at least 1, got 0"),
+        ({"seed": "one"}, "micro.seed must be an integer, got 'one'"),
+        ({"suite_sizes": []}, r"micro.suite_sizes must be .* at least 1 item.*, got \[\]"),
+        ({"suite_sizes": [9]}, r"micro.suite_sizes must be at most 8, got 9"),
+        ({"variant": "black-box"}, r"micro.variant must be one of .*did you mean black_box"),
+        ({"sead": 1}, r"unknown key 'micro.sead'; did you mean micro.seed"),
+        ({"code": {"num_layers": 1}}, "micro.code.hidden_size is missing"),
+        (
+            {"test": dict(TINY, hidden_size=48)},
+            "micro.test.hidden_size must be a multiple of 32 .one attention head., got 48",
+        ),
+        ({"noise": {"slip_chance": 1.5}}, "micro.noise.slip_chance must be at most 1, got 1.5"),
     ],
 )
 def test_bad_settings_are_refused(changes, words):
-    with pytest.raises(ValueError, match=words):
-        MicroSettings(**changes)
-
-
-def test_bad_model_and_noise_settings_are_refused():
-    with pytest.raises(ValueError, match="hidden_size must be a multiple of 32"):
-        ModelSettings(hidden_size=48, num_layers=1, intermediate_size=8, num_steps=1)
-    with pytest.raises(ValueError, match=r"slip_chance is a chance and must be in \[0, 1\], got 1.5"):
-        NoiseSettings(slip_chance=1.5)
-    with pytest.raises(ValueError, match=r"unknown keys under micro: \['sead'\]; known: .*'seed'"):
-        MicroSettings.from_mapping({"sead": 1}, where="micro")
+    with pytest.raises(SettingsError, match=words):
+        MicroSettings.read(changes, where="micro")

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from code_a1_recipe.applications.bug_finder import asking as attack_asking
 from code_a1_recipe.applications.bug_finder import command as attack_command
 from code_a1_recipe.applications.bug_finder import run as attack_run
 from code_a1_recipe.applications.bug_finder import search as attack_module
-from code_a1_recipe.applications.bug_finder.asking import AskingAll, was_asked
-from code_a1_recipe.applications.bug_finder.expectations import NOT_ASKED, MajorityExpectation, ReferenceExpectation
+from code_a1_recipe.applications.bug_finder.expectations import (
+    NOT_ASKED,
+    MajorityExpectation,
+    ReferenceExpectation,
+    was_asked,
+)
 from code_a1_recipe.applications.bug_finder.findings import other_expectations
 from code_a1_recipe.applications.crossplay import command as crossplay_command
 from code_a1_recipe.cli.app import main
@@ -124,45 +127,30 @@ def program_of(number):
     return Program(prelude="", source=SAME, calls=calls, reference_cpu_seconds=seconds, limits=Limits())
 
 
-def test_calls_that_were_not_made_are_asked_again_while_there_is_progress():
-    scripted = ScriptedRunner(2, 2, 1)
-    result = AskingAll(scripted).run(program_of(5), role=Role.CANDIDATE)
-    assert [answer.value for answer in result.results] == [f"f({index})".encode() for index in range(5)]
-    assert [len(one.calls) for one in scripted.asked] == [5, 3, 1]
-    assert scripted.asked[1].reference_cpu_seconds == (2.0, 3.0, 4.0)
-    assert [one.max_timeouts_without_result for one in scripted.asked] == [6, 4, 2]
-
-
 @pytest.mark.parametrize("detail", [TOTAL_SPENT, HANGS_THROUGHOUT])
-def test_asking_ends_where_a_run_makes_no_progress(detail):
-    scripted = ScriptedRunner(1, 0, detail=detail)
-    result = AskingAll(scripted).run(program_of(5), role=Role.CANDIDATE)
-    assert [was_asked(answer) for answer in result.results] == [True] + [False] * 4
-    assert len(scripted.asked) == 2
+def test_calls_that_were_not_made_are_known(detail):
+    result = ScriptedRunner(1, detail=detail).run(program_of(3), role=Role.CANDIDATE)
+    assert [was_asked(answer) for answer in result.results] == [True, False, False]
 
 
-def test_asking_is_bounded():
-    scripted = ScriptedRunner(*[1] * 50)
-    AskingAll(scripted).run(program_of(50), role=Role.CANDIDATE)
-    assert len(scripted.asked) == attack_asking.MAX_RUNS
+def test_other_programs_that_hang_in_their_first_calls_are_asked_the_others(runner):
+    limits = replace(attack_run.LIMITS, cpu_seconds_per_case=0.1)
+    hangs = "def f(n):\n    while n < 12: pass\n    return n\n"
+    calls = [Call(expression=f"f({number})") for number in range(13)]
+    expectation = MajorityExpectation([hangs], runner, limits=limits)
+    assert [call.expression for call in expectation.expect(calls)] == ["f(12)"]
 
 
 def test_a_call_that_times_out_was_asked():
     assert was_asked(CallResult(status=CallStatus.TIMED_OUT, detail="more than 0.2 s of CPU time"))
 
 
-def test_calls_beyond_the_total_time_are_made_too(attack, capsys, monkeypatch):
-    monkeypatch.setattr(attack_run, "LIMITS", replace(attack_run.LIMITS, total_seconds=0.4))
-    texts = {"solution": SLOW_LAST, "reference": SAME, "tests": asserts(range(20))}
-    assert attack(texts, "--reference", "reference.py", "--no-mutate") == 1
-    out = capsys.readouterr().out
-    assert "assert f(19) == 19  # your function: 99" in out
-    assert "not complete" not in out
+def test_an_attack_gives_programs_more_time_than_a_judge():
+    assert attack_run.LIMITS.total_seconds == 8 * Limits().total_seconds
 
 
 def test_calls_that_stay_unasked_are_counted_and_are_not_nothing_found(attack, capsys, monkeypatch):
     monkeypatch.setattr(attack_run, "LIMITS", replace(attack_run.LIMITS, total_seconds=0.4))
-    monkeypatch.setattr(attack_asking, "MAX_RUNS", 1)
     texts = {"solution": SLOW_LAST, "reference": SAME, "tests": asserts(range(20))}
     assert attack(texts, "--reference", "reference.py", "--no-mutate") == 1
     *_, told, last = capsys.readouterr().out.splitlines()
@@ -186,13 +174,12 @@ def test_a_call_that_hangs_takes_no_time_from_the_others(attack, capsys, short_h
     assert "assert f(19) == 19  # your function: 99" in out
 
 
-def test_a_references_calls_beyond_its_total_time_are_asked_again(runner):
-    # Three passes of some 22 calls: too few. Short calls, so that some fit beside the start of a process under load.
+def test_a_references_calls_beyond_its_total_time_are_counted(runner):
     slow = SLOW_LAST.replace("0.04", "0.02")
     calls = [Call(expression=f"f({number})") for number in range(80)]
     expectation = ReferenceExpectation(slow, runner, limits=replace(attack_run.LIMITS, total_seconds=0.45))
-    assert len(expectation.expect(calls)) == 80
-    assert (expectation.unasked, expectation.refusals) == (set(), {})
+    assert 0 < len(expectation.expect(calls)) < 80
+    assert expectation.refusals == {NOT_ASKED: len(expectation.unasked)}
 
 
 def test_where_nothing_is_compared_the_attack_is_refused(attack, capsys):
@@ -214,7 +201,7 @@ def test_what_other_programs_left_behind_is_no_disagreement(attack, capsys):
 
 def test_a_program_that_was_not_asked_has_no_vote():
     calls = list(program_of(2).calls)
-    expectation = MajorityExpectation([SAME, SAME], ScriptedRunner(1, 0, 1, 0), limits=Limits())
+    expectation = MajorityExpectation([SAME, SAME], ScriptedRunner(1, 1), limits=Limits())
     # The scripted value is no encoded one: what counts is which call had votes at all.
     expectation.expect(calls)
     assert dict(expectation.refusals) == {"the answer is no plain value": 1, NOT_ASKED: 1}

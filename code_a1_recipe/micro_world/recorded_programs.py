@@ -1,0 +1,75 @@
+"""Buggy programs of the questions for good: a typical one, and what the finished Code LLM gets wrong itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from reward_fns.extract import extract_candidate
+from sandbox import Judge, JudgeRequest, LocalRunner
+
+from .messages import Messages, code_messages
+from .world import ENTRY_POINT, MicroQuestion
+
+# The longest demonstrated response has 49 tokens.
+_MAX_RESPONSE_TOKENS = 64
+_RECORDED_SAMPLES = 4
+
+
+def record_buggy_programs(code_model: Path, questions: Sequence[MicroQuestion]) -> dict[str, list[str]]:
+    """By question id: a typical buggy program, then one that ``code_model`` wrote itself, where it wrote any.
+
+    Recorded once, so that every Test LLM is measured on the same ones. Programs of the model run confined, as
+    everywhere.
+    """
+    prompts = [code_messages(question.prompt) for question in questions]
+    sampled = _sample(code_model, prompts, num_samples=_RECORDED_SAMPLES)
+    found: dict[str, list[str]] = {}
+    with LocalRunner() as runner, Judge(runner) as judge:
+        for question, texts in zip(questions, sampled, strict=True):
+            programs = dict.fromkeys(program for text in texts if isinstance(program := extract_candidate(text), str))
+            wrong = (
+                program for program in programs if program != question.mutant and not _solves(judge, question, program)
+            )
+            found[question.id] = [question.mutant, *[program for program in [next(wrong, None)] if program]]
+    return found
+
+
+def _sample(model_folder: Path, prompts: Sequence[Messages], *, num_samples: int) -> list[list[str]]:
+    """Sample ``[prompt][sample]`` texts at temperature 1 with transformers."""
+    tokenizer = AutoTokenizer.from_pretrained(model_folder)
+    model = AutoModelForCausalLM.from_pretrained(model_folder).eval()  # type: ignore[no-untyped-call]
+    texts = [
+        tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False) for messages in prompts
+    ]
+    batch = tokenizer(texts, padding=True, padding_side="left", return_tensors="pt", add_special_tokens=False)
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(0)
+        ids = model.generate(
+            input_ids=batch["input_ids"],
+            attention_mask=batch["attention_mask"],
+            max_new_tokens=_MAX_RESPONSE_TOKENS,
+            do_sample=True,
+            temperature=1.0,
+            top_k=0,
+            num_return_sequences=num_samples,
+        )
+    decoded = tokenizer.batch_decode(ids[:, batch["input_ids"].shape[1] :], skip_special_tokens=True)
+    return [decoded[i : i + num_samples] for i in range(0, len(decoded), num_samples)]
+
+
+def _solves(judge: Judge, question: MicroQuestion, candidate: str) -> bool:
+    """Whether a program passes every hidden test."""
+    request = JudgeRequest(
+        question_id=question.id,
+        reference=question.reference,
+        candidate=candidate,
+        suites=(question.hidden_tests,),
+        entry_points=(ENTRY_POINT,),
+    )
+    verdict = judge.judge(request)
+    suite = verdict.suites[0]
+    return verdict.loaded and suite.num_valid == len(question.hidden_tests) and suite.num_failed == 0
