@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import os
@@ -12,13 +13,12 @@ from typing import Any
 
 from .confinement.jail import OPTIONAL_FEATURES, UID_POLICY_MEANINGS, landlock_abi, missing_features
 from .confinement.tiers import LOCAL_TIERS, TIER_MEANINGS, probe
-from .conformance import CHECKS, SELF_TEST, not_applicable, run_checks
-from .conformance.command import add_arguments as add_conformance_arguments
-from .conformance.command import run as run_conformance
+from .conformance import CHECKS, LIMITS, SELF_TEST, CheckResult, not_applicable, run_checks
 from .errors import SandboxConfigError, SandboxUnavailableError
 from .judge.judge import JudgeRequest
 from .judge.process_pool import JudgeProcesses, WorkerSettings
 from .limits import Limits
+from .runners.fusion.runner import SandboxFusionRunner
 from .runners.local.runner import LocalRunner
 
 _KEYS: dict[str, type | tuple[type, ...]] = {"id": str, "gt": str, "code": (str, type(None)), "tests": list}
@@ -37,7 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     judge = commands.add_parser("judge", help="judge a JSON list of {id, gt, code, tests}; one JSON line each")
     judge.add_argument("file", help="input file; '-' reads standard input")
     conformance = commands.add_parser("conformance", help="what every runner must do, checked on the local one")
-    add_conformance_arguments(conformance)
+    conformance.add_argument(
+        "--url", help="check the SandboxFusion service at this address instead of the local runner"
+    )
     for command in (check, judge, conformance):
         command.add_argument(
             "--workers", type=int, default=1, help="programs run at once; for judge, processes of its own (default 1)"
@@ -53,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         if options.command == "conformance":
-            return run_conformance(options)
+            return _conformance(options)
         if options.command == "judge":
             return _judge(options, _read_items(options.file))
         with LocalRunner(num_workers=options.workers, tier=options.tier, allow_missing=options.allow_missing) as runner:
@@ -92,6 +94,29 @@ def _check(runner: LocalRunner) -> int:
     num_failed = sum(result.failed for result in results)
     print(f"{len(results) - num_failed} of {len(results)} self-tests passed")
     return EXIT_FAILED if num_failed else EXIT_OK
+
+
+def _conformance(options: argparse.Namespace) -> int:
+    """Every check against the local runner, or against a service."""
+    num_workers = max(2, options.workers)
+    runner = (
+        SandboxFusionRunner(options.url, num_workers=num_workers, limits=LIMITS)
+        if options.url
+        else LocalRunner(num_workers=num_workers, limits=LIMITS, tier=options.tier, allow_missing=options.allow_missing)
+    )
+    with contextlib.closing(runner):
+        results = run_checks(runner, may_close=True, report=_show)
+    num_failed = sum(result.failed for result in results)
+    num_left_out = sum(bool(result.not_applicable) for result in results)
+    passed = len(results) - num_failed - num_left_out
+    print(f"{passed} of {len(results)} checks passed, {num_failed} failed, {num_left_out} do not apply")
+    return EXIT_FAILED if num_failed else EXIT_OK
+
+
+def _show(result: CheckResult) -> None:
+    mark = "FAIL" if result.failed else "n/a " if result.not_applicable else "ok  "
+    remark = result.failure or result.not_applicable
+    print(f"{mark} {result.name}{': ' + remark if remark else ''}", flush=True)
 
 
 def _read_items(path: str) -> list[dict[str, Any]]:

@@ -41,11 +41,11 @@ CHECKS: dict[str, Check] = {}
 """Every check by its name, in the order in which they were written."""
 
 
-def check(*, needs: tuple[str, ...] = (), closes: bool = False) -> Callable[[CheckFunction], CheckFunction]:
+def check(*, closes: bool = False) -> Callable[[CheckFunction], CheckFunction]:
     """Register a function as a check under its own name."""
 
     def register(function: CheckFunction) -> CheckFunction:
-        CHECKS[function.__name__] = Check(name=function.__name__, function=function, needs=needs, closes=closes)
+        CHECKS[function.__name__] = Check(name=function.__name__, function=function, closes=closes)
         return function
 
     return register
