@@ -127,7 +127,7 @@ class EpisodeRunner:
     async def _greedy_candidate(self, task: EpisodeTask) -> CandidateResult | None:
         if not task.with_greedy or self._greedy is None:
             return None
-        messages = render(self._code_template, prompt=task.question.prompt)
+        messages = render(self._code_template, **task.question.prompt_fields)
         response = await self._sample(self._greedy, messages, seed=0, session=task.question.id)
         result = candidate_result(response)
         try:
@@ -206,7 +206,7 @@ class EpisodeRunner:
     async def _written(self, task: EpisodeTask, c: int) -> CandidateResult:
         started = time.time()
         key = (task.step, task.question.id, c)
-        messages = render(self._code_template, prompt=task.question.prompt)
+        messages = render(self._code_template, **task.question.prompt_fields)
         seed = sampling_seed(task.seed, "code", *key)
         response = await self._sample(self._code, messages, seed=seed, session=task.question.id)
         return replace(candidate_result(response), span=task.span_since(started))
@@ -226,7 +226,7 @@ class EpisodeRunner:
         self, task: EpisodeTask, c: int | str, source: str, *, num_suites: int
     ) -> tuple[SuiteResult, ...]:
         cases = self._episode.cases_per_suite
-        messages = render(self._test_template, prompt=task.question.prompt, candidate=source, num_cases=cases)
+        messages = render(self._test_template, **task.question.prompt_fields, candidate=source, num_cases=cases)
         key = (task.step, task.question.id, c)
         session = f"{task.question.id}/{c}"
 

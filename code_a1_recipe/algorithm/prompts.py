@@ -1,7 +1,8 @@
 """White-box prompt and the Code LLM's: text files with ``{{name}}`` placeholders, rendered to chat messages.
 
-A template is one user message, or, where it holds lines that read ``[system]`` and ``[user]``, one
-message for each. A pair of templates, one for each policy, has a name in ``PROMPT_PAIRS``.
+A template is one user message, or, where it holds lines that read ``[system]``, ``[user]`` and ``[assistant]``, one
+message for each; examples are pairs of the last two before the question. A pair of templates, one for each policy,
+has a name in ``PROMPT_PAIRS``.
 """
 
 import functools
@@ -18,11 +19,12 @@ from .settings_block import Block, one_of
 
 TEMPLATE_FOLDER = Path(__file__).parent / "prompt_templates"
 
-FIELDS = ("prompt", "candidate", "num_cases")
-"""What a template may ask for: the problem statement, the program under test, K."""
+FIELDS = ("prompt", "entry_points", "candidate", "num_cases")
+"""What a template may ask for: problem statement, how a program's functions are called, program under test, K."""
 
+_OPTIONAL = {"entry_points"}
 _PLACEHOLDER = re.compile(r"\{\{([A-Za-z_][A-Za-z_0-9]*)\}\}")
-_SECTION = re.compile(r"^\[(system|user)\]\n", re.MULTILINE)
+_SECTION = re.compile(r"^\[(system|user|assistant)\]\n", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,18 +32,18 @@ class PromptPair:
     """The templates of one style."""
 
     code: str
-    """Template of the Code LLM; gets ``prompt``."""
+    """Template of the Code LLM; gets ``prompt`` and ``entry_points``."""
     test: str
-    """Template of the Test LLM; gets ``prompt``, ``candidate`` and ``num_cases``."""
+    """Template of the Test LLM; gets ``candidate`` and ``num_cases`` too."""
     black_box_test: str
-    """The same for a Test LLM that is not shown the program; gets ``prompt`` and ``num_cases``."""
+    """The same for a Test LLM that is not shown the program."""
 
 
 PROMPT_PAIRS: dict[str, PromptPair] = {
-    "chat_v1": PromptPair(code="chat_v1_code", test="chat_v1_test", black_box_test="chat_v1_black_box_test"),
+    "chat_v2": PromptPair(code="chat_v2_code", test="chat_v2_test", black_box_test="chat_v2_black_box_test"),
     "micro": PromptPair(code="micro_code", test="micro_test", black_box_test="micro_black_box_test"),
 }
-"""By name: "chat_v1" for instruction-tuned models, "micro" for the tiny ones of ``code_a1_recipe.micro_world``."""
+"""By name: "chat_v2" for instruction-tuned models, "micro" for the tiny ones of ``code_a1_recipe.micro_world``."""
 
 
 def find_prompt_pair(name: str) -> PromptPair:
@@ -97,11 +99,12 @@ def _template_problems(path: str | None, key: str, fields: Collection[str], who:
     except InputError as error:
         yield f"{key}: {error}"
         return
-    if used != set(fields):
-        wrong = [f"lacks {{{{{name}}}}}" for name in sorted(set(fields) - used)]
-        wrong += [f"asks for {{{{{name}}}}}" for name in sorted(used - set(fields))]
+    missing, odd = set(fields) - used, used - set(fields) - _OPTIONAL
+    if missing or odd:
+        wrong = [f"lacks {{{{{name}}}}}" for name in sorted(missing)]
+        wrong += [f"asks for {{{{{name}}}}}" for name in sorted(odd)]
         shown = ", ".join(f"{{{{{name}}}}}" for name in sorted(fields))
-        yield f"{key}={path!r} {' and '.join(wrong)}; {who} gets {shown}, each at least once"
+        yield f"{key}={path!r} {' and '.join(wrong)}; {who} gets {shown}, each at least once, and {{{{entry_points}}}}"
 
 
 def placeholders(template_name: str) -> set[str]:
@@ -175,9 +178,11 @@ def _split_sections(text: str, template_name: str) -> tuple[tuple[str, str], ...
     if not rest:
         return (("user", text),)
     roles = tuple(rest[0::2])
-    if before.strip() or roles not in (("user",), ("system", "user")):
+    turns = roles[1:] if roles[0] == "system" else roles
+    if before.strip() or len(turns) % 2 == 0 or turns != ("user", "assistant") * (len(turns) // 2) + ("user",):
         raise InputError(
-            f"prompt template {template_name!r} must be plain text, or [system] and then [user], each on a "
-            f"line of its own and nothing before; got sections {list(roles)}"
+            f"prompt template {template_name!r} must be plain text, or sections: [system] or none, then [user], with "
+            f"pairs of [user] and [assistant] before it as examples, each on a line of its own and nothing before; "
+            f"got sections {list(roles)}"
         )
     return tuple((role, body.removesuffix("\n")) for role, body in zip(roles, rest[1::2], strict=True))

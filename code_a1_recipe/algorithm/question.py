@@ -1,6 +1,12 @@
 """Question: a problem with a reference solution, the oracle of every test."""
 
+import ast
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+
+UNNAMED = "what the problem names"
+"""Entry points of a problem that comes without a program, in a prompt."""
+_FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,3 +31,51 @@ class Question:
     """Programs that fail a hidden test; in validation the Test LLM is measured on them."""
     data_source: str = ""
     """Name of the dataset, for metrics."""
+
+    @property
+    def prompt_fields(self) -> dict[str, str]:
+        """What a prompt template may know of it: the statement, and what a program must define."""
+        return {"prompt": self.prompt, "entry_points": entry_points_text(self.reference, self.entry_points)}
+
+
+def entry_points_text(source: str, names: Collection[str] = ()) -> str:
+    """How a program's functions and methods are called: "`f(a, b)`, `Stack().push(x)`".
+
+    Args:
+        source: a program that defines them.
+        names: the ones to list; empty means every function and class at top level that is not private.
+
+    Returns:
+        The signatures; of a name that ``source`` does not define, or where it does not parse, the name alone. Without
+        any name ``UNNAMED``.
+    """
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError):
+        body = []
+    defined = {node.name: node for node in body if isinstance(node, _FUNCTIONS | ast.ClassDef)}
+    listed = names or [name for name in defined if not name.startswith("_")]
+    return ", ".join(f"`{call}`" for name in listed for call in _calls(name, defined.get(name))) or UNNAMED
+
+
+def _calls(name: str, node: ast.stmt | None) -> Iterator[str]:
+    if isinstance(node, _FUNCTIONS):
+        yield f"{name}({_parameters(node)})"
+        return
+    methods = [method for method in getattr(node, "body", ()) if isinstance(method, _FUNCTIONS)]
+    start = next((_parameters(method, bound=True) for method in methods if method.name == "__init__"), "")
+    public = [method for method in methods if not method.name.startswith("_")]
+    if not public:
+        yield name
+    for method in public:
+        is_static = any(isinstance(mark, ast.Name) and mark.id == "staticmethod" for mark in method.decorator_list)
+        yield f"{name}({start}).{method.name}({_parameters(method, bound=not is_static)})"
+
+
+def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef, *, bound: bool = False) -> str:
+    """Names without annotations, as they stand between the parentheses; ``bound``: without the first, ``self``."""
+    shape = node.args
+    named = [one.arg for one in (*shape.posonlyargs, *shape.args)][bound:]
+    named += [f"*{shape.vararg.arg}"] if shape.vararg else []
+    named += [f"{one.arg}=..." for one in shape.kwonlyargs]
+    return ", ".join(named + ([f"**{shape.kwarg.arg}"] if shape.kwarg else []))

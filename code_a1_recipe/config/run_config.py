@@ -76,6 +76,8 @@ class OptimizerConfig(VerlBlock):
 class ActorConfig(VerlBlock):
     ppo_mini_batch_size: Count
     """GRPO groups of one optimizer step."""
+    ppo_max_token_len_per_gpu: Count | None
+    """Tokens of a micro-batch; null: of one sequence of full length."""
     use_kl_loss: bool
     optim: OptimizerConfig
 
@@ -103,6 +105,9 @@ class RolloutConfig(SamplingConfig):
     """The recipe trains on the log-probabilities that the servers return."""
     val_kwargs: SamplingConfig
     max_model_len: int | None
+    max_num_batched_tokens: Count
+    enable_chunked_prefill: bool
+    checkpoint_engine: dict[str, Any]
     gpu_memory_utilization: float
     engine_kwargs: dict[str, Any]
 
@@ -230,11 +235,11 @@ class RunConfig(RecipeSettings):
         pools = {name: getattr(self.pools, name) for name in self.policy_names}
         return {name: [pool.n_gpus_per_node] * pool.nnodes for name, pool in pools.items()}
 
-    def with_paths(self, paths: Mapping[str, str]) -> Self:
+    def with_values(self, values: Mapping[str, Any]) -> Self:
         """A copy with these values by key."""
         tree = self.for_verl()
-        for key, path in paths.items():
-            OmegaConf.update(tree, key, path)
+        for key, value in values.items():
+            OmegaConf.update(tree, key, value, force_add=True)
         config, problems = self.from_tree(tree)
         assert not problems, problems
         return config

@@ -108,7 +108,13 @@ def _sampled(tasks: Sequence[CodeTask], model: ModelChoice | None, options: Code
             raise InputError("--references: no problem of these files has a reference of its own; leave it out")
         return found
     asked = [
-        ask_code(str(options.prompt), prompt=task.prompt, own=task.own_chat, can_prefill=not model.endpoint)
+        ask_code(
+            str(options.prompt),
+            prompt=task.prompt,
+            entry_points=task.entry_points,
+            own=task.own_chat,
+            can_prefill=not model.endpoint,
+        )
         for task in tasks
     ]
     prompts = [(task.id, one.messages) for task, one in zip(tasks, asked, strict=True)]

@@ -41,8 +41,8 @@ class SamplingEvalOptions:
     prompt: Annotated[
         str | None,
         typer.Option(
-            help="pair of templates (chat_v1, micro), or of eval a .txt template",
-            show_default="chat_v1, of a run its own",
+            help="pair of templates (chat_v2, micro), or of eval a .txt template",
+            show_default="chat_v2, of a run its own",
         ),
     ] = None
     adapter: shared.Adapter = "auto"
@@ -78,9 +78,9 @@ class CodeEvalOptions(SamplingEvalOptions):
     prompt: Annotated[
         str | None,
         typer.Option(
-            help="chat_v1, micro (of the tiny models), evalplus (its official prompt), file (chat messages of the "
+            help="chat_v2, micro (of the tiny models), evalplus (its official prompt), file (chat messages of the "
             "file's column 'prompt'), or a .txt template with {{prompt}}",
-            show_default="chat_v1, of a run its own",
+            show_default="chat_v2, of a run its own",
         ),
     ] = None
     samples: Annotated[int, typer.Option(min=1, help="programs a problem; the paper: 32")] = 1

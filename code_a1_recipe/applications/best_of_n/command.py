@@ -117,7 +117,7 @@ def _programs(
     template = find_prompt_pair(str(options.prompt)).code
     texts = sample_all(
         model,
-        [render(template, prompt=one.prompt) for one in questions],
+        [render(template, **one.prompt_fields) for one in questions],
         seeds=[[sampling_seed(options.seed, "code", one.id, n) for n in range(options.samples)] for one in questions],
         parameters=options.model.sampling("code"),
         store=store,
@@ -149,7 +149,7 @@ def _suites(
     texts = sample_all(
         model,
         [
-            render(template, prompt=questions[place].prompt, candidate=program, num_cases=num_tests)
+            render(template, **questions[place].prompt_fields, candidate=program, num_cases=num_tests)
             for place, _, program in places
         ],
         seeds=[[sampling_seed(options.seed, "test", questions[place].id, number)] for place, number, _ in places],

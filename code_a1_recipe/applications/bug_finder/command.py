@@ -12,6 +12,7 @@ from sandbox import LocalRunner
 from ...algorithm.episode import sampling_seed
 from ...algorithm.episode_types import Message
 from ...algorithm.prompts import PROMPT_PAIRS, render
+from ...algorithm.question import entry_points_text
 from ...errors import InputError
 from ...evaluation.models.options import ModelOptions, RunDefaults
 from ...evaluation.models.response_store import ResponseStore
@@ -64,7 +65,8 @@ def sample_programs(options: AttackOptions) -> Sequence[str]:
     if not options.code_model.is_named:
         return ()
     question = _question(options, "Code")
-    prompt = render(_template(options, "code"), prompt=question)
+    names = entry_points_text(read_program(options.solution, "the program to attack"))
+    prompt = render(_template(options, "code"), prompt=question, entry_points=names)
     responses = options.responses or options.solution.with_suffix(".responses.jsonl")
     number = options.num_candidates
     texts = _sampled(options.code_model, "code", prompt, responses, number, seed=options.seed, what="programs")
@@ -127,7 +129,13 @@ def _prompt(options: AttackOptions, source: str) -> list[Message]:
             "FOLDER, or --endpoint URL --endpoint-model NAME)"
         )
     template = _template(options, "test")
-    return render(template, prompt=_question(options, "Test"), candidate=source.strip(), num_cases=options.cases or 0)
+    return render(
+        template,
+        prompt=_question(options, "Test"),
+        entry_points=entry_points_text(source),
+        candidate=source.strip(),
+        num_cases=options.cases or 0,
+    )
 
 
 def _template(options: AttackOptions, role: str) -> str:

@@ -44,7 +44,7 @@ class AttackOptions:
         typer.Option(
             callback=shared.one_of(tuple(PROMPT_PAIRS)),
             help=f"pair of templates: {', '.join(PROMPT_PAIRS)}",
-            show_default="chat_v1, of a run its own",
+            show_default="chat_v2, of a run its own",
         ),
     ] = None
     responses: Annotated[Path | None, typer.Option(help="responses are kept here", show_default="beside --output")] = (

@@ -196,7 +196,7 @@ def _write_programs(cross: CrossPlay, step: str, store: ResponseStore) -> Player
     numbers = range(cross.num_candidates)
     texts = sample_all(
         code.model,
-        [render(template, prompt=question.prompt) for question in cross.questions],
+        [render(template, **question.prompt_fields) for question in cross.questions],
         # As the episode asks for them in the second phase, and the run's validation did.
         seeds=[
             [sampling_seed(settings.seed, "code", int(step), one.id, c) for c in numbers] for one in cross.questions

@@ -109,7 +109,7 @@ class Frontier:
         """Rows of ``evaluation.code_llm.judge``, all of one question together, in the order of the entries."""
         options, questions = self.options, [entry.question for entry in entries]
         can_prefill = not self.model.endpoint
-        asked = [ask_code(str(options.prompt), prompt=one.prompt, can_prefill=can_prefill) for one in questions]
+        asked = [ask_code(str(options.prompt), **one.prompt_fields, can_prefill=can_prefill) for one in questions]
         numbers = range(options.samples)
         with ResponseStore(options.base_output / RESPONSES) as store:
             texts = sample_all(

@@ -75,8 +75,8 @@ class PrepareOptions:
     prompt: Annotated[
         str | None,
         typer.Option(
-            help="that --base-model is asked with: chat_v1, micro, or a .txt template with {{prompt}}",
-            show_default="chat_v1, of a run its own",
+            help="that --base-model is asked with: chat_v2, micro, or a .txt template with {{prompt}}",
+            show_default="chat_v2, of a run its own",
         ),
     ] = None
     seed: shared.Seed = 0

@@ -76,7 +76,7 @@ def _from_questions(options: SftOptions, table: QuestionTable, store: JsonlStore
     )
     made = Made(
         source=", ".join(path.name for path in options.files),
-        style=PromptStyle(options.prompt or "chat_v1"),
+        style=PromptStyle(options.prompt or "chat_v2"),
         num_questions=len(table),
     )
     for question in table.values():
@@ -132,7 +132,7 @@ def _open_rollouts(options: SftOptions, source: Path) -> tuple[RecordedSuites, Q
             )
         records = recorded_rows(source)
         recorded = RecordedSuites(
-            records=records, num_cases=options.cases or DEFAULT_CASES, pair=options.prompt or "chat_v1", black_box=False
+            records=records, num_cases=options.cases or DEFAULT_CASES, pair=options.prompt or "chat_v2", black_box=False
         )
         table = {}
     return recorded, table or question_table(options.questions, adapter=adapter, columns=columns)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...algorithm.prompts import find_prompt_pair, render
+from ...algorithm.question import entry_points_text
 
 SHOWN = {
     "reference": "the question's reference: the suite can only be right",
@@ -60,12 +61,18 @@ class PromptStyle:
     @property
     def is_fenced(self) -> bool:
         """Whether the template asks for a ```python block; tiny models write bare asserts."""
-        shown = render(self.template, prompt="", candidate="", num_cases=1)
+        shown = render(self.template, prompt="", entry_points="", candidate="", num_cases=1)
         return "starts with ```python" in shown[-1]["content"]
 
     def prompt(self, shown: Demonstration) -> list[dict[str, str]]:
         """The messages before the answer, the same that an episode sends."""
-        return render(self.template, prompt=shown.statement, candidate=shown.program, num_cases=len(shown.asserts))
+        return render(
+            self.template,
+            prompt=shown.statement,
+            entry_points=entry_points_text(shown.program),
+            candidate=shown.program,
+            num_cases=len(shown.asserts),
+        )
 
     def row(self, shown: Demonstration) -> Row:
         """A row for verl's SFT trainer: ``messages``, and ``extra_info`` for whoever looks at the file."""

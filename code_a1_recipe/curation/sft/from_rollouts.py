@@ -35,7 +35,7 @@ def recorded_run(run: RunRecords) -> RecordedSuites:
     return RecordedSuites(
         records=(record for step in run.training_steps for record in run.training(step)),
         num_cases=int(episode.get("cases_per_suite", 8)),
-        pair=str(prompts.get("test") or prompts.get("name", "chat_v1")),
+        pair=str(prompts.get("test") or prompts.get("name", "chat_v2")),
         black_box=bool(prompts.get("black_box", False)),
     )
 

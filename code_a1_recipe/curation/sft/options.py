@@ -37,7 +37,7 @@ class SftOptions:
         str | None,
         typer.Option(
             callback=shared.one_of(tuple(sorted(PROMPT_PAIRS))),
-            help="prompts.name of the run to come; default: chat_v1, or the run's",
+            help="prompts.name of the run to come; default: chat_v2, or the run's",
         ),
     ] = None
     cases: Annotated[

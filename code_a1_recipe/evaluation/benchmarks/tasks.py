@@ -16,7 +16,7 @@ from sandbox import (
 )
 
 from ...algorithm.episode_types import Message
-from ...algorithm.question import Question
+from ...algorithm.question import UNNAMED, Question
 from ...data.reader import read_questions
 from ...errors import InputError
 from ...test_quality.kill_matrix import request_for
@@ -57,6 +57,8 @@ class CodeTask:
     prompt: str
     own_chat: tuple[Message, ...] = ()
     """The file's own chat messages, where it has such a column."""
+    entry_points: str = UNNAMED
+    """What a program must define, as prompts say it."""
     reference: str = ""
     """A right program, where the file has one."""
     grading: Grading
@@ -131,7 +133,7 @@ def question_tasks(
         CodeTask(
             id=question.id,
             data_source=question.data_source or "questions",
-            prompt=question.prompt,
+            **question.prompt_fields,
             reference=question.reference,
             grading=AssertGrading(question=question, judges=judges, holds_expected_outputs=holds_expected_outputs),
         )

@@ -22,7 +22,7 @@ USUAL_SAMPLING = SamplingParameters(
     temperature=0.7, top_p=0.95, top_k=-1, max_prompt_tokens=8192, max_response_tokens=4096
 )
 """Temperature and top-p of the paper's validation."""
-USUAL_PROMPT = "chat_v1"
+USUAL_PROMPT = "chat_v2"
 _LEVELS = 3
 """From a step's folder up to its run: run/checkpoints/global_step_n."""
 option = partial(typer.Option, rich_help_panel="The model: where it is and how it samples")

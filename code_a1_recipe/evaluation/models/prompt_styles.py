@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ...algorithm.episode_types import Message
 from ...algorithm.prompts import PROMPT_PAIRS, placeholders, render
+from ...algorithm.question import UNNAMED
 from ...errors import InputError
 
 EVALPLUS, OWN = "evalplus", "file"
@@ -44,15 +45,18 @@ def check_style(style: str) -> None:
     elif "prompt" not in placeholders(style):
         raise InputError(f"--prompt={style} lacks {{{{prompt}}}}, so all problems would be asked alike")
     else:
-        render(style, prompt="")
+        render(style, prompt="", entry_points="")
 
 
-def ask_code(style: str, *, prompt: str, own: tuple[Message, ...] = (), can_prefill: bool) -> Asked:
+def ask_code(
+    style: str, *, prompt: str, entry_points: str = UNNAMED, own: tuple[Message, ...] = (), can_prefill: bool
+) -> Asked:
     """The Code LLM's prompt for one problem.
 
     Args:
         style: a name of ``STYLES``, or the path of a template with ``{{prompt}}``.
         prompt: the problem statement, in EvalPlus's form for that style.
+        entry_points: what the program must define, for templates that say it.
         own: the file's chat messages.
         can_prefill: the answer may be begun for the model; endpoints do not allow it in general.
 
@@ -67,7 +71,7 @@ def ask_code(style: str, *, prompt: str, own: tuple[Message, ...] = (), can_pref
         return Asked(messages=own)
     if style != EVALPLUS:
         template = PROMPT_PAIRS[style].code if style in PROMPT_PAIRS else style
-        return Asked(messages=tuple(render(template, prompt=prompt)))
+        return Asked(messages=tuple(render(template, prompt=prompt, entry_points=entry_points)))
     instruction, beginning = evalplus_phrases()
     if not can_prefill:
         text = f"{instruction}\n{_FENCE}python\n{prompt.strip()}\n{_FENCE}"

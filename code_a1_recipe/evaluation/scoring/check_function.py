@@ -76,7 +76,7 @@ def check_tasks(path: Path, runner: Runner, *, adapter: str = "auto") -> list[Co
             CodeTask(
                 id=question.id,
                 data_source=question.data_source,
-                prompt=question.prompt,
+                **question.prompt_fields,
                 reference=question.reference,
                 grading=InProcessGrading(tests=tests, reference=question.reference, runner=runner),
             )

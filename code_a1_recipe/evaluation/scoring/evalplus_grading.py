@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sandbox import Runner, SandboxUnavailableError
 
+from ...algorithm.question import entry_points_text
 from ..benchmarks.evalplus import EvalPlusProblem, prepare, read_problem, read_problem_rows
 from ..benchmarks.tasks import CodeTask, CodeVerdict
 from .evalplus_judge import judge_program
@@ -60,6 +61,7 @@ def evalplus_tasks(path: Path, runner: Runner) -> list[CodeTask]:
                 data_source=_SOURCES[problem.dataset],
                 prompt=official_prompt(problem, description=str(row.get("description") or "")),
                 own_chat=tuple(row["prompt"]) if isinstance(row.get("prompt"), list) else (),
+                entry_points=entry_points_text(problem.reference, [problem.entry_point]),
                 reference=problem.reference,
                 grading=EvalPlusGrading(problem=problem, runner=runner),
             )

@@ -24,7 +24,6 @@ from .signals import InterruptedRunError, SignalHandler
 
 logger = logging.getLogger(__name__)
 
-CPU_THREADS = 1
 _OF_A_CLUSTERS_START = ("num_cpus", "num_gpus", "object_store_memory", "include_dashboard")
 """Arguments of ``ray.init`` that a cluster which runs already has had."""
 _CLOSE_SECONDS = 60.0
@@ -47,9 +46,9 @@ def train(config: RunConfig, *, command: str = "") -> RunFolder:
         import verl  # noqa: F401
 
         from ...verl_plugin import plugin  # noqa: F401
-        from ..preflight import check_run, with_micro_assets
+        from ..preflight import check_run, with_base_models, with_micro_assets, with_sizes
 
-        config = with_micro_assets(config)
+        config = with_sizes(with_base_models(with_micro_assets(config)))
         with contextlib.redirect_stdout(io.StringIO()):  # verl prints that it is content
             check_run(config)
         folder = _create_folder(config)
@@ -81,10 +80,20 @@ def prepare_environment(config: RunConfig) -> dict[str, str]:
     if rollout.full_determinism:
         variables |= {"VERL_FULL_DETERMINISM": "1", "VLLM_BATCH_INVARIANT": "1", "PYTHONHASHSEED": str(rollout.seed)}
     if config.trainer.device == "cpu":
-        variables |= cpu_environment(threads=CPU_THREADS)
+        variables |= cpu_environment(threads=_threads(config))
         variables[_VLLM_SOCKETS] = os.environ.get(_VLLM_SOCKETS) or make_sockets_folder()
     os.environ.update(variables)
     return variables
+
+
+def _threads(config: RunConfig) -> int:
+    """OpenMP threads of each process of a CPU run.
+
+    Matrices of the tiny models are too small for more than one. Real models take all cores: of two policies that
+    update in turns, and of servers that mostly wait, one computes at a time.
+    """
+    has_own_models = all(config.policy(name).model.path for name in config.policy_names)
+    return len(os.sched_getaffinity(0)) if has_own_models else 1
 
 
 def _create_folder(config: RunConfig) -> RunFolder:

@@ -8,6 +8,9 @@ PLATFORM_NAME = "cpu"
 # GiB of KV cache per vLLM server. Tiny models need a few MiB; vLLM takes whole GiB only.
 KV_CACHE_GIB = 1
 
+# MiB of float32 logits that a worker holds at a time; their softmax and its gradient take five times as much
+LOGITS_MIB = 64
+
 
 def cpu_environment(*, threads: int) -> dict[str, str]:
     """Variables that verl, vLLM and Ray read on a CPU-only machine.

@@ -104,7 +104,7 @@ def runner(
             **({"num_candidates": 2, "num_suites": 2, "cases_per_suite": 1, "num_workers": 1} | (episode or {}))
         ),
         rewards=RewardSettings(**({"alpha": 0.5, "adversarial": "release", "nonprintable_penalty": False} | rewards)),
-        prompts=PromptSettings(**({"name": "chat_v1"} | (prompts or {}))),
+        prompts=PromptSettings(**({"name": "chat_v2"} | (prompts or {}))),
         judge_timeout_seconds=timeout,
     )
 

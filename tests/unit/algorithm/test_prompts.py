@@ -16,23 +16,24 @@ NASTY = "{{candidate}} {prompt} $x {0} %s \\1 \\g<0> [user]\n[system]\n"
 
 
 def test_the_code_template_asks_a_user_for_one_python_block():
-    messages = render("chat_v1_code", prompt="Add two numbers with `add(a, b)`.")
+    messages = render("chat_v2_code", prompt="Add two numbers.", entry_points="`add(a, b)`")
     assert [message["role"] for message in messages] == ["system", "user"]
-    assert "Add two numbers with `add(a, b)`." in messages[1]["content"]
+    assert "Add two numbers." in messages[1]["content"]
+    assert "It defines `add(a, b)` and" in messages[1]["content"]
     assert "```python" in messages[1]["content"]
 
 
 def test_the_test_template_shows_problem_candidate_and_number_of_cases():
-    text = render("chat_v1_test", prompt="THE PROBLEM", candidate="def f(): pass", num_cases=5)[-1]["content"]
+    fields = {"prompt": "THE PROBLEM", "entry_points": "`f()`", "candidate": "def f(): pass", "num_cases": 5}
+    text = render("chat_v2_test", **fields)[-1]["content"]
     assert "THE PROBLEM" in text
     assert "```python\ndef f(): pass\n```" in text
-    assert "exactly 5 tests" in text
-    assert "assert f(arguments) == answer" in text
+    assert "Write 5 assert statements for `f()` that" in text
 
 
 def test_user_text_is_put_in_as_it_is_and_never_read_again():
-    text = render("chat_v1_test", prompt=NASTY, candidate=NASTY, num_cases=8)[-1]["content"]
-    assert text.count(NASTY) == 2
+    text = render("chat_v2_test", prompt=NASTY, entry_points=NASTY, candidate=NASTY, num_cases=8)[-1]["content"]
+    assert text.count(NASTY) == 4
 
 
 def test_a_plain_template_is_one_user_message_without_its_final_newline(tmp_path):
@@ -43,8 +44,9 @@ def test_a_plain_template_is_one_user_message_without_its_final_newline(tmp_path
 @pytest.mark.parametrize("name", sorted(PROMPT_PAIRS))
 def test_every_pair_renders(name):
     pair = find_prompt_pair(name)
-    assert render(pair.code, prompt="p")
-    assert render(pair.test, prompt="p", candidate="c", num_cases=3)
+    question = {"prompt": "p", "entry_points": "`f()`"}
+    assert render(pair.code, **question)
+    assert render(pair.test, **question, candidate="c", num_cases=3)
 
 
 def test_every_shipped_template_belongs_to_a_pair():
@@ -53,21 +55,21 @@ def test_every_shipped_template_belongs_to_a_pair():
 
 
 def test_a_missing_field_is_named():
-    with pytest.raises(InputError, match=r"'chat_v1_test' needs .*missing: \['num_cases'\]"):
-        render("chat_v1_test", prompt="p", candidate="c")
+    with pytest.raises(InputError, match=r"'chat_v2_test' needs .*missing: \['num_cases'\]"):
+        render("chat_v2_test", prompt="p", entry_points="e", candidate="c")
 
 
 def test_an_unknown_field_is_named_with_the_known_ones():
     with pytest.raises(InputError, match=r"unknown prompt fields \['problem'\]; known: prompt"):
-        render("chat_v1_code", prompt="p", problem="p")
+        render("chat_v2_code", prompt="p", problem="p")
 
 
 def test_an_unknown_template_lists_the_known_ones():
     with pytest.raises(
-        InputError, match=r"unknown prompt template 'chat'; known: chat_v1_black_box_test, chat_v1_code, chat"
+        InputError, match=r"unknown prompt template 'chat'; known: chat_v2_black_box_test, chat_v2_code, chat"
     ):
         render("chat", prompt="p")
-    with pytest.raises(ValueError, match=r"unknown prompt pair 'chat'; known: chat_v1, micro"):
+    with pytest.raises(ValueError, match=r"unknown prompt pair 'chat'; known: chat_v2, micro"):
         find_prompt_pair("chat")
 
 
@@ -104,15 +106,15 @@ def own_prompts(tmp_path, text: str, **settings):
     """Settings in which ``...`` stands for a file with the text."""
     path = tmp_path / "mine.txt"
     path.write_text(text)
-    return PromptSettings(**{"name": "chat_v1"} | {key: str(path) if s is ... else s for key, s in settings.items()})
+    return PromptSettings(**{"name": "chat_v2"} | {key: str(path) if s is ... else s for key, s in settings.items()})
 
 
 def test_a_run_takes_its_templates_from_the_pair_or_from_files_of_the_users(tmp_path):
-    shipped = PromptSettings(name="chat_v1")
-    assert (shipped.code_template, shipped.test_template, shipped.user_files) == ("chat_v1_code", "chat_v1_test", {})
-    assert PromptSettings(name="chat_v1", black_box=True).test_template == "chat_v1_black_box_test"
+    shipped = PromptSettings(name="chat_v2")
+    assert (shipped.code_template, shipped.test_template, shipped.user_files) == ("chat_v2_code", "chat_v2_test", {})
+    assert PromptSettings(name="chat_v2", black_box=True).test_template == "chat_v2_black_box_test"
     mine = own_prompts(tmp_path, "Solve {{prompt}}", code=...)
-    assert (mine.code_template, mine.test_template) == (str(tmp_path / "mine.txt"), "chat_v1_test")
+    assert (mine.code_template, mine.test_template) == (str(tmp_path / "mine.txt"), "chat_v2_test")
     assert mine.user_files == {"prompts.code": tmp_path / "mine.txt"}
     assert list(mine.problems()) == list(shipped.problems()) == []
     assert render(mine.code_template, prompt="p")[-1]["content"] == "Solve p"
@@ -153,5 +155,26 @@ def test_a_template_with_wrong_placeholders_is_refused(tmp_path, text, settings,
     assert re.search(words, problem)
 
 
-def test_the_fields_are_the_documented_three():
-    assert FIELDS == ("prompt", "candidate", "num_cases")
+def test_the_fields_are_the_documented_four():
+    assert FIELDS == ("prompt", "entry_points", "candidate", "num_cases")
+
+
+def test_a_template_of_the_users_may_show_the_entry_points(tmp_path):
+    assert not list(own_prompts(tmp_path, "{{prompt}} {{entry_points}}", code=...).problems())
+
+
+def test_examples_are_pairs_of_turns_before_the_question(tmp_path):
+    path = tmp_path / "shots.txt"
+    path.write_text("[system]\ns\n[user]\nq\n[assistant]\na\n[user]\n{{prompt}}\n")
+    roles = [(message["role"], message["content"]) for message in render(str(path), prompt="p")]
+    assert roles == [("system", "s"), ("user", "q"), ("assistant", "a"), ("user", "p")]
+
+
+@pytest.mark.parametrize(
+    "sections", ["[user]\nq\n[assistant]\na\n", "[user]\nq\n[user]\nq\n", "[assistant]\na\n", "[system]\ns\n"]
+)
+def test_sections_that_do_not_end_with_the_question_are_refused(tmp_path, sections):
+    path = tmp_path / "odd.txt"
+    path.write_text(sections)
+    with pytest.raises(InputError, match="must be plain text, or sections"):
+        render(str(path), prompt="p")

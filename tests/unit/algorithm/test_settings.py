@@ -100,7 +100,7 @@ def test_a_recipe_without_a_block_names_the_block():
 
 
 def test_the_users_files_are_those_of_prompts_and_rewards(tmp_path):
-    prompts = PromptSettings(name="chat_v1", code=str(tmp_path / "mine.txt"))
+    prompts = PromptSettings(name="chat_v2", code=str(tmp_path / "mine.txt"))
     rewards = RewardSettings(**REWARDS, test=RewardChoice(name="f", path=str(tmp_path / "mine.py")))
     recipe = RecipeSettings.model_construct(prompts=prompts, rewards=rewards)
     assert recipe.user_files == {"prompts.code": tmp_path / "mine.txt", "rewards.test.path": tmp_path / "mine.py"}

@@ -18,7 +18,8 @@ from code_a1_recipe.verl_plugin.compat import TRAINER_NAME
 
 
 def test_the_shipped_presets():
-    assert preset_names() == ["cpu", "qwen2.5-coder-1.5b", "qwen2.5-coder-3b", "qwen2.5-coder-7b"]
+    small = ["cpu", "qwen2.5-coder-0.5b", "qwen2.5-coder-0.5b-cpu", "qwen2.5-coder-1.5b", "qwen2.5-coder-1.5b-1gpu"]
+    assert preset_names() == [*small, "qwen2.5-coder-3b", "qwen2.5-coder-7b", "smollm2-135m"]
 
 
 def test_an_override_of_one_policy_leaves_the_other_alone():
@@ -61,7 +62,7 @@ def test_a_key_that_does_not_exist_is_refused_with_near_misses(override, words):
 
 
 def test_an_unknown_preset_lists_the_known_ones():
-    with pytest.raises(SettingsError, match=r"unknown preset 'gpt'; known: cpu, qwen2\.5-coder-1\.5b"):
+    with pytest.raises(SettingsError, match=r"unknown preset 'gpt'; known: cpu, qwen2\.5-coder-0\.5b"):
         read_config("gpt")
 
 

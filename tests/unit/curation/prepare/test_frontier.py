@@ -195,7 +195,7 @@ def test_the_users_template_is_what_the_model_reads(rate, write, model, tmp_path
     [
         (["--keep", "0.05", "0.95"], "say how --base-model rates questions"),
         (["--samples", "4"], "say how --base-model rates questions"),
-        (["--prompt", "chat_v1"], "say how --base-model rates questions"),
+        (["--prompt", "chat_v2"], "say how --base-model rates questions"),
         (["--base-temperature", "0.5"], "say how --base-model rates questions"),
         (["--base-model", "{model}", "--samples", "0"], "'--samples'"),
         (["--base-model", "{model}", "--keep", "0.9", "0.1"], "0 <= LOW <= HIGH <= 1, got 0.9 0.1"),
@@ -206,7 +206,7 @@ def test_the_users_template_is_what_the_model_reads(rate, write, model, tmp_path
         (["--base-model", "{model}", "--samples", "4", "--keep", "0.05", "0.2"], "with --samples 4 no question"),
         (["--base-model", "{model}", "--keep", "0.05", "0.95", "--base-temperature", "0"], "--base-temperature 0 no"),
         (["--base-model", "{model}", "--min-tests", "0"], "--min-tests 0"),
-        (["--base-model", "{model}", "--prompt", "polite"], "--prompt must be one of chat_v1"),
+        (["--base-model", "{model}", "--prompt", "polite"], "--prompt must be one of chat_v2"),
         (["--base-model", "{model}", "--prompt", "file"], "--prompt=file is for benchmarks"),
         (["--base-model", "{model}", "--prompt", "{template}"], "lacks {{prompt}}"),
         (["--base-model", "{model}"], "model cannot be loaded"),

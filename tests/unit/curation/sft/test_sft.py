@@ -398,7 +398,7 @@ def test_a_suite_that_was_written_for_another_program_is_not_taken_twice(run_of,
 
 
 def test_the_prompt_can_be_another_than_the_runs(run_of, sample):
-    _, _, rows = sample("--run", run_of(record(RIGHT)), "--prompt", "chat_v1")
+    _, _, rows = sample("--run", run_of(record(RIGHT)), "--prompt", "chat_v2")
     assert rows[0]["messages"][-1]["content"] == f"```python\n{RIGHT['response']}\n```"
 
 

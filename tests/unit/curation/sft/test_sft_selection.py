@@ -9,7 +9,7 @@ from code_a1_recipe.curation.sft.demonstrations import Demonstration, PromptStyl
 from code_a1_recipe.micro_world.messages import test_messages as messages_of_the_warm_start
 from reward_fns import extract_suite
 
-MICRO, CHAT = PromptStyle("micro"), PromptStyle("chat_v1")
+MICRO, CHAT = PromptStyle("micro"), PromptStyle("chat_v2")
 
 
 def shown(program="def f(x): return 0", *asserts, question="q", breaking=0, step=-1):
@@ -33,7 +33,7 @@ def test_a_row_holds_the_prompt_of_an_episode_and_the_suite_in_a_block():
     one = shown("def f(x): return 0", "assert f(1) == 1", "assert f(2) == 2", breaking=2)
     row = CHAT.row(one)
     *prompt, answer = row["messages"]
-    assert prompt == render("chat_v1_test", prompt="Return x.", candidate="def f(x): return 0", num_cases=2)
+    assert prompt == render("chat_v2_test", prompt="Return x.", candidate="def f(x): return 0", num_cases=2)
     assert [message["role"] for message in row["messages"]] == ["system", "user", "assistant"]
     assert answer["content"] == "```python\nassert f(1) == 1\nassert f(2) == 2\n```"
     assert extract_suite(answer["content"]) == one.asserts
@@ -51,7 +51,7 @@ def test_tiny_models_get_bare_asserts_after_the_prompt_that_they_know():
 
 
 def test_a_black_box_prompt_does_not_show_the_program():
-    style = PromptStyle("chat_v1", black_box=True)
+    style = PromptStyle("chat_v2", black_box=True)
     assert style.is_fenced
     assert "return 0" not in style.row(shown())["messages"][-2]["content"]
 

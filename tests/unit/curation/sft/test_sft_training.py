@@ -139,13 +139,13 @@ QWEN_LIKE = """\
 """A template with a default system message, which verl must take out of later turns."""
 
 
-@pytest.mark.parametrize("pair", ["micro", "chat_v1"])
+@pytest.mark.parametrize("pair", ["micro", "chat_v2"])
 def test_verls_data_set_learns_the_suite_and_nothing_else(parquet, test_model, pair):
     from transformers import AutoTokenizer
     from verl.utils.dataset.multiturn_sft_dataset import MultiTurnSFTDataset
 
     tokenizer = AutoTokenizer.from_pretrained(test_model)
-    if pair == "chat_v1":
+    if pair == "chat_v2":
         tokenizer.chat_template = QWEN_LIKE
     path = parquet(pair)
     config = composed(*overrides(longest_bytes=9000)).data

@@ -305,7 +305,7 @@ def test_a_model_that_is_no_run_gets_the_usual_values():
     sampling, defaults = found.sampling("code"), RunDefaults.of(found)
     assert (sampling.temperature, sampling.top_p) == (0.7, 0.95)
     assert (sampling.max_prompt_tokens, sampling.max_response_tokens) == (8192, 4096)
-    assert (defaults.prompt("test"), defaults.cases_per_suite) == ("chat_v1", None)
+    assert (defaults.prompt("test"), defaults.cases_per_suite) == ("chat_v2", None)
 
 
 def test_lengths_that_a_model_does_not_have_are_refused_before_it_is_started(tmp_path):

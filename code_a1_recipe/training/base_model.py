@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
+from filelock import FileLock
 
 from ..errors import CodeA1Error, InputError, OutageError
+from ..micro_world.assets import default_cache_dir
 
 PreTrainedModel: TypeAlias = Any
 PreTrainedTokenizer: TypeAlias = Any
@@ -101,6 +103,16 @@ def get_model(options: ModelGetOptions) -> str:
         shutil.rmtree(work, ignore_errors=True)
     number = sum(parameter.numel() for parameter in model.parameters())
     return f"{options.output}: {number / 1e6:.0f} million parameters, turns end with {end!r}"
+
+
+def ensure_model(name: str) -> Path:
+    """The folder of a model of ``PACKAGED`` in the user's cache, made on first use. Raises as :func:`get_model`."""
+    folder = default_cache_dir() / "models" / name
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.parent / f"{name}.lock"):
+        if not (folder / "config.json").is_file():
+            get_model(ModelGetOptions(name=name, output=folder))
+    return folder
 
 
 def settle_end_of_turn(model: PreTrainedModel, tokenizer: PreTrainedTokenizer) -> str:

@@ -1,0 +1,67 @@
+"""Log-probabilities of the CPU engine: the same as those of whole logits, at the positions of responses."""
+
+import pytest
+import torch
+
+pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh setup")
+
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from code_a1_recipe.verl_plugin.cpu.engine import forward_with_log_probs, response_positions
+
+PROMPTS, RESPONSES = (5, 3, 7), (4, 1, 6)
+
+
+@pytest.fixture(scope="module")
+def model() -> LlamaForCausalLM:
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    return LlamaForCausalLM(LlamaConfig(vocab_size=50, num_key_value_heads=1, tie_word_embeddings=True, **sizes))
+
+
+def packed():
+    """Three sequences in one row."""
+    lengths = [prompt + response for prompt, response in zip(PROMPTS, RESPONSES, strict=True)]
+    ids = torch.randint(0, 50, (1, sum(lengths)), generator=torch.Generator().manual_seed(1))
+    positions = torch.cat([torch.arange(length) for length in lengths])[None]
+    offsets = torch.tensor([0, *lengths]).cumsum(0)
+    return ids, positions, offsets, lengths
+
+
+def test_positions_are_those_before_each_token_of_a_response():
+    offsets = packed()[2]
+    assert response_positions(offsets, torch.tensor(RESPONSES)).tolist() == [4, 5, 6, 7, 11, 19, 20, 21, 22, 23, 24]
+
+
+@pytest.mark.parametrize("logits_mib", [64, 0])
+def test_log_probs_and_gradients_are_those_of_each_sequence_alone(model, monkeypatch, logits_mib):
+    """Packing three sequences into a row, the chunks of the head and the positions left out change nothing."""
+    monkeypatch.setattr("code_a1_recipe.verl_plugin.cpu.engine.LOGITS_MIB", logits_mib)
+    ids, positions, offsets, lengths = packed()
+    kept = response_positions(offsets, torch.tensor(RESPONSES))
+    temperature = 0.7
+    model.zero_grad()
+    output = forward_with_log_probs(
+        model,
+        logits_to_keep=kept,
+        shift_labels=ids.roll(-1, dims=1),
+        temperature=temperature,
+        input_ids=ids,
+        attention_mask=None,
+        position_ids=positions,
+        use_cache=False,
+    )
+    (output.log_probs.sum() + output.entropy.sum()).backward()
+    gradient = model.lm_head.weight.grad.clone(), model.model.layers[0].mlp.up_proj.weight.grad.clone()
+
+    model.zero_grad()
+    total, alone = 0.0, []
+    for sequence, response in zip(ids[0].split(lengths), RESPONSES, strict=True):
+        table = (model(sequence[None]).logits[0] / temperature).log_softmax(-1)[-response - 1 : -1]
+        chosen = table.gather(1, sequence[-response:, None])[:, 0]
+        alone.append(chosen)
+        total = total + chosen.sum() - (table.exp() * table).sum()
+    total.backward()
+    torch.testing.assert_close(output.log_probs[0, kept], torch.cat(alone))
+    assert output.log_probs.count_nonzero() == len(kept)
+    torch.testing.assert_close(gradient, (model.lm_head.weight.grad, model.model.layers[0].mlp.up_proj.weight.grad))
