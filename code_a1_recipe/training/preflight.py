@@ -21,6 +21,8 @@ from ..runs.folder import LOCK, RunFolder
 from ..verl_plugin.compat import VERL_VERSION, installed_verl
 from .checkpoint.fingerprints import data_fingerprint, model_fingerprint
 from .checkpoint.folder import FORMAT, find_checkpoint, saved_steps
+from .plan.check import plan_of, problems
+from .plan.machine import Machine
 from .runners import service_answers
 
 
@@ -122,7 +124,7 @@ def with_micro_assets(config: RunConfig) -> RunConfig:
     except (CodeA1Error, ValueError) as error:
         raise SettingsError(f"micro: {error}") from error
     made = (assets.code_model, assets.test_model, assets.train_file, assets.val_file)
-    return config.with_paths({key: str(path) for key, path in zip(given, made, strict=True) if not given[key]})
+    return config.with_values({key: str(path) for key, path in zip(given, made, strict=True) if not given[key]})
 
 
 def check_run(config: RunConfig) -> None:
@@ -132,13 +134,13 @@ def check_run(config: RunConfig) -> None:
         SettingsError: names everything that cannot work.
         CheckpointError: the checkpoint does not fit this run.
     """
-    problems: list[str] = []
+    found: list[str] = []
 
     def attempt(check: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return check(*arguments)
         except SettingsError as error:
-            problems.extend(error.args)
+            found.extend(error.args)
             return None
 
     tokenizers = {}
@@ -151,8 +153,10 @@ def check_run(config: RunConfig) -> None:
             attempt(_check_prompt_lengths, config, key, questions, tokenizers["code"])
     if train is not None:
         attempt(_check_given_tests, config, train)
-    if problems:
-        raise SettingsError(*problems)
+    if all(tokenizers.values()):
+        attempt(_check_plan, config)
+    if found:
+        raise SettingsError(*found)
     trainer = config.trainer
     checkpoint = find_checkpoint(
         Path(trainer.default_local_dir), mode=trainer.resume_mode, path=trainer.resume_from_path
@@ -254,6 +258,20 @@ def _check_given_tests(config: RunConfig, train: Sequence[Question]) -> None:
             f"{len(train)} questions of data.train_files={list(config.data.train_files)!r} leave empty, the first is "
             f"{without[0]!r}; fill it, take those rows out, or leave rewards.code_tests at suites"
         )
+
+
+def _check_plan(config: RunConfig) -> None:
+    """This machine has what the run needs; nothing is known here of the nodes of a cluster that runs already."""
+    if config.ray_kwargs.ray_init.get("address") is not None:
+        return
+    machine = Machine.here(config.trainer.default_local_dir, device=config.trainer.device)
+    plan = plan_of(config, machine)
+    notes, refused = plan.tight(), list(problems(config, machine, plan))
+    if refused and config.check_resources:
+        hint = "`code-a1 plan` shows all of it; check_resources=false starts it all the same"
+        raise SettingsError(*refused[:-1], f"{refused[-1]}. {hint}")
+    for note in notes + refused:
+        RunFolder.show(note)
 
 
 def _check_prompt_lengths(config: RunConfig, key: str, questions: Sequence[Question], tokenizer: Any) -> None:
