@@ -53,9 +53,11 @@ class Machine:
         self, *, gpus: int | None, gpu_memory: float | None, cores: int | None, memory: float | None
     ) -> Self:
         """A machine with these in place of what was measured; sizes in GiB, a GPU's as on its label."""
-        shared = memory / 2 if memory else None  # Linux's default
-        sizes = {"memory": memory, "shared_memory": shared, "gpu_memory": gpu_memory and gpu_memory - LABEL_LOSS}
-        given = {"cores": cores, "num_gpus": gpus, **{name: size and int(size * GIB) for name, size in sizes.items()}}
+        shared = None if memory is None else memory / 2  # Linux's default
+        card = None if gpu_memory is None else gpu_memory - LABEL_LOSS
+        given: dict[str, int | None] = {"cores": cores, "num_gpus": gpus}
+        for name, size in (("memory", memory), ("shared_memory", shared), ("gpu_memory", card)):
+            given[name] = None if size is None else int(size * GIB)
         return replace(self, **{name: value for name, value in given.items() if value is not None})
 
 

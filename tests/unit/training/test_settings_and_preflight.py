@@ -211,13 +211,11 @@ def test_a_run_that_the_machine_has_no_room_for_is_refused_with_the_numbers(tmp_
     assert "logical CPUs: 8 needed, 7 there" in words
 
 
-def test_a_user_may_start_it_all_the_same_and_a_cluster_is_not_measured_here(
-    tmp_path, whole_model, monkeypatch, capsys
-):
+def test_a_user_may_start_it_all_the_same_and_a_cluster_is_not_measured_here(tmp_path, whole_model, monkeypatch, capfd):
     small_machine(monkeypatch, memory=4 << 30)
     overrides = [f"run_dir={tmp_path / 'run'}", *two_files(tmp_path), *whole_model]
     check_run(started("cpu", [*overrides, "check_resources=false"]))
-    assert "4.0 GiB there" in capsys.readouterr().out
+    assert "4.0 GiB there" in capfd.readouterr().out
     check_run(started("cpu", [*overrides, "+ray_kwargs.ray_init.address=auto"]))
 
 
