@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..config.compose import preset_names, read_config
-from ..errors import CodeA1Error
+from ..errors import CodeA1Error, InputError, SettingsError
+from ..stats.tables import table_of
 from ..training.lifecycle import launch
+from .tables import print_table
 
 if TYPE_CHECKING:
     from ..config.run_config import RunConfig
@@ -40,6 +42,7 @@ def register(app: typer.Typer) -> None:
     """Add the command."""
     text = HELP.format(presets=", ".join(preset_names()))
     app.command(rich_help_panel="Train", help=text, no_args_is_help=False)(train)
+    app.command(rich_help_panel="Train")(plan)
 
 
 def train(
@@ -57,6 +60,41 @@ def train(
     config = read_config(preset, given, rules=START_RULES)
     folder = _train(config, command=shlex.join(["code-a1", *sys.argv[1:]]))
     _print_result(preset, folder)
+
+
+def plan(
+    words: Annotated[list[str], typer.Argument(metavar="PRESET | FILE.yaml [KEY=VALUE]...")],
+    gpus: Annotated[int | None, typer.Option(min=1, help="GPUs; sets trainer.n_gpus_per_node too")] = None,
+    gpu_memory: Annotated[float | None, typer.Option(min=1, help="GB of each GPU, as its label says")] = None,
+    cores: Annotated[int | None, typer.Option(min=1, help="CPU cores")] = None,
+    memory: Annotated[float | None, typer.Option(min=1, help="GB of memory; half of it for /dev/shm")] = None,
+) -> None:
+    """Show what a run needs of a machine, process by process, and whether it fits; nothing is started.
+
+    What no option says is measured on this machine. Every run is checked in the same way before it starts.
+
+    `code-a1 plan qwen2.5-coder-1.5b --gpus 2 --gpu-memory 80 --cores 64 --memory 512`
+    """
+    from ..training.plan.check import plan_of, problems
+    from ..training.plan.machine import Machine
+    from ..training.plan.sizes import with_sizes
+
+    preset, *overrides = words
+    if gpus is not None and read_config(preset, overrides).trainer.device == "cuda":
+        overrides.insert(0, f"trainer.n_gpus_per_node={gpus}")
+    config = read_config(preset, overrides)
+    machine = Machine.here(config.trainer.default_local_dir, device=config.trainer.device)
+    machine = machine.with_given(gpus=gpus, gpu_memory=gpu_memory, cores=cores, memory=memory)
+    if config.trainer.device == "cuda" and not (machine.num_gpus and machine.gpu_memory):
+        raise InputError("torch finds no GPU here; say what to plan for: --gpus 8 --gpu-memory 80")
+    config = with_sizes(config)
+    found = plan_of(config, machine)
+    for title, rows in (("Each process", found.process_table()), ("In all", found.place_table())):
+        print_table(table_of(title, rows))
+    typer.echo("\n".join(found.tight()))
+    if refused := list(problems(config, machine, found)):
+        raise SettingsError(*refused)
+    typer.echo("it fits")
 
 
 def _default_preset() -> str:

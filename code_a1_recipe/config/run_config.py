@@ -62,6 +62,8 @@ class ModelConfig(VerlBlock):
     tokenizer_path: str | None
     lora_rank: int
     lora: dict[str, Any]
+    enable_gradient_checkpointing: bool
+    use_fused_kernels: bool
 
     @property
     def rank_of_lora(self) -> int:
@@ -73,13 +75,29 @@ class OptimizerConfig(VerlBlock):
     lr: Annotated[float, Field(ge=0)]
 
 
+class ShardingConfig(VerlBlock):
+    param_offload: bool
+    optimizer_offload: bool
+    offload_policy: bool
+    model_dtype: str
+    mixed_precision: dict[str, Any] | None = None
+
+
 class ActorConfig(VerlBlock):
     ppo_mini_batch_size: Count
     """GRPO groups of one optimizer step."""
+    use_dynamic_bsz: bool
     ppo_max_token_len_per_gpu: Count | None
-    """Tokens of a micro-batch; null: of one sequence of full length."""
+    """Tokens of one forward and backward pass, with ``use_dynamic_bsz``; null: of one sequence of full length."""
+    ppo_micro_batch_size_per_gpu: int | None
+    """Responses of one pass, without it."""
     use_kl_loss: bool
     optim: OptimizerConfig
+    fsdp_config: ShardingConfig
+
+
+class ReferenceConfig(VerlBlock):
+    fsdp_config: ShardingConfig
 
 
 class SamplingConfig(VerlBlock):
@@ -104,11 +122,14 @@ class RolloutConfig(SamplingConfig):
     calculate_log_probs: Literal[True]
     """The recipe trains on the log-probabilities that the servers return."""
     val_kwargs: SamplingConfig
+    dtype: str
     max_model_len: int | None
-    max_num_batched_tokens: Count
     enable_chunked_prefill: bool
-    checkpoint_engine: dict[str, Any]
+    max_num_seqs: int
+    max_num_batched_tokens: int
     gpu_memory_utilization: float
+    free_cache_engine: bool
+    checkpoint_engine: dict[str, Any]
     engine_kwargs: dict[str, Any]
 
 
@@ -117,6 +138,7 @@ class PolicyConfig(VerlBlock):
 
     model: ModelConfig
     actor: ActorConfig
+    ref: ReferenceConfig
     rollout: RolloutConfig
 
 
@@ -168,6 +190,15 @@ class RayConfig(VerlBlock):
     ray_init: dict[str, Any]
 
 
+class QueueConfig(VerlBlock):
+    backend: dict[str, Any]
+
+    @property
+    def num_storage_units(self) -> int:
+        """Processes that hold the rows of a step."""
+        return int(self.backend["SimpleStorage"]["num_data_storage_units"])
+
+
 class RunConfig(RecipeSettings):
     """The configuration of one run. ``config.compose.read_config`` makes it."""
 
@@ -184,6 +215,8 @@ class RunConfig(RecipeSettings):
     pools: PoolsConfig
     deterministic: bool
     """The same seed on the same devices gives the same weights."""
+    check_resources: bool = True
+    """Refuse a run that this machine has no room for."""
     micro: dict[str, Any] | None
     """Settings of the synthetic task suite, where data and models are made by the recipe."""
     data: DataConfig
@@ -191,6 +224,7 @@ class RunConfig(RecipeSettings):
     trainer: TrainerConfig
     algorithm: AdvantageConfig
     ray_kwargs: RayConfig
+    transfer_queue: QueueConfig
     _tree: DictConfig = PrivateAttr()
 
     def __getstate__(self) -> dict[Any, Any]:
@@ -300,8 +334,7 @@ def _raw_value(tree: DictConfig, key: str) -> Any:
 
 def _without(block: type[Any], raw: Mapping[str, Any], refused: Collection[tuple[Any, ...]]) -> Any:
     """The block without the values at the places that were refused: to read one of them is an AttributeError."""
-    values = {}
-    dropped = []
+    values, dropped = {}, []
     for name, field in block.model_fields.items():
         below = [place[1:] for place in refused if place[0] == name]
         kind = field.annotation

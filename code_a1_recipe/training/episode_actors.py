@@ -25,6 +25,7 @@ from ..runs.metrics import MetricAccumulator, accumulate_episode, busy_spans
 from ..runs.rollout_record import encode_records, episode_records
 from .judge_actors import JudgePool
 from .phase_gate import SharedGate
+from .plan.needs import CPUS_PER_EPISODE_WORKER
 from .sampler import ServerSampler
 from .trajectories import StoredRows, code_trajectories, group_uid, store, test_trajectories
 
@@ -186,7 +187,7 @@ class EpisodePool:
             max_restarts=-1,
             max_task_retries=_EPISODE_RETRIES,
             max_concurrency=_MOST_EPISODES,
-            num_cpus=1,
+            num_cpus=CPUS_PER_EPISODE_WORKER,
             scheduling_strategy="SPREAD",
         )
         workers = [actor_class.remote(settings, connections) for _ in range(settings.episode.num_workers)]

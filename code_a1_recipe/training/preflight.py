@@ -15,13 +15,15 @@ from ..algorithm.prompts import render
 from ..algorithm.question import Question
 from ..algorithm.sampling import prompt_token_ids
 from ..config.rules import VALUE_RULES, Rule
-from ..config.run_config import PolicyConfig, RunConfig
+from ..config.run_config import RunConfig
 from ..errors import CodeA1Error, SettingsError
 from ..runs.folder import LOCK, RunFolder
 from ..verl_plugin.compat import VERL_VERSION, installed_verl
 from .base_model import PACKAGED, ensure_model
 from .checkpoint.fingerprints import data_fingerprint, model_fingerprint
 from .checkpoint.folder import FORMAT, find_checkpoint, saved_steps
+from .plan.check import plan_of, problems
+from .plan.machine import Machine
 from .runners import service_answers
 
 
@@ -143,39 +145,6 @@ def with_base_models(config: RunConfig) -> RunConfig:
         raise SettingsError(f"{next(iter(short))}={next(iter(short.values()))}: {error}") from error
 
 
-def with_sizes(config: RunConfig) -> RunConfig:
-    """Fill in the sizes that follow from the models and from the lengths of prompts and responses.
-
-    A server's context and an update's token budget, where they are null, hold one sequence of full length; the bucket
-    that weights travel in holds at least the largest of them, which of a language model is its embedding.
-    """
-    values: dict[str, Any] = {}
-    for name in config.policy_names:
-        policy, at = config.policy(name), f"policies.{name}."
-        rollout = policy.rollout
-        length = rollout.prompt_length + rollout.response_length
-        context = rollout.max_model_len or length
-        values[f"{at}rollout.max_model_len"] = context
-        if not rollout.enable_chunked_prefill:  # then a prompt must fit into one pass
-            values[f"{at}rollout.max_num_batched_tokens"] = max(context, rollout.max_num_batched_tokens)
-        if policy.actor.ppo_max_token_len_per_gpu is None:
-            values[f"{at}actor.ppo_max_token_len_per_gpu"] = length
-        bucket = rollout.checkpoint_engine["update_weights_bucket_megabytes"]
-        values[f"{at}rollout.checkpoint_engine.update_weights_bucket_megabytes"] = max(bucket, _embedding_mib(policy))
-    return config.with_values(values)
-
-
-def _embedding_mib(policy: PolicyConfig) -> int:
-    """Size of a float32 embedding in MiB; 0 of a model whose configuration cannot be read, which is refused later."""
-    from transformers import AutoConfig
-
-    try:
-        model = AutoConfig.from_pretrained(policy.model.path)
-    except (OSError, ValueError, KeyError):
-        return 0
-    return -(-4 * int(model.vocab_size) * int(model.hidden_size) // 2**20)
-
-
 def check_run(config: RunConfig) -> None:
     """Load configurations, tokenizers and questions as the run will, and check the checkpoint to resume from.
 
@@ -183,13 +152,13 @@ def check_run(config: RunConfig) -> None:
         SettingsError: names everything that cannot work.
         CheckpointError: the checkpoint does not fit this run.
     """
-    problems: list[str] = []
+    found: list[str] = []
 
     def attempt(check: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return check(*arguments)
         except SettingsError as error:
-            problems.extend(error.args)
+            found.extend(error.args)
             return None
 
     tokenizers = {}
@@ -202,8 +171,10 @@ def check_run(config: RunConfig) -> None:
             attempt(_check_prompt_lengths, config, key, questions, tokenizers["code"])
     if train is not None:
         attempt(_check_given_tests, config, train)
-    if problems:
-        raise SettingsError(*problems)
+    if all(tokenizers.values()):
+        attempt(_check_plan, config)
+    if found:
+        raise SettingsError(*found)
     trainer = config.trainer
     checkpoint = find_checkpoint(
         Path(trainer.default_local_dir), mode=trainer.resume_mode, path=trainer.resume_from_path
@@ -305,6 +276,20 @@ def _check_given_tests(config: RunConfig, train: Sequence[Question]) -> None:
             f"{len(train)} questions of data.train_files={list(config.data.train_files)!r} leave empty, the first is "
             f"{without[0]!r}; fill it, take those rows out, or leave rewards.code_tests at suites"
         )
+
+
+def _check_plan(config: RunConfig) -> None:
+    """This machine has what the run needs; nothing is known here of the nodes of a cluster that runs already."""
+    if config.ray_kwargs.ray_init.get("address") is not None:
+        return
+    machine = Machine.here(config.trainer.default_local_dir, device=config.trainer.device)
+    plan = plan_of(config, machine)
+    notes, refused = plan.tight(), list(problems(config, machine, plan))
+    if refused and config.check_resources:
+        hint = "`code-a1 plan` shows all of it; check_resources=false starts it all the same"
+        raise SettingsError(*refused[:-1], f"{refused[-1]}. {hint}")
+    for note in notes + refused:
+        RunFolder.show(note)
 
 
 def _check_prompt_lengths(config: RunConfig, key: str, questions: Sequence[Question], tokenizer: Any) -> None:

@@ -22,6 +22,8 @@ class RunnerKind:
     """Called in each judge process. Raises SandboxConfigError or SandboxUnavailableError."""
     cpus_per_judge: Callable[[SandboxSettings], int]
     """CPUs that Ray sets aside for a judge process itself."""
+    cpus_of_programs: Callable[[SandboxSettings, int], int] = lambda settings, num_nodes: 0
+    """CPUs that it sets aside on all nodes together for the programs of one judge process."""
 
 
 def _make_local(settings: SandboxSettings) -> Runner:
@@ -31,8 +33,12 @@ def _make_local(settings: SandboxSettings) -> Runner:
 def _make_ray(settings: SandboxSettings) -> Runner:
     from .ray_runner import RayRunner, nodes_with_cpus
 
-    per_node = math.ceil(settings.programs_per_worker / max(1, len(nodes_with_cpus(1))))
+    per_node = _programs_per_node(settings, len(nodes_with_cpus(1)))
     return RayRunner(programs_per_node=per_node, limits=settings.limits, options=_confinement(settings))
+
+
+def _programs_per_node(settings: SandboxSettings, num_nodes: int) -> int:
+    return math.ceil(settings.programs_per_worker / max(1, num_nodes))
 
 
 def _confinement(settings: SandboxSettings) -> dict[str, Any]:
@@ -45,7 +51,11 @@ def _make_fusion(settings: SandboxSettings) -> Runner:
 
 RUNNERS: dict[str, RunnerKind] = {
     "local": RunnerKind(make=_make_local, cpus_per_judge=lambda settings: settings.programs_per_worker),
-    "ray": RunnerKind(make=_make_ray, cpus_per_judge=lambda settings: 1),
+    "ray": RunnerKind(
+        make=_make_ray,
+        cpus_per_judge=lambda settings: 1,
+        cpus_of_programs=lambda settings, num_nodes: num_nodes * _programs_per_node(settings, num_nodes),
+    ),
     "fusion": RunnerKind(make=_make_fusion, cpus_per_judge=lambda settings: 1),
 }
 

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from verl.single_controller.ray import RayResourcePool, ResourcePoolManager
 
 from ..config.run_config import COLOCATED, RunConfig
+from ..verl_plugin.compat import CPUS_PER_DEVICE
 from .judge_actors import JudgePool
 from .policy import Policy
 
@@ -16,6 +17,7 @@ def make_pools(manager: ResourcePoolManager, config: RunConfig) -> dict[str, Ray
     """The GPUs of each policy: the same pool twice, or two."""
     names = config.policy_names
     manager.resource_pool_spec = spec = config.pool_spec()
+    manager.max_colocate_count = CPUS_PER_DEVICE
     manager.create_resource_pool()
     pools = manager.resource_pool_dict
     for name in spec:

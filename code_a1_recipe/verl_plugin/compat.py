@@ -19,6 +19,11 @@ several places, so a trainer registered under another name has to set the attrib
 TRAINER_NAME = "code_a1"
 """Our name in verl's trainer registry; the value of ``trainer.v1.trainer_mode``."""
 
+CPUS_PER_DEVICE = 3
+"""CPUs that verl's resource pools set aside beside each device (their ``max_colocate_count``)."""
+CPUS_PER_QUEUE_ACTOR = 1
+"""CPUs of TransferQueue's controller, and of each of its storage units."""
+
 _MARKER_PARTITION = "steps"
 _TRAINING_PREFIX = "training/"
 _NOT_A_POLICYS = frozenset({"global_step", "epoch", "timing_s/gen", "timing_per_token_ms/gen"})

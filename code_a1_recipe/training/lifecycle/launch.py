@@ -46,7 +46,8 @@ def train(config: RunConfig, *, command: str = "") -> RunFolder:
         import verl  # noqa: F401
 
         from ...verl_plugin import plugin  # noqa: F401
-        from ..preflight import check_run, with_base_models, with_micro_assets, with_sizes
+        from ..plan.sizes import with_sizes
+        from ..preflight import check_run, with_base_models, with_micro_assets
 
         config = with_sizes(with_base_models(with_micro_assets(config)))
         with contextlib.redirect_stdout(io.StringIO()):  # verl prints that it is content

@@ -12,7 +12,7 @@ from verl.utils.experimental.torch_functional import FusedLinearForPPO
 from verl.workers.engine import EngineRegistry
 from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
 
-from .environment import LOGITS_MIB
+from .environment import logits_chunk
 
 
 @EngineRegistry.register(model_type="language_model", backend=["fsdp", "fsdp2"], device=["cpu"])
@@ -86,7 +86,7 @@ def forward_with_log_probs(
     """
     hidden = forward_base_model(self, return_dict=return_dict, **inputs)[0]
     weight = self.lm_head.weight
-    head = FusedLinearForPPO(chunk_size=max(1, LOGITS_MIB * 2**20 // (4 * weight.shape[0])))
+    head = FusedLinearForPPO(chunk_size=logits_chunk(weight.shape[0]))
     kept = head(hidden[:, logits_to_keep], weight, shift_labels[:, logits_to_keep], temperature)
     empty = hidden.new_zeros(shift_labels.shape, dtype=torch.float32)
     log_probs, entropy = (empty.index_copy(1, logits_to_keep, values.float()) for values in kept)

@@ -12,6 +12,12 @@ KV_CACHE_GIB = 1
 LOGITS_MIB = 64
 
 
+def logits_chunk(vocabulary: int) -> int:
+    """Tokens whose logits exist at a time, at least 1."""
+    return max(1, LOGITS_MIB * 2**20 // (4 * vocabulary))
+
+
+
 def cpu_environment(*, threads: int) -> dict[str, str]:
     """Variables that verl, vLLM and Ray read on a CPU-only machine.
 

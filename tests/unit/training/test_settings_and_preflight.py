@@ -10,6 +10,7 @@ from code_a1_recipe.config.run_config import RunConfig
 from code_a1_recipe.data.torch_dataset import QuestionDataset
 from code_a1_recipe.errors import CheckpointError, SettingsError
 from code_a1_recipe.training.checkpoint.folder import write_state, writing
+from code_a1_recipe.training.plan.machine import Machine
 from code_a1_recipe.training.preflight import START_RULES, check_run, run_identity
 
 
@@ -90,7 +91,10 @@ def tiny_model(tmp_path: Path) -> Path:
     from transformers import LlamaConfig, PreTrainedTokenizerFast
 
     folder = tmp_path / "model"
-    LlamaConfig(vocab_size=8, hidden_size=32, max_position_embeddings=1024).save_pretrained(folder)
+    LlamaConfig(
+        vocab_size=8, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
+        max_position_embeddings=1024,
+    ).save_pretrained(folder)  # fmt: skip
     words = Tokenizer(models.WordLevel({"a": 0, "<unk>": 1}, unk_token="<unk>"))
     words.pre_tokenizer = pre_tokenizers.Whitespace()
     PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>").save_pretrained(folder)
@@ -189,6 +193,30 @@ def test_a_prompt_that_does_not_fit_is_refused_with_its_question(tmp_path, whole
     path = questions_file(tmp_path, *(f"q{i}" for i in range(8)), prompt="a " * 600)
     words = refused_run(tmp_path, f"data.train_files={path}", f"data.val_files={path}", *whole_model)
     assert "data.train_files: 8 of 8 questions exceed the Code LLM's prompt length of 512 tokens" in words
+
+
+def small_machine(monkeypatch, **changes: int) -> None:
+    has = {"cores": 2, "memory": 24 << 30, "shared_memory": 12 << 30, "disk": 64 << 30, "num_gpus": 0, "gpu_memory": 0}
+    monkeypatch.setattr(Machine, "here", lambda *given, **named: Machine(**(has | changes)))
+
+
+def test_a_run_that_the_machine_has_no_room_for_is_refused_with_the_numbers(tmp_path, whole_model, monkeypatch):
+    small_machine(monkeypatch, memory=4 << 30, disk=1 << 20)
+    words = refused_run(tmp_path, *two_files(tmp_path), *whole_model)
+    assert "2 problems:" in words
+    assert ", 4.0 GiB there, most of it code server's base 1.1 GiB" in words
+    assert words.endswith("`code-a1 plan` shows all of it; check_resources=false starts it all the same")
+    small_machine(monkeypatch)
+    words = refused_run(tmp_path, *two_files(tmp_path), *whole_model, "ray_kwargs.ray_init.num_cpus=7")
+    assert "logical CPUs: 8 needed, 7 there" in words
+
+
+def test_a_user_may_start_it_all_the_same_and_a_cluster_is_not_measured_here(tmp_path, whole_model, monkeypatch, capfd):
+    small_machine(monkeypatch, memory=4 << 30)
+    overrides = [f"run_dir={tmp_path / 'run'}", *two_files(tmp_path), *whole_model]
+    check_run(started("cpu", [*overrides, "check_resources=false"]))
+    assert "4.0 GiB there" in capfd.readouterr().out
+    check_run(started("cpu", [*overrides, "+ray_kwargs.ray_init.address=auto"]))
 
 
 def test_ids_must_be_unique_over_all_files(tmp_path, whole_model):

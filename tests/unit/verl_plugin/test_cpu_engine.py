@@ -36,7 +36,7 @@ def test_positions_are_those_before_each_token_of_a_response():
 @pytest.mark.parametrize("logits_mib", [64, 0])
 def test_log_probs_and_gradients_are_those_of_each_sequence_alone(model, monkeypatch, logits_mib):
     """Packing three sequences into a row, the chunks of the head and the positions left out change nothing."""
-    monkeypatch.setattr("code_a1_recipe.verl_plugin.cpu.engine.LOGITS_MIB", logits_mib)
+    monkeypatch.setattr("code_a1_recipe.verl_plugin.cpu.environment.LOGITS_MIB", logits_mib)
     ids, positions, offsets, lengths = packed()
     kept = response_positions(offsets, torch.tensor(RESPONSES))
     temperature = 0.7

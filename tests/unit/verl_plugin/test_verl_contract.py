@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from code_a1_recipe.training.plan.memory import FUSED_CHUNK
 from code_a1_recipe.verl_plugin.compat import (
+    CPUS_PER_DEVICE,
+    CPUS_PER_QUEUE_ACTOR,
     SYNC_MODE,
     TRAINER_NAME,
     VERL_VERSION,
@@ -137,3 +140,25 @@ def test_a_single_server_is_looked_up_once(monkeypatch):
     found = asyncio.run(ask())
     assert asked == ["a"]
     assert len({id(handle) for _, handle in found}) == 1
+
+
+def test_the_queue_asks_ray_for_the_cpus_that_a_plan_counts():
+    from transfer_queue.controller import TransferQueueController
+    from transfer_queue.storage.simple_storage import SimpleStorageUnit
+
+    for actor in (TransferQueueController, SimpleStorageUnit):
+        assert actor._default_options["num_cpus"] == CPUS_PER_QUEUE_ACTOR
+
+
+def test_a_pool_sets_aside_the_cpus_that_a_plan_counts():
+    from verl.single_controller.ray import ResourcePoolManager
+    from verl.single_controller.ray import base as ray_base
+
+    assert ResourcePoolManager(resource_pool_spec={}, mapping={}).max_colocate_count == CPUS_PER_DEVICE
+    assert '{"CPU": self.max_colocate_count}' in inspect.getsource(ray_base.RayResourcePool)
+
+
+def test_fused_kernels_make_the_logits_of_as_many_tokens_as_a_plan_counts():
+    from verl.utils.experimental.torch_functional import FusedLinearForPPO
+
+    assert inspect.signature(FusedLinearForPPO.__init__).parameters["chunk_size"].default == FUSED_CHUNK

@@ -1,0 +1,69 @@
+"""What a machine has: measured here, or as the user says."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+from .memory import GIB, LABEL_LOSS
+
+_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+_SHARED = "/dev/shm"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """One node. Bytes, but for the numbers."""
+
+    cores: int
+    memory: int
+    shared_memory: int
+    """Size of /dev/shm."""
+    disk: int
+    """Free where the run saves, and what it has saved there before."""
+    num_gpus: int
+    gpu_memory: int
+    """Of the smallest GPU."""
+
+    @classmethod
+    def here(cls, folder: str, *, device: str) -> Self:
+        """This machine, a container's limit of memory heeded.
+
+        Args:
+            folder: of the run's checkpoints; it need not exist.
+            device: GPUs are looked for with "cuda".
+        """
+        limits = [int(path.read_text()) for path in _LIMITS if path.is_file() and path.read_text().strip().isdecimal()]
+        there = next(place for place in (Path(folder), *Path(folder).parents) if place.exists())
+        saved = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+        gpus = _gpus() if device == "cuda" else []
+        return cls(
+            cores=os.cpu_count() or 1,
+            memory=min(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *limits, 1 << 62),
+            shared_memory=shutil.disk_usage(_SHARED).total if os.path.isdir(_SHARED) else 1 << 62,
+            disk=shutil.disk_usage(there).free + saved,
+            num_gpus=len(gpus),
+            gpu_memory=min(gpus, default=0),
+        )
+
+    def with_given(
+        self, *, gpus: int | None, gpu_memory: float | None, cores: int | None, memory: float | None
+    ) -> Self:
+        """A machine with these in place of what was measured; sizes in GiB, a GPU's as on its label."""
+        shared = None if memory is None else memory / 2  # Linux's default
+        card = None if gpu_memory is None else gpu_memory - LABEL_LOSS
+        given: dict[str, int | None] = {"cores": cores, "num_gpus": gpus}
+        for name, size in (("memory", memory), ("shared_memory", shared), ("gpu_memory", card)):
+            given[name] = None if size is None else int(size * GIB)
+        return replace(self, **{name: value for name, value in given.items() if value is not None})
+
+
+def _gpus() -> list[int]:
+    """Bytes of each GPU that torch sees."""
+    import torch
+
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    return [int(torch.cuda.get_device_properties(number).total_memory) for number in range(count)]

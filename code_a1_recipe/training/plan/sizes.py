@@ -1,0 +1,90 @@
+"""Sizes of models: from a Hugging Face configuration, or for the presets' models from a table that needs no hub."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from ...config.run_config import RunConfig
+from ...errors import SettingsError
+from .memory import MIB, WEIGHT, ModelSize
+
+KNOWN = {
+    name: ModelSize(**dict(zip(ModelSize.__slots__, numbers, strict=True)))
+    for name, *numbers in (
+        # id, parameters, layers, hidden, ffn, heads, kv_heads, head_size, vocabulary, positions, tied
+        ("Qwen/Qwen2.5-Coder-0.5B-Instruct", 494_032_768, 24, 896, 4864, 14, 2, 64, 151_936, 32_768, True),
+        ("Qwen/Qwen2.5-Coder-1.5B-Instruct", 1_543_714_304, 28, 1536, 8960, 12, 2, 128, 151_936, 32_768, True),
+        ("Qwen/Qwen2.5-Coder-3B-Instruct", 3_085_938_688, 36, 2048, 11_008, 16, 2, 128, 151_936, 32_768, True),
+        ("Qwen/Qwen2.5-Coder-7B-Instruct", 7_615_616_512, 28, 3584, 18_944, 28, 4, 128, 152_064, 32_768, False),
+        ("HuggingFaceTB/SmolLM2-135M-Instruct", 134_515_008, 30, 576, 1536, 9, 3, 64, 49_152, 8192, True),
+        ("smollm2-135m", 134_515_008, 30, 576, 1536, 9, 3, 64, 49_152, 8192, True),
+        ("micro", 566_688, 4, 96, 288, 3, 3, 32, 451, 1024, False),
+    )
+}
+"""Known without a hub: ``config.json`` of each model, and its parameters as transformers counts them. "micro" is the
+larger of the two tiny models, which are not made yet where ``policies.*.model.path`` is open."""
+
+
+def with_sizes(config: RunConfig) -> RunConfig:
+    """Fill in the sizes that follow from the models and from the lengths of prompts and responses.
+
+    A server's context and an update's token budget, where they are null, hold one sequence of full length; the bucket
+    that weights travel in holds at least the largest of them.
+
+    Raises:
+        SettingsError: as :func:`model_size`.
+    """
+    values: dict[str, Any] = {}
+    for name in config.policy_names:
+        policy, at = config.policy(name), f"policies.{name}."
+        rollout = policy.rollout
+        length = rollout.prompt_length + rollout.response_length
+        context = rollout.max_model_len or length
+        values[f"{at}rollout.max_model_len"] = context
+        if not rollout.enable_chunked_prefill:  # then a prompt must fit into one pass
+            values[f"{at}rollout.max_num_batched_tokens"] = max(context, rollout.max_num_batched_tokens)
+        if policy.actor.ppo_max_token_len_per_gpu is None:
+            values[f"{at}actor.ppo_max_token_len_per_gpu"] = length
+        bucket = rollout.checkpoint_engine["update_weights_bucket_megabytes"]
+        largest = WEIGHT * model_size(policy.model.path).largest_weight
+        values[f"{at}rollout.checkpoint_engine.update_weights_bucket_megabytes"] = max(bucket, -(-largest // MIB))
+    return config.with_values(values)
+
+
+@functools.cache
+def model_size(path: str | None) -> ModelSize:
+    """Size of the model in a folder, in the hub's cache, or on the hub; of None the tiny models'.
+
+    Its parameters are counted on torch's device "meta", which reads no weights and takes no memory.
+
+    Raises:
+        SettingsError: the configuration cannot be had here, or is of no decoder that transformers knows.
+    """
+    if (known := KNOWN.get(path or "micro")) is not None:
+        return known
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    try:
+        config = AutoConfig.from_pretrained(path)
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(config)
+        return ModelSize(
+            parameters=sum(weight.numel() for weight in model.parameters()),
+            layers=config.num_hidden_layers,
+            hidden=config.hidden_size,
+            ffn=getattr(config, "intermediate_size", None) or 4 * config.hidden_size,
+            heads=config.num_attention_heads,
+            kv_heads=getattr(config, "num_key_value_heads", None) or config.num_attention_heads,
+            head_size=getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads,
+            vocabulary=config.vocab_size,
+            positions=config.max_position_embeddings,
+            tied=bool(config.tie_word_embeddings),
+        )
+    except (OSError, ValueError, KeyError, AttributeError) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise SettingsError(
+            f"the size of {path!r} is not known: {first}; give a folder with its config.json, or plan where the hub "
+            f"answers (known without it: {', '.join(KNOWN)})"
+        ) from error
