@@ -1,13 +1,14 @@
 """White-box prompt and the Code LLM's: text files with ``{{name}}`` placeholders, rendered to chat messages.
 
 A template is one user message, or, where it holds lines that read ``[system]``, ``[user]`` and ``[assistant]``, one
-message for each; examples are pairs of the last two before the question. A pair of templates, one for each policy,
-has a name in ``PROMPT_PAIRS``.
+message for each; examples are pairs of the last two before the question, whose suite is cut to K asserts. A pair of
+templates, one for each policy, has a name in ``PROMPT_PAIRS``.
 """
 
 import functools
+import itertools
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -41,9 +42,13 @@ class PromptPair:
 
 PROMPT_PAIRS: dict[str, PromptPair] = {
     "chat_v2": PromptPair(code="chat_v2_code", test="chat_v2_test", black_box_test="chat_v2_black_box_test"),
+    "chat_v2_zero_shot": PromptPair(
+        code="chat_v2_code", test="chat_v2_zero_shot_test", black_box_test="chat_v2_black_box_test"
+    ),
     "micro": PromptPair(code="micro_code", test="micro_test", black_box_test="micro_black_box_test"),
 }
-"""By name: "chat_v2" for instruction-tuned models, "micro" for the tiny ones of ``code_a1_recipe.micro_world``."""
+"""By name: "chat_v2" for instruction-tuned models, with one example of a suite; the same without it; "micro" for the
+tiny models of ``code_a1_recipe.micro_world``."""
 
 
 def find_prompt_pair(name: str) -> PromptPair:
@@ -145,9 +150,17 @@ def render(template_name: str, **fields: object) -> list[dict[str, str]]:
     if missing := [name for name in needed if name not in fields]:
         raise InputError(f"prompt template {template_name!r} needs the fields {needed}; missing: {missing}")
     return [
-        {"role": role, "content": _PLACEHOLDER.sub(lambda match: str(fields[match[1]]), text)}
+        {"role": role, "content": _PLACEHOLDER.sub(lambda match: str(fields[match[1]]), _cut(role, text, fields))}
         for role, text in sections
     ]
+
+
+def _cut(role: str, text: str, fields: Mapping[str, object]) -> str:
+    """An example's answer with as many asserts as are asked for: small models write as many as they are shown."""
+    if role != "assistant" or "num_cases" not in fields:
+        return text
+    left = itertools.count(int(str(fields["num_cases"])), -1)
+    return "\n".join(line for line in text.split("\n") if not line.startswith("assert ") or next(left) > 0)
 
 
 @functools.cache

@@ -25,7 +25,7 @@ from code_a1_recipe.stats.tables import table_of
 from reward_fns import ExtractionFailure, extract_suite
 
 Row = dict[str, Any]
-SAMPLING = ("--max-tokens", "512", "--max-prompt-tokens", "2048", "--temperature", "1.0", "--top-p", "1.0")
+SAMPLING = ("--max-tokens", "512", "--max-prompt-tokens", "2048", "--top-p", "1.0")
 
 
 def main() -> None:
@@ -38,6 +38,8 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=100, help="questions")
     parser.add_argument("--cases", type=int, default=8, help="K, asserts a suite")
     parser.add_argument("--mutants", type=int, default=20, help="a question, at most")
+    parser.add_argument("--temperature", default="1.0", help="0 is greedy")
+    parser.add_argument("--engine", action="append", default=[], metavar="KEY=VALUE", help="such as dtype=bfloat16")
     options = parser.parse_args()
     questions = {one.id: one for one in read_questions(options.questions).questions[: options.limit]}
     rows = []
@@ -57,7 +59,8 @@ def main() -> None:
 def _evaluate(options: argparse.Namespace, wording: str, folder: Path) -> None:
     command = [sys.executable, "-m", "code_a1_recipe", "eval", options.role, str(options.questions)]
     command += ["--model", options.model, "--prompt", wording, "--limit", str(options.limit), "--output", str(folder)]
-    command += SAMPLING
+    command += [*SAMPLING, "--temperature", options.temperature]
+    command += [word for one in options.engine for word in ("--engine", one)]
     if options.role == "test":
         command += ["--tests", str(options.cases), "--no-coverage", "--max-mutants", str(options.mutants)]
         command += ["--mutants-folder", str(options.output / "mutants")]

@@ -62,7 +62,7 @@ class PromptStyle:
     def is_fenced(self) -> bool:
         """Whether the template asks for a ```python block; tiny models write bare asserts."""
         shown = render(self.template, prompt="", entry_points="", candidate="", num_cases=1)
-        return "starts with ```python" in shown[-1]["content"]
+        return "Python code block" in shown[-1]["content"]
 
     def prompt(self, shown: Demonstration) -> list[dict[str, str]]:
         """The messages before the answer, the same that an episode sends."""
