@@ -1,7 +1,7 @@
 """White-box prompt and the Code LLM's: text files with ``{{name}}`` placeholders, rendered to chat messages.
 
 A template is one user message, or, where it holds lines that read ``[system]``, ``[user]`` and ``[assistant]``, one
-message for each; examples are pairs of the last two before the question, whose suite is cut to K asserts. A pair of
+message for each; examples are pairs of the last two before the question, whose suite is cut to K + 1 asserts. A pair of
 templates, one for each policy, has a name in ``PROMPT_PAIRS``.
 """
 
@@ -156,10 +156,10 @@ def render(template_name: str, **fields: object) -> list[dict[str, str]]:
 
 
 def _cut(role: str, text: str, fields: Mapping[str, object]) -> str:
-    """An example's answer with as many asserts as are asked for: small models write as many as they are shown."""
+    """An example's answer with one assert more than are asked for: small models write about as many as they are shown."""
     if role != "assistant" or "num_cases" not in fields:
         return text
-    left = itertools.count(int(str(fields["num_cases"])), -1)
+    left = itertools.count(int(str(fields["num_cases"])) + 1, -1)
     return "\n".join(line for line in text.split("\n") if not line.startswith("assert ") or next(left) > 0)
 
 
