@@ -17,7 +17,6 @@ def logits_chunk(vocabulary: int) -> int:
     return max(1, LOGITS_MIB * 2**20 // (4 * vocabulary))
 
 
-
 def cpu_environment(*, threads: int) -> dict[str, str]:
     """Variables that verl, vLLM and Ray read on a CPU-only machine.
 
