@@ -79,8 +79,8 @@ setup() {
         pip_install -c constraints/gpu.txt -e ".[gpu,eval${extras#run}]"
         install_flash_attn
     fi
-    # EvalPlus's own judge, to compare with; its package asks for the clients of many providers, which it does not need.
-    case "$extras" in *dev*) pip_install --no-deps evalplus==0.3.1 ;; esac
+    # EvalPlus's sanitizer and prompt; its package asks for the clients of many providers, which they do not need.
+    pip_install --no-deps evalplus==0.3.1
     stamp_of "$flavour" > "$VENV/.code-a1-run"
     stamp_of "$flavour" > "$stamp"
 }

@@ -94,9 +94,7 @@ def sft(options: SftOptions) -> None:
     """
     from ..curation.sft.command import make_demonstrations
 
-    with status.resumable(options.work_output):
-        report = make_demonstrations(options)
-    status.finish(report)
+    status.resume(options.work_output, make_demonstrations, options)
 
 
 @group.command()
@@ -138,6 +136,4 @@ def harvest(options: HarvestOptions) -> None:
     """
     from ..curation.harvest import harvest_tests
 
-    with status.resumable(options.work_output):
-        report = harvest_tests(options)
-    status.finish(report)
+    status.resume(options.work_output, harvest_tests, options)

@@ -85,16 +85,14 @@ class _Declared:
 def _declared(options_class: type) -> Iterator[_Declared]:
     hints = typing.get_type_hints(options_class, include_extras=True)
     for field in dataclasses.fields(options_class):
-        hint, *extras = typing.get_args(hints[field.name]) if _is_annotated(hints[field.name]) else (hints[field.name],)
+        hint, *extras = [hints[field.name]]
+        if typing.get_origin(hint) is Annotated:
+            hint, *extras = typing.get_args(hint)
         info = next((extra for extra in extras if isinstance(extra, ParameterInfo)), None)
         texts = next((extra for extra in extras if isinstance(extra, FromTexts)), None)
         declared = _Declared(field, hint, info, texts)
         if info is not None or declared.prefix is not None:
             yield declared
-
-
-def _is_annotated(hint: Any) -> bool:
-    return typing.get_origin(hint) is Annotated
 
 
 def _parameters(options_class: type, *, prefix: str) -> Iterator[inspect.Parameter]:

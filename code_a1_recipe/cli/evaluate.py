@@ -13,7 +13,7 @@ from ..jobs import options as shared
 from ..jobs.outputs import Report
 from ..test_quality.mutation_kill import MutantsOptions
 from .declared import with_options
-from .status import finish, resumable
+from .status import finish, resumable, resume
 from .tables import FORMATS, print_table
 
 group = typer.Typer(help="Evaluate models on benchmarks.", no_args_is_help=True)
@@ -70,9 +70,6 @@ def evaluate_code(options: CodeEvalOptions) -> None:
     from ..evaluation import code_llm
 
     with resumable(options.output):
-        if options.sample_only:
-            _print_sampled(code_llm.sample_only(options), options.output)
-            return
         results, failed = code_llm.evaluate(options)
     _show(results, options.output)
     if failed:
@@ -84,9 +81,6 @@ def evaluate_tests(options: SuiteEvalOptions) -> None:
     from ..evaluation import tests_llm
 
     with resumable(options.output):
-        if options.sample_only:
-            _print_sampled(tests_llm.sample_only(options), options.output)
-            return
         results = tests_llm.evaluate(options)
     _show(results, options.output)
 
@@ -149,17 +143,14 @@ def mutants(options: MutantsOptions) -> None:
     """
     from ..test_quality.mutation_kill import kill_all
 
-    with resumable(options.output):
-        report = kill_all(options)
-    finish(report)
+    resume(options.output, kill_all, options)
 
 
-def _print_sampled(num_responses: int, output: Path) -> None:
-    typer.echo(f"{num_responses} responses in {output}; judge them with --judge-only")
-
-
-def _show(results: Results, output: Path) -> None:
+def _show(results: Results | int, output: Path) -> None:
     """Print the table of an evaluation, and write it beside the results; a failure where outages left some out."""
+    if isinstance(results, int):
+        typer.echo(f"{results} responses in {output}; judge them with --judge-only")
+        return
     shown = results_table(results)
     shown.write(output, "table")
     print_table(shown)

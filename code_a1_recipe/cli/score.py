@@ -29,6 +29,4 @@ def register(app: typer.Typer) -> None:
 def score(options: ScoreOptions) -> None:
     from ..evaluation.rescore.command import score as score_rollouts
 
-    with status.resumable(options.output):
-        report = score_rollouts(options)
-    status.finish(report)
+    status.resume(options.output, score_rollouts, options)

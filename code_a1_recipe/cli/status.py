@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import typer
 
@@ -19,6 +20,7 @@ from sandbox import SandboxConfigError, SandboxUnavailableError
 from ..errors import CodeA1Error, InputError
 from ..jobs.outputs import Report
 
+Options = TypeVar("Options")
 DONE, BROKE_OFF, REFUSED = 0, 1, 2
 SIGNAL_BASE = 128
 
@@ -64,6 +66,13 @@ def resumable(output: Path) -> Iterator[None]:
     except (SandboxUnavailableError, OSError) as error:
         error.add_note(hint)
         raise
+
+
+def resume(output: Path, run: Callable[[Options], Report], options: Options) -> None:
+    """Run a command that resumes from ``output``, and finish with its report."""
+    with resumable(output):
+        report = run(options)
+    finish(report)
 
 
 def finish(report: Report) -> None:

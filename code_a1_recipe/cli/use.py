@@ -32,9 +32,7 @@ def select(options: SelectOptions) -> None:
     """
     from ..applications.best_of_n import command
 
-    with status.resumable(options.output):
-        report = command.select(options)
-    status.finish(report)
+    status.resume(options.output, command.select, options)
 
 
 def attack(options: AttackOptions) -> None:
@@ -64,9 +62,7 @@ def attack(options: AttackOptions) -> None:
     """
     from ..applications.bug_finder import command
 
-    with status.resumable(options.responses or Path.cwd()):
-        report = command.attack(options)
-    status.finish(report)
+    status.resume(options.responses or Path.cwd(), command.attack, options)
 
 
 def crossplay(options: CrossPlayOptions) -> None:
@@ -85,6 +81,4 @@ def crossplay(options: CrossPlayOptions) -> None:
     """
     from ..applications.crossplay import command
 
-    with status.resumable(options.output):
-        report = command.crossplay(options)
-    status.finish(report)
+    status.resume(options.output, command.crossplay, options)

@@ -4,10 +4,10 @@ import ast
 import gzip
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from reward_fns.lookup import lookup
 
@@ -16,6 +16,7 @@ from ..errors import InputError, RowError
 from .asserts import top_level_names
 from .formats import ADAPTERS, NativeRow
 
+Read = TypeVar("Read")
 logger = logging.getLogger(__name__)
 
 COLUMNS = tuple(column.name for column in fields(Question))
@@ -100,21 +101,20 @@ def read_questions(
     if not rows:
         raise InputError(f"{path}: no rows; a dataset needs at least one")
     reader = row_reader(columns_of(rows), where=path, adapter=adapter, columns=columns)
-    questions: list[Question] = []
     row_of_id: dict[str, int] = {}
-    num_dropped_tests = 0
-    for index, row in enumerate(rows):
-        try:
-            native = reader.native(row)
-            question = check_row(native)
-            _check_new(question.id, row_of_id)
-        except RowError as error:
-            cure = _CURES.get(error.column, "correct the row or remove it")
-            raise InputError(f"{path}: row {index}, column {error.column!r}: {error.rule}; {cure}") from error
-        row_of_id[question.id] = index
-        num_dropped_tests += native.num_dropped_tests
-        questions.append(question)
-    return QuestionFile(questions=tuple(questions), adapter=reader.adapter, num_dropped_tests=num_dropped_tests)
+
+    def read(row: dict[str, Any]) -> tuple[Question, int]:
+        native = reader.native(row)
+        question = check_row(native)
+        _check_new(question.id, row_of_id)
+        row_of_id[question.id] = len(row_of_id)
+        return question, native.num_dropped_tests
+
+    found = list(read_each(rows, read, where=path))
+    questions = tuple(question for question, _ in found)
+    return QuestionFile(
+        questions=questions, adapter=reader.adapter, num_dropped_tests=sum(number for _, number in found)
+    )
 
 
 def check_row(row: NativeRow) -> Question:
@@ -237,6 +237,22 @@ def _renamed(row: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, An
         if value is not None:
             found[native] = value
     return found
+
+
+def read_each(
+    rows: Iterable[dict[str, Any]], read: Callable[[dict[str, Any]], Read], *, where: Path, hint: str = ""
+) -> Iterator[Read]:
+    """What ``read`` makes of each row of the file ``where``.
+
+    Raises:
+        InputError: ``read`` raised a RowError; the message names the row, and says ``hint`` or what helps its column.
+    """
+    for index, row in enumerate(rows):
+        try:
+            yield read(row)
+        except RowError as error:
+            cure = hint or _CURES.get(error.column, "correct the row or remove it")
+            raise InputError(f"{where}: row {index}, column {error.column!r}: {error.rule}; {cure}") from error
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:

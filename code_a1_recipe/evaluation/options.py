@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,13 +18,6 @@ from .models.options import ModelOptions
 
 SPLITS = ("instruct", "complete")
 """BigCodeBench's two prompts."""
-
-
-def _day(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"must be a day as YYYY-MM-DD, got {text!r}") from error
 
 
 OWN_FILES = ("responses.jsonl", "verdicts.jsonl", "choices.jsonl", "models", "mutants")
@@ -57,6 +50,16 @@ class SamplingEvalOptions:
         if self.sample_only and self.judge_only:
             raise InputError("--sample-only and --judge-only exclude each other; leave both out to do both")
         check_folder(self.output, own=OWN_FILES)
+
+    def check_sizes(self, ks: Sequence[int], *, most: str, repeats: str, own: str) -> None:
+        """Refuse a k above the option ``most``, and options of sampled responses beside the files' ``own``."""
+        if too_many := [k for k in ks if k > getattr(self, most)]:
+            raise InputError(f"--k {too_many[0]} needs at least as many --{most}, got {getattr(self, most)}")
+        name = own.replace("_", "-")
+        if getattr(self, own) and self.model.is_named:
+            raise InputError(f"--{name} takes what the files have themselves; leave the model out")
+        if getattr(self, own) and (getattr(self, repeats) > 1 or self.sample_only):
+            raise InputError(f"--{name} takes what a question has itself; leave --{repeats} and --sample-only out")
 
     def read_with(self) -> dict[str, Any]:
         """What the problems were read from and how; part of the settings of every verdict.
@@ -91,12 +94,10 @@ class CodeEvalOptions(SamplingEvalOptions):
         False
     )
     since: Annotated[
-        date | None,
-        typer.Option(parser=_day, metavar="YYYY-MM-DD", help="LiveCodeBench: only contests of this day and later"),
+        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="LiveCodeBench: only contests of this day and later")
     ] = None
     until: Annotated[
-        date | None,
-        typer.Option(parser=_day, metavar="YYYY-MM-DD", help="LiveCodeBench: only contests of this day and earlier"),
+        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="LiveCodeBench: only contests of this day and earlier")
     ] = None
     bigcodebench_split: Annotated[
         str,
@@ -113,14 +114,22 @@ class CodeEvalOptions(SamplingEvalOptions):
         ),
     ] = False
 
+    export_evalplus: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.jsonl",
+            help="also write the judged programs of HumanEval+ and MBPP+ as samples for evalplus.evaluate",
+        ),
+    ] = None
+
     def __post_init__(self) -> None:
         SamplingEvalOptions.__post_init__(self)
-        if too_many := [k for k in self.k if k > self.samples]:
-            raise InputError(f"--k {too_many[0]} needs at least as many --samples, got {self.samples}")
-        if self.references and self.model.is_named:
-            raise InputError("--references judges the files' own references; leave the model out")
-        if self.references and (self.samples > 1 or self.sample_only):
-            raise InputError("--references judges one program a problem; leave --samples and --sample-only out")
+        if self.export_evalplus and (self.sample_only or self.export_evalplus.suffix != ".jsonl"):
+            raise InputError(
+                f"--export-evalplus={self.export_evalplus} needs a name that ends in .jsonl, for evalplus.evaluate "
+                "refuses others, and programs that are judged: leave --sample-only out"
+            )
+        self.check_sizes(self.k, most="samples", repeats="samples", own="references")
 
     @property
     def ks(self) -> list[int]:
@@ -129,12 +138,8 @@ class CodeEvalOptions(SamplingEvalOptions):
 
     def judged_with(self) -> dict[str, Any]:
         """What decides verdicts; those of other settings do not belong in one file."""
-        changed = {
-            "references": True if self.references else None,
-            "in_process_tests": True if self.in_process_tests else None,
-            "bigcodebench_calibrated": None if self.bigcodebench_calibrated else False,
-        }
-        return {**self.read_with(), **{name: value for name, value in changed.items() if value is not None}}
+        usual = {"references": False, "in_process_tests": False, "bigcodebench_calibrated": True}
+        return self.read_with() | {name: not value for name, value in usual.items() if getattr(self, name) != value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,12 +165,7 @@ class SuiteEvalOptions(SamplingEvalOptions):
         SamplingEvalOptions.__post_init__(self)
         if self.max_mutants < 0:
             raise InputError(f"--max-mutants must be at least 0, got {self.max_mutants}")
-        if too_many := [k for k in self.k if k > self.tests]:
-            raise InputError(f"--k {too_many[0]} needs at least as many --tests, got {self.tests}")
-        if self.own_tests and self.model.is_named:
-            raise InputError("--own-tests measures the questions' own tests; leave the model out")
-        if self.own_tests and (self.suites > 1 or self.sample_only):
-            raise InputError("--own-tests measures one suite a question; leave --suites and --sample-only out")
+        self.check_sizes(self.k, most="tests", repeats="suites", own="own_tests")
 
     @property
     def ks(self) -> list[int]:

@@ -23,6 +23,7 @@ from ..jobs.progress import Progress
 from ..runs.metrics import accumulate_episode, validation_metrics
 from ..runs.rollout_record import encode_records, episode_records
 from ..stats.tables import Table, table_of
+from ..training.checkpoint.export import find_step
 from .models.recorded_run import RecordedPair
 from .models.response_store import RESPONSES, ResponseStore, StoredSampler, finish_all
 
@@ -48,13 +49,19 @@ async def validate(
         LocalAsyncJudge.start(settings.sandbox, seed=settings.seed) as judge,
         Progress(f"validate step {step}", total=len(tasks), unit="question") as progress,
     ):
+        engines: dict[str, asyncio.Future[Any]] = {}
+
+        async def open_shared(policy: str, parameters: SamplingParameters) -> Any:
+            """Greedy and sampled requests go to one engine of a policy, whose own parameters only bound the lengths."""
+            if policy not in engines:
+                engines[policy] = asyncio.ensure_future((code if policy == "code" else test).open(parameters))
+            return (await engines[policy]).with_parameters(parameters)
 
         def sampler(policy: str, model: Any, *, greedy: bool = False) -> StoredSampler:
             parameters = pair.sampling(policy).greedy() if greedy else pair.sampling(policy)
-            opener = None if stored_only else functools.partial(shared.open, policy)
+            opener = None if stored_only else functools.partial(open_shared, policy)
             return StoredSampler(store, model=model.fingerprint, parameters=parameters, open_model=opener)
 
-        shared = _SharedEngines({"code": code, tester: test})
         samplers = [sampler("code", code), sampler(tester, test), sampler("code", code, greedy=True)]
         runner = EpisodeRunner(
             code=samplers[0],
@@ -73,19 +80,6 @@ async def validate(
             return episode
 
         return await finish_all(map(run_episode, tasks), samplers=samplers)
-
-
-class _SharedEngines:
-    """Greedy and sampled requests of one policy go to one engine, whose own parameters only bound the lengths."""
-
-    def __init__(self, models: dict[str, Any]) -> None:
-        self._models = models
-        self._open: dict[str, asyncio.Future[Any]] = {}
-
-    async def open(self, policy: str, parameters: SamplingParameters) -> Any:
-        if policy not in self._open:
-            self._open[policy] = asyncio.ensure_future(self._models[policy].open(parameters))
-        return (await self._open[policy]).with_parameters(parameters)
 
 
 def run_validation(
@@ -108,11 +102,7 @@ def run_validation(
         OutageError, SandboxUnavailableError: a model or the sandbox is down.
     """
     pair = RecordedPair.open(folder)
-    number = int(step) if step.isdecimal() else None
-    if number is None:
-        from ..training.checkpoint.export import find_step
-
-        number = find_step(folder, step).step
+    number = int(step) if step.isdecimal() else find_step(folder, step).step
     questions = pair.held_out(limit)
     tasks = tasks_of(
         questions, settings=pair.settings, book=MistakeBook(), step=number, started_at=time.time(), validate=True
@@ -122,15 +112,11 @@ def run_validation(
     part = "" if limit is None else f"_first_{limit}"
     write_whole(output / f"val_{number:06d}{part}.jsonl", lines)
     sums = [(episode.task.question.data_source, accumulate_episode(episode, seconds=0.0)) for episode in episodes]
-    before = _recorded_metrics(pair, number) if limit is None else {}
+    rows = [row for row in pair.records.metrics if row["step"] == number and limit is None]
+    before = {name: value for row in rows for name, value in row.items() if name.startswith("val/")}
     table, num_different = comparison_table(validation_metrics(sums), before, step=number)
     table.write(output, f"validation_{number:06d}{part}")
     return table, num_different
-
-
-def _recorded_metrics(pair: RecordedPair, step: int) -> dict[str, float]:
-    rows = [row for row in pair.records.metrics if row["step"] == step]
-    return {name: value for row in rows for name, value in row.items() if name.startswith("val/")}
 
 
 def comparison_table(metrics: dict[str, float], before: dict[str, float], *, step: int) -> tuple[Table, int]:

@@ -22,10 +22,10 @@ from ..test_quality.mutants import Mutant, mutants_of
 from ..test_quality.mutation_kill import kill_mutants
 from .code_llm import VERDICTS
 from .models.options import RunDefaults
-from .models.source import ModelChoice, choose_model
+from .models.source import choose_model
 from .options import SuiteEvalOptions
 from .results import LOST, Pair, Results
-from .written_tests import Subject, WrittenSuite, load_subjects, own_suites, sample_suites
+from .written_tests import WrittenSuite, load_subjects, own_suites, sample_suites
 
 MUTANTS = "mutants"
 OWN_TESTS = "own tests"
@@ -33,16 +33,27 @@ PartsByQuestion = dict[str, dict[str, Pair]]
 """Metric -> question -> (numerator, denominator)."""
 
 
-def evaluate(options: SuiteEvalOptions) -> Results:
+def evaluate(options: SuiteEvalOptions) -> Results | int:
     """Sample, measure, summarise; responses, verdicts and results are in ``options.output``.
+
+    Returns:
+        The results; of ``--sample-only`` the number of stored responses.
 
     Raises:
         InputError, SandboxConfigError: something cannot be used.
         OutageError, SandboxUnavailableError: the model or the sandbox is down; what is done is kept.
     """
-    options, model, subjects, counts = _loaded(options)
+    options = replace(options, prompt=options.prompt or RunDefaults.of(options.model).prompt("test"))
+    subjects, counts = load_subjects(options)
+    model = None
+    if options.own_tests:
+        written = own_suites(subjects, num_tests=options.tests)
+    else:
+        model = choose_model(options.model, policy="test", work_folder=options.output, stored_only=options.judge_only)
+        written = sample_suites(subjects, model, options)
+    if options.sample_only:
+        return len(written)
     judged_with = options.judged_with()
-    written = _written(subjects, model, options)
     with JsonlStore(options.output / VERDICTS, settings=judged_with, key="key") as verdicts:
         measure(written, verdicts, options)
         parts, products, found = summarise((verdicts.row(one.key) for one in written), ks=options.ks)
@@ -62,28 +73,6 @@ def evaluate(options: SuiteEvalOptions) -> Results:
     )
     results.save(options.output)
     return results
-
-
-def sample_only(options: SuiteEvalOptions) -> int:
-    """Store all responses, without a sandbox; returns how many there are. Raises as :func:`evaluate`."""
-    options, model, subjects, _ = _loaded(options)
-    return len(_written(subjects, model, options))
-
-
-def _loaded(
-    options: SuiteEvalOptions,
-) -> tuple[SuiteEvalOptions, ModelChoice | None, list[Subject], dict[str, int]]:
-    """Options with the prompt filled in, the model, what tests are written for, and what was left out."""
-    options = replace(options, prompt=options.prompt or RunDefaults.of(options.model).prompt("test"))
-    subjects, counts = load_subjects(options)
-    model = None
-    if not options.own_tests:
-        model = choose_model(options.model, policy="test", work_folder=options.output, stored_only=options.judge_only)
-    return options, model, subjects, counts
-
-
-def _written(subjects: list[Subject], model: ModelChoice | None, options: SuiteEvalOptions) -> list[WrittenSuite]:
-    return sample_suites(subjects, model, options) if model else own_suites(subjects, num_tests=options.tests)
 
 
 def measure(written: Sequence[WrittenSuite], verdicts: JsonlStore, options: SuiteEvalOptions) -> None:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from reward_fns import ExtractionFailure, extract_suite
 
+from ..algorithm.episode_types import Response
 from ..algorithm.prompts import PROMPT_PAIRS, find_prompt_pair, render
 from ..algorithm.question import Question
 from ..data.reader import read_questions
-from ..errors import InputError
 from ..files import fingerprint
 from .benchmarks.quixbugs import read_quixbugs
+from .benchmarks.tasks import check_distinct
 from .models.source import ModelChoice, sample_stored
 from .options import SuiteEvalOptions
 
@@ -63,9 +64,7 @@ def load_subjects(options: SuiteEvalOptions) -> tuple[list[Subject], dict[str, i
             counts.update(f"programs left out, {reason}" for reason in skipped.values())
         else:
             questions += read_questions(path, adapter=options.adapter, columns=options.columns).questions
-    repeated = [name for name, number in Counter(question.id for question in questions).items() if number > 1]
-    if repeated:
-        raise InputError(f"id {repeated[0]!r} stands for several functions; ids must be unique over all files")
+    check_distinct([question.id for question in questions], what="functions")
     chosen = questions[: options.limit]
     subjects = [Subject(question=question, program=question.reference, number=0) for question in chosen]
     subjects += [
@@ -89,16 +88,17 @@ def sample_suites(subjects: Sequence[Subject], model: ModelChoice, options: Suit
         (one.name, render(template, **one.question.prompt_fields, candidate=one.program, num_cases=options.tests))
         for one in subjects
     ]
-    texts = sample_stored(model, prompts, options, policy="test", num_samples=options.suites)
+    responses = sample_stored(model, prompts, options, policy="test", num_samples=options.suites)
     return [
-        _suite(subject, sample, text, num_tests=options.tests)
-        for subject, row in zip(subjects, texts, strict=True)
-        for sample, text in enumerate(row)
+        _suite(subject, sample, response, num_tests=options.tests)
+        for subject, row in zip(subjects, responses, strict=True)
+        for sample, response in enumerate(row)
     ]
 
 
-def _suite(subject: Subject, sample: int, text: str | None, *, num_tests: int) -> WrittenSuite:
-    found = ExtractionFailure(reason="too_long") if text is None else extract_suite(text, max_asserts=num_tests)
+def _suite(subject: Subject, sample: int, response: Response | None, *, num_tests: int) -> WrittenSuite:
+    too_long = ExtractionFailure(reason="too_long")
+    found = extract_suite(response.text, max_asserts=num_tests) if response else too_long
     if isinstance(found, ExtractionFailure):
         return WrittenSuite(subject=subject, sample=sample, asserts=(), extraction_failure=found.reason)
     return WrittenSuite(subject=subject, sample=sample, asserts=found)

@@ -1,4 +1,4 @@
-"""Progress of a long command on stderr: a bar in a terminal, a line at least every 30 seconds anywhere else."""
+"""Progress of a long command on stderr: a bar in a terminal that can draw one, else a line every 30 seconds."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Progress:
         self._ended = threading.Event()
 
     def __enter__(self) -> Progress:
-        if self._console.is_terminal:
+        if self._console.is_interactive:  # a dumb terminal (TERM=dumb) shows no bar, and would show nothing at all
             self._bar = RichProgress(
                 TextColumn("{task.description}"),
                 BarColumn(),

@@ -1,4 +1,4 @@
-"""Right and incorrect programs for an EvalPlus problem, made from its reference. Which are right, the judges decide.
+"""Right and incorrect programs for an EvalPlus problem: a model's, or made from its reference. The judges decide.
 
 A fifth are meant to be right. Most of the others are mutants (``mutants``); the rest are references whose result is
 changed in ways that test the comparison: another type of equal value, a value close by, another order. About half of
@@ -10,9 +10,12 @@ from __future__ import annotations
 import ast
 import builtins
 import random
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from code_a1_recipe.data.reader import read_rows
+from code_a1_recipe.errors import InputError
 from code_a1_recipe.evaluation.benchmarks.evalplus import EvalPlusProblem
 from code_a1_recipe.test_quality.mutants import mutants_of
 from sandbox import decode
@@ -21,6 +24,7 @@ KINDS = {
     "reference": "the reference itself",
     "renamed": "the reference with other names for its local variables, and a comment",
     "mutant": "one small change of the reference's body, by an operator of cosmic-ray",
+    "response": "a program of --programs",
     "reshaped": "the reference with its result changed: another type, order or digits, or wrong for some inputs only",
 }
 """What a sample is made of. Also the words of the report."""
@@ -103,6 +107,24 @@ def plan_samples(num_problems: int, num_samples: int, *, seed: int) -> list[Plan
             kind = rng.choice(kinds)
             plans.append(Plan(item=len(plans), problem=problem, kind=kind, choice=rng.randrange(1 << 30)))
     return plans[:num_samples]
+
+
+def read_programs(path: Path, names: Container[str]) -> dict[str, list[Sample]]:
+    """A file of ``code-a1 eval code --export-evalplus``, or of EvalPlus's own code generation: samples by problem.
+
+    Raises:
+        InputError: a line is none of EvalPlus's samples, or its problem is not among ``names``.
+    """
+    found: dict[str, list[Sample]] = {}
+    for item, row in enumerate(read_rows(path)):
+        name, program = str(row.get("task_id")).replace("Mbpp/", "MBPP/"), row.get("solution")
+        if name not in names or not isinstance(program, str):
+            raise InputError(
+                f"{path}: row {item} must have a text 'solution' and as 'task_id' a problem of FILE, got {name!r}; "
+                "write it with `code-a1 eval code FILE --export-evalplus`"
+            )
+        found.setdefault(name, []).append(Sample(item=item, kind="response", detail="", program=program))
+    return found
 
 
 def make_samples(plans: Sequence[Plan], problem: EvalPlusProblem) -> list[Sample]:

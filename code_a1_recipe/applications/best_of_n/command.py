@@ -115,7 +115,7 @@ def _programs(
 ) -> list[list[str]]:
     """Programs of each question; responses without one are left out."""
     template = find_prompt_pair(str(options.prompt)).code
-    texts = sample_all(
+    responses = sample_all(
         model,
         [render(template, **one.prompt_fields) for one in questions],
         seeds=[[sampling_seed(options.seed, "code", one.id, n) for n in range(options.samples)] for one in questions],
@@ -125,7 +125,7 @@ def _programs(
         stored_only=options.judge_only,
         description="programs",
     )
-    programs = [[extract_candidate(text) for text in row if text is not None] for row in texts]
+    programs = [[extract_candidate(one.text) for one in row if one] for row in responses]
     return [[program for program in row if isinstance(program, str)] for row in programs]
 
 
@@ -146,7 +146,7 @@ def _suites(
         for number in range(options.suites if own else 0)
     ]
     template, num_tests = find_prompt_pair(str(options.prompt)).test, options.tests or 0
-    texts = sample_all(
+    responses = sample_all(
         model,
         [
             render(template, **questions[place].prompt_fields, candidate=program, num_cases=num_tests)
@@ -160,8 +160,8 @@ def _suites(
         description="suites",
     )
     suites: list[list[tuple[str, ...]]] = [[] for _ in questions]
-    for (place, _, _), (text,) in zip(places, texts, strict=True):
-        asserts = extract_suite(text, max_asserts=num_tests) if text is not None else None
+    for (place, _, _), (response,) in zip(places, responses, strict=True):
+        asserts = extract_suite(response.text, max_asserts=num_tests) if response else None
         if isinstance(asserts, tuple):
             suites[place].append(asserts)
     return suites

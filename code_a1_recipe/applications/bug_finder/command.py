@@ -82,7 +82,8 @@ def _sampled(
     with ResponseStore(responses) as store:
         model = choose_model(options, policy=policy, work_folder=responses.parent)
         parameters = options.sampling(policy)
-        return sample_all(model, [prompt], seeds=seeds, parameters=parameters, store=store, description=what)[0]
+        (found,) = sample_all(model, [prompt], seeds=seeds, parameters=parameters, store=store, description=what)
+        return [one.text if one else None for one in found]
 
 
 def _target(options: AttackOptions) -> Target:

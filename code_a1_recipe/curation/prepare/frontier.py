@@ -112,7 +112,7 @@ class Frontier:
         asked = [ask_code(str(options.prompt), **one.prompt_fields, can_prefill=can_prefill) for one in questions]
         numbers = range(options.samples)
         with ResponseStore(options.base_output / RESPONSES) as store:
-            texts = sample_all(
+            responses = sample_all(
                 self.model,
                 [one.messages for one in asked],
                 seeds=[[sampling_seed(options.seed, "code", one.id, n) for n in numbers] for one in questions],
@@ -134,6 +134,6 @@ class Frontier:
                 )
                 for one in questions
             ]
-            samples = samples_of(tasks, asked, texts)
+            samples = samples_of(tasks, asked, responses, parameters=options.base_model.sampling("code"))
             judge(samples, verdicts, num_workers=options.workers)
             return [verdicts.row(sample.key) for sample in samples]

@@ -16,18 +16,19 @@ from __future__ import annotations
 import ast
 import functools
 import importlib.util
-import warnings
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from sandbox import CallResult, CallStatus, Limits, Runner, ValueFormatError, decode
 
-from ...data.formats import Row, text_of
-from ...data.reader import read_rows
-from ...errors import InputError, RowError
+from ...data.formats import Row, parsed, text_of
+from ...data.reader import iter_rows, read_each
+from ...errors import RowError
 from ..options import SPLITS
 from ..scoring.in_process import InProcessGrading, InProcessTests
 from .tasks import MIB, CodeTask
@@ -70,13 +71,7 @@ def read_bigcodebench(path: Path) -> list[BigCodeBenchRow]:
     Raises:
         InputError: the file cannot be read, or a row breaks a rule.
     """
-    found = []
-    for index, row in enumerate(read_rows(path)):
-        try:
-            found.append(_read_row(row))
-        except RowError as error:
-            raise InputError(f"{path}: row {index}, column {error.column!r}: {error.rule}; {_CURE}") from error
-    return found
+    return list(read_each(iter_rows(path), _read_row, where=path, hint=_CURE))
 
 
 def preloads(rows: Iterable[BigCodeBenchRow]) -> tuple[str, ...]:
@@ -134,14 +129,9 @@ def read_outcomes(answer: CallResult) -> list[tuple[str, str, str]] | None:
     """``(name, outcome, remark)`` of each test, as the program's process tells them; None where it tells none."""
     try:
         value = decode(answer.value) if answer.status is CallStatus.VALUE else None
-    except ValueFormatError:
+        return msgspec.convert(value, list[tuple[str, str, str]])
+    except (ValueFormatError, msgspec.ValidationError):
         return None
-    if not isinstance(value, list):
-        return None
-    triples = [tuple(item) for item in value if isinstance(item, list)]
-    if len(triples) < len(value) or not all(len(one) == 3 and all(isinstance(x, str) for x in one) for one in triples):
-        return None
-    return triples
 
 
 def _tests_of(row: BigCodeBenchRow, *, calibrated: bool) -> InProcessTests:
@@ -188,9 +178,8 @@ def _read_row(row: Row) -> BigCodeBenchRow:
     stub = f"{text_of(row, 'code_prompt')}\n    pass\n"
     reference = f"{text_of(row, 'complete_prompt')}\n{text_of(row, 'canonical_solution')}"
     modules = {
-        "code_prompt": _parsed("code_prompt", stub),
-        "canonical_solution": _parsed("canonical_solution", reference),
-        "test": _parsed("test", text_of(row, "test")),
+        name: parsed({name: source}, name)
+        for name, source in {"code_prompt": stub, "canonical_solution": reference, "test": row.get("test")}.items()
     }
     classes = {node.name: node for node in modules["test"].body if isinstance(node, ast.ClassDef)}
     methods = [
@@ -211,15 +200,6 @@ def _read_row(row: Row) -> BigCodeBenchRow:
         test_names=names,
         libraries=tuple(sorted(imported | set(_listed(row)))),
     )
-
-
-def _parsed(column: str, source: str) -> ast.Module:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the compiler's remarks on the style of others
-            return ast.parse(source)
-    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        raise RowError(column, f"must be Python 3 (canonical_solution after complete_prompt): {error}") from error
 
 
 def _imported(module: ast.Module) -> Iterable[str]:

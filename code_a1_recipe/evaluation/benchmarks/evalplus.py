@@ -23,7 +23,7 @@ from sandbox import Call, CallResult, CallStatus, Limits, Program, Role, Runner,
 
 from ...data.asserts import literal_text
 from ...data.formats import ADAPTERS, Row, evalplus_row
-from ...data.reader import read_rows
+from ...data.reader import iter_rows, read_each
 from ...errors import InputError, RowError
 from .tasks import MIB, USUAL_LIMITS
 
@@ -125,36 +125,29 @@ class EvalPlusProblem:
         return [ast.literal_eval(argument) for argument in call.args]
 
 
-def read_problem_rows(path: str | Path) -> list[dict[str, Any]]:
-    """The rows of such a file, unread.
+def read_problems(path: Path) -> list[tuple[Row, EvalPlusProblem]]:
+    """The rows of such a file with their problems; nothing is run.
 
     Raises:
-        InputError: the file cannot be read, or lacks a column.
+        InputError: the file cannot be read, lacks a column, or a row is no EvalPlus problem.
     """
-    rows = read_rows(Path(path))
     needs = ADAPTERS["evalplus"].needs
-    if not rows or (missing := sorted(needs - set(rows[0]))):
+    first = next(iter_rows(path), None)
+    if first is None or (missing := sorted(needs - set(first))):
         raise InputError(
             f"{path}: needs rows with the columns {sorted(needs)}, "
-            + (f"lacks {missing}" if rows else "has no rows")
+            + (f"lacks {missing}" if first else "has no rows")
             + "; give a file of HumanEval+ and MBPP+ problems as Code-A1 released them"
         )
-    return rows
+    return list(read_each(iter_rows(path), lambda row: (row, read_problem(row)), where=path))
 
 
-def read_problem(row: Row, *, where: str = "the row") -> EvalPlusProblem:
+def read_problem(row: Row) -> EvalPlusProblem:
     """One row; nothing is run.
 
     Raises:
-        InputError: it is no EvalPlus problem.
+        RowError: it is no EvalPlus problem.
     """
-    try:
-        return _read_problem(row)
-    except RowError as error:
-        raise InputError(f"{where}, column {error.column!r}: {error.rule}; correct or remove it") from error
-
-
-def _read_problem(row: Row) -> EvalPlusProblem:
     native, check = evalplus_row(row)
     if not native.id:
         raise RowError("extra_info", "must be a mapping with 'function_name' and 'question_id'")
@@ -218,8 +211,9 @@ def prepare(problem: EvalPlusProblem, runner: Runner, *, limits: Limits = EVALPL
     result = runner.run(program, role=Role.REFERENCE)
     if not result.loaded:
         raise InputError(f"{problem.id}: the reference does not load: {result.load_error}; correct the row")
+    seconds = tuple(answer.cpu_seconds for answer in result.results)
     if problem.expected:
-        return replace(problem, reference_cpu_seconds=tuple(answer.cpu_seconds for answer in result.results))
+        return replace(problem, reference_cpu_seconds=seconds)
     kept = [index for index, answer in enumerate(result.results) if answer.status is CallStatus.VALUE]
     if not kept:
         detail = _remark(result.results[0])
@@ -228,7 +222,7 @@ def prepare(problem: EvalPlusProblem, runner: Runner, *, limits: Limits = EVALPL
         problem,
         calls=tuple(problem.calls[index] for index in kept),
         expected=tuple(result.results[index].value for index in kept),
-        reference_cpu_seconds=tuple(result.results[index].cpu_seconds for index in kept),
+        reference_cpu_seconds=tuple(seconds[index] for index in kept),
         left_out=tuple(
             f"{text[:100]}: {_remark(answer)}"
             for text, answer in zip(problem.calls, result.results, strict=True)

@@ -14,17 +14,20 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from sandbox import Runner, SandboxUnavailableError
 
 from ...data.formats import Row, json_of, text_of
-from ...data.reader import iter_rows
-from ...errors import InputError, RowError
+from ...data.reader import iter_rows, read_each
+from ...errors import RowError
 from ...jobs.progress import watched
 from ..scoring.livecodebench_judge import TestCase, judge_function, judge_printing
-from .tasks import CodeTask, CodeVerdict
+from .tasks import CodeTask, CodeVerdict, grade_each
 
 COLUMNS = frozenset(
     {"question_id", "question_content", "starter_code", "public_test_cases", "private_test_cases", "metadata"}
@@ -32,10 +35,15 @@ COLUMNS = frozenset(
 """Columns that must all exist; they also recognise the benchmark."""
 MOST_TEST_BYTES = 1 << 30
 """Of one problem's private tests, unpacked."""
-_KINDS = ("stdin", "functional")
 _CURE = "take the file as livecodebench/code_generation_lite has it, or remove the row"
 _TEXT_OPCODES = frozenset({"UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8"})
 _HARMLESS_OPCODES = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"})
+
+
+class _TypedCase(msgspec.Struct):
+    input: str
+    output: str
+    testtype: Literal["stdin", "functional"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,17 +57,13 @@ class LiveCodeBenchGrading:
     runner: Runner
 
     def grade(self, programs: Sequence[str]) -> list[CodeVerdict | SandboxUnavailableError]:
-        """As ``code_tasks.Grading``."""
+        """As ``tasks.Grading``."""
         cases, _ = read_cases(self.row)
-        return [self._graded(program, cases) for program in programs]
-
-    def _graded(self, program: str, cases: Sequence[TestCase]) -> CodeVerdict | SandboxUnavailableError:
-        try:
-            if self.function:
-                return judge_function(program, cases, function=self.function, runner=self.runner)
-            return judge_printing(program, cases, runner=self.runner)
-        except SandboxUnavailableError as error:
-            return error
+        if self.function:
+            return grade_each(
+                programs, partial(judge_function, cases=cases, function=self.function, runner=self.runner)
+            )
+        return grade_each(programs, partial(judge_printing, cases=cases, runner=self.runner))
 
 
 def livecodebench_tasks(
@@ -70,17 +74,14 @@ def livecodebench_tasks(
     Raises:
         InputError: the file cannot be read, or a row breaks a rule.
     """
-    tasks = []
-    num_outside = 0
-    for index, row in enumerate(watched(iter_rows(path), total=None, what=f"read {path.name}", unit="problem")):
-        try:
-            if _is_within(row, since, until):
-                tasks.append(_read_task(row, runner))
-            else:
-                num_outside += 1
-        except RowError as error:
-            raise InputError(f"{path}: row {index}, column {error.column!r}: {error.rule}; {_CURE}") from error
-    return tasks, num_outside
+
+    def read(row: Row) -> CodeTask | None:
+        return _read_task(row, runner) if _is_within(row, since, until) else None
+
+    rows = watched(iter_rows(path), total=None, what=f"read {path.name}", unit="problem")
+    found = list(read_each(rows, read, where=path, hint=_CURE))
+    tasks = [task for task in found if task]
+    return tasks, len(found) - len(tasks)
 
 
 def read_cases(row: Row) -> tuple[list[TestCase], str]:
@@ -89,32 +90,24 @@ def read_cases(row: Row) -> tuple[list[TestCase], str]:
     Raises:
         RowError: a column holds something else.
     """
-    cases: list[TestCase] = []
-    kinds: set[str] = set()
+    cases: list[_TypedCase] = []
     for column in ("public_test_cases", "private_test_cases"):
-        for number, item in enumerate(_items(row, column)):
-            where = f"test {number}"
-            if not isinstance(item, Mapping) or not {"input", "output", "testtype"} <= set(item):
-                raise RowError(column, f"{where} must have 'input', 'output' and 'testtype', got {str(item)[:60]!r}")
-            if not isinstance(item["input"], str) or not isinstance(item["output"], str):
-                raise RowError(column, f"{where} must have its input and output as texts")
-            if item["testtype"] not in _KINDS:
-                raise RowError(column, f"{where} must be of type {' or '.join(_KINDS)}, got {item['testtype']!r}")
-            kinds.add(item["testtype"])
-            cases.append(TestCase(input=item["input"], output=item["output"]))
+        try:
+            cases += msgspec.convert(_items(row, column), list[_TypedCase])
+        except msgspec.ValidationError as error:
+            rule = "must be a list of tests with texts 'input' and 'output' and a 'testtype', stdin or functional"
+            raise RowError(column, f"{rule}: {error}") from error
+    kinds = {case.testtype for case in cases}
     if len(kinds) != 1:
         raise RowError("private_test_cases", "the tests must be of one type, " + ("got both" if kinds else "got none"))
-    return cases, kinds.pop()
+    return [TestCase(input=case.input, output=case.output) for case in cases], kinds.pop()
 
 
-def _items(row: Row, column: str) -> Sequence[Any]:
+def _items(row: Row, column: str) -> Any:
     value = row.get(column)
     if isinstance(value, str) and not value.lstrip().startswith(("[", "{")):
         value = _unpacked(value, column)
-    items = json_of({column: value}, column)
-    if not isinstance(items, list):
-        raise RowError(column, f"must be a JSON list of tests, got {type(items).__name__}")
-    return items
+    return json_of({column: value}, column)
 
 
 def _unpacked(text: str, column: str) -> str:

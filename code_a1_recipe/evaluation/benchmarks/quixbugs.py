@@ -8,7 +8,9 @@ work on graphs and linked lists, are skipped and counted. No program is run here
 from __future__ import annotations
 
 import ast
+import inspect
 import json
+import types
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -104,14 +106,9 @@ def _remark_of(source: str) -> str:
 
 def _yields(function: ast.FunctionDef) -> bool:
     """Whether the function itself is a generator; its inner functions do not count."""
-    pending: list[ast.AST] = list(function.body)
-    while pending:
-        node = pending.pop()
-        if isinstance(node, (ast.Yield, ast.YieldFrom)):
-            return True
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            pending.extend(ast.iter_child_nodes(node))
-    return False
+    module = compile(ast.Module(body=[function], type_ignores=[]), "<reference>", "exec")
+    codes = (one for one in module.co_consts if isinstance(one, types.CodeType) and one.co_name == function.name)
+    return any(code.co_flags & inspect.CO_GENERATOR for code in codes)
 
 
 def _asserts(text: str, name: str, *, is_generator: bool) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ from sandbox import JudgeProcesses, LocalRunner, probe
 from ...data.formats import ADAPTERS
 from ...data.reader import columns_of, iter_rows, row_reader
 from ...errors import InputError
+from ..models.prompt_styles import EVALPLUS
 from ..options import CodeEvalOptions
-from ..scoring import check_function, livecodebench_judge
+from ..scoring import check_function, evalplus_sanitizer, livecodebench_judge
 from ..scoring.evalplus_grading import evalplus_tasks
 from ..scoring.in_process import InProcessGrading, failing_references
 from . import bigcodebench, livecodebench
-from .tasks import CodeTask, question_tasks
+from .tasks import CodeTask, check_distinct, question_tasks
 
 _SHOWN_IDS = 20
 NO_FOLDER = "no private folder for files"
@@ -35,30 +37,20 @@ class _Runners:
         self._stack = stack
         self._is_used = is_used
 
-    def _started(self, make: Callable[[], Any]) -> Any:
-        return self._stack.enter_context(make()) if self._is_used else None
-
-    def _runner(self, **options: Any) -> LocalRunner:
-        runner: LocalRunner = self._started(lambda: LocalRunner(num_workers=self._num_workers, **options))
-        return runner
-
     @functools.cached_property
     def judges(self) -> JudgeProcesses:
-        judges: JudgeProcesses = self._started(lambda: JudgeProcesses(self._num_workers))
+        judges: JudgeProcesses = self._started(JudgeProcesses, self._num_workers)
         return judges
 
-    @functools.cached_property
-    def plain(self) -> LocalRunner:
-        return self._runner()
+    @functools.cache  # noqa: B019 - lives as long as the evaluation
+    def runner(self, *preload: str, has_files: bool = False) -> LocalRunner:
+        """With these modules; one with files is of tier 1, or of tier 0 where this machine has no tier 1."""
+        tier = 1 if has_files and self._is_used and probe()[1].is_available else 0
+        runner: LocalRunner = self._started(LocalRunner, num_workers=self._num_workers, tier=tier, preload=preload)
+        return runner
 
-    @functools.cached_property
-    def competition(self) -> LocalRunner:
-        return self._runner(preload=livecodebench_judge.PRELOAD)
-
-    def with_files(self, preload: tuple[str, ...]) -> LocalRunner:
-        """Of tier 1, or of tier 0 where this machine has no tier 1."""
-        tier = 1 if self._is_used and probe()[1].is_available else 0
-        return self._runner(tier=tier, preload=preload)
+    def _started(self, make: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        return self._stack.enter_context(make(*arguments, **options)) if self._is_used else None
 
 
 @contextlib.contextmanager
@@ -78,9 +70,15 @@ def loaded_tasks(options: CodeEvalOptions) -> Iterator[tuple[list[CodeTask], dic
         _check_used(options, kinds)
         for path, kind in zip(options.files, kinds, strict=True):
             found, left_out = _tasks_of(kind, path, options, runners)
-            tasks += found
+            is_sanitized = (kind == "evalplus" or options.prompt == EVALPLUS) and not options.references
+            tasks += [
+                _sanitized(task, runners, is_judged=not options.sample_only)
+                if is_sanitized and task.entry_point
+                else task
+                for task in found
+            ]
             _add(counts, left_out)
-        _check_distinct(tasks)
+        check_distinct([task.id for task in tasks], what="problems")
         tasks = tasks[: options.limit]
         if not options.sample_only:
             failing = failing_references(tasks, options.output, num_workers=options.workers)
@@ -112,22 +110,33 @@ def _kind_of(path: Path, options: CodeEvalOptions) -> str:
     return "questions"
 
 
+def _sanitized(task: CodeTask, runners: _Runners, *, is_judged: bool) -> CodeTask:
+    if is_judged:
+        evalplus_sanitizer.sanitizer_source()
+    runner = runners.runner(*evalplus_sanitizer.PRELOAD)
+    sanitize = functools.partial(evalplus_sanitizer.sanitize, entry_point=task.entry_point, runner=runner)
+    return replace(task, extraction=sanitize)
+
+
 def _tasks_of(
     kind: str, path: Path, options: CodeEvalOptions, runners: _Runners
 ) -> tuple[list[CodeTask], Mapping[str, Any]]:
     """The tasks of one file, and counts of what could not be taken."""
     if kind == "evalplus":
-        return evalplus_tasks(path, runners.plain), {}
+        return evalplus_tasks(path, runners.runner()), {}
     if kind == "check":
-        return check_function.check_tasks(path, runners.plain, adapter=options.adapter), {}
+        return check_function.check_tasks(path, runners.runner(), adapter=options.adapter), {}
     if kind == "livecodebench":
         tasks, num_outside = livecodebench.livecodebench_tasks(
-            path, runners.competition, since=options.since, until=options.until
+            path,
+            runners.runner(*livecodebench_judge.PRELOAD),
+            since=options.since and options.since.date(),
+            until=options.until and options.until.date(),
         )
         return tasks, {OUTSIDE: num_outside}
     if kind == "bigcodebench":
         rows = bigcodebench.read_bigcodebench(path)
-        runner = runners.with_files(bigcodebench.preloads(rows))
+        runner = runners.runner(*bigcodebench.preloads(rows), has_files=True)
         tasks, counts = bigcodebench.bigcodebench_tasks(
             rows, runner, split=options.bigcodebench_split, calibrated=options.bigcodebench_calibrated
         )
@@ -152,19 +161,16 @@ def _check_used(options: CodeEvalOptions, kinds: Sequence[str]) -> None:
             "--since and --until choose problems of LiveCodeBench by their contest_date, but no FILE has its columns "
             f"{sorted(livecodebench.COLUMNS)}; leave them out, or name such a file"
         )
+    if options.export_evalplus and "evalplus" not in kinds:
+        raise InputError(
+            "--export-evalplus writes programs for HumanEval+ and MBPP+, but no FILE has their columns "
+            f"{sorted(ADAPTERS['evalplus'].needs)}; leave it out, or name such a file"
+        )
     if options.in_process_tests and "check" not in kinds:
         raise InputError(
             "--in-process-tests is for files with a test source: HumanEval, LeetCodeDataset or MBPP as published; none "
             "of the FILEs has their columns; leave it out, or name such a file"
         )
-
-
-def _check_distinct(tasks: list[CodeTask]) -> None:
-    seen: set[str] = set()
-    for task in tasks:
-        if task.id in seen:
-            raise InputError(f"id {task.id!r} stands for two problems; ids must be unique over all files")
-        seen.add(task.id)
 
 
 def _add(counts: dict[str, Any], more: Mapping[str, Any]) -> None:

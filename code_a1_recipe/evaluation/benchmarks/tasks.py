@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from sandbox import (
+    Call,
     CandidateVerdict,
     JudgeProcesses,
     Limits,
+    Program,
     RejectionReason,
     SandboxUnavailableError,
 )
@@ -40,12 +43,53 @@ class CodeVerdict:
     """False where no test of the problem can be judged: the reference answers none of them. Then nothing is known."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extracted:
+    """What was found in a response."""
+
+    program: str | None = None
+    failure: str = ""
+    """Why it holds no program, or one that does not define what was asked for."""
+
+
 class Grading(Protocol):
     """The tests of one problem."""
 
     def grade(self, programs: Sequence[str]) -> list[CodeVerdict | SandboxUnavailableError]:
         """In the order of ``programs``; an outage takes the place of a verdict. Blocks; called from many threads."""
         ...
+
+
+def check_distinct(ids: Sequence[str], *, what: str) -> None:
+    """Raises InputError where an id comes twice."""
+    if repeated := [name for name, number in Counter(ids).items() if number > 1]:
+        raise InputError(f"id {repeated[0]!r} stands for several {what}; ids must be unique over all files")
+
+
+def plain_program(source: str, calls: Iterable[str], *, limits: Limits, prelude: str = "") -> Program:
+    """A program whose calls nobody has timed; once its first one hangs it is asked no more."""
+    made = tuple(Call(expression=call) for call in calls)
+    return Program(
+        prelude=prelude,
+        source=source,
+        calls=made,
+        reference_cpu_seconds=(0.0,) * len(made),
+        limits=limits,
+        max_timeouts_without_result=1,
+    )
+
+
+def grade_each(
+    programs: Sequence[str], judge: Callable[[str], CodeVerdict]
+) -> list[CodeVerdict | SandboxUnavailableError]:
+    """As ``Grading.grade``, one program after another; an error of the sandbox takes a verdict's place."""
+    found: list[CodeVerdict | SandboxUnavailableError] = []
+    for program in programs:
+        try:
+            found.append(judge(program))
+        except SandboxUnavailableError as error:
+            found.append(error)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +105,10 @@ class CodeTask:
     """What a program must define, as prompts say it."""
     reference: str = ""
     """A right program, where the file has one."""
+    entry_point: str = ""
+    """The one function that is asked for; empty where it is another thing, or there are several."""
+    extraction: Callable[[str], Extracted] | None = None
+    """How a program is found in a response, from many threads; may raise SandboxUnavailableError. None: as training."""
     grading: Grading
 
 
@@ -115,6 +163,12 @@ class AssertGrading:
         return f"{first.reason.value}: {first.text[:200]}" if first else ""
 
 
+def only_function(question: Question) -> str:
+    """Its entry point where that is one plain function, else nothing."""
+    first, *others = question.entry_points
+    return first if first.isidentifier() and not others else ""
+
+
 def question_tasks(
     path: Path,
     judges: JudgeProcesses,
@@ -135,6 +189,7 @@ def question_tasks(
             data_source=question.data_source or "questions",
             **question.prompt_fields,
             reference=question.reference,
+            entry_point=only_function(question),
             grading=AssertGrading(question=question, judges=judges, holds_expected_outputs=holds_expected_outputs),
         )
         for question in loaded.questions

@@ -101,16 +101,12 @@ class EndpointModel:
 
     def _sampling(self) -> dict[str, Any]:
         parameters = self._parameters
+        found: dict[str, Any] = {"max_tokens": parameters.max_response_tokens}
         if parameters.top_k == 1:  # greedy; the protocol has no top_k of its own
-            return {"temperature": 0.0, "max_tokens": parameters.max_response_tokens}
-        found: dict[str, Any] = {
-            "temperature": parameters.temperature,
-            "top_p": parameters.top_p,
-            "max_tokens": parameters.max_response_tokens,
-        }
+            return {**found, "temperature": 0.0}
         if parameters.top_k > 0:
             found["extra_body"] = {"top_k": parameters.top_k}
-        return found
+        return {**found, "temperature": parameters.temperature, "top_p": parameters.top_p}
 
     async def close(self) -> None:
         await self._client.close()

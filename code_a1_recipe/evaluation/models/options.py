@@ -62,7 +62,10 @@ class ModelOptions:
     top_p: Annotated[float | None, option(callback=within(0, 1, ends="(]"), show_default=f"0.95, {_AS_VALIDATED}")] = (
         None
     )
-    max_tokens: Annotated[int | None, option(min=1, help="of a response", show_default="4096, of a run its own")] = None
+    max_tokens: Annotated[
+        int | None,
+        option(min=1, help="of a response", show_default="4096, of HumanEval+ and MBPP+ 768, of a run its own"),
+    ] = None
     max_prompt_tokens: Annotated[
         int | None, option(min=1, help="longer prompts are not asked", show_default="8192, of a run its own")
     ] = None

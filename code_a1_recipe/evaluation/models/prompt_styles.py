@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
-import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ...algorithm.episode_types import Message
 from ...algorithm.prompts import PROMPT_PAIRS, placeholders, render
 from ...algorithm.question import UNNAMED
 from ...errors import InputError
+from ..scoring.evalplus_sanitizer import INSTALL, package_text
 
 EVALPLUS, OWN = "evalplus", "file"
 STYLES = (*PROMPT_PAIRS, EVALPLUS, OWN)
 _FENCE = "```"
+_END_OF_BLOCK = f"\n{_FENCE}\n"
+"""Beside the ends that ``evalplus_phrases`` reads, where EvalPlus lets an answer begun for the model end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +30,13 @@ class Asked:
     """A last message of the assistant's is the beginning of the answer."""
     prefix: str = ""
     """What that beginning holds; it belongs in front of the response."""
+    ends: tuple[str, ...] = ()
+    """Texts at which the answer is over, whatever follows."""
+
+    def answer(self, response: str) -> str:
+        """The response up to its end."""
+        places = [at for end in self.ends if (at := response.find(end)) >= 0]
+        return response[: min(places, default=len(response))]
 
     def program_text(self, response: str) -> str:
         """The response as ``extract_candidate`` reads it: of an answer begun inside a code block, that block."""
@@ -72,38 +83,30 @@ def ask_code(
     if style != EVALPLUS:
         template = PROMPT_PAIRS[style].code if style in PROMPT_PAIRS else style
         return Asked(messages=tuple(render(template, prompt=prompt, entry_points=entry_points)))
-    instruction, beginning = evalplus_phrases()
+    instruction, beginning, ends = evalplus_phrases()
     if not can_prefill:
         text = f"{instruction}\n{_FENCE}python\n{prompt.strip()}\n{_FENCE}"
         return Asked(messages=({"role": "user", "content": text},))
     prefix = f"{beginning}\n{_FENCE}python\n"
     question = f"{instruction}\n{_FENCE}\n{prompt.strip()}\n{_FENCE}\n"
     messages = ({"role": "user", "content": question}, {"role": "assistant", "content": prefix})
-    return Asked(messages=messages, prefix=prefix)
+    return Asked(messages=messages, prefix=prefix, ends=(*ends, _END_OF_BLOCK))
 
 
 @functools.cache
-def evalplus_phrases() -> tuple[str, str]:
-    """EvalPlus's instruction and the beginning of the answer, read from the installed package without importing it.
+def evalplus_phrases() -> tuple[str, str, tuple[str, ...]]:
+    """EvalPlus's instruction, the beginning of the answer, and its ends, read from the installed package's text.
 
     Raises:
         InputError: it is not installed, or keeps them elsewhere in this version.
     """
-    found = importlib.util.find_spec("evalplus")
-    if found is None or found.origin is None:
-        raise InputError(
-            "--prompt=evalplus reads EvalPlus's official prompt from its package: pip install --no-deps evalplus==0.3.1"
-        )
-    source = (Path(found.origin).parent / "codegen.py").read_text(encoding="utf-8")
-    phrases: dict[str, str] = {}
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            value = node.value.value if isinstance(node.value, ast.Constant) else None
-            if isinstance(value, str):
-                phrases.setdefault(node.targets[0].id, value)
+    phrases: dict[str, Any] = {}
+    for name in ("codegen.py", "provider/utility.py"):
+        for node in ast.walk(ast.parse(package_text(name, wanted_by="--prompt=evalplus"))):
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                with contextlib.suppress(ValueError):  # no literal
+                    phrases.setdefault(node.targets[0].id, ast.literal_eval(node.value))
     try:
-        return phrases["instruction_prefix"], phrases["response_prefix"]
+        return phrases["instruction_prefix"], phrases["response_prefix"], tuple(phrases["EOS"])
     except KeyError as error:
-        raise InputError(
-            f"this version of evalplus keeps no {error} in codegen.py: pip install --no-deps evalplus==0.3.1"
-        ) from error
+        raise InputError(f"this version of evalplus keeps no {error} where 0.3.1 has it: {INSTALL}") from error

@@ -91,7 +91,7 @@ class StoredSampler:
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
     async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
-        """As ``episode_data.Sampler``.
+        """As ``episode_data.Sampler``; of its tokens the number counts alone.
 
         Raises:
             PromptTooLongError: the prompt does not fit; also where that was found out before.
@@ -111,7 +111,8 @@ class StoredSampler:
         self._on_response(is_new)
         if row["too_long"]:
             raise PromptTooLongError(row["too_long"])
-        return Response(prompt_ids=(), token_ids=(), log_probs=(), text=row["text"], policy_version=0)
+        token_ids = (0,) * row["response_tokens"]
+        return Response(prompt_ids=(), token_ids=token_ids, log_probs=(), text=row["text"], policy_version=0)
 
     async def _sampled(self, messages: Sequence[Message], *, seed: int, session: str) -> dict[str, Any]:
         async with self._room:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...algorithm.episode import sampling_seed
-from ...algorithm.episode_types import Message, PromptTooLongError
+from ...algorithm.episode_types import Message, PromptTooLongError, Response
 from ...algorithm.sampling import SamplingParameters
 from ...errors import CheckpointError, InputError
 from ...jobs.progress import Progress
@@ -189,8 +189,8 @@ def sample_all(
     sessions: Sequence[str] | None = None,
     stored_only: bool = False,
     description: str = "sample",
-) -> list[list[str | None]]:
-    """``[prompt][sample]`` texts, stored ones first looked up; None where the prompt is too long.
+) -> list[list[Response | None]]:
+    """``[prompt][sample]`` responses, stored ones first looked up; None where the prompt is too long.
 
     Args:
         seeds: for each prompt one seed per sample.
@@ -203,7 +203,7 @@ def sample_all(
     """
     names = list(sessions) if sessions is not None else [str(number) for number in range(len(prompts))]
 
-    async def run(progress: Progress) -> list[list[str | None]]:
+    async def run(progress: Progress) -> list[list[Response | None]]:
         sampler = StoredSampler(
             store,
             model=model.fingerprint,
@@ -212,15 +212,15 @@ def sample_all(
             on_response=lambda is_new: progress.advance(),
         )
 
-        async def one(place: int, seed: int) -> str | None:
+        async def one(place: int, seed: int) -> Response | None:
             try:
-                return (await sampler.sample(prompts[place], seed=seed, session=names[place])).text
+                return await sampler.sample(prompts[place], seed=seed, session=names[place])
             except PromptTooLongError:
                 return None
 
         work = [one(place, seed) for place, row in enumerate(seeds) for seed in row]
-        texts = iter(await finish_all(work, samplers=[sampler]))
-        return [[next(texts) for _ in row] for row in seeds]
+        responses = iter(await finish_all(work, samplers=[sampler]))
+        return [[next(responses) for _ in row] for row in seeds]
 
     with Progress(description, total=sum(map(len, seeds)), unit="response") as progress:
         return asyncio.run(run(progress))
@@ -233,8 +233,8 @@ def sample_stored(
     *,
     policy: str,
     num_samples: int,
-) -> list[list[str | None]]:
-    """``[prompt][sample]`` texts of an evaluation, kept in its output folder.
+) -> list[list[Response | None]]:
+    """``[prompt][sample]`` responses of an evaluation, kept in its output folder.
 
     Each prompt has a name, which its seeds depend on. Other arguments, result and errors as of :func:`sample_all`.
     """

@@ -156,7 +156,7 @@ def score(options: ScoreOptions) -> Report:
                 num_threads = options.workers * DEFAULT_QUESTIONS_PER_WORKER
                 judge_items(items, store, scorer, judges.judge_all, num_threads=num_threads)
         store.sort()
-        summary = Summary.of(store.rows())
+        summary = Summary(store.rows())
     return Report(
         text=f"{options.output}: {summary.text().rstrip()}",
         failure=f"{summary.num_outages} items met an outage; repeat the command" if summary.num_outages else "",

@@ -18,7 +18,7 @@ from typing import Any
 from ...algorithm.episode import candidate_result, suite_result
 from ...algorithm.episode_types import CandidateResult, Response, SuiteResult
 from ...algorithm.question import Question
-from ...data.formats import from_native
+from ...data.formats import from_native, list_of, text_of
 from ...data.reader import check_row, load_questions, read_rows
 from ...errors import InputError, RowError
 from ...runs.reader import rollout_of
@@ -142,7 +142,7 @@ def response_of(text: str) -> Response:
 def _flat_items(row: Mapping[str, Any], questions: QuestionTable, *, role: str) -> Iterator[Item]:
     question = _question_of(row, questions)
     found_role = _role_of(row, role)
-    history = _texts(row, "history")
+    history = _listed(row, "history")
     for text in history:
         _check_call(text)
     for number, text in enumerate(_responses(row)):
@@ -160,6 +160,10 @@ def _flat_items(row: Mapping[str, Any], questions: QuestionTable, *, role: str) 
         )
 
 
+def _listed(row: Mapping[str, Any], column: str) -> tuple[str, ...]:
+    return tuple(list_of(row, column)) if column in row else ()
+
+
 def _check_call(text: str) -> None:
     """A replayed call that is none would leave the reward without its history term, unnoticed."""
     try:
@@ -171,14 +175,14 @@ def _check_call(text: str) -> None:
 
 
 def _program(row: Mapping[str, Any]) -> str:
-    source = _text(row, "candidate")
+    source = text_of(row, "candidate")
     if not source.strip():
         raise RowError("candidate", "is empty; a suite is judged against the program it was written for")
     return source
 
 
 def _code_result(row: Mapping[str, Any], question: Question, text: str) -> CandidateResult:
-    tests = _texts(row, "tests") or question.tests
+    tests = _listed(row, "tests") or question.tests
     if not tests:
         raise RowError(
             "tests",
@@ -216,32 +220,18 @@ def _question_of(row: Mapping[str, Any], questions: QuestionTable) -> Question:
     native = {name: row[name] for name in _INLINE_COLUMNS if name in row}
     key = hashlib.sha256(repr((native.get("prelude"), row["reference"])).encode("utf-8", "surrogatepass"))
     named = from_native({"id": key.hexdigest()[:16], "prompt": "(not needed)", **native})
-    return check_row(replace(named, tests=_texts(row, "tests")))
+    return check_row(replace(named, tests=_listed(row, "tests")))
 
 
 def _responses(row: Mapping[str, Any]) -> tuple[str, ...]:
     if ("response" in row) == ("responses" in row):
         raise RowError("response", f"give either 'response', a text, or 'responses', a list; the row has {sorted(row)}")
     if "response" in row:
-        return (_text(row, "response"),)
-    texts = _texts(row, "responses")
+        return (text_of(row, "response"),)
+    texts = list_of(row, "responses")
     if not texts:
         raise RowError("responses", "must not be empty; remove the row")
-    return texts
-
-
-def _text(row: Mapping[str, Any], column: str) -> str:
-    value = row.get(column)
-    if not isinstance(value, str):
-        raise RowError(column, f"must be a string, got {type(value).__name__}: {str(value)[:60]!r}; correct the row")
-    return value
-
-
-def _texts(row: Mapping[str, Any], column: str) -> tuple[str, ...]:
-    values = row.get(column, ())
-    if not isinstance(values, list | tuple) or not all(isinstance(value, str) for value in values):
-        raise RowError(column, f"must be a list of strings, got {str(values)[:60]!r}; correct the row")
-    return tuple(values)
+    return tuple(texts)
 
 
 # ------------------------------ recorded rows ------------------------------

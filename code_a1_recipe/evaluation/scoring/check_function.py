@@ -18,9 +18,9 @@ from pathlib import Path
 from sandbox import Runner
 
 from ...data.formats import Row, list_of, text_of
-from ...data.reader import read_questions, read_rows
-from ...errors import InputError, RowError
-from ..benchmarks.tasks import MIB, USUAL_LIMITS, CodeTask
+from ...data.reader import iter_rows, read_each, read_questions
+from ...errors import RowError
+from ..benchmarks.tasks import MIB, USUAL_LIMITS, CodeTask, only_function
 from .in_process import InProcessGrading, InProcessTests
 
 CHECK_LIMITS = replace(
@@ -63,21 +63,16 @@ def check_tasks(path: Path, runner: Runner, *, adapter: str = "auto") -> list[Co
         InputError: the file cannot be read, or a row breaks a rule.
     """
     loaded = read_questions(path, adapter=adapter)
-    tests_of = SOURCES[loaded.adapter]
+    tests_of_rows = read_each(iter_rows(path), SOURCES[loaded.adapter], where=path)
     tasks = []
-    for index, (row, question) in enumerate(zip(read_rows(path), loaded.questions, strict=True)):
-        try:
-            tests = tests_of(row)
-        except RowError as error:
-            raise InputError(
-                f"{path}: row {index}, column {error.column!r}: {error.rule}; correct the row or remove it"
-            ) from error
+    for tests, question in zip(tests_of_rows, loaded.questions, strict=True):
         tasks.append(
             CodeTask(
                 id=question.id,
                 data_source=question.data_source,
                 **question.prompt_fields,
                 reference=question.reference,
+                entry_point=only_function(question),
                 grading=InProcessGrading(tests=tests, reference=question.reference, runner=runner),
             )
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,8 +11,8 @@ from pathlib import Path
 from sandbox import Runner, SandboxUnavailableError
 
 from ...algorithm.question import entry_points_text
-from ..benchmarks.evalplus import EvalPlusProblem, prepare, read_problem, read_problem_rows
-from ..benchmarks.tasks import CodeTask, CodeVerdict
+from ..benchmarks.evalplus import EvalPlusProblem, prepare, read_problems
+from ..benchmarks.tasks import CodeTask, CodeVerdict, grade_each
 from .evalplus_judge import judge_program
 
 _SOURCES = {"humaneval": "HumanEval+", "mbpp": "MBPP+"}
@@ -26,24 +27,30 @@ class EvalPlusGrading:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def grade(self, programs: Sequence[str]) -> list[CodeVerdict | SandboxUnavailableError]:
-        """As ``code_tasks.Grading``. A program is taken as it stands, without the prompt's imports, as by EvalPlus."""
-        try:
-            with self._lock:
-                if not self.problem.is_prepared:
-                    self.problem = prepare(self.problem, self.runner)
-        except SandboxUnavailableError as error:
-            return [error] * len(programs)
-        return [self._graded(program) for program in programs]
+        """As ``tasks.Grading``. A program is taken as it stands, without the prompt's imports, as by EvalPlus."""
+        return grade_each(programs, self._judged)
 
-    def _graded(self, program: str) -> CodeVerdict | SandboxUnavailableError:
-        try:
-            verdict = judge_program(self.problem, program, runner=self.runner)
-        except SandboxUnavailableError as error:
-            return error
+    def _judged(self, program: str) -> CodeVerdict:
+        with self._lock:
+            if not self.problem.is_prepared:
+                self.problem = prepare(self.problem, self.runner)
+        verdict = judge_program(self.problem, program, runner=self.runner)
         if verdict.passed:
             return CodeVerdict(passed=True)
         call = "" if verdict.failed_call is None else f": {self.problem.calls[verdict.failed_call][:200]}"
         return CodeVerdict(passed=False, reason=f"{verdict.outcome.value}{call} {verdict.detail[:100]}".strip())
+
+
+def export_line(task: CodeTask, program: str | None) -> str:
+    """A program as a line of what ``evalplus.evaluate --samples`` reads; nothing for a task of another benchmark.
+
+    Args:
+        program: None, as of a response without one, is a solution that passes nothing.
+    """
+    if not isinstance(task.grading, EvalPlusGrading):
+        return ""
+    name = task.grading.problem.id.replace("MBPP/", "Mbpp/")
+    return json.dumps({"task_id": name, "solution": program or ""}) + "\n"
 
 
 def evalplus_tasks(path: Path, runner: Runner) -> list[CodeTask]:
@@ -53,8 +60,7 @@ def evalplus_tasks(path: Path, runner: Runner) -> list[CodeTask]:
         InputError: a row is no EvalPlus problem.
     """
     tasks = []
-    for index, row in enumerate(read_problem_rows(path)):
-        problem = read_problem(row, where=f"{path}: row {index}")
+    for row, problem in read_problems(path):
         tasks.append(
             CodeTask(
                 id=problem.id,
@@ -63,6 +69,7 @@ def evalplus_tasks(path: Path, runner: Runner) -> list[CodeTask]:
                 own_chat=tuple(row["prompt"]) if isinstance(row.get("prompt"), list) else (),
                 entry_points=entry_points_text(problem.reference, [problem.entry_point]),
                 reference=problem.reference,
+                entry_point=problem.entry_point,
                 grading=EvalPlusGrading(problem=problem, runner=runner),
             )
         )

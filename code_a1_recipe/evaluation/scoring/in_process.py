@@ -13,16 +13,17 @@ are installed. So every reference is run first, and a problem whose own referenc
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox import Call, CallResult, CallStatus, Limits, Program, Role, Runner, SandboxUnavailableError
+from sandbox import CallResult, CallStatus, Limits, Role, Runner, SandboxUnavailableError
 
 from ...files import fingerprint
 from ...jobs.jsonl_store import JsonlStore, Row
 from ...jobs.judge_loop import judge_into
-from ..benchmarks.tasks import CodeTask, CodeVerdict
+from ..benchmarks.tasks import CodeTask, CodeVerdict, grade_each, plain_program
 
 REFERENCES = "references.jsonl"
 """In the output folder: whether each reference passes its own tests here. Failures are tried again each time."""
@@ -60,8 +61,8 @@ class InProcessGrading:
     runner: Runner
 
     def grade(self, programs: Sequence[str]) -> list[CodeVerdict | SandboxUnavailableError]:
-        """As ``code_tasks.Grading``."""
-        return [self._graded(program) for program in programs]
+        """As ``tasks.Grading``."""
+        return grade_each(programs, functools.partial(self._run, role=Role.CANDIDATE))
 
     def check_reference(self) -> CodeVerdict:
         """Whether the reference passes on this machine.
@@ -76,22 +77,10 @@ class InProcessGrading:
         """Changes with the tests and with the reference."""
         return fingerprint(self.tests.before, self.tests.after, *self.tests.calls, self.reference)
 
-    def _graded(self, program: str) -> CodeVerdict | SandboxUnavailableError:
-        try:
-            return self._run(program, Role.CANDIDATE)
-        except SandboxUnavailableError as error:
-            return error
-
     def _run(self, program: str, role: Role) -> CodeVerdict:
         tests = self.tests
-        request = Program(
-            prelude=tests.before,
-            source=f"{program}\n{tests.after}\n",
-            calls=tuple(Call(expression=call) for call in tests.calls),
-            reference_cpu_seconds=(0.0,) * len(tests.calls),
-            limits=tests.limits,
-            max_timeouts_without_result=1,
-        )
+        source = f"{program}\n{tests.after}\n"
+        request = plain_program(source, tests.calls, limits=tests.limits, prelude=tests.before)
         result = self.runner.run(request, role=role)
         if not result.loaded:
             return CodeVerdict(passed=False, reason=f"not loaded: {result.load_error[:200]}")

@@ -32,23 +32,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, DecimalException
 from pathlib import Path
-from typing import Any
 
 from sandbox import (
-    Call,
     CallResult,
     CallStatus,
     Program,
-    RawDict,
     Role,
     Runner,
     ValueFormatError,
-    canonical_key,
     decode_raw,
+    encode,
 )
 
 from ...data.asserts import top_level_names
-from ..benchmarks.tasks import MIB, USUAL_LIMITS, CodeVerdict
+from ..benchmarks.tasks import MIB, USUAL_LIMITS, CodeVerdict, plain_program
+from .evalplus_judge import equal_raw
 
 LIVECODEBENCH_LIMITS = replace(
     USUAL_LIMITS,
@@ -144,27 +142,21 @@ def same_output(expected: str, printed: str) -> bool:
 
 def _printing_program(program: str, text: str) -> Program:
     # The input is part of the prelude rather than of the call: what is called is kept in a cache.
-    return Program(
-        prelude=f"{_stdin_program()}\n__imports__ = {_IMPORTS!r}\n__input__ = {text!r}\n",
-        source=f"__code__ = compile({program!r}, '<program>', 'exec', dont_inherit=True)\n",
-        calls=(
-            Call(expression=f"run_with_input(__code__, __imports__, __input__, {LIVECODEBENCH_LIMITS.value_bytes})"),
-        ),
-        reference_cpu_seconds=(0.0,),
+    return plain_program(
+        f"__code__ = compile({program!r}, '<program>', 'exec', dont_inherit=True)\n",
+        [f"run_with_input(__code__, __imports__, __input__, {LIVECODEBENCH_LIMITS.value_bytes})"],
         limits=LIVECODEBENCH_LIMITS,
-        max_timeouts_without_result=1,
+        prelude=f"{_stdin_program()}\n__imports__ = {_IMPORTS!r}\n__input__ = {text!r}\n",
     )
 
 
 def _calling_program(program: str, callee: str, batch: Sequence[TestCase]) -> Program:
     seconds = LIVECODEBENCH_LIMITS.total_seconds + LIVECODEBENCH_LIMITS.cpu_seconds_per_case * len(batch)
-    return Program(
-        prelude=f"{_IMPORTS}\n__texts__ = {[case.input for case in batch]!r}\n{_ARGUMENTS}",
-        source=program,
-        calls=tuple(Call(expression=f"{callee}(*__arguments__({place}))") for place in range(len(batch))),
-        reference_cpu_seconds=(0.0,) * len(batch),
+    return plain_program(
+        program,
+        [f"{callee}(*__arguments__({place}))" for place in range(len(batch))],
         limits=replace(LIVECODEBENCH_LIMITS, total_seconds=seconds),
-        max_timeouts_without_result=1,
+        prelude=f"{_IMPORTS}\n__texts__ = {[case.input for case in batch]!r}\n{_ARGUMENTS}",
     )
 
 
@@ -203,21 +195,9 @@ def _is_result(expected: str, answer: CallResult) -> bool:
         return False
     try:
         value = decode_raw(answer.value)
-        return _is_equal(json.loads(expected), list(value) if isinstance(value, tuple) else value)
+        return equal_raw(decode_raw(encode(json.loads(expected))), list(value) if isinstance(value, tuple) else value)
     except (ArithmeticError, TypeError, ValueError, RecursionError, MemoryError):
         return False  # ValueFormatError and UnencodableError among them: the bytes come from an untrusted process
-
-
-def _is_equal(wanted: Any, returned: Any) -> bool:
-    """``==`` of Python between a JSON value and a raw one, in linear time."""
-    if isinstance(wanted, list):
-        return isinstance(returned, list) and len(wanted) == len(returned) and all(map(_is_equal, wanted, returned))
-    if isinstance(wanted, dict):
-        if not isinstance(returned, RawDict) or not all(isinstance(key, str) for key in returned.keys):
-            return False  # beside that, integers can be chosen so that a dict of them takes quadratic time
-        items = dict(zip(returned.keys, returned.values, strict=True))
-        return wanted.keys() == items.keys() and all(_is_equal(wanted[key], items[key]) for key in wanted)
-    return canonical_key(wanted) == canonical_key(returned)
 
 
 def _lines(text: str) -> list[str]:

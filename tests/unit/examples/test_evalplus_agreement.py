@@ -8,7 +8,7 @@ import pytest
 
 from code_a1_recipe.evaluation.benchmarks.evalplus import Comparison, EvalPlusProblem
 from examples.evalplus_agreement import __main__ as evalplus_agreement
-from examples.evalplus_agreement.opinions import TheirVerdict, ask_evalplus, why_they_differ
+from examples.evalplus_agreement.opinions import Opinions, TheirVerdict, ask_evalplus, why_they_differ
 from examples.evalplus_agreement.report import agreement_table, class_table, write_report
 from examples.evalplus_agreement.samples import KINDS, RESHAPES, make_samples, plan_samples, rename_locals
 from sandbox import CaseOutcome, encode
@@ -67,7 +67,7 @@ def test_the_plan_takes_every_problem_in_turn_and_more_samples_only_add_to_it():
     assert sorted(plan.problem for plan in plans[:7]) == sorted(plan.problem for plan in plans[7:14]) == list(range(7))
     assert plan_samples(7, 10, seed=1) == plans[:10]
     assert plan_samples(7, 21, seed=2) != plans
-    assert {plan.kind for plan in plan_samples(7, 200, seed=1)} == set(KINDS)
+    assert {plan.kind for plan in plan_samples(7, 200, seed=1)} == set(KINDS) - {"response"}
 
 
 def test_renaming_touches_local_variables_only():
@@ -172,19 +172,30 @@ def test_no_rows_give_a_table_all_the_same():
     assert agreement_table([]).rows == (("all", "0", "0", "0", "0", "0", "–"),)
 
 
-def ask(program, **changes):
+@pytest.fixture(scope="module")
+def ask():
     pytest.importorskip("evalplus.eval")
-    return ask_evalplus(problem(**changes), program)
+    with Opinions.start_theirs(1) as runner:
+        yield lambda program, **changes: ask_evalplus(problem(**changes), program, runner=runner)
 
 
-def test_evalplus_is_asked_with_the_same_inputs_and_answers():
+def test_evalplus_is_asked_with_the_same_inputs_and_answers(ask):
     assert ask(REFERENCE) == TheirVerdict(status="pass", failed_call=None)
     assert ask("def f(items): return sum(items)") == TheirVerdict(status="fail", failed_call=0)
     assert ask("def f(items): return items[0] and 6") == TheirVerdict(status="fail", failed_call=1)
     assert ask("def f(items) return 6") == TheirVerdict(status="fail", failed_call=None)
 
 
-def test_evalplus_fails_every_program_for_the_root_problem():
+def test_what_a_model_wrote_runs_confined_in_evalpluss_judge_too(ask, tmp_path):
+    outside = tmp_path / "escaped"
+    program = f"import io\nio.open({str(outside)!r}, 'w').write('x')\n{REFERENCE}"
+    assert ask(program) == TheirVerdict(status="fail", failed_call=None)
+    assert not outside.exists()
+    assert ask("import os\nos._exit(0)") == TheirVerdict(status="timeout", failed_call=None)
+    assert ask("def f(items):\n    while True:\n        pass") == TheirVerdict(status="fail", failed_call=0)
+
+
+def test_evalplus_fails_every_program_for_the_root_problem(ask):
     """If this turns red, the difference that the judge's docstring lists has gone."""
     changes = {
         "id": "HumanEval/32",
@@ -236,6 +247,26 @@ def test_the_command_compares_goes_on_and_refuses_other_settings(file, tmp_path,
     assert "seed was 0, now is 1" in capsys.readouterr().err
 
 
+def test_a_models_programs_are_compared_one_by_one_and_each_difference_is_named(file, tmp_path, capsys):
+    pytest.importorskip("evalplus.eval")
+    forged = "class Any:\n    def __eq__(self, other):\n        return True\n\n\ndef f(items):\n    return Any()\n"
+    samples = [("Mbpp/8", REFERENCE), ("Mbpp/9", "def f(items):\n    return sum(items)"), ("Mbpp/9", forged)]
+    programs = tmp_path / "samples.jsonl"
+    programs.write_text("".join(json.dumps({"task_id": name, "solution": text}) + "\n" for name, text in samples))
+    command = [str(file), "--programs", str(programs), "--workers", "1", "--output", str(tmp_path / "out")]
+    assert evalplus_agreement.main(command) == 0
+    assert "| response | 3      | 1         | 1         | 0 " in capsys.readouterr().out
+    (different,) = [json.loads(line) for line in (tmp_path / "out" / "differences.jsonl").open()]
+    assert (different["id"], different["item"], different["class"]) == ("MBPP/9", 2, "unencodable")
+    assert "**MBPP/9**, sample 2 (response)" in (tmp_path / "out" / "agreement.md").read_text()
+
+    programs.write_text(json.dumps({"task_id": "Mbpp/7", "solution": REFERENCE}) + "\n")
+    assert evalplus_agreement.main([*command[:-1], str(tmp_path / "other")]) == 2
+    assert (
+        "row 0 must have a text 'solution' and as 'task_id' a problem of FILE, got 'MBPP/7'" in capsys.readouterr().err
+    )
+
+
 def test_what_cannot_work_is_refused_before_any_work(file, tmp_path, capsys, monkeypatch):
     out = ["--output", str(tmp_path / "out")]
     assert evalplus_agreement.main([str(tmp_path / "none.parquet"), *out]) == 2
@@ -248,6 +279,7 @@ def test_what_cannot_work_is_refused_before_any_work(file, tmp_path, capsys, mon
     assert evalplus_agreement.main([str(file), *out]) == 2
     error = capsys.readouterr().err
     assert error == (
-        "error: the comparison needs the package evalplus, which is not installed: pip install evalplus==0.3.1\n"
+        "error: the comparison needs the package evalplus, which is not installed: pip install --no-deps "
+        "evalplus==0.3.1 tree-sitter==0.26.1 tree-sitter-python==0.25.0\n"
     )
     assert not (tmp_path / "out").exists()

@@ -1,5 +1,6 @@
 """Rows of HumanEval+ and MBPP+ as problems; their references run in the sandbox."""
 
+import json
 from collections import Counter
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from code_a1_recipe.evaluation.benchmarks.evalplus import (
     EvalPlusProblem,
     prepare,
     read_problem,
-    read_problem_rows,
+    read_problems,
 )
 from sandbox import LocalRunner, decode, encode
 
@@ -119,21 +120,23 @@ def test_some_functions_are_compared_by_an_oracle_of_their_own(question_id, name
         ({**row(listed("[[1]]", "[2]")), "GT_code": 3}, "column 'GT_code': must be a string, got int"),
     ],
 )
-def test_a_row_that_is_no_problem_is_refused_with_its_place_rule_and_cure(broken, words):
+def test_a_row_that_is_no_problem_is_refused_with_its_place_rule_and_cure(broken, words, tmp_path):
+    path = tmp_path / "file.jsonl"
+    path.write_text(json.dumps(row(listed("[[1]]", "[2]"))) + "\n" + json.dumps(broken) + "\n")
     with pytest.raises(InputError) as caught:
-        read_problem(broken, where="file.parquet: row 3")
+        read_problems(path)
     assert words in str(caught.value)
-    assert str(caught.value).startswith("file.parquet: row 3, column")
-    assert str(caught.value).endswith("correct or remove it")
+    assert str(caught.value).startswith(f"{path}: row 1, column")
+    assert str(caught.value).endswith("correct the row or remove it")
 
 
 def test_a_file_without_the_columns_is_refused(tmp_path):
     path = tmp_path / "other.jsonl"
     path.write_text('{"problem": "p"}\n')
     with pytest.raises(InputError, match=r"lacks \['GT_code', 'extra_info', 'test'\]"):
-        read_problem_rows(path)
+        read_problems(path)
     with pytest.raises(InputError, match="cannot be read"):
-        read_problem_rows(tmp_path / "none.parquet")
+        read_problems(tmp_path / "none.parquet")
 
 
 def test_the_reference_answers_where_no_results_are_listed(runner):
@@ -168,8 +171,7 @@ def test_a_reference_that_does_not_load_or_answer_is_refused(runner):
 @pytest.mark.shared
 @pytest.mark.filterwarnings("ignore:invalid escape sequence")
 def test_all_problems_of_both_sets_are_read(shared_dir):
-    rows = read_problem_rows(shared_dir / "data" / "evalplus_humaneval_mbpp.parquet")
-    problems = [read_problem(row) for row in rows]
+    problems = [problem for _, problem in read_problems(shared_dir / "data" / "evalplus_humaneval_mbpp.parquet")]
     assert Counter(problem.dataset for problem in problems) == {"humaneval": 164, "mbpp": 378}
     assert sum(len(problem.calls) for problem in problems) == 164_615
     assert Counter(problem.atol for problem in problems) == {0.0: 526, 1e-4: 14, 1e-6: 2}

@@ -143,7 +143,8 @@ def test_an_endpoint_is_asked_with_the_parameters_and_seeds_of_the_command_line(
         options = ModelOptions(endpoint=server.url, endpoint_model="stand-in", temperature=0.5)
         model = choose_model(options, policy="code", work_folder=tmp_path)
         found = sample_all(model, ASK, seeds=[[1, 2], [3]], parameters=options.sampling("code"), store=store)
-    assert found == [["one 1", "one 2"], ["two 3"]]
+    assert [[one.text for one in row] for row in found] == [["one 1", "one 2"], ["two 3"]]
+    assert [[len(one.token_ids) for one in row] for row in found] == [[3, 3], [3]]  # as the endpoint counts them
     assert {request["temperature"] for request in server.requests} == {0.5}
     assert {request["max_tokens"] for request in server.requests} == {4096}
     assert sorted(request["seed"] for request in server.requests) == [1, 2, 3]
@@ -167,7 +168,7 @@ def test_a_prompt_that_the_endpoint_finds_too_long_costs_that_prompt_alone(tmp_p
     with StandInEndpoint(answer) as server, ResponseStore(tmp_path / "r.jsonl") as store:
         model = of_endpoint(tmp_path, server.url)
         found = sample_all(model, ASK, seeds=[[1], [1]], parameters=PARAMETERS, store=store)
-        assert found == [["fine"], [None]]
+        assert [[one and one.text for one in row] for row in found] == [["fine"], [None]]
         assert len(store) == 1  # another server there may have more room
 
 
@@ -322,7 +323,7 @@ def test_lengths_that_a_model_does_not_have_are_refused_before_it_is_started(tmp
 def test_evalplus_prompts_come_from_its_package_and_begin_the_answer_where_that_can_be():
     pytest.importorskip("evalplus", reason="EvalPlus's package is not installed")
     begun = ask_code("evalplus", prompt="def f(x):\n", can_prefill=True)
-    instruction, beginning = evalplus_phrases()
+    instruction, beginning, _ = evalplus_phrases()
     assert begun.messages[0]["content"] == f"{instruction}\n```\ndef f(x):\n```\n"
     assert begun.messages[1]["content"].startswith(beginning)
     assert begun.messages[1]["role"] == "assistant"

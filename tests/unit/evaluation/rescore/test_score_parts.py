@@ -123,7 +123,7 @@ def test_an_episode_is_rewarded_as_a_whole_also_after_an_outage_or_a_stop(
 
 def test_outages_count_apart_from_every_mean(items, scored, make_suite, make_verdict):
     rows = scored(items, FlakyJudge(make_verdict(make_suite(1)), num_outages=5))
-    summary = Summary.of(rows)
+    summary = Summary(rows)
     assert (summary.num_rows, summary.num_outages, summary.values["code"]["reward"]) == (3, 2, [1.0])
     assert "3 items, 2 of them outages" in summary.text()
 

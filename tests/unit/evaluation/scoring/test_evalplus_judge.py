@@ -16,8 +16,7 @@ from code_a1_recipe.evaluation.benchmarks.evalplus import (
     Comparison,
     EvalPlusProblem,
     prepare,
-    read_problem,
-    read_problem_rows,
+    read_problems,
 )
 from code_a1_recipe.evaluation.scoring.evalplus_judge import accepts, judge_program, tolerances
 from sandbox import CallResult, CallStatus, CaseOutcome, LocalRunner, decode, encode
@@ -354,8 +353,8 @@ SPECIAL = (
 
 @pytest.mark.shared
 def test_the_references_of_the_special_problems_pass(shared_dir, runner):
-    rows = read_problem_rows(shared_dir / "data" / "evalplus_humaneval_mbpp.parquet")
-    problems = [read_problem(row) for row in rows if row["extra_info"]["question_id"] in SPECIAL]
+    found = read_problems(shared_dir / "data" / "evalplus_humaneval_mbpp.parquet")
+    problems = [problem for _, problem in found if problem.id in SPECIAL]
     assert len(problems) == len(SPECIAL)
     prepared = [prepare(problem, runner) for problem in problems]
     verdicts = {one.id: judge_program(one, one.reference, runner=runner) for one in prepared}
