@@ -3,10 +3,20 @@
 import ast
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import TypedDict
 
 UNNAMED = "what the problem names"
 """Entry points of a problem that comes without a program, in a prompt."""
 _FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class PromptFields(TypedDict):
+    """Fields of a prompt template that a question fills."""
+
+    prompt: str
+    """The statement."""
+    entry_points: str
+    """What a program must define: :func:`entry_points_text`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +43,8 @@ class Question:
     """Name of the dataset, for metrics."""
 
     @property
-    def prompt_fields(self) -> dict[str, str]:
-        """What a prompt template may know of it: the statement, and what a program must define."""
+    def prompt_fields(self) -> PromptFields:
+        """What a prompt template may know of it."""
         return {"prompt": self.prompt, "entry_points": entry_points_text(self.reference, self.entry_points)}
 
 

@@ -20,7 +20,7 @@ def test_the_code_template_asks_a_user_for_one_python_block():
     assert [message["role"] for message in messages] == ["system", "user"]
     assert "Add two numbers." in messages[1]["content"]
     assert "It defines `add(a, b)` and" in messages[1]["content"]
-    assert "```python" in messages[1]["content"]
+    assert "one Python code block" in messages[1]["content"]
 
 
 def test_the_test_template_shows_problem_candidate_and_number_of_cases():
@@ -28,12 +28,12 @@ def test_the_test_template_shows_problem_candidate_and_number_of_cases():
     text = render("chat_v2_test", **fields)[-1]["content"]
     assert "THE PROBLEM" in text
     assert "```python\ndef f(): pass\n```" in text
-    assert "Write 5 assert statements for `f()` that" in text
+    assert "Write at least 5 assert statements that test `f()`, as above" in text
 
 
 def test_user_text_is_put_in_as_it_is_and_never_read_again():
     text = render("chat_v2_test", prompt=NASTY, entry_points=NASTY, candidate=NASTY, num_cases=8)[-1]["content"]
-    assert text.count(NASTY) == 4
+    assert text.count(NASTY) == 3
 
 
 def test_a_plain_template_is_one_user_message_without_its_final_newline(tmp_path):
@@ -69,7 +69,7 @@ def test_an_unknown_template_lists_the_known_ones():
         InputError, match=r"unknown prompt template 'chat'; known: chat_v2_black_box_test, chat_v2_code, chat"
     ):
         render("chat", prompt="p")
-    with pytest.raises(ValueError, match=r"unknown prompt pair 'chat'; known: chat_v2, micro"):
+    with pytest.raises(ValueError, match=r"unknown prompt pair 'chat'; known: chat_v2, chat_v2_zero_shot, micro"):
         find_prompt_pair("chat")
 
 
@@ -168,6 +168,15 @@ def test_examples_are_pairs_of_turns_before_the_question(tmp_path):
     path.write_text("[system]\ns\n[user]\nq\n[assistant]\na\n[user]\n{{prompt}}\n")
     roles = [(message["role"], message["content"]) for message in render(str(path), prompt="p")]
     assert roles == [("system", "s"), ("user", "q"), ("assistant", "a"), ("user", "p")]
+
+
+@pytest.mark.parametrize(("num_cases", "shown"), [(1, 2), (4, 5), (40, 16)])
+def test_an_example_has_one_assert_more_than_is_asked_for(num_cases, shown):
+    fields = {"prompt": "p", "entry_points": "`f()`", "candidate": "assert 1\n" * 9}
+    _, example, answer, question = render("chat_v2_test", **fields, num_cases=num_cases)
+    assert answer["content"].count("\nassert mean(") == shown
+    assert question["content"].count("\nassert 1") == 9
+    assert (example["role"], answer["role"]) == ("user", "assistant")
 
 
 @pytest.mark.parametrize(
