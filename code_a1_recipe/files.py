@@ -30,9 +30,9 @@ def replacing(path: Path) -> Iterator[Path]:
     partial = path.with_name(f"{path.name}.partial")
     try:
         yield partial
-        _flush(partial)
+        flush(partial)
         partial.replace(path)
-        _flush(path.parent)
+        flush(path.parent)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
@@ -69,8 +69,8 @@ def file_digest(path: Path) -> bytes:
         return hashlib.file_digest(handle, "sha256").digest()
 
 
-def _flush(path: Path) -> None:
-    """Ask the kernel to put a file's content, or a folder's entries, on the disk."""
+def flush(path: Path) -> None:
+    """Put a file's content, or a folder's entries, on the disk: a machine that dies later leaves it whole."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -170,15 +170,3 @@ def _check_reward(reward: object, question: QuestionVerdicts, c: int, *, place: 
             f"must reward {place} with None, since the candidate has no verdict, got {reward.total!r}; skip candidates "
             "with verdict=None"
         )
-
-
-__all__ = [
-    "CODE_REWARDS",
-    "TEST_REWARDS",
-    "find_code_reward",
-    "find_test_reward",
-    "load_module",
-    "reward_code",
-    "reward_file",
-    "reward_suites",
-]

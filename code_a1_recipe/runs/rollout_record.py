@@ -31,13 +31,6 @@ class RewardRecord(msgspec.Struct, frozen=True, kw_only=True):
     parts: dict[str, float]
     terms: dict[str, float]
 
-    @classmethod
-    def make(cls, reward: Breakdown | None) -> RewardRecord | None:
-        """None where there is no reward."""
-        if reward is None:
-            return None
-        return cls(total=reward.total, parts=dict(reward.parts), terms=dict(reward.terms))
-
 
 class VerdictRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A verdict without its suites, which stand beside the texts that they were read from."""
@@ -47,18 +40,6 @@ class VerdictRecord(msgspec.Struct, frozen=True, kw_only=True):
     history: tuple[CaseResult, ...]
     """Replayed cases."""
     cpu_seconds: float
-
-    @classmethod
-    def make(cls, verdict: CandidateVerdict | None) -> VerdictRecord | None:
-        """None after an outage."""
-        if verdict is None:
-            return None
-        return cls(
-            loaded=verdict.loaded,
-            load_error=verdict.load_error,
-            history=verdict.history,
-            cpu_seconds=verdict.cpu_seconds,
-        )
 
 
 class SuiteRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,6 +129,16 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
         return any(case.outcome.failed for cases in sources for case in cases)
 
 
+def reward_record(reward: Breakdown | None) -> RewardRecord | None:
+    """None where there is no reward."""
+    return msgspec.convert(reward, RewardRecord | None, from_attributes=True)
+
+
+def verdict_record(verdict: CandidateVerdict | None) -> VerdictRecord | None:
+    """None after an outage."""
+    return msgspec.convert(verdict, VerdictRecord | None, from_attributes=True)
+
+
 def encode_records(records: Iterable[RolloutRecord]) -> bytes:
     """Lines of JSON; half characters (lone surrogates), which no file can hold, become question marks."""
     return b"".join(map(_line, records))
@@ -197,8 +188,8 @@ def _record(
         extraction_failure=candidate.extraction_failure,
         is_too_long_to_test=candidate.is_too_long_to_test,
         outage=candidate.outage,
-        verdict=VerdictRecord.make(candidate.verdict),
-        reward=RewardRecord.make(candidate.reward),
+        verdict=verdict_record(candidate.verdict),
+        reward=reward_record(candidate.reward),
         given_tests=_given(candidate),
         pooled_tests=candidate.pooled,
         hidden_tests=candidate.hidden.suites[0] if candidate.hidden else None,
@@ -229,7 +220,7 @@ def _suites(candidate: CandidateResult) -> Iterator[SuiteRecord]:
             prompt_tokens=len(suite.response.prompt_ids),
             cached_tokens=suite.response.cached_tokens,
             extraction_failure=suite.extraction_failure,
-            reward=RewardRecord.make(suite.reward),
+            reward=reward_record(suite.reward),
             verdict=candidate.verdict.suites[s] if candidate.verdict else None,
             span=suite.span,
         )

@@ -15,7 +15,7 @@ from ...algorithm.episode_types import CandidateResult
 from ...algorithm.rewards import QuestionRewards, RewardSettings
 from ...jobs.confinement import JudgeAll
 from ...jobs.jsonl_store import Row
-from ...runs.rollout_record import RewardRecord, VerdictRecord
+from ...runs.rollout_record import reward_record, verdict_record
 from .input import Item
 
 ITEMS_TOGETHER = 32
@@ -91,8 +91,8 @@ def _row(item: Item, result: CandidateResult) -> Row:
     suites = verdict.suites if verdict else (None,) * len(result.suites)
     judged = {
         "outage": result.outage,
-        "reward": RewardRecord.make(reward),
-        "verdict": VerdictRecord.make(verdict),
+        "reward": reward_record(reward),
+        "verdict": verdict_record(verdict),
     }
     head = {"item": item.index, **item.labels}
     if item.record is None:
@@ -109,7 +109,7 @@ def _row(item: Item, result: CandidateResult) -> Row:
                 msgspec.structs.replace(
                     old,
                     extraction_failure=suite.extraction_failure,
-                    reward=RewardRecord.make(suite.reward),
+                    reward=reward_record(suite.reward),
                     verdict=judged_suite,
                 )
                 for old, suite, judged_suite in zip(item.record.suites, result.suites, suites, strict=True)

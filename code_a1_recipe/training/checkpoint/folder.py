@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import logging
 import math
-import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import CheckpointError, DiskFullError
-from ...files import write_whole
+from ...files import flush, write_whole
 
 logger = logging.getLogger(__name__)
 
@@ -182,7 +181,7 @@ def writing(root: Path, step: int) -> Iterator[Path]:
     try:
         yield partial
         for path in (*partial.rglob("*"), partial):
-            _flush(path)
+            flush(path)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
@@ -193,7 +192,7 @@ def writing(root: Path, step: int) -> Iterator[Path]:
 
 def announce(root: Path, step: int) -> None:
     """Make ``step`` the newest: name it in the tracker, and drop later ones, of a future that was given up."""
-    _flush(root)
+    flush(root)
     write_whole(root / TRACKER_NAME, str(step))
     best = best_checkpoint(root)
     if best is not None and best["step"] > step:  # of other weights, should that step come again
@@ -226,15 +225,6 @@ def _check_room(root: Path) -> None:
 def _sizes(folder: Path) -> dict[str, int]:
     """Bytes of each file below a folder, by its path from there."""
     return {str(path.relative_to(folder)): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
-
-
-def _flush(path: Path) -> None:
-    """Put a file's content, or a folder's entries, on the disk: a machine that dies later leaves a whole checkpoint."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def write_state(folder: Path, state: Mapping[str, Any]) -> None:

@@ -6,8 +6,8 @@ from __future__ import annotations
 import functools
 import os
 import types
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -31,6 +31,11 @@ _RETURN_NONE = (
 )
 
 
+def _always(answer: Any) -> Callable[..., Any]:
+    """A function or method that gives this answer, whatever it is asked."""
+    return lambda *args, **kwargs: answer
+
+
 class _CpuDeviceModule(types.ModuleType):
     """``torch.cpu`` plus the accelerator functions that verl calls on its device module."""
 
@@ -40,17 +45,16 @@ class _CpuDeviceModule(types.ModuleType):
 
 def _device_module() -> types.ModuleType:
     module = _CpuDeviceModule("code_a1_recipe.verl_plugin.cpu.device")
-    for name in _RETURN_ZERO:
-        setattr(module, name, lambda *args, **kwargs: 0)
-    for name in _RETURN_NONE:
-        setattr(module, name, lambda *args, **kwargs: None)
-    # verl reads "is an accelerator there"; a CPU is none.
-    module.is_available = lambda: False
-    module.mem_get_info = lambda *args, **kwargs: (0, 0)
-    module.get_rng_state = torch.get_rng_state
-    module.set_rng_state = torch.set_rng_state
-    module.current_device = lambda: PLATFORM_NAME
-    module.get_device_name = lambda *args: "CPU"
+    answers: dict[str, object] = {
+        **dict.fromkeys(_RETURN_ZERO, 0),
+        **dict.fromkeys(_RETURN_NONE),
+        "is_available": False,  # verl reads "is an accelerator there"; a CPU is none
+        "mem_get_info": (0, 0),
+        "current_device": PLATFORM_NAME,
+        "get_device_name": "CPU",
+    }
+    vars(module).update({name: _always(answer) for name, answer in answers.items()})
+    module.get_rng_state, module.set_rng_state = torch.get_rng_state, torch.set_rng_state
     return module
 
 
@@ -62,69 +66,25 @@ class CpuPlatform(PlatformBase):
     vendor_name = "cpu"
     device_module = _device_module()
 
-    def is_available(self) -> bool:
-        return True
-
-    def is_platform_available(self, use_smi_check: bool = False) -> bool:
-        return False
-
-    def current_device(self) -> torch.device:
-        # verl hands this to Tensor.to(); an int would mean a CUDA device.
-        return torch.device("cpu")
+    is_available = _always(True)
+    is_platform_available = _always(False)
+    # verl hands this to Tensor.to(); an int would mean a CUDA device.
+    current_device = _always(torch.device("cpu"))
+    get_device_capability = _always((None, None))
+    communication_backend_name = _always("gloo")
+    visible_devices_envvar = _always("CUDA_VISIBLE_DEVICES")
+    nvtx_range = _always(nullcontext())
+    # Logical GPUs (`ray.init(num_gpus=n)` on a machine without one) keep verl's placement groups working.
+    ray_resource_name = _always("GPU")
+    ray_noset_envvars = _always(["RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"])
+    # No CUDA IPC: weights travel to the servers through POSIX shared memory.
+    is_ipc_supported = _always(False)
+    manual_seed = manual_seed_all = staticmethod(torch.manual_seed)
+    set_device = synchronize = set_allocator_settings = empty_cache = _always(None)
+    profiler_start = profiler_stop = cudart = _always(None)
 
     def device_count(self) -> int:
         return int(os.environ.get(DEVICES_VARIABLE, "1"))
-
-    def set_device(self, device_index: int) -> None:
-        return
-
-    def synchronize(self, device_index: int | None = None) -> None:
-        return
-
-    def manual_seed(self, seed: int) -> None:
-        torch.manual_seed(seed)
-
-    def manual_seed_all(self, seed: int) -> None:
-        torch.manual_seed(seed)
-
-    def set_allocator_settings(self, settings: str) -> None:
-        return
-
-    def empty_cache(self) -> None:
-        return
-
-    def get_device_capability(self, device_index: int = 0) -> tuple[int | None, int | None]:
-        return None, None
-
-    def communication_backend_name(self) -> str:
-        return "gloo"
-
-    def visible_devices_envvar(self) -> str:
-        return "CUDA_VISIBLE_DEVICES"
-
-    @contextmanager
-    def nvtx_range(self, msg: str) -> Iterator[None]:
-        yield
-
-    def profiler_start(self) -> None:
-        return
-
-    def profiler_stop(self) -> None:
-        return
-
-    def ray_resource_name(self) -> str:
-        # Logical GPUs (`ray.init(num_gpus=n)` on a machine without one) keep verl's placement groups working.
-        return "GPU"
-
-    def ray_noset_envvars(self) -> list[str]:
-        return ["RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"]
-
-    def is_ipc_supported(self) -> bool:
-        # No CUDA IPC: weights travel to the servers through POSIX shared memory.
-        return False
-
-    def cudart(self) -> None:
-        return
 
 
 def use_gloo_only() -> None:

@@ -1,9 +1,13 @@
 """Reward functions by name and by path: found, bound to their arguments, called, and what they return checked."""
 
+import runpy
+import sys
 import types
+from pathlib import Path
 
 import pytest
 
+import reward_fns
 from reward_fns import (
     ADVERSARIAL_READINGS,
     CODE_REWARDS,
@@ -19,7 +23,6 @@ from reward_fns import (
 from reward_fns import find_code_reward as code_reward_named
 from reward_fns import find_test_reward as reward_of_suites_named
 from reward_fns import test_reward as reward_of_suite
-from reward_fns.sandbox_seam import check_is_ours
 
 
 @pytest.fixture
@@ -210,9 +213,10 @@ def test_a_reward_may_leave_out_what_has_a_verdict(question):
     assert reward_code(lambda _: [None, HALF, None], question) == (None, HALF, None)
 
 
-def test_a_foreign_package_called_sandbox_is_refused_with_its_place_and_a_cure():
+def test_a_foreign_package_called_sandbox_is_refused_with_its_place_and_a_cure(monkeypatch):
     foreign = types.ModuleType("sandbox")
     foreign.__file__ = "/elsewhere/sandbox/__init__.py"
     foreign.Judge = object
-    with pytest.raises(ImportError, match=r"/elsewhere/sandbox.*lacks CandidateVerdict.*PYTHONPATH"):
-        check_is_ours(foreign)
+    monkeypatch.setitem(sys.modules, "sandbox", foreign)
+    with pytest.raises(ImportError, match=r"'CandidateVerdict' from 'sandbox' \(/elsewhere/sandbox.*PYTHONPATH"):
+        runpy.run_path(str(Path(reward_fns.__file__).with_name("sandbox_seam.py")))
