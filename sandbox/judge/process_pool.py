@@ -2,27 +2,25 @@
 
 Parsing asserts and comparing values is Python, so one process does it on one core. Each worker is a
 freshly started interpreter with a ``Judge`` and a ``LocalRunner``; it gets requests and sends verdicts
-over a socket that nobody else holds. A question's requests go to one worker, together, so that its
+over a pipe that nobody else holds. A question's requests go to one worker, together, so that its
 references answer once for all of its candidates. A worker that is lost, whoever killed it, is replaced
 and its question is judged again: verdicts do not depend on what a worker remembered.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
-import pickle
 import queue
 import signal
-import socket
-import struct
 import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from typing import Any
 
 from ..confinement.libc import end_with_parent
@@ -37,7 +35,6 @@ MAX_WORKER_LOSSES = 3
 """Workers that may be lost under one question before its candidates count as an outage."""
 DEFAULT_QUESTIONS_PER_WORKER = 4
 """Questions that a worker has at once, a program of each running: while one hangs, others go on."""
-_SIZE = struct.Struct("<Q")
 _STOP_SECONDS = 5.0
 _BOOTSTRAP = """\
 import sys
@@ -200,7 +197,7 @@ class _Worker:
     """The trusted side of one worker process. One thread at a time on each of its channels."""
 
     def __init__(self, settings: WorkerSettings) -> None:
-        pairs = [socket.socketpair() for _ in range(settings.questions_at_once)]
+        pairs = [Pipe() for _ in range(settings.questions_at_once)]
         self._channels = [ours for ours, _ in pairs]
         descriptors = [theirs.fileno() for _, theirs in pairs]
         code = _BOOTSTRAP.format(path=sys.path, module=__name__, descriptors=descriptors, parent=os.getpid())
@@ -209,7 +206,6 @@ class _Worker:
                 [sys.executable, "-c", code], pass_fds=descriptors, stdin=subprocess.DEVNULL
             )
         except OSError as error:
-            self._hang_up()
             raise SandboxUnavailableError(f"cannot start {sys.executable}: {error}") from error
         finally:
             for _, theirs in pairs:
@@ -239,24 +235,21 @@ class _Worker:
             raise results
         return results
 
-    def _exchange(self, message: object, channel: socket.socket) -> Any:
+    def _exchange(self, message: object, channel: Connection) -> Any:
+        """The answer of a process that holds our own code and no program's; what it sends is trusted."""
         try:
-            _send(channel, message)
-            return _receive(channel)
+            channel.send(message)
+            return channel.recv()
         except (OSError, EOFError) as error:
             raise ProcessLostError(f"worker pid={self.pid}: {error or 'hung up'}") from error
 
     def close(self) -> None:
-        """End the process; its fork servers and programs end with it. Idempotent."""
+        """End the process; its fork servers and programs end with it. Idempotent.
+
+        Its end hangs up: that wakes the threads which wait on its channels, and those close with the last of them.
+        """
         self._process.kill()
         self._process.wait()
-        self._hang_up()
-
-    def _hang_up(self) -> None:
-        for channel in self._channels:
-            with contextlib.suppress(OSError):
-                channel.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits on it
-            channel.close()
 
 
 def serve(descriptors: Sequence[int], parent: int) -> None:
@@ -265,23 +258,23 @@ def serve(descriptors: Sequence[int], parent: int) -> None:
     end_with_parent()
     if os.getppid() != parent:
         return
-    channels = [socket.socket(fileno=descriptor) for descriptor in descriptors]
+    channels = [Connection(descriptor) for descriptor in descriptors]
     try:
-        settings: WorkerSettings = _receive(channels[0])
+        settings: WorkerSettings = channels[0].recv()
         runner = LocalRunner(num_workers=settings.questions_at_once, **settings.runner)
     except (SandboxConfigError, SandboxUnavailableError) as error:
-        _send(channels[0], error)
+        channels[0].send(error)
         return
     with runner, ThreadPoolExecutor(len(channels)) as threads:
-        _send(channels[0], None)
+        channels[0].send(None)
         judge = Judge(runner, seed=settings.seed)
         list(threads.map(lambda channel: _serve_channel(judge, channel), channels))
 
 
-def _serve_channel(judge: Judge, channel: socket.socket) -> None:
+def _serve_channel(judge: Judge, channel: Connection) -> None:
     while True:
         try:
-            requests: list[JudgeRequest] = _receive(channel)
+            requests: list[JudgeRequest] = channel.recv()
         except (EOFError, OSError):
             return
         try:
@@ -289,7 +282,7 @@ def _serve_channel(judge: Judge, channel: socket.socket) -> None:
         except Exception as error:  # a bug: whoever waits must hear of it
             logger.exception("question %s", requests[0].question_id)
             answer = RuntimeError(f"the judge failed on question {requests[0].question_id!r}: {error!r}")
-        _send(channel, answer)
+        channel.send(answer)
 
 
 def _judge_question(judge: Judge, requests: list[JudgeRequest]) -> list[Result]:
@@ -303,23 +296,3 @@ def _judge_question(judge: Judge, requests: list[JudgeRequest]) -> list[Result]:
         results += [error] * (len(requests) - len(results))
     judge.forget(requests[0].question_id)
     return results
-
-
-def _send(channel: socket.socket, message: object) -> None:
-    data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-    channel.sendall(_SIZE.pack(len(data)) + data)
-
-
-def _receive(channel: socket.socket) -> Any:
-    """One message of a process that holds our own code and no program's; what it sends is trusted."""
-    size = _SIZE.unpack(_take(channel, _SIZE.size))[0]
-    return pickle.loads(_take(channel, size))
-
-
-def _take(channel: socket.socket, size: int) -> bytes:
-    data = bytearray()
-    while len(data) < size:
-        if not (part := channel.recv(min(size - len(data), 1 << 20))):
-            raise EOFError
-        data += part
-    return bytes(data)

@@ -12,6 +12,7 @@ from code_a1_recipe.config.compose import preset_names, read_config
 from code_a1_recipe.training.plan.check import plan_of
 from code_a1_recipe.training.plan.machine import Machine
 from code_a1_recipe.training.plan.memory import GIB, LABEL_LOSS
+from code_a1_recipe.training.plan.sizes import with_sizes
 
 PLANS = Path(__file__).with_name("plans.json")
 MACHINES = ((1, 80), (2, 80), (4, 80), (8, 80), (1, 24))
@@ -22,7 +23,7 @@ def plans_of(preset: str) -> dict[str, dict[str, str]]:
     """What each place needs, and the verdict, by machine."""
     found = {}
     for number, size in MACHINES:
-        config = read_config(preset, [f"trainer.n_gpus_per_node={number}", "run_dir=/nowhere/x"])
+        config = with_sizes(read_config(preset, [f"trainer.n_gpus_per_node={number}", "run_dir=/nowhere/x"]))
         machine = Machine(
             cores=128, memory=1024 * GIB, shared_memory=512 * GIB, disk=4096 * GIB,
             num_gpus=number, gpu_memory=int((size - LABEL_LOSS) * GIB),

@@ -13,7 +13,7 @@ from code_a1_recipe.training.plan.check import Plan, plan_of, settings_that_fit
 from code_a1_recipe.training.plan.machine import Machine
 from code_a1_recipe.training.plan.memory import GIB, ModelSize
 from code_a1_recipe.training.plan.needs import Place, State, needs_of
-from code_a1_recipe.training.plan.sizes import KNOWN
+from code_a1_recipe.training.plan.sizes import KNOWN, with_sizes
 
 MACHINE = Machine(cores=64, memory=512 * GIB, shared_memory=256 * GIB, disk=4096 * GIB, num_gpus=8, gpu_memory=79 * GIB)
 GPU_PRESETS = [name for name in preset_names() if read_config(name, ["run_dir=x"]).trainer.device == "cuda"]
@@ -31,7 +31,7 @@ sizes = st.builds(
 
 @cache
 def config(preset, *overrides):
-    return read_config(preset, ["run_dir=/nowhere/x", *overrides])
+    return with_sizes(read_config(preset, ["run_dir=/nowhere/x", *overrides]))
 
 
 def on_a_card(config, size):

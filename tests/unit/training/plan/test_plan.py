@@ -13,7 +13,7 @@ from code_a1_recipe.training.plan.check import Plan, plan_of, problems, settings
 from code_a1_recipe.training.plan.machine import Machine
 from code_a1_recipe.training.plan.memory import GIB, MIB, ModelSize
 from code_a1_recipe.training.plan.needs import Place, needs_of
-from code_a1_recipe.training.plan.sizes import KNOWN, model_size
+from code_a1_recipe.training.plan.sizes import KNOWN, model_size, with_sizes
 
 LARGE = Machine(
     cores=128, memory=2048 * GIB, shared_memory=1024 * GIB, disk=8192 * GIB, num_gpus=8, gpu_memory=79 * GIB
@@ -23,7 +23,7 @@ SMOLLM2 = KNOWN["HuggingFaceTB/SmolLM2-135M-Instruct"]
 
 def plan(preset: str, *overrides: str, machine: Machine = LARGE, **other: int) -> Plan:
     given = Machine(**({name: getattr(machine, name) for name in Machine.__slots__} | other))
-    return plan_of(read_config(preset, ["run_dir=/nowhere/x", *overrides]), given)
+    return plan_of(with_sizes(read_config(preset, ["run_dir=/nowhere/x", *overrides])), given)
 
 
 def needed(found: Plan, place: str) -> int:
@@ -31,7 +31,7 @@ def needed(found: Plan, place: str) -> int:
 
 
 def words(preset: str, *overrides: str, **other: int) -> list[str]:
-    config = read_config(preset, ["run_dir=/nowhere/x", *overrides])
+    config = with_sizes(read_config(preset, ["run_dir=/nowhere/x", *overrides]))
     machine = Machine(**({name: getattr(LARGE, name) for name in Machine.__slots__} | other))
     return list(problems(config, machine, plan_of(config, machine)))
 
