@@ -104,9 +104,6 @@ class EngineModel:
             "use_tqdm_on_load": False,
         }
         if on_cpu:
-            from ...verl_plugin.cpu.vllm_worker import use_sampling_by_inversion
-
-            use_sampling_by_inversion()
             executor = "vllm.v1.executor.uniproc_executor.UniProcExecutor"
             length = defaults["max_model_len"]
             defaults |= {"enforce_eager": True, "distributed_executor_backend": executor}

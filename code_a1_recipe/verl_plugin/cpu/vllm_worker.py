@@ -1,4 +1,4 @@
-"""What vLLM on a CPU needs: a worker extension that keeps weights loadable, and sampling that does not cost the most."""
+"""What a vLLM server on a CPU needs: weights that stay loadable, and sampling that is not the most of its work."""
 
 from __future__ import annotations
 
