@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ...config.run_config import RunConfig
+from ...config.run_config import SEPARATE, RunConfig
 from ...errors import SettingsError
 from ...runs.folder import RunFolder, versions_text
 from ...verl_plugin.cpu.environment import cpu_environment
@@ -81,20 +81,21 @@ def prepare_environment(config: RunConfig) -> dict[str, str]:
     if rollout.full_determinism:
         variables |= {"VERL_FULL_DETERMINISM": "1", "VLLM_BATCH_INVARIANT": "1", "PYTHONHASHSEED": str(rollout.seed)}
     if config.trainer.device == "cpu":
-        variables |= cpu_environment(threads=_threads(config))
+        variables |= cpu_environment(threads=1, training_threads=_training_threads(config))
         variables[_VLLM_SOCKETS] = os.environ.get(_VLLM_SOCKETS) or make_sockets_folder()
     os.environ.update(variables)
     return variables
 
 
-def _threads(config: RunConfig) -> int:
-    """OpenMP threads of each process of a CPU run.
+def _training_threads(config: RunConfig) -> int:
+    """OpenMP threads of each process that trains: all cores, or half of them where both policies train at a time.
 
-    Matrices of the tiny models are too small for more than one. Real models take all cores: of two policies that
-    update in turns, and of servers that mostly wait, one computes at a time.
+    Matrices of the tiny models are too small for more than one.
     """
-    has_own_models = all(config.policy(name).model.path for name in config.policy_names)
-    return len(os.sched_getaffinity(0)) if has_own_models else 1
+    if not all(config.policy(name).model.path for name in config.policy_names):
+        return 1
+    at_a_time = len(config.policy_names) if config.layout == SEPARATE else 1
+    return max(1, len(os.sched_getaffinity(0)) // at_a_time)
 
 
 def _create_folder(config: RunConfig) -> RunFolder:

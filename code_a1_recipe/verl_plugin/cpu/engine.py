@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from verl.utils.experimental.torch_functional import FusedLinearForPPO
 from verl.workers.engine import EngineRegistry
 from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
 
-from .environment import logits_chunk
+from .environment import TRAINING_THREADS_VARIABLE, logits_chunk
 
 
 @EngineRegistry.register(model_type="language_model", backend=["fsdp", "fsdp2"], device=["cpu"])
@@ -39,6 +40,7 @@ class CpuFSDPEngineWithLMHead(FSDPEngineWithLMHead):
         return bool(self.model_config.use_fused_kernels and self.use_remove_padding)
 
     def _build_module(self) -> Any:
+        torch.set_num_threads(int(os.environ.get(TRAINING_THREADS_VARIABLE, "1")))
         module = super()._build_module()
         if self._keeps_responses_only:
             type(module).forward = forward_with_log_probs  # where verl puts its own, which takes every position

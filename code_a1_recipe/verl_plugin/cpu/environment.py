@@ -4,6 +4,7 @@ from __future__ import annotations
 
 PLATFORM_VARIABLE = "VERL_PLATFORM"
 PLATFORM_NAME = "cpu"
+TRAINING_THREADS_VARIABLE = "CODE_A1_TRAINING_THREADS"
 
 # GiB of KV cache per vLLM server. Tiny models need a few MiB; vLLM takes whole GiB only.
 KV_CACHE_GIB = 1
@@ -17,16 +18,20 @@ def logits_chunk(vocabulary: int) -> int:
     return max(1, LOGITS_MIB * 2**20 // (4 * vocabulary))
 
 
-def cpu_environment(*, threads: int) -> dict[str, str]:
+def cpu_environment(*, threads: int, training_threads: int = 1) -> dict[str, str]:
     """Variables that verl, vLLM and Ray read on a CPU-only machine.
 
     Args:
-        threads: OpenMP threads per process, at least 1. Several processes share the cores (two trainers, two
-            servers), so more than one thread each makes a small machine slower.
+        threads: OpenMP threads per process, at least 1. Two servers compute at the same time: with as many threads
+            each as there are cores, every parallel region waits for a thread that the other one has displaced.
+        training_threads: of a process that trains.
     """
     return {
         PLATFORM_VARIABLE: PLATFORM_NAME,
         "OMP_NUM_THREADS": str(threads),
+        TRAINING_THREADS_VARIABLE: str(training_threads),
+        # Threads that wait for their next work sleep; by default they spin, on cores that other processes need.
+        "OMP_WAIT_POLICY": "PASSIVE",
         "TOKENIZERS_PARALLELISM": "false",
         "VLLM_CPU_KVCACHE_SPACE": str(KV_CACHE_GIB),
         # Binding threads to cores is right for one server that owns the machine, not for two that share it.
