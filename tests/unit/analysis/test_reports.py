@@ -5,9 +5,8 @@ import sys
 
 import pytest
 
-from code_a1_recipe.analysis.episode_text import outcome_of, pick_episodes
 from code_a1_recipe.analysis.figures import seconds_by_part
-from code_a1_recipe.analysis.question_view import program_lines
+from code_a1_recipe.analysis.question_view import outcome_of, pick_episodes, program_lines
 from code_a1_recipe.analysis.run_results import result_of
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.jobs.terminal import Paint
