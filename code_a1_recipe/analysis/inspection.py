@@ -20,11 +20,12 @@ from ..jobs import options as shared
 from ..jobs.terminal import Paint, indented, printable, table
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
-from .episode_text import OUTCOMES, outcome_of
 from .question_view import (
     HEAD,
     LEGEND,
+    OUTCOMES,
     book_lines,
+    outcome_of,
     program_lines,
     question_lines,
     questions_by_id,

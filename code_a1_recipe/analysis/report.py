@@ -28,10 +28,9 @@ from ..runs.rollout_record import RolloutRecord
 from ..stats.tables import Table, table_with_head
 from . import figures
 from .before_after import changes_of
-from .episode_text import pick_episodes
 from .experiment import EXPERIMENT_FILE, FINISHED, Experiment
 from .measures import MEASURES
-from .question_view import program_lines, questions_by_id
+from .question_view import pick_episodes, program_lines, questions_by_id
 from .run_results import RESULTS_FILE, Results, RunResult, load_results, portable, result_of, save_results
 from .summary import HEADLINE_MEASURES, ExperimentSummary, counted, tables_of, tables_text
 

@@ -51,9 +51,8 @@ def show(
     num: Annotated[int, typer.Option(min=1, max=100, help="questions to print")] = 5,
 ) -> None:
     """Print questions, their typical mistakes and what detects them."""
-    from ..micro_world.description import describe
     from ..micro_world.world import make_split
 
     settings = MicroSettings(seed=seed)
     split = make_split(seed=seed, num_train=1, num_heldout=settings.num_heldout, num_hard=settings.num_hard)
-    typer.echo("\n\n".join(describe(question) for question in (split.hard if hard else split.heldout)[:num]))
+    typer.echo("\n\n".join(question.describe() for question in (split.hard if hard else split.heldout)[:num]))

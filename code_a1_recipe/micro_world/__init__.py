@@ -3,16 +3,7 @@
 ``ensure_assets`` makes both on first use and finds them again later.
 """
 
-from ..errors import CodeA1Error
-from .assets import MicroAssets, default_cache_dir, ensure_assets
-from .settings import MicroSettings, ModelSettings, NoiseSettings
+from .assets import ensure_assets
+from .settings import MicroSettings
 
-__all__ = [
-    "MicroAssets",
-    "CodeA1Error",
-    "MicroSettings",
-    "ModelSettings",
-    "NoiseSettings",
-    "default_cache_dir",
-    "ensure_assets",
-]
+__all__ = ["MicroSettings", "ensure_assets"]

@@ -7,7 +7,7 @@ import logging
 import os
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from tqdm import tqdm
@@ -67,19 +67,14 @@ def _train_all(settings: MicroSettings, folder: Path) -> None:
     processes: dict[str, subprocess.Popen[str]] = {}
     total = sum(settings.model_settings(role).num_steps for role in settings.roles)
     # Without a terminal tqdm stays silent and the log lines alone tell the progress.
-    with tqdm(total=total, desc="training tiny models", unit="step", disable=None) as bar:
+    bar = tqdm(total=total, desc="training tiny models", unit="step", disable=None)
+    with bar, ThreadPoolExecutor(len(settings.roles)) as threads:
         try:
             for role in settings.roles:
                 processes[role] = _start(role, settings, folder)
-            followers = [
-                threading.Thread(target=_follow, args=(role, process, bar), daemon=True)
-                for role, process in processes.items()
-            ]
-            for follower in followers:
-                follower.start()
-            _wait_for_all(processes, folder)
-            for follower in followers:
-                follower.join()
+            following = [threads.submit(_follow, role, process, folder, bar) for role, process in processes.items()]
+            for followed in as_completed(following):
+                followed.result()
         finally:
             for process in processes.values():
                 if process.poll() is None:
@@ -103,25 +98,8 @@ def _start(role: str, settings: MicroSettings, folder: Path) -> subprocess.Popen
         )
 
 
-def _wait_for_all(processes: dict[str, subprocess.Popen[str]], folder: Path) -> None:
-    """Return when all have ended well; raise as soon as one has not."""
-    waiting = dict(processes)
-    while waiting:
-        for role, process in list(waiting.items()):
-            try:
-                status = process.wait(timeout=0.2)
-            except subprocess.TimeoutExpired:
-                continue
-            if status:
-                tail = _log_path(folder, role).read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL:]
-                raise CodeA1Error(
-                    f"the warm start of the tiny {role} model ended with status {status}; the end of its log:\n{tail}"
-                )
-            del waiting[role]
-
-
-def _follow(role: str, process: subprocess.Popen[str], bar: tqdm) -> None:
-    """Show the progress of one process until its output ends."""
+def _follow(role: str, process: subprocess.Popen[str], folder: Path, bar: tqdm) -> None:
+    """Show the progress of one process until it ends; raises CodeA1Error where it ends badly."""
     assert process.stdout is not None
     done = 0
     for line in process.stdout:
@@ -129,6 +107,11 @@ def _follow(role: str, process: subprocess.Popen[str], bar: tqdm) -> None:
         bar.update(report["step"] - done)
         done = report["step"]
         logger.info("policy=%s step=%d loss=%.3f", role, done, report["loss"])
+    if status := process.wait():
+        tail = _log_path(folder, role).read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL:]
+        raise CodeA1Error(
+            f"the warm start of the tiny {role} model ended with status {status}; the end of its log:\n{tail}"
+        )
 
 
 def _log_path(folder: Path, role: str) -> Path:

@@ -25,25 +25,7 @@ from .harness import CHECKS, LIMITS, Check
 
 __all__ = ["CHECKS", "LIMITS", "SELF_TEST", "Check", "CheckResult", "not_applicable", "run_check", "run_checks"]
 
-SELF_TEST = (
-    "every_builtin_kind_of_value_has_its_canonical_bytes",
-    "what_is_no_builtin_value_is_unencodable_and_named",
-    "subclasses_of_builtins_count_as_their_base",
-    "programs_find_no_expected_value_in_their_callers",
-    "a_program_may_use_threads",
-    "an_import_inside_a_function_is_no_time_out",
-    "leaving_by_exit_is_raised_or_died_and_costs_one_call",
-    "a_busy_hang_is_timed_out_and_the_next_call_answered",
-    "running_out_of_memory_is_raised_and_costs_one_call",
-    "programs_cannot_start_processes",
-    "programs_cannot_open_sockets",
-    "programs_cannot_read_files_of_the_machine",
-    "programs_cannot_write_files_of_the_machine",
-    "programs_cannot_fill_the_disk_or_change_the_library",
-    "programs_cannot_signal_others",
-    "programs_see_no_file_outside_their_root",
-    "files_of_the_private_folder_work_and_do_not_outlive_their_process",
-)
+SELF_TEST = tuple(check.name for check in CHECKS.values() if check.is_quick)
 """What ``python -m sandbox check`` runs: the checks that depend on the machine, in a few seconds."""
 
 

@@ -61,7 +61,7 @@ comes_to("each_early_end_costs_one_call",
         "f(6)": CallStatus.UNENCODABLE, "f(7)": CallStatus.OUTPUT_LIMIT, "f(8)": 8,
     })
 comes_to("a_busy_hang_is_timed_out_and_the_next_call_answered", f"def f(x):\n    if x: return x\n{HANG}",
-    {"f(0)": Ends(TIMED_OUT, "CPU time"), "f(1)": 1})
+    {"f(0)": Ends(TIMED_OUT, "CPU time"), "f(1)": 1}, is_quick=True)
 comes_to("a_sleeping_hang_is_timed_out_and_the_next_call_answered", "import time\ndef f(x): time.sleep(x)",
     {"f(1000)": TIMED_OUT, "f(0)": None}, limits=replace(LIMITS, wall_seconds_per_case=0.5))
 comes_to("a_hang_in_c_code_is_timed_out", "def f(n): return len(bytes(n)) and 7 ** n % 10",
@@ -93,7 +93,7 @@ def a_program_that_only_hangs_is_asked_a_few_calls_only(runner: Runner) -> None:
 comes_to("a_program_that_answered_once_is_asked_every_call", f"def f(x):\n    if x in (0, 8): return x\n{HANG}",
     {f"f({x})": x if x in (0, 8) else TIMED_OUT for x in range(9)}, limits=replace(LIMITS, cpu_seconds_per_case=0.1))
 comes_to("an_import_inside_a_function_is_no_time_out", BUSY.replace("):\n", "):\n    import wave\n", 1),
-    {"f(0.7)": 1, "f(0.70)": TIMED_OUT})
+    {"f(0.7)": 1, "f(0.70)": TIMED_OUT}, is_quick=True)
 comes_to("an_import_of_what_is_there_inside_a_function_buys_no_time", BUSY.replace("):\n", "):\n    import math\n", 1),
     {"f(0.7)": TIMED_OUT, "f(0)": 1})
 comes_to("the_first_call_of_a_process_may_fill_what_the_dearest_call_needed",
@@ -124,13 +124,13 @@ def the_limits_are_the_program_s_not_the_runner_s(runner: Runner) -> None:
 
 comes_to("leaving_by_exit_is_raised_or_died_and_costs_one_call",
     "import os, sys\ndef f(x):\n    if x == 1: sys.exit(3)\n    if x == 2: os._exit(3)\n    return x\n",
-    {"f(0)": 0, "f(1)": Ends(RAISED, "SystemExit"), "f(2)": Ends(DIED, "3"), "f(4)": 4})
+    {"f(0)": 0, "f(1)": Ends(RAISED, "SystemExit"), "f(2)": Ends(DIED, "3"), "f(4)": 4}, is_quick=True)
 comes_to("a_crash_by_a_signal_has_died_and_costs_one_call",
     "import ctypes, os\ndef f(x):\n    if x == 1: ctypes.string_at(0)\n    if x == 2: os.abort()\n    return x\n",
     {"f(0)": 0, "f(1)": Ends(DIED, "SIGSEGV"), "f(2)": DIED, "f(3)": 3})
 comes_to("running_out_of_memory_is_raised_and_costs_one_call", "def f(n):\n    x = bytearray(n)\n    return len(x)\n",
     {"f(1000)": 1000, "f(1 << 29)": Ends(RAISED, "MemoryError"), "f(1 << 40)": RAISED, "f(2000)": 2000},
-    limits=replace(LIMITS, memory_bytes=256 << 20))
+    limits=replace(LIMITS, memory_bytes=256 << 20), is_quick=True)
 comes_to("endless_recursion_is_raised_and_costs_one_call", "def f(n): return n and 1 + f(n - 1)",
     {"f(900)": 900, "f(10**9)": Ends(RAISED, "RecursionError"), "f(3)": 3})
 comes_to("a_program_that_dies_is_loaded_afresh_for_the_next_call",

@@ -35,6 +35,8 @@ class Check:
     """Attributes of the runner which, where they are False or 0, declare that it cannot do this."""
     closes: bool = False
     """The check closes the runner it is given."""
+    is_quick: bool = False
+    """It depends on the machine and takes no time to speak of: ``python -m sandbox check`` runs it too."""
 
 
 CHECKS: dict[str, Check] = {}
@@ -65,6 +67,7 @@ def comes_to(
     answers: Mapping[Any, object],
     *,
     needs: tuple[str, ...] = (),
+    is_quick: bool = False,
     role: Role = Role.CANDIDATE,
     **changes: Any,
 ) -> None:
@@ -75,7 +78,7 @@ def comes_to(
         source: of the program.
         answers: by call, which is an expression or a ``Call``: a value, which must come back as its canonical bytes; a
             ``CallStatus``; or ``Ends``.
-        needs: see ``Check``.
+        needs, is_quick: see ``Check``.
         role: that the program runs in.
         changes: fields of the ``Program``.
     """
@@ -89,7 +92,7 @@ def comes_to(
             elif not isinstance(wanted, CallStatus):
                 expect_equal(found.value, encode(wanted), "encoded value")
 
-    CHECKS[name] = Check(name=name, function=function, needs=needs)
+    CHECKS[name] = Check(name=name, function=function, needs=needs, is_quick=is_quick)
 
 
 def _status(wanted: object) -> CallStatus:

@@ -35,7 +35,7 @@ comes_to("programs_find_nothing_secret_in_their_environment",
 comes_to("programs_find_no_expected_value_in_their_callers",
     "import sys\ndef f():\n    frame, names = sys._getframe(1), set()\n"
     "    while frame:\n        names |= {*frame.f_locals, *frame.f_globals}\n        frame = frame.f_back\n"
-    "    return sorted(names & {'expected', 'answer', 'claim', 'spec'})\n", {"f()": []})
+    "    return sorted(names & {'expected', 'answer', 'claim', 'spec'})\n", {"f()": []}, is_quick=True)
 comes_to("calls_share_the_state_of_their_program", COUNTING, {"f(1)": 1, "f(2)": 2, "f(3)": 3})
 comes_to("isolated_calls_do_not_see_one_another", COUNTING, {"f(1)": 1, "f(2)": 1, "f(3)": 1}, isolated=True)
 comes_to("an_early_end_of_an_isolated_call_costs_one_call",
@@ -61,34 +61,38 @@ comes_to("library_constructors_are_in_scope_only_for_calls_that_use_them", "def 
     })
 comes_to("a_program_may_use_threads",
     "import threading\nfrom concurrent.futures import ThreadPoolExecutor\n"
-    "def f(n):\n    with ThreadPoolExecutor(4) as pool: return sum(pool.map(abs, range(n)))\n", {"f(10)": 45})
+    "def f(n):\n    with ThreadPoolExecutor(4) as pool: return sum(pool.map(abs, range(n)))\n", {"f(10)": 45},
+    is_quick=True)
 
 # ------------------------------ what it can do to the machine ------------------------------
 
 comes_to("programs_cannot_read_files_of_the_machine", "def f(path): return open(path).read(1)",
-    {f"f({path!r})": RAISED for path in ("/etc/passwd", "/proc/self/status", "/proc/1/environ")}, needs=("confines",))
+    {f"f({path!r})": RAISED for path in ("/etc/passwd", "/proc/self/status", "/proc/1/environ")}, needs=("confines",),
+    is_quick=True)
 comes_to("programs_cannot_write_files_of_the_machine",
     "import os\ndef f(path):\n    with open(path, 'w') as file: file.write('x')\n",
-    {f"f({path!r})": RAISED for path in ("/etc/left", "/var/tmp/left", "/dev/shm/left")}, needs=("confines",))
+    {f"f({path!r})": RAISED for path in ("/etc/left", "/var/tmp/left", "/dev/shm/left")}, needs=("confines",),
+    is_quick=True)
 comes_to("programs_cannot_start_processes",
     "import os, subprocess\ndef f(): return os.fork()\ndef g(): return subprocess.run(['true']).returncode\n",
-    {"f()": RAISED, "g()": RAISED}, needs=("confines",))
+    {"f()": RAISED, "g()": RAISED}, needs=("confines",), is_quick=True)
 comes_to("programs_cannot_open_sockets", "import socket\ndef f(family): return socket.socket(family).fileno()",
-    {"f(socket.AF_INET)": RAISED, "f(socket.AF_UNIX)": RAISED}, needs=("confines",))
+    {"f(socket.AF_INET)": RAISED, "f(socket.AF_UNIX)": RAISED}, needs=("confines",), is_quick=True)
 comes_to("programs_cannot_signal_others", "import os", {"os.kill(os.getppid(), 0)": RAISED, "os.kill(1, 0)": RAISED},
-    needs=("confines",))
+    needs=("confines",), is_quick=True)
 # Tier 0 refuses what the private folder of other tiers bounds: neither reaches the machine's files.
 comes_to("programs_cannot_fill_the_disk_or_change_the_library",
     "import os\ndef f(): return open('big', 'wb').write(bytes(1 << 28))\n"
     "def g(): return open(os.__file__, 'r+b').name\n",
-    {"f()": RAISED, "g()": RAISED}, needs=("confines",))
+    {"f()": RAISED, "g()": RAISED}, needs=("confines",), is_quick=True)
 comes_to("programs_see_no_file_outside_their_root", "import os", {"os.stat('/etc/passwd')": RAISED},
-    needs=("confines", "tier"))
+    needs=("confines", "tier"), is_quick=True)
 comes_to("files_of_the_private_folder_work_and_do_not_outlive_their_process",
     "import os, tempfile\ndef f(n):\n    if os.path.exists('left'): return 'found'\n"
     "    with open('/tmp/left', 'w') as file: file.write('x' * n)\n    if n == 2: os._exit(0)\n"
     "    with tempfile.TemporaryFile() as copy:\n        copy.write(open('left', 'rb').read() * 2)\n"
-    "        return copy.tell()\n", {"f(1)": 2, "f(2)": DIED, "f(3)": 6}, isolated=True, needs=("confines", "tier"))
+    "        return copy.tell()\n", {"f(1)": 2, "f(2)": DIED, "f(3)": 6}, isolated=True, needs=("confines", "tier"),
+    is_quick=True)
 # fmt: on
 
 # ------------------------------ several programs, and what is said of them ------------------------------

@@ -31,7 +31,7 @@ for _role in Role:
     )
 comes_to("every_builtin_kind_of_value_has_its_canonical_bytes",
     "from collections import deque\nfrom decimal import Decimal\nfrom fractions import Fraction\n",
-    {repr(sample): sample for sample in SAMPLES})
+    {repr(sample): sample for sample in SAMPLES}, is_quick=True)
 comes_to("bool_int_and_float_stay_apart", "", {"True": True, "1": 1, "1.0": 1.0})
 comes_to("nan_infinities_and_minus_zero_keep_their_form", "",
     {"float('nan')": math.nan, "float('inf')": math.inf, "-float('inf')": -math.inf, "-0.0": -0.0})
@@ -43,12 +43,12 @@ comes_to("subclasses_of_builtins_count_as_their_base",
     {
         "Point(1, 2)": (1, 2), "Colour.RED": 4, "Liar(3)": 3, "Counter('aab')": {"a": 2, "b": 1},
         "OrderedDict(a=1)": {"a": 1}, "defaultdict(int, b=2)": {"b": 2},
-    })
+    }, is_quick=True)
 comes_to("what_is_no_builtin_value_is_unencodable_and_named", "class Thing: pass\ndef g(): yield 1\n",
     {
         "Thing()": Ends(UNENCODABLE, "Thing"), "g()": UNENCODABLE, "len": UNENCODABLE, "[lambda: 0]": UNENCODABLE,
         "7": 7,
-    })
+    }, is_quick=True)
 comes_to("cyclic_and_very_deep_values_are_unencodable",
     "def nest(n):\n    x = []\n    for _ in range(n): x = [x]\n    return x\n"
     "def cycle():\n    x = []\n    x.append(x)\n    return x\n",

@@ -59,18 +59,6 @@ class Checkpoint:
     folder: Path
     step: int
 
-    @property
-    def book(self) -> Path:
-        return self.folder / BOOK_NAME
-
-    @property
-    def data(self) -> Path:
-        return self.folder / DATA_NAME
-
-    @property
-    def random_states(self) -> Path:
-        return self.folder / RANDOM_NAME
-
     def check_fits(self, identity: Mapping[str, Any]) -> None:
         """Refuse a checkpoint of another run.
 

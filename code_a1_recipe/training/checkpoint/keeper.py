@@ -61,7 +61,7 @@ class CheckpointKeeper:
             return None
         found.check_fits(self._identity)
         finished = train_state.load(found, policies=policies, dataloader=dataloader)
-        book = MistakeBook.load(found.book)
+        book = MistakeBook.load(found.folder / checkpointing.BOOK_NAME)
         if found.folder.parent == self._root:
             self.saved_step = found.step
             self._origin = found.state().get(checkpointing.ORIGIN)

@@ -102,8 +102,8 @@ def load(checkpoint: Checkpoint, *, policies: Mapping[str, Policy], dataloader: 
     try:
         row = json.loads((checkpoint.folder / checkpointing.ROW_NAME).read_text(encoding="utf-8"))
         totals = dict(state["totals"])
-        data = torch.load(checkpoint.data, weights_only=False)
-        states = torch.load(checkpoint.random_states, weights_only=False)
+        data = torch.load(checkpoint.folder / checkpointing.DATA_NAME, weights_only=False)
+        states = torch.load(checkpoint.folder / checkpointing.RANDOM_NAME, weights_only=False)
         random_states.restore(states)
     except damaged as error:
         raise CheckpointError(f"{checkpoint.folder} is damaged: {error}; {checkpointing.ANOTHER_STEP}") from error

@@ -41,15 +41,17 @@ def with_sizes(config: RunConfig) -> RunConfig:
         rollout = policy.rollout
         length = rollout.prompt_length + rollout.response_length
         context = rollout.max_model_len or length
-        values[f"{at}rollout.max_model_len"] = context
-        if not rollout.enable_chunked_prefill:  # then a prompt must fit into one pass
-            values[f"{at}rollout.max_num_batched_tokens"] = max(context, rollout.max_num_batched_tokens)
+        bucket = -(-WEIGHT * model_size(policy.model.path).largest_weight // MIB)
+        # Only what is too small or open: a value written here hides the one of ``actor_rollout_ref``.
+        if rollout.max_model_len is None:
+            values[f"{at}rollout.max_model_len"] = context
+        if rollout.max_num_batched_tokens < context and not rollout.enable_chunked_prefill:  # a prompt is one pass then
+            values[f"{at}rollout.max_num_batched_tokens"] = context
         if policy.actor.ppo_max_token_len_per_gpu is None:
             values[f"{at}actor.ppo_max_token_len_per_gpu"] = length
-        bucket = rollout.checkpoint_engine["update_weights_bucket_megabytes"]
-        largest = WEIGHT * model_size(policy.model.path).largest_weight
-        values[f"{at}rollout.checkpoint_engine.update_weights_bucket_megabytes"] = max(bucket, -(-largest // MIB))
-    return config.with_values(values)
+        if rollout.checkpoint_engine["update_weights_bucket_megabytes"] < bucket:
+            values[f"{at}rollout.checkpoint_engine.update_weights_bucket_megabytes"] = bucket
+    return config.with_values(values) if values else config
 
 
 @functools.cache

@@ -5,9 +5,8 @@ import sys
 
 import pytest
 
-from code_a1_recipe.analysis.episode_text import outcome_of, pick_episodes
 from code_a1_recipe.analysis.figures import seconds_by_part
-from code_a1_recipe.analysis.question_view import program_lines
+from code_a1_recipe.analysis.question_view import outcome_of, pick_episodes, program_lines
 from code_a1_recipe.analysis.run_results import result_of
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.jobs.terminal import Paint
@@ -20,7 +19,7 @@ def test_what_a_terminal_would_obey_is_escaped(tmp_path, capsys):
     evil = "def f(x):\n    '\x1b]0;owned\x07\x1b[2J\u202e\x00\ud800'"
     forged = suite(case(), rejections=["a\nstep 99  fake  solved (right), reward 1.000"])
     run = write_run(tmp_path / "run", validation={}, training={1: [record(0, source=evil, suites=[forged])]})
-    assert main(["rollouts", str(run)]) == 0
+    assert main(["data", "inspect", str(run), "--outcome", "any"]) == 0
     printed = capsys.readouterr().out
     assert not set(printed) & set("\x1b\x07\u202e\x00\ud800")
     assert r"\x1b]0;owned\x07\x1b[2J\u202e\x00?" in printed

@@ -199,7 +199,8 @@ REFUSED = [
     ("cpu", [], {"shared_memory": 64 * MIB}, ["/dev/shm: 528 MiB needed", "take a larger /dev/shm (docker run"]),
     ("cpu", [], {"shared_memory": 400 * MIB}, ["it fits with ray_kwargs.ray_init.object_store_memory=134217728"]),
     (
-        "qwen2.5-coder-3b", ["actor_rollout_ref.rollout.gpu_memory_utilization=0.11"], {},
+        "qwen2.5-coder-3b",
+        [f"actor_rollout_ref.rollout.{one}" for one in ("gpu_memory_utilization=0.11", "max_model_len=32768")], {},
         ["KV cache of a code server: 1.1 GiB needed (one longest sequence), 965 MiB there",
          "it fits with actor_rollout_ref.rollout.max_model_len=12288"],
     ),
