@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ..algorithm.question import Question
+from ..algorithm.question import Question, definitions
 from ..errors import RowError
 from .asserts import (
     EvalPlusCheck,
@@ -37,7 +37,6 @@ from .asserts import (
     literal_assert,
     literal_asserts,
     signature_of,
-    top_level_names,
 )
 
 Row = Mapping[str, Any]
@@ -97,7 +96,7 @@ def from_mbpp(row: Row) -> NativeRow:
     reference = text_of(row, "code").replace("\r\n", "\n")
     texts = list_of(row, "test_list")
     calls = [call for text in texts for call in called_names(text)]
-    entry = next((call for call in calls if call in top_level_names(reference)), None)
+    entry = next((call for call in calls if call in definitions(reference)), None)
     if entry is None:
         raise RowError("test_list", f"no test calls a function that 'code' defines; the tests call {calls}")
     tests = [test for text in texts for test in literal_asserts(text)]
@@ -214,7 +213,7 @@ def evalplus_row(row: Row) -> tuple[NativeRow, EvalPlusCheck]:
     native = NativeRow(
         id=info.get("question_id"),
         prompt=text_of(row, "problem"),
-        reference=code if check.entry in top_level_names(code) else text_of(row, "problem") + code,
+        reference=code if check.entry in definitions(code) else text_of(row, "problem") + code,
         entry_points=(check.entry,),
         prelude=info.get("imports") or "",
         tests=tests,
@@ -259,13 +258,11 @@ def from_taco(row: Row) -> NativeRow:
 
 def _callee_in(source: str, name: str) -> str:
     """How to call ``name`` in a solution: ``name``, ``Solution().name``, or "" where it is not defined."""
-    if name in top_level_names(source):
+    defined = definitions(source)
+    if name in defined:
         return name
-    for node in ast.parse(source).body if "Solution" in top_level_names(source) else []:
-        if isinstance(node, ast.ClassDef) and node.name == "Solution":
-            methods = [inner.name for inner in node.body if isinstance(inner, ast.FunctionDef)]
-            return f"Solution().{name}" if name in methods else ""
-    return ""
+    methods = [node.name for node in getattr(defined.get("Solution"), "body", ()) if isinstance(node, ast.FunctionDef)]
+    return f"Solution().{name}" if name in methods else ""
 
 
 def json_of(row: Row, column: str) -> Any:

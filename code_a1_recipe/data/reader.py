@@ -11,9 +11,8 @@ from typing import IO, Any, TypeVar
 
 from reward_fns.lookup import lookup
 
-from ..algorithm.question import Question
+from ..algorithm.question import Question, definitions
 from ..errors import InputError, RowError
-from .asserts import top_level_names
 from .formats import ADAPTERS, NativeRow
 
 Read = TypeVar("Read")
@@ -186,7 +185,7 @@ def _names_defined_by(column: str, source: str) -> list[str]:
         ast.parse(source)
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         raise RowError(column, f"must be Python 3, but does not parse: {error}") from error
-    return top_level_names(source)
+    return list(definitions(source))
 
 
 def _checked_text(column: str, value: Any, *, may_be_empty: bool = False) -> str:

@@ -107,11 +107,6 @@ class CrossPlay:
         if not self.questions:
             raise SettingsError(f"{self.pair.records.folder} has no held-out questions (data.val_files is empty)")
 
-    @property
-    def tester(self) -> str:
-        """The policy that writes suites; "code" in a run with one model."""
-        return "test" if "test" in self.pair.settings.policy_names else "code"
-
     def settings(self) -> dict[str, Any]:
         """What decides the outcome of a match beside its key, for the file of matches."""
         settings = self.pair.settings
@@ -121,7 +116,7 @@ class CrossPlay:
             "questions": fingerprint(everything),
             "seed": settings.seed,
             "code_sampling": asdict(self.pair.sampling("code")),
-            "test_sampling": asdict(self.pair.sampling(self.tester)),
+            "test_sampling": asdict(self.pair.sampling(self.pair.tester)),
             "prompts": settings.prompts.name,
             "templates": {key: file_fingerprint(file) for key, file in settings.prompts.user_files.items()},
             "black_box": settings.prompts.black_box,
@@ -136,7 +131,7 @@ class CrossPlay:
         Raises:
             InputError: it cannot be exported.
         """
-        policy = "code" if role == "code" else self.tester
+        policy = "code" if role == "code" else self.pair.tester
         model = self.pair.model(policy, step, work_folder=self.folder, stored_only=self.stored_only)
         return Player(role=role, step=step, model=model)
 
@@ -225,7 +220,7 @@ async def _play_against(
 ) -> None:
     """All matches of one Test LLM step; its engine is started where a suite is not stored."""
     opener = None if cross.stored_only else test.model.open
-    parameters = cross.pair.sampling(cross.tester)
+    parameters = cross.pair.sampling(cross.pair.tester)
     tester = StoredSampler(store, model=test.model.fingerprint, parameters=parameters, open_model=opener)
     done = output.done
     pairs = [(code, question) for code in codes for question in cross.questions]

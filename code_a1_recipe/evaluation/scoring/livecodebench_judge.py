@@ -44,7 +44,7 @@ from sandbox import (
     encode,
 )
 
-from ...data.asserts import top_level_names
+from ...algorithm.question import definitions
 from ..benchmarks.tasks import MIB, USUAL_LIMITS, CodeVerdict, plain_program
 from .evalplus_judge import equal_raw
 
@@ -114,7 +114,7 @@ def judge_function(program: str, cases: Sequence[TestCase], *, function: str, ru
     Raises:
         SandboxUnavailableError: it could not be run. That is no verdict.
     """
-    callee = f"Solution().{function}" if "Solution" in top_level_names(program) else function
+    callee = f"Solution().{function}" if "Solution" in definitions(program) else function
     number = 0
     for batch in _batches(cases):
         result = runner.run(_calling_program(program, callee, batch), role=Role.CANDIDATE)

@@ -10,7 +10,7 @@ from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.algorithm.settings import SandboxSettings
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.curation import minimal_tests
-from code_a1_recipe.curation.harvest import collect, harvest
+from code_a1_recipe.curation.harvest import collect
 from code_a1_recipe.curation.minimal_tests import Found, MinimiseSettings, distinct, minimal_row, summary
 from code_a1_recipe.data.reader import load_questions
 from code_a1_recipe.jobs.confinement import Confinement
@@ -193,9 +193,9 @@ def test_buggy_programs_of_all_steps_count_and_tests_of_the_last_ones(tmp_path):
 
 
 def test_without_minimising_the_command_writes_what_it_always_did(run_folder, tmp_path, capsys):
-    harvest(run_folder, tmp_path / "old.jsonl")
     assert harvest_command([str(run_folder), "--output", str(tmp_path / "new.jsonl"), "--no-minimise"]) == 0
-    assert (tmp_path / "new.jsonl").read_bytes() == (tmp_path / "old.jsonl").read_bytes()
+    written = {question.id: question.golden_tests for question in load_questions(tmp_path / "new.jsonl")}
+    assert written == {question.id: found.tests for question, found in collect(RunRecords.open(run_folder))}
     assert capsys.readouterr().out == f"{tmp_path / 'new.jsonl'}: 2 questions\n"
 
 
