@@ -26,7 +26,7 @@ from ..jobs.jsonl_store import JsonlStore, files_of
 from ..jobs.outputs import Report, check_outputs, note_work
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
-from .minimal_tests import Found, Harvested, MinimiseSettings, minimal_row, require_mutants, summary
+from .minimal_tests import Found, Harvested, minimal_row, require_mutants, summary
 
 MAX_TESTS = 32
 """Per question, those that broke most programs first, where nothing is minimised."""
@@ -136,14 +136,14 @@ def _minimised(options: HarvestOptions, run: RunRecords, found: Sequence[Harvest
     started = time.monotonic()
     sandbox = SandboxSettings.read(run.config.get("sandbox") or {}, where=f"the run in {run.folder}: sandbox")
     confinement = Confinement.of_run(sandbox, tier=options.tier, allow_missing=options.allow_missing)
-    settings = MinimiseSettings(min_tests=options.min_tests, max_mutants=options.max_mutants, seed=options.seed)
+    settings = {name: getattr(options, name) for name in ("min_tests", "max_mutants", "seed")}
     require_mutants()
-    decisive = {**asdict(settings), **confinement.described(), "run": _fingerprint(found)}
+    decisive = {**settings, **confinement.described(), "run": _fingerprint(found)}
     with JsonlStore(options.work_output, settings=decisive, key="question") as store:
         judge_confined(
             store,
             found,
-            lambda one, judge_all: minimal_row(one, settings, judge_all),
+            lambda one, judge_all: minimal_row(one, judge_all, **settings),
             key=lambda one: one[0].id,
             confinement=confinement,
             num_workers=options.workers,

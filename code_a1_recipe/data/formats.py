@@ -23,7 +23,7 @@ import hashlib
 import json
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..algorithm.question import Question, definitions
@@ -115,31 +115,26 @@ def from_mbpp(row: Row) -> NativeRow:
 
 def from_humaneval(row: Row) -> NativeRow:
     """HumanEval: ``task_id, prompt, entry_point, canonical_solution, test``; the solution is a body."""
-    entry = text_of(row, "entry_point")
-    tests, num_dropped = asserts_about_candidate(parsed(row, "test"), called_as=entry)
-    return NativeRow(
-        id=row.get("task_id"),
-        prompt=text_of(row, "prompt"),
-        reference=text_of(row, "prompt") + text_of(row, "canonical_solution"),
-        entry_points=(entry,),
-        tests=tests,
-        data_source="humaneval",
-        num_dropped_tests=num_dropped,
-    )
+    native = _with_check(row, prompt=text_of(row, "prompt"), data_source="humaneval")
+    return replace(native, reference=native.prompt + text_of(row, "canonical_solution"))
 
 
 def from_leetcode(row: Row) -> NativeRow:
     """LeetCodeDataset: ``task_id, query, prompt, completion, entry_point, test``; ``prompt`` is a prelude."""
+    native = _with_check(row, prompt=text_of(row, "query"), data_source="leetcode")
+    return replace(native, reference=text_of(row, "completion"), prelude=text_of(row, "prompt"))
+
+
+def _with_check(row: Row, *, prompt: str, data_source: str) -> NativeRow:
+    """A row whose tests are ``def check(candidate)``, without its reference."""
     entry = text_of(row, "entry_point")
     tests, num_dropped = asserts_about_candidate(parsed(row, "test"), called_as=entry)
     return NativeRow(
         id=row.get("task_id"),
-        prompt=text_of(row, "query"),
-        reference=text_of(row, "completion"),
+        prompt=prompt,
         entry_points=(entry.split("(")[0].split(".")[0],),
-        prelude=text_of(row, "prompt"),
         tests=tests,
-        data_source="leetcode",
+        data_source=data_source,
         num_dropped_tests=num_dropped,
     )
 
@@ -283,7 +278,7 @@ def text_of(row: Row, column: str) -> str:
     """The row's string in ``column``; RowError when it is something else."""
     value = row.get(column)
     if not isinstance(value, str):
-        raise RowError(column, f"must be a string, got {type(value).__name__}")
+        raise RowError(column, f"must be a string, got {type(value).__name__}: {str(value)[:60]!r}")
     return value
 
 
@@ -291,8 +286,10 @@ def list_of(row: Row, column: str) -> list[str]:
     """The row's list of strings in ``column``, numpy arrays included; RowError otherwise."""
     value: Any = row.get(column)
     items = value.tolist() if hasattr(value, "tolist") else value
-    if not isinstance(items, list | tuple) or not all(isinstance(item, str) for item in items):
-        raise RowError(column, f"must be a list of strings, got {str(value)[:60]!r}")
+    if not isinstance(items, list | tuple):
+        raise RowError(column, f"must be a list of strings, got {type(value).__name__}: {str(value)[:60]!r}")
+    if odd := [item for item in items if not isinstance(item, str)]:
+        raise RowError(column, f"must hold strings only, got {type(odd[0]).__name__}: {str(odd[0])[:60]!r}")
     return list(items)
 
 

@@ -16,6 +16,7 @@ from sandbox import parse_untrusted
 from ...algorithm.question import definitions
 from ...data.reader import read_rows
 from ...errors import InputError
+from ...stats.tables import counts_text
 from .options import AttackOptions
 
 _RESPONSE_COLUMNS = ("response", "text")
@@ -145,8 +146,7 @@ def read_suites(paths: Sequence[Path]) -> Suites:
             extracted.append(_asserts_in_file(path))
     found = Suites.of(extracted)
     if not found.suites:
-        failures = found.extraction_failures.most_common()
-        reasons = ", ".join(f"{reason} {count}" for reason, count in failures) or "no rows"
+        reasons = counts_text(found.extraction_failures) or "no rows"
         raise InputError(
             f"--suites {', '.join(map(str, paths))}: no assert statement in it ({reasons}); write lines such as "
             "`assert f([1]) == 2`, or let a Test LLM write them (--model, --endpoint)"

@@ -18,6 +18,7 @@ from ...jobs.jsonl_store import JsonlStore, files_of
 from ...jobs.outputs import Report, check_outputs, note_work
 from ...jobs.progress import watched
 from ...runs.reader import RunRecords
+from ...stats.tables import counts_text
 from ..minimal_tests import require_mutants
 from .card import card
 from .demonstrations import Demonstration, PromptStyle, Row, Selection, held_out, select
@@ -154,7 +155,7 @@ def _write(options: SftOptions, made: Made) -> Report:
         only_breaking=options.only_breaking,
     )
     if not selection.kept:
-        reasons = ", ".join(f"{why} {count}" for why, count in (made.left_out + selection.dropped).most_common())
+        reasons = counts_text(made.left_out + selection.dropped)
         raise CodeA1Error(
             f"no demonstration could be made of {made.source} (left out: {reasons or 'nothing'}, outages: "
             f"{made.num_outages}); nothing was written"

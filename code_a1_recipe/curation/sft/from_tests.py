@@ -74,11 +74,8 @@ def demonstrations_of(row: Row, question: Question) -> list[Demonstration]:
         Demonstration(
             question_id=question.id,
             statement=question.prompt,
-            shown=suite["shown"],
-            program=suite["program"],
-            asserts=tuple(suite["asserts"]),
-            num_breaking=suite["num_breaking"],
             data_source=question.data_source,
+            **{**suite, "asserts": tuple(suite["asserts"])},
         )
         for suite in row["suites"]
     ]
