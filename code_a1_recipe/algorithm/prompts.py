@@ -56,6 +56,11 @@ def find_prompt_pair(name: str) -> PromptPair:
     return lookup(name, PROMPT_PAIRS, what="prompt pair")
 
 
+def template_for(kind: str, prompt: str) -> str:
+    """The template of a field of ``PromptPair`` for :func:`render`; ``prompt`` names a pair, or is a user file."""
+    return str(getattr(PROMPT_PAIRS[prompt], kind)) if prompt in PROMPT_PAIRS else prompt
+
+
 class PromptSettings(Block):
     """The two templates of a run."""
 

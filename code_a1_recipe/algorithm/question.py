@@ -5,6 +5,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TypedDict
 
+from sandbox import Interface, parse_untrusted
+
 UNNAMED = "what the problem names"
 """Entry points of a problem that comes without a program, in a prompt."""
 _FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
@@ -53,22 +55,46 @@ def entry_points_text(source: str, names: Collection[str] = ()) -> str:
 
     Args:
         source: a program that defines them.
-        names: the ones to list; empty means every function and class at top level that is not private.
+        names: the ones to list; empty means those that a test may call when the question names none.
 
     Returns:
         The signatures; of a name that ``source`` does not define, or where it does not parse, the name alone. Without
         any name ``UNNAMED``.
     """
-    try:
-        body = ast.parse(source).body
-    except (SyntaxError, ValueError):
-        body = []
-    defined = {node.name: node for node in body if isinstance(node, _FUNCTIONS | ast.ClassDef)}
-    listed = names or [name for name in defined if not name.startswith("_")]
+    defined = definitions(source)
+    listed = Interface.of(source, tuple(names)).entry_points
     return ", ".join(f"`{call}`" for name in listed for call in _calls(name, defined.get(name))) or UNNAMED
 
 
-def _calls(name: str, node: ast.stmt | None) -> Iterator[str]:
+def definitions(source: str) -> dict[str, ast.AST]:
+    """Name -> statement of what ``source`` defines at top level, also below ``if``, ``try`` and ``with``.
+
+    Functions, classes and variables in the order in which they first appear; of several definitions of a name the last
+    one, which counts. Empty when the source does not parse.
+    """
+    return {name: node for statement in parsed(source).body for name, node in _definitions(statement)}
+
+
+def _definitions(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    if isinstance(node, _FUNCTIONS | ast.ClassDef):
+        yield node.name, node
+    elif isinstance(node, ast.Assign | ast.AnnAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        yield from ((target.id, node) for target in targets if isinstance(target, ast.Name))
+    elif isinstance(node, ast.If | ast.Try | ast.With | ast.ExceptHandler):
+        for inner in ast.iter_child_nodes(node):
+            yield from _definitions(inner)
+
+
+def parsed(source: str) -> ast.Module:
+    """The source's tree; an empty one where it does not parse."""
+    try:
+        return parse_untrusted(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module(body=[], type_ignores=[])
+
+
+def _calls(name: str, node: ast.AST | None) -> Iterator[str]:
     if isinstance(node, _FUNCTIONS):
         yield f"{name}({_parameters(node)})"
         return

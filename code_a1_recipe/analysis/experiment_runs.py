@@ -20,7 +20,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from ..curation.harvest import harvest
+from ..curation.harvest import HarvestOptions, harvest_tests
 from ..errors import InputError, SettingsError
 from ..files import write_whole
 from ..runs.folder import RunFolder, locked
@@ -178,7 +178,8 @@ class _Run:
         folder.parent.mkdir(parents=True, exist_ok=True)
         if arm.harvest is not None:
             try:
-                harvest(experiment.run_folder(arm.harvest, seed), _harvest_file(experiment, arm, seed))
+                run, target = experiment.run_folder(arm.harvest, seed), _harvest_file(experiment, arm, seed)
+                harvest_tests(HarvestOptions(run=run, output=target, minimise=False, overwrite=True))
             except (InputError, OSError) as error:
                 raise InputError(f"arm {arm.name!r}, seed {seed}: {error}") from error
         command = command_of(experiment, arm, seed)

@@ -1,6 +1,6 @@
 """Tests that a run's Test LLM wrote, as fixed tests of their questions: the `static` arm.
 
-``harvest`` takes them as they are. ``harvest_tests`` keeps as few of a question's tests as kill the same programs.
+As few of a question's tests stay as kill the same programs, or all of them, the best first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..jobs.jsonl_store import JsonlStore, files_of
 from ..jobs.outputs import Report, check_outputs, note_work
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
-from .minimal_tests import Found, Harvested, MinimiseSettings, minimal_row, require_mutants, summary
+from .minimal_tests import Found, Harvested, minimal_row, require_mutants, summary
 
 MAX_TESTS = 32
 """Per question, those that broke most programs first, where nothing is minimised."""
@@ -56,34 +56,17 @@ class HarvestOptions:
         return self.output.with_name(f"{self.output.name}.kills.jsonl")
 
 
-def harvest(run_folder: Path, target: Path, *, last_frac: float = 0.5) -> int:
-    """Write the run's training questions with the valid cases of their last visits as ``golden_tests``.
+def collect(run: RunRecords, *, last_frac: float = 0.5) -> list[Harvested]:
+    """The questions of a run that have a valid case, in the order of their files.
 
     Args:
-        run_folder: a finished run with a Test LLM.
-        target: JSON lines in the native columns; replaced.
-        last_frac: of the run's steps, the part at the end whose suites are taken: by then the Test LLM is trained.
-            A question that has no valid case there has those of the earlier steps.
-
-    Returns:
-        Questions written; those without a valid case are left out.
+        run: a run with a Test LLM.
+        last_frac: of its steps, the part at the end whose suites are taken: by then the Test LLM is trained. A question
+            that has no valid case there has those of the earlier steps.
 
     Raises:
-        InputError: the run has no suites, its questions are not there any more, or ``target`` is a folder.
+        InputError: the run has no suites, or its questions are not there any more.
     """
-    check_target(target)
-    found = collect(RunRecords.open(run_folder), last_frac=last_frac)
-    return write_questions(target, [(question, one.tests[:MAX_TESTS]) for question, one in found])
-
-
-def check_target(target: Path) -> None:
-    """Raises InputError where the file to write is a folder."""
-    if target.is_dir():
-        raise InputError(f"{target} is a folder; name the file to write")
-
-
-def collect(run: RunRecords, *, last_frac: float = 0.5) -> list[Harvested]:
-    """The questions of a run that have a valid case, in the order of their files; arguments and errors as `harvest`."""
     steps = run.training_steps
     first = int(len(steps) * (1 - last_frac))
     late, early = _found(run, steps[first:]), _found(run, steps[:first])
@@ -137,7 +120,8 @@ def harvest_tests(options: HarvestOptions) -> Report:
         InputError, SandboxConfigError: something cannot be used; nothing was written.
         OutageError: the sandbox is down.
     """
-    check_target(options.output)
+    if options.output.is_dir():
+        raise InputError(f"{options.output} is a folder; name the file to write")
     run = RunRecords.open(options.run)
     work_files = files_of(options.work_output)
     check_outputs([options.output], inputs=run.files(), overwrite=options.overwrite, work_files=work_files)
@@ -152,14 +136,14 @@ def _minimised(options: HarvestOptions, run: RunRecords, found: Sequence[Harvest
     started = time.monotonic()
     sandbox = SandboxSettings.read(run.config.get("sandbox") or {}, where=f"the run in {run.folder}: sandbox")
     confinement = Confinement.of_run(sandbox, tier=options.tier, allow_missing=options.allow_missing)
-    settings = MinimiseSettings(min_tests=options.min_tests, max_mutants=options.max_mutants, seed=options.seed)
+    settings = {name: getattr(options, name) for name in ("min_tests", "max_mutants", "seed")}
     require_mutants()
-    decisive = {**asdict(settings), **confinement.described(), "run": _fingerprint(found)}
+    decisive = {**settings, **confinement.described(), "run": _fingerprint(found)}
     with JsonlStore(options.work_output, settings=decisive, key="question") as store:
         judge_confined(
             store,
             found,
-            lambda one, judge_all: minimal_row(one, settings, judge_all),
+            lambda one, judge_all: minimal_row(one, judge_all, **settings),
             key=lambda one: one[0].id,
             confinement=confinement,
             num_workers=options.workers,

@@ -41,18 +41,6 @@ Harvested = tuple[Question, Found]
 """A question with what a run recorded for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MinimiseSettings:
-    """What decides which tests stay."""
-
-    min_tests: int = 1
-    """Tests that a question keeps at least, as far as it has some."""
-    max_mutants: int = 200
-    """Of each reference."""
-    seed: int = 0
-    """Of the choice of mutants where there are more."""
-
-
 def require_mutants() -> None:
     """Raises InputError, which says what to install, where mutants cannot be made."""
     from ..test_quality.mutants import mutants_of  # here: needs cosmic-ray
@@ -76,13 +64,22 @@ def distinct(found: Found) -> list[tuple[str, int]]:
     return [(first[key], count) for key, count in times.most_common()]
 
 
-def minimal_row(harvested: Harvested, settings: MinimiseSettings, judge_all: JudgeAll) -> Row:
+def minimal_row(
+    harvested: Harvested, judge_all: JudgeAll, *, min_tests: int = 1, max_mutants: int = 200, seed: int = 0
+) -> Row:
     """Which of a question's tests to keep, and what they kill: one row of the work file.
 
     A test kills a program that answers its call otherwise than the reference, raises, runs out of time or does not
     load. A call for which the program had no time left, or was not asked, kills nothing. A test whose value is not the
     one that the question's reference gives now (its file has changed since the run) goes. Where the sandbox could not
     judge a program, ``outage`` says why, and all tests stay.
+
+    Args:
+        harvested: the question and what a run recorded for it.
+        judge_all: asks the judge.
+        min_tests: that the question keeps at least, as far as it has some.
+        max_mutants: of its reference.
+        seed: of the choice of mutants where there are more.
     """
     from ..test_quality.mutants import mutants_of  # here: needs cosmic-ray
 
@@ -90,9 +87,7 @@ def minimal_row(harvested: Harvested, settings: MinimiseSettings, judge_all: Jud
     tests = distinct(found)
     judged = tests[:MAX_JUDGED]
     texts = [text for text, _ in judged]
-    mutants = [
-        mutant.source for mutant in mutants_of(question.reference, max_mutants=settings.max_mutants, seed=settings.seed)
-    ]
+    mutants = [mutant.source for mutant in mutants_of(question.reference, max_mutants=max_mutants, seed=seed)]
     programs = [*mutants, *found.buggy_programs.values()]
     row: Row = {"question": question.id, "outage": None, "num_tests": len(tests)}
     kills: list[set[int]] = [set() for _ in texts]
@@ -107,9 +102,7 @@ def minimal_row(harvested: Harvested, settings: MinimiseSettings, judge_all: Jud
             if programs and case.expected_correct and is_broken(case):
                 kills[number].add(place)
     valid = [number for number in range(len(texts)) if is_answered[number] and not is_contradicted[number]]
-    chosen = cover(
-        [kills[number] for number in valid], [judged[number][1] for number in valid], least=settings.min_tests
-    )
+    chosen = cover([kills[number] for number in valid], [judged[number][1] for number in valid], least=min_tests)
     killed = set().union(*(kills[number] for number in valid))
     still = set().union(*(kills[valid[place]] for place in chosen))
     return row | {

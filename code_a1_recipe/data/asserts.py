@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..algorithm.question import definitions, parsed
 from ..errors import RowError
 
 # EvalPlus's own comparison calls nothing but these; a row whose ``assertion`` calls more (``set``,
@@ -80,14 +81,14 @@ def asserts_in(node: ast.AST) -> Iterator[ast.Assert]:
 
 def literal_asserts(text: str) -> list[str]:
     """The literal asserts of a piece of test source; empty when it does not parse."""
-    return [found for node in asserts_in(_module(text.strip())) if (found := literal_assert(node)) is not None]
+    return [found for node in asserts_in(parsed(text.strip())) if (found := literal_assert(node)) is not None]
 
 
 def called_names(text: str) -> list[str]:
     """Names called on the left of an assert's comparison, outermost first; empty when nothing parses."""
     return [
         node.func.id
-        for check in asserts_in(_module(text.strip()))
+        for check in asserts_in(parsed(text.strip()))
         for node in ast.walk(check.test)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     ]
@@ -150,27 +151,6 @@ def _value_text(value: Any) -> str | None:
         return None
 
 
-def top_level_names(source: str) -> list[str]:
-    """Functions, classes and variables that ``source`` defines at top level; empty when it does not parse."""
-    names: list[str] = []
-    for node in _module(source).body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            names.append(node.name)
-        elif isinstance(node, ast.Assign):
-            names.extend(target.id for target in node.targets if isinstance(target, ast.Name))
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            names.append(node.target.id)
-    return names
-
-
-def _module(source: str) -> ast.Module:
-    """The parsed source; an empty module where it does not parse."""
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError):
-        return ast.Module(body=[], type_ignores=[])
-
-
 def signature_of(source: str, name: str) -> str:
     """``name(parameters)`` as ``source`` defines it at top level; ``name(...)`` when it is no ``def``.
 
@@ -178,10 +158,8 @@ def signature_of(source: str, name: str) -> str:
         >>> signature_of("def f(a, b=2): pass", "f")
         'f(a, b=2)'
     """
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
-            return f"{name}({ast.unparse(node.args)})"
-    return f"{name}(...)"
+    node = definitions(source).get(name)
+    return f"{name}({ast.unparse(node.args) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else '...'})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

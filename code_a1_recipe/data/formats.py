@@ -23,10 +23,10 @@ import hashlib
 import json
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from ..algorithm.question import Question
+from ..algorithm.question import Question, definitions
 from ..errors import RowError
 from .asserts import (
     EvalPlusCheck,
@@ -37,7 +37,6 @@ from .asserts import (
     literal_assert,
     literal_asserts,
     signature_of,
-    top_level_names,
 )
 
 Row = Mapping[str, Any]
@@ -97,7 +96,7 @@ def from_mbpp(row: Row) -> NativeRow:
     reference = text_of(row, "code").replace("\r\n", "\n")
     texts = list_of(row, "test_list")
     calls = [call for text in texts for call in called_names(text)]
-    entry = next((call for call in calls if call in top_level_names(reference)), None)
+    entry = next((call for call in calls if call in definitions(reference)), None)
     if entry is None:
         raise RowError("test_list", f"no test calls a function that 'code' defines; the tests call {calls}")
     tests = [test for text in texts for test in literal_asserts(text)]
@@ -116,31 +115,26 @@ def from_mbpp(row: Row) -> NativeRow:
 
 def from_humaneval(row: Row) -> NativeRow:
     """HumanEval: ``task_id, prompt, entry_point, canonical_solution, test``; the solution is a body."""
-    entry = text_of(row, "entry_point")
-    tests, num_dropped = asserts_about_candidate(parsed(row, "test"), called_as=entry)
-    return NativeRow(
-        id=row.get("task_id"),
-        prompt=text_of(row, "prompt"),
-        reference=text_of(row, "prompt") + text_of(row, "canonical_solution"),
-        entry_points=(entry,),
-        tests=tests,
-        data_source="humaneval",
-        num_dropped_tests=num_dropped,
-    )
+    native = _with_check(row, prompt=text_of(row, "prompt"), data_source="humaneval")
+    return replace(native, reference=native.prompt + text_of(row, "canonical_solution"))
 
 
 def from_leetcode(row: Row) -> NativeRow:
     """LeetCodeDataset: ``task_id, query, prompt, completion, entry_point, test``; ``prompt`` is a prelude."""
+    native = _with_check(row, prompt=text_of(row, "query"), data_source="leetcode")
+    return replace(native, reference=text_of(row, "completion"), prelude=text_of(row, "prompt"))
+
+
+def _with_check(row: Row, *, prompt: str, data_source: str) -> NativeRow:
+    """A row whose tests are ``def check(candidate)``, without its reference."""
     entry = text_of(row, "entry_point")
     tests, num_dropped = asserts_about_candidate(parsed(row, "test"), called_as=entry)
     return NativeRow(
         id=row.get("task_id"),
-        prompt=text_of(row, "query"),
-        reference=text_of(row, "completion"),
+        prompt=prompt,
         entry_points=(entry.split("(")[0].split(".")[0],),
-        prelude=text_of(row, "prompt"),
         tests=tests,
-        data_source="leetcode",
+        data_source=data_source,
         num_dropped_tests=num_dropped,
     )
 
@@ -214,7 +208,7 @@ def evalplus_row(row: Row) -> tuple[NativeRow, EvalPlusCheck]:
     native = NativeRow(
         id=info.get("question_id"),
         prompt=text_of(row, "problem"),
-        reference=code if check.entry in top_level_names(code) else text_of(row, "problem") + code,
+        reference=code if check.entry in definitions(code) else text_of(row, "problem") + code,
         entry_points=(check.entry,),
         prelude=info.get("imports") or "",
         tests=tests,
@@ -259,13 +253,11 @@ def from_taco(row: Row) -> NativeRow:
 
 def _callee_in(source: str, name: str) -> str:
     """How to call ``name`` in a solution: ``name``, ``Solution().name``, or "" where it is not defined."""
-    if name in top_level_names(source):
+    defined = definitions(source)
+    if name in defined:
         return name
-    for node in ast.parse(source).body if "Solution" in top_level_names(source) else []:
-        if isinstance(node, ast.ClassDef) and node.name == "Solution":
-            methods = [inner.name for inner in node.body if isinstance(inner, ast.FunctionDef)]
-            return f"Solution().{name}" if name in methods else ""
-    return ""
+    methods = [node.name for node in getattr(defined.get("Solution"), "body", ()) if isinstance(node, ast.FunctionDef)]
+    return f"Solution().{name}" if name in methods else ""
 
 
 def json_of(row: Row, column: str) -> Any:
@@ -286,7 +278,7 @@ def text_of(row: Row, column: str) -> str:
     """The row's string in ``column``; RowError when it is something else."""
     value = row.get(column)
     if not isinstance(value, str):
-        raise RowError(column, f"must be a string, got {type(value).__name__}")
+        raise RowError(column, f"must be a string, got {type(value).__name__}: {str(value)[:60]!r}")
     return value
 
 
@@ -294,8 +286,10 @@ def list_of(row: Row, column: str) -> list[str]:
     """The row's list of strings in ``column``, numpy arrays included; RowError otherwise."""
     value: Any = row.get(column)
     items = value.tolist() if hasattr(value, "tolist") else value
-    if not isinstance(items, list | tuple) or not all(isinstance(item, str) for item in items):
-        raise RowError(column, f"must be a list of strings, got {str(value)[:60]!r}")
+    if not isinstance(items, list | tuple):
+        raise RowError(column, f"must be a list of strings, got {type(value).__name__}: {str(value)[:60]!r}")
+    if odd := [item for item in items if not isinstance(item, str)]:
+        raise RowError(column, f"must hold strings only, got {type(odd[0]).__name__}: {str(odd[0])[:60]!r}")
     return list(items)
 
 

@@ -4,17 +4,16 @@ import ast
 import gzip
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from reward_fns.lookup import lookup
 
-from ..algorithm.question import Question
+from ..algorithm.question import Question, definitions
 from ..errors import InputError, RowError
-from .asserts import top_level_names
-from .formats import ADAPTERS, NativeRow
+from .formats import ADAPTERS, NativeRow, list_of, text_of
 
 Read = TypeVar("Read")
 logger = logging.getLogger(__name__)
@@ -121,25 +120,25 @@ def check_row(row: NativeRow) -> Question:
     """The row as a Question; RowError names the column that breaks a rule."""
     if isinstance(row.id, bool) or not isinstance(row.id, str | int) or row.id == "":
         raise RowError("id", f"must be a string that is not empty, or an integer, got {row.id!r}")
-    reference = _checked_text("reference", row.reference)
-    prelude = _checked_text("prelude", row.prelude, may_be_empty=True)
+    columns = {name: getattr(row, name) for name in COLUMNS}
+    if empty := [name for name in ("prompt", "reference") if not text_of(columns, name).strip()]:
+        raise RowError(empty[0], "must not be empty")
+    reference, prelude = row.reference, text_of(columns, "prelude")
     names = _names_defined_by("reference", reference)
     given = [*names, *_names_defined_by("prelude", prelude)]
-    entry_points = _checked_texts("entry_points", row.entry_points)
+    entry_points = tuple(list_of(columns, "entry_points"))
     if not entry_points and not _defines_callable(reference):
         raise RowError("reference", "must define a function or a class at top level")
     if unknown := [name for name in entry_points if name not in given]:
         raise RowError("entry_points", f"must be names that the reference defines ({names}), got {unknown}")
     return Question(
         id=str(row.id),
-        prompt=_checked_text("prompt", row.prompt),
+        prompt=row.prompt,
         reference=reference,
         entry_points=entry_points,
         prelude=prelude,
-        tests=_checked_texts("tests", row.tests),
-        golden_tests=_checked_texts("golden_tests", row.golden_tests),
-        buggy_programs=_checked_texts("buggy_programs", row.buggy_programs),
-        data_source=_checked_text("data_source", row.data_source, may_be_empty=True),
+        data_source=text_of(columns, "data_source"),
+        **{name: tuple(list_of(columns, name)) for name in ("tests", "golden_tests", "buggy_programs")},
     )
 
 
@@ -186,24 +185,7 @@ def _names_defined_by(column: str, source: str) -> list[str]:
         ast.parse(source)
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         raise RowError(column, f"must be Python 3, but does not parse: {error}") from error
-    return top_level_names(source)
-
-
-def _checked_text(column: str, value: Any, *, may_be_empty: bool = False) -> str:
-    if not isinstance(value, str):
-        raise RowError(column, f"must be a string, got {type(value).__name__}: {str(value)[:60]!r}")
-    if not may_be_empty and not value.strip():
-        raise RowError(column, "must not be empty")
-    return value
-
-
-def _checked_texts(column: str, value: Any) -> tuple[str, ...]:
-    items = value.tolist() if hasattr(value, "tolist") else value
-    if isinstance(items, str) or not isinstance(items, Sequence):
-        raise RowError(column, f"must be a list of strings, got {type(value).__name__}: {str(value)[:60]!r}")
-    if odd := [item for item in items if not isinstance(item, str)]:
-        raise RowError(column, f"must hold strings only, got {type(odd[0]).__name__}: {str(odd[0])[:60]!r}")
-    return tuple(items)
+    return list(definitions(source))
 
 
 def _detect(there: Set[str], where: str | Path) -> str:

@@ -87,9 +87,9 @@ class Results:
         factors = self.products.get(metric, (metric,))
         return [[self.parts[factor][name][place] for name in questions] for factor in factors for place in (0, 1)]
 
-    def estimate(self, metric: str, questions: Sequence[str], *, seed: int = 0) -> Estimate:
+    def estimate(self, metric: str, questions: Sequence[str]) -> Estimate:
         """The figure with its interval; NaN where no question counts."""
-        return bootstrap(*self.columns(metric, questions), statistic=product_of_ratios, seed=seed)
+        return bootstrap(*self.columns(metric, questions), statistic=product_of_ratios)
 
 
 def product_of_ratios(*columns: Array) -> Any:
@@ -106,7 +106,7 @@ def product_of_ratios(*columns: Array) -> Any:
     return value
 
 
-def results_table(results: Results, *, seed: int = 0) -> Table:
+def results_table(results: Results) -> Table:
     """One row for each metric, one column for each data source, and for all where there are several."""
     rows = []
     for metric in results.metrics:
@@ -114,7 +114,7 @@ def results_table(results: Results, *, seed: int = 0) -> Table:
         for source in _sources(results):
             questions = results.questions(metric, source)
             number = sum(source is None or one == source for one in results.source_of.values())
-            estimate = results.estimate(metric, questions, seed=seed) if questions else None
+            estimate = results.estimate(metric, questions) if questions else None
             counted = f" of {len(questions)}" if len(questions) < number else ""
             row[f"{source or 'all'} ({number})"] = f"{estimate.text()}{counted}" if estimate else "–"
         rows.append(row)
@@ -135,7 +135,7 @@ def _metric_label(metric: str, results: Results) -> str:
     return f"pass@1 (avg@{samples})" if metric == "pass@1" and results.kind == "code" and samples > 1 else metric
 
 
-def comparison_table(first: Results, second: Results, *, seed: int = 0) -> Table:
+def comparison_table(first: Results, second: Results) -> Table:
     """Both figures and their paired difference, second minus first, over the questions that count on both sides.
 
     A product keeps all questions that both have: its factors count different ones by definition.
@@ -156,7 +156,7 @@ def comparison_table(first: Results, second: Results, *, seed: int = 0) -> Table
             if metric in first.parts:
                 shared = [name for name in shared if first.parts[metric][name][1] and second.parts[metric][name][1]]
             if shared:
-                rows.append(_compared(metric, source or "all", shared, first, second, labels, seed=seed))
+                rows.append(_compared(metric, source or "all", shared, first, second, labels))
     if not rows:
         raise InputError("the two evaluations share no question and metric; compare evaluations of the same file")
     note = (
@@ -175,20 +175,20 @@ def _differing(first: Results, second: Results) -> str:
 
 
 def _compared(
-    metric: str, source: str, shared: list[str], first: Results, second: Results, labels: list[str], *, seed: int
+    metric: str, source: str, shared: list[str], first: Results, second: Results, labels: list[str]
 ) -> dict[str, str]:
     before, after = first.columns(metric, shared), second.columns(metric, shared)
 
     def difference(*columns: Array) -> Any:
         return product_of_ratios(*columns[: len(after)]) - product_of_ratios(*columns[len(after) :])
 
-    change = bootstrap(*after, *before, statistic=difference, seed=seed)
+    change = bootstrap(*after, *before, statistic=difference)
     settled = "yes" if change.excludes_zero else "no"
     return {
         "metric": metric,
         "questions of": f"{source} ({len(shared)})",
-        labels[0]: first.estimate(metric, shared, seed=seed).text(),
-        labels[1]: second.estimate(metric, shared, seed=seed).text(),
+        labels[0]: first.estimate(metric, shared).text(),
+        labels[1]: second.estimate(metric, shared).text(),
         "difference": change.text(signed=True),
         "settled": settled if len(shared) >= MIN_QUESTIONS else "too few",
     }

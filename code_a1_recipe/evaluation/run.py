@@ -41,7 +41,7 @@ async def validate(
         InputError: a model cannot be loaded; or, with ``stored_only``, a response is not stored.
     """
     settings = pair.settings
-    tester = "test" if "test" in settings.policy_names else "code"
+    tester = pair.tester
     code = pair.model("code", step, work_folder=work_folder, stored_only=stored_only)
     test = pair.model(tester, step, work_folder=work_folder, stored_only=stored_only)
     with (

@@ -7,7 +7,6 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 
 import msgspec
 
@@ -81,13 +80,7 @@ def measure(written: Sequence[WrittenSuite], verdicts: JsonlStore, options: Suit
     if not left:
         return
     with JudgeProcesses(options.workers) as judges, LocalRunner(num_workers=options.workers) as runner:
-        measurer = Measurer(
-            judges=judges,
-            runner=runner,
-            mutants_folder=options.mutants_folder or options.output / MUTANTS,
-            max_mutants=options.max_mutants,
-            with_coverage=options.coverage,
-        )
+        measurer = Measurer(judges=judges, runner=runner, options=options)
         judge_into(
             verdicts,
             left,
@@ -104,9 +97,7 @@ class Measurer:
 
     judges: JudgeProcesses
     runner: LocalRunner
-    mutants_folder: Path
-    max_mutants: int
-    with_coverage: bool
+    options: SuiteEvalOptions
     _locks: dict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
     _killable: dict[str, tuple[bool, ...] | None] = field(default_factory=dict)
 
@@ -131,7 +122,7 @@ class Measurer:
     def _measured(self, one: WrittenSuite) -> FunctionResult:
         question = one.subject.question
         coverage = None
-        if self.with_coverage:
+        if self.options.coverage:
             with contextlib.suppress(ValueError):  # a reference that does not load covers nothing
                 coverage = measure_coverage(
                     self.runner, question.reference, calls_in(question, one.asserts), prelude=question.prelude
@@ -148,9 +139,10 @@ class Measurer:
 
     def mutants(self, question: Question) -> list[Mutant]:
         """The question's mutants; none with ``max_mutants`` 0."""
-        if self.max_mutants == 0:
+        if self.options.max_mutants == 0:
             return []
-        return mutants_of(question.reference, cache_dir=self.mutants_folder, max_mutants=self.max_mutants)
+        folder = self.options.mutants_folder or self.options.output / MUTANTS
+        return mutants_of(question.reference, cache_dir=folder, max_mutants=self.options.max_mutants)
 
     def killable(self, question: Question, mutants: Sequence[Mutant]) -> tuple[bool, ...] | None:
         """[mutants] whether the question's own tests kill it; None where no own test is correct."""

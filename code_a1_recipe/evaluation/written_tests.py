@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from reward_fns import ExtractionFailure, extract_suite
 
 from ..algorithm.episode_types import Response
-from ..algorithm.prompts import PROMPT_PAIRS, find_prompt_pair, render
+from ..algorithm.prompts import render, template_for
 from ..algorithm.question import Question
 from ..data.reader import read_questions
 from ..files import fingerprint
@@ -82,8 +82,7 @@ def own_suites(subjects: Sequence[Subject], *, num_tests: int) -> list[WrittenSu
 
 def sample_suites(subjects: Sequence[Subject], model: ModelChoice, options: SuiteEvalOptions) -> list[WrittenSuite]:
     """Responses of the Test LLM as suites, sampled where they are not stored; ``options.prompt`` is filled in."""
-    prompt = str(options.prompt)
-    template = find_prompt_pair(prompt).test if prompt in PROMPT_PAIRS else prompt
+    template = template_for("test", str(options.prompt))
     prompts = [
         (one.name, render(template, **one.question.prompt_fields, candidate=one.program, num_cases=options.tests))
         for one in subjects

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import html
 import io
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +68,11 @@ class Table:
         """``<name>.md``, ``.csv`` and ``.html`` in ``folder``."""
         for suffix, text in ((".md", self.markdown()), (".csv", self.csv()), (".html", self.html())):
             write_whole(folder / f"{name}{suffix}", text)
+
+
+def counts_text(counts: Counter[str]) -> str:
+    """``wrong_value 3, raised 1``: the most frequent first."""
+    return ", ".join(f"{name} {count}" for name, count in counts.most_common())
 
 
 def table_with_head(rows: Iterable[Sequence[str]], *, title: str = "", note: str = "") -> Table:

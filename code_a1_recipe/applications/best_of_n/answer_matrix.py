@@ -25,14 +25,14 @@ from sandbox import (
     parse_suite,
 )
 
-from ...data.asserts import top_level_names
+from ...algorithm.question import definitions
 from ...jobs.judge_loop import in_parallel
 from .selection_rules import NO_ANSWER, Answers, Passes
 
 
 def interface_of(programs: Sequence[str], entry_points: Sequence[str]) -> Interface:
     """Signatures as the first program that defines all entry points has them; without one, names alone."""
-    defining = (source for source in programs if set(entry_points) <= set(top_level_names(source)))
+    defining = (source for source in programs if set(entry_points) <= definitions(source).keys())
     return Interface.of(next(defining, ""), tuple(entry_points))
 
 

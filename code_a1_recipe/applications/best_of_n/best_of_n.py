@@ -87,7 +87,7 @@ def _expected(pool: Pool, passes: Any, answers: Any, grading: Grading) -> dict[s
     return {**found, "random": found["random"] * len(pool.programs) / pool.num_responses}
 
 
-def rules_table(rows: Sequence[Mapping[str, Any]], *, title: str, seed: int = 0) -> Table | None:
+def rules_table(rows: Sequence[Mapping[str, Any]], *, title: str) -> Table | None:
     """pass@1 of every rule's choice with intervals, and its difference from random choice; None without tests."""
     graded = {str(row["question"]): row["expected"] for row in rows if row["expected"]}
     if not graded:
@@ -96,11 +96,11 @@ def rules_table(rows: Sequence[Mapping[str, Any]], *, title: str, seed: int = 0)
     cells = []
     for name in (*RULES, ORACLE):
         values = {question: expected[name] for question, expected in graded.items()}
-        difference = paired_bootstrap(values, random, seed=seed)
+        difference = paired_bootstrap(values, random)
         cells.append(
             {
                 "rule": name,
-                "right": bootstrap(list(values.values()), seed=seed).text(),
+                "right": bootstrap(list(values.values())).text(),
                 "minus random": "" if name == "random" else difference.text(signed=True),
                 "settled": "" if name == "random" else "yes" if difference.excludes_zero else "no",
                 "what it is": RULES[name].source

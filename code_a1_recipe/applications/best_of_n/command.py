@@ -11,15 +11,14 @@ from typing import Any
 from reward_fns import extract_candidate, extract_suite
 from sandbox import JudgeProcesses, LocalRunner
 
-from ...algorithm.episode import sampling_seed
 from ...algorithm.prompts import PROMPT_PAIRS, find_prompt_pair, render
 from ...algorithm.question import Question
-from ...data.reader import read_questions
 from ...errors import InputError
 from ...evaluation.benchmarks.tasks import AssertGrading
 from ...evaluation.models.options import RunDefaults
-from ...evaluation.models.response_store import RESPONSES, ResponseStore
-from ...evaluation.models.source import ModelChoice, choose_model, sample_all
+from ...evaluation.models.response_store import RESPONSES
+from ...evaluation.models.source import ModelChoice, choose_model, sample_stored
+from ...evaluation.rescore.input import question_table
 from ...files import fingerprint, write_whole
 from ...jobs.jsonl_store import JsonlStore, Row
 from ...jobs.judge_loop import judge_into
@@ -39,9 +38,8 @@ def select(options: SelectOptions) -> Report:
         OutageError, SandboxUnavailableError: a model or the sandbox is down; what is done is kept.
     """
     options = _completed(options)
-    questions = _questions(options)
-    with ResponseStore(options.output / RESPONSES) as store:
-        pools, title, settings = _pools(questions, options, store)
+    table = question_table(options.files, adapter=options.adapter, columns=options.columns)
+    pools, title, settings = _pools(list(table.values())[: options.limit], options)
     if options.sample_only:
         return Report(text=f"responses are in {options.output / RESPONSES}; judge them with --judge-only")
     with JsonlStore(options.output / CHOICES, settings=settings, key="key") as choices:
@@ -57,21 +55,6 @@ def _completed(options: SelectOptions) -> SelectOptions:
     if prompt not in PROMPT_PAIRS:
         raise InputError(f"--prompt must be one of {', '.join(PROMPT_PAIRS)}, got {prompt!r}")
     return replace(options, prompt=prompt, tests=options.tests or defaults.cases_per_suite or 8)
-
-
-def _questions(options: SelectOptions) -> list[Question]:
-    """All questions of all files.
-
-    Raises:
-        InputError: a file cannot be used, or an id comes twice.
-    """
-    questions: list[Question] = []
-    for path in options.files:
-        questions += read_questions(path, adapter=options.adapter, columns=options.columns).questions
-    names = [question.id for question in questions]
-    if repeated := next((name for name in names if names.count(name) > 1), None):
-        raise InputError(f"id {repeated!r} stands for several questions; ids must be unique over all files")
-    return questions[: options.limit]
 
 
 def _models(options: SelectOptions) -> tuple[ModelChoice, ModelChoice]:
@@ -90,13 +73,11 @@ def _models(options: SelectOptions) -> tuple[ModelChoice, ModelChoice]:
     return chosen, choose_model(test, policy="test", **where)
 
 
-def _pools(
-    questions: Sequence[Question], options: SelectOptions, store: ResponseStore
-) -> tuple[list[Pool], str, dict[str, Any]]:
+def _pools(questions: Sequence[Question], options: SelectOptions) -> tuple[list[Pool], str, dict[str, Any]]:
     """Programs and suites of every question, sampled where they are not stored; title and settings."""
     code, test = _models(options)
-    programs = _programs(questions, code, options, store)
-    suites = _suites(questions, programs, test, options, store)
+    programs = _programs(questions, code, options)
+    suites = _suites(questions, programs, test, options)
     pools = [
         Pool(question=question, programs=tuple(own), suites=tuple(tests), num_responses=options.samples)
         for question, own, tests in zip(questions, programs, suites, strict=True)
@@ -110,20 +91,12 @@ def _pools(
     return pools, title, settings
 
 
-def _programs(
-    questions: Sequence[Question], model: ModelChoice, options: SelectOptions, store: ResponseStore
-) -> list[list[str]]:
+def _programs(questions: Sequence[Question], model: ModelChoice, options: SelectOptions) -> list[list[str]]:
     """Programs of each question; responses without one are left out."""
     template = find_prompt_pair(str(options.prompt)).code
-    responses = sample_all(
-        model,
-        [render(template, **one.prompt_fields) for one in questions],
-        seeds=[[sampling_seed(options.seed, "code", one.id, n) for n in range(options.samples)] for one in questions],
-        parameters=options.model.sampling("code"),
-        store=store,
-        sessions=[one.id for one in questions],
-        stored_only=options.judge_only,
-        description="programs",
+    prompts = [(one.id, render(template, **one.prompt_fields)) for one in questions]
+    responses = sample_stored(
+        model, prompts, options, policy="code", num_samples=options.samples, description="programs"
     )
     programs = [[extract_candidate(one.text) for one in row if one] for row in responses]
     return [[program for program in row if isinstance(program, str)] for row in programs]
@@ -134,7 +107,6 @@ def _suites(
     programs: Sequence[Sequence[str]],
     model: ModelChoice,
     options: SelectOptions,
-    store: ResponseStore,
 ) -> list[list[tuple[str, ...]]]:
     """Suites of each question, written for its programs in turn, since the Test LLM reads the program it tests.
 
@@ -146,18 +118,16 @@ def _suites(
         for number in range(options.suites if own else 0)
     ]
     template, num_tests = find_prompt_pair(str(options.prompt)).test, options.tests or 0
-    responses = sample_all(
-        model,
-        [
-            render(template, **questions[place].prompt_fields, candidate=program, num_cases=num_tests)
-            for place, _, program in places
-        ],
-        seeds=[[sampling_seed(options.seed, "test", questions[place].id, number)] for place, number, _ in places],
-        parameters=options.test_model.sampling("test", shared=options.model),
-        store=store,
-        sessions=[f"{questions[place].id}/{number}" for place, number, _ in places],
-        stored_only=options.judge_only,
-        description="suites",
+    prompts = [
+        (
+            f"{questions[place].id}/{number}",
+            render(template, **questions[place].prompt_fields, candidate=program, num_cases=num_tests),
+        )
+        for place, number, program in places
+    ]
+    parameters = options.test_model.sampling("test", shared=options.model)
+    responses = sample_stored(
+        model, prompts, options, policy="test", num_samples=1, parameters=parameters, description="suites"
     )
     suites: list[list[tuple[str, ...]]] = [[] for _ in questions]
     for (place, _, _), (response,) in zip(places, responses, strict=True):

@@ -11,7 +11,7 @@ from sandbox import LocalRunner
 
 from ...algorithm.episode import sampling_seed
 from ...algorithm.episode_types import Message
-from ...algorithm.prompts import PROMPT_PAIRS, render
+from ...algorithm.prompts import render, template_for
 from ...algorithm.question import entry_points_text
 from ...errors import InputError
 from ...evaluation.models.options import ModelOptions, RunDefaults
@@ -66,7 +66,7 @@ def sample_programs(options: AttackOptions) -> Sequence[str]:
         return ()
     question = _question(options, "Code")
     names = entry_points_text(read_program(options.solution, "the program to attack"))
-    prompt = render(_template(options, "code"), prompt=question, entry_points=names)
+    prompt = render(template_for("code", str(options.prompt)), prompt=question, entry_points=names)
     responses = options.responses or options.solution.with_suffix(".responses.jsonl")
     number = options.num_candidates
     texts = _sampled(options.code_model, "code", prompt, responses, number, seed=options.seed, what="programs")
@@ -129,20 +129,13 @@ def _prompt(options: AttackOptions, source: str) -> list[Message]:
             "tests are missing: name a file of them (--suites tests.py) or a Test LLM that writes them (--model "
             "FOLDER, or --endpoint URL --endpoint-model NAME)"
         )
-    template = _template(options, "test")
     return render(
-        template,
+        template_for("test", str(options.prompt)),
         prompt=_question(options, "Test"),
         entry_points=entry_points_text(source),
         candidate=source.strip(),
         num_cases=options.cases or 0,
     )
-
-
-def _template(options: AttackOptions, role: str) -> str:
-    """The pair's template for a role, or the file that the one model's run was trained with."""
-    prompt = str(options.prompt)
-    return getattr(PROMPT_PAIRS[prompt], role) if prompt in PROMPT_PAIRS else prompt
 
 
 def _question(options: AttackOptions, role: str) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import abc
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from sandbox import (
     HANGS_THROUGHOUT,
@@ -68,38 +68,41 @@ class Failure:
     """The answer in one printable line, from an untrusted process; cut off where it is long."""
 
 
-class Expectation(Protocol):
+class Expectation(abc.ABC):
     """Knows the right answers, or guesses them."""
 
-    is_stateful: bool
-    """Calls influence one another by design; then each call is asked of a fresh process."""
-    refusals: Counter[str]
-    """Why calls have no expected answer, counted over all that were asked."""
-    unasked: set[Call]
-    """Calls that nobody had time to answer, although an answer is possible."""
+    def __init__(self) -> None:
+        self.is_stateful = False
+        """Calls influence one another by design; then each call is asked of a fresh process."""
+        self.refusals: Counter[str] = Counter()
+        """Why calls have no expected answer, counted over all that were asked."""
+        self.unasked: set[Call] = set()
+        """Calls that nobody had time to answer, although an answer is possible."""
 
+    @abc.abstractmethod
     def expect(self, calls: Sequence[Call]) -> dict[Call, Expected]:
         """The expected answers; calls that have none are left out.
 
         Raises:
             SandboxUnavailableError: something could not be run.
         """
-        ...
 
     def expect_alone(self, calls: Sequence[Call]) -> dict[Call, Expected]:
         """The same, free of what other calls left behind in a process; raises as ``expect``."""
-        ...
+        return self.expect(calls)
+
+    def _refuse_unasked(self, call: Call) -> None:
+        self.unasked.add(call)
+        self.refusals[NOT_ASKED] += 1
 
 
-class ReferenceExpectation:
+class ReferenceExpectation(Expectation):
     """The reference's answers, each taken twice, with different hash seeds and in opposite orders."""
 
     def __init__(self, reference: str, runner: Runner, *, limits: Limits) -> None:
+        super().__init__()
         self._reference = reference
         self._references = ReferencePass(runner, limits=limits)
-        self.is_stateful = False
-        self.refusals: Counter[str] = Counter()
-        self.unasked: set[Call] = set()
 
     def expect(self, calls: Sequence[Call]) -> dict[Call, Expected]:
         batch = self._references.answer("attack", prelude="", reference=self._reference, calls=calls)
@@ -109,17 +112,13 @@ class ReferenceExpectation:
             if isinstance(oracle, OracleValue):
                 found[call] = Expected(value=oracle.value, literal=oracle.literal, cpu_seconds=oracle.cpu_seconds)
             elif oracle.detail == TOTAL_SPENT:
-                self.unasked.add(call)
-                self.refusals[NOT_ASKED] += 1
+                self._refuse_unasked(call)
             else:
                 self.refusals[oracle.reason.value] += 1
         return found
 
-    def expect_alone(self, calls: Sequence[Call]) -> dict[Call, Expected]:
-        return self.expect(calls)  # two orders were compared already
 
-
-class MajorityExpectation:
+class MajorityExpectation(Expectation):
     """The most frequent answer of the other programs, where that is a value; the first program's among equals.
 
     A call on which most of the others raise or hang is likely no valid one and has no expected answer. Exceptions of
@@ -128,14 +127,12 @@ class MajorityExpectation:
     """
 
     def __init__(self, programs: Sequence[str], runner: Runner, *, limits: Limits, num_threads: int = 1) -> None:
+        super().__init__()
         self._programs = tuple(programs)
         self._runner = runner
         self._limits = limits
         self._num_threads = num_threads
         self._known: dict[tuple[Call, bool], Expected | None] = {}
-        self.is_stateful = False
-        self.refusals: Counter[str] = Counter()
-        self.unasked: set[Call] = set()
 
     def expect(self, calls: Sequence[Call]) -> dict[Call, Expected]:
         return self._expect(calls, isolated=False)
@@ -165,8 +162,7 @@ class MajorityExpectation:
 
     def _majority(self, call: Call, answers: list[CallResult]) -> Expected | None:
         if not answers:
-            self.refusals[NOT_ASKED] += 1
-            self.unasked.add(call)
+            self._refuse_unasked(call)
             return None
         groups = group_answers(answers)
         alone = [(index,) for index in range(len(answers)) if not any(index in group for group in groups)]

@@ -6,15 +6,17 @@ import ast
 import difflib
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from reward_fns.extract import ExtractionFailure, extract_suite
 from sandbox import parse_untrusted
 
+from ...algorithm.question import definitions
 from ...data.reader import read_rows
 from ...errors import InputError
+from ...stats.tables import counts_text
 from .options import AttackOptions
 
 _RESPONSE_COLUMNS = ("response", "text")
@@ -102,7 +104,10 @@ def entry_point(entry: str | None, source: str, path: Path) -> str:
         InputError: the program does not define it, or defines several and none was named.
     """
     if entry is None:
-        public = [name for name in defined_names(source, with_variables=False) if not name.startswith("_")]
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        public = [
+            name for name, node in definitions(source).items() if isinstance(node, kinds) and not name.startswith("_")
+        ]
         if len(public) != 1:
             listed = ", ".join(public) or "no function or class"
             raise InputError(f"--entry must name the function to attack; {path} defines {listed}")
@@ -116,30 +121,11 @@ def entry_point(entry: str | None, source: str, path: Path) -> str:
 
 def check_defines(source: str, name: str, where: str, *, hint: str) -> None:
     """Raises ``InputError`` where the program defines no such top-level name."""
-    names = defined_names(source)
+    names = definitions(source)
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1)
         meant = f"; did you mean {near[0]!r}?" if near else f"; {hint}"
         raise InputError(f"{where} does not define {name!r}, but {', '.join(names) or 'nothing'}{meant}")
-
-
-def defined_names(source: str, *, with_variables: bool = True) -> list[str]:
-    """Functions, classes and variables at top level, also below ``if`` and ``try``; in written order."""
-    names = [name for statement in parse_untrusted(source).body for name in _names_of(statement, with_variables)]
-    return list(dict.fromkeys(names))
-
-
-def _names_of(statement: ast.stmt, with_variables: bool) -> Iterator[str]:
-    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        yield statement.name
-    elif isinstance(statement, ast.Assign) and with_variables:
-        yield from (target.id for target in statement.targets if isinstance(target, ast.Name))
-    elif isinstance(statement, (ast.If, ast.Try, ast.With)):
-        for part in ast.iter_child_nodes(statement):
-            inner = part.body if isinstance(part, ast.ExceptHandler) else [part]
-            for one in inner:
-                if isinstance(one, ast.stmt):
-                    yield from _names_of(one, with_variables)
 
 
 def read_suites(paths: Sequence[Path]) -> Suites:
@@ -160,8 +146,7 @@ def read_suites(paths: Sequence[Path]) -> Suites:
             extracted.append(_asserts_in_file(path))
     found = Suites.of(extracted)
     if not found.suites:
-        failures = found.extraction_failures.most_common()
-        reasons = ", ".join(f"{reason} {count}" for reason, count in failures) or "no rows"
+        reasons = counts_text(found.extraction_failures) or "no rows"
         raise InputError(
             f"--suites {', '.join(map(str, paths))}: no assert statement in it ({reasons}); write lines such as "
             "`assert f([1]) == 2`, or let a Test LLM write them (--model, --endpoint)"

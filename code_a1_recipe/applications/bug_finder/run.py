@@ -12,6 +12,7 @@ from ...errors import InputError
 from ...files import write_whole
 from ...jobs.outputs import Report
 from ...jobs.progress import Progress
+from ...stats.tables import counts_text
 from .call_variants import variants
 from .expectations import Expectation, Expected, MajorityExpectation, ReferenceExpectation
 from .findings import Finding, other_expectations, starts_of
@@ -91,15 +92,14 @@ def _nothing_compared(target: Target, expectation: Expectation, num_calls: int) 
     who = f"--reference {target.options.reference}" if target.reference is not None else "the other programs"
     return (
         f"nothing to compare: {who} must answer at least one of {counted(num_calls, 'call')} with a value, got none "
-        f"({_counts(expectation.refusals)}); take tests with valid arguments, or another program to compare with"
+        f"({counts_text(expectation.refusals)}); take tests with valid arguments, or another program to compare with"
     )
 
 
 def _check_some(cases: Sequence[Case], rejections: Sequence[Rejection], suites: Suites, target: Target) -> None:
     if not cases:
-        refused = (
-            f" (responses without asserts: {_counts(suites.extraction_failures)})" if suites.extraction_failures else ""
-        )
+        failures = counts_text(suites.extraction_failures)
+        refused = f" (responses without asserts: {failures})" if failures else ""
         first = f"; the first: {rejections[0].text[:200]!r}: {rejections[0].detail[:200]}" if rejections else ""
         raise InputError(
             f"no test of the form `assert {target.entry}(literals) == literal` among "
@@ -156,14 +156,14 @@ def _start_lines(
     ]
     refused = Counter(one.reason.value for one in rejections if one.reason is not RejectionReason.DUPLICATE)
     if refused or suites.extraction_failures:
-        lines.append(f"  left out: {_counts(refused + suites.extraction_failures)}")
+        lines.append(f"  left out: {counts_text(refused + suites.extraction_failures)}")
     return lines
 
 
 def _expectation_lines(
     target: Target, expectation: Expectation, expected: dict[Call, Expected], cases: Sequence[Case], *, num_calls: int
 ) -> list[str]:
-    without = f"; not the others: {_counts(expectation.refusals)}" if expectation.refusals else ""
+    without = f"; not the others: {counts_text(expectation.refusals)}" if expectation.refusals else ""
     if target.reference is None:
         return [
             f"  no reference, {counted(len(target.candidates), 'other program')}: disagreements are told, not who is "
@@ -208,7 +208,3 @@ def _report(lines: Sequence[str], target: Target, is_found: bool, num_unasked: i
     else:
         last.append("nothing found in the others" if num_unasked else "nothing found")
     return Report(text="\n".join([*lines, *last]), failure=failure)
-
-
-def _counts(counts: Counter[str]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in counts.most_common())

@@ -110,13 +110,9 @@ def rating_table(findings: Findings) -> Table:
 def _points(estimate: Estimate, *, signed: bool = False) -> str:
     if math.isnan(estimate.value):
         return "–"
-    value, low, high = (_rounded(number, signed) for number in (estimate.value, estimate.low, estimate.high))
+    sign = "+" if signed else ""
+    value, low, high = (f"{number:{sign}z.0f}" for number in (estimate.value, estimate.low, estimate.high))
     return value if estimate.low == estimate.high else f"{value} [{low}, {high}]"
-
-
-def _rounded(number: float, signed: bool) -> str:
-    text = f"{number:+.0f}" if signed else f"{number:.0f}"
-    return text.replace("-0", "+0" if signed else "0") if text == "-0" else text  # of -0.4
 
 
 def signs(findings: Findings) -> list[str]:
@@ -194,8 +190,8 @@ def as_json(findings: Findings, cross: CrossPlay) -> dict[str, Any]:
         "run": str(cross.pair.records.folder),
         "win": findings.win,
         "questions": len(cross.questions),
-        "candidates": cross.num_candidates,
-        "suites": cross.num_suites,
+        "candidates": cross.options.candidates,
+        "suites": cross.options.suites,
         "cells": cells,
         "ratings": {
             role: [player(step, one) for step, one in zip(steps, players, strict=True)]
@@ -212,7 +208,7 @@ def as_json(findings: Findings, cross: CrossPlay) -> dict[str, Any]:
 
 def write_results(findings: Findings, cross: CrossPlay) -> str:
     """All files of the output folder; returns the text for the terminal."""
-    folder = cross.folder
+    folder = cross.options.output
     wins, ratings = win_table(findings), rating_table(findings)
     wins.write(folder, "table")
     ratings.write(folder, "ratings")
@@ -240,10 +236,7 @@ def crossplay(options: CrossPlayOptions) -> Report:
         pair=pair,
         questions=pair.held_out(options.questions),
         steps=steps,
-        num_candidates=options.candidates,
-        num_suites=options.suites,
-        folder=options.output,
-        stored_only=options.judge_only,
+        options=options,
     )
     tally = play(cross, win=options.win)
     text = write_results(Findings.of(tally, steps=steps, win=options.win), cross)

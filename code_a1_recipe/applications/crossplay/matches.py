@@ -16,7 +16,6 @@ import enum
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from ...jobs.async_judge import LocalAsyncJudge
 from ...jobs.jsonl_store import JsonlStore, Row
 from ...jobs.progress import Progress
 from ...stats.estimates import Array
+from .options import CrossPlayOptions
 
 MATCHES = "matches.jsonl"
 EPISODES_AT_ONCE = 64
@@ -84,17 +84,13 @@ class Player:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrossPlay:
-    """What is played; all matches of equal settings are taken up from ``folder``."""
+    """What is played; all matches of equal settings are taken up from the folder."""
 
     pair: RecordedPair
     questions: Sequence[Question]
     steps: Sequence[str]
     """Saved steps of both policies, ascending; "0": the models that training began with."""
-    num_candidates: int
-    num_suites: int
-    folder: Path
-    stored_only: bool = False
-    """Never ask a model."""
+    options: CrossPlayOptions
 
     def __post_init__(self) -> None:
         settings = self.pair.settings
@@ -107,11 +103,6 @@ class CrossPlay:
         if not self.questions:
             raise SettingsError(f"{self.pair.records.folder} has no held-out questions (data.val_files is empty)")
 
-    @property
-    def tester(self) -> str:
-        """The policy that writes suites; "code" in a run with one model."""
-        return "test" if "test" in self.pair.settings.policy_names else "code"
-
     def settings(self) -> dict[str, Any]:
         """What decides the outcome of a match beside its key, for the file of matches."""
         settings = self.pair.settings
@@ -121,7 +112,7 @@ class CrossPlay:
             "questions": fingerprint(everything),
             "seed": settings.seed,
             "code_sampling": asdict(self.pair.sampling("code")),
-            "test_sampling": asdict(self.pair.sampling(self.tester)),
+            "test_sampling": asdict(self.pair.sampling(self.pair.tester)),
             "prompts": settings.prompts.name,
             "templates": {key: file_fingerprint(file) for key, file in settings.prompts.user_files.items()},
             "black_box": settings.prompts.black_box,
@@ -136,14 +127,14 @@ class CrossPlay:
         Raises:
             InputError: it cannot be exported.
         """
-        policy = "code" if role == "code" else self.tester
-        model = self.pair.model(policy, step, work_folder=self.folder, stored_only=self.stored_only)
+        policy = "code" if role == "code" else self.pair.tester
+        model = self.pair.model(policy, step, work_folder=self.options.output, stored_only=self.options.judge_only)
         return Player(role=role, step=step, model=model)
 
     def keys(self, code: Player, test: Player, question: Question) -> list[list[str]]:
         """``[candidate][suite]``: keys of the matches on a question."""
         stem = f"{code.tag} {test.tag} {question.id}"
-        return [[f"{stem} {c}.{s}" for s in range(self.num_suites)] for c in range(self.num_candidates)]
+        return [[f"{stem} {c}.{s}" for s in range(self.options.suites)] for c in range(self.options.candidates)]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -172,13 +163,13 @@ def play(cross: CrossPlay, *, win: str) -> Tally:
     Raises:
         OutputError: the folder holds matches of other settings.
         SandboxConfigError, SandboxUnavailableError: programs cannot be confined here.
-        InputError: a model cannot be exported or loaded; or, with ``stored_only``, a response is not stored.
+        InputError: a model cannot be exported or loaded; or, with ``--judge-only``, a response is not stored.
         OutageError: a model is down, or a response takes longer than ``episode.generation_timeout_seconds``.
     """
     sandbox, seed = cross.pair.settings.sandbox, cross.pair.settings.seed
     with (
-        JsonlStore(cross.folder / MATCHES, settings=cross.settings(), key="key") as output,
-        ResponseStore(cross.folder / RESPONSES) as store,
+        JsonlStore(cross.options.output / MATCHES, settings=cross.settings(), key="key") as output,
+        ResponseStore(cross.options.output / RESPONSES) as store,
         LocalAsyncJudge.start(sandbox, seed=seed) as judge,
     ):
         codes = [_write_programs(cross, step, store) for step in cross.steps]
@@ -193,7 +184,7 @@ def _write_programs(cross: CrossPlay, step: str, store: ResponseStore) -> Player
     code = cross.player("code", step)
     settings = cross.pair.settings
     template = settings.prompts.code_template
-    numbers = range(cross.num_candidates)
+    numbers = range(cross.options.candidates)
     texts = sample_all(
         code.model,
         [render(template, **question.prompt_fields) for question in cross.questions],
@@ -204,7 +195,7 @@ def _write_programs(cross: CrossPlay, step: str, store: ResponseStore) -> Player
         parameters=cross.pair.sampling("code"),
         store=store,
         sessions=[question.id for question in cross.questions],
-        stored_only=cross.stored_only,
+        stored_only=cross.options.judge_only,
         description=f"programs of step {step}",
     )
     if too_long := [one.id for one, row in zip(cross.questions, texts, strict=True) if None in row]:
@@ -224,8 +215,8 @@ async def _play_against(
     output: JsonlStore,
 ) -> None:
     """All matches of one Test LLM step; its engine is started where a suite is not stored."""
-    opener = None if cross.stored_only else test.model.open
-    parameters = cross.pair.sampling(cross.tester)
+    opener = None if cross.options.judge_only else test.model.open
+    parameters = cross.pair.sampling(cross.pair.tester)
     tester = StoredSampler(store, model=test.model.fingerprint, parameters=parameters, open_model=opener)
     done = output.done
     pairs = [(code, question) for code in codes for question in cross.questions]
@@ -244,8 +235,8 @@ async def _play_against(
                     history=(),
                     step=int(code.step),  # so that all Test LLM steps draw their suites for it with the same seeds
                     seed=cross.pair.settings.seed,
-                    num_candidates=cross.num_candidates,
-                    num_suites=cross.num_suites,
+                    num_candidates=cross.options.candidates,
+                    num_suites=cross.options.suites,
                 )
                 episode = await runners[code.step].run(task)
             for row in match_rows(cross, code, test, question, episode.candidates):
@@ -282,7 +273,7 @@ def match_rows(
     """A row for each match on a question; ``outage`` is not empty where the sandbox gave no verdict."""
     keys = cross.keys(code, test, question)
     for c, candidate in enumerate(candidates):
-        for s in range(cross.num_suites):
+        for s in range(cross.options.suites):
             result, counts = match_result(candidate, s)
             steps = {"code_step": int(code.step), "test_step": int(test.step)}
             where = {**steps, "question": question.id, "candidate": c, "suite": s}

@@ -26,6 +26,7 @@ RIDGE = 0.01
 finite: 1,435 points ahead after 160 of 160. A lead of 147 points (7 of 10) shrinks by less than one."""
 RATING_RESAMPLES = 200
 RATE_RESAMPLES = 2_000
+_SEED = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,15 +70,14 @@ class Change:
         return self.difference.low > 0
 
 
-def win_rates(wins_POQ: Array, played_POQ: Array, *, seed: int = 0) -> list[list[Estimate]]:
+def win_rates(wins_POQ: Array, played_POQ: Array) -> list[list[Estimate]]:
     """``[p][o]``: share of matches that step p won against step o, with its interval; NaN without a match.
 
     Args:
         wins_POQ: matches that step p of a policy won against step o of its opponent, on question q.
         played_POQ: matches they played on it.
-        seed: of the resampling.
     """
-    value_PO, drawn_BPO = _rates(wins_POQ, played_POQ, seed=seed)
+    value_PO, drawn_BPO = _rates(wins_POQ, played_POQ)
     number = wins_POQ.shape[2]
     return [
         [_estimate(value_PO[p, o], drawn_BPO[:, p, o], number) for o in range(value_PO.shape[1])]
@@ -129,9 +129,7 @@ def fit_strengths(wins_IJ: Array, played_IJ: Array, *, ridge: float = RIDGE, sta
     return theta
 
 
-def rate(
-    wins_IJQ: Array, played_IJQ: Array, *, resamples: int = RATING_RESAMPLES, ridge: float = RIDGE, seed: int = 0
-) -> RatingTable:
+def rate(wins_IJQ: Array, played_IJQ: Array, *, resamples: int = RATING_RESAMPLES, ridge: float = RIDGE) -> RatingTable:
     """Ratings on Elo's scale with 95 % bootstrap intervals: questions are drawn again, and all players rated anew.
 
     Args:
@@ -139,7 +137,6 @@ def rate(
         played_IJQ: matches they played on it.
         resamples: at least 1.
         ridge: see :func:`fit_strengths`.
-        seed: of the resampling.
 
     Returns:
         Ratings; NaN for a player without a match. Where the first Code LLM step has none, the next one is the anchor.
@@ -147,7 +144,7 @@ def rate(
     num_code, num_test, num_questions = wins_IJQ.shape
     theta_N = _fitted(wins_IJQ.sum(axis=2), played_IJQ.sum(axis=2), ridge=ridge)
     drawn_BN = np.full((resamples, num_code + num_test), math.nan)
-    for b, times_Q in enumerate(_draws(num_questions, resamples, seed=seed)):
+    for b, times_Q in enumerate(_draws(num_questions, resamples)):
         drawn_BN[b] = _fitted(wins_IJQ @ times_Q, played_IJQ @ times_Q, ridge=ridge, start_N=theta_N)
     anchor = next((i for i in range(num_code) if not math.isnan(theta_N[i])), 0)
     players = []
@@ -177,12 +174,12 @@ def _elo(theta_N: Array, drawn_BN: Array, number: int, base: int, num_questions:
     return _estimate(value, plus + ELO_POINTS * (drawn_BN[:, number] - drawn_BN[:, base]), num_questions)
 
 
-def changes(wins_POQ: Array, played_POQ: Array, *, seed: int = 0) -> list[Change]:
+def changes(wins_POQ: Array, played_POQ: Array) -> list[Change]:
     """Every pair of steps of one policy against every opponent; pairs without a match are left out.
 
     Arguments as those of :func:`win_rates`.
     """
-    value_PO, drawn_BPO = _rates(wins_POQ, played_POQ, seed=seed)
+    value_PO, drawn_BPO = _rates(wins_POQ, played_POQ)
     num_steps, num_opponents, num_questions = wins_POQ.shape
     found = []
     for later in range(num_steps):
@@ -211,17 +208,17 @@ def turns(found: Sequence[Change]) -> list[tuple[Change, Change]]:
     ]
 
 
-def _draws(num_questions: int, resamples: int, *, seed: int) -> Array:
+def _draws(num_questions: int, resamples: int) -> Array:
     """[B, Q]: how often each question is in each resample; no resample where there is no question."""
     if not num_questions:
         return np.zeros((0, 0))
     chances_Q = np.full(num_questions, 1 / num_questions)
-    return np.random.default_rng(seed).multinomial(num_questions, chances_Q, size=resamples).astype(np.float64)
+    return np.random.default_rng(_SEED).multinomial(num_questions, chances_Q, size=resamples).astype(np.float64)
 
 
-def _rates(wins_POQ: Array, played_POQ: Array, *, seed: int) -> tuple[Array, Array]:
+def _rates(wins_POQ: Array, played_POQ: Array) -> tuple[Array, Array]:
     """[P, O] win rates and [B, P, O] those of resamples; NaN without a match."""
-    draws_BQ = _draws(wins_POQ.shape[2], RATE_RESAMPLES, seed=seed)
+    draws_BQ = _draws(wins_POQ.shape[2], RATE_RESAMPLES)
     wins_BPO, played_BPO = (np.moveaxis(array @ draws_BQ.T, -1, 0) for array in (wins_POQ, played_POQ))
     with np.errstate(invalid="ignore"):
         return wins_POQ.sum(axis=2) / played_POQ.sum(axis=2), wins_BPO / played_BPO

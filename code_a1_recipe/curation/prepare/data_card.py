@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ...stats.tables import counts_text
 from .entries import Overlap
 from .frontier import Frontier
 from .options import PrepareOptions
@@ -93,7 +94,7 @@ def summary_text(preparation: Preparation) -> str:
         width = max(len(one.set_name) for one in tables)
         lines += [
             f"  {one.set_name:{width}}  {one.num_rows} rows, {one.num_met} of {one.num_questions} questions met"
-            + (f" ({_shown(one.num_by_rule)})" if one.num_rows else "")
+            + (f" ({counts_text(one.num_by_rule)})" if one.num_rows else "")
             for one in tables
         ]
         lines.append(f"discarded as common to many evaluation questions: {_common_text(prepared)}")
@@ -157,7 +158,7 @@ def _tests_text(preparation: Preparation) -> str:
     if golden := sum(len(entry.question.golden_tests) for entry in kept):
         texts.append(f"{golden} golden ones")
     if preparation.prepared.num_removed_tests:
-        texts.append(f"removed from kept rows: {_shown(preparation.prepared.num_removed_tests)}")
+        texts.append(f"removed from kept rows: {counts_text(preparation.prepared.num_removed_tests)}")
     if preparation.read.num_unwritable_tests:
         num_unwritable = preparation.read.num_unwritable_tests
         texts.append(f"{num_unwritable} of all rows cannot be written as assert f(literals) == literal")
@@ -211,10 +212,6 @@ def _versions() -> Iterable[tuple[str, str]]:
             yield name, importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-
-
-def _shown(counts: Counter[str]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in counts.most_common())
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

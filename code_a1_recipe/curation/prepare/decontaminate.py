@@ -49,16 +49,6 @@ LEAST_SHARED_TESTS = 2
 _NO_PHRASES: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverlapSettings:
-    """What counts as the same text."""
-
-    ngram: int = 10
-    """Words in a row that two statements may not share, at least 2."""
-    threshold: float = 0.8
-    """Jaccard similarity, in (0, 1], from which two texts are near-duplicates."""
-
-
 _Hit = tuple[int, str, str]
 """Place of an evaluation question, the rule that found it, and what is shared."""
 
@@ -78,7 +68,8 @@ class EvalIndex:
 
     Args:
         questions: of all sets.
-        settings: what counts as the same.
+        ngram: words in a row that two statements may not share, at least 2.
+        threshold: Jaccard similarity, in (0, 1], from which two texts are near-duplicates.
         data_phrases: common phrases of the training data. They only add hits: a row is compared with them and, for
             what its set writes around every statement, once more without them.
     """
@@ -86,21 +77,22 @@ class EvalIndex:
     def __init__(
         self,
         questions: Sequence[Question],
-        settings: OverlapSettings,
         *,
+        ngram: int = 10,
+        threshold: float = 0.8,
         data_phrases: frozenset[str] = _NO_PHRASES,
     ) -> None:
         self._questions = questions
-        self._settings = settings
-        self._least_words = min(LEAST_WHOLE_WORDS, settings.ngram)
+        self._ngram, self._threshold = ngram, threshold
+        self._least_words = min(LEAST_WHOLE_WORDS, ngram)
         self._places_of_id: dict[str, list[int]] = defaultdict(list)
         self._places_of_ngram: dict[str, list[int]] = defaultdict(list)
         self._wholes_of_start: dict[str, set[str]] = defaultdict(set)
         self._places_of_whole: dict[str, list[int]] = defaultdict(list)
         self._places_of_form: dict[str, list[int]] = defaultdict(list)
         self._places_of_test: dict[bytes, list[int]] = defaultdict(list)
-        self._contents = NearIndex(settings.threshold)
-        self._programs = NearIndex(settings.threshold)
+        self._contents = NearIndex(threshold)
+        self._programs = NearIndex(threshold)
         self._same_as = self._add_wholes()
         self._num_different = Counter(name for name, _ in self._different(range(len(questions))))
         self._phrases = self._common_phrases()
@@ -129,7 +121,7 @@ class EvalIndex:
         A copy is judged as rows of the training data are (``duplicates``), so that copies in an evaluation set do not
         make its words common, and a statement such as "complete this code" makes no copies.
         """
-        wholes = NearIndex(self._settings.threshold)
+        wholes = NearIndex(self._threshold)
         same_as: list[int] = []
         prompts: list[Hashes] = []
         for place, question in enumerate(self._questions):
@@ -138,15 +130,15 @@ class EvalIndex:
             twins = (
                 near.place
                 for near in wholes.similar_to(hashes)
-                if jaccard(prompt, prompts[near.place]) >= self._settings.threshold / 2
+                if jaccard(prompt, prompts[near.place]) >= self._threshold / 2
             )
             same_as.append(same_as[twin] if (twin := next(twins, None)) is not None else place)
             prompts.append(prompt)
             wholes.add(hashes)
             whole = " ".join(words)
             self._places_of_whole[whole].append(place)
-            if len(words) >= self._settings.ngram and _is_telling(whole):
-                self._wholes_of_start[" ".join(words[: self._settings.ngram])].add(whole)
+            if len(words) >= self._ngram and _is_telling(whole):
+                self._wholes_of_start[" ".join(words[: self._ngram])].add(whole)
         return same_as
 
     def _different(self, places: Iterable[int]) -> set[tuple[str, int]]:
@@ -172,7 +164,7 @@ class EvalIndex:
             self._places_of_id[question.id].append(place)
         words = content_words(question.prompt, self._phrases)
         if len(words) >= self._least_words:
-            for ngram in ngrams(words, self._settings.ngram):
+            for ngram in ngrams(words, self._ngram):
                 if _is_telling(ngram):
                     self._places_of_ngram[ngram].append(place)
         self._contents.add(_prompt_hashes(words))
@@ -207,7 +199,7 @@ class EvalIndex:
 
     def _whole_hits(self, words: Sequence[str]) -> Iterator[_Hit]:
         """Evaluation statements that the words are, or contain, phrases and all."""
-        size = self._settings.ngram
+        size = self._ngram
         found = dict.fromkeys([" ".join(words)])
         for at in range(len(words) - size + 1):
             for whole in sorted(self._wholes_of_start.get(" ".join(words[at : at + size]), ())):
@@ -219,7 +211,7 @@ class EvalIndex:
 
     def _ngram_hits(self, words: Sequence[str]) -> Iterator[_Hit]:
         for size in reversed(self._sizes):
-            kind = f"{size} words" if size == self._settings.ngram else "the whole statement"
+            kind = f"{size} words" if size == self._ngram else "the whole statement"
             for at in range(len(words) - size + 1):
                 ngram = " ".join(words[at : at + size])
                 if ngram in self._common_ngrams:

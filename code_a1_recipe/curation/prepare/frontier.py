@@ -126,12 +126,8 @@ class Frontier:
             confinement.judges(options.workers) as judges,
         ):
             tasks = [
-                CodeTask(
-                    id=f"{one.id} {content_key(one)}",  # so that a changed test is judged anew
-                    data_source=one.data_source,
-                    prompt=one.prompt,
-                    grading=AssertGrading(question=one, judges=judges),
-                )
+                # The key in the id, so that a changed test is judged anew.
+                CodeTask.of(replace(one, id=f"{one.id} {content_key(one)}"), AssertGrading(question=one, judges=judges))
                 for one in questions
             ]
             samples = samples_of(tasks, asked, responses, parameters=options.base_model.sampling("code"))

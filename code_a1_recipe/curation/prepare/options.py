@@ -8,13 +8,13 @@ from typing import Annotated, Any, ClassVar
 
 import typer
 
+from sandbox import Limits
+
 from ...algorithm.sampling import SamplingParameters
 from ...errors import InputError
 from ...evaluation.models.options import USUAL_SAMPLING, ModelOptions, option
 from ...jobs import options as shared
 from ...jobs.confinement import Confinement
-from .decontaminate import OverlapSettings
-from .reference_checks import limits_for
 
 TRAINING_SAMPLING = replace(USUAL_SAMPLING, temperature=1.0, top_p=1.0, max_prompt_tokens=4096)
 """As the Code LLM samples where nobody configures it."""
@@ -109,13 +109,10 @@ class PrepareOptions:
         return (self.output, self.card_output, self.dropped_output)
 
     @property
-    def overlap(self) -> OverlapSettings:
-        return OverlapSettings(ngram=self.ngram, threshold=self.duplicate_threshold)
-
-    @property
     def confinement(self) -> Confinement:
         """Raises SandboxConfigError where ``slow_seconds`` is out of range."""
-        return Confinement(limits=limits_for(self.slow_seconds), tier=self.tier, allow_missing=self.allow_missing)
+        limits = Limits(reference_cpu_seconds_per_case=self.slow_seconds)
+        return Confinement(limits=limits, tier=self.tier, allow_missing=self.allow_missing)
 
     def of_judging(self) -> dict[str, Any]:
         """What decides the facts of a reference."""

@@ -70,7 +70,9 @@ def prepare_questions(
     phrases = phrases_of_prompts([entry.question.prompt for entry in read.entries])
     left = read.entries
     if eval_sets.questions:
-        index = EvalIndex(eval_sets.questions, options.overlap, data_phrases=phrases)
+        index = EvalIndex(
+            eval_sets.questions, ngram=options.ngram, threshold=options.duplicate_threshold, data_phrases=phrases
+        )
         left = _staying(_overlaps(left, index), prepared)
         prepared.common_hits = index.common
     left = _staying(_too_few_tests(left, options.min_tests), prepared)

@@ -17,7 +17,6 @@ from sandbox import (
     CaseOutcome,
     CaseResult,
     JudgeRequest,
-    Limits,
     Rejection,
     RejectionReason,
     SandboxUnavailableError,
@@ -40,15 +39,6 @@ _REJECTED = {
     RejectionReason.UNENCODABLE: Fault.UNENCODABLE,
 }
 """All other reasons are about the text alone."""
-
-
-def limits_for(slow_seconds: float) -> Limits:
-    """The judge's own limits, with ``slow_seconds`` of CPU time for each call of a reference.
-
-    Raises:
-        SandboxConfigError: ``slow_seconds`` is out of range.
-    """
-    return Limits(reference_cpu_seconds_per_case=slow_seconds)
 
 
 def content_key(question: Question) -> str:

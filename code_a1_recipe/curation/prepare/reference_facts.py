@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from ...algorithm.question import Question
+from ...stats.tables import counts_text
 from .entries import Reason
 
 
@@ -108,9 +109,8 @@ def decide(question: Question, facts: ReferenceFacts, *, drop_tests: bool, min_t
 
 
 def _told(faults: list[TestFault], facts: ReferenceFacts) -> str:
-    kinds = Counter(one.fault.value for one in faults)
-    shown = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
-    return f"{len(faults)} of {facts.num_tests} tests ({shown}), the first: {faults[0].detail}"
+    kinds = counts_text(Counter(one.fault.value for one in faults))
+    return f"{len(faults)} of {facts.num_tests} tests ({kinds}), the first: {faults[0].detail}"
 
 
 def _too_few(question: Question, facts: ReferenceFacts, num_left: int) -> str:

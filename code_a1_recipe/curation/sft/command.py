@@ -18,12 +18,13 @@ from ...jobs.jsonl_store import JsonlStore, files_of
 from ...jobs.outputs import Report, check_outputs, note_work
 from ...jobs.progress import watched
 from ...runs.reader import RunRecords
+from ...stats.tables import counts_text
 from ..minimal_tests import require_mutants
 from .card import card
 from .demonstrations import Demonstration, PromptStyle, Row, Selection, held_out, select
 from .from_rollouts import RecordedSuites, demonstrations_from, recorded_rows, recorded_run
-from .from_tests import MakeSettings, demonstrations_of, demonstrations_row
-from .options import DEFAULT_CASES, SftOptions
+from .from_tests import demonstrations_of, demonstrations_row
+from .options import SftOptions
 from .training_command import TrainingPlan, training_command, training_overrides
 
 
@@ -64,11 +65,10 @@ def make_demonstrations(options: SftOptions) -> Report:
 
 
 def _from_questions(options: SftOptions, table: QuestionTable, store: JsonlStore) -> Report:
-    settings = _make_settings(options)
     judge_confined(
         store,
         list(table.values()),
-        lambda question, judge_all: demonstrations_row(question, settings, judge_all),
+        lambda question, judge_all: demonstrations_row(question, options, judge_all),
         key=lambda question: question.id,
         confinement=Confinement(tier=options.tier, allow_missing=options.allow_missing),
         num_workers=options.workers,
@@ -92,19 +92,11 @@ def _from_questions(options: SftOptions, table: QuestionTable, store: JsonlStore
     return report
 
 
-def _make_settings(options: SftOptions) -> MakeSettings:
-    return MakeSettings(
-        num_cases=options.cases or DEFAULT_CASES,
-        num_mutants=options.mutants,
-        max_assert_chars=options.max_assert_chars,
-        seed=options.seed,
-    )
-
-
 def _described(options: SftOptions, table: QuestionTable) -> dict[str, Any]:
     """What decides the rows of the work file."""
     questions = fingerprint(json.dumps([asdict(question) for question in table.values()]))
-    return {**asdict(_make_settings(options)), "tier": options.tier, "questions": questions}
+    decisive = ("num_cases", "mutants", "max_assert_chars", "seed", "tier")
+    return {**{name: getattr(options, name) for name in decisive}, "questions": questions}
 
 
 def _check_outputs(options: SftOptions, inputs: Sequence[Path]) -> None:
@@ -132,7 +124,7 @@ def _open_rollouts(options: SftOptions, source: Path) -> tuple[RecordedSuites, Q
             )
         records = recorded_rows(source)
         recorded = RecordedSuites(
-            records=records, num_cases=options.cases or DEFAULT_CASES, pair=options.prompt or "chat_v2", black_box=False
+            records=records, num_cases=options.num_cases, pair=options.prompt or "chat_v2", black_box=False
         )
         table = {}
     return recorded, table or question_table(options.questions, adapter=adapter, columns=columns)
@@ -163,7 +155,7 @@ def _write(options: SftOptions, made: Made) -> Report:
         only_breaking=options.only_breaking,
     )
     if not selection.kept:
-        reasons = ", ".join(f"{why} {count}" for why, count in (made.left_out + selection.dropped).most_common())
+        reasons = counts_text(made.left_out + selection.dropped)
         raise CodeA1Error(
             f"no demonstration could be made of {made.source} (left out: {reasons or 'nothing'}, outages: "
             f"{made.num_outages}); nothing was written"

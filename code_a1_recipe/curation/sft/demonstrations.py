@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...algorithm.prompts import find_prompt_pair, render
+from ...algorithm.prompts import render, template_for
 from ...algorithm.question import entry_points_text
 
 SHOWN = {
@@ -53,10 +53,7 @@ class PromptStyle:
     @property
     def template(self) -> str:
         """Name or path of the Test LLM's template."""
-        if self.pair.endswith(".txt"):
-            return self.pair
-        pair = find_prompt_pair(self.pair)
-        return pair.black_box_test if self.black_box else pair.test
+        return template_for("black_box_test" if self.black_box else "test", self.pair)
 
     @property
     def is_fenced(self) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sandbox import CandidateVerdict, SandboxUnavailableError, syntax_key
 
@@ -14,6 +13,7 @@ from ...jobs.confinement import JudgeAll
 from ...jobs.jsonl_store import Row
 from ...test_quality.kill_matrix import cases_by_place, is_broken, request_for
 from .demonstrations import Demonstration
+from .options import SftOptions
 
 MOST_TESTS = 256
 """Tests of a question that are judged, drawn from all."""
@@ -21,21 +21,7 @@ _MUTANTS_TRIED = 3
 """For each mutant that is wanted: some are equivalent to the reference, some are noticed by no test."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MakeSettings:
-    """What decides which suites are made."""
-
-    num_cases: int = 8
-    """K; a question with fewer right tests gets a prompt that asks for as many as it has."""
-    num_mutants: int = 0
-    """Mutants of the reference that are shown, for each question at most."""
-    max_assert_chars: int = 400
-    """Longer asserts are not used."""
-    seed: int = 0
-    """Of the choice of tests and mutants."""
-
-
-def demonstrations_row(question: Question, settings: MakeSettings, judge_all: JudgeAll) -> Row:
+def demonstrations_row(question: Question, options: SftOptions, judge_all: JudgeAll) -> Row:
     """A question's suites with what was left out: one row of the work file.
 
     Tests are judged on each program: only valid cases whose expected output equals the reference's return value, and
@@ -44,10 +30,10 @@ def demonstrations_row(question: Question, settings: MakeSettings, judge_all: Ju
     """
     counts: Counter[str] = Counter()
     row: Row = {"question": question.id, "outage": None, "suites": [], "counts": counts}
-    tests = _tests(question, settings, counts)
+    tests = _tests(question, options, counts)
     if not tests:
         return row
-    programs = _programs(question, settings)
+    programs = _programs(question, options)
     verdicts: list[CandidateVerdict] = []
     for result in judge_all([request_for(question, source, tests) for _, source in programs]):
         if isinstance(result, SandboxUnavailableError):
@@ -58,7 +44,7 @@ def demonstrations_row(question: Question, settings: MakeSettings, judge_all: Ju
     if not right:
         return row
     asserts = {place: f"assert {call} == {expected}" for place, (call, expected) in right.items()}
-    mutants_left = settings.num_mutants
+    mutants_left = options.mutants
     for number, ((shown, source), verdict) in enumerate(zip(programs, verdicts, strict=True)):
         if not verdict.loaded:
             counts[f"{shown} does not load"] += 1
@@ -69,8 +55,8 @@ def demonstrations_row(question: Question, settings: MakeSettings, judge_all: Ju
             counts["mutant that no test notices"] += not breaking
             continue
         mutants_left -= shown == "mutant"
-        rng = random.Random(f"{settings.seed}:{question.id}:{number}")
-        chosen = _choose(rng, list(right), breaking, settings.num_cases)
+        rng = random.Random(f"{options.seed}:{question.id}:{number}")
+        chosen = _choose(rng, list(right), breaking, options.num_cases)
         row["suites"].append(
             {
                 "shown": shown,
@@ -88,33 +74,30 @@ def demonstrations_of(row: Row, question: Question) -> list[Demonstration]:
         Demonstration(
             question_id=question.id,
             statement=question.prompt,
-            shown=suite["shown"],
-            program=suite["program"],
-            asserts=tuple(suite["asserts"]),
-            num_breaking=suite["num_breaking"],
             data_source=question.data_source,
+            **{**suite, "asserts": tuple(suite["asserts"])},
         )
         for suite in row["suites"]
     ]
 
 
-def _tests(question: Question, settings: MakeSettings, counts: Counter[str]) -> list[str]:
+def _tests(question: Question, options: SftOptions, counts: Counter[str]) -> list[str]:
     texts = list(dict.fromkeys((*question.tests, *question.golden_tests)))
-    short = [text for text in texts if len(text) <= settings.max_assert_chars]
+    short = [text for text in texts if len(text) <= options.max_assert_chars]
     counts["tests that are too long"] += len(texts) - len(short)
     counts["questions without tests"] += not texts
-    random.Random(f"{settings.seed}:{question.id}").shuffle(short)
+    random.Random(f"{options.seed}:{question.id}").shuffle(short)
     return short[:MOST_TESTS]
 
 
-def _programs(question: Question, settings: MakeSettings) -> list[tuple[str, str]]:
+def _programs(question: Question, options: SftOptions) -> list[tuple[str, str]]:
     """(where it comes from, source) of each different program, the reference first."""
     found = [("reference", question.reference), *(("buggy_program", text) for text in question.buggy_programs)]
-    if settings.num_mutants:
+    if options.mutants:
         from ...test_quality.mutants import mutants_of  # here: needs cosmic-ray
 
-        mutants = mutants_of(question.reference, max_mutants=_MUTANTS_TRIED * settings.num_mutants, seed=settings.seed)
-        random.Random(f"{settings.seed}:{question.id}").shuffle(mutants)  # they come by line
+        mutants = mutants_of(question.reference, max_mutants=_MUTANTS_TRIED * options.mutants, seed=options.seed)
+        random.Random(f"{options.seed}:{question.id}").shuffle(mutants)  # they come by line
         found += [("mutant", mutant.source) for mutant in mutants]
     different: dict[str, tuple[str, str]] = {}
     for shown, source in found:

@@ -62,6 +62,11 @@ class SftOptions:
     allow_missing: shared.AllowMissing = ()
 
     @property
+    def num_cases(self) -> int:
+        """K; a question with fewer right tests gets a prompt that asks for as many as it has."""
+        return self.cases or DEFAULT_CASES
+
+    @property
     def val_output(self) -> Path:
         return self.output.with_name(f"{self.output.stem}.val.parquet")
 

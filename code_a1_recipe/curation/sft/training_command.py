@@ -51,9 +51,7 @@ class TrainingPlan:
         )
 
 
-def training_overrides(
-    plan: TrainingPlan, *, model: str, folder: Path, epochs: int = 2, rate: float = 1e-5
-) -> list[str]:
+def training_overrides(plan: TrainingPlan, *, model: str, folder: Path, rate: float = 1e-5) -> list[str]:
     """verl's keys, each as ``key=value`` with hydra's quotes.
 
     Where they differ from verl's defaults: its learning rate (1e-3) would undo an instruction-tuned model; ``hf_model``
@@ -75,7 +73,7 @@ def training_overrides(
         "optim.lr_warmup_steps_ratio=0.05",
         "optim.lr_scheduler_type=cosine",
         "checkpoint.save_contents=[model,optimizer,extra,hf_model]",
-        f"trainer.total_epochs={epochs}",
+        "trainer.total_epochs=2",
         "trainer.logger=[console]",
         "trainer.project_name=code-a1",
         "trainer.experiment_name=test-llm-sft",

@@ -30,7 +30,7 @@ from ...data.formats import Row, parsed, text_of
 from ...data.reader import iter_rows, read_each
 from ...errors import RowError
 from ..options import SPLITS
-from ..scoring.in_process import InProcessGrading, InProcessTests
+from ..scoring.in_process import InProcessGrading, InProcessTests, source_of
 from .tasks import MIB, CodeTask
 
 COLUMNS = frozenset(
@@ -137,7 +137,7 @@ def read_outcomes(answer: CallResult) -> list[tuple[str, str, str]] | None:
 def _tests_of(row: BigCodeBenchRow, *, calibrated: bool) -> InProcessTests:
     seconds = min(max(SECONDS_PER_TEST * len(row.test_names), LEAST_SECONDS), MOST_SECONDS)
     return InProcessTests(
-        before=f"{_unittest_program()}\n{row.stub if calibrated else ''}",
+        before=f"{source_of('unittest_program.py')}\n{row.stub if calibrated else ''}",
         after=row.tests,
         calls=(f"run_unit_tests({TEST_CLASS})",),
         limits=Limits(
@@ -166,11 +166,6 @@ def _failure(names: tuple[str, ...], call: str, answer: CallResult) -> str:
             return f"{outcome}: {name} {remark}".strip()
     untold = sorted(set(names) - {name for name, _, _ in outcomes})
     return f"not run: {', '.join(untold)}" if untold else ""
-
-
-@functools.cache
-def _unittest_program() -> str:
-    return (Path(__file__).parents[1] / "scoring" / "unittest_program.py").read_text(encoding="utf-8")
 
 
 def _read_row(row: Row) -> BigCodeBenchRow:

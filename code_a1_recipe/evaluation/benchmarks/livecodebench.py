@@ -26,7 +26,7 @@ from ...data.formats import Row, json_of, text_of
 from ...data.reader import iter_rows, read_each
 from ...errors import RowError
 from ...jobs.progress import watched
-from ..scoring.livecodebench_judge import TestCase, judge_function, judge_printing
+from ..scoring.livecodebench_judge import TestCase, judge_cases
 from .tasks import CodeTask, CodeVerdict, grade_each
 
 COLUMNS = frozenset(
@@ -59,11 +59,7 @@ class LiveCodeBenchGrading:
     def grade(self, programs: Sequence[str]) -> list[CodeVerdict | SandboxUnavailableError]:
         """As ``tasks.Grading``."""
         cases, _ = read_cases(self.row)
-        if self.function:
-            return grade_each(
-                programs, partial(judge_function, cases=cases, function=self.function, runner=self.runner)
-            )
-        return grade_each(programs, partial(judge_printing, cases=cases, runner=self.runner))
+        return grade_each(programs, partial(judge_cases, cases=cases, function=self.function, runner=self.runner))
 
 
 def livecodebench_tasks(

@@ -111,6 +111,19 @@ class CodeTask:
     """How a program is found in a response, from many threads; may raise SandboxUnavailableError. None: as training."""
     grading: Grading
 
+    @classmethod
+    def of(cls, question: Question, grading: Grading) -> CodeTask:
+        """A question as training has it; its one entry point where that is a plain function."""
+        names = question.entry_points
+        return cls(
+            id=question.id,
+            data_source=question.data_source or "questions",
+            **question.prompt_fields,
+            reference=question.reference,
+            entry_point=names[0] if len(names) == 1 and names[0].isidentifier() else "",
+            grading=grading,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssertGrading:
@@ -163,12 +176,6 @@ class AssertGrading:
         return f"{first.reason.value}: {first.text[:200]}" if first else ""
 
 
-def only_function(question: Question) -> str:
-    """Its entry point where that is one plain function, else nothing."""
-    first, *others = question.entry_points
-    return first if first.isidentifier() and not others else ""
-
-
 def question_tasks(
     path: Path,
     judges: JudgeProcesses,
@@ -184,13 +191,9 @@ def question_tasks(
     """
     loaded = read_questions(path, adapter=adapter, columns=columns)
     tasks = [
-        CodeTask(
-            id=question.id,
-            data_source=question.data_source or "questions",
-            **question.prompt_fields,
-            reference=question.reference,
-            entry_point=only_function(question),
-            grading=AssertGrading(question=question, judges=judges, holds_expected_outputs=holds_expected_outputs),
+        CodeTask.of(
+            question,
+            AssertGrading(question=question, judges=judges, holds_expected_outputs=holds_expected_outputs),
         )
         for question in loaded.questions
         if question.tests

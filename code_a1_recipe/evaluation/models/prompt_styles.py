@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...algorithm.episode_types import Message
-from ...algorithm.prompts import PROMPT_PAIRS, placeholders, render
+from ...algorithm.prompts import PROMPT_PAIRS, placeholders, render, template_for
 from ...algorithm.question import UNNAMED
 from ...errors import InputError
 from ..scoring.evalplus_sanitizer import INSTALL, package_text
@@ -81,8 +81,7 @@ def ask_code(
             )
         return Asked(messages=own)
     if style != EVALPLUS:
-        template = PROMPT_PAIRS[style].code if style in PROMPT_PAIRS else style
-        return Asked(messages=tuple(render(template, prompt=prompt, entry_points=entry_points)))
+        return Asked(messages=tuple(render(template_for("code", style), prompt=prompt, entry_points=entry_points)))
     instruction, beginning, ends = evalplus_phrases()
     if not can_prefill:
         text = f"{instruction}\n{_FENCE}python\n{prompt.strip()}\n{_FENCE}"

@@ -43,6 +43,11 @@ class RecordedPair:
         records = RunRecords.open(folder)
         return cls(records=records, settings=records.settings)
 
+    @property
+    def tester(self) -> str:
+        """The policy that writes suites; "code" in a run with one model."""
+        return "test" if "test" in self.settings.policy_names else "code"
+
     def held_out(self, limit: int | None = None) -> list[Question]:
         """The questions of the run's validation, in its order.
 

@@ -233,10 +233,13 @@ def sample_stored(
     *,
     policy: str,
     num_samples: int,
+    parameters: SamplingParameters | None = None,
+    description: str = "sample",
 ) -> list[list[Response | None]]:
     """``[prompt][sample]`` responses of an evaluation, kept in its output folder.
 
-    Each prompt has a name, which its seeds depend on. Other arguments, result and errors as of :func:`sample_all`.
+    Each prompt has a name, which its seeds depend on. Without ``parameters`` the command's one model samples as the
+    options say. Other arguments, result and errors as of :func:`sample_all`.
     """
     names = [name for name, _ in prompts]
     with ResponseStore(options.output / RESPONSES) as store:
@@ -244,8 +247,9 @@ def sample_stored(
             model,
             [messages for _, messages in prompts],
             seeds=[[sampling_seed(options.seed, policy, name, n) for n in range(num_samples)] for name in names],
-            parameters=options.model.sampling(policy),
+            parameters=parameters or options.model.sampling(policy),
             store=store,
             sessions=names,
             stored_only=options.judge_only,
+            description=description,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -28,6 +28,7 @@ from .summary import Summary
 if TYPE_CHECKING:
     from ...config.run_config import RunConfig
 
+_REWARD_OPTIONS = ("alpha", "adversarial", "nonprintable_penalty")
 _NOT_SO = "Copy the rollouts out of the run folder and name the questions by --questions to score them so"
 
 
@@ -71,59 +72,25 @@ class ScoreOptions:
     ] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreSettings:
-    """What decides a reward, beside the rows themselves."""
+def _rewards(options: ScoreOptions, run: RunConfig | None) -> RewardSettings:
+    """The options over the recorded run's own rewards over the recipe's defaults.
 
-    rewards: RewardSettings
-    num_cases: int
-    confinement: Confinement
-    seed: int
-
-    @classmethod
-    def of(cls, options: ScoreOptions, run: RunConfig | None) -> ScoreSettings:
-        """The options over the recorded run's own settings over the recipe's defaults.
-
-        Raises:
-            SettingsError, SandboxConfigError: a value is out of its range.
-        """
-        rewards = run.rewards if run else RewardSettings(alpha=0.5, adversarial="release", nonprintable_penalty=False)
-        if rewards.code_tests != "suites":
-            raise SettingsError(
-                f"the run trained with rewards.code_tests={rewards.code_tests}, whose rewards are made of tests beyond "
-                f"a row's own suites; score rewards programs on their own suites. {_NOT_SO}"
-            )
-        if run and run.episode.share_suites:
-            raise SettingsError(
-                "the run trained with episode.share_suites=true, where identical programs have the suites of the first "
-                f"of them; score rewards programs on their own suites. {_NOT_SO}"
-            )
-        named = {name: getattr(options, name) for name in ("alpha", "adversarial", "nonprintable_penalty")}
-        stated = {name: value for name, value in named.items() if value is not None}
-        recorded = Confinement.of_run(run.sandbox) if run else Confinement()
-        return cls(
-            rewards=rewards.replaced(where="rewards", **stated),
-            num_cases=options.cases or (run.episode.cases_per_suite if run else 8),
-            confinement=Confinement(
-                limits=Limits.from_mapping({**asdict(recorded.limits), **options.limits}, where="--limits"),
-                tier=recorded.tier if options.tier is None else options.tier,
-                allow_missing=tuple(options.allow_missing) or recorded.allow_missing,
-            ),
-            seed=run.seed if run else 0,
+    Raises:
+        SettingsError: a value is out of its range, or the run's rewards are made of other tests than a row has.
+    """
+    rewards = run.rewards if run else RewardSettings(alpha=0.5, adversarial="release", nonprintable_penalty=False)
+    if rewards.code_tests != "suites":
+        raise SettingsError(
+            f"the run trained with rewards.code_tests={rewards.code_tests}, whose rewards are made of tests beyond "
+            f"a row's own suites; score rewards programs on their own suites. {_NOT_SO}"
         )
-
-    def described(self) -> dict[str, Any]:
-        """Plain values for the settings file, in the words of the command line."""
-        return {
-            "alpha": self.rewards.alpha,
-            "adversarial": self.rewards.adversarial,
-            "nonprintable_penalty": self.rewards.nonprintable_penalty,
-            "reward_functions": [dict(self.rewards.code), dict(self.rewards.test)],
-            "user_files": {key: file_fingerprint(file) for key, file in self.rewards.user_files.items()},
-            "cases": self.num_cases,
-            **self.confinement.described(),
-            "seed": self.seed,
-        }
+    if run and run.episode.share_suites:
+        raise SettingsError(
+            "the run trained with episode.share_suites=true, where identical programs have the suites of the first "
+            f"of them; score rewards programs on their own suites. {_NOT_SO}"
+        )
+    named = {name: getattr(options, name) for name in _REWARD_OPTIONS}
+    return rewards.replaced(where="rewards", **{name: value for name, value in named.items() if value is not None})
 
 
 def score(options: ScoreOptions) -> Report:
@@ -134,7 +101,15 @@ def score(options: ScoreOptions) -> Report:
         OutageError, SandboxUnavailableError: the sandbox is down; what was judged is kept.
     """
     run = find_run(options.inputs)
-    settings = ScoreSettings.of(options, run)
+    rewards = _rewards(options, run)
+    recorded = Confinement.of_run(run.sandbox) if run else Confinement()
+    confinement = Confinement(
+        limits=Limits.from_mapping({**asdict(recorded.limits), **options.limits}, where="--limits"),
+        tier=recorded.tier if options.tier is None else options.tier,
+        allow_missing=tuple(options.allow_missing) or recorded.allow_missing,
+    )
+    num_cases = options.cases or (run.episode.cases_per_suite if run else 8)
+    seed = run.seed if run else 0
     files = rollout_files(options.inputs)
     question_files: Sequence[Path] = options.questions
     if run is None or options.questions:
@@ -143,16 +118,21 @@ def score(options: ScoreOptions) -> Report:
         question_files = [Path(file) for file in (*run.data.train_files, *run.data.val_files)]
         questions = question_table(question_files, adapter=run.data.adapter, columns=run.data.columns)
     items = read_items(files, questions, role=options.role)
-    scorer = Scorer(rewards=settings.rewards, num_cases=settings.num_cases)
-    described = {
-        **settings.described(),
+    scorer = Scorer(rewards=rewards, num_cases=num_cases)
+    described = {  # plain values, in the words of the command line
+        **{name: getattr(rewards, name) for name in _REWARD_OPTIONS},
+        "reward_functions": [dict(rewards.code), dict(rewards.test)],
+        "user_files": {key: file_fingerprint(file) for key, file in rewards.user_files.items()},
+        "cases": num_cases,
+        **confinement.described(),
+        "seed": seed,
         "role": options.role,
         "inputs": [file_fingerprint(path) for path in files],
         "questions": [file_fingerprint(path) for path in question_files],
     }
     with JsonlStore(options.output, settings=described) as store:
         if len(store) < len(items):
-            with settings.confinement.judges(options.workers, seed=settings.seed) as judges:
+            with confinement.judges(options.workers, seed=seed) as judges:
                 num_threads = options.workers * DEFAULT_QUESTIONS_PER_WORKER
                 judge_items(items, store, scorer, judges.judge_all, num_threads=num_threads)
         store.sort()

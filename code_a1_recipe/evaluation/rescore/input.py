@@ -85,8 +85,8 @@ def question_table(
         for question in load_questions(path, adapter=adapter, columns=columns):
             if table.setdefault(question.id, question) != question:
                 raise InputError(
-                    f"{path}: id {question.id!r} stands for another question in an earlier file; rollouts name their "
-                    "question by id, so ids must be unique over all --questions"
+                    f"{path}: id {question.id!r} stands for another question in an earlier file; questions are known "
+                    "by their ids, which must be unique over all files"
                 )
     return table
 

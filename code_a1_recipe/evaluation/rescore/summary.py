@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from statistics import fmean
 from typing import Any
 
+from ...stats.tables import counts_text
+
 Row = Mapping[str, Any]
 _TOO_LONG = "without a reward: too long to be shown to the Test LLM"
 
@@ -36,8 +38,7 @@ class Summary:
                 lines.append(f"  {role}: {len(named['reward'])} responses, {shown}")
         for what, counter in self._reasons.items():
             if counter:
-                reasons = ", ".join(f"{reason} {count}" for reason, count in counter.most_common())
-                lines.append(f"  {what}: {counter.total()} ({reasons})")
+                lines.append(f"  {what}: {counter.total()} ({counts_text(counter)})")
         return "\n".join(lines) + "\n"
 
     def _add(self, row: Row) -> None:

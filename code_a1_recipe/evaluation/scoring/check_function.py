@@ -20,7 +20,7 @@ from sandbox import Runner
 from ...data.formats import Row, list_of, text_of
 from ...data.reader import iter_rows, read_each, read_questions
 from ...errors import RowError
-from ..benchmarks.tasks import MIB, USUAL_LIMITS, CodeTask, only_function
+from ..benchmarks.tasks import MIB, USUAL_LIMITS, CodeTask
 from .in_process import InProcessGrading, InProcessTests
 
 CHECK_LIMITS = replace(
@@ -64,16 +64,7 @@ def check_tasks(path: Path, runner: Runner, *, adapter: str = "auto") -> list[Co
     """
     loaded = read_questions(path, adapter=adapter)
     tests_of_rows = read_each(iter_rows(path), SOURCES[loaded.adapter], where=path)
-    tasks = []
-    for tests, question in zip(tests_of_rows, loaded.questions, strict=True):
-        tasks.append(
-            CodeTask(
-                id=question.id,
-                data_source=question.data_source,
-                **question.prompt_fields,
-                reference=question.reference,
-                entry_point=only_function(question),
-                grading=InProcessGrading(tests=tests, reference=question.reference, runner=runner),
-            )
-        )
-    return tasks
+    return [
+        CodeTask.of(question, InProcessGrading(tests=tests, reference=question.reference, runner=runner))
+        for tests, question in zip(tests_of_rows, loaded.questions, strict=True)
+    ]

@@ -89,6 +89,12 @@ class InProcessGrading:
         return CodeVerdict(passed=not reason, reason=reason)
 
 
+@functools.cache
+def source_of(name: str) -> str:
+    """The text of a file of this folder that is executed in the sandbox."""
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
 def failing_references(tasks: Sequence[CodeTask], folder: Path, *, num_workers: int) -> dict[str, str]:
     """The tasks whose reference fails its own tests on this machine, and why; kept in ``folder`` for the next time.
 

@@ -26,12 +26,10 @@ Where this differs from LiveCodeBench, all of it on purpose:
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, DecimalException
-from pathlib import Path
 
 from sandbox import (
     CallResult,
@@ -44,9 +42,10 @@ from sandbox import (
     encode,
 )
 
-from ...data.asserts import top_level_names
+from ...algorithm.question import definitions
 from ..benchmarks.tasks import MIB, USUAL_LIMITS, CodeVerdict, plain_program
 from .evalplus_judge import equal_raw
+from .in_process import source_of
 
 LIVECODEBENCH_LIMITS = replace(
     USUAL_LIMITS,
@@ -91,38 +90,26 @@ class TestCase:
     output: str
 
 
-def judge_printing(program: str, cases: Sequence[TestCase], *, runner: Runner) -> CodeVerdict:
-    """Judge a program that reads standard input and prints.
+_Request = tuple[list[TestCase], Program]
+"""Some tests with the process that is asked them, a call each."""
+
+
+def judge_cases(program: str, cases: Sequence[TestCase], *, function: str, runner: Runner) -> CodeVerdict:
+    """Judge a program that defines ``function``, alone or in a class ``Solution``; without one, what it prints.
 
     Raises:
         SandboxUnavailableError: it could not be run. That is no verdict.
     """
-    for number, case in enumerate(cases, 1):
-        result = runner.run(_printing_program(program, case.input), role=Role.CANDIDATE)
-        if not result.loaded:
-            return CodeVerdict(passed=False, reason=f"not loaded: {result.load_error[:200]}")
-        answer = result.results[0]
-        printed = _printed(answer)
-        if printed is None or not same_output(case.output, printed):
-            return _failure(answer, number, len(cases))
-    return CodeVerdict(passed=True)
-
-
-def judge_function(program: str, cases: Sequence[TestCase], *, function: str, runner: Runner) -> CodeVerdict:
-    """Judge a program that defines ``function``, alone or in a class ``Solution``.
-
-    Raises:
-        SandboxUnavailableError: it could not be run. That is no verdict.
-    """
-    callee = f"Solution().{function}" if "Solution" in top_level_names(program) else function
+    is_right = _is_result if function else _is_printed
+    requests = _calling_programs(program, function, cases) if function else _printing_programs(program, cases)
     number = 0
-    for batch in _batches(cases):
-        result = runner.run(_calling_program(program, callee, batch), role=Role.CANDIDATE)
+    for batch, request in requests:
+        result = runner.run(request, role=Role.CANDIDATE)
         if not result.loaded:
             return CodeVerdict(passed=False, reason=f"not loaded: {result.load_error[:200]}")
         for case, answer in zip(batch, result.results, strict=True):
             number += 1
-            if not _is_result(case.output, answer):
+            if not is_right(case.output, answer):
                 return _failure(answer, number, len(cases))
     return CodeVerdict(passed=True)
 
@@ -140,29 +127,31 @@ def same_output(expected: str, printed: str) -> bool:
     return all(map(_same_line, _lines(expected), _lines(printed)))
 
 
-def _printing_program(program: str, text: str) -> Program:
-    # The input is part of the prelude rather than of the call: what is called is kept in a cache.
-    return plain_program(
-        f"__code__ = compile({program!r}, '<program>', 'exec', dont_inherit=True)\n",
-        [f"run_with_input(__code__, __imports__, __input__, {LIVECODEBENCH_LIMITS.value_bytes})"],
-        limits=LIVECODEBENCH_LIMITS,
-        prelude=f"{_stdin_program()}\n__imports__ = {_IMPORTS!r}\n__input__ = {text!r}\n",
-    )
+def _printing_programs(program: str, cases: Sequence[TestCase]) -> Iterator[_Request]:
+    """A process for each test."""
+    for case in cases:
+        # The input is part of the prelude rather than of the call: what is called is kept in a cache.
+        request = plain_program(
+            f"__code__ = compile({program!r}, '<program>', 'exec', dont_inherit=True)\n",
+            [f"run_with_input(__code__, __imports__, __input__, {LIVECODEBENCH_LIMITS.value_bytes})"],
+            limits=LIVECODEBENCH_LIMITS,
+            prelude=f"{source_of('stdin_program.py')}\n__imports__ = {_IMPORTS!r}\n__input__ = {case.input!r}\n",
+        )
+        yield [case], request
 
 
-def _calling_program(program: str, callee: str, batch: Sequence[TestCase]) -> Program:
-    seconds = LIVECODEBENCH_LIMITS.total_seconds + LIVECODEBENCH_LIMITS.cpu_seconds_per_case * len(batch)
-    return plain_program(
-        program,
-        [f"{callee}(*__arguments__({place}))" for place in range(len(batch))],
-        limits=replace(LIVECODEBENCH_LIMITS, total_seconds=seconds),
-        prelude=f"{_IMPORTS}\n__texts__ = {[case.input for case in batch]!r}\n{_ARGUMENTS}",
-    )
-
-
-@functools.cache
-def _stdin_program() -> str:
-    return Path(__file__).with_name("stdin_program.py").read_text(encoding="utf-8")
+def _calling_programs(program: str, function: str, cases: Sequence[TestCase]) -> Iterator[_Request]:
+    """A process for as many tests as its limits allow."""
+    callee = f"Solution().{function}" if "Solution" in definitions(program) else function
+    for batch in _batches(cases):
+        seconds = LIVECODEBENCH_LIMITS.total_seconds + LIVECODEBENCH_LIMITS.cpu_seconds_per_case * len(batch)
+        request = plain_program(
+            program,
+            [f"{callee}(*__arguments__({place}))" for place in range(len(batch))],
+            limits=replace(LIVECODEBENCH_LIMITS, total_seconds=seconds),
+            prelude=f"{_IMPORTS}\n__texts__ = {[case.input for case in batch]!r}\n{_ARGUMENTS}",
+        )
+        yield batch, request
 
 
 def _batches(cases: Sequence[TestCase]) -> Iterator[list[TestCase]]:
@@ -182,12 +171,12 @@ def _failure(answer: CallResult, number: int, num_cases: int) -> CodeVerdict:
     return CodeVerdict(passed=False, reason=f"{kind} in test {number} of {num_cases} {answer.detail[:200]}".strip())
 
 
-def _printed(answer: CallResult) -> str | None:
+def _is_printed(expected: str, answer: CallResult) -> bool:
     try:
         value = decode_raw(answer.value) if answer.status is CallStatus.VALUE else None
     except ValueFormatError:
-        return None
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else None
+        return False
+    return isinstance(value, bytes) and same_output(expected, value.decode("utf-8", "replace"))
 
 
 def _is_result(expected: str, answer: CallResult) -> bool:

@@ -26,7 +26,7 @@ from code_a1_recipe.analysis.run_results import (
 )
 from code_a1_recipe.analysis.summary import ExperimentSummary, difference_table, equal_table, headline_table
 from code_a1_recipe.cli.app import main
-from code_a1_recipe.curation.harvest import harvest
+from code_a1_recipe.curation.harvest import HarvestOptions, collect, harvest_tests
 from code_a1_recipe.data.reader import load_questions
 from code_a1_recipe.errors import InputError, SettingsError
 from code_a1_recipe.runs.reader import RunRecords
@@ -340,16 +340,17 @@ def test_gpus_that_are_not_there_are_refused_before_the_first_run(grid, fake_tra
 
 
 def test_harvested_tests_are_the_valid_cases_those_that_broke_programs_first(run_folder, tmp_path):
-    assert harvest(run_folder, tmp_path / "tests.jsonl", last_frac=1.0) == 2
-    first, second = load_questions(tmp_path / "tests.jsonl")
-    assert first.golden_tests == ("assert f(1) == 2",)
-    assert second.golden_tests == ("assert f(3) == 4", "assert f(1) == 2")
+    first, second = (found.tests for _, found in collect(RunRecords.open(run_folder), last_frac=1.0))
+    assert first == ("assert f(1) == 2",)
+    assert second == ("assert f(3) == 4", "assert f(1) == 2")
+    harvest_tests(HarvestOptions(run=run_folder, output=tmp_path / "tests.jsonl", minimise=False))
+    assert len(load_questions(tmp_path / "tests.jsonl")) == 2
 
 
 def test_a_run_without_suites_has_no_tests_to_harvest(tmp_path):
     run = write_run(tmp_path / "run", validation={}, training={1: [record(0)]})
     with pytest.raises(InputError, match="no valid case in its rollouts; harvest a run in which a Test LLM took part"):
-        harvest(run, tmp_path / "tests.jsonl")
+        harvest_tests(HarvestOptions(run=run, output=tmp_path / "tests.jsonl", minimise=False))
     assert main(["harvest", str(run), "--output", str(tmp_path / "tests.jsonl")]) == 2
 
 

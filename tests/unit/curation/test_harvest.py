@@ -10,8 +10,8 @@ from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.algorithm.settings import SandboxSettings
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.curation import minimal_tests
-from code_a1_recipe.curation.harvest import collect, harvest
-from code_a1_recipe.curation.minimal_tests import Found, MinimiseSettings, distinct, minimal_row, summary
+from code_a1_recipe.curation.harvest import collect
+from code_a1_recipe.curation.minimal_tests import Found, distinct, minimal_row, summary
 from code_a1_recipe.data.reader import load_questions
 from code_a1_recipe.jobs.confinement import Confinement
 from code_a1_recipe.jobs.jsonl_store import JsonlStore
@@ -85,7 +85,7 @@ def killed_by(tests, programs, judge_all, question=SIGN):
 def test_tests_that_kill_nothing_new_go(judge_all):
     wrong = ["def f(x):\n    return 1", "def f(x):\n    return 1 if x else 0", "def f(x):\n    return x"]
     tests = [f"assert f({x}) == {(x > 0) - (x < 0)}" for x in (5, 7, 0, -1, 1, -9)]
-    row = minimal_row(harvested(*tests, wrong=wrong), MinimiseSettings(), judge_all)
+    row = minimal_row(harvested(*tests, wrong=wrong), judge_all)
     assert (row["mutants_killed"], row["buggy_programs_killed"]) == (
         row["mutants_killed_after"],
         row["buggy_programs_killed_after"],
@@ -105,8 +105,8 @@ def test_the_smaller_of_two_suites_by_hand(judge_all, monkeypatch):
     found = harvested(
         *[f"assert f({x}) == {x}" for x in (0, 2, 3, 5)], broken=(9, 3, 2, 1), wrong=wrong, question=question
     )
-    assert minimal_row(found, MinimiseSettings(), judge_all)["kept"] == ["assert f(5) == 5"]
-    two = minimal_row(found, MinimiseSettings(min_tests=2), judge_all)
+    assert minimal_row(found, judge_all)["kept"] == ["assert f(5) == 5"]
+    two = minimal_row(found, judge_all, min_tests=2)
     assert two["kept"] == ["assert f(5) == 5", "assert f(0) == 0"], "the second is the one that broke most in the run"
     assert (two["num_tests"], two["num_mutants"], two["num_buggy_programs"]) == (4, 0, 2)
 
@@ -114,12 +114,12 @@ def test_the_smaller_of_two_suites_by_hand(judge_all, monkeypatch):
 def test_ties_go_to_the_test_that_broke_most_programs(judge_all, monkeypatch):
     monkeypatch.setattr("code_a1_recipe.test_quality.mutants.mutants_of", lambda *_, **__: [])
     found = harvested("assert f(1) == 1", "assert f(2) == 1", broken=(1, 4), wrong=["def f(x):\n    return 0"])
-    assert minimal_row(found, MinimiseSettings(), judge_all)["kept"] == ["assert f(2) == 1"]
+    assert minimal_row(found, judge_all)["kept"] == ["assert f(2) == 1"]
 
 
 def test_a_question_whose_tests_kill_nothing_keeps_the_best(judge_all, monkeypatch):
     monkeypatch.setattr("code_a1_recipe.test_quality.mutants.mutants_of", lambda *_, **__: [])
-    row = minimal_row(harvested("assert f(1) == 1", "assert f(2) == 1", broken=(0, 4)), MinimiseSettings(), judge_all)
+    row = minimal_row(harvested("assert f(1) == 1", "assert f(2) == 1", broken=(0, 4)), judge_all)
     assert row["kept"] == ["assert f(2) == 1"]
     assert row["num_invalid"] == 0
 
@@ -127,7 +127,7 @@ def test_a_question_whose_tests_kill_nothing_keeps_the_best(judge_all, monkeypat
 def test_a_test_that_the_reference_does_not_answer_goes_and_is_counted(judge_all, monkeypatch):
     monkeypatch.setattr("code_a1_recipe.test_quality.mutants.mutants_of", lambda *_, **__: [])
     found = harvested("assert f('a') == 1", "assert f(2) == 1", wrong=["def f(x):\n    return 0"])
-    row = minimal_row(found, MinimiseSettings(min_tests=2), judge_all)
+    row = minimal_row(found, judge_all, min_tests=2)
     assert (row["kept"], row["num_invalid"]) == (["assert f(2) == 1"], 1)
 
 
@@ -136,7 +136,7 @@ def test_a_test_that_the_reference_contradicts_goes_and_is_counted(judge_all, mo
     """With programs to kill, and without any."""
     monkeypatch.setattr("code_a1_recipe.test_quality.mutants.mutants_of", lambda *_, **__: [])
     found = harvested("assert f(1) == 2", "assert f(2) == 1", "assert f(0) == 5", broken=(9, 1, 8), wrong=wrong)
-    row = minimal_row(found, MinimiseSettings(min_tests=3), judge_all)
+    row = minimal_row(found, judge_all, min_tests=3)
     assert (row["kept"], row["num_contradicted"], row["num_invalid"]) == (["assert f(2) == 1"], 2, 0)
     assert row["buggy_programs_killed"] == row["buggy_programs_killed_after"] == len(wrong)
 
@@ -148,7 +148,7 @@ def test_calls_that_a_program_was_not_asked_kill_nothing(judge_all, monkeypatch)
     found = harvested(*tests, wrong=["def f(x):\n    while True:\n        pass"])
     sizes = []
     monkeypatch.setattr(minimal_tests, "cover", lambda sets, weights, least: sizes.extend(map(len, sets)) or [0])
-    minimal_row(found, MinimiseSettings(), judge_all)
+    minimal_row(found, judge_all)
     assert 0 < sum(sizes) < len(tests)
 
 
@@ -193,9 +193,9 @@ def test_buggy_programs_of_all_steps_count_and_tests_of_the_last_ones(tmp_path):
 
 
 def test_without_minimising_the_command_writes_what_it_always_did(run_folder, tmp_path, capsys):
-    harvest(run_folder, tmp_path / "old.jsonl")
     assert harvest_command([str(run_folder), "--output", str(tmp_path / "new.jsonl"), "--no-minimise"]) == 0
-    assert (tmp_path / "new.jsonl").read_bytes() == (tmp_path / "old.jsonl").read_bytes()
+    written = {question.id: question.golden_tests for question in load_questions(tmp_path / "new.jsonl")}
+    assert written == {question.id: found.tests for question, found in collect(RunRecords.open(run_folder))}
     assert capsys.readouterr().out == f"{tmp_path / 'new.jsonl'}: 2 questions\n"
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from code_a1_recipe.algorithm.question import Question
-from code_a1_recipe.curation.prepare.decontaminate import EvalIndex, OverlapSettings
+from code_a1_recipe.curation.prepare.decontaminate import EvalIndex
 from code_a1_recipe.curation.prepare.duplicates import split_duplicates
 from code_a1_recipe.curation.prepare.entries import Entry
 from code_a1_recipe.curation.prepare.near_index import NearIndex, hashes_of, jaccard
@@ -106,7 +106,7 @@ def test_a_question_repeats_itself(words):
     prompt = " ".join(words)
     question = Question(data_source="e", id="e/1", prompt=prompt, reference="", tests=())
     entry = entry_of(0, prompt, reference="def f(): pass")
-    index = EvalIndex([question], OverlapSettings())
+    index = EvalIndex([question])
     ((_, overlaps),) = index.overlaps([entry])
     assert [(one.id, one.how) for one in overlaps] == [("e/1", "prompt")]
 

@@ -22,6 +22,7 @@ from code_a1_recipe.applications.crossplay import matches as crossplay
 from code_a1_recipe.applications.crossplay.command import Findings, rating_table, signs, win_table
 from code_a1_recipe.applications.crossplay.figure import draw_crossplay
 from code_a1_recipe.applications.crossplay.matches import CrossPlay, Result, match_result, play
+from code_a1_recipe.applications.crossplay.options import CrossPlayOptions
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.config.run_config import RunConfig
@@ -91,6 +92,7 @@ class World:
     num_open: int = 0
     outages: set = field(default_factory=set)
     num_judged: int = 0
+    tester = recorded_run.RecordedPair.tester
 
     @property
     def records(self):
@@ -108,15 +110,10 @@ class World:
         return Model(self, policy, step)
 
     def cross(self, **changes):
-        values = {
-            "pair": self,
-            "questions": self.held_out(),
-            "steps": ["0", "20"],
-            "num_candidates": 2,
-            "num_suites": 1,
-            "folder": self.folder / "out",
-        }
-        return CrossPlay(**(values | changes))
+        values = {"pair": self, "questions": self.held_out(), "steps": ["0", "20"]}
+        values |= {name: changes.pop(name) for name in values.keys() & changes.keys()}
+        sizes = {"candidates": 2, "suites": 1} | changes
+        return CrossPlay(**values, options=CrossPlayOptions(run=self.folder, output=self.folder / "out", **sizes))
 
     def rows(self):
         return [json.loads(line) for line in (self.folder / "out" / "matches.jsonl").read_text().splitlines()]
@@ -240,7 +237,7 @@ def test_programs_that_do_not_load_and_responses_without_one_are_left_out(world)
 
 
 def test_more_suites_are_more_matches(world):
-    found = play(world.cross(num_candidates=1, num_suites=3), win="broke")
+    found = play(world.cross(candidates=1, suites=3), win="broke")
     assert counts(found.played) == [[6, 6], [6, 6]]
 
 
@@ -259,7 +256,7 @@ def test_steps_that_meet_themselves_draw_as_the_runs_validation_did(world):
     validation = world.settings.validation.model_copy(update=counts)
     settings = world.settings.model_copy(update={"validation": validation})
     world.settings = settings
-    play(world.cross(num_suites=2), win="broke")
+    play(world.cross(suites=2), win="broke")
     cross_seeds, world.seeds = world.seeds, {}
 
     async def nothing(request):
@@ -325,13 +322,13 @@ def test_what_was_done_before_a_stop_is_kept(world, samples):
 
 
 def test_more_steps_candidates_and_suites_add_to_what_is_there(world):
-    play(world.cross(steps=["20"], num_candidates=1), win="broke")
+    play(world.cross(steps=["20"], candidates=1), win="broke")
     before = world.rows()
-    found = play(world.cross(num_candidates=2, num_suites=2), win="broke")
+    found = play(world.cross(candidates=2, suites=2), win="broke")
     assert counts(found.played) == [[8, 8], [8, 8]]
     assert world.rows()[: len(before)] == before
     assert len({row["key"] for row in world.rows()}) == len(world.rows()) == 32
-    fewer = play(world.cross(questions=QUESTIONS[:1], num_candidates=1), win="broke")
+    fewer = play(world.cross(questions=QUESTIONS[:1], candidates=1), win="broke")
     assert counts(fewer.played) == [[1, 1], [1, 1]]
 
 
@@ -357,7 +354,7 @@ def test_matches_of_other_settings_are_refused_by_name(world):
 
 def test_judge_only_starts_no_model(world):
     with pytest.raises(InputError, match="leave --judge-only out"):
-        play(world.cross(stored_only=True), win="broke")
+        play(world.cross(judge_only=True), win="broke")
     assert world.opened == []
 
 

@@ -6,10 +6,9 @@ import json
 import pytest
 
 from code_a1_recipe.cli.app import main
-from code_a1_recipe.curation.prepare.reference_checks import limits_for
 from code_a1_recipe.data.reader import load_questions
 from code_a1_recipe.jobs.confinement import Confinement
-from sandbox import Judge, LocalRunner, SandboxUnavailableError
+from sandbox import Judge, Limits, LocalRunner, SandboxUnavailableError
 
 
 def row(name, reference=None, tests=None, **changes):
@@ -26,7 +25,7 @@ class OneJudge:
     """Judges here, with a runner that is there already; counts what it is asked."""
 
     def __init__(self, runner):
-        self.judge = Judge(runner, limits=limits_for(0.3))
+        self.judge = Judge(runner, limits=Limits(reference_cpu_seconds_per_case=0.3))
         self.num_requests = 0
         self.down_for = ""
 

@@ -3,7 +3,7 @@
 import pytest
 
 from code_a1_recipe.algorithm.question import Question
-from code_a1_recipe.curation.prepare.decontaminate import EvalIndex, OverlapSettings
+from code_a1_recipe.curation.prepare.decontaminate import EvalIndex
 from code_a1_recipe.curation.prepare.entries import Entry
 from code_a1_recipe.curation.prepare.texts import phrases_of_prompts
 
@@ -27,7 +27,7 @@ def entry(row=0, **changes):
 def found(entries, questions, **settings):
     """(row, id, how, detail) of every overlap."""
     phrases = phrases_of_prompts([one.question.prompt for one in entries])
-    index = EvalIndex(questions, OverlapSettings(**settings), data_phrases=phrases)
+    index = EvalIndex(questions, **settings, data_phrases=phrases)
     return [(one.row, hit.id, hit.how, hit.detail) for one, hits in index.overlaps(entries) for hit in hits]
 
 
@@ -143,7 +143,7 @@ def test_what_was_discarded_as_common_is_counted():
         )
         for number in range(6)
     ] + [evaluated(id=f"Other/{number}", prompt=" ".join(f"o{number}x{k}" for k in range(12))) for number in range(200)]
-    index = EvalIndex(questions, OverlapSettings())
+    index = EvalIndex(questions)
     rows = [entry(0, prompt=f"{TWELVE} by itself"), entry(1, prompt=questions[3].prompt), entry(2)]
     assert [len(hits) for _, hits in index.overlaps(rows)] == [0, 1, 0]
     # Of the 12 words there are three runs of 10, and with the word that follows in row 1 a fourth.
@@ -156,7 +156,7 @@ def test_a_statement_that_many_questions_have_alone_makes_no_overlap():
         return f"Fill in the body of this function now, please do\n```python\ndef {name}():\n{lines}\n```"
 
     questions = [evaluated(id=f"Eval/{number}", prompt=prompt(f"e{number}")) for number in range(7)]
-    index = EvalIndex(questions, OverlapSettings())
+    index = EvalIndex(questions)
     assert [len(hits) for _, hits in index.overlaps([entry(prompt=prompt("d"))])] == [0]
     # The statement, and three runs of 10 words in "fill in ... please do python def", the prompts being compared whole.
     assert (index.common.num_hits, index.common.num_rows) == (1 + 3, 1)

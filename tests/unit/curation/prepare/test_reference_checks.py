@@ -1,18 +1,21 @@
 """References through the real judge: every fault by its name."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from code_a1_recipe.algorithm.question import Question
+from code_a1_recipe.curation.prepare.options import PrepareOptions
 from code_a1_recipe.curation.prepare.reference_checks import (
     BATCH_TESTS,
     content_key,
     judged_row,
-    limits_for,
     requests_for,
 )
 from code_a1_recipe.curation.prepare.reference_facts import Fault, ReferenceFacts
-from sandbox import Judge, LocalRunner, SandboxConfigError, SandboxUnavailableError
+from sandbox import Judge, Limits, LocalRunner, SandboxConfigError, SandboxUnavailableError
 
 
 def question(reference="def f(x): return x + 1", *tests, **changes):
@@ -28,7 +31,7 @@ def runner():
 @pytest.fixture(scope="module")
 def facts(runner):
     """Facts of one question, with 0.3 CPU seconds for a call."""
-    judge = Judge(runner, limits=limits_for(0.3))
+    judge = Judge(runner, limits=Limits(reference_cpu_seconds_per_case=0.3))
 
     def check(*arguments, **changes):
         def judge_all(requests):
@@ -115,9 +118,10 @@ def test_a_question_without_tests_is_one_request():
 
 
 def test_the_slow_limit_is_checked():
-    assert limits_for(0.5).reference_cpu_seconds_per_case == 0.5
+    options = PrepareOptions(inputs=("a.jsonl",), output=Path("a.parquet"), slow_seconds=0.5)
+    assert options.confinement.limits.reference_cpu_seconds_per_case == 0.5
     with pytest.raises(SandboxConfigError, match="must be a positive"):
-        limits_for(0.0)
+        _ = replace(options, slow_seconds=0.0).confinement
 
 
 def test_an_outage_is_no_fact():

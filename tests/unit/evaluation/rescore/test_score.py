@@ -276,7 +276,7 @@ TEST_ROW = {"question": "double", "role": "test", "candidate": "def double(x): r
         ({"question": "double"}, [], "column 'response': give either 'response', a text, or 'responses'"),
         ({"question": "double", "response": RIGHT, "responses": [RIGHT]}, [], "give either 'response'"),
         ({"question": "double", "response": 3}, [], "column 'response': must be a string, got int"),
-        ({"question": "double", "responses": [1]}, [], "column 'responses': must be a list of strings"),
+        ({"question": "double", "responses": [1]}, [], "column 'responses': must hold strings only, got int"),
         ({"question": "double", "responses": []}, [], "column 'responses': must not be empty"),
         ({"question": "double", "response": RIGHT, "role": "tests"}, [], "must be one of code, test, got 'tests'"),
         ({"question": "double", "response": RIGHT, "role": "test"}, [], "column 'candidate': is missing"),

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from code_a1_recipe.evaluation.scoring.livecodebench_judge import (
     PRELOAD,
     TestCase,
-    judge_function,
-    judge_printing,
+    judge_cases,
     same_output,
 )
 from sandbox import LocalRunner
@@ -91,7 +90,7 @@ READERS = {
 
 @pytest.mark.parametrize("program", READERS.values(), ids=READERS)
 def test_a_program_may_read_and_print_in_any_way(runner, program):
-    verdict = judge_printing(program, SUM, runner=runner)
+    verdict = judge_cases(program, SUM, function="", runner=runner)
     assert (verdict.passed, verdict.reason) == (True, "")
 
 
@@ -109,7 +108,7 @@ def test_a_program_may_read_and_print_in_any_way(runner, program):
     ],
 )
 def test_a_program_that_fails_says_where_and_how(runner, program, reason):
-    verdict = judge_printing(program, SUM, runner=runner)
+    verdict = judge_cases(program, SUM, function="", runner=runner)
     assert not verdict.passed
     assert verdict.reason.startswith(reason)
 
@@ -117,15 +116,15 @@ def test_a_program_that_fails_says_where_and_how(runner, program, reason):
 def test_more_than_a_pipe_holds_goes_in_and_comes_out(runner):
     text = "\n".join(map(str, range(100_000)))
     program = "import sys\nfor line in sys.stdin:\n    print(int(line))"
-    assert judge_printing(program, [TestCase(input=text, output=text)], runner=runner).passed
-    assert judge_printing("print(1)", [TestCase(input=text, output="1")], runner=runner).passed
+    assert judge_cases(program, [TestCase(input=text, output=text)], function="", runner=runner).passed
+    assert judge_cases("print(1)", [TestCase(input=text, output="1")], function="", runner=runner).passed
 
 
 def test_every_input_meets_a_fresh_process_and_the_first_failure_decides(runner):
     program = "import sys\nsys.seen = getattr(sys, 'seen', 0) + 1\nprint(sys.seen + int(input()))"
     cases = [TestCase(input="0", output="1"), TestCase(input="1", output="2"), TestCase(input="2", output="9")]
-    assert judge_printing(program, cases[:2], runner=runner).passed
-    assert judge_printing(program, cases, runner=runner).reason == "wrong_value in test 3 of 3"
+    assert judge_cases(program, cases[:2], function="", runner=runner).passed
+    assert judge_cases(program, cases, function="", runner=runner).reason == "wrong_value in test 3 of 3"
 
 
 class Recorder:
@@ -147,9 +146,9 @@ class Recorder:
 def test_no_expected_output_is_sent_to_a_process(runner):
     secret = "7919"
     recorder = Recorder(runner)
-    assert judge_printing("print(7918 + 1)", [TestCase(input="x", output=secret)], runner=recorder).passed
+    assert judge_cases("print(7918 + 1)", [TestCase(input="x", output=secret)], function="", runner=recorder).passed
     cases = [TestCase(input="7918", output=secret)]
-    assert judge_function("def f(x):\n    return x + 1", cases, function="f", runner=recorder).passed
+    assert judge_cases("def f(x):\n    return x + 1", cases, function="f", runner=recorder).passed
     assert len(recorder.programs) == 2
     assert all(secret not in repr(program) for program in recorder.programs)
 
@@ -182,19 +181,19 @@ def test_no_expected_output_is_sent_to_a_process(runner):
 )
 def test_results_of_functions_are_compared_as_json_values(runner, result, expected, passed):
     program = f"class Solution:\n    def f(self, x):\n        return {result}\n"
-    verdict = judge_function(program, [TestCase(input="0", output=expected)], function="f", runner=runner)
+    verdict = judge_cases(program, [TestCase(input="0", output=expected)], function="f", runner=runner)
     assert verdict.passed is passed
 
 
 def test_a_function_is_found_at_top_level_and_called_with_one_value_a_line(runner):
     cases = [TestCase(input=f'{n}\n["a", null]\n{{"k": 2.5}}', output=f'["a", {n}, 2.5]') for n in range(130)]
     program = "def f(n, names, table):\n    return [names[0], n, table['k']]\n"
-    assert judge_function(program, cases, function="f", runner=runner).passed
-    assert judge_function(program, cases, function="g", runner=runner).reason.startswith("raised in test 1 of 130 Name")
+    assert judge_cases(program, cases, function="f", runner=runner).passed
+    assert judge_cases(program, cases, function="g", runner=runner).reason.startswith("raised in test 1 of 130 Name")
     program = program.replace("n, table", "min(n, 128), table")
-    assert judge_function(program, cases, function="f", runner=runner).reason == "wrong_value in test 130 of 130"
+    assert judge_cases(program, cases, function="f", runner=runner).reason == "wrong_value in test 130 of 130"
 
 
 def test_common_names_are_in_scope_of_functions(runner):
     program = "class Solution:\n    def f(self, x: List[int]) -> int:\n        return gcd(*x) + bisect_left(x, 4)\n"
-    assert judge_function(program, [TestCase(input="[4, 6]", output="2")], function="f", runner=runner).passed
+    assert judge_cases(program, [TestCase(input="[4, 6]", output="2")], function="f", runner=runner).passed
