@@ -23,7 +23,7 @@ CODE_HELP = """Sample programs from a Code LLM and grade them: avg@n and pass@k 
 HumanEval+ and MBPP+ are graded by EvalPlus's own rules, LiveCodeBench by its own, other files by their asserts with the
 reference solution as the oracle; expected values stay outside of the program's process.
 
-BigCodeBench, and other files with --in-process-tests, run their tests in the program's own process: there a program
+Files with --in-process-tests run their tests in the program's own process: there a program
 sees the expected values and could forge the outcome. That is fine for evaluating a model (the published figures are
 made that way), but never a training reward. Problems whose own reference fails on this machine (a library, data or a
 network that it lacks) are left out and counted.
@@ -34,7 +34,6 @@ Examples:
 - `code-a1 eval code evalplus.parquet --model outputs/my-run --step best --samples 32 --output out/trained`
 - `code-a1 eval code mbpp.jsonl --endpoint http://localhost:8000/v1 --endpoint-model NAME --output out/x`
 - `code-a1 eval code test6.jsonl --since 2025-01-01 --model MODEL --output out/livecodebench`
-- `code-a1 eval code bigcodebench.parquet --model MODEL --output out/bigcodebench`
 - `code-a1 eval code mine.jsonl --references --output out/check`
 - `code-a1 eval compare out/base out/trained`
 """

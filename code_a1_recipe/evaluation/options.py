@@ -16,10 +16,6 @@ from ..jobs import options as shared
 from ..jobs.outputs import check_folder
 from .models.options import ModelOptions
 
-SPLITS = ("instruct", "complete")
-"""BigCodeBench's two prompts."""
-
-
 OWN_FILES = ("responses.jsonl", "verdicts.jsonl", "choices.jsonl", "models", "mutants")
 """Of which one lies in every folder that these commands write."""
 
@@ -99,13 +95,6 @@ class CodeEvalOptions(SamplingEvalOptions):
     until: Annotated[
         datetime | None, typer.Option(formats=["%Y-%m-%d"], help="LiveCodeBench: only contests of this day and earlier")
     ] = None
-    bigcodebench_split: Annotated[
-        str,
-        typer.Option(callback=shared.one_of(SPLITS), help="its short instruction, or the whole docstring to complete"),
-    ] = SPLITS[0]
-    bigcodebench_calibrated: Annotated[
-        bool, typer.Option(help="programs need not repeat the task's imports, as on its own leaderboard")
-    ] = True
     in_process_tests: Annotated[
         bool,
         typer.Option(
@@ -138,8 +127,7 @@ class CodeEvalOptions(SamplingEvalOptions):
 
     def judged_with(self) -> dict[str, Any]:
         """What decides verdicts; those of other settings do not belong in one file."""
-        usual = {"references": False, "in_process_tests": False, "bigcodebench_calibrated": True}
-        return self.read_with() | {name: not value for name, value in usual.items() if getattr(self, name) != value}
+        return self.read_with() | {name: True for name in ("references", "in_process_tests") if getattr(self, name)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

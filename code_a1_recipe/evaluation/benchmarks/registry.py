@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sandbox import JudgeProcesses, LocalRunner, probe
+from sandbox import JudgeProcesses, LocalRunner
 
 from ...data.formats import ADAPTERS
 from ...data.reader import columns_of, iter_rows, row_reader
@@ -19,11 +19,10 @@ from ..options import CodeEvalOptions
 from ..scoring import check_function, evalplus_sanitizer, livecodebench_judge
 from ..scoring.evalplus_grading import evalplus_tasks
 from ..scoring.in_process import InProcessGrading, failing_references
-from . import bigcodebench, livecodebench
+from . import livecodebench
 from .tasks import CodeTask, check_distinct, question_tasks
 
 _SHOWN_IDS = 20
-NO_FOLDER = "no private folder for files"
 FORGEABLE = "problems graded in the program's own process, which could forge the outcome"
 FAILING = "problems left out because their own reference fails here"
 OUTSIDE = "LiveCodeBench problems outside --since and --until"
@@ -43,10 +42,9 @@ class _Runners:
         return judges
 
     @functools.cache  # noqa: B019 - lives as long as the evaluation
-    def runner(self, *preload: str, has_files: bool = False) -> LocalRunner:
-        """With these modules; one with files is of tier 1, or of tier 0 where this machine has no tier 1."""
-        tier = 1 if has_files and self._is_used and probe()[1].is_available else 0
-        runner: LocalRunner = self._started(LocalRunner, num_workers=self._num_workers, tier=tier, preload=preload)
+    def runner(self, *preload: str) -> LocalRunner:
+        """With these modules."""
+        runner: LocalRunner = self._started(LocalRunner, num_workers=self._num_workers, preload=preload)
         return runner
 
     def _started(self, make: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -98,11 +96,8 @@ def _kind_of(path: Path, options: CodeEvalOptions) -> str:
     if options.adapter in ("auto", "evalplus") and ADAPTERS["evalplus"].needs <= columns:
         return "evalplus"
     renamed = {column.partition(".")[0] for column in options.columns.values()}
-    if options.adapter == "auto" and not renamed & columns:
-        if columns >= livecodebench.COLUMNS:
-            return "livecodebench"
-        if columns >= bigcodebench.COLUMNS:
-            return "bigcodebench"
+    if options.adapter == "auto" and not renamed & columns and columns >= livecodebench.COLUMNS:
+        return "livecodebench"
     if options.in_process_tests and columns:
         reader = row_reader(columns, where=path, adapter=options.adapter, columns=options.columns)
         if reader.adapter in check_function.SOURCES:
@@ -134,17 +129,6 @@ def _tasks_of(
             until=options.until and options.until.date(),
         )
         return tasks, {OUTSIDE: num_outside}
-    if kind == "bigcodebench":
-        rows = bigcodebench.read_bigcodebench(path)
-        runner = runners.runner(*bigcodebench.preloads(rows), has_files=True)
-        tasks, counts = bigcodebench.bigcodebench_tasks(
-            rows, runner, split=options.bigcodebench_split, calibrated=options.bigcodebench_calibrated
-        )
-        if not options.sample_only and runner.tier == 0:
-            counts[NO_FOLDER] = (
-                "tasks whose tests write files are left out, since the sandbox's tier 1 does not work on this machine"
-            )
-        return tasks, counts
     return question_tasks(
         path,
         runners.judges,

@@ -14,7 +14,7 @@ are installed. So every reference is run first, and a problem whose own referenc
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +30,7 @@ REFERENCES = "references.jsonl"
 _COMPLETED = (CallStatus.VALUE, CallStatus.UNENCODABLE, CallStatus.OUTPUT_LIMIT)
 
 
-def failure_of_call(call: str, answer: CallResult) -> str:
+def _failure(call: str, answer: CallResult) -> str:
     """Why a call of a test failed: it raised, hung or died; empty where it returned, whatever it returned."""
     return "" if answer.status in _COMPLETED else f"{answer.status.value}: {call[:100]} {answer.detail[:200]}".strip()
 
@@ -47,8 +47,6 @@ class InProcessTests:
     """Expressions to evaluate then, one after another."""
     limits: Limits
     """``cpu_seconds_per_case`` is for one of the calls."""
-    failure_of: Callable[[str, CallResult], str] = failure_of_call
-    """Of a call and its answer: why it failed, or nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,15 +82,9 @@ class InProcessGrading:
         result = self.runner.run(request, role=role)
         if not result.loaded:
             return CodeVerdict(passed=False, reason=f"not loaded: {result.load_error[:200]}")
-        failures = map(tests.failure_of, tests.calls, result.results)
+        failures = map(_failure, tests.calls, result.results)
         reason = next(filter(None, failures), "")
         return CodeVerdict(passed=not reason, reason=reason)
-
-
-@functools.cache
-def source_of(name: str) -> str:
-    """The text of a file of this folder that is executed in the sandbox."""
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 def failing_references(tasks: Sequence[CodeTask], folder: Path, *, num_workers: int) -> dict[str, str]:

@@ -30,6 +30,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, DecimalException
+from pathlib import Path
 
 from sandbox import (
     CallResult,
@@ -45,7 +46,6 @@ from sandbox import (
 from ...algorithm.question import definitions
 from ..benchmarks.tasks import MIB, USUAL_LIMITS, CodeVerdict, plain_program
 from .evalplus_judge import equal_raw
-from .in_process import source_of
 
 LIVECODEBENCH_LIMITS = replace(
     USUAL_LIMITS,
@@ -71,6 +71,8 @@ _ARGUMENTS = """
 def __arguments__(place, _texts=__texts__, _read=json.loads):
     return [_read(line) for line in _texts[place].split("\\n")]
 """
+_STDIN_PROGRAM = Path(__file__).with_name("stdin_program.py").read_text(encoding="utf-8")
+"""Executed in the sandbox around a program that reads standard input."""
 _BATCH_CHARS = 4 * MIB
 """Of inputs that go to one process."""
 _BATCH_CALLS = 64
@@ -135,7 +137,7 @@ def _printing_programs(program: str, cases: Sequence[TestCase]) -> Iterator[_Req
             f"__code__ = compile({program!r}, '<program>', 'exec', dont_inherit=True)\n",
             [f"run_with_input(__code__, __imports__, __input__, {LIVECODEBENCH_LIMITS.value_bytes})"],
             limits=LIVECODEBENCH_LIMITS,
-            prelude=f"{source_of('stdin_program.py')}\n__imports__ = {_IMPORTS!r}\n__input__ = {case.input!r}\n",
+            prelude=f"{_STDIN_PROGRAM}\n__imports__ = {_IMPORTS!r}\n__input__ = {case.input!r}\n",
         )
         yield [case], request
 

@@ -100,7 +100,7 @@ def plan_of(config: RunConfig, machine: Machine) -> Plan:
     """
     sizes = {name: _size(config, name) for name in config.policy_names}
     needs = tuple(needs_of(config, sizes, gpu_memory=machine.gpu_memory))
-    there = {
+    there: dict[str, int] = {
         Place.MEMORY: machine.memory,
         Place.SHARED: machine.shared_memory,
         Place.DISK: machine.disk,
@@ -129,7 +129,7 @@ def _size(config: RunConfig, name: str) -> ModelSize:
     return model_size(path)
 
 
-def _moments(config: RunConfig) -> dict[str, dict[str, str]]:
+def _moments(config: RunConfig) -> dict[str, dict[str, State]]:
     """States of the policies at each moment of a step: new weights go to one after the other, which then is awake."""
     names = config.policy_names
     moments = {"episodes": dict.fromkeys(names, State.SERVING)}
@@ -214,7 +214,7 @@ def _steps(config: RunConfig, machine: Machine, plan: Plan, place: str) -> Itera
     yield {f"{model}.enable_gradient_checkpointing": True}
     if on_card:
         yield {f"{actor}.fsdp_config.{part}_offload": True for part in ("param", "optimizer")}
-    tokens = max(policy.actor.ppo_max_token_len_per_gpu for policy in policies.values()) // 2
+    tokens = max(policy.actor.ppo_max_token_len_per_gpu or longest for policy in policies.values()) // 2
     while tokens >= longest:  # which must go in one pass
         yield {f"{actor}.ppo_max_token_len_per_gpu": tokens}
         tokens //= 2

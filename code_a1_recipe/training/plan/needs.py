@@ -137,7 +137,7 @@ class _PolicyNeeds:
         if not actor.use_dynamic_bsz:
             return (actor.ppo_micro_batch_size_per_gpu or 1) * longest
         rows = max(1, actor.ppo_mini_batch_size * rollout.n // self.config.num_devices(self.name))
-        return min(actor.ppo_max_token_len_per_gpu, rows * longest)
+        return min(actor.ppo_max_token_len_per_gpu or longest, rows * longest)
 
     def tokens_of_logits(self) -> int | None:
         """Tokens whose logits exist at once; None: those of a whole pass."""
