@@ -161,8 +161,7 @@ def render(template_name: str, **fields: object) -> list[dict[str, str]]:
 
 
 def _cut(role: str, text: str, fields: Mapping[str, object]) -> str:
-    """An example's answer, with one assert more than is asked for: small models write as many as they are shown, or
-    one less."""
+    """An example's answer with K + 1 asserts: small models write as many as they are shown, or one less."""
     if role != "assistant" or "num_cases" not in fields:
         return text
     left = itertools.count(int(str(fields["num_cases"])) + 1, -1)

