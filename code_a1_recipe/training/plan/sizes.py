@@ -10,7 +10,7 @@ from ...errors import SettingsError
 from .memory import MIB, WEIGHT, ModelSize
 
 KNOWN = {
-    name: ModelSize(**dict(zip(ModelSize.__slots__, numbers, strict=True)))
+    name: ModelSize(**dict[str, Any](zip(ModelSize.__slots__, numbers, strict=True)))
     for name, *numbers in (
         # id, parameters, layers, hidden, ffn, heads, kv_heads, head_size, vocabulary, positions, tied
         ("Qwen/Qwen2.5-Coder-0.5B-Instruct", 494_032_768, 24, 896, 4864, 14, 2, 64, 151_936, 32_768, True),
@@ -69,9 +69,9 @@ def model_size(path: str | None) -> ModelSize:
     from transformers import AutoConfig, AutoModelForCausalLM
 
     try:
-        config = AutoConfig.from_pretrained(path)
+        config = AutoConfig.from_pretrained(str(path))
         with torch.device("meta"):
-            model = AutoModelForCausalLM.from_config(config)
+            model = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
         return ModelSize(
             parameters=sum(weight.numel() for weight in model.parameters()),
             layers=config.num_hidden_layers,

@@ -7,7 +7,6 @@ import os
 from typing import Any
 
 import torch
-from tensordict import TensorDict
 from verl.models.transformers.dense_common import CausalLMOutputForPPO, forward_base_model
 from verl.utils.experimental.torch_functional import FusedLinearForPPO
 from verl.workers.engine import EngineRegistry
@@ -46,7 +45,7 @@ class CpuFSDPEngineWithLMHead(FSDPEngineWithLMHead):
             type(module).forward = forward_with_log_probs  # where verl puts its own, which takes every position
         return module
 
-    def prepare_model_inputs(self, micro_batch: TensorDict) -> Any:
+    def prepare_model_inputs(self, micro_batch: Any) -> Any:
         inputs, output_args = super().prepare_model_inputs(micro_batch)
         if self._keeps_responses_only:
             lengths = micro_batch["response_mask"].offsets().diff()

@@ -79,7 +79,8 @@ class CpuPlatform(PlatformBase):
     ray_noset_envvars = _always(["RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"])
     # No CUDA IPC: weights travel to the servers through POSIX shared memory.
     is_ipc_supported = _always(False)
-    manual_seed = manual_seed_all = staticmethod(torch.manual_seed)
+    manual_seed: Any = staticmethod(torch.manual_seed)
+    manual_seed_all: Any = manual_seed
     set_device = synchronize = set_allocator_settings = empty_cache = _always(None)
     profiler_start = profiler_stop = cudart = _always(None)
 

@@ -49,7 +49,7 @@ def use_sampling_by_inversion() -> None:
         draws = torch.stack([torch.rand((), generator=generators[row]) for row in range(len(generators))])
         return sample_by_inversion(log_probs.exp(), draws), returned
 
-    sampler.TopKTopPSampler.forward_cpu = forward
+    sampler.TopKTopPSampler.forward_cpu = forward  # type: ignore[method-assign]
 
 
 def sample_by_inversion(probabilities: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
