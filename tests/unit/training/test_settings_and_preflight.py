@@ -37,7 +37,7 @@ def refusal(*overrides: str) -> str:
         (["prompts.test=mine.md"], "prompts.test must be the path of a .txt template, or null, got '"),
         (["selection.name=best"], "selection.name must be one of all, random, topvar, got 'best'"),
         (["mistake_book.sampler=frequncy"], "one of frequency, uniform (did you mean frequency?), got 'frequncy'"),
-        (["prompts.name=poetry"], "prompts.name must be one of chat_v2, micro, got 'poetry'"),
+        (["prompts.name=poetry"], "prompts.name must be one of chat_v2, chat_v2_zero_shot, micro, got 'poetry'"),
         (["episode.num_suites=1"], "episode.num_suites must be at least 2"),
         (["selection.update_n=5"], "selection.update_n must be at most episode.num_candidates = 4, got 5"),
         (["schedule.code_every=0", "schedule.test_every=0"], "nothing would train"),

@@ -170,7 +170,10 @@ def test_suites_come_of_a_test_llm_which_is_shown_question_and_program(files, ca
     assert main([*words, "--num-suites", "3", "--cases", "5"]) == 1
     (prompt, num_suites, responses) = seen[0]
     text = prompt[-1]["content"]
-    assert [part in text for part in ("the middle value", "len(xs) // 2", "exactly 5 tests")] == [True] * 3
+    assert [
+        part in text
+        for part in ("the middle value", "len(xs) // 2", "Write at least 5 assert statements that test `median(xs)`")
+    ] == [True] * 3
     assert (num_suites, responses) == (3, Path("test_median_bugs.responses.jsonl"))
     out = capsys.readouterr().out
     assert "3 suites, 1 assert" in out
@@ -254,7 +257,8 @@ def test_what_cannot_be_attacked_is_refused_with_a_hint(files, capsys, words, to
 def test_an_unknown_pair_of_templates_is_refused_before_a_model_is_asked(files, capsys):
     files(solution=MEDIAN)
     assert main(["solution.py", "--model", "folder", "--prompt", "WRONG"]) == 2
-    assert "must be one of chat_v2, micro, got 'WRONG'" in capsys.readouterr().err
+    words = " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert "must be one of chat_v2, chat_v2_zero_shot, micro, got 'WRONG'" in words
 
 
 def test_a_file_of_an_earlier_attack_is_written_anew_and_an_explicit_one_made(files):
