@@ -70,7 +70,8 @@ def extract_suite(text: str, *, max_asserts: int = 64) -> tuple[str, ...] | Extr
     """Find the asserts in a Test LLM's response.
 
     The block is found as in :func:`extract_candidate`, with the whole text in its place when there is no
-    fence. When it parses, its top-level ``assert`` statements are taken; otherwise every line that starts
+    fence. A block that never closes counts: its asserts are whole, but for the last, whereas half a program is none.
+    When it parses, its top-level ``assert`` statements are taken; otherwise every line that starts
     with ``assert`` begins one, and it goes on to the first line that completes it. An assert that never
     completes is still returned, so that it counts against validity. Other lines are passed over.
 
@@ -87,7 +88,7 @@ def extract_suite(text: str, *, max_asserts: int = 64) -> tuple[str, ...] | Extr
     """
     if max_asserts < 1:
         raise ValueError(f"max_asserts must be at least 1, got {max_asserts!r}")
-    block = _find_block(text)
+    block = _find_block(text, unclosed_counts=True)
     if isinstance(block, ExtractionFailure):
         return block
     source = text if block is None else block
@@ -98,7 +99,7 @@ def extract_suite(text: str, *, max_asserts: int = 64) -> tuple[str, ...] | Extr
     return tuple(asserts)
 
 
-def _find_block(text: str) -> str | ExtractionFailure | None:
+def _find_block(text: str, *, unclosed_counts: bool = False) -> str | ExtractionFailure | None:
     """The block to read; None when the text has no fence at all."""
     if not text.strip():
         return ExtractionFailure(reason="empty", detail="the response has no visible character")
@@ -106,6 +107,8 @@ def _find_block(text: str) -> str | ExtractionFailure | None:
         return ExtractionFailure(reason="too_long", detail=f"{len(text)} characters, more than {MAX_RESPONSE_CHARS}")
     blocks, unclosed = _split_blocks(text)
     chosen = [block for block in blocks if block.tag in _PYTHON_TAGS] or [b for b in blocks if not b.tag]
+    if unclosed and unclosed_counts:
+        chosen = chosen or [unclosed]
     if chosen:
         source = chosen[-1].text
         return source if source.strip() else ExtractionFailure(reason="empty", detail="the last block is empty")
@@ -116,8 +119,8 @@ def _find_block(text: str) -> str | ExtractionFailure | None:
     return None
 
 
-def _split_blocks(text: str) -> tuple[list[_Block], bool]:
-    """All complete fenced blocks in order, and whether a fence is left open at the end."""
+def _split_blocks(text: str) -> tuple[list[_Block], _Block | None]:
+    """All complete fenced blocks in order, and the one that is left open at the end."""
     blocks: list[_Block] = []
     tag: str | None = None
     lines: list[str] = []
@@ -131,7 +134,7 @@ def _split_blocks(text: str) -> tuple[list[_Block], bool]:
             tag = None
         else:
             lines.append(line)
-    return blocks, tag is not None
+    return blocks, None if tag is None else _Block(tag=tag, text="\n".join(lines))
 
 
 def _parse(source: str) -> ast.Module | None:

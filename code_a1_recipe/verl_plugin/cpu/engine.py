@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
+from itertools import groupby
 from typing import Any
 
 import torch
 from verl.models.transformers.dense_common import CausalLMOutputForPPO, forward_base_model
+from verl.utils import tensordict_utils
 from verl.utils.experimental.torch_functional import FusedLinearForPPO
 from verl.workers.engine import EngineRegistry
 from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
@@ -19,8 +22,8 @@ from .environment import TRAINING_THREADS_VARIABLE, logits_chunk
 class CpuFSDPEngineWithLMHead(FSDPEngineWithLMHead):
     """verl's language-model engine without the pinned CPU offload of forward-only (reference) models.
 
-    With ``model.use_fused_kernels`` and ``model.use_remove_padding`` logits exist for responses only, and for no more
-    than ``LOGITS_MIB`` at a time.
+    With ``model.use_fused_kernels`` and ``model.use_remove_padding`` a group's prompt is computed once for all of its
+    responses, and logits exist for responses only, for no more than ``LOGITS_MIB`` at a time.
     """
 
     def _build_fsdp_module(self, module: Any) -> Any:
@@ -45,12 +48,60 @@ class CpuFSDPEngineWithLMHead(FSDPEngineWithLMHead):
             type(module).forward = forward_with_log_probs  # where verl puts its own, which takes every position
         return module
 
+    def forward_backward_batch(self, data: Any, loss_function: Any, forward_only: bool = False) -> Any:
+        if self._keeps_responses_only and tensordict_utils.get_non_tensor_data(data, "use_dynamic_bsz", default=True):
+            prompts = [ids[: len(ids) - len(mask)].tolist() for ids, mask in _rows(data)]
+            size = math.gcd(*(len(list(same)) for _, same in groupby(prompts)))
+            tokens = data["input_ids"].offsets().diff().view(-1, size).sum(dim=1)
+            budget = max(data["max_token_len_per_gpu"], int(tokens.max()))  # which counts each prompt every time
+            tensordict_utils.assign_non_tensor(data, force_group_size=size, max_token_len_per_gpu=budget)
+        return super().forward_backward_batch(data, loss_function, forward_only)
+
     def prepare_model_inputs(self, micro_batch: Any) -> Any:
         inputs, output_args = super().prepare_model_inputs(micro_batch)
         if self._keeps_responses_only:
+            offsets = micro_batch["input_ids"].offsets()
             lengths = micro_batch["response_mask"].offsets().diff()
-            inputs["logits_to_keep"] = response_positions(micro_batch["input_ids"].offsets(), lengths)
+            kept, places, inputs["attention_mask"] = share_prompts(inputs["input_ids"][0], offsets, lengths)
+            inputs["input_ids"], inputs["position_ids"] = inputs["input_ids"][:, kept], inputs["position_ids"][:, kept]
+            inputs["log_probs_at"] = response_positions(offsets, lengths)
+            inputs["hidden_at"] = places[inputs["log_probs_at"]]
         return inputs, output_args
+
+
+def _rows(data: Any) -> Any:
+    return zip(data["input_ids"].unbind(), data["response_mask"].unbind(), strict=True)
+
+
+def share_prompts(
+    ids: torch.Tensor, offsets: torch.Tensor, lengths: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """A packed row in which sequences with the same prompt hold it once: as a tree, whose branches are responses.
+
+    Args:
+        ids: tokens of all sequences; (tokens,).
+        offsets: where sequences begin, and where the last one ends; (sequences + 1,).
+        lengths: tokens of the response that ends each sequence; (sequences,).
+
+    Returns:
+        Positions of the row that are kept, (kept,); for each position of the row the place among the kept ones that
+        stands for it, (tokens,); which of the kept ones each sees, bool, (1, 1, kept, kept).
+    """
+    stands_for = torch.arange(len(ids))
+    tree, branch = torch.zeros_like(stands_for), torch.zeros_like(stands_for)
+    first: dict[tuple[int, ...], int] = {}
+    for row, (start, end, response) in enumerate(
+        zip(offsets[:-1].tolist(), offsets[1:].tolist(), lengths.tolist(), strict=True)
+    ):
+        middle = end - response
+        root = first.setdefault(tuple(ids[start:middle].tolist()), start)
+        stands_for[start:middle] = torch.arange(root, root + middle - start)
+        tree[start:end] = root
+        branch[middle:end] = row + 1
+    kept, places = stands_for.unique(return_inverse=True)
+    tree, branch = tree[kept], branch[kept]
+    seen = (tree[:, None] == tree) & ((branch == 0) | (branch[:, None] == branch))
+    return kept, places, seen.tril()[None, None]
 
 
 def response_positions(offsets: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
@@ -68,7 +119,8 @@ def response_positions(offsets: torch.Tensor, lengths: torch.Tensor) -> torch.Te
 def forward_with_log_probs(
     self: Any,
     *,
-    logits_to_keep: torch.Tensor,
+    hidden_at: torch.Tensor,
+    log_probs_at: torch.Tensor,
     shift_labels: torch.Tensor,
     temperature: float = 1.0,
     return_dict: bool = True,
@@ -77,7 +129,8 @@ def forward_with_log_probs(
     """A causal language model's forward that returns log-probabilities and entropies in place of logits.
 
     Args:
-        logits_to_keep: positions to compute, (kept,); all others are 0.
+        hidden_at: of the tokens computed, those whose next token is one of a response; (responses' tokens,).
+        log_probs_at: where their values go; (responses' tokens,). All others are 0.
         shift_labels: the token after each position, (1, tokens).
         temperature: that logits are divided by.
         inputs: of the model below the head.
@@ -88,7 +141,7 @@ def forward_with_log_probs(
     hidden = forward_base_model(self, return_dict=return_dict, **inputs)[0]
     weight = self.lm_head.weight
     head = FusedLinearForPPO(chunk_size=logits_chunk(weight.shape[0]))
-    kept = head(hidden[:, logits_to_keep], weight, shift_labels[:, logits_to_keep], temperature)
+    kept = head(hidden[:, hidden_at], weight, shift_labels[:, log_probs_at], temperature)
     empty = hidden.new_zeros(shift_labels.shape, dtype=torch.float32)
-    log_probs, entropy = (empty.index_copy(1, logits_to_keep, values.float()) for values in kept)
+    log_probs, entropy = (empty.index_copy(1, log_probs_at, values.float()) for values in kept)
     return CausalLMOutputForPPO(log_probs=log_probs, entropy=entropy)

@@ -82,6 +82,14 @@ def test_a_cut_off_last_line_does_not_lose_the_suite():
     assert extract_suite("assert f(1) == 2\nassert f('ab") == ("assert f(1) == 2", "assert f('ab")
 
 
+def test_asserts_of_a_block_that_never_closes_count_where_no_other_block_does():
+    run_on = "```python\nassert f(1) == 2\nassert f(2) == 3\nassert f('ab"
+    assert extract_suite(run_on) == ("assert f(1) == 2", "assert f(2) == 3", "assert f('ab")
+    closed = "```python\nassert f(1) == 2\n```\nAnd more:\n```python\nassert f(2"
+    assert extract_suite(closed) == ("assert f(1) == 2",)
+    assert extract_suite("```python\n").reason == "empty"
+
+
 def test_an_assert_over_several_lines_is_found_beside_a_broken_one():
     text = "assert f(\n  1\n) == 2\nassert f(2 == "
     assert extract_suite(text) == ("assert f(\n  1\n) == 2", "assert f(2 ==")

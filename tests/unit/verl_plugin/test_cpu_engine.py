@@ -7,9 +7,9 @@ pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh se
 
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from code_a1_recipe.verl_plugin.cpu.engine import forward_with_log_probs, response_positions
+from code_a1_recipe.verl_plugin.cpu.engine import forward_with_log_probs, response_positions, share_prompts
 
-PROMPTS, RESPONSES = (5, 3, 7), (4, 1, 6)
+PROMPTS, RESPONSES = (5, 3, 5, 7), (4, 1, 6, 2)
 
 
 @pytest.fixture(scope="module")
@@ -20,35 +20,46 @@ def model() -> LlamaForCausalLM:
 
 
 def packed():
-    """Three sequences in one row."""
+    """Four sequences in one row; the first and the third have the same prompt."""
     lengths = [prompt + response for prompt, response in zip(PROMPTS, RESPONSES, strict=True)]
     ids = torch.randint(0, 50, (1, sum(lengths)), generator=torch.Generator().manual_seed(1))
     positions = torch.cat([torch.arange(length) for length in lengths])[None]
     offsets = torch.tensor([0, *lengths]).cumsum(0)
+    ids[0, offsets[2] : offsets[2] + PROMPTS[2]] = ids[0, : PROMPTS[0]]
     return ids, positions, offsets, lengths
 
 
 def test_positions_are_those_before_each_token_of_a_response():
     offsets = packed()[2]
-    assert response_positions(offsets, torch.tensor(RESPONSES)).tolist() == [4, 5, 6, 7, 11, 19, 20, 21, 22, 23, 24]
+    assert response_positions(offsets, torch.tensor(RESPONSES)).tolist() == [4, 5, 6, 7, 11, 17, 18, 19, 20, 21, 22, 30, 31]
+
+
+def test_a_prompt_that_two_sequences_share_is_kept_once():
+    ids, _, offsets, _ = packed()
+    kept, places, seen = share_prompts(ids[0], offsets, torch.tensor(RESPONSES))
+    assert kept.tolist() == [*range(13), *range(18, 33)]
+    assert places.tolist() == [*range(13), *range(5), *range(13, 28)]
+    assert seen[0, 0, 13].nonzero()[:, 0].tolist() == [0, 1, 2, 3, 4, 13]
 
 
 @pytest.mark.parametrize("logits_mib", [64, 0])
 def test_log_probs_and_gradients_are_those_of_each_sequence_alone(model, monkeypatch, logits_mib):
-    """Packing three sequences into a row, the chunks of the head and the positions left out change nothing."""
+    """Packing, the shared prompt, the chunks of the head and the positions left out change nothing."""
     monkeypatch.setattr("code_a1_recipe.verl_plugin.cpu.environment.LOGITS_MIB", logits_mib)
     ids, positions, offsets, lengths = packed()
-    kept = response_positions(offsets, torch.tensor(RESPONSES))
+    log_probs_at = response_positions(offsets, torch.tensor(RESPONSES))
+    kept, places, seen = share_prompts(ids[0], offsets, torch.tensor(RESPONSES))
     temperature = 0.7
     model.zero_grad()
     output = forward_with_log_probs(
         model,
-        logits_to_keep=kept,
+        hidden_at=places[log_probs_at],
+        log_probs_at=log_probs_at,
         shift_labels=ids.roll(-1, dims=1),
         temperature=temperature,
-        input_ids=ids,
-        attention_mask=None,
-        position_ids=positions,
+        input_ids=ids[:, kept],
+        attention_mask=seen,
+        position_ids=positions[:, kept],
         use_cache=False,
     )
     (output.log_probs.sum() + output.entropy.sum()).backward()
@@ -62,6 +73,6 @@ def test_log_probs_and_gradients_are_those_of_each_sequence_alone(model, monkeyp
         alone.append(chosen)
         total = total + chosen.sum() - (table.exp() * table).sum()
     total.backward()
-    torch.testing.assert_close(output.log_probs[0, kept], torch.cat(alone))
-    assert output.log_probs.count_nonzero() == len(kept)
+    torch.testing.assert_close(output.log_probs[0, log_probs_at], torch.cat(alone))
+    assert output.log_probs.count_nonzero() == len(log_probs_at)
     torch.testing.assert_close(gradient, (model.lm_head.weight.grad, model.model.layers[0].mlp.up_proj.weight.grad))
