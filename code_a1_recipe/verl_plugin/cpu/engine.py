@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import math
 import os
 from itertools import groupby
@@ -55,7 +56,15 @@ class CpuFSDPEngineWithLMHead(FSDPEngineWithLMHead):
             tokens = data["input_ids"].offsets().diff().view(-1, size).sum(dim=1)
             budget = max(data["max_token_len_per_gpu"], int(tokens.max()))  # which counts each prompt every time
             tensordict_utils.assign_non_tensor(data, force_group_size=size, max_token_len_per_gpu=budget)
-        return super().forward_backward_batch(data, loss_function, forward_only)
+        results = super().forward_backward_batch(data, loss_function, forward_only)
+        give_back_freed_memory()
+        return results
+
+    def optimizer_step(self) -> Any:
+        norm = super().optimizer_step()
+        self.optimizer.zero_grad()  # verl does so before the next update; until then the other policy needs the memory
+        give_back_freed_memory()
+        return norm
 
     def prepare_model_inputs(self, micro_batch: Any) -> Any:
         inputs, output_args = super().prepare_model_inputs(micro_batch)
@@ -67,6 +76,12 @@ class CpuFSDPEngineWithLMHead(FSDPEngineWithLMHead):
             inputs["log_probs_at"] = response_positions(offsets, lengths)
             inputs["hidden_at"] = places[inputs["log_probs_at"]]
         return inputs, output_args
+
+
+def give_back_freed_memory() -> None:
+    """Hand what tensors took back to the system: glibc keeps freed pieces, while another process has its turn."""
+    if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+        trim(0)
 
 
 def _rows(data: Any) -> Any:
