@@ -131,13 +131,18 @@ class _PolicyNeeds:
         return Need(process=process, part=part, place=place, amount=amount, count=many, policy=self.name, states=held)
 
     def tokens_of_a_pass(self) -> int:
-        """Most tokens of one forward and backward pass: the budget, or all that a mini-batch has for a device."""
+        """Most tokens of one forward and backward pass: the budget, or all that a mini-batch has for a device.
+
+        On a CPU with packed rows a whole group, whose prompt is there once, where that is more than the budget.
+        """
         actor, rollout = self.actor, self.rollout
         longest = rollout.prompt_length + rollout.response_length
         if not actor.use_dynamic_bsz:
             return (actor.ppo_micro_batch_size_per_gpu or 1) * longest
         rows = max(1, actor.ppo_mini_batch_size * rollout.n // self.config.num_devices(self.name))
-        return min(actor.ppo_max_token_len_per_gpu or longest, rows * longest)
+        tokens = min(actor.ppo_max_token_len_per_gpu or longest, rows * longest)
+        shares_prompts = self.model.use_fused_kernels and not self.on_gpu
+        return max(tokens, rollout.prompt_length + rollout.n * rollout.response_length) if shares_prompts else tokens
 
     def tokens_of_logits(self) -> int | None:
         """Tokens whose logits exist at once; None: those of a whole pass."""
