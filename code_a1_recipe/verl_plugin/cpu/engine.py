@@ -44,7 +44,7 @@ class CpuFSDPEngineWithLMHead(FSDPEngineWithLMHead):
 
     def _build_module(self) -> Any:
         torch.set_num_threads(int(os.environ.get(TRAINING_THREADS_VARIABLE, "1")))
-        # With determinism torch fills all memory that it takes, which is a tenth of an update. All of it is written before
+        # With determinism torch fills all memory that it takes, a tenth of an update. All of it is written before
         # it is read.
         torch.utils.deterministic.fill_uninitialized_memory = False
         module = super()._build_module()
