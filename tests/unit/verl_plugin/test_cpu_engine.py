@@ -1,13 +1,22 @@
 """Log-probabilities of the CPU engine: the same as those of whole logits, at the positions of responses."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh setup")
 
+from tensordict import TensorDict
 from transformers import LlamaConfig, LlamaForCausalLM
+from verl.utils import tensordict_utils
 
-from code_a1_recipe.verl_plugin.cpu.engine import forward_with_log_probs, response_positions, share_prompts
+from code_a1_recipe.verl_plugin.cpu.engine import (
+    CpuFSDPEngineWithLMHead,
+    forward_with_log_probs,
+    response_positions,
+    share_prompts,
+)
 
 PROMPTS, RESPONSES = (5, 3, 5, 7), (4, 1, 6, 2)
 
@@ -31,7 +40,21 @@ def packed():
 
 def test_positions_are_those_before_each_token_of_a_response():
     offsets = packed()[2]
-    assert response_positions(offsets, torch.tensor(RESPONSES)).tolist() == [4, 5, 6, 7, 11, 17, 18, 19, 20, 21, 22, 30, 31]
+    assert response_positions(offsets, torch.tensor(RESPONSES)).tolist() == [
+        4,
+        5,
+        6,
+        7,
+        11,
+        17,
+        18,
+        19,
+        20,
+        21,
+        22,
+        30,
+        31,
+    ]
 
 
 def test_a_prompt_that_two_sequences_share_is_kept_once():
@@ -76,3 +99,23 @@ def test_log_probs_and_gradients_are_those_of_each_sequence_alone(model, monkeyp
     torch.testing.assert_close(output.log_probs[0, log_probs_at], torch.cat(alone))
     assert output.log_probs.count_nonzero() == len(log_probs_at)
     torch.testing.assert_close(gradient, (model.lm_head.weight.grad, model.model.layers[0].mlp.up_proj.weight.grad))
+
+
+@pytest.mark.parametrize(
+    ("prompts", "size", "budget"),
+    [((1, 1, 1, 1, 2, 2, 2, 2), 4, 44), ((1, 1, 1, 2, 2, 3, 3, 3), 1, 20), ((1, 1, 1, 1, 2, 2), 2, 22)],
+)
+def test_sequences_of_one_prompt_go_through_the_model_together(monkeypatch, prompts, size, budget):
+    base = CpuFSDPEngineWithLMHead.__mro__[1]
+    monkeypatch.setattr(base, "forward_backward_batch", lambda self, data, loss_function, forward_only: data)
+    engine = object.__new__(CpuFSDPEngineWithLMHead)
+    engine.model_config, engine.use_remove_padding = SimpleNamespace(use_fused_kernels=True), True
+    rows = [torch.tensor([prompt] * 5 + [9] * 6) for prompt in prompts]
+    masks = [torch.ones(6, dtype=torch.long) for _ in prompts]
+    nested = {"input_ids": rows, "response_mask": masks}
+    tensors = {name: torch.nested.as_nested_tensor(kept, layout=torch.jagged) for name, kept in nested.items()}
+    data = TensorDict(tensors, batch_size=[len(prompts)])
+    tensordict_utils.assign_non_tensor(data, max_token_len_per_gpu=20)
+    sent = engine.forward_backward_batch(data, None)
+    assert tensordict_utils.get(sent, "force_group_size") == size
+    assert tensordict_utils.get(sent, "max_token_len_per_gpu") == budget
