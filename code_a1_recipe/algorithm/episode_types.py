@@ -26,6 +26,7 @@ class Response:
     log_probs: tuple[float, ...]
     """One per response token, from the server that sampled it."""
     text: str
+    """The answer: what the tokens say, after the beginning that the prompt gave, if it gave one."""
     policy_version: int
     """Training step whose weights the server held."""
     cached_tokens: int = 0

@@ -1,8 +1,9 @@
 """White-box prompt and the Code LLM's: text files with ``{{name}}`` placeholders, rendered to chat messages.
 
 A template is one user message, or, where it holds lines that read ``[system]``, ``[user]`` and ``[assistant]``, one
-message for each; examples are pairs of the last two before the question, whose suite is cut to K + 1 asserts. A pair of
-templates, one for each policy, has a name in ``PROMPT_PAIRS``.
+message for each; examples are pairs of the last two before the question, whose suite is cut to K + 1 asserts. A last
+``[assistant]`` begins the answer, which the model goes on with. A pair of templates, one for each policy, has a name in
+``PROMPT_PAIRS``.
 """
 
 import functools
@@ -142,8 +143,8 @@ def render(template_name: str, **fields: object) -> list[dict[str, str]]:
         fields: values for ``FIELDS``; a template need not use all of them. Numbers are written as by str.
 
     Returns:
-        Chat messages, ``[{"role": "user", "content": ...}]``, after a system message
-        if the template has one.
+        Chat messages, ``[{"role": "user", "content": ...}]``, after a system message if the template has one. Where the
+        last is the assistant's, the model goes on from it.
 
     Raises:
         InputError: unknown template, a field that it needs is missing, or a field that no template knows.
@@ -197,10 +198,14 @@ def _split_sections(text: str, template_name: str) -> tuple[tuple[str, str], ...
         return (("user", text),)
     roles = tuple(rest[0::2])
     turns = roles[1:] if roles[0] == "system" else roles
-    if before.strip() or len(turns) % 2 == 0 or turns != ("user", "assistant") * (len(turns) // 2) + ("user",):
+    if (
+        before.strip()
+        or not turns
+        or turns != tuple(itertools.islice(itertools.cycle(("user", "assistant")), len(turns)))
+    ):
         raise InputError(
             f"prompt template {template_name!r} must be plain text, or sections: [system] or none, then [user], with "
-            f"pairs of [user] and [assistant] before it as examples, each on a line of its own and nothing before; "
-            f"got sections {list(roles)}"
+            f"pairs of [user] and [assistant] before it as examples, and perhaps [assistant] after it as the beginning "
+            f"of the answer, each on a line of its own and nothing before; got sections {list(roles)}"
         )
     return tuple((role, body.removesuffix("\n")) for role, body in zip(roles, rest[1::2], strict=True))

@@ -40,9 +40,14 @@ class SamplingParameters:
         return replace(self, temperature=1.0, top_p=1.0, top_k=1)
 
 
+def beginning_of_answer(messages: Sequence[Message]) -> str:
+    """What a prompt whose last message is the assistant's gives of the answer; the response goes on from there."""
+    return messages[-1]["content"] if messages[-1]["role"] == "assistant" else ""
+
+
 def prompt_token_ids(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
     """Token ids of a chat prompt that ends where the assistant's answer begins, or where its given beginning ends."""
-    is_begun = messages[-1]["role"] == "assistant"
+    is_begun = bool(beginning_of_answer(messages))
     encoded = tokenizer.apply_chat_template(
         list(messages),
         add_generation_prompt=not is_begun,

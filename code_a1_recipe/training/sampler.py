@@ -9,7 +9,7 @@ from typing import Any
 from verl.workers.rollout.llm_server import LLMServerClient
 
 from ..algorithm.episode_types import Message, PromptTooLongError, Response
-from ..algorithm.sampling import SamplingParameters, prompt_token_ids
+from ..algorithm.sampling import SamplingParameters, beginning_of_answer, prompt_token_ids
 from ..errors import CodeA1Error
 
 _KEPT_PROMPTS = 64
@@ -58,7 +58,7 @@ class ServerSampler:
             prompt_ids=tuple(prompt_ids),
             token_ids=token_ids,
             log_probs=log_probs,
-            text=self._tokenizer.decode(token_ids, skip_special_tokens=True),
+            text=beginning_of_answer(messages) + self._tokenizer.decode(token_ids, skip_special_tokens=True),
             policy_version=int(output.extra_fields.get("global_steps") or 0),
             cached_tokens=int(output.extra_fields.get("num_cached_tokens") or 0),
         )

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...algorithm.prompts import render, template_for
 from ...algorithm.question import entry_points_text
+from ...algorithm.sampling import beginning_of_answer
 
 SHOWN = {
     "reference": "the question's reference: the suite can only be right",
@@ -59,17 +60,18 @@ class PromptStyle:
     def is_fenced(self) -> bool:
         """Whether the template asks for a ```python block; tiny models write bare asserts."""
         shown = render(self.template, prompt="", entry_points="", candidate="", num_cases=1)
-        return "Python code block" in shown[-1]["content"]
+        return any("Python code block" in message["content"] for message in shown)
 
     def prompt(self, shown: Demonstration) -> list[dict[str, str]]:
-        """The messages before the answer, the same that an episode sends."""
-        return render(
+        """The messages before the answer, the same that an episode sends; a template's beginning of it is not there."""
+        messages = render(
             self.template,
             prompt=shown.statement,
             entry_points=entry_points_text(shown.program),
             candidate=shown.program,
             num_cases=len(shown.asserts),
         )
+        return messages[:-1] if beginning_of_answer(messages) else messages
 
     def row(self, shown: Demonstration) -> Row:
         """A row for verl's SFT trainer: ``messages``, and ``extra_info`` for whoever looks at the file."""

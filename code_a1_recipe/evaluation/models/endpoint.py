@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...algorithm.episode_types import Message, PromptTooLongError, Response
-from ...algorithm.sampling import SamplingParameters
+from ...algorithm.sampling import SamplingParameters, beginning_of_answer
 from ...errors import InputError, OutageError
 
 KEY_VARIABLE = "OPENAI_API_KEY"
@@ -46,6 +46,8 @@ class EndpointModel:
         """
         import openai
 
+        if beginning_of_answer(messages):  # endpoints do not go on from one in general
+            messages = messages[:-1]
         sampling = self._sampling()
         try:
             answer = await self._asked(messages, seed=seed, session=session, **sampling)

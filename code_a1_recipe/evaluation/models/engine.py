@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...algorithm.episode_types import Message, PromptTooLongError, Response
-from ...algorithm.sampling import SamplingParameters, prompt_token_ids
+from ...algorithm.sampling import SamplingParameters, beginning_of_answer, prompt_token_ids
 from ...errors import InputError, OutageError
 from ...verl_plugin.cpu.environment import cpu_environment
 
@@ -156,7 +156,7 @@ class EngineModel:
             prompt_ids=tuple(prompt_ids),
             token_ids=token_ids,
             log_probs=(),
-            text=self._tokenizer.decode(token_ids, skip_special_tokens=True),
+            text=beginning_of_answer(messages) + self._tokenizer.decode(token_ids, skip_special_tokens=True),
             policy_version=0,
         )
 

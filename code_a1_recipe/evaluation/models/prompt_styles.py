@@ -29,12 +29,13 @@ class Asked:
     messages: tuple[Message, ...]
     """A last message of the assistant's is the beginning of the answer."""
     prefix: str = ""
-    """What that beginning holds; it belongs in front of the response."""
+    """What that beginning holds; responses come with it."""
     ends: tuple[str, ...] = ()
     """Texts at which the answer is over, whatever follows."""
 
     def answer(self, response: str) -> str:
-        """The response up to its end."""
+        """What the model wrote, up to its end."""
+        response = response.removeprefix(self.prefix)
         places = [at for end in self.ends if (at := response.find(end)) >= 0]
         return response[: min(places, default=len(response))]
 
@@ -42,7 +43,7 @@ class Asked:
         """The response as ``extract_candidate`` reads it: of an answer begun inside a code block, that block."""
         if not self.prefix:
             return response
-        return f"{_FENCE}python\n{response.partition(f'{chr(10)}{_FENCE}')[0]}\n{_FENCE}\n"
+        return f"{_FENCE}python\n{response.removeprefix(self.prefix).partition(f'{chr(10)}{_FENCE}')[0]}\n{_FENCE}\n"
 
 
 def check_style(style: str) -> None:

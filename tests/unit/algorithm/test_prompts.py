@@ -25,14 +25,14 @@ def test_the_code_template_asks_a_user_for_one_python_block():
 
 def test_the_test_template_shows_problem_candidate_and_number_of_cases():
     fields = {"prompt": "THE PROBLEM", "entry_points": "`f()`", "candidate": "def f(): pass", "num_cases": 5}
-    text = render("chat_v2_test", **fields)[-1]["content"]
+    text = render("chat_v2_test", **fields)[-2]["content"]
     assert "THE PROBLEM" in text
     assert "```python\ndef f(): pass\n```" in text
     assert "Write at least 5 assert statements that test `f()`, as above" in text
 
 
 def test_user_text_is_put_in_as_it_is_and_never_read_again():
-    text = render("chat_v2_test", prompt=NASTY, entry_points=NASTY, candidate=NASTY, num_cases=8)[-1]["content"]
+    text = render("chat_v2_test", prompt=NASTY, entry_points=NASTY, candidate=NASTY, num_cases=8)[-2]["content"]
     assert text.count(NASTY) == 3
 
 
@@ -173,16 +173,17 @@ def test_examples_are_pairs_of_turns_before_the_question(tmp_path):
 @pytest.mark.parametrize(("num_cases", "shown"), [(1, 2), (4, 5), (40, 16)])
 def test_an_example_has_one_assert_more_than_is_asked_for(num_cases, shown):
     fields = {"prompt": "p", "entry_points": "`f()`", "candidate": "assert 1\n" * 9}
-    _, example, answer, question = render("chat_v2_test", **fields, num_cases=num_cases)
+    _, example, answer, question, beginning = render("chat_v2_test", **fields, num_cases=num_cases)
+    assert beginning == {"role": "assistant", "content": "```python\nassert"}
     assert answer["content"].count("\nassert mean(") == shown
     assert question["content"].count("\nassert 1") == 9
     assert (example["role"], answer["role"]) == ("user", "assistant")
 
 
 @pytest.mark.parametrize(
-    "sections", ["[user]\nq\n[assistant]\na\n", "[user]\nq\n[user]\nq\n", "[assistant]\na\n", "[system]\ns\n"]
+    "sections", ["[assistant]\na\n[user]\nq\n", "[user]\nq\n[user]\nq\n", "[assistant]\na\n", "[system]\ns\n"]
 )
-def test_sections_that_do_not_end_with_the_question_are_refused(tmp_path, sections):
+def test_sections_that_are_no_conversation_are_refused(tmp_path, sections):
     path = tmp_path / "odd.txt"
     path.write_text(sections)
     with pytest.raises(InputError, match="must be plain text, or sections"):
