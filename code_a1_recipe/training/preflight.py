@@ -295,10 +295,18 @@ def _check_plan(config: RunConfig) -> None:
 
 
 def _check_prompt_lengths(config: RunConfig, key: str, questions: Sequence[Question], tokenizer: Any) -> None:
+    from jinja2 import TemplateError
+
     limit = config.policies.code.rollout.prompt_length
     template = config.prompts.code_template
     prompts = {question.id: render(template, **question.prompt_fields) for question in questions}
-    lengths = {identity: len(prompt_token_ids(tokenizer, prompt)) for identity, prompt in prompts.items()}
+    try:
+        lengths = {identity: len(prompt_token_ids(tokenizer, prompt)) for identity, prompt in prompts.items()}
+    except TemplateError as error:  # some models' templates know no [system] section
+        where = f"policies.code.model.path={config.policies.code.model.path!r}"
+        raise SettingsError(
+            f"{where}: its chat template refuses prompt {template!r}: {error}; change either"
+        ) from error
     too_long = {identity: length for identity, length in lengths.items() if length > limit}
     if too_long:
         identity, length = max(too_long.items(), key=lambda item: item[1])

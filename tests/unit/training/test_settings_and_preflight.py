@@ -265,6 +265,14 @@ def test_a_prompt_that_does_not_fit_is_refused_with_its_question(tmp_path, whole
     assert "data.train_files: 8 of 8 questions exceed the Code LLM's prompt length of 512 tokens" in words
 
 
+def test_a_prompt_that_the_chat_template_refuses_is_named(tmp_path, tiny_model, whole_model):
+    refuses = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
+    (tiny_model / "chat_template.jinja").write_text(refuses)
+    (tmp_path / "mine.txt").write_text("[system]\nBe brief.\n[user]\n{{prompt}}\n")
+    words = refused_run(tmp_path, *two_files(tmp_path), *whole_model, f"prompts.code={tmp_path / 'mine.txt'}")
+    assert f"its chat template refuses prompt '{tmp_path / 'mine.txt'}': no system role" in words
+
+
 def small_machine(monkeypatch, **changes: int) -> None:
     has = {"cores": 2, "memory": 24 << 30, "shared_memory": 12 << 30, "disk": 64 << 30, "num_gpus": 0, "gpu_memory": 0}
     monkeypatch.setattr(Machine, "here", lambda *given, **named: Machine(**(has | changes)))
