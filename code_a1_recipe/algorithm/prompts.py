@@ -183,7 +183,7 @@ def _load(template_name: str) -> tuple[tuple[str, str], ...]:
             )
     try:
         text = path.read_text(encoding="utf-8")
-    except OSError as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"prompt template {template_name!r} cannot be read: {error}") from error
     sections = _split_sections(text.removesuffix("\n"), template_name)
     used = {name for _, section in sections for name in _PLACEHOLDER.findall(section)}

@@ -13,6 +13,9 @@ from .run_config import SEPARATE, RunConfig
 
 Rule = Callable[[RunConfig], Iterable[str]]
 
+_MIN_OBJECT_STORE = 75 << 20
+"""Bytes without which Ray does not start."""
+
 
 def broken_rules(config: RunConfig, rules: Iterable[Rule], *, is_partial: bool) -> Iterator[str]:
     """Messages of all rules. A rule may miss a value of a configuration that is partial, and of no other."""
@@ -123,6 +126,27 @@ def _policies(config: RunConfig) -> Iterator[str]:
         if limit is not None and prompt + response > limit:
             tokens = f"{prompt} + {response} = {prompt + response} tokens"
             yield f"{key}: prompt_length + response_length = {tokens} exceed max_model_len {limit}"
+        actor = config.policy(name).actor
+        budget = actor.ppo_max_token_len_per_gpu or prompt + response
+        if actor.use_dynamic_bsz and budget < prompt + response:
+            parts = config.for_policy(name).actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size
+            if budget * parts < prompt + response:
+                need = f"at least prompt_length + response_length = {prompt + response} or null"
+                yield f"policies.{name}.actor.ppo_max_token_len_per_gpu must be {need}, got {budget}"
+
+
+def _numbers_of_verl(config: RunConfig) -> Iterator[str]:
+    """Numbers in blocks of any keys, whose bounds stand beside no field."""
+    start, bucket = config.ray_kwargs.ray_init, "update_weights_bucket_megabytes"
+    bounds = {"num_cpus": 1, "num_gpus": 0, "object_store_memory": _MIN_OBJECT_STORE}
+    own = {key: least for key, least in bounds.items() if start.get(key) is not None}
+    given = [(f"ray_kwargs.ray_init.{key}", start[key], least) for key, least in own.items()]
+    for name in config.policy_names:
+        engine = config.policy(name).rollout.checkpoint_engine
+        given.append((f"policies.{name}.rollout.checkpoint_engine.{bucket}", engine[bucket], 1))
+    for key, value, least in given:
+        if not isinstance(value, int) or value < least:
+            yield f"{key} must be an integer of at least {least}, got {value!r}"
 
 
 def _step_sizes(config: RunConfig) -> Iterator[str]:
@@ -155,6 +179,7 @@ VALUE_RULES: tuple[Rule, ...] = (
     _sandbox,
     _keep_best,
     _policies,
+    _numbers_of_verl,
     _step_sizes,
 )
 """What needs nothing but the values."""

@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, SkipValida
 
 from ..algorithm.schedule import POLICY_NAMES
 from ..algorithm.settings import RecipeSettings, SeedSettings
-from ..algorithm.settings_block import Block, Count, describe, key_of
+from ..algorithm.settings_block import Amount, Block, Count, Precision, describe, key_of
 
 CONFIG_FORMAT = 2
 """Of ``resolved_config.yaml``; raised whenever a release cannot read what the one before wrote."""
@@ -60,7 +60,7 @@ class DataConfig(SeedSettings, VerlBlock):
 class ModelConfig(VerlBlock):
     path: OpenPath
     tokenizer_path: str | None
-    lora_rank: int
+    lora_rank: Amount
     lora: dict[str, Any]
     enable_gradient_checkpointing: bool
     use_fused_kernels: bool
@@ -79,8 +79,8 @@ class ShardingConfig(VerlBlock):
     param_offload: bool
     optimizer_offload: bool
     offload_policy: bool
-    model_dtype: str
-    mixed_precision: dict[str, Any] | None = None
+    model_dtype: Precision
+    mixed_precision: dict[str, Precision] | None = None
 
 
 class ActorConfig(VerlBlock):
@@ -101,8 +101,8 @@ class ReferenceConfig(VerlBlock):
 
 
 class SamplingConfig(VerlBlock):
-    temperature: float
-    top_p: float
+    temperature: Annotated[float, Field(ge=0)]
+    top_p: Annotated[float, Field(gt=0, le=1)]
     top_k: int
 
 
@@ -122,12 +122,12 @@ class RolloutConfig(SamplingConfig):
     calculate_log_probs: Literal[True]
     """The recipe trains on the log-probabilities that the servers return."""
     val_kwargs: SamplingConfig
-    dtype: str
-    max_model_len: int | None
+    dtype: Literal["auto", "float32", "float", "bfloat16", "float16", "half"]
+    max_model_len: Count | None
     enable_chunked_prefill: bool
-    max_num_seqs: int
-    max_num_batched_tokens: int
-    gpu_memory_utilization: float
+    max_num_seqs: Count
+    max_num_batched_tokens: Count
+    gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)]
     free_cache_engine: bool
     checkpoint_engine: dict[str, Any]
     engine_kwargs: dict[str, Any]

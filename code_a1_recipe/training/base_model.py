@@ -115,6 +115,14 @@ def ensure_model(name: str) -> Path:
     return folder
 
 
+def check_tokenizer(tokenizer: PreTrainedTokenizer, *, rows: int) -> None:
+    """Raises InputError where a tokenizer has no chat template, or more tokens than the model's embedding has rows."""
+    if len(tokenizer) > rows:
+        raise InputError(f"the tokenizer has {len(tokenizer)} tokens, the model {rows}; they are not of one model")
+    if not tokenizer.chat_template:
+        raise InputError("the model has no chat template, so it cannot be asked; take its instruction-tuned release")
+
+
 def settle_end_of_turn(model: PreTrainedModel, tokenizer: PreTrainedTokenizer) -> str:
     """Make the token that ends an assistant's turn the end of every generation; returns it.
 
@@ -122,11 +130,7 @@ def settle_end_of_turn(model: PreTrainedModel, tokenizer: PreTrainedTokenizer) -
         InputError: there is no chat template, it writes no token of its own after an assistant's message, or the
             tokenizer has more tokens than the model.
     """
-    rows = model.get_input_embeddings().num_embeddings
-    if len(tokenizer) > rows:
-        raise InputError(f"the tokenizer has {len(tokenizer)} tokens, the model {rows}; they are not of one model")
-    if not tokenizer.chat_template:
-        raise InputError("the model has no chat template, so it cannot be asked; take its instruction-tuned release")
+    check_tokenizer(tokenizer, rows=model.get_input_embeddings().num_embeddings)
     turns = [{"role": "user", "content": CHECK_PROMPT}, {"role": "assistant", "content": _ANSWER}]
     after = str(tokenizer.apply_chat_template(turns, tokenize=False)).rpartition(_ANSWER)[2]
     special = {*tokenizer.all_special_ids, *tokenizer.get_added_vocab().values()}

@@ -19,11 +19,12 @@ from ..config.run_config import RunConfig
 from ..errors import CodeA1Error, SettingsError
 from ..runs.folder import LOCK, RunFolder
 from ..verl_plugin.compat import VERL_VERSION, installed_verl
-from .base_model import PACKAGED, ensure_model
-from .checkpoint.fingerprints import data_fingerprint, model_fingerprint
+from .base_model import PACKAGED, check_tokenizer, ensure_model
+from .checkpoint.fingerprints import check_weights, data_fingerprint, model_fingerprint
 from .checkpoint.folder import FORMAT, find_checkpoint, saved_steps
 from .plan.check import plan_of, problems
 from .plan.machine import Machine
+from .plan.sizes import model_size
 from .runners import service_answers
 
 
@@ -63,7 +64,8 @@ def _model_folders(config: RunConfig) -> Iterator[str]:
         if path is None and config.micro is None:
             yield _not_set(key)
         elif path is not None and path.startswith((".", "/", "~")) and not Path(path).is_dir():
-            yield f"{key}={path!r}: there is no such folder; give one with config.json, weights and tokenizer"
+            hint = "give one with config.json, weights and tokenizer (`code-a1 model get` makes one, also from GGUF)"
+            yield f"{key}={path!r}: there is no such folder; {hint}"
 
 
 def _not_set(key: str) -> str:
@@ -216,6 +218,7 @@ def _check_verl_config(config: RunConfig, name: str) -> None:
 
 def _load_tokenizer(config: RunConfig, name: str) -> Any:
     """The tokenizer of a model whose configuration fits."""
+    from safetensors import SafetensorError
     from transformers import AutoConfig, AutoTokenizer
 
     model, rollout = config.policy(name).model, config.policy(name).rollout
@@ -224,23 +227,22 @@ def _load_tokenizer(config: RunConfig, name: str) -> Any:
     try:
         model_config = AutoConfig.from_pretrained(model.path)
         tokenizer = AutoTokenizer.from_pretrained(model.tokenizer_path or model.path)
-    except (OSError, ValueError, KeyError) as error:  # a damaged tokenizer file ends in any of these
+        check_tokenizer(tokenizer, rows=model_size(model.path).vocabulary)
+        if tokenizer.eos_token_id is None:
+            raise ValueError("its tokenizer names no end token (eos_token), so no response would end")
+        check_weights(model.path)
+    except (OSError, ValueError, KeyError, SafetensorError) as error:  # a damaged file ends in any of these
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise SettingsError(
-            f"{place} cannot be loaded: {first}; give a folder with config.json, weights and tokenizer, or a model id "
-            "that this machine can fetch"
+            f"{place} cannot be used: {first}; give a folder with config.json, weights and tokenizer, or a model id "
+            "that this machine can fetch (`code-a1 model get` makes a folder, also from GGUF)"
         ) from error
-    if not tokenizer.chat_template:
-        raise SettingsError(
-            f"{place}: its tokenizer has no chat template, so prompts cannot be rendered; use an instruct model or "
-            "save one into the tokenizer (tokenizer.chat_template = ...)"
-        )
     limit = getattr(model_config, "max_position_embeddings", None)
-    needed = rollout.prompt_length + rollout.response_length
+    needed = rollout.max_model_len or rollout.prompt_length + rollout.response_length
     if limit is not None and needed > limit:
         raise SettingsError(
-            f"policies.{name}.rollout: prompt_length + response_length = {needed} tokens, but {model.path!r} has "
-            f"{limit} positions (max_position_embeddings)"
+            f"policies.{name}.rollout: max_model_len (null: prompt_length + response_length) is {needed} tokens, but "
+            f"{model.path!r} has {limit} positions (max_position_embeddings)"
         )
     return tokenizer
 
@@ -293,10 +295,18 @@ def _check_plan(config: RunConfig) -> None:
 
 
 def _check_prompt_lengths(config: RunConfig, key: str, questions: Sequence[Question], tokenizer: Any) -> None:
+    from jinja2 import TemplateError
+
     limit = config.policies.code.rollout.prompt_length
     template = config.prompts.code_template
     prompts = {question.id: render(template, **question.prompt_fields) for question in questions}
-    lengths = {identity: len(prompt_token_ids(tokenizer, prompt)) for identity, prompt in prompts.items()}
+    try:
+        lengths = {identity: len(prompt_token_ids(tokenizer, prompt)) for identity, prompt in prompts.items()}
+    except TemplateError as error:  # some models' templates know no [system] section
+        where = f"policies.code.model.path={config.policies.code.model.path!r}"
+        raise SettingsError(
+            f"{where}: its chat template refuses prompt {template!r}: {error}; change either"
+        ) from error
     too_long = {identity: length for identity, length in lengths.items() if length > limit}
     if too_long:
         identity, length = max(too_long.items(), key=lambda item: item[1])

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
+from safetensors import safe_open
+
 from ...algorithm.question import Question
 
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth")
@@ -50,6 +52,27 @@ def model_fingerprint(path: str) -> str:
             digest.update(f"{file.name} {file.stat().st_size}".encode())
             _add_samples(digest, file)
     return digest.hexdigest()[:_DIGITS]
+
+
+def check_weights(path: str) -> None:
+    """Look whether the weights of a model folder are there and whole; no weight is read. A model id passes.
+
+    Raises:
+        OSError: there are none, or a file of a model in several is missing.
+        SafetensorError: a file ends too early.
+    """
+    folder = Path(path).expanduser()
+    if not folder.is_dir():
+        return
+    files = {file.name for file in folder.iterdir() if file.suffix in _WEIGHTS}
+    index = folder / "model.safetensors.index.json"
+    named = set(json.loads(index.read_text())["weight_map"].values()) if index.is_file() else set()
+    if named - files or not files:
+        raise OSError(f"its weights ({', '.join(sorted(named - files)) or '*.safetensors'}) are missing")
+    for name in sorted(files):
+        if name.endswith(".safetensors"):
+            with safe_open(folder / name, "pt"):  # reads the header, which must cover the file
+                pass
 
 
 def _add_samples(digest: hashlib._Hash, file: Path) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 MIB, GIB = 1 << 20, 1 << 30
 WEIGHT, ADAM, GRADIENT = 4, 8, 4
 """Bytes of a parameter in float32, of Adam's two moments of it, and of its gradient."""
-_WIDTHS = {"float32": 4, "fp32": 4, "bfloat16": 2, "bf16": 2, "float16": 2, "fp16": 2, "half": 2}
+_WIDTHS = {"float32": 4, "float": 4, "fp32": 4, "bfloat16": 2, "bf16": 2, "float16": 2, "fp16": 2, "half": 2}
 FUSED_CHUNK = 512
 """Tokens whose logits exist at once with ``model.use_fused_kernels`` (default of verl's ``FusedLinearForPPO``)."""
 _FUSED_BYTES = 18

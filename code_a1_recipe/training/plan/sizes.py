@@ -87,6 +87,6 @@ def model_size(path: str | None) -> ModelSize:
     except (OSError, ValueError, KeyError, AttributeError) as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise SettingsError(
-            f"the size of {path!r} is not known: {first}; give a folder with its config.json, or plan where the hub "
-            f"answers (known without it: {', '.join(KNOWN)})"
+            f"policies.*.model.path={path!r} cannot be read: {first}; give a folder with its config.json "
+            f"(`code-a1 model get` makes one), or an id where the hub answers; known without it: {', '.join(KNOWN)}"
         ) from error

@@ -78,6 +78,26 @@ def refusal(*overrides: str) -> str:
         (["arm=self_play", "schedule.test_every=2"], "schedule.test_every must be schedule.code_every = 1"),
         (["arm=self_play", "prompts.black_box=false"], "prompts.black_box must be true with self_play"),
         (["self_play=maybe"], "self_play must be true or false, got 'maybe'"),
+        (["actor_rollout_ref.model.lora_rank=-1"], "actor_rollout_ref.model.lora_rank must be at least 0, got -1"),
+        (["actor_rollout_ref.rollout.dtype=float8"], "actor_rollout_ref.rollout.dtype must be 'auto', 'float32', "),
+        (["actor_rollout_ref.actor.fsdp_config.model_dtype=flaot32"], "'float16', got 'flaot32'"),
+        (
+            ["actor_rollout_ref.actor.fsdp_config.mixed_precision.param_dtype=bf17"],
+            "actor_rollout_ref.actor.fsdp_config.mixed_precision.param_dtype must be 'fp32', 'float32', 'bf16', ",
+        ),
+        (["actor_rollout_ref.rollout.max_num_seqs=0"], "actor_rollout_ref.rollout.max_num_seqs must be at least 1"),
+        (["actor_rollout_ref.rollout.gpu_memory_utilization=3"], "gpu_memory_utilization must be at most 1, got 3"),
+        (["policies.test.rollout.top_p=2"], "policies.test.rollout.top_p must be at most 1, got 2"),
+        (
+            ["policies.code.actor.ppo_max_token_len_per_gpu=100"],
+            "actor.ppo_max_token_len_per_gpu must be at least prompt_length + response_length = 576 or null, got 100",
+        ),
+        (
+            ["actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes=big"],
+            "checkpoint_engine.update_weights_bucket_megabytes must be an integer of at least 1, got 'big'",
+        ),
+        (["ray_kwargs.ray_init.num_cpus=many"], "ray_kwargs.ray_init.num_cpus must be an integer of at least 1, got '"),
+        (["ray_kwargs.ray_init.object_store_memory=100"], "must be an integer of at least 78643200, got 100"),
         (["validation.num_buggy_program_suites=-1"], "validation.num_buggy_program_suites must be at least 0, got -1"),
     ],
 )
@@ -85,19 +105,33 @@ def test_a_value_that_cannot_work_is_refused(overrides, words):
     assert words in refusal(*overrides)
 
 
+def test_passes_over_several_gpus_share_a_sequence():
+    parts = "actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size=2"
+    read_config("cpu", ["policies.code.actor.ppo_max_token_len_per_gpu=300", parts])
+
+
+def test_a_prompt_template_that_is_no_text_is_refused(tmp_path):
+    (tmp_path / "mine.txt").write_bytes(b"\xfc {{prompt}}")
+    assert f"prompts.code: prompt template '{tmp_path / 'mine.txt'}' cannot be read" in refusal(
+        f"prompts.code={tmp_path / 'mine.txt'}"
+    )
+
+
 @pytest.fixture
 def tiny_model(tmp_path: Path) -> Path:
     from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import LlamaConfig, PreTrainedTokenizerFast
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
     folder = tmp_path / "model"
-    LlamaConfig(
+    config = LlamaConfig(
         vocab_size=8, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
         max_position_embeddings=1024,
-    ).save_pretrained(folder)  # fmt: skip
-    words = Tokenizer(models.WordLevel({"a": 0, "<unk>": 1}, unk_token="<unk>"))
+    )  # fmt: skip
+    LlamaForCausalLM(config).save_pretrained(folder)
+    words = Tokenizer(models.WordLevel({"a": 0, "<unk>": 1, "</s>": 2}, unk_token="<unk>"))
     words.pre_tokenizer = pre_tokenizers.Whitespace()
-    PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>").save_pretrained(folder)
+    wrapped = PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>", eos_token="</s>")
+    wrapped.save_pretrained(folder)
     return folder
 
 
@@ -131,7 +165,7 @@ def test_a_folder_without_a_model_is_named_with_a_hint(tmp_path):
     (tmp_path / "empty").mkdir()
     paths = [f"policies.{name}.model.path={tmp_path / 'empty'}" for name in ("code", "test")]
     words = refused_run(tmp_path, *two_files(tmp_path), *paths)
-    assert f"policies.code.model.path='{tmp_path / 'empty'}' cannot be loaded" in words
+    assert f"policies.code.model.path='{tmp_path / 'empty'}' cannot be used" in words
     assert "give a folder with config.json" in words
 
 
@@ -151,7 +185,43 @@ def test_golden_tests_that_are_not_there_are_asked_for(tmp_path, whole_model):
 def test_a_tokenizer_without_chat_template_is_refused(tmp_path, tiny_model):
     paths = [f"policies.{name}.model.path={tiny_model}" for name in ("code", "test")]
     words = refused_run(tmp_path, *two_files(tmp_path), *paths)
-    assert "its tokenizer has no chat template" in words
+    assert "the model has no chat template" in words
+
+
+def change_json(path: Path, **changes: object) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def cut_weights(folder: Path) -> None:
+    whole = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(whole[:-1])
+
+
+def lose_a_shard(folder: Path) -> None:
+    index = {"weight_map": {"a": "model.safetensors", "b": "model-2.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda folder: change_json(folder / "tokenizer_config.json", eos_token=None), "names no end token"),
+        (lambda folder: change_json(folder / "config.json", vocab_size=2), "the tokenizer has 3 tokens, the model 2"),
+        (lambda folder: (folder / "model.safetensors").unlink(), "its weights (*.safetensors) are missing"),
+        (lose_a_shard, "its weights (model-2.safetensors) are missing"),
+        (cut_weights, "file not fully covered"),
+    ],
+)
+def test_a_model_folder_that_cannot_be_trained_is_refused(tmp_path, tiny_model, whole_model, damage, words):
+    damage(tiny_model)
+    refused = refused_run(tmp_path, *two_files(tmp_path), *whole_model)
+    assert f"policies.code.model.path='{tiny_model}' cannot be used" in refused
+    assert words in refused
+
+
+def test_a_context_beyond_the_models_positions_is_refused(tmp_path, whole_model):
+    words = refused_run(tmp_path, *two_files(tmp_path), "actor_rollout_ref.rollout.max_model_len=2000", *whole_model)
+    assert "policies.code.rollout: max_model_len (null: prompt_length + response_length) is 2000 tokens" in words
 
 
 def test_a_model_with_too_few_positions_is_refused(tmp_path, tiny_model):
@@ -193,6 +263,14 @@ def test_a_prompt_that_does_not_fit_is_refused_with_its_question(tmp_path, whole
     path = questions_file(tmp_path, *(f"q{i}" for i in range(8)), prompt="a " * 600)
     words = refused_run(tmp_path, f"data.train_files={path}", f"data.val_files={path}", *whole_model)
     assert "data.train_files: 8 of 8 questions exceed the Code LLM's prompt length of 512 tokens" in words
+
+
+def test_a_prompt_that_the_chat_template_refuses_is_named(tmp_path, tiny_model, whole_model):
+    refuses = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
+    (tiny_model / "chat_template.jinja").write_text(refuses)
+    (tmp_path / "mine.txt").write_text("[system]\nBe brief.\n[user]\n{{prompt}}\n")
+    words = refused_run(tmp_path, *two_files(tmp_path), *whole_model, f"prompts.code={tmp_path / 'mine.txt'}")
+    assert f"its chat template refuses prompt '{tmp_path / 'mine.txt'}': no system role" in words
 
 
 def small_machine(monkeypatch, **changes: int) -> None:
