@@ -17,7 +17,7 @@ NASTY = "{{candidate}} {prompt} $x {0} %s \\1 \\g<0> [user]\n[system]\n"
 
 def test_the_code_template_asks_a_user_for_one_python_block():
     messages = render("chat_v2_code", prompt="Add two numbers.", entry_points="`add(a, b)`")
-    assert [message["role"] for message in messages] == ["system", "user"]
+    assert [message["role"] for message in messages] == ["system", "user", "assistant"]
     assert "Add two numbers." in messages[1]["content"]
     assert "It defines `add(a, b)` and" in messages[1]["content"]
     assert "one Python code block" in messages[1]["content"]
@@ -168,6 +168,12 @@ def test_examples_are_pairs_of_turns_before_the_question(tmp_path):
     path.write_text("[system]\ns\n[user]\nq\n[assistant]\na\n[user]\n{{prompt}}\n")
     roles = [(message["role"], message["content"]) for message in render(str(path), prompt="p")]
     assert roles == [("system", "s"), ("user", "q"), ("assistant", "a"), ("user", "p")]
+
+
+def test_a_template_may_begin_the_answer(tmp_path):
+    path = tmp_path / "begun.txt"
+    path.write_text("[user]\n{{prompt}}\n[assistant]\n```python\nassert\n")
+    assert render(str(path), prompt="p")[-1] == {"role": "assistant", "content": "```python\nassert"}
 
 
 @pytest.mark.parametrize(("num_cases", "shown"), [(1, 2), (4, 5), (40, 16)])

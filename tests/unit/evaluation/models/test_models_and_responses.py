@@ -150,6 +150,19 @@ def test_an_endpoint_is_asked_with_the_parameters_and_seeds_of_the_command_line(
     assert sorted(request["seed"] for request in server.requests) == [1, 2, 3]
 
 
+def test_an_endpoint_is_not_asked_to_go_on_from_a_beginning(tmp_path):
+    prompt = ({"role": "user", "content": "one"}, {"role": "assistant", "content": "begun"})
+    with (
+        StandInEndpoint(lambda messages, seed: messages[-1]["content"]) as server,
+        ResponseStore(tmp_path / "r.jsonl") as store,
+    ):
+        model = of_endpoint(tmp_path, server.url)
+        parameters = ModelOptions().sampling("code")
+        [[found]] = sample_all(model, [prompt], seeds=[[1]], parameters=parameters, store=store)
+    assert found.text == "one"
+    assert [message["role"] for message in server.requests[0]["messages"]] == ["user"]
+
+
 def test_temperature_zero_is_greedy_at_an_endpoint(tmp_path):
     with StandInEndpoint(lambda messages, seed: "x") as server, ResponseStore(tmp_path / "r.jsonl") as store:
         model = of_endpoint(tmp_path, server.url)
@@ -331,6 +344,9 @@ def test_evalplus_prompts_come_from_its_package_and_begin_the_answer_where_that_
     assert begun.program_text("def f(x):\n    return x\n```\nIt works:\n```python\nf(1)\n```") == (
         "```python\ndef f(x):\n    return x\n```\n"
     )
+    program = "def f(x):\n    return x\n"
+    assert begun.program_text(begun.prefix + program) == begun.program_text(program)
+    assert begun.answer(begun.prefix + program) == program
     plain = ask_code("evalplus", prompt="def f(x):\n", can_prefill=False)
     assert len(plain.messages) == 1
     assert plain.program_text("as it is") == "as it is"
