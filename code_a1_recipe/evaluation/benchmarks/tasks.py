@@ -68,12 +68,10 @@ def check_distinct(ids: Sequence[str], *, what: str) -> None:
 
 def plain_program(source: str, calls: Iterable[str], *, limits: Limits, prelude: str = "") -> Program:
     """A program whose calls nobody has timed; once its first one hangs it is asked no more."""
-    made = tuple(Call(expression=call) for call in calls)
     return Program(
         prelude=prelude,
         source=source,
-        calls=made,
-        reference_cpu_seconds=(0.0,) * len(made),
+        calls=tuple(Call(expression=call) for call in calls),
         limits=limits,
         max_timeouts_without_result=1,
     )

@@ -150,12 +150,10 @@ def accepts(problem: EvalPlusProblem, index: int, answer: CallResult, *, atol_be
 def _judge_calls(
     problem: EvalPlusProblem, source: str, num_calls: int, runner: Runner, limits: Limits
 ) -> EvalPlusVerdict:
-    seconds = problem.reference_cpu_seconds or (0.0,) * len(problem.calls)
     program = Program(
-        prelude="",
         source=source,
         calls=tuple(_call(problem, text) for text in problem.calls[:num_calls]),
-        reference_cpu_seconds=seconds[:num_calls],
+        reference_cpu_seconds=problem.reference_cpu_seconds[:num_calls],
         limits=_limits_for(problem, limits),
         max_timeouts_without_result=1,
     )

@@ -20,8 +20,7 @@ from ...files import file_fingerprint
 from ...runs.folder import RunFolder, plain_number, versions_text
 from ..lifecycle.failures import explain
 from ..policy import Policy
-from . import folder as checkpointing
-from . import random_states
+from . import folder as checkpointing, random_states
 from .folder import Checkpoint
 
 logger = logging.getLogger(__name__)

@@ -23,6 +23,7 @@ from ..base import (
     TOTAL_SPENT,
     CallResult,
     CallStatus,
+    Closing,
     Program,
     ProgramResult,
     Role,
@@ -39,7 +40,7 @@ MAX_OUTSIDE_KILLS = 8
 """Times somebody else may kill a program's process before the runner gives up; programs cannot send signals."""
 
 
-class LocalRunner:
+class LocalRunner(Closing):
     """Runs programs in confined forks of clean fork servers on this machine.
 
     Args:
@@ -121,12 +122,6 @@ class LocalRunner:
         """Stop every fork server, and with it every program. Idempotent; a run in progress raises."""
         for pool in self._pools.values():
             pool.close()
-
-    def __enter__(self) -> LocalRunner:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def check_num_workers(num_workers: object) -> None:
