@@ -83,7 +83,7 @@ from .runners.base import (
 from .runners.fusion.runner import SandboxFusionRunner as SandboxFusionRunner
 from .runners.local.fork_server import start_as_fork_server as start_as_fork_server
 from .runners.local.runner import LocalRunner as LocalRunner
-from .values.comparison import matches as matches, to_literal as to_literal
+from .values.comparison import comparer as comparer, matches as matches, to_literal as to_literal
 from .values.decoding import decode as decode, decode_raw as decode_raw
 from .values.encoding import (
     RawDict as RawDict,
