@@ -184,7 +184,8 @@ class _Pool:
 
     def _take(self) -> ForkServer:
         with self._lock:
-            self._refuse_if_closed()
+            if self._is_closed:
+                raise SandboxUnavailableError("the runner is closed")
             if self._idle:
                 return self._idle.pop()
         fork_server = ForkServer(self._settings)
@@ -194,10 +195,6 @@ class _Pool:
                 return fork_server
         fork_server.kill()
         raise SandboxUnavailableError("the runner is closed")
-
-    def _refuse_if_closed(self) -> None:
-        if self._is_closed:
-            raise SandboxUnavailableError("the runner is closed")
 
     def _discard(self, fork_server: ForkServer) -> None:
         with self._lock:
