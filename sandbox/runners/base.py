@@ -8,15 +8,13 @@ from __future__ import annotations
 import enum
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol, TypeVar
 
 from ..cases.case import Call
 from ..limits import Limits
 from .child import PACKAGES
 
-if TYPE_CHECKING:  # a service's Python may lack it
-    from typing import Self
-
+_ClosingT = TypeVar("_ClosingT", bound="Closing")  # a service's Python may lack typing.Self
 TOTAL_SPENT = "the program's total time is spent"
 """Detail of a TIMED_OUT result of a call that was not made, or not finished, for want of ``total_seconds``."""
 HANGS_THROUGHOUT = "the first calls all timed out"
@@ -156,7 +154,7 @@ class Closing:
     def close(self) -> None:
         """End what it started. Idempotent."""
 
-    def __enter__(self) -> Self:
+    def __enter__(self: _ClosingT) -> _ClosingT:
         return self
 
     def __exit__(self, *_: object) -> None:

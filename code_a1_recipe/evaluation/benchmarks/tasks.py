@@ -19,10 +19,9 @@ from sandbox import (
 )
 
 from ...algorithm.episode_types import Message
-from ...algorithm.question import UNNAMED, Question
+from ...algorithm.question import UNNAMED, Question, request_for
 from ...data.reader import read_questions
 from ...errors import InputError
-from ...test_quality.kill_matrix import request_for
 
 MIB = 1 << 20
 USUAL_LIMITS = Limits(min_cpu_seconds_per_case=0.05, load_cpu_seconds=10.0, memory_bytes=4096 * MIB)
