@@ -33,7 +33,8 @@ assert largest([0, -1]) == 1
 
 
 def main() -> None:
-    with LocalRunner(num_workers=1) as runner, Judge(runner) as judge:
+    with LocalRunner(num_workers=1) as runner:
+        judge = Judge(runner)
         verdict = judge.judge(
             JudgeRequest(
                 question_id="largest",

@@ -4,42 +4,27 @@ Knows the standard library and ``sandbox``, nothing of verl or torch. ``reward_f
 entry for any verl job.
 """
 
-from .breakdown import Breakdown
-from .code_reward import code_reward, pass_rate
-from .extract import ExtractionFailure, extract_candidate, extract_suite
-from .interface import CodeReward, JudgedCandidate, QuestionVerdicts, TestReward
-from .lookup import lookup
-from .registry import (
-    CODE_REWARDS,
-    TEST_REWARDS,
-    find_code_reward,
-    find_test_reward,
-    reward_code,
-    reward_file,
-    reward_suites,
+from .breakdown import Breakdown as Breakdown
+from .code_reward import code_reward as code_reward, pass_rate as pass_rate
+from .extract import (
+    ExtractionFailure as ExtractionFailure,
+    extract_candidate as extract_candidate,
+    extract_suite as extract_suite,
 )
-from .suite_reward import ADVERSARIAL_READINGS, test_reward, validity
-
-__all__ = [
-    "ADVERSARIAL_READINGS",
-    "CODE_REWARDS",
-    "TEST_REWARDS",
-    "Breakdown",
-    "CodeReward",
-    "ExtractionFailure",
-    "JudgedCandidate",
-    "QuestionVerdicts",
-    "TestReward",
-    "code_reward",
-    "extract_candidate",
-    "extract_suite",
-    "find_code_reward",
-    "find_test_reward",
-    "lookup",
-    "pass_rate",
-    "reward_code",
-    "reward_file",
-    "reward_suites",
-    "test_reward",
-    "validity",
-]
+from .interface import (
+    CodeReward as CodeReward,
+    JudgedCandidate as JudgedCandidate,
+    QuestionVerdicts as QuestionVerdicts,
+    TestReward as TestReward,
+)
+from .lookup import lookup as lookup
+from .registry import (
+    CODE_REWARDS as CODE_REWARDS,
+    TEST_REWARDS as TEST_REWARDS,
+    find_code_reward as find_code_reward,
+    find_test_reward as find_test_reward,
+    reward_code as reward_code,
+    reward_file as reward_file,
+    reward_suites as reward_suites,
+)
+from .suite_reward import ADVERSARIAL_READINGS as ADVERSARIAL_READINGS, test_reward as test_reward, validity as validity

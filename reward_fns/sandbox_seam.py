@@ -7,13 +7,13 @@ Every other module of ``reward_fns`` imports the sandbox's names from this one.
 
 try:
     from sandbox import (
-        CandidateVerdict,
-        CaseResult,
-        Judge,
-        JudgeRequest,
-        Limits,
-        LocalRunner,
-        SuiteVerdict,
+        CandidateVerdict as CandidateVerdict,
+        CaseResult as CaseResult,
+        Judge as Judge,
+        JudgeRequest as JudgeRequest,
+        Limits as Limits,
+        LocalRunner as LocalRunner,
+        SuiteVerdict as SuiteVerdict,
     )
 except ImportError as error:  # its message says what is missing, and in which file
     raise ImportError(
@@ -22,13 +22,3 @@ except ImportError as error:  # its message says what is missing, and in which f
         "code-a1-recipe checkout before it on PYTHONPATH, or use an environment without it. If the place is the "
         "checkout itself, install it again (pip install -e .)."
     ) from error
-
-__all__ = [
-    "CandidateVerdict",
-    "CaseResult",
-    "Judge",
-    "JudgeRequest",
-    "Limits",
-    "LocalRunner",
-    "SuiteVerdict",
-]

@@ -280,8 +280,7 @@ class _SharedJudge:
 
     def close(self) -> None:
         with self._lock:
-            if self._judge is not None and self._runner is not None:
-                self._judge.close()
+            if self._runner is not None:
                 self._runner.close()
             self._judge = self._runner = None
 

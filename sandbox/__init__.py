@@ -31,90 +31,70 @@ compare, decode and print values        ``matches``, ``decode``, ``to_literal``
 ======================================  ===========================================================================
 """
 
-from .cases.case import Call, Case, Rejection, RejectionReason, Suite
-from .cases.gate import Gate
-from .cases.parser import parse_assert, parse_call, parse_suite
-from .cases.reference_interface import Interface, parse_untrusted
-from .confinement.jail import OPTIONAL_FEATURES
-from .confinement.tiers import LOCAL_TIERS, probe
-from .errors import SandboxConfigError, SandboxError, SandboxUnavailableError, ValueFormatError
-from .judge.judge import Judge, JudgeRequest
-from .judge.oracle import NoOracle, OracleBatch, OracleValue, ReferencePass
-from .judge.process_pool import DEFAULT_QUESTIONS_PER_WORKER, JudgeProcesses, WorkerSettings
-from .judge.run_cache import syntax_key
-from .judge.verdict import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
-from .limits import Limits
-from .runners.base import HANGS_THROUGHOUT, TOTAL_SPENT, CallResult, CallStatus, Program, ProgramResult, Role, Runner
-from .runners.fusion.runner import SandboxFusionRunner
-from .runners.local.fork_server import start_as_fork_server
-from .runners.local.runner import LocalRunner
-from .values.comparison import matches, to_literal
-from .values.decoding import decode, decode_raw
-from .values.encoding import RawDict, RawRatio, RawSet, canonical_key, encode
-from .values.literals import LIBRARY_MODULES, LIBRARY_NAMES, LiteralReader, spell
-
-__all__ = [
-    # Judging
-    "Judge",
-    "JudgeRequest",
-    "JudgeProcesses",
-    "WorkerSettings",
-    "DEFAULT_QUESTIONS_PER_WORKER",
-    "ReferencePass",
-    "OracleBatch",
-    "OracleValue",
-    "NoOracle",
-    # Verdicts
-    "CandidateVerdict",
-    "SuiteVerdict",
-    "CaseResult",
-    "CaseOutcome",
-    # Running programs
-    "Runner",
-    "LocalRunner",
-    "SandboxFusionRunner",
-    "Role",
-    "Program",
-    "ProgramResult",
-    "CallResult",
-    "CallStatus",
-    "TOTAL_SPENT",
-    "HANGS_THROUGHOUT",
-    "Limits",
-    "LOCAL_TIERS",
-    "OPTIONAL_FEATURES",
-    "probe",
-    "start_as_fork_server",
-    # Asserts as data
-    "Call",
-    "Case",
-    "Suite",
-    "Rejection",
-    "RejectionReason",
-    "Gate",
-    "Interface",
-    "parse_assert",
-    "parse_call",
-    "parse_suite",
-    "parse_untrusted",
-    "syntax_key",
-    # Values
-    "matches",
-    "encode",
-    "decode",
-    "decode_raw",
-    "canonical_key",
-    "to_literal",
-    "RawDict",
-    "RawRatio",
-    "RawSet",
-    "spell",
-    "LiteralReader",
-    "LIBRARY_MODULES",
-    "LIBRARY_NAMES",
-    # Errors
-    "SandboxError",
-    "SandboxConfigError",
-    "SandboxUnavailableError",
-    "ValueFormatError",
-]
+from .cases.case import (
+    Call as Call,
+    Case as Case,
+    Rejection as Rejection,
+    RejectionReason as RejectionReason,
+    Suite as Suite,
+)
+from .cases.gate import Gate as Gate
+from .cases.parser import parse_assert as parse_assert, parse_call as parse_call, parse_suite as parse_suite
+from .cases.reference_interface import Interface as Interface, parse_untrusted as parse_untrusted
+from .confinement.jail import OPTIONAL_FEATURES as OPTIONAL_FEATURES
+from .confinement.tiers import LOCAL_TIERS as LOCAL_TIERS, probe as probe
+from .errors import (
+    SandboxConfigError as SandboxConfigError,
+    SandboxError as SandboxError,
+    SandboxUnavailableError as SandboxUnavailableError,
+    ValueFormatError as ValueFormatError,
+)
+from .judge.judge import Judge as Judge, JudgeRequest as JudgeRequest
+from .judge.oracle import (
+    NoOracle as NoOracle,
+    OracleBatch as OracleBatch,
+    OracleValue as OracleValue,
+    ReferencePass as ReferencePass,
+)
+from .judge.process_pool import (
+    DEFAULT_QUESTIONS_PER_WORKER as DEFAULT_QUESTIONS_PER_WORKER,
+    JudgeProcesses as JudgeProcesses,
+    WorkerSettings as WorkerSettings,
+)
+from .judge.run_cache import syntax_key as syntax_key
+from .judge.verdict import (
+    CandidateVerdict as CandidateVerdict,
+    CaseOutcome as CaseOutcome,
+    CaseResult as CaseResult,
+    SuiteVerdict as SuiteVerdict,
+)
+from .limits import Limits as Limits
+from .runners.base import (
+    HANGS_THROUGHOUT as HANGS_THROUGHOUT,
+    TOTAL_SPENT as TOTAL_SPENT,
+    CallResult as CallResult,
+    CallStatus as CallStatus,
+    Closing as Closing,
+    Program as Program,
+    ProgramResult as ProgramResult,
+    Role as Role,
+    Runner as Runner,
+)
+from .runners.fusion.runner import SandboxFusionRunner as SandboxFusionRunner
+from .runners.local.fork_server import start_as_fork_server as start_as_fork_server
+from .runners.local.runner import LocalRunner as LocalRunner
+from .values.comparison import comparer as comparer, matches as matches, to_literal as to_literal
+from .values.decoding import decode as decode, decode_raw as decode_raw
+from .values.encoding import (
+    RawDict as RawDict,
+    RawRatio as RawRatio,
+    RawSet as RawSet,
+    canonical_key as canonical_key,
+    encode as encode,
+)
+from .values.literals import (
+    LIBRARY_MODULES as LIBRARY_MODULES,
+    LIBRARY_NAMES as LIBRARY_NAMES,
+    LiteralReader as LiteralReader,
+    spell as spell,
+)

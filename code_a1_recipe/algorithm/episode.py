@@ -29,7 +29,7 @@ from .episode_types import (
     SuiteResult,
 )
 from .prompts import PromptSettings, render
-from .question import Question
+from .question import Question, request_for
 from .rewards import QuestionRewards, RewardSettings
 from .settings import EpisodeSettings
 from .spans import Span
@@ -131,8 +131,7 @@ class EpisodeRunner:
         response = await self._sample(self._greedy, messages, seed=0, session=task.question.id)
         result = candidate_result(response)
         try:
-            request = request_for(task.question, result, history=())
-            hidden = await self._ask(hidden_request(request, task.question))
+            hidden = await self._ask(request_for(task.question, result.source, task.question.tests))
         except (SandboxUnavailableError, TimeoutError) as error:
             return replace(result, outage=_outage(error))
         return replace(result, hidden=hidden)
@@ -197,7 +196,7 @@ class EpisodeRunner:
         if not (task.with_hidden_tests and task.question.tests):
             return None, None, ""
         started = time.time()
-        request = hidden_request(request_for(task.question, written, history=()), task.question)
+        request = request_for(task.question, written.source, task.question.tests)
         try:
             return await self._ask(request), task.span_since(started), ""
         except (SandboxUnavailableError, TimeoutError) as error:
@@ -242,14 +241,14 @@ class EpisodeRunner:
         if result.outage:
             return result
         started = time.time()
-        request = request_for(task.question, result, history=task.history)
+        suites = [suite.asserts for suite in result.suites]
         if self._rewards.uses_given_tests:
-            request = replace(request, suites=(given_tests(task.question, self._rewards),))
+            suites = [given_tests(task.question, self._rewards)]
         try:
-            verdict = await self._ask(request)
+            verdict = await self._ask(request_for(task.question, result.source, *suites, history=task.history))
             hidden = result.hidden
             if hidden is None and task.with_hidden_tests and task.question.tests:
-                hidden = await self._ask(hidden_request(request, task.question))
+                hidden = await self._ask(request_for(task.question, result.source, task.question.tests))
         except (SandboxUnavailableError, TimeoutError) as error:
             return replace(result, outage=_outage(error))
         return replace(result, verdict=verdict, hidden=hidden, judge_span=task.span_since(started))
@@ -259,7 +258,7 @@ class EpisodeRunner:
         if result.verdict is None or result.is_too_long_to_test:
             return result
         started = time.time()
-        request = replace(request_for(task.question, result, history=()), suites=(pool,))
+        request = request_for(task.question, result.source, pool)
         try:
             pooled = (await self._ask(request)).suites[0]
         except (SandboxUnavailableError, TimeoutError) as error:
@@ -289,24 +288,6 @@ def _outage(error: Exception) -> str:
 def given_tests(question: Question, rewards: RewardSettings) -> tuple[str, ...]:
     """The dataset's tests that the Code LLM is rewarded on, with ``code_tests`` "golden" or "hidden"."""
     return question.tests if rewards.code_tests == "hidden" else question.golden_tests[: rewards.num_golden]
-
-
-def request_for(question: Question, result: CandidateResult, *, history: tuple[str, ...]) -> JudgeRequest:
-    """What the judge is asked about one candidate, its suites and the replayed calls."""
-    return JudgeRequest(
-        question_id=question.id,
-        reference=question.reference,
-        candidate=result.source,
-        suites=tuple(suite.asserts for suite in result.suites),
-        history=history,
-        prelude=question.prelude,
-        entry_points=question.entry_points,
-    )
-
-
-def hidden_request(request: JudgeRequest, question: Question) -> JudgeRequest:
-    """The same candidate on the question's own tests."""
-    return replace(request, suites=(question.tests,), history=())
 
 
 def candidate_result(response: Response) -> CandidateResult:

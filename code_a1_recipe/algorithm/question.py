@@ -1,11 +1,11 @@
 """Question: a problem with a reference solution, the oracle of every test."""
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
-from sandbox import Interface, parse_untrusted
+from sandbox import Interface, JudgeRequest, parse_untrusted
 
 UNNAMED = "what the problem names"
 """Entry points of a problem that comes without a program, in a prompt."""
@@ -48,6 +48,21 @@ class Question:
     def prompt_fields(self) -> PromptFields:
         """What a prompt template may know of it."""
         return {"prompt": self.prompt, "entry_points": entry_points_text(self.reference, self.entry_points)}
+
+
+def request_for(
+    question: Question, program: str | None, *suites: Sequence[str], history: tuple[str, ...] = ()
+) -> JudgeRequest:
+    """A program on several suites and replayed calls; without a program, the reference alone is asked."""
+    return JudgeRequest(
+        question_id=question.id,
+        reference=question.reference,
+        candidate=program,
+        suites=tuple(map(tuple, suites)),
+        history=history,
+        prelude=question.prelude,
+        entry_points=question.entry_points,
+    )
 
 
 def entry_points_text(source: str, names: Collection[str] = ()) -> str:

@@ -89,8 +89,8 @@ def _markers(panel: Axes, points: Sequence[Point], label: str, color: str) -> No
         panel.plot(*zip(*points, strict=True), color=color, label=label, marker="o", linestyle="--", markersize=5)
 
 
-def _finish(panel: Axes, *, ylabel: str, xlabel: str = "step", share: bool = True) -> None:
-    panel.set_xlabel(xlabel)
+def _finish(panel: Axes, *, ylabel: str, share: bool = True) -> None:
+    panel.set_xlabel("step")
     panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     panel.set_ylabel(ylabel)
     if share:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..stats.estimates import Estimate, mean_estimate, paired_difference
-from ..stats.tables import Table, table_with_head
+from ..stats.tables import Table, counted, table_with_head
 from .run_results import ALL_MEASURES, STEP_PARTS, RunResult
 
 HEADLINE_MEASURES = ("pass@1", "greedy", "reward_false_positive_rate", "false_negative_rate")
@@ -214,8 +214,3 @@ def tables_text(summary: ExperimentSummary) -> str:
 
 def _difference_text(one: Mapping[int, float], other: Mapping[int, float]) -> str:
     return paired_difference(one, other).starred() if one.keys() & other.keys() else ""
-
-
-def counted(number: int, thing: str) -> str:
-    """``1 step``, ``2 steps``."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

@@ -12,10 +12,10 @@ import matplotlib as mpl
 from ..errors import InputError
 from ..jobs.terminal import table
 from ..runs.reader import RunRecords
+from ..stats.tables import counted
 from .figures import STYLE
 from .report import REPORT_FOLDER
 from .step_times import StepTimes, median_step_seconds, ranges, read_step, steps_with_times
-from .summary import counted
 from .timeline_figure import draw_timelines
 
 

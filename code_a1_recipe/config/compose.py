@@ -163,7 +163,8 @@ def _malformed(overrides: Sequence[str]) -> Iterator[str]:
             try:
                 OverridesParser.create().parse_override(override)
             except HydraException as error:
-                yield f"{override!r} cannot be read: {_explain(error)}"
+                quoted = f"{key}='...'"  # for hydra; the shell takes the outer ones
+                yield f'{override!r} cannot be read: {_explain(error)}; quote special characters: "{quoted}"'
 
 
 def _compose(folder: Path, name: str, overrides: Sequence[str]) -> DictConfig:

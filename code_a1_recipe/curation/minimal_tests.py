@@ -9,11 +9,11 @@ from typing import Any
 
 from sandbox import SandboxUnavailableError
 
-from ..algorithm.question import Question
+from ..algorithm.question import Question, request_for
 from ..errors import InputError
 from ..jobs.confinement import JudgeAll
 from ..jobs.jsonl_store import Row
-from ..test_quality.kill_matrix import cases_by_place, is_broken, request_for
+from ..test_quality.kill_matrix import cases_by_place, is_broken
 from ..test_quality.set_cover import cover
 
 MAX_JUDGED = 512

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from sandbox import (
     DEFAULT_QUESTIONS_PER_WORKER,
     CandidateVerdict,
+    Closing,
     JudgeProcesses,
     JudgeRequest,
     SandboxUnavailableError,
@@ -17,7 +18,7 @@ from ..algorithm.settings import SandboxSettings
 from .confinement import Confinement
 
 
-class LocalAsyncJudge:
+class LocalAsyncJudge(Closing):
     """An ``AsyncJudge`` over judge processes of this machine.
 
     Raises:
@@ -30,9 +31,9 @@ class LocalAsyncJudge:
         self._threads = ThreadPoolExecutor(number, thread_name_prefix="async-judge")
 
     @classmethod
-    def start(cls, settings: SandboxSettings, *, seed: int, num_workers: int | None = None) -> LocalAsyncJudge:
-        """With the confinement, limits and seed of a run; one process a core unless told otherwise."""
-        return cls(Confinement.of_run(settings).judges(num_workers, seed=seed))
+    def start(cls, settings: SandboxSettings, *, seed: int) -> LocalAsyncJudge:
+        """With the confinement, limits and seed of a run; one process a core."""
+        return cls(Confinement.of_run(settings).judges(None, seed=seed))
 
     async def judge(self, request: JudgeRequest) -> CandidateVerdict:
         """Raises SandboxUnavailableError on an outage, which is never a verdict."""
@@ -46,9 +47,3 @@ class LocalAsyncJudge:
         """Idempotent; what is being judged becomes an outage."""
         self._processes.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
-
-    def __enter__(self) -> LocalAsyncJudge:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()

@@ -12,7 +12,9 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any
+
+from sandbox import Closing
 
 from ..errors import OutputError
 from ..files import write_whole
@@ -21,7 +23,7 @@ Row = dict[str, Any]
 Key = int | str
 
 
-class JsonlStore:
+class JsonlStore(Closing):
     """One output file, open for appending by this process alone.
 
     Args:
@@ -107,12 +109,6 @@ class JsonlStore:
         self.close()
         for path in files_of(self.path):
             path.unlink(missing_ok=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def _check_settings(self) -> None:
         has_rows = self.path.exists() and self.path.stat().st_size > 0

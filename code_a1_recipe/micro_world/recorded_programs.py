@@ -28,7 +28,8 @@ def record_buggy_programs(code_model: Path, questions: Sequence[MicroQuestion]) 
     prompts = [code_messages(question.prompt) for question in questions]
     sampled = _sample(code_model, prompts, num_samples=_RECORDED_SAMPLES)
     found: dict[str, list[str]] = {}
-    with LocalRunner() as runner, Judge(runner) as judge:
+    with LocalRunner() as runner:
+        judge = Judge(runner)
         for question, texts in zip(questions, sampled, strict=True):
             programs = dict.fromkeys(program for text in texts if isinstance(program := extract_candidate(text), str))
             wrong = (

@@ -13,7 +13,7 @@ import math
 import platform
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -48,14 +48,6 @@ class RunFolder:
         """What verl and vLLM print in the trainer's process."""
         self.tensorboard = self.root / "tensorboard"
         self.checkpoints = self.root / "checkpoints"
-
-    def create(self) -> None:
-        """Make the folder where it is missing.
-
-        Raises:
-            OSError: it cannot be made, or something else is in its place.
-        """
-        self.root.mkdir(parents=True, exist_ok=True)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -188,12 +180,14 @@ def plain_number(value: Any) -> float | int | None:
     return float(number) if isinstance(number, float) and math.isfinite(number) else None
 
 
+def versions(packages: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The version of Python and of each package; those that are not installed are left out."""
+    yield "python", platform.python_version()
+    for name in packages:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            yield name, importlib.metadata.version(name)
+
+
 def versions_text() -> str:
     """Python and the packages that results depend on, on one line; those that are not installed are left out."""
-    versions = [f"python {platform.python_version()}"]
-    for name in _PACKAGES:
-        try:
-            versions.append(f"{name} {importlib.metadata.version(name)}")
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return ", ".join(versions)
+    return ", ".join(" ".join(one) for one in versions(_PACKAGES))

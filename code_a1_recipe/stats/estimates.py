@@ -47,19 +47,18 @@ class Estimate:
         """Of at least three values: two that happen to agree say nothing."""
         return self.num_values >= 3 and (self.low > 0 or self.high < 0)
 
-    def text(self, *, percent: bool = True, signed: bool = False) -> str:
-        """``63.4 [61.0, 65.9]``; in percent unless told otherwise; ``63.4 [?]`` where no interval can be given."""
+    def text(self, *, signed: bool = False) -> str:
+        """``63.4 [61.0, 65.9]``, in percent; ``63.4 [?]`` where no interval can be given."""
         if math.isnan(self.value):
             return "–"
-        scale, digits = (100, 1) if percent else (1, 3)
         sign = "+" if signed else ""
-        value, low, high = (f"{one * scale:{sign}.{digits}f}" for one in (self.value, self.low, self.high))
+        value, low, high = (f"{one * 100:{sign}.1f}" for one in (self.value, self.low, self.high))
         return f"{value} [?]" if math.isnan(self.low) else f"{value} [{low}, {high}]"
 
-    def plus_minus(self, *, signed: bool = False, digits: int = 3) -> str:
+    def plus_minus(self, *, signed: bool = False) -> str:
         """``0.512 ± 0.034``, for symmetric intervals; with a sign for differences."""
-        half = f"{self.half_width:.{digits}f}" if math.isfinite(self.half_width) else "?"
-        return f"{self.value:{'+' if signed else ''}.{digits}f} ± {half}"
+        half = f"{self.half_width:.3f}" if math.isfinite(self.half_width) else "?"
+        return f"{self.value:{'+' if signed else ''}.3f} ± {half}"
 
     def starred(self) -> str:
         """A difference as ``+0.120 ± 0.034 *``, with the star where the interval excludes zero."""
@@ -96,16 +95,13 @@ def ratio_of_sums(numerators: Array, denominators: Array) -> Any:
         return numerators.sum(axis=-1) / total
 
 
-def bootstrap(
-    *columns: Sequence[float], statistic: Statistic = mean_over_questions, seed: int = 0, resamples: int = RESAMPLES
-) -> Estimate:
+def bootstrap(*columns: Sequence[float], statistic: Statistic = mean_over_questions, seed: int = 0) -> Estimate:
     """``statistic`` with its percentile bootstrap interval (Efron and Tibshirani 1993, chapter 13).
 
     Args:
         columns: one value per question each, all of the same length; questions are drawn whole.
         statistic: reduces the last axis of its arguments.
         seed: of the resampling; the same input gives the same interval.
-        resamples: at least 1.
 
     Returns:
         The bounds are NaN where the statistic is undefined on more than 1 % of the resamples: those that are left
@@ -122,8 +118,8 @@ def bootstrap(
         return Estimate(value=math.nan, low=math.nan, high=math.nan, num_values=0)
     rng = np.random.default_rng(seed)
     found = []
-    for start in range(0, resamples, _BATCH):
-        drawn = rng.integers(0, number, size=(min(_BATCH, resamples - start), number))
+    for start in range(0, RESAMPLES, _BATCH):
+        drawn = rng.integers(0, number, size=(min(_BATCH, RESAMPLES - start), number))
         found.append(np.asarray(statistic(*(array[drawn] for array in arrays)), dtype=np.float64))
     replicates = np.concatenate(found)
     is_known = ~np.isnan(replicates)
@@ -136,7 +132,7 @@ def bootstrap(
     return Estimate(value=value, low=float(low), high=float(high), num_values=number)
 
 
-def paired_bootstrap(after: Mapping[str, float], before: Mapping[str, float], *, seed: int = 0) -> Estimate:
+def paired_bootstrap(after: Mapping[str, float], before: Mapping[str, float]) -> Estimate:
     """Mean of ``after - before`` over the questions that both have, with its interval.
 
     Pairing removes the spread between easy and hard questions, which both share.
@@ -147,7 +143,7 @@ def paired_bootstrap(after: Mapping[str, float], before: Mapping[str, float], *,
     shared = [name for name in after if name in before]
     if not shared:
         raise ValueError("the two evaluations share no question; compare evaluations of the same file")
-    return bootstrap([after[name] - before[name] for name in shared], seed=seed)
+    return bootstrap([after[name] - before[name] for name in shared])
 
 
 def mean_estimate(values: Sequence[float]) -> Estimate:

@@ -75,6 +75,11 @@ def counts_text(counts: Counter[str]) -> str:
     return ", ".join(f"{name} {count}" for name, count in counts.most_common())
 
 
+def counted(number: int, thing: str) -> str:
+    """``1 step``, ``2 steps``."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def table_with_head(rows: Iterable[Sequence[str]], *, title: str = "", note: str = "") -> Table:
     """A table whose first row names the columns."""
     head, *body = map(tuple, rows)

@@ -193,7 +193,6 @@ def _run(runner: Runner, source: str, calls: Sequence[Call], *, prelude: str) ->
         prelude=prelude,
         source=_WRAPPER.format(**parts),
         calls=tuple(Call(expression=expression) for expression in asked),
-        reference_cpu_seconds=(0.0,) * len(calls),
         limits=runner.limits.for_reference(),
         max_timeouts_without_result=len(calls) + 1,
     )

@@ -4,21 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sandbox import HANGS_THROUGHOUT, TOTAL_SPENT, CaseOutcome, CaseResult, JudgeRequest, SuiteVerdict
-
-from ..algorithm.question import Question
-
-
-def request_for(question: Question, program: str | None, *suites: Sequence[str]) -> JudgeRequest:
-    """A program on several suites; without a program, the reference alone is asked."""
-    return JudgeRequest(
-        question_id=question.id,
-        reference=question.reference,
-        candidate=program,
-        suites=tuple(map(tuple, suites)),
-        prelude=question.prelude,
-        entry_points=question.entry_points,
-    )
+from sandbox import HANGS_THROUGHOUT, TOTAL_SPENT, CaseOutcome, CaseResult, SuiteVerdict
 
 
 def cases_by_place(tests: Sequence[str], suite: SuiteVerdict) -> Iterator[tuple[int, CaseResult]]:

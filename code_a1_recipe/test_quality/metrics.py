@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING
 
 from sandbox import CandidateVerdict, JudgeRequest, SandboxUnavailableError
 
-from ..algorithm.question import Question
+from ..algorithm.question import Question, request_for
 from ..jobs.confinement import JudgeAll
-from .kill_matrix import request_for
 from .mutants import Mutant
 
 if TYPE_CHECKING:

@@ -19,14 +19,13 @@ import typer
 
 from sandbox import CandidateVerdict, SandboxUnavailableError
 
-from ..algorithm.question import Question
+from ..algorithm.question import Question, request_for
 from ..data.reader import read_questions
 from ..files import file_fingerprint
 from ..jobs import options as shared
 from ..jobs.confinement import Confinement, JudgeAll, judge_confined
 from ..jobs.jsonl_store import JsonlStore, Row
 from ..jobs.outputs import Report
-from .kill_matrix import request_for
 from .metrics import verdicts_of
 from .mutants import OPERATORS, MutantSet, cosmic_ray_version, make_mutants
 

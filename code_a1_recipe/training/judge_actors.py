@@ -32,7 +32,6 @@ class JudgeWorker:
 
     def close(self) -> None:
         """Ends the runner and what it started; the actor is of no use afterwards."""
-        self._judge.close()
         self._runner.close()
 
 

@@ -19,7 +19,16 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from sandbox import Limits, LocalRunner, Program, ProgramResult, Role, SandboxConfigError, SandboxUnavailableError
+from sandbox import (
+    Closing,
+    Limits,
+    LocalRunner,
+    Program,
+    ProgramResult,
+    Role,
+    SandboxConfigError,
+    SandboxUnavailableError,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +89,7 @@ class _Members:
     is_closed: bool = False
 
 
-class RayRunner:
+class RayRunner(Closing):
     """A runner over all nodes of the Ray cluster that this process is connected to.
 
     Args:
@@ -174,12 +183,6 @@ class RayRunner:
         for member in gone:
             ray.kill(member.actor)
         self._watcher.join(_CLOSE_SECONDS)
-
-    def __enter__(self) -> RayRunner:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def _take(self, avoided: Collection[str]) -> _Member:
         """The least loaded free place, not on an avoided node while there are others; waits for one."""

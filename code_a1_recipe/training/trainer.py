@@ -31,8 +31,7 @@ from ..runs.folder import RunFolder
 from ..runs.metrics import check_outages, finalize_metrics, merge_accumulators, validation_metrics
 from ..verl_plugin.compat import SYNC_MODE, TRAINER_NAME, queue_actors, step_marker
 from .checkpoint import random_states
-from .checkpoint.keeper import CheckpointKeeper
-from .checkpoint.train_state import TrainState
+from .checkpoint.keeper import CheckpointKeeper, TrainState
 from .episode_actors import EpisodePool, EpisodeReport, seconds_of_exposed_judging
 from .lifecycle.signals import InterruptedRunError, LeaveRequestedError, SignalHandler
 from .lifecycle.time_limit import within

@@ -116,40 +116,34 @@ def gather_suite(asserts: Iterable[Case | Rejection]) -> Suite:
 
 def parse_assert(text: str, interface: Interface, *, assert_chars: int = DEFAULT_ASSERT_CHARS) -> Case | Rejection:
     """Gate one assert. Never raises on any text."""
-    try:
-        statement = _single_statement(text, assert_chars)
-        if not isinstance(statement, ast.Assert):
-            raise _RejectedError(RejectionReason.UNPARSABLE, f"a {type(statement).__name__}, not an assert")
-        left, right = _sides(statement.test)
-        call, key = _CallReader(interface, assert_chars).read(left)
-        try:
-            expected_value = encode(read_literal(right))
-            expected = _segment(text.strip(), right)
-        except (UnencodableError, ValueFormatError) as error:
-            raise _RejectedError(RejectionReason.EXPECTED_NOT_LITERAL, str(error)) from error
-        return Case(text=text, call=call, key=key, expected=expected, expected_value=expected_value)
-    except _RejectedError as rejected:
-        return Rejection(text=text, reason=rejected.reason, detail=rejected.detail)
-    except _PARSE_ERRORS as error:
-        return Rejection(text=text, reason=RejectionReason.UNPARSABLE, detail=_short(error))
+    return _gated(text, interface, assert_chars, is_assert=True)
 
 
 def parse_call(text: str, interface: Interface, *, assert_chars: int = DEFAULT_ASSERT_CHARS) -> Case | Rejection:
     """Gate one replayed call, the left side of an assert alone. Never raises on any text."""
+    return _gated(text, interface, assert_chars, is_assert=False)
+
+
+def _gated(text: str, interface: Interface, assert_chars: int, *, is_assert: bool) -> Case | Rejection:
+    expected, expected_value = "", b""
     try:
         statement = _single_statement(text, assert_chars)
-        if not isinstance(statement, ast.Expr):
-            raise _RejectedError(RejectionReason.UNPARSABLE, f"a {type(statement).__name__}, not an expression")
-        call, key = _CallReader(interface, assert_chars).read(statement.value)
-        return Case(text=text, call=call, key=key, expected="", expected_value=b"")
+        if not isinstance(statement, ast.Assert if is_assert else ast.Expr):
+            wanted = "an assert" if is_assert else "an expression"
+            raise _RejectedError(RejectionReason.UNPARSABLE, f"a {type(statement).__name__}, not {wanted}")
+        left, right = _sides(statement.test) if isinstance(statement, ast.Assert) else (statement.value, None)
+        call, key = _CallReader(interface, assert_chars).read(left)
+        if right is not None:
+            try:
+                expected, expected_value = _segment(text.strip(), right), encode(read_literal(right))
+            except (UnencodableError, ValueFormatError) as error:
+                raise _RejectedError(RejectionReason.EXPECTED_NOT_LITERAL, str(error)) from error
+        return Case(text=text, call=call, key=key, expected=expected, expected_value=expected_value)
     except _RejectedError as rejected:
         return Rejection(text=text, reason=rejected.reason, detail=rejected.detail)
     except _PARSE_ERRORS as error:
-        return Rejection(text=text, reason=RejectionReason.UNPARSABLE, detail=_short(error))
-
-
-def _short(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:200]
+        detail = f"{type(error).__name__}: {error}"[:200]
+        return Rejection(text=text, reason=RejectionReason.UNPARSABLE, detail=detail)
 
 
 def _single_statement(text: str, assert_chars: int) -> ast.stmt:

@@ -22,13 +22,6 @@ from .oracle import NoOracle, Oracle, OracleBatch, OracleValue, ReferencePass
 from .run_cache import RunCache
 from .verdict import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
 
-_OUTCOMES = {
-    CallStatus.RAISED: CaseOutcome.RAISED,
-    CallStatus.UNENCODABLE: CaseOutcome.UNENCODABLE,
-    CallStatus.OUTPUT_LIMIT: CaseOutcome.OUTPUT_LIMIT,
-    CallStatus.TIMED_OUT: CaseOutcome.TIMED_OUT,
-    CallStatus.DIED: CaseOutcome.DIED,
-}
 _MIN_TIMEOUTS_WITHOUT_RESULT = 6
 _SHOWN_VALUE_BYTES = 400
 """Wrong values up to this size are shown in the remark of a case."""
@@ -74,10 +67,9 @@ class Judge:
     """Judges candidates with one runner. Thread-safe; reference answers are cached between requests.
 
     Args:
-        runner: runs the programs. Not closed with the judge unless ``owns_runner`` is set.
+        runner: runs the programs; whoever made it closes it.
         limits: what one program may use; the runner's own limits if None.
         seed: shuffles the order in which a candidate is asked its calls.
-        owns_runner: ``close`` closes the runner too.
         reuse_results: a program that was asked the same calls before, up to its formatting, is not run again. Leave
             it off to have every verdict made of a run of its own.
     """
@@ -88,13 +80,11 @@ class Judge:
         *,
         limits: Limits | None = None,
         seed: int = 0,
-        owns_runner: bool = False,
         reuse_results: bool = False,
     ) -> None:
         self._runner = runner
         self._limits = limits if limits is not None else runner.limits
         self._seed = seed
-        self._owns_runner = owns_runner
         self._gates = Gates(assert_chars=self._limits.assert_chars)
         self._references = ReferencePass(runner, limits=self._limits)
         self._runs = RunCache() if reuse_results else None
@@ -157,17 +147,6 @@ class Judge:
         self._references.forget(question_id)
         if self._runs is not None:
             self._runs.forget(question_id)
-
-    def close(self) -> None:
-        """Close the runner if this judge owns it. Idempotent."""
-        if self._owns_runner:
-            self._runner.close()
-
-    def __enter__(self) -> Judge:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _order(self, question_id: str, groups: Iterable[Iterable[Call]]) -> list[Call]:
         """Suites in turns, so that none waits for another one's calls; shuffled within, and among them."""
@@ -274,7 +253,7 @@ def _outcome(oracle: OracleValue, answer: CallResult | None) -> tuple[CaseOutcom
     if answer is None:
         return CaseOutcome.NOT_LOADED, ""
     if answer.status is not CallStatus.VALUE:
-        return _OUTCOMES[answer.status], answer.detail
+        return CaseOutcome(answer.status.value), answer.detail
     if matches(oracle.value, answer.value):
         return CaseOutcome.PASSED, ""
     return CaseOutcome.WRONG_VALUE, _show(answer.value)

@@ -155,7 +155,6 @@ class ReferencePass:
                 prelude=prelude,
                 source=reference,
                 calls=tuple(ordered),
-                reference_cpu_seconds=(0.0,) * len(ordered),
                 limits=self._limits.for_reference(),
                 isolated=isolated,
                 timed=True,

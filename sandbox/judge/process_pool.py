@@ -25,6 +25,7 @@ from typing import Any
 
 from ..confinement.libc import end_with_parent
 from ..errors import ProcessLostError, SandboxConfigError, SandboxUnavailableError
+from ..runners.base import Closing
 from ..runners.local.runner import LocalRunner, check_num_workers
 from .judge import Judge, JudgeRequest
 from .verdict import CandidateVerdict
@@ -58,7 +59,7 @@ class WorkerSettings:
     """Further arguments of ``LocalRunner``."""
 
 
-class JudgeProcesses:
+class JudgeProcesses(Closing):
     """Judges candidates in ``num_workers`` processes. Thread-safe.
 
     Args:
@@ -124,12 +125,6 @@ class JudgeProcesses:
         for slot in self._slots:
             slot.close()
         self._threads.shutdown(cancel_futures=True)
-
-    def __enter__(self) -> JudgeProcesses:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _judge_group(self, requests: list[JudgeRequest]) -> list[Result]:
         """One question's candidates, on any worker; a lost worker is replaced and asked again."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from ..cases.case import Rejection, RejectionReason
+from ..cases.case import Rejection
 
 
 class CaseOutcome(enum.StrEnum):
-    """What happened when a candidate met one valid case."""
+    """What happened when a candidate met one valid case; of a call without a value, by the name of its status."""
 
     PASSED = "passed"
     WRONG_VALUE = "wrong_value"
@@ -74,9 +74,6 @@ class SuiteVerdict:
     @property
     def num_rejected(self) -> int:
         return len(self.rejections)
-
-    def num_rejected_by(self, reason: RejectionReason) -> int:
-        return sum(rejection.reason is reason for rejection in self.rejections)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import enum
 import re
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from ..cases.case import Call
 from ..limits import Limits
 from .child import PACKAGES
 
+_ClosingT = TypeVar("_ClosingT", bound="Closing")  # a service's Python may lack typing.Self
 TOTAL_SPENT = "the program's total time is spent"
 """Detail of a TIMED_OUT result of a call that was not made, or not finished, for want of ``total_seconds``."""
 HANGS_THROUGHOUT = "the first calls all timed out"
@@ -53,13 +54,13 @@ class CallStatus(enum.StrEnum):
 class Program:
     """One program and the calls to make of it."""
 
-    prelude: str
-    """Executed first, in the same namespace; may be empty."""
+    prelude: str = ""
+    """Executed first, in the same namespace."""
     source: str
     calls: tuple[Call, ...]
     """In the order in which they are made."""
-    reference_cpu_seconds: tuple[float, ...]
-    """What the reference needed for each call; zeros where that is not known."""
+    reference_cpu_seconds: tuple[float, ...] = ()
+    """What the reference needed for each call; zeros where that is not known, and where it is left out."""
     limits: Limits
     max_timeouts_without_result: int = 6
     """A program that times out in its first so many calls, and has returned from none, is asked no more; not
@@ -68,6 +69,9 @@ class Program:
     """Every call in a process of its own, freshly loaded."""
     timed: bool = False
     """Measure each call's CPU time; costs a round trip a call."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reference_cpu_seconds", self.reference_cpu_seconds or (0.0,) * len(self.calls))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +146,19 @@ def refuse_long_source(program: Program) -> ProgramResult | None:
         return None
     error = f"{size} bytes of source, more than limits.source_bytes = {program.limits.source_bytes}"
     return ProgramResult(loaded=False, load_error=error, results=(), cpu_seconds=0.0, wall_seconds=0.0)
+
+
+class Closing:
+    """What is closed at the end of a ``with`` block, however that is left."""
+
+    def close(self) -> None:
+        """End what it started. Idempotent."""
+
+    def __enter__(self: _ClosingT) -> _ClosingT:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class Runner(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from operator import itemgetter
@@ -45,23 +46,41 @@ def matches(reference: bytes, value: bytes) -> bool:
         return False  # ValueFormatError and UnencodableError among them
 
 
-def _close(reference: Any, value: Any) -> bool:
-    if isinstance(reference, _NUMBERS):
-        return _close_numbers(reference, value)
-    if type(reference) is not type(value):
-        return False
-    if isinstance(reference, (list, tuple, deque)):
-        return len(reference) == len(value) and all(map(_close, reference, value))
-    if isinstance(reference, RawDict):
-        return _close_dicts(reference, value)
-    if isinstance(reference, RawSet):
-        return _close_sets(reference, value)
-    return bool(reference == value)
+def comparer(numbers: Callable[[Any, Any], bool], sets: Callable[[RawSet, RawSet], bool]) -> Callable[[Any, Any], bool]:
+    """A comparison of raw values at every depth, by a rule for two numbers and one for two sets.
+
+    What is neither is equal where it is of one type and its parts are: the keys of dicts by ``canonical_key``.
+    """
+
+    def same(reference: Any, value: Any) -> bool:
+        if isinstance(reference, _NUMBERS):
+            return isinstance(value, _NUMBERS) and numbers(reference, value)
+        if type(reference) is not type(value):
+            return False
+        if isinstance(reference, (list, tuple, deque)):
+            return len(reference) == len(value) and all(map(same, reference, value))
+        if isinstance(reference, RawDict):
+            return same_dicts(reference, value)
+        if isinstance(reference, RawSet):
+            return sets(reference, value)
+        return bool(reference == value)
+
+    def same_dicts(reference: RawDict, value: RawDict) -> bool:
+        if len(reference.keys) != len(value.keys):
+            return False
+        pairs, other_pairs = (
+            sorted(zip(map(canonical_key, side.keys), side.values, strict=True), key=itemgetter(0))
+            for side in (reference, value)
+        )
+        return all(
+            one_key == other_key and same(one, other)
+            for (one_key, one), (other_key, other) in zip(pairs, other_pairs, strict=True)
+        )
+
+    return same
 
 
 def _close_numbers(reference: Any, value: Any) -> bool:
-    if not isinstance(value, _NUMBERS):
-        return False
     if _is_nan(reference) or _is_nan(value):  # first: a signalling NaN raises when it is compared
         return _is_nan(reference) and _is_nan(value)
     if _num_bits(value) > max(_MIN_COMPARED_BITS, _DECODED_SIZE_FACTOR * _num_bits(reference)):
@@ -107,19 +126,6 @@ def _num_bits(value: Any) -> int:
     return 4 * len(value.as_tuple().digits) if isinstance(value, Decimal) else 64
 
 
-def _close_dicts(reference: RawDict, value: RawDict) -> bool:
-    if len(reference.keys) != len(value.keys):
-        return False
-    pairs, other_pairs = (
-        sorted(zip(map(canonical_key, side.keys), side.values, strict=True), key=itemgetter(0))
-        for side in (reference, value)
-    )
-    return all(
-        one_key == other_key and _close(one, other)
-        for (one_key, one), (other_key, other) in zip(pairs, other_pairs, strict=True)
-    )
-
-
 def _close_sets(reference: RawSet, value: RawSet) -> bool:
     if len(reference.items) != len(value.items):
         return False
@@ -129,6 +135,9 @@ def _close_sets(reference: RawSet, value: RawSet) -> bool:
         return False
     # Both sides in order: if any pairing is within the tolerance, so is this one.
     return all(map(_close, sorted(reference.items), sorted(value.items)))
+
+
+_close = comparer(_close_numbers, _close_sets)
 
 
 def to_literal(data: bytes) -> str:

@@ -65,7 +65,6 @@ def ask_programs(
             prelude=prelude,
             source=programs[place],
             calls=tuple(calls),
-            reference_cpu_seconds=(0.0,) * len(calls),
             limits=chosen,
             isolated=isolated,
         )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sandbox import LIBRARY_MODULES, LIBRARY_NAMES, Call
 
+from ...stats.tables import counted
 from .expectations import TIME_OUT, show_answer
 from .findings import HANG_SECONDS, Bug, Finding, OtherExpectation
 
@@ -162,11 +163,6 @@ def pytest_text(
         path=os.path.relpath(program.resolve(), output.resolve().parent),
     )
     return "".join([head, *parts, body])
-
-
-def counted(number: int, noun: str) -> str:
-    """``1 call``, ``2 calls``."""
-    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def may_be_written(output: Path) -> bool:

@@ -12,12 +12,12 @@ from ...errors import InputError
 from ...files import write_whole
 from ...jobs.outputs import Report
 from ...jobs.progress import Progress
-from ...stats.tables import counts_text
+from ...stats.tables import counted, counts_text
 from .call_variants import variants
 from .expectations import Expectation, Expected, MajorityExpectation, ReferenceExpectation
 from .findings import Finding, other_expectations, starts_of
 from .inputs import Suites, Target
-from .output import counted, expectation_lines, finding_lines, pytest_text
+from .output import expectation_lines, finding_lines, pytest_text
 from .search import Attack, check_loads
 
 LIMITS = Limits(reference_cpu_seconds_per_case=1.0, total_seconds=240.0)

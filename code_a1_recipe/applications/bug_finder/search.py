@@ -267,7 +267,6 @@ class Attack:
         role: Role = Role.CANDIDATE,
     ) -> tuple[CallResult, ...]:
         program = Program(
-            prelude="",
             source=self.source,
             calls=tuple(calls),
             reference_cpu_seconds=tuple(expected[call].cpu_seconds if call in expected else 0.0 for call in calls),
@@ -288,8 +287,7 @@ def check_loads(source: str, name: str, runner: Runner, *, limits: Limits) -> No
         InputError: it does not; names it and says why.
         SandboxUnavailableError: it could not be run.
     """
-    program = Program(prelude="", source=source, calls=(), reference_cpu_seconds=(), limits=limits)
-    result = runner.run(program, role=Role.CANDIDATE)
+    result = runner.run(Program(source=source, calls=(), limits=limits), role=Role.CANDIDATE)
     if not result.loaded:
         raise InputError(
             f"{name} does not load in the sandbox: {result.load_error}. It must be one file that imports installed "

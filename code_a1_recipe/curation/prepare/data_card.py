@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import platform
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ...stats.tables import counts_text
+from ...runs.folder import versions
+from ...stats.tables import counts_text, table_with_head
 from .entries import Overlap
 from .frontier import Frontier
 from .options import PrepareOptions
@@ -190,10 +189,9 @@ def _common_text(prepared: Prepared) -> str:
 def _settings_part(preparation: Preparation) -> str:
     described = preparation.options.described() | (preparation.frontier.described() if preparation.frontier else {})
     names = [(f"`--{name.replace('_', '-')}`", "" if value is None else value) for name, value in described.items()]
-    versions = [("python", platform.python_version()), *_versions()]
     return (
         "## Settings and versions\n\n"
-        + _table(("", ""), [*names, *versions])
+        + _table(("", ""), [*names, *versions(_PACKAGES)])
         + "\nSeconds are CPU seconds of the machine that prepared the data; another may find other references slow.\n"
     )
 
@@ -206,18 +204,5 @@ def _training_part(preparation: Preparation) -> str:
     )
 
 
-def _versions() -> Iterable[tuple[str, str]]:
-    for name in _PACKAGES:
-        try:
-            yield name, importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-
-
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "".join("| " + " | ".join(_cell(cell) for cell in line) + " |\n" for line in lines)
-
-
-def _cell(value: object) -> str:
-    return str(value).replace("|", "\\|").replace("\n", " ")
+    return table_with_head([heads, *(tuple(map(str, row)) for row in rows)]).markdown()

@@ -22,10 +22,9 @@ from sandbox import (
     SandboxUnavailableError,
 )
 
-from ...algorithm.question import Question
+from ...algorithm.question import Question, request_for
 from ...jobs.confinement import JudgeAll
 from ...jobs.jsonl_store import Row
-from ...test_quality.kill_matrix import request_for
 from .reference_facts import Fault, ReferenceFacts, TestFault, distinct_tests
 
 BATCH_TESTS = 64

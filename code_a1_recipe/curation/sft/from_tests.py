@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from sandbox import CandidateVerdict, SandboxUnavailableError, syntax_key
 
-from ...algorithm.question import Question
+from ...algorithm.question import Question, request_for
 from ...jobs.confinement import JudgeAll
 from ...jobs.jsonl_store import Row
-from ...test_quality.kill_matrix import cases_by_place, is_broken, request_for
+from ...test_quality.kill_matrix import cases_by_place, is_broken
 from .demonstrations import Demonstration
 from .options import SftOptions
 

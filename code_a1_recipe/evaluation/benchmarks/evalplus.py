@@ -201,10 +201,8 @@ def prepare(problem: EvalPlusProblem, runner: Runner, *, limits: Limits = EVALPL
         InputError: the reference does not load, or answers no call.
     """
     program = Program(
-        prelude="",
         source=problem.reference,
         calls=tuple(Call(expression=text) for text in problem.calls),
-        reference_cpu_seconds=(0.0,) * len(problem.calls),
         limits=limits.for_reference(),
         timed=True,
     )

@@ -19,10 +19,9 @@ from sandbox import (
 )
 
 from ...algorithm.episode_types import Message
-from ...algorithm.question import UNNAMED, Question
+from ...algorithm.question import UNNAMED, Question, request_for
 from ...data.reader import read_questions
 from ...errors import InputError
-from ...test_quality.kill_matrix import request_for
 
 MIB = 1 << 20
 USUAL_LIMITS = Limits(min_cpu_seconds_per_case=0.05, load_cpu_seconds=10.0, memory_bytes=4096 * MIB)
@@ -68,12 +67,10 @@ def check_distinct(ids: Sequence[str], *, what: str) -> None:
 
 def plain_program(source: str, calls: Iterable[str], *, limits: Limits, prelude: str = "") -> Program:
     """A program whose calls nobody has timed; once its first one hangs it is asked no more."""
-    made = tuple(Call(expression=call) for call in calls)
     return Program(
         prelude=prelude,
         source=source,
-        calls=made,
-        reference_cpu_seconds=(0.0,) * len(made),
+        calls=tuple(Call(expression=call) for call in calls),
         limits=limits,
         max_timeouts_without_result=1,
     )

@@ -10,8 +10,8 @@ import msgspec
 
 from sandbox import CandidateVerdict, JudgeRequest, SandboxUnavailableError
 
-from ...algorithm.episode import hidden_request, request_for
 from ...algorithm.episode_types import CandidateResult
+from ...algorithm.question import request_for
 from ...algorithm.rewards import QuestionRewards, RewardSettings
 from ...jobs.confinement import JudgeAll
 from ...jobs.jsonl_store import Row
@@ -36,10 +36,12 @@ class Scorer:
 
     def requests(self, item: Item) -> list[JudgeRequest]:
         """What the judge is asked: suites and replays, then the question's own tests where they were recorded."""
-        request = request_for(item.question, item.result, history=item.history)
+        program, suites = item.result.source, [suite.asserts for suite in item.result.suites]
+        hidden = request_for(item.question, program, item.question.tests)
         if item.is_greedy:
-            return [hidden_request(request, item.question)]
-        return [request, *([hidden_request(request, item.question)] if item.has_hidden_tests else [])]
+            return [hidden]
+        request = request_for(item.question, program, *suites, history=item.history)
+        return [request, *([hidden] if item.has_hidden_tests else [])]
 
     def score(self, items: Sequence[Item], judge_all: JudgeAll) -> list[Row]:
         """Rows of some items of one question, among them all of an episode. An outage leaves ``reward`` null."""

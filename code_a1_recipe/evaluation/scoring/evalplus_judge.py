@@ -30,11 +30,9 @@ Where this differs from EvalPlus, all of it on purpose or for want of what a val
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from operator import itemgetter
 from typing import Any
 
 from sandbox import (
@@ -50,6 +48,7 @@ from sandbox import (
     Role,
     Runner,
     canonical_key,
+    comparer,
     decode_raw,
 )
 
@@ -59,7 +58,6 @@ FIRST_CALLS = 16
 """Asked before all the others: most buggy programs fail one of these."""
 FLOAT_ATOL = 1e-6
 RTOL = 1e-7
-_NUMBERS = (bool, int, float, complex, RawRatio, Decimal)
 _SIZE_FACTOR, _SIZE_SLACK = 8, 64
 _LEAST_VALUE_BYTES = 1 << 16
 _MOST_BROADCAST = 16
@@ -150,12 +148,10 @@ def accepts(problem: EvalPlusProblem, index: int, answer: CallResult, *, atol_be
 def _judge_calls(
     problem: EvalPlusProblem, source: str, num_calls: int, runner: Runner, limits: Limits
 ) -> EvalPlusVerdict:
-    seconds = problem.reference_cpu_seconds or (0.0,) * len(problem.calls)
     program = Program(
-        prelude="",
         source=source,
         calls=tuple(_call(problem, text) for text in problem.calls[:num_calls]),
-        reference_cpu_seconds=seconds[:num_calls],
+        reference_cpu_seconds=problem.reference_cpu_seconds[:num_calls],
         limits=_limits_for(problem, limits),
         max_timeouts_without_result=1,
     )
@@ -196,23 +192,6 @@ def _is_floats(data: bytes) -> bool:
     return isinstance(items, list | tuple) and all(type(item) is float for item in items)
 
 
-def equal_raw(wanted: Any, returned: Any) -> bool:
-    """``==`` of Python on raw values, in linear time; NaN equals nothing."""
-    if isinstance(wanted, _NUMBERS):
-        return isinstance(returned, _NUMBERS) and _equal_numbers(wanted, returned)
-    if type(wanted) is not type(returned):
-        return False
-    if isinstance(wanted, (list, tuple, deque)):
-        return len(wanted) == len(returned) and all(map(equal_raw, wanted, returned))
-    if isinstance(wanted, RawDict):
-        return _equal_dicts(wanted, returned)
-    if isinstance(wanted, RawSet):
-        return _keys(wanted) == _keys(returned)
-    if isinstance(wanted, range):
-        return canonical_key(wanted) == canonical_key(returned)
-    return bool(wanted == returned)
-
-
 def _equal_numbers(wanted: Any, returned: Any) -> bool:
     if _has_nan(wanted) or _has_nan(returned):
         return False
@@ -221,15 +200,12 @@ def _equal_numbers(wanted: Any, returned: Any) -> bool:
     return canonical_key(wanted) == canonical_key(returned)
 
 
-def _equal_dicts(wanted: RawDict, returned: RawDict) -> bool:
-    pairs, others = (
-        sorted(zip(map(canonical_key, side.keys), side.values, strict=True), key=itemgetter(0))
-        for side in (wanted, returned)
-    )
-    return len(pairs) == len(others) and all(
-        one_key == other_key and equal_raw(one, other)
-        for (one_key, one), (other_key, other) in zip(pairs, others, strict=True)
-    )
+def _equal_sets(wanted: RawSet, returned: RawSet) -> bool:
+    return _keys(wanted) == _keys(returned)
+
+
+equal_raw = comparer(_equal_numbers, _equal_sets)
+"""``==`` of Python on raw values, in linear time; NaN equals nothing."""
 
 
 def _keys(value: Any) -> set[bytes]:

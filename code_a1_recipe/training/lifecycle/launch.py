@@ -101,7 +101,7 @@ def _training_threads(config: RunConfig) -> int:
 def _create_folder(config: RunConfig) -> RunFolder:
     folder = RunFolder(Path(config.run_dir))
     try:
-        folder.create()
+        folder.root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SettingsError(f"run_dir={config.run_dir!r} cannot be made: {error}; choose another") from error
     return folder

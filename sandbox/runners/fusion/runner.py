@@ -26,7 +26,7 @@ from ...cases.case import Call
 from ...confinement.clean_interpreter import PACKAGE_FOLDER
 from ...errors import SandboxConfigError, SandboxUnavailableError
 from ...limits import Limits
-from ..base import HASH_SEEDS, Program, ProgramResult, Role, refuse_long_source
+from ..base import HASH_SEEDS, Closing, Program, ProgramResult, Role, refuse_long_source
 from .client import FusionClient, ServiceOutageError, ServiceResponse
 from .progress import FusionProgress
 
@@ -76,7 +76,7 @@ glibc takes from the limit of the main one) are settled before an interpreter ru
 _ENVIRONMENT = {"HOME": "/", "LANG": "C.UTF-8", "TZ": "UTC", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
-class SandboxFusionRunner:
+class SandboxFusionRunner(Closing):
     """Runs programs through a SandboxFusion service.
 
     Args:
@@ -161,20 +161,10 @@ class SandboxFusionRunner:
         self._closed.set()
         self._client.close()
 
-    def __enter__(self) -> SandboxFusionRunner:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _greet(self) -> None:
         """One small program, so that a wrong url is refused here and not taken for an outage later."""
         program = Program(
-            prelude="",
-            source="def double(n): return 2 * n",
-            calls=(Call(expression="double(21)"),),
-            reference_cpu_seconds=(0.0,),
-            limits=self.limits,
+            source="def double(n): return 2 * n", calls=(Call(expression="double(21)"),), limits=self.limits
         )
         try:
             result = self.run(program, role=Role.CANDIDATE)

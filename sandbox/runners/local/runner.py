@@ -23,6 +23,7 @@ from ..base import (
     TOTAL_SPENT,
     CallResult,
     CallStatus,
+    Closing,
     Program,
     ProgramResult,
     Role,
@@ -39,7 +40,7 @@ MAX_OUTSIDE_KILLS = 8
 """Times somebody else may kill a program's process before the runner gives up; programs cannot send signals."""
 
 
-class LocalRunner:
+class LocalRunner(Closing):
     """Runs programs in confined forks of clean fork servers on this machine.
 
     Args:
@@ -122,12 +123,6 @@ class LocalRunner:
         for pool in self._pools.values():
             pool.close()
 
-    def __enter__(self) -> LocalRunner:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 def check_num_workers(num_workers: object) -> None:
     """Refuse what is no number of workers.
@@ -189,7 +184,8 @@ class _Pool:
 
     def _take(self) -> ForkServer:
         with self._lock:
-            self._refuse_if_closed()
+            if self._is_closed:
+                raise SandboxUnavailableError("the runner is closed")
             if self._idle:
                 return self._idle.pop()
         fork_server = ForkServer(self._settings)
@@ -199,10 +195,6 @@ class _Pool:
                 return fork_server
         fork_server.kill()
         raise SandboxUnavailableError("the runner is closed")
-
-    def _refuse_if_closed(self) -> None:
-        if self._is_closed:
-            raise SandboxUnavailableError("the runner is closed")
 
     def _discard(self, fork_server: ForkServer) -> None:
         with self._lock:

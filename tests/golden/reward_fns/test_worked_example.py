@@ -2,8 +2,7 @@
 
 import pytest
 
-from reward_fns import code_reward
-from reward_fns import test_reward as reward_of_suite
+from reward_fns import code_reward, test_reward as reward_of_suite
 
 
 @pytest.fixture(scope="module")

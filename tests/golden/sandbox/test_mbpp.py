@@ -17,7 +17,8 @@ def test_every_reference_passes_its_own_acceptable_tests(shared_dir):
     rows = [json.loads(line) for line in (shared_dir / "data/mbpp.jsonl").read_text().splitlines()]
     rows = random.Random(0).sample(rows, NUM_SAMPLED)
     wrong = []
-    with LocalRunner(num_workers=2) as runner, Judge(runner) as judge:
+    with LocalRunner(num_workers=2) as runner:
+        judge = Judge(runner)
         for row in rows:
             suite = judge.judge(
                 JudgeRequest(

@@ -3,8 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from code_a1_recipe.algorithm.mistake_book import BookChange, FailedCase, MistakeBook
 

@@ -1,7 +1,6 @@
 """Whatever a problem or a program says stays as it is in a prompt."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from code_a1_recipe.algorithm.prompts import render, template_names
 

@@ -1,8 +1,7 @@
 """Laws of the group selectors."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from code_a1_recipe.algorithm.selection import GROUP_SELECTORS, top_variance
 

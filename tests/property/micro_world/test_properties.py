@@ -2,8 +2,7 @@ import functools
 import itertools
 import random
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from code_a1_recipe.micro_world.demonstrations import draw_code_demonstrations, draw_test_demonstrations
 from code_a1_recipe.micro_world.mistakes import misread, mistakes_of

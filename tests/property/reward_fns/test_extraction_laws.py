@@ -1,7 +1,6 @@
 """Extraction meets whatever a model writes."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from reward_fns import ExtractionFailure, extract_candidate, extract_suite
 

@@ -1,10 +1,8 @@
 """Laws of the two rewards, for any verdict."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from reward_fns import ADVERSARIAL_READINGS, code_reward
-from reward_fns import test_reward as reward_of_suite
+from reward_fns import ADVERSARIAL_READINGS, code_reward, test_reward as reward_of_suite
 
 counts = st.integers(min_value=0, max_value=12)
 readings = st.sampled_from(sorted(ADVERSARIAL_READINGS))

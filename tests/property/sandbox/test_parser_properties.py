@@ -1,7 +1,6 @@
 """The static gate never raises, and says the same of a call text as of the assert it came from."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from sandbox.cases.case import Case, Rejection
 from sandbox.cases.parser import parse_assert, parse_call, parse_suite

@@ -5,8 +5,7 @@ from collections import deque
 from decimal import Decimal
 from fractions import Fraction
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from sandbox.cases.case import Case
 from sandbox.cases.parser import parse_assert

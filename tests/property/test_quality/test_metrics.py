@@ -1,8 +1,7 @@
 """Laws of the metrics of generated tests, whatever the results are."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from code_a1_recipe.test_quality.metrics import FunctionResult, parts_of
 

@@ -1,8 +1,7 @@
 from itertools import combinations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from code_a1_recipe.test_quality.set_cover import cover
 

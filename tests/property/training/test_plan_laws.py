@@ -4,8 +4,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from code_a1_recipe.config.compose import preset_names, read_config
 from code_a1_recipe.training.plan import memory

@@ -8,8 +8,7 @@ import pytest
 from code_a1_recipe.algorithm.episode_types import CandidateResult, Response, SuiteResult
 from code_a1_recipe.algorithm.rewards import QuestionRewards, RewardChoice, RewardSettings
 from code_a1_recipe.errors import CodeA1Error, SettingsError
-from reward_fns import code_reward
-from reward_fns import test_reward as reward_of_suite
+from reward_fns import code_reward, test_reward as reward_of_suite
 
 MODULE = """
 from reward_fns import Breakdown

@@ -5,8 +5,7 @@ import time
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from code_a1_recipe.algorithm.spans import (
     BusySeconds,

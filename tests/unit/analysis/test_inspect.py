@@ -11,8 +11,7 @@ from code_a1_recipe.jobs import terminal
 from code_a1_recipe.jobs.terminal import Paint, indented, printable, table
 from code_a1_recipe.runs.rollout_record import encode_records
 
-from ..conftest import case, loaded, rollout
-from ..conftest import suite as a_suite
+from ..conftest import case, loaded, rollout, suite as a_suite
 
 HARD = {
     "id": "hard-1",

@@ -7,8 +7,7 @@ from random import Random
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from code_a1_recipe.analysis.before_after import change_table, changes_of
 from code_a1_recipe.analysis.measures import RewardErrors, distinct_calls, forgetting, measures_of, reward_errors

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from code_a1_recipe.algorithm.question import Question
+from code_a1_recipe.algorithm.question import Question, request_for
 from code_a1_recipe.algorithm.settings import SandboxSettings
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.curation import minimal_tests
@@ -16,7 +16,6 @@ from code_a1_recipe.data.reader import load_questions
 from code_a1_recipe.jobs.confinement import Confinement
 from code_a1_recipe.jobs.jsonl_store import JsonlStore
 from code_a1_recipe.runs.reader import RunRecords
-from code_a1_recipe.test_quality.kill_matrix import request_for
 from code_a1_recipe.test_quality.mutants import mutants_of
 from sandbox import Judge, LocalRunner, SandboxUnavailableError
 

@@ -9,8 +9,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.errors import CodeA1Error
-from code_a1_recipe.micro_world import assets as cache
-from code_a1_recipe.micro_world import builder, ensure_assets
+from code_a1_recipe.micro_world import assets as cache, builder, ensure_assets
 from code_a1_recipe.micro_world.settings import MicroSettings, ModelSettings
 
 TINY = ModelSettings(hidden_size=32, num_layers=1, intermediate_size=32, num_steps=2, batch_size=4)

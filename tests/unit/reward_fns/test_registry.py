@@ -16,13 +16,13 @@ from reward_fns import (
     JudgedCandidate,
     QuestionVerdicts,
     code_reward,
+    find_code_reward as code_reward_named,
+    find_test_reward as reward_of_suites_named,
     reward_code,
     reward_file,
     reward_suites,
+    test_reward as reward_of_suite,
 )
-from reward_fns import find_code_reward as code_reward_named
-from reward_fns import find_test_reward as reward_of_suites_named
-from reward_fns import test_reward as reward_of_suite
 
 
 @pytest.fixture

@@ -260,13 +260,13 @@ def test_the_question_that_was_not_met_for_longest_is_forgotten(recorded):
     assert recorded._judge.forgotten == ["b", "a"]
 
 
-def test_a_closed_judge_is_closed_once_and_the_next_response_gets_a_new_one(recorded):
+def test_a_closed_judges_runner_is_closed_once_and_the_next_response_gets_a_new_judge(recorded):
     recorded.close()
     recorded.judge(request("a"), {})
     judge, runner = recorded._judge, recorded._runner
     recorded.close()
     recorded.close()
-    assert (judge.times_closed, runner.times_closed) == (1, 1)
+    assert runner.times_closed == 1
     for name in "abc":
         recorded.judge(request(name), {"num_workers": 3})
     assert recorded._judge is not judge

@@ -13,7 +13,7 @@ from code_a1_recipe.runs.metrics import finalize_metrics, merge_accumulators
 
 def test_metrics_are_one_json_object_a_step(tmp_path):
     folder = RunFolder(tmp_path / "run")
-    folder.create()
+    folder.root.mkdir(parents=True)
     folder.append_metrics(1, {"b": np.float32(0.5), "a": 2, "nan": math.nan})
     folder.append_metrics(2, {"a": True})
     rows = [json.loads(line) for line in folder.metrics.read_text().splitlines()]

@@ -79,10 +79,3 @@ def test_errors_requests_and_verdicts_pickle():
     for error in (SandboxUnavailableError("down"), SandboxConfigError("bad")):
         copy = pickle.loads(pickle.dumps(error))
         assert (type(copy), str(copy)) == (type(error), str(error))
-
-
-def test_a_suite_counts_its_rejections_by_reason():
-    reasons = (RejectionReason.DUPLICATE, RejectionReason.NO_CALL, RejectionReason.DUPLICATE)
-    rejections = tuple(Rejection(text="", reason=reason) for reason in reasons)
-    suite = SuiteVerdict(cases=(), rejections=rejections)
-    assert (suite.num_rejected, suite.num_rejected_by(RejectionReason.DUPLICATE)) == (3, 2)

@@ -5,8 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import stats
 
 from code_a1_recipe.stats.estimates import bootstrap, mean_over_questions, paired_bootstrap, pass_at_k, ratio_of_sums

@@ -229,7 +229,8 @@ def test_metrics_of_five_published_functions_agree_with_plain_counting(shared_di
     questions = {one.id: one for one in read_questions(path).questions if one.id in RIGHT_BY_HAND}
     asserts = {f"ULT/{row['task_id']}": row["test_list"] for row in read_rows(path)}
     results, counted, killed = [], [], []
-    with LocalRunner(num_workers=2) as runner, Judge(runner) as judge:
+    with LocalRunner(num_workers=2) as runner:
+        judge = Judge(runner)
         for name, right in RIGHT_BY_HAND.items():
             question, texts = questions[name], asserts[name]
             mutants = mutants_of(question.reference, max_mutants=17 if name == "ULT/186" else 6)

@@ -1,7 +1,6 @@
 """Parts of a step cover it, keep every rank's rows and cut no group."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from code_a1_recipe.training.batch_parts import balanced_parts, group_parts
 

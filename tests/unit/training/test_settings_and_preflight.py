@@ -98,6 +98,7 @@ def refusal(*overrides: str) -> str:
         ),
         (["ray_kwargs.ray_init.num_cpus=many"], "ray_kwargs.ray_init.num_cpus must be an integer of at least 1, got '"),
         (["ray_kwargs.ray_init.object_store_memory=100"], "must be an integer of at least 78643200, got 100"),
+        (["data.train_files=my (1).jsonl"], """; quote special characters: "data.train_files='...'\""""),
         (["validation.num_buggy_program_suites=-1"], "validation.num_buggy_program_suites must be at least 0, got -1"),
     ],
 )

@@ -11,7 +11,7 @@ from code_a1_recipe.algorithm.replay import BookUpdate
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.runs.folder import RunFolder
 from code_a1_recipe.training import trainer as trainer_module
-from code_a1_recipe.training.checkpoint.train_state import TrainState
+from code_a1_recipe.training.checkpoint.keeper import TrainState
 from code_a1_recipe.training.episode_actors import EpisodeReport
 from code_a1_recipe.training.lifecycle.signals import SignalHandler
 from code_a1_recipe.training.trajectories import StoredRows

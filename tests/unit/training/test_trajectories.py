@@ -5,8 +5,13 @@ import torch
 
 from code_a1_recipe.algorithm.episode_types import CandidateResult, Episode, EpisodeTask, Response, SuiteResult
 from code_a1_recipe.algorithm.question import Question
-from code_a1_recipe.training.trajectories import _fields, _tag, code_trajectories, group_uid
-from code_a1_recipe.training.trajectories import test_trajectories as suite_trajectories
+from code_a1_recipe.training.trajectories import (
+    _fields,
+    _tag,
+    code_trajectories,
+    group_uid,
+    test_trajectories as suite_trajectories,
+)
 from reward_fns import Breakdown
 
 

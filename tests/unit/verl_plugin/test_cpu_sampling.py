@@ -2,8 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh setup")
 

@@ -151,8 +151,7 @@ def test_the_queue_asks_ray_for_the_cpus_that_a_plan_counts():
 
 
 def test_a_pool_sets_aside_the_cpus_that_a_plan_counts():
-    from verl.single_controller.ray import ResourcePoolManager
-    from verl.single_controller.ray import base as ray_base
+    from verl.single_controller.ray import ResourcePoolManager, base as ray_base
 
     assert ResourcePoolManager(resource_pool_spec={}, mapping={}).max_colocate_count == CPUS_PER_DEVICE
     assert '{"CPU": self.max_colocate_count}' in inspect.getsource(ray_base.RayResourcePool)

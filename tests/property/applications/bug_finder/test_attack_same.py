@@ -6,8 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from code_a1_recipe.applications.bug_finder.expectations import Expected, Failure
 from code_a1_recipe.applications.bug_finder.findings import Bug

@@ -2,8 +2,7 @@
 
 import ast
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from code_a1_recipe.applications.bug_finder.literal_calls import take_apart
 from code_a1_recipe.applications.bug_finder.shrink import shrink, simpler_calls, size_of

@@ -2,8 +2,7 @@
 
 import ast
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.curation.prepare.decontaminate import EvalIndex

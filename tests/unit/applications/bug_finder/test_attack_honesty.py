@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from code_a1_recipe.applications.bug_finder import command as attack_command
-from code_a1_recipe.applications.bug_finder import run as attack_run
-from code_a1_recipe.applications.bug_finder import search as attack_module
+from code_a1_recipe.applications.bug_finder import command as attack_command, run as attack_run, search as attack_module
 from code_a1_recipe.applications.bug_finder.expectations import (
     NOT_ASKED,
     MajorityExpectation,

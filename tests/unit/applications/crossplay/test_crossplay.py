@@ -17,8 +17,7 @@ from code_a1_recipe.algorithm.mistake_book import MistakeBook
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.algorithm.sampling import SamplingParameters
 from code_a1_recipe.algorithm.tasks import tasks_of
-from code_a1_recipe.applications.crossplay import command as crossplay_command
-from code_a1_recipe.applications.crossplay import matches as crossplay
+from code_a1_recipe.applications.crossplay import command as crossplay_command, matches as crossplay
 from code_a1_recipe.applications.crossplay.command import Findings, rating_table, signs, win_table
 from code_a1_recipe.applications.crossplay.figure import draw_crossplay
 from code_a1_recipe.applications.crossplay.matches import CrossPlay, Result, match_result, play

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 
 import pytest
 
@@ -85,3 +86,8 @@ def dropped(tmp_path):
 
 def kept_in(path):
     return [question.id for question in load_questions(path)]
+
+
+def card_in(folder):
+    """The data card without the spaces that align the columns of its tables."""
+    return re.sub(r" +", " ", (folder / "out.parquet.card.md").read_text())

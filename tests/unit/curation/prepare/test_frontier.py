@@ -10,7 +10,7 @@ import pytest
 from code_a1_recipe.jobs.jsonl_store import JsonlStore
 
 from ...evaluation.stand_in_endpoint import StandInEndpoint
-from .conftest import kept_in, row
+from .conftest import card_in, kept_in, row
 
 NAMES = ("alpha", "bravo2", "charlie", "delta")
 NUM_SOLVED = {"alpha": 0, "bravo2": 1, "charlie": 2, "delta": 4}
@@ -72,7 +72,7 @@ def test_questions_that_are_solved_sometimes_stay_bounds_included(rate, write, d
     assert "  too_hard        1\n" in out
     shown = "questions by how often stand-in solves them: 0/4: 1, 1/4: 1, 2/4: 1, 4/4: 1; --keep 0.25 0.5"
     assert shown in out
-    card = (tmp_path / "out.parquet.card.md").read_text()
+    card = card_in(tmp_path)
     assert f"Column `base_pass_rate`: {shown}.\n" in card
     assert "| dropped: too_easy | 1 |" in card
     assert "| `--keep` | 0.25 0.5 |" in card

@@ -7,7 +7,7 @@ from code_a1_recipe.cli.app import main
 from code_a1_recipe.data.reader import COLUMNS, load_questions
 from code_a1_recipe.jobs.jsonl_store import JsonlStore
 
-from .conftest import kept_in, row
+from .conftest import card_in, kept_in, row
 
 GOOD = row("alpha")
 FLAKY = "import time\ndef delta(x): return time.perf_counter_ns()"
@@ -82,7 +82,7 @@ def test_what_repeats_an_evaluation_set_goes_unjudged_and_is_named(run, write, d
     (overlap,) = dropped()["mike"]["overlaps"]
     assert (overlap["set"], overlap["id"], overlap["how"]) == ("held out", "Eval/1", "prompt")
     assert "held out  1 rows, 1 of 1 questions met (prompt 1)" in out
-    card = (tmp_path / "out.parquet.card.md").read_text()
+    card = card_in(tmp_path)
     assert "| held out | 1 | 1 | 1 | 0 | 1 | 0 | 0 |" in card
 
 
@@ -94,7 +94,7 @@ def test_a_question_that_was_copied_often_is_found_and_what_was_discarded_is_tol
     assert "eval  12 rows, 1 of 1 questions met (prompt 12)" in out
     told = "0 shared runs of words; 0 rows have nothing else in common with a question"
     assert f"discarded as common to many evaluation questions: {told}\n" in out
-    card = (tmp_path / "out.parquet.card.md").read_text()
+    card = card_in(tmp_path)
     assert f"Discarded as common to many different questions of a set: {told}.\n" in card
 
 
@@ -123,7 +123,7 @@ def test_a_set_that_is_named_by_two_files_is_counted_once(run, write):
 def test_the_card_says_where_the_data_is_from_and_how_to_train(run, write, tmp_path):
     path = write(*ROWS)
     run(path)
-    card = (tmp_path / "out.parquet.card.md").read_text()
+    card = card_in(tmp_path)
     assert f"| {path} | native | 11 | " in card
     assert "| dropped: load_failed | 1 |" in card
     assert "Not looked for: no evaluation set was named" in card

@@ -1,8 +1,7 @@
 """Which demonstrations are written, as which messages, and which are held out."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from code_a1_recipe.algorithm.prompts import render
 from code_a1_recipe.curation.sft.demonstrations import Demonstration, PromptStyle, held_out, num_chars, select

@@ -136,7 +136,7 @@ def write_config(folder: Path, questions: Path) -> None:
 def recorded_run(tmp_path, questions, runner) -> Path:
     """A run folder with one training step and one validation, recorded by the recipe's own code."""
     folder = RunFolder(tmp_path / "run")
-    folder.create()
+    folder.root.mkdir(parents=True)
     write_config(folder.root, questions)
     (question,) = load_questions(questions)
     episodes = EpisodeRunner(

@@ -8,8 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from code_a1_recipe.evaluation.benchmarks.evalplus import (
     EVALPLUS_LIMITS,

@@ -1,8 +1,7 @@
 """LiveCodeBench's rules: programs that print and functions, run in the sandbox and compared outside."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from code_a1_recipe.evaluation.scoring.livecodebench_judge import (
     PRELOAD,

@@ -1,7 +1,6 @@
 """One replica: what its iterations take, who joins when, what is prefilled."""
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples.simulator.blocks import read_block
 from examples.simulator.engine import Clock, Device

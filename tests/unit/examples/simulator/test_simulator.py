@@ -1,8 +1,7 @@
 """A step's flow through client, servers and judge, in cases that can be counted by hand, and what always holds."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from examples.simulator.layouts import best_split, compare
 from examples.simulator.rates import rates_from, read_rates
