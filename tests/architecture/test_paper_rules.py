@@ -18,7 +18,8 @@ RULES += ("GRPO groups", "Alternation of the two updates")
 
 
 def rows():
-    lines = [line for line in README.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+    rules = README.read_text(encoding="utf-8").partition("\n## ")[0]
+    lines = [line for line in rules.splitlines() if line.startswith("|")]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     assert cells[0] == COLUMNS
     return [dict(zip(COLUMNS, row, strict=True)) for row in cells[2:]]

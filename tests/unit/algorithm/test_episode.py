@@ -41,7 +41,7 @@ class ScriptedSampler:
         number = len(self.seeds)
         self.seeds.append(seed)
         self.log.append(f"{self.name} asked {session}")
-        self.prompts.append(messages[-1]["content"])
+        self.prompts.append("\n".join(message["content"] for message in messages))
         if self.error is not None:
             raise self.error
         if number in self.gates:

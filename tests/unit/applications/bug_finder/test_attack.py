@@ -169,7 +169,7 @@ def test_suites_come_of_a_test_llm_which_is_shown_question_and_program(files, ca
     monkeypatch.setattr(attack_command, "sample_suites", sample)
     assert main([*words, "--num-suites", "3", "--cases", "5"]) == 1
     (prompt, num_suites, responses) = seen[0]
-    text = prompt[-1]["content"]
+    text = prompt[-2]["content"]
     assert [
         part in text
         for part in ("the middle value", "len(xs) // 2", "Write at least 5 assert statements that test `median(xs)`")

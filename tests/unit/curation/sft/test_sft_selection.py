@@ -32,9 +32,11 @@ def test_a_row_holds_the_prompt_of_an_episode_and_the_suite_in_a_block():
     one = shown("def f(x): return 0", "assert f(1) == 1", "assert f(2) == 2", breaking=2)
     row = CHAT.row(one)
     *prompt, answer = row["messages"]
-    assert prompt == render(
+    *asked, beginning = render(
         "chat_v2_test", prompt="Return x.", entry_points="`f(x)`", candidate="def f(x): return 0", num_cases=2
     )
+    assert prompt == asked
+    assert answer["content"].startswith(beginning["content"])
     assert [message["role"] for message in row["messages"]] == ["system", *["user", "assistant"] * 2]
     assert answer["content"] == "```python\nassert f(1) == 1\nassert f(2) == 2\n```"
     assert extract_suite(answer["content"]) == one.asserts
