@@ -198,11 +198,7 @@ def _split_sections(text: str, template_name: str) -> tuple[tuple[str, str], ...
         return (("user", text),)
     roles = tuple(rest[0::2])
     turns = roles[1:] if roles[0] == "system" else roles
-    if (
-        before.strip()
-        or not turns
-        or turns != tuple(itertools.islice(itertools.cycle(("user", "assistant")), len(turns)))
-    ):
+    if before.strip() or not turns or turns != (("user", "assistant") * len(turns))[: len(turns)]:
         raise InputError(
             f"prompt template {template_name!r} must be plain text, or sections: [system] or none, then [user], with "
             f"pairs of [user] and [assistant] before it as examples, and perhaps [assistant] after it as the beginning "

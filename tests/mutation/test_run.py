@@ -1,6 +1,8 @@
 """The command that runs tests against mutants: what it calls killed, timed out, survived and equivalent."""
 
+import multiprocessing
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
@@ -48,8 +50,18 @@ def project(tmp_path_factory):
     }.items():
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_text(text)
-    prepare()
     return Project(root, {"mutated_package/sums.py": ("test_sums.py",)}, jobs=2)
+
+
+@pytest.fixture
+def fresh_process():
+    """Mutants are forked, which only a process with a single thread may do; one that runs tests has several."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=prepare) as executor:
+        yield executor
+
+
+def outcomes_of(project, trials, cpu_limit):
+    return {outcome.trial: outcome.status for outcome in project.run(trials, cpu_limit=cpu_limit)}
 
 
 def changed(old, new):
@@ -57,7 +69,7 @@ def changed(old, new):
     return Trial(module="mutated_package/sums.py", text=MODULE.replace(old, new))
 
 
-def test_outcomes_of_mutants(project):
+def test_outcomes_of_mutants(project, fresh_process):
     trials = {
         changed("result += numbers[0]", "result -= numbers[0]"): "killed",
         changed("def total", "def another_name"): "killed",
@@ -65,18 +77,17 @@ def test_outcomes_of_mutants(project):
         changed("numbers = numbers[1:]", "pass"): "timed_out",
         changed("a + 1", "a - 1"): "survived",
     }
-    outcomes = {outcome.trial: outcome.status for outcome in project.run(list(trials), cpu_limit=3)}
-    assert outcomes == trials
+    assert fresh_process.submit(outcomes_of, project, list(trials), 3).result() == trials
 
 
-def test_the_baseline_is_what_the_tests_take(project):
-    assert 0 < project.baseline("mutated_package/sums.py") < 60
+def test_the_baseline_is_what_the_tests_take(project, fresh_process):
+    assert 0 < fresh_process.submit(project.baseline, "mutated_package/sums.py").result() < 60
 
 
-def test_tests_that_fail_anyway_kill_nothing(project):
+def test_tests_that_fail_anyway_kill_nothing(project, fresh_process):
     failing = Project(project.root, {"mutated_package/sums.py": ("no_such_test.py",)}, jobs=1)
     with pytest.raises(ValueError, match="fail without any mutant"):
-        failing.baseline("mutated_package/sums.py")
+        fresh_process.submit(failing.baseline, "mutated_package/sums.py").result()
 
 
 def test_mutants_know_their_place(project):

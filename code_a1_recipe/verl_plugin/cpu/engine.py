@@ -54,7 +54,8 @@ class CpuFSDPEngineWithLMHead(FSDPEngineWithLMHead):
 
     def forward_backward_batch(self, data: Any, loss_function: Any, forward_only: bool = False) -> Any:
         if self._keeps_responses_only and tensordict_utils.get_non_tensor_data(data, "use_dynamic_bsz", default=True):
-            prompts = [ids[: len(ids) - len(mask)].tolist() for ids, mask in _rows(data)]
+            rows = zip(data["input_ids"].unbind(), data["response_mask"].unbind(), strict=True)
+            prompts = [ids[: len(ids) - len(mask)].tolist() for ids, mask in rows]
             size = math.gcd(*(len(list(same)) for _, same in groupby(prompts)))
             tokens = data["input_ids"].offsets().diff().view(-1, size).sum(dim=1)
             budget = max(data["max_token_len_per_gpu"], int(tokens.max()))  # which counts each prompt every time
@@ -85,10 +86,6 @@ def give_back_freed_memory() -> None:
     """Hand what tensors took back to the system: glibc keeps freed pieces, while another process has its turn."""
     if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
         trim(0)
-
-
-def _rows(data: Any) -> Any:
-    return zip(data["input_ids"].unbind(), data["response_mask"].unbind(), strict=True)
 
 
 def share_prompts(
