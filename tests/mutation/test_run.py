@@ -1,19 +1,19 @@
 """The command that runs tests against mutants: what it calls killed, timed out, survived and equivalent."""
 
-import multiprocessing
+import json
+import subprocess
+import sys
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from .run import (
     TESTS,
     Project,
-    Trial,
     changed_lines,
     function_spans,
     innermost,
-    prepare,
     read_equivalents,
     report_row,
     wanted,
@@ -53,41 +53,59 @@ def project(tmp_path_factory):
     return Project(root, {"mutated_package/sums.py": ("test_sums.py",)}, jobs=2)
 
 
-@pytest.fixture
-def fresh_process():
-    """Mutants are forked, which only a process with a single thread may do; one that runs tests has several."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=prepare) as executor:
-        yield executor
+FRESH = """
+import json, pathlib, sys
 
+sys.path.insert(0, sys.argv[1])
+from run import Project, Trial, prepare
 
-def outcomes_of(project, trials, cpu_limit):
-    return {outcome.trial: outcome.status for outcome in project.run(trials, cpu_limit=cpu_limit)}
+prepare()
+root, module, texts = pathlib.Path(sys.argv[2]), sys.argv[3], json.load(sys.stdin)
+project = Project(root, {module: ("test_sums.py",)}, jobs=2)
+seen = {"baseline": project.baseline(module)}
+trials = [Trial(module=module, text=text) for text in texts]
+seen["outcomes"] = {outcome.trial.text: outcome.status for outcome in project.run(trials, cpu_limit=3)}
+try:
+    Project(root, {module: ("no_such_test.py",)}, jobs=1).baseline(module)
+except ValueError as error:
+    seen["failing"] = str(error)
+pathlib.Path("seen.json").write_text(json.dumps(seen))
+"""
 
 
 def changed(old, new):
     assert MODULE.count(old) == 1
-    return Trial(module="mutated_package/sums.py", text=MODULE.replace(old, new))
+    return MODULE.replace(old, new)
 
 
-def test_outcomes_of_mutants(project, fresh_process):
-    trials = {
-        changed("result += numbers[0]", "result -= numbers[0]"): "killed",
-        changed("def total", "def another_name"): "killed",
-        changed("while numbers", "while True or numbers"): "killed",
-        changed("numbers = numbers[1:]", "pass"): "timed_out",
-        changed("a + 1", "a - 1"): "survived",
-    }
-    assert fresh_process.submit(outcomes_of, project, list(trials), 3).result() == trials
+EXPECTED = {
+    changed("result += numbers[0]", "result -= numbers[0]"): "killed",
+    changed("def total", "def another_name"): "killed",
+    changed("while numbers", "while True or numbers"): "killed",
+    changed("numbers = numbers[1:]", "pass"): "timed_out",
+    changed("a + 1", "a - 1"): "survived",
+}
 
 
-def test_the_baseline_is_what_the_tests_take(project, fresh_process):
-    assert 0 < fresh_process.submit(project.baseline, "mutated_package/sums.py").result() < 60
+@pytest.fixture(scope="module")
+def seen(project):
+    """What a process of its own found: mutants are forked, and a process that runs tests has several threads."""
+    module = next(iter(project.tests))
+    command = [sys.executable, "-c", FRESH, Path(__file__).parent, project.root, module]
+    subprocess.run(command, input=json.dumps(list(EXPECTED)), text=True, check=True, cwd=project.root)
+    return json.loads((project.root / "seen.json").read_text())
 
 
-def test_tests_that_fail_anyway_kill_nothing(project, fresh_process):
-    failing = Project(project.root, {"mutated_package/sums.py": ("no_such_test.py",)}, jobs=1)
-    with pytest.raises(ValueError, match="fail without any mutant"):
-        fresh_process.submit(failing.baseline, "mutated_package/sums.py").result()
+def test_outcomes_of_mutants(seen):
+    assert seen["outcomes"] == EXPECTED
+
+
+def test_the_baseline_is_what_the_tests_take(seen):
+    assert 0 < seen["baseline"] < 60
+
+
+def test_tests_that_fail_anyway_kill_nothing(seen):
+    assert "fail without any mutant" in seen["failing"]
 
 
 def test_mutants_know_their_place(project):
