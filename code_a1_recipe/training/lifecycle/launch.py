@@ -81,21 +81,23 @@ def prepare_environment(config: RunConfig) -> dict[str, str]:
     if rollout.full_determinism:
         variables |= {"VERL_FULL_DETERMINISM": "1", "VLLM_BATCH_INVARIANT": "1", "PYTHONHASHSEED": str(rollout.seed)}
     if config.trainer.device == "cpu":
-        variables |= cpu_environment(threads=1, training_threads=_training_threads(config))
+        variables |= cpu_environment(
+            threads=_threads(config, at_a_time=not config.episode.barrier),
+            training_threads=_threads(config, at_a_time=config.layout == SEPARATE),
+        )
         variables[_VLLM_SOCKETS] = os.environ.get(_VLLM_SOCKETS) or make_sockets_folder()
     os.environ.update(variables)
     return variables
 
 
-def _training_threads(config: RunConfig) -> int:
-    """OpenMP threads of each process that trains: all cores, or half of them where both policies train at a time.
+def _threads(config: RunConfig, *, at_a_time: bool) -> int:
+    """OpenMP threads of a process that computes for a policy: its share of the cores where both compute at a time.
 
     Matrices of the tiny models are too small for more than one.
     """
     if not all(config.policy(name).model.path for name in config.policy_names):
         return 1
-    at_a_time = len(config.policy_names) if config.layout == SEPARATE else 1
-    return max(1, len(os.sched_getaffinity(0)) // at_a_time)
+    return max(1, len(os.sched_getaffinity(0)) // (len(config.policy_names) if at_a_time else 1))
 
 
 def _create_folder(config: RunConfig) -> RunFolder:

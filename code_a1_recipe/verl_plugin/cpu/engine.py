@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import functools
 import math
 import os
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from verl.models.transformers.dense_common import CausalLMOutputForPPO, forward_base_model
+from torch.nn.functional import scaled_dot_product_attention
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+from verl.models.transformers.dense_common import CausalLMOutputForPPO
 from verl.utils import tensordict_utils
 from verl.utils.experimental.torch_functional import FusedLinearForPPO
 from verl.workers.engine import EngineRegistry
 from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
 
 from .environment import TRAINING_THREADS_VARIABLE, logits_chunk
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+"""Numbers of mallopt's options, of malloc.h."""
 
 
 @EngineRegistry.register(model_type="language_model", backend=["fsdp", "fsdp2"], device=["cpu"])
@@ -47,9 +53,11 @@ class CpuFSDPEngineWithLMHead(FSDPEngineWithLMHead):
         # With determinism torch fills all memory that it takes, a tenth of an update. All of it is written before
         # it is read.
         torch.utils.deterministic.fill_uninitialized_memory = False
+        keep_freed_memory()
         module = super()._build_module()
         if self._keeps_responses_only:
             type(module).forward = forward_with_log_probs  # where verl puts its own, which takes every position
+            module.config._attn_implementation = attend_in_trees.__name__
         return module
 
     def forward_backward_batch(self, data: Any, loss_function: Any, forward_only: bool = False) -> Any:
@@ -75,11 +83,19 @@ class CpuFSDPEngineWithLMHead(FSDPEngineWithLMHead):
         if self._keeps_responses_only:
             offsets = micro_batch["input_ids"].offsets()
             lengths = micro_batch["response_mask"].offsets().diff()
-            kept, places, inputs["attention_mask"] = share_prompts(inputs["input_ids"][0], offsets, lengths)
+            kept, places, inputs["trees"] = share_prompts(inputs["input_ids"][0], offsets, lengths)
+            inputs["attention_mask"] = None
             inputs["input_ids"], inputs["position_ids"] = inputs["input_ids"][:, kept], inputs["position_ids"][:, kept]
             inputs["log_probs_at"] = response_positions(offsets, lengths)
             inputs["hidden_at"] = places[inputs["log_probs_at"]]
         return inputs, output_args
+
+
+def keep_freed_memory() -> None:
+    """Let glibc use freed memory again: by default large pieces are new pages each time, a sixth of an update."""
+    if (set_option := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
+        set_option(_M_MMAP_THRESHOLD, 2**30)
+        set_option(_M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 def give_back_freed_memory() -> None:
@@ -88,10 +104,18 @@ def give_back_freed_memory() -> None:
         trim(0)
 
 
+class Tree(NamedTuple):
+    """Sequences with the same prompt, in a packed row that holds it once."""
+
+    prompt: slice
+    branches: list[slice]
+    """Of each response."""
+
+
 def share_prompts(
     ids: torch.Tensor, offsets: torch.Tensor, lengths: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """A packed row in which sequences with the same prompt hold it once: as a tree, whose branches are responses.
+) -> tuple[torch.Tensor, torch.Tensor, list[Tree]]:
+    """Leave out of a packed row every prompt that stands in it before.
 
     Args:
         ids: tokens of all sequences; (tokens,).
@@ -100,23 +124,63 @@ def share_prompts(
 
     Returns:
         Positions of the row that are kept, (kept,); for each position of the row the place among the kept ones that
-        stands for it, (tokens,); which of the kept ones each sees, bool, (1, 1, kept, kept).
+        stands for it, (tokens,); the trees, whose slices are of the kept ones.
     """
-    stands_for = torch.arange(len(ids))
-    tree, branch = torch.zeros_like(stands_for), torch.zeros_like(stands_for)
-    first: dict[tuple[int, ...], int] = {}
-    for row, (start, end, response) in enumerate(
-        zip(offsets[:-1].tolist(), offsets[1:].tolist(), lengths.tolist(), strict=True)
-    ):
+    trees: dict[tuple[int, ...], Tree] = {}
+    kept, places, size = [], [], 0
+    for start, end, response in zip(offsets[:-1].tolist(), offsets[1:].tolist(), lengths.tolist(), strict=True):
         middle = end - response
-        root = first.setdefault(tuple(ids[start:middle].tolist()), start)
-        stands_for[start:middle] = torch.arange(root, root + middle - start)
-        tree[start:end] = root
-        branch[middle:end] = row + 1
-    kept, places = stands_for.unique(return_inverse=True)
-    tree, branch = tree[kept], branch[kept]
-    seen = (tree[:, None] == tree) & ((branch == 0) | (branch[:, None] == branch))
-    return kept, places, seen.tril()[None, None]
+        prompt = tuple(ids[start:middle].tolist())
+        if prompt not in trees:
+            trees[prompt] = Tree(slice(size, size := size + len(prompt)), [])
+            kept.append(torch.arange(start, middle))
+        tree = trees[prompt]
+        tree.branches.append(slice(size, size := size + response))
+        kept.append(torch.arange(middle, end))
+        places += [torch.arange(part.start, part.stop) for part in (tree.prompt, tree.branches[-1])]
+    return torch.cat(kept), torch.cat(places), list(trees.values())
+
+
+def attend_in_trees(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: None,
+    *,
+    trees: list[Tree],
+    scaling: float,
+    dropout: float = 0.0,
+    **ignored: Any,
+) -> tuple[torch.Tensor, None]:
+    """Causal attention of transformers' interface: each response sees its prompt and itself.
+
+    Args:
+        module: the layer.
+        query: (1, heads, kept, size).
+        key: (1, heads of keys, kept, size), as is the value.
+        attention_mask: none; the trees say what is seen.
+
+    Returns:
+        (1, kept, heads, size).
+    """
+    times = query.shape[1] // key.shape[1]
+    key, value = (states.repeat_interleave(times, dim=1) for states in (key, value))
+    attend = functools.partial(scaled_dot_product_attention, dropout_p=dropout, scale=scaling)
+    results: dict[int, torch.Tensor] = {}
+    for prompt, branches in trees:
+        before = [states[:, :, prompt] for states in (query, key, value)]
+        results[prompt.start] = attend(*before, is_causal=True)
+        for branch in branches:
+            seen = [torch.cat((states[:, :, prompt], states[:, :, branch]), dim=2) for states in (key, value)]
+            mask = query.new_ones(branch.stop - branch.start, seen[0].shape[2], dtype=torch.bool)
+            mask = mask.tril(prompt.stop - prompt.start)
+            results[branch.start] = attend(query[:, :, branch], *seen, attn_mask=mask)
+    in_order = [results[start] for start in sorted(results)]
+    return torch.cat(in_order, dim=2).transpose(1, 2).contiguous(), None
+
+
+ALL_ATTENTION_FUNCTIONS.register(attend_in_trees.__name__, attend_in_trees)
 
 
 def response_positions(offsets: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
@@ -153,7 +217,7 @@ def forward_with_log_probs(
     Returns:
         ``log_probs`` and ``entropy`` in float32, each (1, tokens).
     """
-    hidden = forward_base_model(self, return_dict=return_dict, **inputs)[0]
+    hidden = self.get_decoder()(return_dict=return_dict, **inputs)[0]
     weight = self.lm_head.weight
     head = FusedLinearForPPO(chunk_size=logits_chunk(weight.shape[0]))
     kept = head(hidden[:, hidden_at], weight, shift_labels[:, log_probs_at], temperature)

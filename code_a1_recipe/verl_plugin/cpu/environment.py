@@ -22,8 +22,8 @@ def cpu_environment(*, threads: int, training_threads: int = 1) -> dict[str, str
     """Variables that verl, vLLM and Ray read on a CPU-only machine.
 
     Args:
-        threads: OpenMP threads per process, at least 1. Two servers compute at the same time: with as many threads
-            each as there are cores, every parallel region waits for a thread that the other one has displaced.
+        threads: OpenMP threads per process, at least 1. Two servers that compute at the same time need a core for each
+            thread: otherwise every parallel region waits for one that the other server has displaced.
         training_threads: of a process that trains.
     """
     return {

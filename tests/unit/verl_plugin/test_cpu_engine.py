@@ -59,10 +59,11 @@ def test_positions_are_those_before_each_token_of_a_response():
 
 def test_a_prompt_that_two_sequences_share_is_kept_once():
     ids, _, offsets, _ = packed()
-    kept, places, seen = share_prompts(ids[0], offsets, torch.tensor(RESPONSES))
+    kept, places, trees = share_prompts(ids[0], offsets, torch.tensor(RESPONSES))
     assert kept.tolist() == [*range(13), *range(18, 33)]
     assert places.tolist() == [*range(13), *range(5), *range(13, 28)]
-    assert seen[0, 0, 13].nonzero()[:, 0].tolist() == [0, 1, 2, 3, 4, 13]
+    assert trees[0] == (slice(0, 5), [slice(5, 9), slice(13, 19)])
+    assert trees[1:] == [(slice(9, 12), [slice(12, 13)]), (slice(19, 26), [slice(26, 28)])]
 
 
 @pytest.mark.parametrize("logits_mib", [64, 0])
@@ -71,7 +72,8 @@ def test_log_probs_and_gradients_are_those_of_each_sequence_alone(model, monkeyp
     monkeypatch.setattr("code_a1_recipe.verl_plugin.cpu.environment.LOGITS_MIB", logits_mib)
     ids, positions, offsets, lengths = packed()
     log_probs_at = response_positions(offsets, torch.tensor(RESPONSES))
-    kept, places, seen = share_prompts(ids[0], offsets, torch.tensor(RESPONSES))
+    kept, places, trees = share_prompts(ids[0], offsets, torch.tensor(RESPONSES))
+    monkeypatch.setattr(model.config, "_attn_implementation", "attend_in_trees")
     temperature = 0.7
     model.zero_grad()
     output = forward_with_log_probs(
@@ -81,13 +83,15 @@ def test_log_probs_and_gradients_are_those_of_each_sequence_alone(model, monkeyp
         shift_labels=ids.roll(-1, dims=1),
         temperature=temperature,
         input_ids=ids[:, kept],
-        attention_mask=seen,
+        attention_mask=None,
+        trees=trees,
         position_ids=positions[:, kept],
         use_cache=False,
     )
     (output.log_probs.sum() + output.entropy.sum()).backward()
     gradient = model.lm_head.weight.grad.clone(), model.model.layers[0].mlp.up_proj.weight.grad.clone()
 
+    monkeypatch.setattr(model.config, "_attn_implementation", "sdpa")
     model.zero_grad()
     total, alone = 0.0, []
     for sequence, response in zip(ids[0].split(lengths), RESPONSES, strict=True):
