@@ -4,8 +4,6 @@
 something that had started broke off. ``cli.status`` is the one place that reads it.
 """
 
-from __future__ import annotations
-
 
 class CodeA1Error(Exception):
     """Base of all errors of this package; raised itself where a part broke that no other class describes."""

@@ -1,7 +1,5 @@
 """Files that appear whole or not at all, and fingerprints of texts, files and folders."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterator

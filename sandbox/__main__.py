@@ -1,7 +1,5 @@
 """Command line: ``python -m sandbox check`` and ``python -m sandbox judge FILE.json``."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import dataclasses

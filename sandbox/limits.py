@@ -1,7 +1,5 @@
 """What one program may use: seconds, bytes and descriptors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -92,7 +90,7 @@ class Limits:
             )
 
     @classmethod
-    def from_mapping(cls, raw: Mapping[str, Any], *, where: str) -> Limits:
+    def from_mapping(cls, raw: Mapping[str, Any], *, where: str) -> "Limits":
         """Read limits from a config section; unknown keys are refused.
 
         Raises:
@@ -106,7 +104,7 @@ class Limits:
         except SandboxConfigError as error:
             raise SandboxConfigError(f"{where}: {error}") from error
 
-    def for_reference(self) -> Limits:
+    def for_reference(self) -> "Limits":
         """The limits under which the reference runs."""
         seconds = self.reference_cpu_seconds_per_case
         floor = min(seconds, max(seconds / 4, self.min_cpu_seconds_per_case))

@@ -4,8 +4,6 @@ Pure asyncio over three small protocols (two samplers and a judge), so the order
 servers. Axes: C candidates of a question, S suites of a candidate, K cases of a suite.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import time

@@ -3,8 +3,6 @@
 Axes: C candidates of a question, S suites of a candidate.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -62,7 +60,7 @@ class AsyncJudge(Protocol):
 class Gate(Protocol):
     """What stands between two phases of a step."""
 
-    async def wait(self, task: EpisodeTask, phase: str) -> None:
+    async def wait(self, task: "EpisodeTask", phase: str) -> None:
         """Called when all of a question's programs (``phase`` "code") or suites ("suites") are there."""
         ...
 

@@ -4,8 +4,6 @@ The formulas R_C and R_T are in ``reward_fns``; a user's own functions take thei
 ``rewards.test``.
 """
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -86,7 +84,7 @@ class RewardSettings(Block):
         """The Code LLM is rewarded on tests of the dataset, not on the Test LLM's."""
         return self.code_tests in ("golden", "hidden")
 
-    def by_the_paper(self) -> RewardSettings:
+    def by_the_paper(self) -> "RewardSettings":
         """The same parameters with the paper's two functions, on each program's own suites."""
         code, test = RewardChoice(name=CODE_REWARD), RewardChoice(name=TEST_REWARD)
         return self.model_copy(update={"code": code, "test": test, "code_tests": "suites"})

@@ -1,7 +1,5 @@
 """Sampling parameters of a policy, and the token ids of its prompts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +18,7 @@ class SamplingParameters:
     max_response_tokens: int
 
     @classmethod
-    def of_rollout(cls, rollout: Any, *, validation: bool = False) -> SamplingParameters:
+    def of_rollout(cls, rollout: Any, *, validation: bool = False) -> "SamplingParameters":
         """From a policy's block ``rollout``: as in training, or by its ``val_kwargs``."""
         source = rollout.val_kwargs if validation else rollout
         return cls(
@@ -31,7 +29,7 @@ class SamplingParameters:
             max_response_tokens=rollout.response_length,
         )
 
-    def greedy(self) -> SamplingParameters:
+    def greedy(self) -> "SamplingParameters":
         """The same lengths, always the likeliest token: what temperature 0 samples.
 
         Not by temperature 0: vLLM gives such a request no generator, and on CPU a batch in which one request has none

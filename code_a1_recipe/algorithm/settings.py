@@ -4,8 +4,6 @@ Bounds stand beside the fields, and a field's docstring is the hint that a user 
 about several blocks are in ``config/rules.py``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """The base of every block of configuration keys, and what a user reads about a value that breaks its bounds."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal, Self, get_args

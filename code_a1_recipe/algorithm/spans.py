@@ -4,8 +4,6 @@ A span is a pair of start and end in seconds, with the start in it and the end n
 before (a clock was set back), is empty: it covers nothing and never runs.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Tasks of a step: each question with its counts and the cases replayed from the Mistake Book."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from .episode_types import EpisodeTask

@@ -1,7 +1,5 @@
 """One run's held-out measures at its first and its last validation, paired by question."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ..runs.reader import RunRecords

@@ -16,8 +16,6 @@ FILE is YAML::
 Run (arm, seed) lives in ``<folder>/<arm>/seed<seed>`` with ``data.seed=<seed>``; see ``experiment_runs``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -61,7 +59,7 @@ class Experiment:
     """The file."""
 
     @classmethod
-    def load(cls, path: Path) -> Experiment:
+    def load(cls, path: Path) -> "Experiment":
         """Read and check a file.
 
         Raises:

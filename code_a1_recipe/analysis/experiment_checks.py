@@ -1,7 +1,5 @@
 """What an experiment is checked for before its first run: nothing starts that cannot end, and nothing is deleted."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

@@ -5,8 +5,6 @@ processes took; ``<run>/finished.json`` says that it is finished. A run that was
 checkpoint; without one (``trainer.save_freq=-1``) it starts anew.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal
@@ -163,7 +161,7 @@ class _Run:
     started: float
 
     @classmethod
-    def start(cls, experiment: Experiment, arm: Arm, seed: int, *, parallel: int) -> _Run:
+    def start(cls, experiment: Experiment, arm: Arm, seed: int, *, parallel: int) -> "_Run":
         """Start it, or go on with it.
 
         Raises:

@@ -1,7 +1,5 @@
 """The pictures of reports. Each function draws one figure from records; None where a run did not measure it."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """``code-a1 data inspect``: one question of a run or of a data set, readable in a terminal."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

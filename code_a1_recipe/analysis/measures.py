@@ -11,8 +11,6 @@ Training: how far rewards are from hidden tests, how varied suites are, what is 
 need ``validation.hidden_in_training``. Programs lost to an outage count nowhere.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Questions as text a person can read: of a file, or with what a run recorded for them, one by one and in sums."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

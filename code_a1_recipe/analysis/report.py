@@ -1,7 +1,5 @@
 """``code-a1 report RUN_OR_EXPERIMENT``: one self-contained page and its pictures, also while a run is going on."""
 
-from __future__ import annotations
-
 import base64
 import html
 import io

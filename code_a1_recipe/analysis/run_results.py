@@ -1,7 +1,5 @@
 """What a finished run comes to, small enough to keep when its folder is gone."""
 
-from __future__ import annotations
-
 import json
 import statistics
 from collections.abc import Mapping, Sequence

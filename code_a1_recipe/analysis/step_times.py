@@ -1,7 +1,5 @@
 """Where the seconds of one training step went, read from a run's rollouts and metrics."""
 
-from __future__ import annotations
-
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """An experiment's arms side by side: means and intervals over seeds, differences between arms, tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Where one training step's time went, as a picture and a table."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

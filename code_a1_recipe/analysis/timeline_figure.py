@@ -1,7 +1,5 @@
 """The picture of ``code-a1 timeline``: what ran when in one training step, of one run or of two."""
 
-from __future__ import annotations
-
 import statistics
 import textwrap
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """``code-a1``: one Typer app. Each group of commands is a thin file: options in, call, print."""
 
-from __future__ import annotations
-
 import difflib
 import importlib.metadata
 import sys

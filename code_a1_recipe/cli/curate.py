@@ -1,7 +1,5 @@
 """``code-a1 data`` and ``code-a1 harvest``: training data."""
 
-from __future__ import annotations
-
 import sys
 
 import typer

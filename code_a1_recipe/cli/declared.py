@@ -1,7 +1,5 @@
 """Commands whose parameters are the fields of a dataclass, so that an option is declared once."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import inspect

@@ -1,7 +1,5 @@
 """``code-a1 eval``: models on benchmarks, and tables of what was found."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

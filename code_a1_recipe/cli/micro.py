@@ -1,7 +1,5 @@
 """``code-a1 micro``: the shipped questions and tiny models: made and shown; `code-a1 eval` measures them."""
 
-from __future__ import annotations
-
 import dataclasses
 import logging
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``code-a1 model``: base models as folders."""
 
-from __future__ import annotations
-
 import typer
 
 from ..training.base_model import ModelGetOptions

@@ -1,7 +1,5 @@
 """Commands on finished and running runs: report, timeline, export; and experiments of many runs."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """``code-a1 score``: rollouts on disk through extraction, judge and rewards."""
 
-from __future__ import annotations
-
 import typer
 
 from ..evaluation.rescore.command import ScoreOptions

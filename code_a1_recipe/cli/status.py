@@ -4,8 +4,6 @@
 work; 130 Ctrl-C, 128 + n any other signal n.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Tables in the terminal: drawn by rich where somebody looks, Markdown in a pipe."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 

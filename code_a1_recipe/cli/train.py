@@ -1,7 +1,5 @@
 """``code-a1 train``: a composed configuration to a finished run, in hydra's words."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from pathlib import Path
@@ -104,7 +102,7 @@ def _default_preset() -> str:
     return "qwen2.5-coder-1.5b" if torch.cuda.is_available() else "cpu"
 
 
-def _train(config: RunConfig, *, command: str) -> RunFolder:
+def _train(config: "RunConfig", *, command: str) -> "RunFolder":
     """Train; what ends the run becomes an error with a hint how to resume.
 
     Raises:
@@ -135,7 +133,7 @@ def _train(config: RunConfig, *, command: str) -> RunFolder:
         raise failure from error
 
 
-def _print_result(preset: str, folder: RunFolder) -> None:
+def _print_result(preset: str, folder: "RunFolder") -> None:
     """Where everything is, and what changed on held-out questions; a run without them is not the worse for it."""
     from ..analysis.before_after import change_table
     from ..analysis.report import write_report

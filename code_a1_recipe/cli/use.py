@@ -1,7 +1,5 @@
 """Commands that put a trained pair to use: select, attack, crossplay."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import typer

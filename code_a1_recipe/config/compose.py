@@ -3,8 +3,6 @@
 verl's `ppo_trainer.yaml` is found without importing verl, so that a typing error is answered in a second.
 """
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Iterator, Sequence
 from datetime import datetime

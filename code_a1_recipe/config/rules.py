@@ -4,8 +4,6 @@ Each rule yields a message for everything that breaks it. It is passed over wher
 by itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 
 from ..algorithm.settings import RecipeSettings

@@ -4,8 +4,6 @@ The recipe's own blocks are ``algorithm.settings``; the blocks here are the part
 reads. verl itself gets hydra's tree, by ``RunConfig.for_verl`` and ``RunConfig.for_policy`` alone.
 """
 
-from __future__ import annotations
-
 import copy
 import re
 import threading

@@ -3,8 +3,6 @@
 As few of a question's tests stay as kill the same programs, or all of them, the best first.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterable, Sequence

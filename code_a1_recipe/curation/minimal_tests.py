@@ -1,7 +1,5 @@
 """As few of a question's tests as kill the same programs: mutants of its reference, and recorded buggy programs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Questions as a torch dataset, in the form verl's dataloader asks for (`data.custom_cls`)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """``code-a1 eval code``: a Code LLM on problems with tests. Sampling and judging are apart, and both resumable."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace

@@ -1,7 +1,5 @@
 """What the commands that sample a model and judge its responses are asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime

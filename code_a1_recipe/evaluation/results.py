@@ -1,7 +1,5 @@
 """What an evaluation found, on disk: per-question values, from which every table and comparison is made."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -50,7 +48,7 @@ class Results:
         write_whole(folder / RESULTS, json.dumps(asdict(self), indent=1) + "\n")
 
     @classmethod
-    def load(cls, folder: Path) -> Results:
+    def load(cls, folder: Path) -> "Results":
         """Raises InputError where ``folder`` holds none."""
         path = folder / RESULTS if folder.is_dir() else folder
         try:

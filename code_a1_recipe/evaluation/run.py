@@ -3,8 +3,6 @@
 The same episodes, seeds, prompts and judge as in training, so the figures are those that training wrote down.
 """
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import time

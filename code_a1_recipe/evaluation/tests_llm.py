@@ -1,7 +1,5 @@
 """``code-a1 eval test``: a Test LLM on functions with references, by UnLeakedTestBench's metrics."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections import Counter, defaultdict

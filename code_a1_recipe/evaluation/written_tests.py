@@ -1,7 +1,5 @@
 """Suites that a Test LLM writes for functions with references, or that the functions have already."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Judge processes as episodes ask them, without Ray."""
 
-from __future__ import annotations
-
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
@@ -31,7 +29,7 @@ class LocalAsyncJudge(Closing):
         self._threads = ThreadPoolExecutor(number, thread_name_prefix="async-judge")
 
     @classmethod
-    def start(cls, settings: SandboxSettings, *, seed: int) -> LocalAsyncJudge:
+    def start(cls, settings: SandboxSettings, *, seed: int) -> "LocalAsyncJudge":
         """With the confinement, limits and seed of a run; one process a core."""
         return cls(Confinement.of_run(settings).judges(None, seed=seed))
 

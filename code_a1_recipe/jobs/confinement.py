@@ -1,7 +1,5 @@
 """How the programs of a command are confined, and the judging of many questions in that confinement."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
@@ -37,7 +35,7 @@ class Confinement:
     @classmethod
     def of_run(
         cls, sandbox: SandboxSettings, *, tier: int | None = None, allow_missing: Sequence[str] = ()
-    ) -> Confinement:
+    ) -> "Confinement":
         """That of a recorded run's block ``sandbox``, for what is not given here."""
         return cls(
             limits=sandbox.limits,

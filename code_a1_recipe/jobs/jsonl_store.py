@@ -4,8 +4,6 @@
 from and with; another run may only go on where all of that is the same.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import json

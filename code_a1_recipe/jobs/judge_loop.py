@@ -1,7 +1,5 @@
 """The loop that judges many items in parallel, with progress, into a store that a repeated command resumes."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 from collections.abc import Callable, Generator, Iterable, Sequence

@@ -1,8 +1,6 @@
 """Command-line options that several commands share. A command's options are the fields of a frozen dataclass, each an
 ``Annotated`` type with Typer's words for it; ``cli.declared`` makes the command's parameters of them."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable, Mapping

@@ -4,8 +4,6 @@ A command that is taken up again meets the files of its own unfinished work. It 
 in ``OUTPUT.unfinished.json`` until the work is finished.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

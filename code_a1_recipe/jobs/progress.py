@@ -1,7 +1,5 @@
 """Progress of a long command on stderr: a bar in a terminal that can draw one, else a line every 30 seconds."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -41,7 +39,7 @@ class Progress:
         self._bar: RichProgress | None = None
         self._ended = threading.Event()
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> "Progress":
         if self._console.is_interactive:  # a dumb terminal (TERM=dumb) shows no bar, and would show nothing at all
             self._bar = RichProgress(
                 TextColumn("{task.description}"),

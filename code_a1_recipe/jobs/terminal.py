@@ -1,7 +1,5 @@
 """Text for a terminal: colours where they help, nothing that moves the cursor."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence
@@ -17,7 +15,7 @@ class Paint:
     is_on: bool = False
 
     @classmethod
-    def for_stdout(cls) -> Paint:
+    def for_stdout(cls) -> "Paint":
         """On for a terminal, unless NO_COLOR is set (https://no-color.org) or it cannot show any."""
         wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         return cls(wanted and sys.stdout.isatty())

@@ -1,7 +1,5 @@
 """The cache of micro assets: made once for each settings, found again ever after."""
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil
@@ -38,7 +36,7 @@ class MicroAssets:
     """Held-out questions of deeper compositions than any that a model was shown."""
 
     @classmethod
-    def inside(cls, folder: Path) -> MicroAssets:
+    def inside(cls, folder: Path) -> "MicroAssets":
         return cls(
             code_model=folder / "code",
             test_model=folder / "test",

@@ -1,7 +1,5 @@
 """Builds the micro assets into an empty folder: question files, and models trained in parallel."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

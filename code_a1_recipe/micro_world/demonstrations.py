@@ -1,7 +1,5 @@
 """Noisy demonstrations for the warm start: what a mediocre programmer and a mediocre tester write."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The chat messages of the two policies: the warm start sees exactly what training will render."""
 
-from __future__ import annotations
-
 from ..algorithm.prompts import find_prompt_pair, render
 
 Messages = list[dict[str, str]]

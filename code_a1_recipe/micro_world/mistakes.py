@@ -1,7 +1,5 @@
 """Typical mistakes: named ways in which a program for an operation goes slightly wrong."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

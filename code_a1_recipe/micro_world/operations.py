@@ -5,8 +5,6 @@ Python, and what it answers. The answer is computed here, from the operation, so
 executed to know what is right.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -102,8 +100,8 @@ class Decision:
     """A decision about an integer; in one of its branches there may be another decision."""
 
     condition: Condition
-    then: Action | Decision
-    otherwise: Action | Decision
+    then: "Action | Decision"
+    otherwise: "Action | Decision"
     takes_list = False
 
     @property

@@ -1,7 +1,5 @@
 """Buggy programs of the questions for good: a typical one, and what the finished Code LLM gets wrong itself."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Settings of the micro assets: everything that decides what the built files contain."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from typing import Annotated, Self

@@ -4,8 +4,6 @@ Run as ``python -m code_a1_recipe.micro_world.sft``, one process for each model,
 core each. Progress goes to standard output, one JSON object a line.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import logging

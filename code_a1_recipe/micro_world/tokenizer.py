@@ -5,8 +5,6 @@ phrases, whole runs of words (a Unigram model over an explicit list of pieces). 
 single bytes, so any text survives encoding and decoding, and both give a signed integer one token.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from typing import Literal

@@ -1,7 +1,5 @@
 """Seeded questions of the micro world, their hidden tests, and the split into train and held-out."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random

@@ -1,7 +1,5 @@
 """The line a user reads after each step, and where the step's time went."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 # Timers of a step, in the order they run, and the word for each in the line.

@@ -4,8 +4,6 @@
 after the newest step), ``tensorboard/``, ``checkpoints/``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.metadata
 import json

@@ -4,8 +4,6 @@ A ``MetricAccumulator`` maps a metric to (sum, count); those of episodes are mer
 Names carry the prefixes ``code/``, ``test/``, ``judge/`` and ``book/``.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """The one reader of a run folder: configuration, metrics, rollouts, Mistake Book, questions. Needs no torch."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +33,7 @@ class RunRecords:
     folder: Path
 
     @classmethod
-    def open(cls, folder: Path) -> RunRecords:
+    def open(cls, folder: Path) -> "RunRecords":
         """Raises InputError where ``folder`` holds no run, or none that has finished a step."""
         paths = RunFolder(folder)
         if not paths.resolved_config.is_file():
@@ -47,7 +45,7 @@ class RunRecords:
         return cls(paths.root)
 
     @classmethod
-    def find(cls, path: Path, *, levels: int) -> RunRecords | None:
+    def find(cls, path: Path, *, levels: int) -> "RunRecords | None":
         """The run that ``path`` is or lies in, at most ``levels`` folders up."""
         place = path.absolute()
         folders = (place, *place.parents[:levels])
@@ -59,7 +57,7 @@ class RunRecords:
         return RunFolder(self.folder)
 
     @cached_property
-    def settings(self) -> RunConfig:
+    def settings(self) -> "RunConfig":
         """The configuration, every value checked.
 
         Raises:

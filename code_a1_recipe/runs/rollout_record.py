@@ -3,8 +3,6 @@
 Episode workers write the lines (``encode_records``); ``runs.reader`` reads them.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal

@@ -3,8 +3,6 @@
 Samples of one question depend on one another, so questions are what is resampled.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable, Hashable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """One table as Markdown, CSV and HTML."""
 
-from __future__ import annotations
-
 import csv
 import html
 import io

@@ -1,7 +1,5 @@
 """A key that programs share which compile to the same instructions and constants."""
 
-from __future__ import annotations
-
 import types
 import warnings
 from typing import Any

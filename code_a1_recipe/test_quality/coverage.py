@@ -6,8 +6,6 @@ answers with the jumps between lines that it made; they come from an untrusted p
 A call that hangs or dies loses its own lines only.
 """
 
-from __future__ import annotations
-
 import ast
 import warnings
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A program on many tests at once: which of them break it?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from sandbox import HANGS_THROUGHOUT, TOTAL_SPENT, CaseOutcome, CaseResult, SuiteVerdict

@@ -14,8 +14,6 @@ report 100 % when no function qualifies (here nothing), leave a function whose r
 its tests cover nothing), and count the import lines that they put before the function as covered lines.
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -147,7 +145,7 @@ def measure_function(
     *,
     judge_all: JudgeAll,
     mutants: Sequence[Mutant] = (),
-    coverage: CallCoverage | None = None,
+    coverage: "CallCoverage | None" = None,
     killable: Sequence[bool] | None = None,
 ) -> FunctionResult:
     """Judge one function's generated tests on its reference and on mutants of it.

@@ -9,8 +9,6 @@ equivalence"). Whether any other mutant is equivalent cannot be decided, so a pe
 Beside the rate over all mutants, give the one over the "killable" ones, which at least one test at hand kills.
 """
 
-from __future__ import annotations
-
 import ast
 import difflib
 import hashlib
@@ -237,7 +235,7 @@ class _Bodies:
     outside: Sequence[tuple[_Position, _Position]]
 
     @classmethod
-    def of(cls, source: str) -> _Bodies:
+    def of(cls, source: str) -> "_Bodies":
         """Raises what ``ast.parse`` raises."""
         lines = [line.encode("utf-8", "surrogatepass") for line in _NEW_LINE.split(source)]
 

@@ -6,8 +6,6 @@ program that does not load. Most die on the first tests, so survivors alone meet
 What survives is either equivalent to the reference or shows which tests are missing.
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence

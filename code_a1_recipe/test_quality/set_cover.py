@@ -1,7 +1,5 @@
 """Few sets that together hold what all of them hold."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence, Set
 
 

@@ -5,8 +5,6 @@ file often names another token as its end (a base model's end of text, or the st
 ends by itself; what the chat template writes after an assistant's message decides.
 """
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import subprocess

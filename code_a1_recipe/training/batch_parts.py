@@ -1,7 +1,5 @@
 """A step's rows in parts, so that the trainer never holds the tensors of a whole step at once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import groupby
 

@@ -1,7 +1,5 @@
 """Ray actors that run episodes, store trajectories and report compact results to the trainer."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -67,7 +65,7 @@ class EpisodeReport:
     outage: str
     """Why the sandbox could not judge a program of it; empty where it judged all."""
 
-    def without_records(self) -> EpisodeReport:
+    def without_records(self) -> "EpisodeReport":
         """The same report without text, small enough to keep for a whole step."""
         return replace(self, records=b"")
 
@@ -178,7 +176,7 @@ class EpisodePool:
     @classmethod
     def start(
         cls, settings: RecipeSettings, *, endpoints: Mapping[str, PolicyEndpoint], judges: JudgePool
-    ) -> EpisodePool:
+    ) -> "EpisodePool":
         # As bytes, so that Ray can start a dead worker again: a handle among constructor arguments counts as an
         # object that may be gone by then.
         gate = SharedGate.start() if settings.episode.barrier else None

@@ -1,7 +1,5 @@
 """Judges as Ray actors: each holds a runner, by default its own pool of confined interpreters; none holds torch."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 
@@ -42,7 +40,7 @@ class JudgePool:
         self._workers = workers
 
     @classmethod
-    def start(cls, settings: SandboxSettings, *, seed: int) -> JudgePool:
+    def start(cls, settings: SandboxSettings, *, seed: int) -> "JudgePool":
         """Start ``settings.num_workers`` actors, spread over the nodes, and wait until they answer."""
         actor_class = ray.remote(JudgeWorker).options(
             max_concurrency=settings.programs_per_worker,

@@ -1,7 +1,5 @@
 """The two-phase barrier, for comparison: no suite before the step's last program, no verdict before its last suite."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -52,7 +50,7 @@ class SharedGate:
         self._actor = actor
 
     @classmethod
-    def start(cls) -> SharedGate:
+    def start(cls) -> "SharedGate":
         actor_class = ray.remote(PhaseGate).options(num_cpus=0, max_concurrency=_MOST_WAITING)
         return cls(actor_class.remote())
 

@@ -5,8 +5,6 @@ advantage, actor update, metrics) are verl's methods, called here on this policy
 "test", they never see each other's configuration.
 """
 
-from __future__ import annotations
-
 import logging
 import random
 from collections.abc import Callable

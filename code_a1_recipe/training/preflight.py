@@ -4,8 +4,6 @@ No check changes anything. ``with_micro_assets`` makes what the synthetic task s
 a second (``START_RULES``) and the loading of models and data (``check_run``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ busy node while another is idle. An actor or node that is lost costs nothing but
 run again elsewhere. Nodes that join get an actor of their own. Actors import no torch.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import threading

@@ -1,7 +1,5 @@
 """Where programs run, by the name of ``sandbox.runner``: what each needs in the settings, and how it is made."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Sampling one response from a policy's vLLM servers through verl's client."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Start of a run's parts: pools of GPUs, both policies with their servers, and the judges, at once where that works."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 

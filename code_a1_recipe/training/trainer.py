@@ -4,8 +4,6 @@ verl's loop (``PPOTrainer.fit``) is used as it is: step, checkpoint, weight sync
 what a step is.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import time

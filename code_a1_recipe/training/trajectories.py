@@ -4,8 +4,6 @@ A partition per policy, so that neither update sees the other's rows. A row's ui
 the Code LLM, the question and candidate for the Test LLM.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

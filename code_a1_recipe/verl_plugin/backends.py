@@ -5,8 +5,6 @@ and the Ray job. Two groups with the backend "vllm" would collide on both. A bac
 verl's registries, keeps them apart; the name enters both ends of the socket.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..algorithm.schedule import POLICY_NAMES

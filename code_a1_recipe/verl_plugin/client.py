@@ -1,7 +1,5 @@
 """A client for a policy with a single server: with nothing to balance, it is asked directly."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ray.actor import ActorHandle

@@ -4,8 +4,6 @@
 fails there, with a reason, and not in the middle of a run.
 """
 
-from __future__ import annotations
-
 from importlib.metadata import version
 from typing import Any
 

@@ -5,8 +5,6 @@ vLLM backend per policy and, where ``VERL_PLATFORM=cpu`` asks for it, the CPU pl
 when ``code_a1_recipe.training.trainer`` is imported.
 """
 
-from __future__ import annotations
-
 import os
 
 from .backends import register_policy_backends

@@ -1,7 +1,5 @@
 """vLLM servers of one policy: verl's own classes with the backend name in actor names and socket paths."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from typing import Any

@@ -1,7 +1,5 @@
 """A test case as data: the call to make, the output that its author expects, or why it was refused."""
 
-from __future__ import annotations
-
 import enum
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Suites repeat one another: S suites of C candidates of one question share many a
 assert costs about as much as judging it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import lru_cache, partial
 

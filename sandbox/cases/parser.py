@@ -21,8 +21,6 @@ them, arguments by position as far as the reference's signature says where they 
 the order of dicts, defaults left out and the read stay as written, since programs can tell them apart.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field

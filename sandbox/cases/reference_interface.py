@@ -1,7 +1,5 @@
 """What a reference solution offers to tests: its callables, their parameters, which of them are async."""
 
-from __future__ import annotations
-
 import ast
 import warnings
 from collections.abc import Iterator, Sequence
@@ -72,7 +70,7 @@ class EntryPoint:
     is_class: bool = False
     returns_nothing: bool = False
     """A function whose text never returns a value, so that its result is None whatever it does."""
-    methods: dict[str, EntryPoint] = field(default_factory=dict)
+    methods: "dict[str, EntryPoint]" = field(default_factory=dict)
     members: frozenset[str] = frozenset()
     """Methods and attributes that the class's own text mentions."""
 
@@ -84,7 +82,7 @@ class Interface:
     entry_points: dict[str, EntryPoint]
 
     @classmethod
-    def of(cls, reference: str, names: Sequence[str] = ()) -> Interface:
+    def of(cls, reference: str, names: Sequence[str] = ()) -> "Interface":
         """Read the reference's text. ``names`` restricts the entry points; empty means all at top level.
 
         A reference that does not parse yields the given names without parameters.

@@ -5,8 +5,6 @@ without a network. The fork server then builds tier 1 inside of it. So a mistake
 namespaces meets a program that thousands of machines rely on.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

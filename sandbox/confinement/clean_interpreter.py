@@ -4,8 +4,6 @@ What such an interpreter imports is what every process that it forks starts with
 which loads the whole package, is not executed there.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 

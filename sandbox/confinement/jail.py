@@ -5,8 +5,6 @@ of a millisecond and cannot be undone. Works without privileges, and inside a de
 is the whole of tier 0; the other tiers put it into namespaces and give each program a scratch folder.
 """
 
-from __future__ import annotations
-
 import ctypes
 import enum
 import errno
@@ -89,7 +87,7 @@ class ProcessLimits:
         return self.LAYOUT.pack(*(getattr(self, field.name) for field in fields(self)))
 
     @classmethod
-    def unpack(cls, data: bytes) -> ProcessLimits:
+    def unpack(cls, data: bytes) -> "ProcessLimits":
         names = (field.name for field in fields(cls))
         return cls(**dict(zip(names, cls.LAYOUT.unpack(data), strict=True)))
 
@@ -164,7 +162,7 @@ class ForkServerFacts:
     """Its user namespace is new, and the kernel counts a user's processes in each one by itself."""
 
     @classmethod
-    def read(cls, *, has_own_user: bool) -> ForkServerFacts:
+    def read(cls, *, has_own_user: bool) -> "ForkServerFacts":
         with open("/proc/self/statm") as handle:
             address_bytes = int(handle.read().split()[0]) * resource.getpagesize()
         version = tuple(int(number) for number in re.findall(r"\d+", os.uname().release)[:2])

@@ -1,7 +1,5 @@
 """System calls that the standard library does not offer, through the C library."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

@@ -9,8 +9,6 @@ The fork server itself stays in the outer pid namespace and only its children en
 it reports are those its parent sees; signals, waits and CPU clocks work as in tier 0.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import errno
@@ -151,7 +149,7 @@ class Namespaces:
         """True once the pid namespace has lost its init: nothing can be forked into it any more."""
         return os.waitpid(self._init, os.WNOHANG)[0] != 0
 
-    def enter_root(self, layout: Layout) -> Scratch:
+    def enter_root(self, layout: Layout) -> "Scratch":
         """Leave this process a root that holds the layout, read-only, and the place of the scratch folders.
 
         Raises:

@@ -11,8 +11,6 @@ prints the comparison.
 Everything not named here answers EPERM. Program layout: ``include/uapi/linux/filter.h``, ``seccomp.h``.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import platform

@@ -12,8 +12,6 @@ tier  what it is                                                             wha
 ====  =====================================================================  ==================================
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import subprocess

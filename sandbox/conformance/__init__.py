@@ -13,8 +13,6 @@
 then reported as not applicable.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

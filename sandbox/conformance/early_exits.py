@@ -1,7 +1,5 @@
 """Checks of programs that end early: what does not load, hangs, exits, crashes, and what that costs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from ..runners.base import HANGS_THROUGHOUT, TOTAL_SPENT, CallStatus, Runner

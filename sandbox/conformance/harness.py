@@ -1,7 +1,5 @@
 """What a check is made of: programs, expectations, and the register of checks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

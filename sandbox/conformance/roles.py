@@ -1,7 +1,5 @@
 """Checks of what a program shares with others, of roles, timing, awaiting, threads, confinement and closing."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import dataclasses
 from fractions import Fraction

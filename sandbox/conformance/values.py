@@ -1,7 +1,5 @@
 """Checks of what comes back: values, their bytes, their order, text, sizes."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from decimal import Decimal

@@ -4,8 +4,6 @@ Static gate, reference pass, candidate pass, comparison. Expected values exist o
 trusted process.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Iterable, Sequence

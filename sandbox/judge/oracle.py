@@ -8,8 +8,6 @@ default, a global counter): the batch is run again with every call in a process 
 still differs is nondeterministic. Candidates of a stateful reference get isolated calls too.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import threading

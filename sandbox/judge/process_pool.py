@@ -7,8 +7,6 @@ references answer once for all of its candidates. A worker that is lost, whoever
 and its question is judged again: verdicts do not depend on what a worker remembered.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import queue
@@ -162,7 +160,7 @@ class _Slot:
         self._lock = threading.Lock()
         self._worker: _Worker | None = None
 
-    def worker(self) -> _Worker:
+    def worker(self) -> "_Worker":
         with self._lock:
             if self._is_closed.is_set():
                 raise SandboxUnavailableError("the judge processes are closed")
@@ -170,7 +168,7 @@ class _Slot:
                 self._worker = _Worker(self._settings)
             return self._worker
 
-    def discard(self, worker: _Worker) -> None:
+    def discard(self, worker: "_Worker") -> None:
         """Replace it, unless another thread has done so."""
         with self._lock:
             if self._worker is worker:

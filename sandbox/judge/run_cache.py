@@ -5,8 +5,6 @@ calls: the same list in the same order. A program may carry state from call to c
 to another order, are none to this one.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import hashlib

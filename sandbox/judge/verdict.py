@@ -1,7 +1,5 @@
 """What the judge found out about one candidate. Plain data; everything here pickles."""
 
-from __future__ import annotations
-
 import enum
 from dataclasses import dataclass
 

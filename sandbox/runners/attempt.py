@@ -5,8 +5,6 @@ protocol orders it; what does not fit the protocol ends the process. So a progra
 only chooses its own output, which it could have returned as well.
 """
 
-from __future__ import annotations
-
 import enum
 import select
 import signal

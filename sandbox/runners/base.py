@@ -3,8 +3,6 @@
 A runner reports facts about one program. It knows no expected value and gives no verdict.
 """
 
-from __future__ import annotations
-
 import enum
 import re
 from dataclasses import dataclass

@@ -29,8 +29,6 @@ O         none; the encoded value exceeds the limit
 ========  ===============================================================
 """
 
-from __future__ import annotations
-
 import importlib
 import marshal
 import os

@@ -1,7 +1,5 @@
 """Time that another process has used: on a processor, and idle. Load on the machine counts as neither."""
 
-from __future__ import annotations
-
 import os
 import time
 from dataclasses import dataclass
@@ -70,7 +68,7 @@ class Stopwatch:
         self._idle = 0.0
 
     @classmethod
-    def of_new_process(cls, pid: int) -> Stopwatch:
+    def of_new_process(cls, pid: int) -> "Stopwatch":
         """Measures from now on a process that was started just now and has used nothing."""
         watch = cls(pid)
         watch._start = watch._last = _Reading(cpu=0.0, wall=time.monotonic(), waiting=0.0)

@@ -1,7 +1,5 @@
 """Is the candidate's value the reference's? Decided in the trusted process, on decoded builtin values."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Builtin values from their canonical bytes, see ``encoding``. Runs in the trusted process."""
 
-from __future__ import annotations
-
 import struct
 from collections import deque
 from decimal import Decimal

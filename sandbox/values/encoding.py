@@ -26,8 +26,6 @@ With ``unify=True`` equal values have equal bytes even across numeric types (``1
 that form is a key, it is never decoded.
 """
 
-from __future__ import annotations
-
 import struct
 from collections import deque
 from collections.abc import Callable, Iterable

@@ -6,8 +6,6 @@ on literals (``set()``, ``float('inf')``, ``deque([1])``...). So is an integer w
 ``arithmetic=True`` (arguments only) constant arithmetic such as ``[0] * 1000`` is folded under size caps.
 """
 
-from __future__ import annotations
-
 import ast
 import math
 import operator

@@ -3,8 +3,6 @@
 Axes: N programs of one question, M tests.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Best of N: programs of a Code LLM, tests of a Test LLM, and what each rule makes of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

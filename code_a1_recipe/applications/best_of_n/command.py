@@ -1,7 +1,5 @@
 """``code-a1 select``: the best of N programs by generated tests, without a reference."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace

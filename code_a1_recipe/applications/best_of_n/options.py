@@ -1,7 +1,5 @@
 """The options of ``code-a1 select``."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Annotated
 

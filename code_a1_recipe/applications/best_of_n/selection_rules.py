@@ -4,8 +4,6 @@ Axes: N programs of one question, M tests. A rule gives each program a score; th
 are highest each of them with the same chance, so that no rule gains by the order in which programs come.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Further calls near given ones: small changes of one literal argument each, of the same type."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence

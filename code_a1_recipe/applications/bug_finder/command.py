@@ -1,7 +1,5 @@
 """``code-a1 attack``: bugs in one's own function, found by a Test LLM's asserts and small changes of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a call should answer: by a reference solution, or by other programs, of which none is known to be right."""
 
-from __future__ import annotations
-
 import abc
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """What an attack finds: minimal failing calls by kind of failure, and tests that expect something else."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

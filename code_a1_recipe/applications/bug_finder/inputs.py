@@ -1,7 +1,5 @@
 """What an attack starts from: programs, tests and the question, read and checked before anything runs."""
 
-from __future__ import annotations
-
 import ast
 import difflib
 import re
@@ -36,7 +34,7 @@ class Suites:
     """Responses without asserts, by reason."""
 
     @classmethod
-    def of(cls, extracted: Sequence[tuple[str, ...] | ExtractionFailure]) -> Suites:
+    def of(cls, extracted: Sequence[tuple[str, ...] | ExtractionFailure]) -> "Suites":
         """What came of each response or file, sorted out."""
         return cls(
             suites=tuple(one for one in extracted if not isinstance(one, ExtractionFailure)),

@@ -1,7 +1,5 @@
 """A call with literal arguments, taken apart: change an argument, write the call again."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -53,7 +51,7 @@ class LiteralCall:
                 found.setdefault(len(argument.value), {})[index] = argument.value
         return found
 
-    def with_values(self, values: dict[int, Any]) -> LiteralCall:
+    def with_values(self, values: dict[int, Any]) -> "LiteralCall":
         """The same call with other values of some arguments, by their index."""
         changed = (
             replace(argument, value=values[index]) if index in values else argument
@@ -61,7 +59,7 @@ class LiteralCall:
         )
         return replace(self, arguments=tuple(changed))
 
-    def without(self, index: int) -> LiteralCall:
+    def without(self, index: int) -> "LiteralCall":
         """The same call without one argument."""
         return replace(self, arguments=self.arguments[:index] + self.arguments[index + 1 :])
 

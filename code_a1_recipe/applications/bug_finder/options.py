@@ -1,7 +1,5 @@
 """The options of ``code-a1 attack``."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """What an attack reports: lines for the terminal, and a pytest file with one test for each minimal call."""
 
-from __future__ import annotations
-
 import ast
 import math
 import os

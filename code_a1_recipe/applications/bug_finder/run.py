@@ -1,7 +1,5 @@
 """One attack from its tests to its report: calls, failures, minimal calls, and the pytest file."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace

@@ -5,8 +5,6 @@ is made alone comes of earlier calls (a default argument that is changed, a glob
 two calls is looked for.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

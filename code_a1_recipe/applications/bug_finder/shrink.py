@@ -6,8 +6,6 @@ halving length is that of delta debugging (Zeller and Hildebrandt, IEEE TSE 28(2
 round are asked of the program together, for a batch costs about as much as one call.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from fractions import Fraction

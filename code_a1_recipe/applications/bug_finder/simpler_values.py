@@ -5,8 +5,6 @@ An int goes towards 0 or loses a digit, a float towards a short one, a text towa
 its items put in order. Types are kept: an int stays an int.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence

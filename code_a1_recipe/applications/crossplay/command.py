@@ -1,7 +1,5 @@
 """``code-a1 crossplay``: all saved steps of a run's Code LLM against all saved steps of its Test LLM."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter
@@ -41,7 +39,7 @@ class Findings:
     tally: Tally
 
     @classmethod
-    def of(cls, tally: Tally, *, steps: Sequence[str], win: str) -> Findings:
+    def of(cls, tally: Tally, *, steps: Sequence[str], win: str) -> "Findings":
         """All figures from the counts."""
         lost = (tally.played - tally.wins).transpose(1, 0, 2)
         return cls(

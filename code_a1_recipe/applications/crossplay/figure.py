@@ -1,7 +1,5 @@
 """The picture of ``code-a1 crossplay``: who wins against whom, and ratings over training."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

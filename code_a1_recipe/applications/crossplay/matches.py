@@ -9,8 +9,6 @@ not fit the Test LLM's prompt, and outages. Identical programs are matches of th
 Axes: I Code LLM steps, J Test LLM steps, Q questions, C candidates of a question, S suites of a candidate.
 """
 
-from __future__ import annotations
-
 import asyncio
 import enum
 from collections import Counter

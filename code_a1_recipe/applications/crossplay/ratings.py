@@ -5,8 +5,6 @@ bootstrap resamples. Samples of one question depend on one another, so questions
 a table see the same draws, so their differences are paired.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """``code-a1 data prepare``: public problem sets -> a checked training set in this project's columns. Resumable."""
 
-from __future__ import annotations
-
 import json
 import time
 import warnings

@@ -1,7 +1,5 @@
 """The data card of a prepared training set, and the table of the terminal: what was kept, what went and why."""
 
-from __future__ import annotations
-
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -16,8 +16,6 @@ hits are counted as discarded. How often a text occurs in the training data excu
 a hundred times is still that question.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Rows of the training data that repeat one another: nearly the same prompt, or the same reference."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 

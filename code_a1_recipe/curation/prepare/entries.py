@@ -1,7 +1,5 @@
 """One row on its way: the question it became, or why it was left out."""
 
-from __future__ import annotations
-
 import enum
 from dataclasses import dataclass
 from typing import Any
@@ -76,7 +74,7 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True):
     """All questions that it repeats; only of ``Reason.OVERLAP``."""
 
     @classmethod
-    def of(cls, entry: Entry, reason: Reason, detail: str = "", overlaps: tuple[Overlap, ...] = ()) -> Dropped:
+    def of(cls, entry: Entry, reason: Reason, detail: str = "", overlaps: tuple[Overlap, ...] = ()) -> "Dropped":
         """The entry, left out."""
         return cls(
             file=entry.file,

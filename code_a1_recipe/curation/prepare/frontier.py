@@ -4,8 +4,6 @@ All programs of a question that is always or never solved have one reward, so it
 nothing (GRPO, arXiv 2402.03300, equation 3; the same rule for proposed tasks: Absolute Zero, arXiv 2505.03335).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -37,7 +35,7 @@ class Frontier:
     """Questions that were rated, by the number of programs that solve them."""
 
     @classmethod
-    def of(cls, options: PrepareOptions) -> Frontier:
+    def of(cls, options: PrepareOptions) -> "Frontier":
         """The model that the options name, checked as far as that goes without its weights.
 
         Raises:

@@ -4,8 +4,6 @@ MinHash and locality-sensitive hashing after Broder 1997 and Leskovec, Rajaraman
 sections 3.3 and 3.4; the tables are those of ``datasketch``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The options of ``code-a1 data prepare``, and the files that they name."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar

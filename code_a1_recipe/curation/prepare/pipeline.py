@@ -4,8 +4,6 @@ Rows that overlap go first, since their references need not be judged then. Dupl
 first *good* one stays. A base model is asked last: its programs cost most.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

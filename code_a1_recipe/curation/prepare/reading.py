@@ -1,7 +1,5 @@
 """Sources -> questions, row by row: what cannot be used is left out and counted, not refused."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 The judge runs a reference twice, with other hash seeds and in opposite orders, and once more as its own candidate.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Sequence

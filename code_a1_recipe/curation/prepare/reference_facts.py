@@ -1,7 +1,5 @@
 """What the judge found out about a reference on its own tests, and what follows from it for the row."""
 
-from __future__ import annotations
-
 import enum
 from collections import Counter
 from dataclasses import dataclass, field, replace

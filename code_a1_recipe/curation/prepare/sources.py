@@ -1,7 +1,5 @@
 """Where rows come from: a file, a folder, or a data set of the Hugging Face hub, streamed."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ name the function do not count, nor do phrases that many prompts of a set share.
 names, comments, docstrings, annotations and imports no longer count.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter

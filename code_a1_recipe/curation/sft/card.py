@@ -1,7 +1,5 @@
 """The card of a set of demonstrations: what is in it, what is not, and how to train on it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -13,7 +11,9 @@ if TYPE_CHECKING:
     from .options import SftOptions
 
 
-def card(made: Made, selection: Selection, *, options: SftOptions, num_train: int, num_val: int, command: str) -> str:
+def card(
+    made: "Made", selection: Selection, *, options: "SftOptions", num_train: int, num_val: int, command: str
+) -> str:
     """Markdown."""
     kept = selection.kept
     shown = Counter(one.shown for one in kept)

@@ -1,7 +1,5 @@
 """``code-a1 data sft``: demonstrations for a cold start of the Test LLM, and the command that trains on them."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Sequence

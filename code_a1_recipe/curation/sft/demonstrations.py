@@ -1,7 +1,5 @@
 """Demonstrations for a cold start of the Test LLM: a prompt as training will show it, and a good suite."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence

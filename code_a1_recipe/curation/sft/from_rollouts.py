@@ -1,7 +1,5 @@
 """Demonstrations that a Test LLM wrote itself: suites of a run with correct assertions only (rejection sampling)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

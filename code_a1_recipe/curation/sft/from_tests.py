@@ -1,7 +1,5 @@
 """Demonstrations made of a question's own tests: asserts that hold on the reference, chosen against a program."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The command that trains on demonstrations with verl 0.9.1's SFT trainer."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Sequence
@@ -33,7 +31,9 @@ class TrainingPlan:
     """No row can have more: a token of a byte-level tokenizer is at least one byte."""
 
     @classmethod
-    def of(cls, *, train_file: Path, val_file: Path, num_train: int, num_val: int, longest_bytes: int) -> TrainingPlan:
+    def of(
+        cls, *, train_file: Path, val_file: Path, num_train: int, num_val: int, longest_bytes: int
+    ) -> "TrainingPlan":
         """A batch of at most 64 that both parts can fill; validation is left out where it has fewer than 4 rows.
 
         Args:

@@ -11,8 +11,6 @@ not say which inputs are HumanEval's or MBPP's own ("base") and which EvalPlus a
 which is EvalPlus's score on the "+" set, and its base score cannot be computed from them.
 """
 
-from __future__ import annotations
-
 import ast
 import enum
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ A row's private tests are JSON, or a pickled JSON text, compressed and in base64
 unpickled, so this one is only read: it must hold one text and nothing else.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

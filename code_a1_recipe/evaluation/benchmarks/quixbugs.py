@@ -5,8 +5,6 @@
 work on graphs and linked lists, are skipped and counted. No program is run here.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 import json

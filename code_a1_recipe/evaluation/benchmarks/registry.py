@@ -1,7 +1,5 @@
 """The benchmark that a file holds, recognised by its columns, and its problems as tasks for a Code LLM."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence

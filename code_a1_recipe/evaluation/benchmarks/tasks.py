@@ -1,7 +1,5 @@
 """Problems for a Code LLM, from any file this recipe reads, and how a program is graded on each."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -109,7 +107,7 @@ class CodeTask:
     grading: Grading
 
     @classmethod
-    def of(cls, question: Question, grading: Grading) -> CodeTask:
+    def of(cls, question: Question, grading: Grading) -> "CodeTask":
         """A question as training has it; its one entry point where that is a plain function."""
         names = question.entry_points
         return cls(

@@ -1,7 +1,5 @@
 """A hosted model behind an OpenAI-compatible endpoint (vLLM, SGLang, Ollama, llama.cpp, commercial APIs)."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from typing import Any

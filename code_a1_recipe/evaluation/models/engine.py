@@ -1,7 +1,5 @@
 """A Hugging Face folder in a vLLM engine of this process, on GPUs or on a CPU."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os
@@ -81,7 +79,7 @@ class EngineModel:
         self._parameters = parameters
 
     @classmethod
-    def start(cls, path: str, *, parameters: SamplingParameters, options: Mapping[str, Any]) -> EngineModel:
+    def start(cls, path: str, *, parameters: SamplingParameters, options: Mapping[str, Any]) -> "EngineModel":
         """Load tokenizer and weights.
 
         Args:
@@ -160,7 +158,7 @@ class EngineModel:
             policy_version=0,
         )
 
-    def with_parameters(self, parameters: SamplingParameters) -> EngineModel:
+    def with_parameters(self, parameters: SamplingParameters) -> "EngineModel":
         """The same engine, asked in another way."""
         return EngineModel(self._engine, self._tokenizer, parameters=parameters)
 

@@ -1,7 +1,5 @@
 """The model that a command line names, and how it samples; what it leaves open, a run's own validation says."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -87,7 +85,7 @@ class ModelOptions:
         """Whether there is a model at all."""
         return bool(self.model or self.endpoint)
 
-    def sampling(self, policy: str, *, shared: ModelOptions | None = None) -> SamplingParameters:
+    def sampling(self, policy: str, *, shared: "ModelOptions | None" = None) -> SamplingParameters:
         """How it samples.
 
         Args:
@@ -113,11 +111,11 @@ class ModelOptions:
 class RunDefaults:
     """How a run asks its models, or the usual way. A model answers well only what it was trained on."""
 
-    config: RunConfig | None = None
+    config: "RunConfig | None" = None
     """The run's ``resolved_config.yaml``; None without a run."""
 
     @classmethod
-    def of(cls, *models: ModelOptions) -> RunDefaults:
+    def of(cls, *models: ModelOptions) -> "RunDefaults":
         """Of the first model that is a run.
 
         Raises:
@@ -157,7 +155,7 @@ class RunDefaults:
         return replace(SamplingParameters.of_rollout(rollout, validation=True), top_k=-1)
 
 
-def _config_of(model: Path) -> RunConfig | None:
+def _config_of(model: Path) -> "RunConfig | None":
     """The configuration of the run that the path lies in; None where it is a model's folder, or no run's."""
     if (model / "config.json").is_file() or (run := RunRecords.find(model, levels=_LEVELS)) is None:
         return None

@@ -1,7 +1,5 @@
 """How a benchmark asks a Code LLM: this recipe's templates, the file's own chat, or EvalPlus's official prompt."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import functools

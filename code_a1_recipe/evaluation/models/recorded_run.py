@@ -1,7 +1,5 @@
 """A finished run as an evaluation needs it: settings, held-out questions, and both policies at a saved step."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +36,7 @@ class RecordedPair:
     settings: RunConfig
 
     @classmethod
-    def open(cls, folder: Path) -> RecordedPair:
+    def open(cls, folder: Path) -> "RecordedPair":
         """Raises InputError where ``folder`` holds no run, SettingsError where its settings are not this recipe's."""
         records = RunRecords.open(folder)
         return cls(records=records, settings=records.settings)

@@ -1,7 +1,5 @@
 """Responses on disk: what was sampled once is never sampled again, and can be judged without a model."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json
@@ -44,7 +42,9 @@ class ResponseStore(JsonlStore):
         super().__init__(path, settings={"format": 1}, key="key")
 
 
-async def finish_all(work: Iterable[Coroutine[Any, Any, Result]], *, samplers: Iterable[StoredSampler]) -> list[Result]:
+async def finish_all(
+    work: Iterable[Coroutine[Any, Any, Result]], *, samplers: "Iterable[StoredSampler]"
+) -> list[Result]:
     """The results of all, in order. The first error ends the others; at the end the models are closed."""
     try:
         async with asyncio.TaskGroup() as group:

@@ -1,7 +1,5 @@
 """A model to sample from: a Hugging Face folder, a run's checkpoint, or an endpoint; and sampling from it."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

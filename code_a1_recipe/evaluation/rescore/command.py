@@ -1,7 +1,5 @@
 """Rollouts through extraction, judge and rewards, to JSON lines. Resumable; loads no torch."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -72,7 +70,7 @@ class ScoreOptions:
     ] = field(default_factory=dict)
 
 
-def _rewards(options: ScoreOptions, run: RunConfig | None) -> RewardSettings:
+def _rewards(options: ScoreOptions, run: "RunConfig | None") -> RewardSettings:
     """The options over the recorded run's own rewards over the recipe's defaults.
 
     Raises:
@@ -143,7 +141,7 @@ def score(options: ScoreOptions) -> Report:
     )
 
 
-def find_run(inputs: Sequence[Path]) -> RunConfig | None:
+def find_run(inputs: Sequence[Path]) -> "RunConfig | None":
     """The configuration of the run that wrote the inputs: one of them is its folder, or lies in it; None without one.
 
     Raises:

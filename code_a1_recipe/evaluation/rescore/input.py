@@ -6,8 +6,6 @@ Two kinds of row, told apart by their columns:
 - **recorded**: a line of a run's ``rollouts/*.jsonl`` (``runs.rollout_record``), one program with its suites.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence

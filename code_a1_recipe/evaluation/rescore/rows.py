@@ -1,7 +1,5 @@
 """Items -> output rows: judge, reward, write down; an outage is a row without a reward."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace

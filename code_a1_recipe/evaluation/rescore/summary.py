@@ -1,7 +1,5 @@
 """What a scoring run found, in a few lines: counts, mean rewards, validity, extraction failures, outages."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from statistics import fmean

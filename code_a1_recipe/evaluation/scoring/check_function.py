@@ -9,8 +9,6 @@ a function of the asked name that returns nothing), LeetCodeDataset's imports an
 ``test_setup_code`` after the program.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

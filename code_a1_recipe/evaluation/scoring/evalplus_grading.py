@@ -1,7 +1,5 @@
 """HumanEval+ and MBPP+ as tasks for a Code LLM, graded by EvalPlus's rules."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Sequence

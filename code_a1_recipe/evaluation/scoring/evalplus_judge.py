@@ -27,8 +27,6 @@ Where this differs from EvalPlus, all of it on purpose or for want of what a val
   what they would do. A recursion limit is met some ten frames later here.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

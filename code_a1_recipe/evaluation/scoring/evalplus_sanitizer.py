@@ -5,8 +5,6 @@ examples, asserts and prints fall away. Its text is read from the installed pack
 for download tools and the clients of many providers), and runs in the sandbox, since it parses what a model wrote.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import importlib.metadata

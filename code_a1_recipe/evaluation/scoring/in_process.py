@@ -11,8 +11,6 @@ Whether a test can pass here also depends on this machine: no network, no furthe
 are installed. So every reference is run first, and a problem whose own reference fails is left out.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass

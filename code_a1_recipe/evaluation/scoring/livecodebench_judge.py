@@ -24,8 +24,6 @@ Where this differs from LiveCodeBench, all of it on purpose:
 - What is far longer than the expected output or result fails unread, and so does more than 32 MiB.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

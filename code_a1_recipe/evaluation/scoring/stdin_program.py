@@ -7,8 +7,6 @@ Descriptors 0 and 1 are pipes, as for a program in a shell, so whatever it reads
 ``sys.stdin``, its ``buffer``, ``open(0)``, ``os.read(0, n)``, ``print``, ``os.write(1, data)``.
 """
 
-from __future__ import annotations
-
 import _thread
 import atexit
 import contextlib

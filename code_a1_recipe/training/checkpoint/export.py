@@ -1,7 +1,5 @@
 """A trained policy as a plain Hugging Face folder, by verl's own merger."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

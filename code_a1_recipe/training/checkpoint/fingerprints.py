@@ -1,7 +1,5 @@
 """Digests of models and data: is what a checkpoint was made with what the run has now, wherever the files lie?"""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable
@@ -75,7 +73,7 @@ def check_weights(path: str) -> None:
                 pass
 
 
-def _add_samples(digest: hashlib._Hash, file: Path) -> None:
+def _add_samples(digest: "hashlib._Hash", file: Path) -> None:
     size = file.stat().st_size
     with file.open("rb") as handle:
         for start in sorted({0, size // 2, max(0, size - _SAMPLE_BYTES)}):

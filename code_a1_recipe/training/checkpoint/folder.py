@@ -7,8 +7,6 @@ configuration, versions, counters). ``checkpoints/latest_checkpointed_iteration.
 written last; ``checkpoints/best.json`` names the best one by validation, where that is asked for.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import math

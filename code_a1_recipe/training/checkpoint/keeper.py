@@ -1,7 +1,5 @@
 """The checkpoints of one run: what it resumes from, saves, and keeps as the best."""
 
-from __future__ import annotations
-
 import json
 import logging
 import pickle

@@ -3,8 +3,6 @@
 Those of its workers are in verl's checkpoints; servers, episodes and judges are seeded for each request.
 """
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -4,8 +4,6 @@ A SIGKILL, the kernel's out-of-memory killer, or Ray's own end (a driver whose R
 code): a small process waits for that and prints how to resume.
 """
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 import sys

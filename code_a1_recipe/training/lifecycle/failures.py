@@ -1,7 +1,5 @@
 """What ended a run, in one line for the user: a process that was lost, a full disk, a judge or server that stalls."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Iterator
 

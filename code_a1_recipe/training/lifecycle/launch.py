@@ -1,7 +1,5 @@
 """From a checked configuration to a finished run, in this process: environment, last checks, Ray, trainer."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import logging

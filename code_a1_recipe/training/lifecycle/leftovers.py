@@ -1,7 +1,5 @@
 """What vLLM's servers leave behind when Ray ends them: shared memory, noted while they run, and sockets."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import tempfile

@@ -4,8 +4,6 @@ Most losses reach the trainer as an exception. A few do not: who waits on a sock
 inside another call, waits for ever.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable, Mapping
@@ -36,7 +34,7 @@ class ProcessWatch:
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="process-watch", daemon=True)
 
-    def __enter__(self) -> ProcessWatch:
+    def __enter__(self) -> "ProcessWatch":
         self._thread.start()
         return self
 

@@ -1,7 +1,5 @@
 """Ctrl-C and SIGTERM: the run saves and leaves within a stated time; a second signal ends it at once."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

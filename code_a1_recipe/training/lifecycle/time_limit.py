@@ -1,7 +1,5 @@
 """Calls that may hang in a library, with an end."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 

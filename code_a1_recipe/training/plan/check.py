@@ -1,7 +1,5 @@
 """The plan of a run: what it needs beside what a machine has, and settings that make it fit where it does not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What a machine has: measured here, or as the user says."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ verl trains with float32 master weights, which FSDP2 shards over the GPUs of a p
 ``ADAM`` bytes at rest and ``GRADIENT`` more in an update, the 16 of ZeRO (arXiv 1910.02054, section 3.1).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 MIB, GIB = 1 << 20, 1 << 30

@@ -1,7 +1,5 @@
 """What each process of a run takes, and when: a configuration's numbers put into the formulas of ``memory``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Sizes of models: from a Hugging Face configuration, or for the presets' models from a table that needs no hub."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

@@ -1,12 +1,11 @@
 """verl's FSDP2 engine on the device "cpu" (verl's own extension point, ``EngineRegistry``)."""
 
-from __future__ import annotations
-
 import copy
 import ctypes
-import functools
 import math
 import os
+from collections.abc import Callable
+from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -166,7 +165,7 @@ def attend_in_trees(
     """
     times = query.shape[1] // key.shape[1]
     key, value = (states.repeat_interleave(times, dim=1) for states in (key, value))
-    attend = functools.partial(scaled_dot_product_attention, dropout_p=dropout, scale=scaling)
+    attend: Callable[..., torch.Tensor] = partial(scaled_dot_product_attention, dropout_p=dropout, scale=scaling)
     results: dict[int, torch.Tensor] = {}
     for prompt, branches in trees:
         before = [states[:, :, prompt] for states in (query, key, value)]

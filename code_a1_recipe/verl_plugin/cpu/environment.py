@@ -1,7 +1,5 @@
 """Environment variables of a CPU run, set in the driver and handed to every Ray worker."""
 
-from __future__ import annotations
-
 PLATFORM_VARIABLE = "VERL_PLATFORM"
 PLATFORM_NAME = "cpu"
 TRAINING_THREADS_VARIABLE = "CODE_A1_TRAINING_THREADS"

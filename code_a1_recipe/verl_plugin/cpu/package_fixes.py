@@ -6,8 +6,6 @@ and takes transformers and vLLM with it. verl asks for a distribution called ``v
 it is the CPU build.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import subprocess
 import sys

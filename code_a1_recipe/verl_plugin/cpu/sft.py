@@ -5,8 +5,6 @@ the device "cpu" that names one device twice, which torch refuses. That one func
 data set and its keys are verl's.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import sys

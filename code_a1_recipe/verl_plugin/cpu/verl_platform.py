@@ -1,8 +1,6 @@
 """A verl platform for machines without an accelerator (verl's own extension point, ``PlatformRegistry``), and the one
 function of verl that a CPU run replaces."""
 
-from __future__ import annotations
-
 import functools
 import os
 import types

@@ -1,7 +1,5 @@
 """What a vLLM server on a CPU needs: weights that stay loadable, and sampling that is not the most of its work."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -23,7 +21,7 @@ class CpuWorkerExtension(vLLMColocateWorkerExtension):
     second load (verl's weight sync) has nothing to write to. Plain linear layers keep the live parameter.
     """
 
-    def __new__(cls, **kwargs: Any) -> CpuWorkerExtension:
+    def __new__(cls, **kwargs: Any) -> "CpuWorkerExtension":
         import vllm.model_executor.layers.utils as layer_utils
 
         layer_utils.dispatch_cpu_unquantized_gemm = _keep_weight

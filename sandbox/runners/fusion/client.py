@@ -6,8 +6,6 @@ The service: https://github.com/bytedance/SandboxFusion, ``POST {url}/run_code``
 ``status`` (``Finished``, ``Error``, ``TimeLimitExceeded``), ``return_code``, ``stdout`` and ``stderr``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json

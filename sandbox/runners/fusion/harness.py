@@ -23,8 +23,6 @@ only change what it says about itself.
 ==========  =======================================================================
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import gc

@@ -4,8 +4,6 @@ The lines were printed next to an untrusted program, so each is checked before i
 result counts for the first call still open, and its bytes are bounded before they are unpacked.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import math

@@ -7,8 +7,6 @@ what was printed; a value must fit into the standard output that it keeps; a pro
 harness from inside the service can lose its own answers, or have itself count as an outage.
 """
 
-from __future__ import annotations
-
 import base64
 import functools
 import json

@@ -1,7 +1,5 @@
 """The trusted side of one fork server: start it, have it fork, have it reap, stop it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging

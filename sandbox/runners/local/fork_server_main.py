@@ -12,8 +12,6 @@ Control messages (one SOCK_SEQPACKET datagram each):
   whether it had ended by itself.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import gc

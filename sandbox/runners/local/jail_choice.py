@@ -1,7 +1,5 @@
 """Choosing the jail of a fork server: which one works on this machine is tried in a fork, before any program."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """The runner on this machine: a pool of fork servers per role, one program at a time in each."""
 
-from __future__ import annotations
-
 import logging
 import os
 import threading
@@ -134,7 +132,7 @@ def check_num_workers(num_workers: object) -> None:
         raise SandboxConfigError(f"num_workers must be an integer of at least 1, got {num_workers!r}")
 
 
-def _start_first(pool: _Pool, role: Role) -> tuple[UidPolicy, tuple[str, ...]]:
+def _start_first(pool: "_Pool", role: Role) -> tuple[UidPolicy, tuple[str, ...]]:
     """Start a pool's first fork server; how it confines programs."""
     for num_died in range(MAX_ATTEMPTS):
         try:
