@@ -58,6 +58,10 @@ def arm_names() -> list[str]:
     return sorted(path.stem for path in (CONFIG_DIR / "arm").glob("*.yaml"))
 
 
+_SHARED = "actor_rollout_ref"
+"""Block of what both policies have in common; ``policies.<name>`` goes over it."""
+
+
 def read_config(
     preset_or_path: str, overrides: Sequence[str] = (), *, rules: Sequence[Rule] = VALUE_RULES
 ) -> RunConfig:
@@ -74,7 +78,7 @@ def read_config(
         config, refused = RunConfig.from_tree(tree)
     except OmegaConfBaseException as error:
         raise SettingsError(_explain(error)) from error
-    problems = [*_unknown_keys(tree), *refused.values()]
+    problems = [*_unknown_keys(tree), *_overruled(tree, overrides), *refused.values()]
     problems += broken_rules(config, rules, is_partial=bool(refused))
     if problems:
         raise SettingsError(*dict.fromkeys(problems))
@@ -231,6 +235,16 @@ def _unknown_keys(tree: DictConfig) -> Iterator[str]:
         if key not in _known_keys() and not below_unknown and not _is_free(key):
             unknown.append(key)
             yield unknown_key(key, sorted(_known_keys()))
+
+
+def _overruled(tree: DictConfig, overrides: Sequence[str]) -> Iterator[str]:
+    """Shared keys for which both policies have another value of their own, so that nothing would read them."""
+    for override in overrides:
+        key, _, value = override.lstrip("+").partition("=")
+        own = [f"policies.{policy}{key.removeprefix(_SHARED)}" for policy in POLICY_NAMES]
+        shared = OmegaConf.select(tree, key, default=None) if key.startswith(f"{_SHARED}.") else None
+        if shared is not None and all(OmegaConf.select(tree, one, default=shared) != shared for one in own):
+            yield f"{key}={value} has no effect: each policy has a value of its own; set {' and '.join(own)}"
 
 
 def _is_free(key: str) -> bool:

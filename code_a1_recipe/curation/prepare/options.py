@@ -51,6 +51,9 @@ class PrepareOptions:
     ] = field(default_factory=dict)
     limit: Annotated[int | None, typer.Option(min=1, help="rows of each INPUT, for a try")] = None
     min_tests: Annotated[int, typer.Option(min=0, help="usable tests a row must have; 0 keeps rows without tests")] = 1
+    golden: Annotated[
+        int, typer.Option(min=0, help="tests of a row, its first, that become golden: arm=golden trains on them alone")
+    ] = 0
     drop_tests: Annotated[bool, typer.Option(help="tests that do not hold go alone; by default their row goes")] = False
     slow_seconds: Annotated[
         float,

@@ -122,7 +122,13 @@ def _decided(
             yield entry, Dropped.of(entry, Reason.OUTAGE, row["outage"])
             continue
         facts = msgspec.convert(row, ReferenceFacts)
-        decision = decide(entry.question, facts, drop_tests=options.drop_tests, min_tests=options.min_tests)
+        decision = decide(
+            entry.question,
+            facts,
+            drop_tests=options.drop_tests,
+            min_tests=options.min_tests,
+            num_golden=options.golden,
+        )
         if decision.reason is not None:
             yield entry, Dropped.of(entry, decision.reason, decision.detail)
         else:

@@ -76,7 +76,9 @@ def distinct_tests(question: Question) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*question.tests, *question.golden_tests)))
 
 
-def decide(question: Question, facts: ReferenceFacts, *, drop_tests: bool, min_tests: int) -> Decision:
+def decide(
+    question: Question, facts: ReferenceFacts, *, drop_tests: bool, min_tests: int, num_golden: int = 0
+) -> Decision:
     """Keep the row, perhaps with fewer tests, or leave it out.
 
     Args:
@@ -84,6 +86,7 @@ def decide(question: Question, facts: ReferenceFacts, *, drop_tests: bool, min_t
         facts: of its reference.
         drop_tests: tests that do not hold cost themselves, not the row, as long as one test holds.
         min_tests: of the tests (golden ones do not count) that must remain.
+        num_golden: tests, the first ones, that become golden where the row has no golden ones.
     """
     if facts.load_error:
         return Decision(question=question, reason=Reason.LOAD_FAILED, detail=facts.load_error)
@@ -97,9 +100,11 @@ def decide(question: Question, facts: ReferenceFacts, *, drop_tests: bool, min_t
     texts = distinct_tests(question)
     gone = {texts[one.place] for one in facts.faults}
     tests = tuple(text for text in dict.fromkeys(question.tests) if text not in gone)
+    golden = tuple(text for text in dict.fromkeys(question.golden_tests) if text not in gone)
+    if not golden:
+        golden, tests = tests[:num_golden], tests[num_golden:]
     if len(tests) < min_tests:
         return Decision(question=question, reason=Reason.TOO_FEW_TESTS, detail=_too_few(question, facts, len(tests)))
-    golden = tuple(text for text in dict.fromkeys(question.golden_tests) if text not in gone)
     return Decision(
         question=replace(question, tests=tests, golden_tests=golden),
         num_removed=Counter(one.fault.value for one in facts.faults),

@@ -53,12 +53,19 @@ def test_a_view_holds_no_other_policy_and_nothing_unresolved():
         ("policies.code.actor.optim=3", "policies.code.actor.optim must be a block of keys, got 3"),
         ("data.train_batch_size=[", "no viable alternative"),
         ("arm=golde", "unknown arm 'golde'; did you mean golden?"),
+        ("actor_rollout_ref.model.path=m", "set policies.code.model.path and policies.test.model.path"),
     ],
 )
 def test_a_key_that_does_not_exist_is_refused_with_near_misses(override, words):
     with pytest.raises(SettingsError) as caught:
         read_config("cpu", [override])
     assert words in str(caught.value)
+
+
+def test_a_shared_value_that_a_policy_reads_is_taken():
+    key = "actor.optim.lr"
+    config = read_config("cpu", [f"actor_rollout_ref.{key}=0", f"policies.code.{key}=0", f"policies.test.{key}=1"])
+    assert config.policies.code.actor.optim.lr == 0
 
 
 def test_an_unknown_preset_lists_the_known_ones():

@@ -1,6 +1,7 @@
 """What follows from the facts about a reference."""
 
 from collections import Counter
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -87,6 +88,15 @@ def test_golden_tests_do_not_count_towards_the_least_number():
     decision = decided((0, Fault.UNREADABLE), min_tests=2)
     assert decision.reason is Reason.TOO_FEW_TESTS
     assert decision.detail == "1 of 2 tests remain; the first that does not: remark 0"
+
+
+def test_the_first_tests_that_hold_become_golden_where_a_row_has_none():
+    assert decide(QUESTION, facts(), drop_tests=False, min_tests=1, num_golden=1).question.golden_tests == GOLDEN
+    bare = replace(QUESTION, golden_tests=())
+    decision = decide(bare, facts(), drop_tests=False, min_tests=1, num_golden=1)
+    assert (decision.question.golden_tests, decision.question.tests) == (TESTS[:1], TESTS[1:2])
+    decision = decide(bare, facts(), drop_tests=False, min_tests=1, num_golden=2)
+    assert decision.reason is Reason.TOO_FEW_TESTS
 
 
 def test_a_record_of_facts_gives_them_back():
