@@ -205,7 +205,11 @@ def _load(folder: Path, **where: Any) -> tuple[PreTrainedModel, PreTrainedTokeni
         tokenizer = AutoTokenizer.from_pretrained(folder, **where)
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **where)
     except Exception as error:  # whatever a library meets in a file that is damaged or of another kind
-        raise InputError(f"{folder / where.get('gguf_file', '')} cannot be loaded: {str(error)[:400]}") from error
+        place = folder / where.get("gguf_file", "")
+        raise InputError(
+            f"{place} cannot be loaded, so it is cut, damaged or of a kind that transformers does not know: "
+            f"{str(error)[:400]}"
+        ) from error
     return model, tokenizer
 
 

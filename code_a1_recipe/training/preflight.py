@@ -61,9 +61,14 @@ def _model_folders(config: RunConfig) -> Iterator[str]:
         key, path = f"policies.{name}.model.path", config.policy(name).model.path
         if path is None and config.micro is None:
             yield _not_set(key)
-        elif path is not None and path.startswith((".", "/", "~")) and not Path(path).is_dir():
+        elif path is not None and path not in PACKAGED and not Path(path).is_dir() and not _may_be_of_the_hub(path):
             hint = "give one with config.json, weights and tokenizer (`code-a1 model get` makes one, also from GGUF)"
             yield f"{key}={path!r}: there is no such folder; {hint}"
+
+
+def _may_be_of_the_hub(path: str) -> bool:
+    """Whether it reads as ``org/name``, and not as a folder below one that is here."""
+    return path.count("/") == 1 and not path.startswith((".", "/", "~")) and not Path(path).parent.is_dir()
 
 
 def _not_set(key: str) -> str:
