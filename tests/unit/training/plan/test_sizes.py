@@ -11,8 +11,8 @@ BUCKET = "update_weights_bucket_megabytes"
 def test_a_real_models_sizes():
     config = with_sizes(read_config("smollm2-135m", ["run_dir=outputs/x"]))
     code, test = config.policies.code, config.policies.test
-    assert (code.rollout.max_model_len, code.actor.ppo_max_token_len_per_gpu) == (512 + 192, 512 + 192)
-    assert (test.rollout.max_model_len, test.actor.ppo_max_token_len_per_gpu) == (1024 + 96, 1024 + 96)
+    assert (code.rollout.max_model_len, code.actor.ppo_max_token_len_per_gpu) == (512 + 128, 512 + 128)
+    assert (test.rollout.max_model_len, test.actor.ppo_max_token_len_per_gpu) == (1024 + 80, 1024 + 80)
     assert code.rollout.checkpoint_engine[BUCKET] == 108  # MiB: 49,152 words of 576 numbers of 4 bytes
     assert config.for_policy("test").actor_rollout_ref.rollout.checkpoint_engine[BUCKET] == 108
 
