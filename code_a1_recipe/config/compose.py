@@ -3,6 +3,7 @@
 verl's `ppo_trainer.yaml` is found without importing verl, so that a typing error is answered in a second.
 """
 
+import copy
 import importlib.util
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -13,6 +14,7 @@ import yaml
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -170,10 +172,33 @@ def _malformed(overrides: Sequence[str]) -> Iterator[str]:
 
 
 def _compose(folder: Path, name: str, overrides: Sequence[str]) -> DictConfig:
+    written = [_as_hydra_override(override) for override in overrides]
+    values = OverridesParser.create().parse_overrides(written)
+    if folder != CONFIG_DIR or not all(map(_sets_a_value, values)):
+        return _composed_by_hydra(folder, name, tuple(written))
+    tree = copy.deepcopy(_preset(name))
+    for one in values:  # as hydra does, once it has composed
+        OmegaConf.update(tree, one.key_or_group, one.value(), merge=True, force_add=True)
+    return tree
+
+
+def _sets_a_value(override: Override) -> bool:
+    """Whether it only sets or adds one, and chooses no file (a key of the first level may be a group of files)."""
+    is_value = "." in override.key_or_group or override.key_or_group in ("run_dir", "resume")
+    return bool(is_value and override.is_force_add() and not override.is_sweep_override())
+
+
+@cache
+def _preset(name: str) -> DictConfig:
+    """Composing reads some thirty files, which takes seconds."""
+    return _composed_by_hydra(CONFIG_DIR, name, ())
+
+
+def _composed_by_hydra(folder: Path, name: str, overrides: Sequence[str]) -> DictConfig:
     search_path = f"hydra.searchpath=[file://{_verl_config_dir()},file://{CONFIG_DIR}]"
     GlobalHydra.instance().clear()
     with initialize_config_dir(config_dir=str(folder), version_base=None):
-        return compose(name, overrides=[search_path, *map(_as_hydra_override, overrides)])
+        return compose(name, overrides=[search_path, *overrides])
 
 
 def _as_hydra_override(override: str) -> str:
