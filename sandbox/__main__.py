@@ -23,10 +23,6 @@ _KEYS: dict[str, type | tuple[type, ...]] = {"id": str, "gt": str, "code": (str,
 EXIT_OK, EXIT_FAILED, EXIT_BAD_INPUT = 0, 1, 2
 
 
-class InputError(ValueError):
-    """The input file is not what ``judge`` reads."""
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status: 0 done, 1 the sandbox fails, 2 the input is wrong."""
     parser = argparse.ArgumentParser(prog="python -m sandbox", description=__doc__)
@@ -52,15 +48,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     options = parser.parse_args(arguments)
     try:
+        items = _read_items(options.file) if options.command == "judge" else []
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_BAD_INPUT
+    try:
         if options.command == "conformance":
             return _conformance(options)
         if options.command == "judge":
-            return _judge(options, _read_items(options.file))
+            return _judge(options, items)
         with LocalRunner(num_workers=options.workers, tier=options.tier, allow_missing=options.allow_missing) as runner:
             return _check(runner)
-    except (InputError, SandboxConfigError) as error:
+    except SandboxConfigError as error:
         print(f"error: {error}", file=sys.stderr)
-        return EXIT_BAD_INPUT if isinstance(error, InputError) else EXIT_FAILED
+        return EXIT_FAILED
     except SandboxUnavailableError as error:
         print(f"the sandbox is unavailable: {error}", file=sys.stderr)
         return EXIT_FAILED
@@ -118,6 +119,7 @@ def _show(result: CheckResult) -> None:
 
 
 def _read_items(path: str) -> list[dict[str, Any]]:
+    """Raises ValueError where the file is not what ``judge`` reads."""
     try:
         if path == "-":
             items = json.load(sys.stdin)
@@ -125,18 +127,18 @@ def _read_items(path: str) -> list[dict[str, Any]]:
             with open(path, encoding="utf-8") as handle:
                 items = json.load(handle)
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"cannot read {path}: {error}") from error
+        raise ValueError(f"cannot read {path}: {error}") from error
     if not isinstance(items, list):
-        raise InputError(f"{path}: must hold a JSON list of objects, got a {type(items).__name__}")
+        raise ValueError(f"{path}: must hold a JSON list of objects, got a {type(items).__name__}")
     for place, item in enumerate(items):
         if not isinstance(item, dict):
-            raise InputError(f"{path}: item {place} must be an object, got a {type(item).__name__}")
+            raise ValueError(f"{path}: item {place} must be an object, got a {type(item).__name__}")
         for key, kind in _KEYS.items():
             if not isinstance(item.get(key, item), kind):
                 found = f"a {type(item[key]).__name__}" if key in item else "nothing"
-                raise InputError(f"{path}: item {place}: {key!r} must be {_kind_name(kind)}, got {found}")
+                raise ValueError(f"{path}: item {place}: {key!r} must be {_kind_name(kind)}, got {found}")
         if not all(isinstance(test, str) for test in item["tests"]):
-            raise InputError(f"{path}: item {place}: 'tests' must be a list of strings, the texts of asserts")
+            raise ValueError(f"{path}: item {place}: 'tests' must be a list of strings, the texts of asserts")
     return items
 
 

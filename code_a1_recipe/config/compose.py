@@ -263,12 +263,16 @@ def _unknown_keys(tree: DictConfig) -> Iterator[str]:
 
 
 def _overruled(tree: DictConfig, overrides: Sequence[str]) -> Iterator[str]:
-    """Shared keys for which both policies have another value of their own, so that nothing would read them."""
+    """Shared values in whose place both policies have one of their own, so that nothing would read them.
+
+    Values alone: of a block that is given whole, a part may be read.
+    """
     for override in overrides:
         key, _, value = override.lstrip("+").partition("=")
         own = [f"policies.{policy}{key.removeprefix(_SHARED)}" for policy in POLICY_NAMES]
         shared = OmegaConf.select(tree, key, default=None) if key.startswith(f"{_SHARED}.") else None
-        if shared is not None and all(OmegaConf.select(tree, one, default=shared) != shared for one in own):
+        is_value = shared is not None and not OmegaConf.is_config(shared)
+        if is_value and all(OmegaConf.select(tree, one, default=shared) != shared for one in own):
             yield f"{key}={value} has no effect: each policy has a value of its own; set {' and '.join(own)}"
 
 

@@ -2,6 +2,7 @@
 
 import enum
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -104,7 +105,7 @@ def decide(
     if not golden:
         golden, tests = tests[:num_golden], tests[num_golden:]
     if len(tests) < min_tests:
-        return Decision(question=question, reason=Reason.TOO_FEW_TESTS, detail=_too_few(question, facts, len(tests)))
+        return Decision(question=question, reason=Reason.TOO_FEW_TESTS, detail=_too_few(question, facts, tests, golden))
     return Decision(
         question=replace(question, tests=tests, golden_tests=golden),
         num_removed=Counter(one.fault.value for one in facts.faults),
@@ -116,7 +117,9 @@ def _told(faults: list[TestFault], facts: ReferenceFacts) -> str:
     return f"{len(faults)} of {facts.num_tests} tests ({kinds}), the first: {faults[0].detail}"
 
 
-def _too_few(question: Question, facts: ReferenceFacts, num_left: int) -> str:
+def _too_few(question: Question, facts: ReferenceFacts, tests: Sequence[str], golden: Sequence[str]) -> str:
+    beside = f" beside {len(golden)} golden ones" if golden and not question.golden_tests else ""
     if not facts.faults:
-        return f"{num_left} tests of the form assert f(literals) == literal"
-    return f"{num_left} of {len(set(question.tests))} tests remain; the first that does not: {facts.faults[0].detail}"
+        return f"{len(tests)} tests of the form assert f(literals) == literal{beside}"
+    num_all = len(set(question.tests))
+    return f"{len(tests)} of {num_all} tests remain{beside}; the first that does not: {facts.faults[0].detail}"

@@ -66,6 +66,8 @@ def test_a_shared_value_that_a_policy_reads_is_taken():
     key = "actor.optim.lr"
     config = read_config("cpu", [f"actor_rollout_ref.{key}=0", f"policies.code.{key}=0", f"policies.test.{key}=1"])
     assert config.policies.code.actor.optim.lr == 0
+    config = read_config("cpu", ["actor_rollout_ref.actor.optim={weight_decay: 0.5}"])
+    assert config.for_policy("test").actor_rollout_ref.actor.optim.weight_decay == 0.5
 
 
 def test_an_unknown_preset_lists_the_known_ones():

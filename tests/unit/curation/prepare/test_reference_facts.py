@@ -97,6 +97,7 @@ def test_the_first_tests_that_hold_become_golden_where_a_row_has_none():
     assert (decision.question.golden_tests, decision.question.tests) == (TESTS[:1], TESTS[1:2])
     decision = decide(bare, facts(), drop_tests=False, min_tests=1, num_golden=2)
     assert decision.reason is Reason.TOO_FEW_TESTS
+    assert decision.detail == "0 tests of the form assert f(literals) == literal beside 2 golden ones"
 
 
 def test_a_record_of_facts_gives_them_back():
