@@ -104,7 +104,9 @@ class EngineModel:
         if on_cpu:
             executor = "vllm.v1.executor.uniproc_executor.UniProcExecutor"
             length = defaults["max_model_len"]
+            sampling = "code_a1_recipe.verl_plugin.cpu.sampling.InversionSampling"
             defaults |= {"enforce_eager": True, "distributed_executor_backend": executor}
+            defaults |= {"worker_extension_cls": sampling}
             # A seeded request whose prompt is cut in two takes a random draw back, which torch cannot do on a CPU.
             defaults |= {"enable_chunked_prefill": False, "max_num_batched_tokens": max(4096, length)}
         tokenizer = chat_tokenizer(path, options)

@@ -20,9 +20,6 @@ from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
 
 from .environment import TRAINING_THREADS_VARIABLE, logits_chunk
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-"""Numbers of mallopt's options, of malloc.h."""
-
 
 @EngineRegistry.register(model_type="language_model", backend=["fsdp", "fsdp2"], device=["cpu"])
 class CpuFSDPEngineWithLMHead(FSDPEngineWithLMHead):
@@ -52,7 +49,6 @@ class CpuFSDPEngineWithLMHead(FSDPEngineWithLMHead):
         # With determinism torch fills all memory that it takes, a tenth of an update. All of it is written before
         # it is read.
         torch.utils.deterministic.fill_uninitialized_memory = False
-        keep_freed_memory()
         module = super()._build_module()
         if self._keeps_responses_only:
             type(module).forward = forward_with_log_probs  # where verl puts its own, which takes every position
@@ -88,13 +84,6 @@ class CpuFSDPEngineWithLMHead(FSDPEngineWithLMHead):
             inputs["log_probs_at"] = response_positions(offsets, lengths)
             inputs["hidden_at"] = places[inputs["log_probs_at"]]
         return inputs, output_args
-
-
-def keep_freed_memory() -> None:
-    """Let glibc use freed memory again: by default large pieces are new pages each time, a sixth of an update."""
-    if (set_option := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
-        set_option(_M_MMAP_THRESHOLD, 2**30)
-        set_option(_M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 def give_back_freed_memory() -> None:

@@ -34,6 +34,10 @@ def cpu_environment(*, threads: int, training_threads: int = 1) -> dict[str, str
         "VLLM_CPU_KVCACHE_SPACE": str(KV_CACHE_GIB),
         # Binding threads to cores is right for one server that owns the machine, not for two that share it.
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+        # glibc uses freed memory again. By default large pieces are new pages each time: a sixth of an update's time,
+        # and of what a server computes for a large vocabulary
+        "MALLOC_MMAP_THRESHOLD_": str(2**30),
+        "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1),
         # Tiny models spend longer in the compiler than in training, and a laptop may have none for C++.
         "TORCHDYNAMO_DISABLE": "1",
         # Ray clears the visible devices of actors that ask for none; the logical devices of a CPU run are

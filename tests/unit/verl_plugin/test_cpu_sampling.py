@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh setup")
 
-from code_a1_recipe.verl_plugin.cpu.vllm_worker import sample_by_inversion
+from code_a1_recipe.verl_plugin.cpu.sampling import sample_by_inversion
 
 
 def test_a_grid_of_draws_meets_each_word_as_often_as_its_probability_says():
@@ -35,7 +35,7 @@ def test_vllm_uses_it_for_seeded_requests_of_real_vocabularies():
     pytest.importorskip("vllm", reason="vLLM is not installed: bash run_codea1.sh setup --cpu")
     from vllm.v1.sample.ops import topk_topp_sampler as sampler
 
-    from code_a1_recipe.verl_plugin.cpu.vllm_worker import MIN_VOCABULARY, use_sampling_by_inversion
+    from code_a1_recipe.verl_plugin.cpu.sampling import MIN_VOCABULARY, use_sampling_by_inversion
 
     original = sampler.TopKTopPSampler.forward_cpu
     try:
