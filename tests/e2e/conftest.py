@@ -15,10 +15,11 @@ import pytest
 from code_a1_recipe.runs.reader import RunRecords
 from code_a1_recipe.runs.rollout_record import RolloutRecord
 
+from .processes import children_of, command_of, descendants
 from .proofs import records_of
 
-# Seconds one run may take on 2 cores; a run that hangs must not hang the tests.
-RUN_TIMEOUT_SECONDS = 600
+# Seconds one run may take on 2 cores beside another one; a run that hangs must not hang the tests.
+RUN_TIMEOUT_SECONDS = 900
 
 # Questions come back at step 3, and the stop at step 2 falls on the end of an epoch.
 TWO_STEPS_AN_EPOCH = "data.train_max_samples=16"
@@ -68,8 +69,8 @@ def train(repository: Path) -> Callable[..., Run]:
 def interrupt(repository: Path) -> Callable[..., Run]:
     """``interrupt(folder, after, *overrides)``: a run that gets SIGTERM when a line of its output holds ``after``."""
 
-    def run(folder: Path, after: str, *overrides: str) -> Run:
-        command = [sys.executable, "-m", "code_a1_recipe", "cpu", f"run_dir={folder}", *overrides]
+    def run(folder: Path, after: str, *overrides: str, preset: str = "cpu") -> Run:
+        command = [sys.executable, "-m", "code_a1_recipe", preset, f"run_dir={folder}", *overrides]
         log = folder.with_suffix(".log")
         with log.open("w") as handle:
             process = subprocess.Popen(command, cwd=repository, stdout=handle, stderr=subprocess.STDOUT)
@@ -136,7 +137,7 @@ def resumed(drive, trained, tmp_path_factory) -> Sabotaged:
     """From step 2 of ``trained``, elsewhere, while fork servers, a judge, candidates and an episode worker die."""
     folder = tmp_path_factory.mktemp("e2e") / "resumed"
     shutil.copytree(trained.folder, folder)
-    before = {words: set(_processes_mentioning(words)) for words in ("fork_server_main", "JudgeWorker")}
+    before = _judges_left()
     run = drive(
         "kill_sandbox.py",
         folder,
@@ -147,20 +148,12 @@ def resumed(drive, trained, tmp_path_factory) -> Sabotaged:
         "trainer.val_before_train=False",
         TWO_STEPS_AN_EPOCH,
     )
-    # Other tests of this session keep judges of their own.
-    left = [line for words, others in before.items() for line in set(_processes_mentioning(words)) - others]
-    return Sabotaged(run=run, processes_left=left)
+    return Sabotaged(run=run, processes_left=sorted(command_of(pid) for pid in _judges_left() - before))
 
 
-def _processes_mentioning(words: str) -> list[str]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        try:
-            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:  # it ended while we looked
-            continue
-        if words in command:
-            found.append(f"{entry.name} {command}")
-    return found
+def _judges_left() -> set[int]:
+    """Judges and fork servers that no test under way has started: of a run that ended, or somebody else's."""
+    tests = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+    everyone = {pid for pids in children_of().values() for pid in pids}
+    words = ("fork_server_main", "JudgeWorker")
+    return {pid for pid in everyone - descendants(tests) if any(word in command_of(pid) for word in words)}

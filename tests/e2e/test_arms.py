@@ -11,7 +11,7 @@ from code_a1_recipe.runs.reader import RunRecords
 
 from .proofs import records_of
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("others")]
 
 GRID = """
 folder: {folder}

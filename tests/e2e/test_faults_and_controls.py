@@ -1,21 +1,15 @@
-"""Runs that are sabotaged on purpose, and runs on real problems."""
+"""Runs that are sabotaged on purpose."""
 
-import json
 import subprocess
 import sys
 
 import pytest
 from msgspec.structs import replace
 
-from code_a1_recipe.algorithm.mistake_book import MistakeBook
 from code_a1_recipe.runs.reader import read_rollouts
 from code_a1_recipe.runs.rollout_record import RolloutRecord
 
-from .proofs import replayed_book
-
-pytestmark = pytest.mark.e2e
-
-SHORT = ("trainer.save_freq=-1", "trainer.test_freq=-1", "trainer.val_before_train=False")
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("trained")]
 
 
 def test_a_cut_weight_sync_is_seen(cut):
@@ -53,32 +47,3 @@ def test_killing_the_sandbox_invents_no_verdict_and_no_reward(resumed, repositor
     assert len(judged) > len(records) / 2
     for record in judged:
         assert without_time(again[record.index, record.candidate]) == without_time(record)
-
-
-@pytest.fixture(scope="module")
-def terminated(interrupt, shared_dir, tmp_path_factory):
-    """Real problems, and a SIGTERM while the episodes of step 2 run."""
-    return interrupt(
-        tmp_path_factory.mktemp("e2e") / "mbpp",
-        "step 1/50 |",
-        f"data.train_files={shared_dir / 'data' / 'mbpp.jsonl'}",
-        "trainer.total_training_steps=50",
-        *SHORT,
-    )
-
-
-def test_real_problems_train_too(terminated):
-    records = terminated.rollouts(1)
-    assert len(records) == 8 * 4
-    assert all(record.verdict is not None for record in records)
-
-
-def test_sigterm_saves_the_last_finished_step_and_leaves_in_time(terminated):
-    assert terminated.returncode == 143, terminated.output[-4000:]
-    assert terminated.seconds_to_leave < 120
-    (row,) = terminated.metrics
-    saved = terminated.folder / "checkpoints" / "global_step_1"
-    assert f"interrupted by SIGTERM: step 1 is saved in {saved}" in terminated.output
-    assert (saved.parent / "latest_checkpointed_iteration.txt").read_text() == "1"
-    assert MistakeBook.load(saved / "mistake_book.json") == replayed_book([terminated.rollouts(1)])
-    assert json.loads((saved / "metrics.json").read_text())["code/reward"] == row["code/reward"]

@@ -11,7 +11,7 @@ import pytest
 
 from reward_fns.verl_entry import compute_score
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("others")]
 
 STEPS = 10
 WINDOW = 3

@@ -14,7 +14,7 @@ from code_a1_recipe.algorithm.mistake_book import MistakeBook
 
 from .proofs import replayed_book, state_differences
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("trained")]
 
 POLICIES = ("code", "test")
 

@@ -1,5 +1,9 @@
 """A Ray cluster of two nodes on this machine: ranks, servers and programs on both; a node's sandbox dies, a server
-stops answering."""
+stops answering. Reward function and prompt template of the Test LLM are a user's, outside the package, named by key."""
+
+import shutil
+from collections import Counter
+from itertools import groupby
 
 import pytest
 
@@ -7,14 +11,23 @@ from code_a1_recipe.algorithm.mistake_book import MistakeBook
 
 from .proofs import replayed_book
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("others")]
 
 
 @pytest.fixture(scope="module")
-def two_nodes(drive, tmp_path_factory):
+def two_nodes(drive, repository, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("two_nodes")
+    shutil.copy(repository / "examples" / "own_reward" / "crowding.py", folder / "mine.py")
+    shipped = repository / "code_a1_recipe" / "algorithm" / "prompt_templates" / "micro_test.txt"
+    shutil.copy(shipped, folder / "mine.txt")
     return drive(
         "two_nodes.py",
-        tmp_path_factory.mktemp("e2e") / "two_nodes",
+        folder / "run",
+        f"rewards.test.path={folder / 'mine.py'}",
+        "rewards.test.name=crowding",
+        "rewards.test.kwargs={power: 0.5}",
+        "rewards.alpha=0.25",
+        f"prompts.test={folder / 'mine.txt'}",
         "trainer.nnodes=2",
         "trainer.total_training_steps=4",
         "trainer.save_freq=-1",
@@ -49,3 +62,17 @@ def test_a_server_that_stops_answering_ends_the_run_with_the_finished_step_saved
     saved = two_nodes.folder / "checkpoints" / "global_step_2"
     assert f"step 2 is saved in {saved}" in two_nodes.output
     assert (saved.parent / "latest_checkpointed_iteration.txt").read_text() == "2"
+
+
+def test_the_suites_have_the_rewards_of_the_users_function(two_nodes):
+    records = [record for record in two_nodes.rollouts(1) if record.verdict is not None and record.suites]
+    by_question = {question: list(group) for question, group in groupby(records, key=lambda one: one.question)}
+    assert by_question
+    for programs in by_question.values():
+        written = [(program, suite) for program in programs for suite in program.suites]
+        times = Counter(case.key for _, suite in written for case in suite.verdict.cases)
+        for program, suite in written:
+            failed = [case for case in suite.verdict.cases[:1] if case.outcome.failed]  # K of the preset is 1
+            adv = sum(times[case.key] ** -0.5 for case in failed)
+            assert suite.reward.parts["adversarial"] == pytest.approx(0.75 * adv * program.verdict.loaded)
+    assert any(suite.reward.parts["adversarial"] > 0 for one in records for suite in one.suites)

@@ -1,10 +1,10 @@
 """verl's FSDP2 engine on the device "cpu" (verl's own extension point, ``EngineRegistry``)."""
 
 import copy
-import ctypes
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from verl.utils.experimental.torch_functional import FusedLinearForPPO
 from verl.workers.engine import EngineRegistry
 from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
 
-from .environment import TRAINING_THREADS_VARIABLE, logits_chunk
+from .environment import TRAINING_THREADS_VARIABLE, give_back_freed_memory, logits_chunk
 
 
 @EngineRegistry.register(model_type="language_model", backend=["fsdp", "fsdp2"], device=["cpu"])
@@ -26,7 +26,8 @@ class CpuFSDPEngineWithLMHead(FSDPEngineWithLMHead):
     """verl's language-model engine without the pinned CPU offload of forward-only (reference) models.
 
     With ``model.use_fused_kernels`` and ``model.use_remove_padding`` a group's prompt is computed once for all of its
-    responses, and logits exist for responses only, for no more than ``LOGITS_MIB`` at a time.
+    responses, and logits exist for responses only, for no more than ``LOGITS_MIB`` at a time. On one rank, rows whose
+    advantages are all zero, as those of a group whose rewards are equal, cost an update nothing.
     """
 
     def _build_fsdp_module(self, module: Any) -> Any:
@@ -67,7 +68,19 @@ class CpuFSDPEngineWithLMHead(FSDPEngineWithLMHead):
         give_back_freed_memory()
         return results
 
+    @contextmanager
+    def _gradient_sync_context(self, *, is_last_micro_batch: bool) -> Iterator[None]:
+        yield  # verl puts the sum off to the last micro-batch, which may have no gradient, and holds gradients twice
+
+    def forward_step(self, micro_batch: Any, loss_function: Any, forward_only: bool) -> Any:
+        if not forward_only and self.get_data_parallel_size() == 1 and has_no_gradient(micro_batch):
+            return torch.zeros((), requires_grad=True), {"loss": 0.0, "metrics": {}}
+        return super().forward_step(micro_batch, loss_function, forward_only)
+
     def optimizer_step(self) -> Any:
+        for parameter in self.module.parameters():
+            if parameter.requires_grad and parameter.grad is None:  # AdamW leaves such a one as it is, momentum and all
+                parameter.grad = torch.zeros_like(parameter)
         norm = super().optimizer_step()
         self.optimizer.zero_grad()  # verl does so before the next update; until then the other policy needs the memory
         give_back_freed_memory()
@@ -86,10 +99,13 @@ class CpuFSDPEngineWithLMHead(FSDPEngineWithLMHead):
         return inputs, output_args
 
 
-def give_back_freed_memory() -> None:
-    """Hand what tensors took back to the system: glibc keeps freed pieces, while another process has its turn."""
-    if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
-        trim(0)
+def has_no_gradient(micro_batch: Any) -> bool:
+    """Whether verl's policy loss of these rows is constant: no advantage, no KL term, no entropy term."""
+    if "advantages" not in micro_batch or "ref_log_prob" in micro_batch:
+        return False
+    if tensordict_utils.get_non_tensor_data(micro_batch, "calculate_entropy", default=False):
+        return False
+    return not micro_batch["advantages"].values().any()
 
 
 class Tree(NamedTuple):

@@ -1,5 +1,7 @@
 """Environment variables of a CPU run, set in the driver and handed to every Ray worker."""
 
+import ctypes
+
 PLATFORM_VARIABLE = "VERL_PLATFORM"
 PLATFORM_NAME = "cpu"
 TRAINING_THREADS_VARIABLE = "CODE_A1_TRAINING_THREADS"
@@ -44,3 +46,9 @@ def cpu_environment(*, threads: int, training_threads: int = 1) -> dict[str, str
         # only bookkeeping and must stay as they are.
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     }
+
+
+def give_back_freed_memory() -> None:
+    """Hand what tensors took back to the system: glibc keeps freed pieces, while another process has its turn."""
+    if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+        trim(0)

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from verl.workers.rollout.vllm_rollout.utils import vLLMColocateWorkerExtension
 
+from .environment import give_back_freed_memory
 from .sampling import use_sampling_by_inversion
 
 
@@ -26,3 +27,7 @@ class CpuWorkerExtension(vLLMColocateWorkerExtension):
         layer_utils.dispatch_cpu_unquantized_gemm = _keep_weight
         use_sampling_by_inversion()
         return super().__new__(cls, **kwargs)
+
+    def update_weights_from_ipc(self, *args: Any, **kwargs: Any) -> None:
+        super().update_weights_from_ipc(*args, **kwargs)
+        give_back_freed_memory()

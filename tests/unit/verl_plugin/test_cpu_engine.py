@@ -14,6 +14,7 @@ from verl.utils import tensordict_utils
 from code_a1_recipe.verl_plugin.cpu.engine import (
     CpuFSDPEngineWithLMHead,
     forward_with_log_probs,
+    has_no_gradient,
     response_positions,
     share_prompts,
 )
@@ -123,3 +124,62 @@ def test_sequences_of_one_prompt_go_through_the_model_together(monkeypatch, prom
     sent = engine.forward_backward_batch(data, None)
     assert tensordict_utils.get(sent, "force_group_size") == size
     assert tensordict_utils.get(sent, "max_token_len_per_gpu") == budget
+
+
+def updated(advantages: list[list[float]], **settings: object) -> TensorDict:
+    rows = torch.nested.as_nested_tensor([torch.tensor(row) for row in advantages], layout=torch.jagged)
+    tensors = {"advantages": rows} | ({"ref_log_prob": rows} if settings.pop("kl", False) else {})
+    data = TensorDict(tensors, batch_size=[len(advantages)])
+    tensordict_utils.assign_non_tensor(data, **settings)
+    return data
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (updated([[0.0, 0.0], [0.0]], calculate_entropy=False), True),
+        (updated([[0.0, 0.0], [0.0]]), True),
+        (updated([[0.0, 0.0], [-0.5]]), False),
+        (updated([[0.0, 0.0], [0.0]], calculate_entropy=True), False),
+        (updated([[0.0, 0.0], [0.0]], kl=True), False),
+        (TensorDict({}, batch_size=[2]), False),  # as in supervised training
+    ],
+)
+def test_rows_without_advantage_have_no_gradient_unless_another_term_has_one(rows, expected):
+    assert has_no_gradient(rows) is expected
+
+
+@pytest.mark.parametrize(("ranks", "forward_only", "skipped"), [(1, False, True), (2, False, False), (1, True, False)])
+def test_such_rows_are_left_out_of_an_update_on_one_rank(monkeypatch, ranks, forward_only, skipped):
+    base = CpuFSDPEngineWithLMHead.__mro__[1]
+    monkeypatch.setattr(base, "forward_step", lambda self, rows, loss_function, forward_only: "computed")
+    engine = object.__new__(CpuFSDPEngineWithLMHead)
+    monkeypatch.setattr(engine, "get_data_parallel_size", lambda: ranks)
+    result = engine.forward_step(updated([[0.0], [0.0]]), None, forward_only)
+    if not skipped:
+        assert result == "computed"
+        return
+    loss, output = result
+    loss.backward()  # as verl does of each
+    assert output == {"loss": 0.0, "metrics": {}}
+
+
+def test_an_update_without_any_gradient_moves_weights_by_the_momentum_they_have(monkeypatch):
+    """As if zeros had been computed: AdamW would leave parameters without a gradient where they are."""
+
+    def step(self):
+        self.optimizer.step()
+        return torch.tensor(0.0)
+
+    monkeypatch.setattr(CpuFSDPEngineWithLMHead.__mro__[1], "optimizer_step", step)
+    modules = [torch.nn.Linear(2, 1, bias=False) for _ in range(2)]
+    modules[1].load_state_dict(modules[0].state_dict())
+    for module, skips in zip(modules, (True, False), strict=True):
+        engine = object.__new__(CpuFSDPEngineWithLMHead)
+        engine.module, engine.optimizer = module, torch.optim.AdamW(module.parameters(), lr=0.1)
+        module(torch.ones(1, 2)).sum().backward()
+        engine.optimizer_step()
+        if not skips:
+            (0.0 * module(torch.ones(1, 2)).sum()).backward()
+        engine.optimizer_step()
+    assert torch.equal(modules[0].weight, modules[1].weight)
