@@ -17,6 +17,7 @@ from verl.utils import tensordict_utils
 from verl.utils.experimental.torch_functional import FusedLinearForPPO
 from verl.workers.engine import EngineRegistry
 from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
+from verl.workers.utils.losses import ppo_loss
 
 from .environment import TRAINING_THREADS_VARIABLE, give_back_freed_memory, logits_chunk
 
@@ -73,7 +74,7 @@ class CpuFSDPEngineWithLMHead(FSDPEngineWithLMHead):
         yield  # verl puts the sum off to the last micro-batch, which may have no gradient, and holds gradients twice
 
     def forward_step(self, micro_batch: Any, loss_function: Any, forward_only: bool) -> Any:
-        if not forward_only and self.get_data_parallel_size() == 1 and has_no_gradient(micro_batch):
+        if not forward_only and self.get_data_parallel_size() == 1 and has_no_gradient(loss_function, micro_batch):
             return torch.zeros((), requires_grad=True), {"loss": 0.0, "metrics": {}}
         return super().forward_step(micro_batch, loss_function, forward_only)
 
@@ -99,11 +100,12 @@ class CpuFSDPEngineWithLMHead(FSDPEngineWithLMHead):
         return inputs, output_args
 
 
-def has_no_gradient(micro_batch: Any) -> bool:
-    """Whether verl's policy loss of these rows is constant: no advantage, no KL term, no entropy term."""
-    if "advantages" not in micro_batch or "ref_log_prob" in micro_batch:
+def has_no_gradient(loss_function: Any, micro_batch: Any) -> bool:
+    """Whether the loss of these rows is constant: verl's clipped PPO loss alone, and no row has an advantage."""
+    if getattr(loss_function, "func", None) is not ppo_loss:
         return False
-    if tensordict_utils.get_non_tensor_data(micro_batch, "calculate_entropy", default=False):
+    actor = loss_function.keywords["config"]
+    if actor.use_kl_loss or actor.entropy_coeff or actor.policy_loss.get("loss_mode", "vanilla") != "vanilla":
         return False
     return not micro_batch["advantages"].values().any()
 

@@ -1,5 +1,7 @@
 """Log-probabilities of the CPU engine: the same as those of whole logits, at the positions of responses."""
 
+from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +12,8 @@ pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh se
 from tensordict import TensorDict
 from transformers import LlamaConfig, LlamaForCausalLM
 from verl.utils import tensordict_utils
+from verl.workers.config.actor import ActorConfig, PolicyLossConfig
+from verl.workers.utils.losses import ppo_loss, sft_loss
 
 from code_a1_recipe.verl_plugin.cpu.engine import (
     CpuFSDPEngineWithLMHead,
@@ -126,27 +130,32 @@ def test_sequences_of_one_prompt_go_through_the_model_together(monkeypatch, prom
     assert tensordict_utils.get(sent, "max_token_len_per_gpu") == budget
 
 
-def updated(advantages: list[list[float]], **settings: object) -> TensorDict:
-    rows = torch.nested.as_nested_tensor([torch.tensor(row) for row in advantages], layout=torch.jagged)
-    tensors = {"advantages": rows} | ({"ref_log_prob": rows} if settings.pop("kl", False) else {})
-    data = TensorDict(tensors, batch_size=[len(advantages)])
-    tensordict_utils.assign_non_tensor(data, **settings)
-    return data
+def advantages(*rows: list[float]) -> TensorDict:
+    nested = torch.nested.as_nested_tensor([torch.tensor(row) for row in rows], layout=torch.jagged)
+    return TensorDict({"advantages": nested}, batch_size=[len(rows)])
+
+
+def verls_loss(function: Callable = ppo_loss, **settings: object) -> partial:
+    return partial(function, config=ActorConfig(strategy="fsdp2", rollout_n=2, use_dynamic_bsz=True, **settings))
+
+
+NONE = advantages([0.0, 0.0], [0.0])
 
 
 @pytest.mark.parametrize(
-    ("rows", "expected"),
+    ("loss_function", "rows", "expected"),
     [
-        (updated([[0.0, 0.0], [0.0]], calculate_entropy=False), True),
-        (updated([[0.0, 0.0], [0.0]]), True),
-        (updated([[0.0, 0.0], [-0.5]]), False),
-        (updated([[0.0, 0.0], [0.0]], calculate_entropy=True), False),
-        (updated([[0.0, 0.0], [0.0]], kl=True), False),
-        (TensorDict({}, batch_size=[2]), False),  # as in supervised training
+        (verls_loss(), NONE, True),
+        (verls_loss(), advantages([0.0, 0.0], [-0.5]), False),
+        (verls_loss(entropy_coeff=0.01), NONE, False),
+        (verls_loss(use_kl_loss=True), NONE, False),
+        (verls_loss(policy_loss=PolicyLossConfig(loss_mode="kl_cov")), NONE, False),
+        (verls_loss(sft_loss), NONE, False),
+        (None, NONE, False),
     ],
 )
-def test_rows_without_advantage_have_no_gradient_unless_another_term_has_one(rows, expected):
-    assert has_no_gradient(rows) is expected
+def test_rows_without_advantage_have_no_gradient_unless_the_loss_has_another_term(loss_function, rows, expected):
+    assert has_no_gradient(loss_function, rows) is expected
 
 
 @pytest.mark.parametrize(("ranks", "forward_only", "skipped"), [(1, False, True), (2, False, False), (1, True, False)])
@@ -155,7 +164,7 @@ def test_such_rows_are_left_out_of_an_update_on_one_rank(monkeypatch, ranks, for
     monkeypatch.setattr(base, "forward_step", lambda self, rows, loss_function, forward_only: "computed")
     engine = object.__new__(CpuFSDPEngineWithLMHead)
     monkeypatch.setattr(engine, "get_data_parallel_size", lambda: ranks)
-    result = engine.forward_step(updated([[0.0], [0.0]]), None, forward_only)
+    result = engine.forward_step(NONE, verls_loss(), forward_only)
     if not skipped:
         assert result == "computed"
         return
