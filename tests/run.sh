@@ -39,7 +39,8 @@ if [ $# -gt 0 ]; then
 else
     part tests "$PYTHON" -m pytest -m "not e2e" -n "$(env -u OMP_NUM_THREADS nproc)" --dist loadfile
     # Two at a time: a third of a run's time one core waits for the other, above all while it starts.
-    part "runs that train" "$PYTHON" -m pytest -m e2e -n 2 --dist loadgroup
+    part "runs that train" "$PYTHON" -m pytest -m "e2e and not alone" -n 2 --dist loadgroup
+    part "runs alone" "$PYTHON" -m pytest -m "e2e and alone"
 fi
 part types types
 

@@ -11,7 +11,7 @@ from code_a1_recipe.algorithm.mistake_book import MistakeBook
 
 from .proofs import replayed_book
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("others")]
+pytestmark = [pytest.mark.e2e, pytest.mark.alone]  # as many processes as two runs
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,8 @@ from sandbox import JudgeRequest, Role, SandboxConfigError, SandboxUnavailableEr
 from sandbox.conformance import CHECKS, LIMITS
 from sandbox.conformance.harness import kinds, run
 
-pytestmark = pytest.mark.e2e  # a cluster takes ten seconds to start, a lost node as long to be noticed
+# A cluster takes ten seconds to start, a lost node as long to be noticed; the checks have time limits.
+pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 ray = pytest.importorskip("ray")
 
 from code_a1_recipe.algorithm.settings import SandboxSettings  # noqa: E402
