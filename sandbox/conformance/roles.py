@@ -184,7 +184,7 @@ def a_program_that_hangs_leaves_the_others_their_answers(runner: Runner) -> None
     with concurrent.futures.ThreadPoolExecutor(6) as pool:
         for n, result in enumerate(pool.map(one, range(6))):
             expect_equal({answer.value for answer in result.results if answer.status is V}, {b"i%d;" % n}, "values")
-            expect_equal(kinds(result).count("timed_out"), int(n % 3 == 0), "time-outs")
+            expect_equal(kinds(result).count("timed_out"), int(n % 3 == 0), f"time-outs among {kinds(result)}")
 
 
 @check()
