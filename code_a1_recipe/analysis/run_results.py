@@ -23,12 +23,21 @@ RESULTS_FILE = "results.json"
 ALL_MEASURES: dict[str, str] = {
     **MEASURES,
     **SPLIT_MEASURES,
+    "loaded_rate": "Code LLM, held-out programs that were extracted and loaded",
+    "expected_correct_rate": "Test LLM, cases for held-out programs whose expected value is right",
+    "broke_candidate_rate": "Test LLM, suites for held-out programs with a valid case that the program fails",
     "product": "Test LLM, validity times kill rate of suites (after the paper's Mul, a product of two rates)",
     **TRAINING_MEASURES,
     "seconds_per_step": "median seconds a step; lower is better",
 }
 STEP_PARTS = ("episodes", *PHASES, "other")
 """Of a step's wall time; ``timing_s/<part>`` in the metrics. Of two updates at the same time the longer one counts."""
+_FROM_METRICS = {
+    "loaded_rate": "val/code/loaded_rate",
+    "expected_correct_rate": "val/test/expected_correct_rate",
+    "broke_candidate_rate": "val/test/broke_candidate_rate",
+}
+"""Measure -> the metric of the same validation, over the policies' own programs and suites."""
 _LAST_STEPS = 10
 _OF_OTHER_SOURCES = ("pass@1", "greedy")
 _FORMAT = 3
@@ -106,11 +115,14 @@ def result_of(run: RunRecords, *, wall_seconds: float | None = None) -> RunResul
     """
     steps = [row for row in run.metrics if row["step"] > 0 and row.get("timing_s/step") is not None]
     records = {step: run.training(step) for step in run.training_steps}
+    metrics = {row["step"]: row for row in run.metrics}
     validations = tuple(
         Validation(
             step=step,
             seconds=round(sum(row["timing_s/step"] for row in steps if row["step"] <= step), 2),
-            measures=_held_out(run.validation(step)) | training_measures(records, end=step, last=_LAST_STEPS),
+            measures=_held_out(run.validation(step))
+            | {name: row[key] for row in [metrics.get(step, {})] for name, key in _FROM_METRICS.items() if key in row}
+            | training_measures(records, end=step, last=_LAST_STEPS),
         )
         for step in run.validation_steps
     )
