@@ -19,6 +19,9 @@ from code_a1_recipe.stats.estimates import paired_difference
 
 ROOT = Path(__file__).resolve().parents[3]
 KEPT = ROOT / "examples" / "micro_results"
+REAL = ROOT / "examples" / "real_results"
+FOLDERS = sorted(path.parent for path in (ROOT / "examples").glob("*_results/**/results.json"))
+REAL_MEASURES = ("pass@1", "loaded_rate", "expected_correct_rate", "broke_candidate_rate", "false_negative_rate")
 FP, FN, FN_NEW = "reward_false_positive_rate", "false_negative_rate", "false_negative_rate_without_replay"
 REJECTED, DETECTED, DISTINCT = "false_rejection_rate", "detection_rate", "distinct_call_rate"
 README_MEASURES = (
@@ -35,7 +38,11 @@ STEPS = 40
 
 
 def summary_of(name):
-    return ExperimentSummary(load_results(KEPT / name / "results.json").runs)
+    return kept_in(KEPT / name)
+
+
+def kept_in(folder):
+    return ExperimentSummary(load_results(folder / "results.json").runs)
 
 
 def cells_of(table):
@@ -48,14 +55,14 @@ def words_of(path):
     return " ".join(path.read_text(encoding="utf-8").split())
 
 
-@pytest.mark.parametrize("name", sorted(path.parent.name for path in KEPT.glob("*/results.json")))
-def test_the_tables_are_those_of_the_results(name):
-    assert (KEPT / name / "tables.md").read_text(encoding="utf-8") == tables_text(summary_of(name))
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_the_tables_are_those_of_the_results(folder):
+    assert (folder / "tables.md").read_text(encoding="utf-8") == tables_text(kept_in(folder))
 
 
-@pytest.mark.parametrize("name", sorted(path.parent.name for path in KEPT.glob("*/results.json")))
-def test_the_results_name_no_folder_of_the_machine_that_made_them(name):
-    text = (KEPT / name / "results.json").read_text(encoding="utf-8")
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_the_results_name_no_folder_of_the_machine_that_made_them(folder):
+    text = (folder / "results.json").read_text(encoding="utf-8")
     assert not re.search(r"""[=\s"']/\w""", text)
 
 
@@ -64,6 +71,11 @@ def test_the_readme_shows_the_headline_of_the_kept_results():
     text = (KEPT / "README.md").read_text(encoding="utf-8")
     assert cells_of(headline_table(summary, README_MEASURES)) in text
     assert cells_of(equal_table(summary, "pass@1")) in text
+
+
+def test_the_real_models_page_shows_the_headline_of_its_results():
+    text = (REAL / "README.md").read_text(encoding="utf-8")
+    assert cells_of(headline_table(kept_in(REAL), REAL_MEASURES)) in text
 
 
 def test_the_headline_has_five_seeds_and_no_arm_is_left_out():
