@@ -80,7 +80,9 @@ def read_config(
         config, refused = RunConfig.from_tree(tree)
     except OmegaConfBaseException as error:
         raise SettingsError(_explain(error)) from error
-    problems = [*_unknown_keys(tree), *_overruled(tree, overrides), *refused.values()]
+    unknown = dict(_unknown_keys(tree))
+    values = (problem for key, problem in refused.items() if key not in unknown)
+    problems = [*unknown.values(), *_overruled(tree, overrides), *values]
     problems += broken_rules(config, rules, is_partial=bool(refused))
     if problems:
         raise SettingsError(*dict.fromkeys(problems))
@@ -253,13 +255,14 @@ def _leaf_keys(tree: DictConfig, prefix: str = "") -> Iterator[str]:
             yield from _leaf_keys(node, f"{path}.")
 
 
-def _unknown_keys(tree: DictConfig) -> Iterator[str]:
+def _unknown_keys(tree: DictConfig) -> Iterator[tuple[str, str]]:
+    """Each key that nothing reads, with the message about it."""
     unknown: list[str] = []
     for key in _leaf_keys(tree):
         below_unknown = unknown and key.startswith(f"{unknown[-1]}.")
         if key not in _known_keys() and not below_unknown and not _is_free(key):
             unknown.append(key)
-            yield unknown_key(key, sorted(_known_keys()))
+            yield key, unknown_key(key, sorted(_known_keys()))
 
 
 def _overruled(tree: DictConfig, overrides: Sequence[str]) -> Iterator[str]:

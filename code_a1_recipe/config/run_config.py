@@ -59,6 +59,7 @@ class ModelConfig(VerlBlock):
     path: OpenPath
     tokenizer_path: str | None
     lora_rank: Amount
+    lora_alpha: Count
     lora: dict[str, Any]
     enable_gradient_checkpointing: bool
     use_fused_kernels: bool

@@ -22,7 +22,7 @@ from .checkpoint.fingerprints import check_weights, data_fingerprint, model_fing
 from .checkpoint.folder import FORMAT, find_checkpoint, saved_steps
 from .plan.check import plan_of, problems
 from .plan.machine import Machine
-from .plan.sizes import model_size
+from .plan.sizes import check_adapter, model_size
 from .runners import service_answers
 
 
@@ -170,6 +170,8 @@ def check_run(config: RunConfig) -> None:
     for name in config.policy_names:
         attempt(_check_verl_config, config, name)
         tokenizers[name] = attempt(_load_tokenizer, config, name)
+        if tokenizers[name] is not None and config.policy(name).model.rank_of_lora:
+            attempt(_check_adapter, config, name)
     train, held_out = (attempt(_load_questions, config, key) for key in ("train_files", "val_files"))
     for key, questions in (("train_files", train), ("val_files", held_out)):
         if questions is not None and tokenizers["code"] is not None:
@@ -248,6 +250,18 @@ def _load_tokenizer(config: RunConfig, name: str) -> Any:
             f"{model.path!r} has {limit} positions (max_position_embeddings)"
         )
     return tokenizer
+
+
+def _check_adapter(config: RunConfig, name: str) -> None:
+    """The layers that LoRA is to change are the model's; verl would say so only when the worker starts."""
+    model = config.for_policy(name).actor_rollout_ref.model
+    try:
+        check_adapter(model.path, model, rank=config.policy(name).model.rank_of_lora)
+    except (ValueError, TypeError) as error:
+        raise SettingsError(
+            f"policies.{name}.model: LoRA with target_modules={model.target_modules!r} does not fit "
+            f"{model.path!r}: {error}"
+        ) from error
 
 
 def _load_questions(config: RunConfig, key: str) -> Sequence[Question]:

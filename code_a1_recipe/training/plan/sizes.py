@@ -1,6 +1,7 @@
 """Sizes of models: from a Hugging Face configuration, or for the presets' models from a table that needs no hub."""
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 from ...config.run_config import RunConfig
@@ -63,13 +64,8 @@ def model_size(path: str | None) -> ModelSize:
     """
     if (known := KNOWN.get(path or "micro")) is not None:
         return known
-    import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
-
     try:
-        config = AutoConfig.from_pretrained(str(path))
-        with torch.device("meta"):
-            model = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
+        config, model = _without_weights(str(path))
         return ModelSize(
             parameters=sum(weight.numel() for weight in model.parameters()),
             layers=config.num_hidden_layers,
@@ -88,3 +84,31 @@ def model_size(path: str | None) -> ModelSize:
             f"policies.*.model.path={path!r} cannot be read: {first}; give a folder with its config.json "
             f"(`code-a1 model get` makes one), or an id where the hub answers; known without it: {', '.join(KNOWN)}"
         ) from error
+
+
+def check_adapter(path: str, model: Mapping[str, Any], *, rank: int) -> None:
+    """Look whether LoRA finds its layers in the model, as verl will ask for them.
+
+    Args:
+        path: a model folder, or an id.
+        model: the model's block of verl's configuration.
+        rank: of the adapter, at least 1.
+
+    Raises:
+        ValueError: no layer fits ``target_modules``, or peft refuses another value.
+    """
+    from peft import LoraConfig, get_peft_model
+
+    keys = ("lora_alpha", "target_modules", "target_parameters", "exclude_modules")
+    wanted = {key: model[key] for key in keys if key in model}
+    get_peft_model(_without_weights(path)[1], LoraConfig(task_type="CAUSAL_LM", r=rank, **wanted))
+
+
+def _without_weights(path: str) -> tuple[Any, Any]:
+    """Configuration and model, on torch's device "meta"."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config = AutoConfig.from_pretrained(path)
+    with torch.device("meta"):
+        return config, AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]

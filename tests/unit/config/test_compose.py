@@ -62,6 +62,12 @@ def test_a_key_that_does_not_exist_is_refused_with_near_misses(override, words):
     assert words in str(caught.value)
 
 
+def test_a_key_that_nothing_reads_is_named_once():
+    with pytest.raises(SettingsError) as caught:
+        read_config("cpu", ["rewards.test.alpha=0.1"])
+    assert str(caught.value).count("unknown key") == 1
+
+
 def test_a_shared_value_that_a_policy_reads_is_taken():
     key = "actor.optim.lr"
     config = read_config("cpu", [f"actor_rollout_ref.{key}=0", f"policies.code.{key}=0", f"policies.test.{key}=1"])

@@ -225,6 +225,13 @@ def test_a_context_beyond_the_models_positions_is_refused(tmp_path, whole_model)
     assert "policies.code.rollout: max_model_len (null: prompt_length + response_length) is 2000 tokens" in words
 
 
+def test_an_adapter_that_finds_no_layer_is_refused(tmp_path, whole_model):
+    model = "actor_rollout_ref.model"
+    given = (f"{model}.lora_rank=4", f"{model}.target_modules=[nothing]")
+    words = refused_run(tmp_path, *two_files(tmp_path), *given, *whole_model)
+    assert "LoRA with target_modules=['nothing'] does not fit" in words
+
+
 def test_a_model_with_too_few_positions_is_refused(tmp_path, tiny_model):
     (tiny_model / "chat_template.jinja").write_text("{{ messages[0]['content'] }}")
     paths = [f"policies.{name}.model.path={tiny_model}" for name in ("code", "test")]
