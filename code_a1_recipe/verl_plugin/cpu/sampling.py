@@ -7,8 +7,8 @@ import torch
 MIN_VOCABULARY = 4096
 """Of the models that sample by :func:`sample_by_inversion`. With the tiny models' words vLLM's way costs nothing."""
 
-_NUCLEUS = 1024
-"""Words among which top-p is looked for first."""
+_AMONG = 1024
+"""Likeliest words that top-k and top-p look at first."""
 
 
 class InversionSampling:
@@ -28,7 +28,7 @@ def use_sampling_by_inversion() -> None:
     def forward(self: Any, logits: torch.Tensor, generators: dict[int, torch.Generator], k: Any, p: Any) -> Any:
         if len(generators) != logits.shape[0] or logits.shape[1] < MIN_VOCABULARY:
             return original(self, logits, generators, k, p)
-        logits = keep_nucleus(logits, p) if p is not None and k is None else sampler.apply_top_k_top_p(logits, k, p)
+        logits = keep_likeliest(logits, k, p)
         log_probs = logits.log_softmax(dim=-1, dtype=torch.float32)
         returned = {"processed_logits": logits, "processed_logprobs": log_probs}.get(self.logprobs_mode)
         draws = torch.stack([torch.rand((), generator=generators[row]) for row in range(len(generators))])
@@ -37,32 +37,41 @@ def use_sampling_by_inversion() -> None:
     sampler.TopKTopPSampler.forward_cpu = forward  # type: ignore[method-assign]
 
 
-def keep_nucleus(logits: torch.Tensor, p: torch.Tensor, *, among: int = _NUCLEUS) -> torch.Tensor:
-    """Top-p (nucleus) sampling of Holtzman et al., arXiv 1904.09751: the fewest likeliest words that reach ``p`` stay.
+def keep_likeliest(
+    logits: torch.Tensor, k: torch.Tensor | None, p: torch.Tensor | None, *, among: int = _AMONG
+) -> torch.Tensor:
+    """Top-k, and of those the nucleus (top-p): the fewest likeliest words that reach ``p`` (arXiv 1904.09751).
 
     vLLM sorts the whole vocabulary for each token, which takes longer than a pass of a model of half a billion
-    parameters. Here a row is sorted only where its ``among`` likeliest words do not reach ``p``.
+    parameters. Here that is done only for a row whose ``among`` likeliest words do not decide it.
 
     Args:
         logits: (rows, words).
-        p: (rows,), above 0 and at most 1; 1 keeps all words.
+        k: (rows,), at least 1; the number of words keeps all. None: all.
+        p: (rows,), above 0 and at most 1; 1 keeps all. None: all.
 
     Returns:
         (rows, words): the others are -inf. At least one word of a row stays.
     """
-    cut = torch.where(p.unsqueeze(-1) < 1, -torch.inf, logits)
-    sums = logits.logsumexp(dim=-1, keepdim=True)
-    rows = (p < 1).nonzero().squeeze(-1)
-    for count in dict.fromkeys((min(among, logits.shape[1]), logits.shape[1])):
+    num_words = logits.shape[1]
+    limit = torch.full((len(logits), 1), num_words) if k is None else k.long().unsqueeze(-1)
+    mass = torch.ones(len(logits), 1) if p is None else p.unsqueeze(-1)
+    kept = torch.where((limit < num_words) | (mass < 1), -torch.inf, logits)
+    rows = ((limit < num_words) | (mass < 1)).nonzero()[:, 0]
+    for count in dict.fromkeys((min(among, num_words), num_words)):
+        if not len(rows):
+            break
         values, words = logits[rows].topk(count, dim=-1)
-        probabilities = (values - sums[rows]).exp()
+        values = values.masked_fill(torch.arange(count) >= limit[rows], -torch.inf)
+        has_limit = limit[rows] <= count
+        total = torch.where(has_limit, values.logsumexp(-1, keepdim=True), logits[rows].logsumexp(-1, keepdim=True))
+        probabilities = (values - total).exp()
         reached = probabilities.cumsum(dim=-1)
-        wanted = p[rows].unsqueeze(-1)
-        values = values.masked_fill(reached - probabilities >= wanted, -torch.inf)
-        is_found = (reached[:, -1:] >= wanted).squeeze(-1) | (count == logits.shape[1])
-        cut[rows[is_found]] = cut[rows[is_found]].scatter(-1, words[is_found], values[is_found])
+        values = values.masked_fill((reached - probabilities >= mass[rows]) & (mass[rows] < 1), -torch.inf)
+        is_found = (has_limit | (reached[:, -1:] >= mass[rows]) & (mass[rows] < 1) | (count == num_words)).squeeze(-1)
+        kept[rows[is_found]] = kept[rows[is_found]].scatter(-1, words[is_found], values[is_found])
         rows = rows[~is_found]
-    return cut
+    return kept
 
 
 def sample_by_inversion(probabilities: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:

@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh setup")
 
-from code_a1_recipe.verl_plugin.cpu.sampling import keep_nucleus, sample_by_inversion
+from code_a1_recipe.verl_plugin.cpu.sampling import keep_likeliest, sample_by_inversion
 
 
 def test_a_grid_of_draws_meets_each_word_as_often_as_its_probability_says():
@@ -30,23 +30,31 @@ def test_a_word_without_probability_never_comes(weights, draw):
     seed=st.integers(0, 1000),
     words=st.integers(1, 60),
     spread=st.sampled_from([0.0, 0.5, 3.0, 30.0]),
-    p=st.lists(st.sampled_from([1e-6, 0.3, 0.8, 0.95, 1.0]), min_size=1, max_size=4),
+    asked=st.lists(
+        st.tuples(st.sampled_from([1, 3, 60]), st.sampled_from([1e-6, 0.3, 0.8, 0.95, 1.0])), min_size=1, max_size=4
+    ),
     among=st.sampled_from([1, 4, 100]),
 )
-def test_the_nucleus_is_the_one_that_sorting_everything_finds(seed, words, spread, p, among):
+def test_the_words_that_stay_are_those_that_sorting_everything_finds(seed, words, spread, asked, among):
     torch.manual_seed(seed)
-    logits, p = torch.randn(len(p), words) * spread + torch.arange(words) * 1e-3, torch.tensor(p)
-    kept = keep_nucleus(logits, p, among=among)
-    order = logits.argsort(dim=-1, descending=True)
-    probabilities = logits.double().softmax(-1).gather(-1, order)
-    before = probabilities.cumsum(-1) - probabilities
-    for row in range(len(p)):
-        expected = order[row][(before[row] < p[row] - 1e-5) | (p[row] == 1)].tolist() or [int(order[row][0])]
+    logits = torch.randn(len(asked), words) * spread + torch.arange(words) * 1e-3
+    limits = torch.tensor([min(k, words) for k, _ in asked])
+    masses = torch.tensor([p for _, p in asked])
+    kept = keep_likeliest(logits, limits, masses, among=among)
+    for row, (k, p) in enumerate(asked):
+        order = logits[row].argsort(descending=True)[:k]
+        probabilities = logits[row][order].double().softmax(-1)
+        before = probabilities.cumsum(-1) - probabilities
         # Within float32's rounding of the sum either side of the border is right.
-        allowed = order[row][(before[row] < p[row] + 1e-5) | (p[row] == 1)].tolist()
+        least, most = (set(order[(before < p + slack) | (p == 1)].tolist()) for slack in (-1e-5, 1e-5))
         found = kept[row].isfinite().nonzero().flatten().tolist()
-        assert set(expected) <= set(found) <= set(allowed)
+        assert (least or {int(order[0])}) <= set(found) <= most
         assert torch.equal(kept[row][found], logits[row][found])
+
+
+def test_without_limits_all_words_stay():
+    logits = torch.randn(3, 9)
+    assert torch.equal(keep_likeliest(logits, None, None), logits)
 
 
 def test_rows_are_sampled_by_themselves():
