@@ -9,10 +9,12 @@ import typer
 
 from ..jobs.options import one_of
 from ..micro_world.settings import VARIANTS, MicroSettings
+from ..micro_world.world import WORLDS
 
 DEFAULT_SEED = MicroSettings().seed
 Seed = Annotated[int, typer.Option(help="of the questions (and models)")]
 CacheDir = Annotated[Path | None, typer.Option(help="default: $CODE_A1_CACHE or ~/.cache/code-a1")]
+World = Annotated[str, typer.Option(callback=one_of(sorted(WORLDS)), help=f"reach of the inputs: {', '.join(WORLDS)}")]
 group = typer.Typer(help="The synthetic task suite: its questions and tiny models.", no_args_is_help=True)
 
 
@@ -25,6 +27,7 @@ def register(app: typer.Typer) -> None:
 def make(
     seed: Seed = DEFAULT_SEED,
     cache_dir: CacheDir = None,
+    world: World = "narrow",
     variant: Annotated[
         str,
         typer.Option(
@@ -37,7 +40,7 @@ def make(
     from ..micro_world.assets import ensure_assets
 
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    assets = ensure_assets(cache_dir, settings=MicroSettings(seed=seed, variant=variant))
+    assets = ensure_assets(cache_dir, settings=MicroSettings(seed=seed, world=world, variant=variant))
     for field in dataclasses.fields(assets):
         typer.echo(f"{field.name}: {getattr(assets, field.name)}")
 
@@ -45,12 +48,10 @@ def make(
 @group.command()
 def show(
     seed: Seed = DEFAULT_SEED,
+    world: World = "narrow",
     hard: Annotated[bool, typer.Option("--hard", help="of the harder split")] = False,
     num: Annotated[int, typer.Option(min=1, max=100, help="questions to print")] = 5,
 ) -> None:
     """Print questions, their typical mistakes and what detects them."""
-    from ..micro_world.world import make_split
-
-    settings = MicroSettings(seed=seed)
-    split = make_split(seed=seed, num_train=1, num_heldout=settings.num_heldout, num_hard=settings.num_hard)
+    split = MicroSettings(seed=seed, world=world).split()
     typer.echo("\n\n".join(question.describe() for question in (split.hard if hard else split.heldout)[:num]))

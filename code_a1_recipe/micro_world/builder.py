@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from ..errors import CodeA1Error
 from .settings import MicroSettings
-from .world import Split, make_split, write_rows
+from .world import write_rows
 
 logger = logging.getLogger(__name__)
 
@@ -44,22 +44,12 @@ def build_assets(settings: MicroSettings, folder: Path) -> None:
     """
     _train_all(settings, folder)
     if "code" in settings.roles:
-        split = split_of(settings)
+        split = settings.split()
         recorded = json.loads((folder / _RECORDED_FILE).read_text(encoding="utf-8"))
         write_rows(split.train, folder / TRAIN_FILE)
         write_rows(split.heldout, folder / HELDOUT_FILE, buggy_programs=recorded)
         write_rows(split.hard, folder / HARD_FILE, buggy_programs=recorded)
     (folder / SETTINGS_FILE).write_text(settings.to_json() + "\n", encoding="utf-8")
-
-
-def split_of(settings: MicroSettings) -> Split:
-    """The questions of these settings."""
-    return make_split(
-        seed=settings.seed,
-        num_train=settings.num_train,
-        num_heldout=settings.num_heldout,
-        num_hard=settings.num_hard,
-    )
 
 
 def _train_all(settings: MicroSettings, folder: Path) -> None:

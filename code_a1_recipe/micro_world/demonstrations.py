@@ -8,7 +8,7 @@ from .messages import Messages, code_messages, test_messages
 from .mistakes import draw_mistake, misread
 from .operations import Operation, Value, answer_or_none
 from .settings import NoiseSettings
-from .world import MicroQuestion, assert_text, boundary_inputs, draw_input
+from .world import MicroQuestion, assert_text, boundary_inputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,16 +50,17 @@ def draw_test_demonstrations(
     rng = random.Random(f"test demonstrations {seed}")
     while True:
         question = rng.choice(questions)
+        boundary_chance = question.world.boundary_chance if noise.boundary_chance is None else noise.boundary_chance
         shown = question.operation
         if question.mistakes and rng.random() < noise.shown_mistake_chance:
             shown = draw_mistake(rng, question.mistakes).operation
         num_cases = rng.choice(suite_sizes)
         asserts: dict[str, None] = {}
         while len(asserts) < num_cases:
-            if rng.random() < noise.boundary_chance:
+            if rng.random() < boundary_chance:
                 x = rng.choice(boundary_inputs(question.operation))
             else:
-                x = draw_input(rng, question.operation)
+                x = question.draw_input(rng)
             expected = _expected_output(rng, right=question.operation, shown=shown, x=x, noise=noise)
             asserts[assert_text(x, expected)] = None
         messages = test_messages(question.prompt, candidate=shown.python, num_cases=num_cases, black_box=black_box)

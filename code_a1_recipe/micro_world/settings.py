@@ -7,9 +7,10 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field
 
 from ..algorithm.settings_block import Amount, Block, Count, Rate, one_of
+from .world import WORLDS, Split, make_split
 
 # Raised whenever the code of this package would build different files from the same settings.
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 
 HEAD_SIZE = 32
 """Width of an attention head; the smallest that vLLM's CPU attention accepts."""
@@ -53,9 +54,9 @@ class NoiseSettings(Block):
     """Chance that a demonstrated expected output is what the shown candidate returns, right or wrong."""
     slip_chance: Rate = 0.12
     """Chance that a demonstrated expected output is then changed a little."""
-    boundary_chance: Rate = 0.2
+    boundary_chance: Rate | None = None
     """Chance that a demonstrated input is one where branches change or nothing is selected: a habit that the Test LLM
-    knows and mostly does not follow."""
+    knows and mostly does not follow. None: the world's."""
 
 
 VARIANTS: dict[str, tuple[str, ...]] = {
@@ -74,6 +75,8 @@ class MicroSettings(Block):
 
     variant: Annotated[str, one_of(VARIANTS)] = ""
     """A name of ``VARIANTS``."""
+    world: Annotated[str, one_of(WORLDS)] = "narrow"
+    """A name of ``WORLDS``: how far bounds and inputs reach."""
     seed: Amount = 0
     num_train: Count = 3000
     num_heldout: Count = 200
@@ -98,6 +101,11 @@ class MicroSettings(Block):
     def roles(self) -> tuple[str, ...]:
         """The models that are trained."""
         return VARIANTS[self.variant]
+
+    def split(self) -> Split:
+        """The questions of these settings."""
+        counts = {"num_train": self.num_train, "num_heldout": self.num_heldout, "num_hard": self.num_hard}
+        return make_split(seed=self.seed, world=self.world, **counts)
 
     def model_settings(self, role: str) -> ModelSettings:
         """Shape and warm start of the model for ``role``: "code", "test" or "both"."""

@@ -20,7 +20,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from .demonstrations import Demonstration, draw_code_demonstrations, draw_test_demonstrations
 from .settings import HEAD_SIZE, MicroSettings, ModelSettings
 from .tokenizer import Role, build_tokenizer
-from .world import MicroQuestion, make_split
+from .world import MicroQuestion
 
 logger = logging.getLogger(__name__)
 
@@ -70,8 +70,7 @@ def warm_start(
         on_step: called with the number of finished steps and the loss (nats per response token).
     """
     model_settings = settings.model_settings(role)
-    split = make_split(seed=settings.seed, num_train=settings.num_train, num_heldout=settings.num_heldout)
-    demonstrations = _demonstrations(role, settings, split.train)
+    demonstrations = _demonstrations(role, settings, settings.split().train)
     corpus = list(itertools.islice(demonstrations, _CORPUS_SIZE))
     tokenizer = build_tokenizer(role, corpus_texts(corpus), max_length=MAX_LENGTH)
     model = build_model(model_settings, tokenizer, seed=settings.seed)
@@ -231,10 +230,9 @@ def main(role: Role, settings_json: str, out: Path, record: Path | None) -> None
     model.save_pretrained(out)
     tokenizer.save_pretrained(out)
     if record is not None:
-        from .builder import split_of  # here: these bring the sandbox, which training does without
         from .recorded_programs import record_buggy_programs
 
-        split = split_of(settings)
+        split = settings.split()
         recorded = record_buggy_programs(out, [*split.heldout, *split.hard])
         record.write_text(json.dumps(recorded), encoding="utf-8")
 

@@ -13,24 +13,44 @@ from .operations import ORDERS, Action, Condition, Decision, Operation, Selectio
 DATA_SOURCE, HARD_DATA_SOURCE = "micro", "micro-hard"
 ENTRY_POINT = "f"
 
-# Integers that questions are about and that tests use. Small, so that a tiny model can learn the
-# arithmetic and spend its errors on logic.
-SMALLEST_INPUT, LARGEST_INPUT = -2, 9
-_BOUNDS = range(8)
 _AMOUNTS = range(1, 4)
 _CONSTANTS = range(10)
 
-# Inputs on which two operations are compared to tell whether they are the same: well beyond the
-# inputs above on both sides, and lists with every order and repetition that matters.
-_ALL_INTEGERS: tuple[int, ...] = tuple(range(-12, 16))
+_MARGIN = 7
 _HIDDEN_TESTS_PER_QUESTION = 14
 _GOLDEN_TESTS_PER_QUESTION = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """Integers that questions are about and that tests use, and how often decisions lie in decisions."""
+
+    inputs: range
+    bounds: range
+    nested_chance: float = 0.0
+    """Share of questions whose second condition counts only where the first one holds."""
+    boundary_chance: float
+    """Chance that a demonstrated test asks where branches change."""
+
+    @property
+    def all_integers(self) -> tuple[int, ...]:
+        """On which two operations are compared to tell whether they are the same: beyond the inputs on both sides."""
+        return tuple(range(self.inputs.start - _MARGIN - 3, self.inputs.stop + _MARGIN - 1))
+
+
+WORLDS = {
+    "narrow": World(inputs=range(-2, 10), bounds=range(8), boundary_chance=0.2),
+    "wide": World(inputs=range(-5, 45), bounds=range(40), nested_chance=0.25, boundary_chance=0.05),
+}
+"""By ``MicroSettings.world``. In the narrow one a few random asserts meet nearly every mistake. In the wide one most
+mistakes show on one input of fifty, so that a suite must know where to look; arithmetic is as easy in both."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MicroQuestion:
     """A question with all that is known about it."""
 
+    world: World = WORLDS["narrow"]
     operation: Operation
     hidden_inputs: tuple[Value, ...]
     """Inputs of the hidden tests: every bound, one below and one above it, and a spread of others.
@@ -62,9 +82,17 @@ class MicroQuestion:
         rng = random.Random("golden tests of " + self.prompt)
         found: dict[str, None] = {}
         while len(found) < _GOLDEN_TESTS_PER_QUESTION:
-            x = draw_input(rng, self.operation)
+            x = self.draw_input(rng)
             found[assert_text(x, self.operation.answer(x))] = None
         return tuple(found)
+
+    def draw_input(self, rng: random.Random) -> Value:
+        """An input somebody might test with, without looking at the boundaries."""
+        inputs = self.world.inputs
+        if not self.operation.takes_list:
+            return rng.randint(inputs.start, inputs.stop - 1)
+        length = rng.choices((0, 1, 2), (2, 4, 4))[0]
+        return [rng.randint(inputs.start, inputs.stop - 1) for _ in range(length)]
 
     @property
     def mutant(self) -> str:
@@ -116,34 +144,28 @@ def assert_text(x: Value, expected: Value) -> str:
     return f"assert {ENTRY_POINT}({x}) == {expected}"
 
 
-def make_split(*, seed: int, num_train: int, num_heldout: int, num_hard: int = 0) -> Split:
+def make_split(*, seed: int, num_train: int, num_heldout: int, num_hard: int = 0, world: str = "narrow") -> Split:
     """The same split for the same arguments, on every machine and for every hash seed."""
-    drawn = draw_questions(seed=seed, num_questions=num_heldout + num_train)
-    hard = draw_questions(seed=seed, num_questions=num_hard, hard=True)
+    drawn = draw_questions(seed=seed, num_questions=num_heldout + num_train, world=world)
+    hard = draw_questions(seed=seed, num_questions=num_hard, hard=True, world=world)
     return Split(heldout=drawn[:num_heldout], train=drawn[num_heldout:], hard=hard)
 
 
-def draw_questions(*, seed: int, num_questions: int, hard: bool = False) -> tuple[MicroQuestion, ...]:
-    """``num_questions`` questions with distinct prompts."""
-    rng = random.Random(seed)
+def draw_questions(
+    *, seed: int, num_questions: int, hard: bool = False, world: str = "narrow"
+) -> tuple[MicroQuestion, ...]:
+    """``num_questions`` questions of one of ``WORLDS`` with distinct prompts."""
+    rng, place = random.Random(seed), WORLDS[world]
     operations: dict[str, Operation] = {}
     # Tens of thousands of prompts exist; the bound turns an impossible setting into an error
     # instead of an endless loop.
     for _ in range(200 * num_questions + 1000):
         if len(operations) == num_questions:
             source = HARD_DATA_SOURCE if hard else DATA_SOURCE
-            return tuple(_complete(operation, data_source=source) for operation in operations.values())
-        operation = _draw_hard_operation(rng) if hard else _draw_operation(rng)
+            return tuple(_complete(one, world=place, data_source=source) for one in operations.values())
+        operation = _draw_hard_operation(rng, place) if hard else _draw_operation(rng, place)
         operations.setdefault(operation.english, operation)
     raise ValueError(f"only {len(operations)} distinct micro questions found, {num_questions} asked for; ask for fewer")
-
-
-def draw_input(rng: random.Random, operation: Operation) -> Value:
-    """An input somebody might test ``operation`` with, without looking at its boundaries."""
-    if not operation.takes_list:
-        return rng.randint(SMALLEST_INPUT, LARGEST_INPUT)
-    length = rng.choices((0, 1, 2), (2, 4, 4))[0]
-    return [rng.randint(SMALLEST_INPUT, LARGEST_INPUT) for _ in range(length)]
 
 
 def boundary_inputs(operation: Operation) -> list[Value]:
@@ -162,14 +184,16 @@ def write_rows(
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-def _draw_operation(rng: random.Random) -> Operation:
+def _draw_operation(rng: random.Random, world: World) -> Operation:
+    if world.nested_chance and rng.random() < world.nested_chance:
+        return _draw_nested_decision(rng, world)
     family = rng.choices(("two-way", "three-way", "aggregate", "collect"), (50, 15, 25, 10))[0]
     if family == "two-way":
         then, otherwise = rng.sample(_ACTION_POOL, 2)
-        return Decision(condition=_draw_condition(rng), then=then, otherwise=otherwise)
+        return Decision(condition=_draw_condition(rng, world), then=then, otherwise=otherwise)
     if family == "three-way":
-        low = rng.choice(range(_BOUNDS.start, _BOUNDS.stop - 2))
-        high = rng.choice(range(low + 2, _BOUNDS.stop))
+        low = rng.choice(range(world.bounds.start, world.bounds.stop - 2))
+        high = rng.choice(range(low + 2, world.bounds.stop))
         then, second_then, otherwise = rng.sample(_ACTION_POOL, 3)
         first = Condition(relation=rng.choice(("<", "<=")), bound=low)
         second = Condition(relation=rng.choice((">", ">=")), bound=high)
@@ -178,33 +202,37 @@ def _draw_operation(rng: random.Random) -> Operation:
     if family == "aggregate":
         kind = rng.choice(("len", "max", "max", "min", "min"))
         default = None if kind == "len" else rng.choice(_CONSTANTS)
-        return Selection(kind=kind, condition=_draw_condition(rng), default=default)
+        return Selection(kind=kind, condition=_draw_condition(rng, world), default=default)
     changes = tuple(action for action in _ACTION_POOL if action.kind != "constant")
     order = rng.choice(("kept", *ORDERS))
-    return Selection(kind=order, action=rng.choice(changes), condition=_draw_condition(rng))
+    return Selection(kind=order, action=rng.choice(changes), condition=_draw_condition(rng, world))
 
 
-def _draw_hard_operation(rng: random.Random) -> Operation:
-    if rng.random() < 0.5:
-        then, inner_otherwise, otherwise = rng.sample(_ACTION_POOL, 3)
-        outer, inner = _draw_condition(rng), _draw_condition(rng)
-        inside = Decision(condition=inner, then=then, otherwise=inner_otherwise)
-        return Decision(condition=outer, then=inside, otherwise=otherwise)
+def _draw_hard_operation(rng: random.Random, world: World) -> Operation:
+    if rng.random() < 0.5 and not world.nested_chance:  # else no question of the other splits is as deep
+        return _draw_nested_decision(rng, world)
     changes = tuple(action for action in _ACTION_POOL if action.kind not in ("constant", "keep"))
     return Selection(
         kind=rng.choice(("max", "min")),
         action=rng.choice(changes),
-        condition=_draw_condition(rng),
+        condition=_draw_condition(rng, world),
         default=rng.choice(_CONSTANTS),
     )
 
 
-def _draw_condition(rng: random.Random) -> Condition:
+def _draw_nested_decision(rng: random.Random, world: World) -> Decision:
+    then, inner_otherwise, otherwise = rng.sample(_ACTION_POOL, 3)
+    outer, inner = _draw_condition(rng, world), _draw_condition(rng, world)
+    inside = Decision(condition=inner, then=then, otherwise=inner_otherwise)
+    return Decision(condition=outer, then=inside, otherwise=otherwise)
+
+
+def _draw_condition(rng: random.Random, world: World) -> Condition:
     kind = rng.choices(("bound", "equal", "parity"), (72, 10, 18))[0]
     if kind == "parity":
         return Condition(relation=rng.choice(("even", "odd")))
     relation = "==" if kind == "equal" else rng.choice(("<", "<=", ">", ">="))
-    return Condition(relation=relation, bound=rng.choice(_BOUNDS))
+    return Condition(relation=relation, bound=rng.choice(world.bounds))
 
 
 _ACTION_POOL: tuple[Action, ...] = (
@@ -215,9 +243,9 @@ _ACTION_POOL: tuple[Action, ...] = (
 )
 
 
-def _complete(operation: Operation, *, data_source: str) -> MicroQuestion:
+def _complete(operation: Operation, *, world: World, data_source: str) -> MicroQuestion:
     """Choose the hidden inputs and keep the mistakes that make a difference."""
-    pool: Sequence[Value] = _list_pool(operation) if operation.takes_list else _ALL_INTEGERS
+    pool: Sequence[Value] = _list_pool(operation, world) if operation.takes_list else world.all_integers
     answers = [operation.answer(x) for x in pool]
     visible: list[Mistake] = []
     told_apart_by: list[list[int]] = []
@@ -227,7 +255,9 @@ def _complete(operation: Operation, *, data_source: str) -> MicroQuestion:
             visible.append(mistake)
             told_apart_by.append(differs)
     inputs = _choose_inputs(operation, pool, told_apart_by)
-    return MicroQuestion(operation=operation, hidden_inputs=inputs, mistakes=tuple(visible), data_source=data_source)
+    return MicroQuestion(
+        world=world, operation=operation, hidden_inputs=inputs, mistakes=tuple(visible), data_source=data_source
+    )
 
 
 def _choose_inputs(
@@ -254,11 +284,11 @@ def _boundaries(operation: Operation) -> Iterator[int]:
     yield from seen
 
 
-def _list_pool(operation: Operation) -> tuple[list[int], ...]:
+def _list_pool(operation: Operation, world: World) -> tuple[list[int], ...]:
     """Candidate inputs for a list operation: nothing, singles, and lists that show order and repetition."""
     near = list(_boundaries(operation))
     rng = random.Random("lists of " + operation.english)
-    spread = range(SMALLEST_INPUT - 1, LARGEST_INPUT + 2)
+    spread = range(world.inputs.start - 1, world.inputs.stop + 1)
     singles = [[x] for x in dict.fromkeys([*near, *spread])]
     drawn = [[rng.choice([*near, *spread]) for _ in range(length)] for length in (2, 3, 4) for _ in range(12)]
     unique = {tuple(x): x for x in [[], *singles, *drawn]}

@@ -10,7 +10,7 @@ from code_a1_recipe.micro_world.operations import answer_or_none
 from code_a1_recipe.micro_world.settings import NoiseSettings
 from code_a1_recipe.micro_world.sft import corpus_texts
 from code_a1_recipe.micro_world.tokenizer import build_tokenizer
-from code_a1_recipe.micro_world.world import draw_questions
+from code_a1_recipe.micro_world.world import WORLDS, draw_questions
 
 any_text = st.text(max_size=80)
 code_like = st.lists(
@@ -41,12 +41,12 @@ def test_any_text_survives_both_tokenizers(text, role):
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32), xs=st.lists(st.integers(-20, 20), max_size=5))
 def test_every_program_agrees_with_its_operation(seed, xs):
-    for hard in (False, True):
-        _check_programs(seed, xs, hard=hard)
+    for hard, world in itertools.product((False, True), WORLDS):
+        _check_programs(seed, xs, hard=hard, world=world)
 
 
-def _check_programs(seed, xs, *, hard):
-    (question,) = draw_questions(seed=seed, num_questions=1, hard=hard)
+def _check_programs(seed, xs, *, hard, world):
+    (question,) = draw_questions(seed=seed, num_questions=1, hard=hard, world=world)
     rng = random.Random(seed)
     operations = [question.operation, *(mistake.operation for mistake in mistakes_of(question.operation))]
     operations += [misread(rng, operation, chance=0.5) for operation in operations]

@@ -7,7 +7,7 @@ from code_a1_recipe.errors import SettingsError
 from code_a1_recipe.micro_world.demonstrations import draw_code_demonstrations, draw_test_demonstrations
 from code_a1_recipe.micro_world.messages import code_messages, template_texts, test_messages
 from code_a1_recipe.micro_world.settings import MicroSettings, NoiseSettings
-from code_a1_recipe.micro_world.world import draw_input, draw_questions
+from code_a1_recipe.micro_world.world import draw_questions
 
 test_messages.__test__ = False  # a function of the package, not a test
 
@@ -80,7 +80,7 @@ def test_inputs_fit_the_operation(questions):
     rng = random.Random(0)
     for question in questions:
         for _ in range(20):
-            x = draw_input(rng, question.operation)
+            x = question.draw_input(rng)
             numbers = x if question.operation.takes_list else [x]
             assert all(-2 <= number <= 9 for number in numbers)
             assert len(numbers) <= 2

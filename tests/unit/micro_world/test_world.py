@@ -24,6 +24,20 @@ def split():
     return make_split(seed=0, num_train=2000, num_heldout=100)
 
 
+def test_in_the_wide_world_half_of_the_mistakes_show_on_few_inputs():
+    def narrow_share(world):
+        shares = []
+        for question in draw_questions(seed=0, num_questions=200, world=world):
+            if not question.operation.takes_list:
+                for mistake in question.mistakes:
+                    pairs = [(question.operation.answer(x), mistake.operation.answer(x)) for x in question.world.inputs]
+                    shares += [sum(a != b for a, b in pairs) / len(pairs)] * mistake.weight
+        return sum(share <= 0.05 for share in shares) / len(shares)
+
+    assert narrow_share("wide") > 0.5
+    assert narrow_share("narrow") == 0
+
+
 def run_own_program(source, x):
     """Execute a program that this package wrote itself (never one from a model)."""
     scope = {}
@@ -96,7 +110,7 @@ def test_ids_are_distinct_and_hold_no_underscore(split):
 
 def test_asking_for_more_questions_than_there_are_says_so(monkeypatch):
     only = Decision(condition=AT_MOST_THREE, then=ADD_ONE, otherwise=FIVE)
-    monkeypatch.setattr("code_a1_recipe.micro_world.world._draw_operation", lambda _rng: only)
+    monkeypatch.setattr("code_a1_recipe.micro_world.world._draw_operation", lambda _rng, _world: only)
     with pytest.raises(ValueError, match="only 1 distinct micro questions found, 3 asked for; ask for fewer"):
         draw_questions(seed=0, num_questions=3)
 
