@@ -23,6 +23,7 @@ from .registry import (
     TEST_REWARDS as TEST_REWARDS,
     find_code_reward as find_code_reward,
     find_test_reward as find_test_reward,
+    load_module as load_module,
     reward_code as reward_code,
     reward_file as reward_file,
     reward_suites as reward_suites,

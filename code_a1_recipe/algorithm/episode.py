@@ -29,6 +29,7 @@ from .episode_types import (
 from .prompts import PromptSettings, render
 from .question import Question, request_for
 from .rewards import QuestionRewards, RewardSettings
+from .scripted_tester import find_scripted_tester
 from .settings import EpisodeSettings
 from .spans import Span
 
@@ -97,6 +98,7 @@ class EpisodeRunner:
         self._judge_timeout_seconds = judge_timeout_seconds
         self._code_template, self._test_template = prompts.code_template, prompts.test_template
         self._question_rewards = QuestionRewards(rewards, num_cases=episode.cases_per_suite)
+        self._scripted = find_scripted_tester(episode.tester) if episode.tester is not None else None
         self._buggy_program_rewards = QuestionRewards(rewards.by_the_paper(), num_cases=episode.cases_per_suite)
 
     async def run(self, task: EpisodeTask) -> Episode:
@@ -226,6 +228,10 @@ class EpisodeRunner:
         messages = render(self._test_template, **task.question.prompt_fields, candidate=source, num_cases=cases)
         key = (task.step, task.question.id, c)
         session = f"{task.question.id}/{c}"
+        if self._scripted is not None:
+            sizes = {"num_suites": num_suites, "num_cases": cases, "seed": sampling_seed(task.seed, "test", *key)}
+            texts = self._scripted(task.question.prompt, source, **sizes)
+            return tuple(suite_result(Response.scripted(text)) for text in texts)
 
         async def suite(s: int) -> SuiteResult:
             started = time.time()

@@ -30,6 +30,11 @@ class Response:
     cached_tokens: int = 0
     """Prompt tokens that the server found in its prefix cache."""
 
+    @classmethod
+    def scripted(cls, text: str) -> "Response":
+        """What no policy sampled: without tokens, so that nothing is trained on it."""
+        return cls(prompt_ids=(), token_ids=(), log_probs=(), text=text, policy_version=0)
+
 
 Message = dict[str, str]
 """One chat message: ``{"role": ..., "content": ...}``."""

@@ -56,6 +56,8 @@ class EpisodeSettings(Block):
     """No suite before the step's last program, no verdict before its last suite: to compare with streaming."""
     share_suites: bool = False
     """Identical programs of a question share the suites, and the verdict, of the first of them."""
+    tester: str | None = None
+    """``pkg://module:function`` or ``FILE.py:function`` that writes the suites; null: the Test LLM."""
     generation_timeout_seconds: Seconds = 3600.0
     """Seconds a response may take, the wait for a place at its server included."""
 
@@ -148,4 +150,5 @@ class RecipeSettings(Block):
     @property
     def policy_names(self) -> tuple[str, ...]:
         """The policies that are started: both, or "code" alone."""
-        return ("code", "test") if self.episode.num_suites and not self.self_play else ("code",)
+        has_tester = self.episode.num_suites and not self.self_play and self.episode.tester is None
+        return ("code", "test") if has_tester else ("code",)

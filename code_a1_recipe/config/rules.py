@@ -6,7 +6,9 @@ by itself.
 
 from collections.abc import Callable, Iterable, Iterator
 
+from ..algorithm.scripted_tester import find_scripted_tester
 from ..algorithm.settings import RecipeSettings
+from ..errors import SettingsError
 from .run_config import SEPARATE, RunConfig
 
 Rule = Callable[[RunConfig], Iterable[str]]
@@ -72,6 +74,20 @@ def _given_tests(config: RecipeSettings) -> Iterator[str]:
 def _user_files(config: RecipeSettings) -> Iterator[str]:
     yield from config.prompts.problems()
     yield from config.rewards.problems()
+
+
+def _scripted_tester(config: RecipeSettings) -> Iterator[str]:
+    if config.episode.tester is None:
+        return
+    key = f"with episode.tester={config.episode.tester} (no Test LLM takes part)"
+    if config.schedule.test_every:
+        yield f"schedule.test_every must be 0 {key}, got {config.schedule.test_every}"
+    if config.self_play:
+        yield f"self_play must be false {key}, got True"
+    try:
+        find_scripted_tester(config.episode.tester)
+    except SettingsError as error:
+        yield str(error)
 
 
 def _self_play(config: RecipeSettings) -> Iterator[str]:
@@ -173,6 +189,7 @@ VALUE_RULES: tuple[Rule, ...] = (
     _sharing,
     _given_tests,
     _user_files,
+    _scripted_tester,
     _self_play,
     _sandbox,
     _keep_best,

@@ -13,7 +13,7 @@ from code_a1_recipe.algorithm.prompts import PromptSettings
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.algorithm.rewards import RewardChoice, RewardSettings
 from code_a1_recipe.algorithm.settings import EpisodeSettings
-from code_a1_recipe.errors import OutageError
+from code_a1_recipe.errors import CodeA1Error, OutageError
 from code_a1_recipe.runs.metrics import busy_spans
 from code_a1_recipe.runs.rollout_record import episode_records
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult, JudgeRequest, SandboxUnavailableError, SuiteVerdict
@@ -345,6 +345,37 @@ def test_replays_are_met_with_the_suites_and_not_by_hidden_tests_or_the_greedy_p
     asyncio.run(runner(code, test, judge, greedy=greedy, gate=gate).run(wanted))
     met = sorted((len(request.suites), request.history) for request in judge.requests)
     assert met == [(1, ()), (1, ()), (1, ()), (2, ("f(1)",)), (2, ("f(1)",))]
+
+
+TESTER = """def write(question, program, *, num_suites, num_cases, seed):
+    return ["assert f(%d) == 1  # %s" % (s, program[-1]) for s in range(num_suites)]
+def short(question, program, **sizes):
+    return []
+def raises(question, program, **sizes):
+    return 1 / 0
+"""
+
+
+def run_with_tester(tmp_path, name):
+    (tmp_path / "tester.py").write_text(TESTER)
+    log: list[str] = []
+    code, test, judge = ScriptedSampler("code", PROGRAMS, log), ScriptedSampler("test", [""], log), ScriptedJudge(log)
+    episode = {"tester": f"{tmp_path}/tester.py:{name}"}
+    return asyncio.run(runner(code, test, judge, episode=episode).run(task())), log
+
+
+def test_a_script_writes_the_suites_in_place_of_the_test_llm(tmp_path):
+    episode, log = run_with_tester(tmp_path, "write")
+    suites = [suite for candidate in episode.candidates for suite in candidate.suites]
+    assert [suite.asserts[0][:11] for suite in suites] == ["assert f(0)", "assert f(1)"] * 2
+    assert all(suite.reward is not None and not suite.response.token_ids for suite in suites)
+    assert not any(line.startswith("test asked") for line in log)
+
+
+@pytest.mark.parametrize(("name", "words"), [("short", "must return 2 suites, got 0"), ("raises", "ZeroDivisionError")])
+def test_a_script_that_fails_ends_the_run_with_its_name(tmp_path, name, words):
+    with pytest.raises(CodeA1Error, match=rf"tester.py:{name}.*{words}"):
+        run_with_tester(tmp_path, name)
 
 
 def test_a_black_box_tester_does_not_see_the_program():

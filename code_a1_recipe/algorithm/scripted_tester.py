@@ -1,0 +1,40 @@
+"""A function that writes suites in place of the Test LLM (``episode.tester``): how good would a perfect tester be?"""
+
+from collections.abc import Callable
+from typing import Any
+
+from reward_fns import load_module
+
+from ..errors import CodeA1Error, SettingsError
+
+ScriptedTester = Callable[..., list[str]]
+"""``(question, program, *, num_suites, num_cases, seed) -> suites``: prompt and program to S texts of asserts."""
+
+
+def find_scripted_tester(path: str) -> ScriptedTester:
+    """The function at ``pkg://package.module:function``, or ``folder/file.py:function``.
+
+    Raises:
+        SettingsError: it is not there.
+    """
+    module, _, name = path.rpartition(":")
+    hint = "give pkg://package.module:function, or FILE.py:function"
+    if not module or not name.isidentifier():
+        raise SettingsError(f"episode.tester={path!r} names no function of a module; {hint}")
+    try:
+        function = getattr(load_module(module), name, None)
+    except ValueError as error:
+        raise SettingsError(f"episode.tester={path!r}: {error}") from error
+    if not callable(function):
+        raise SettingsError(f"episode.tester={path!r}: {module} has no function {name!r}")
+
+    def write(question: str, program: str, *, num_suites: int, **sizes: Any) -> list[str]:
+        try:
+            suites = [str(suite) for suite in function(question, program, num_suites=num_suites, **sizes)]
+        except Exception as error:  # a user's function may raise anything
+            raise CodeA1Error(f"episode.tester={path!r}: {type(error).__name__}: {error}") from error
+        if len(suites) != num_suites:
+            raise CodeA1Error(f"episode.tester={path!r} must return {num_suites} suites, got {len(suites)}")
+        return suites
+
+    return write
