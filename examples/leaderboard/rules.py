@@ -3,17 +3,18 @@
     code-a1 train cpu micro.world=wide rewards.test.path=examples/leaderboard/rules.py rewards.test.name=adversary \
         'rewards.test.kwargs={fitness: kills, power: 1.0, claims: 0.25}'
 
-With T the first K valid cases of suite s, written for program c, and m(t) how many suites written for c hold the call t:
+With T the first K valid cases of suite s, written for program c, and m(t) how many suites written for c hold call t:
 
-- ``usable = |T| / K``, ``right``: cases of T with a right expected value, over K, each times m(t) ** -power.
-- ``fitness=kills``: ``Adv = 1/K * sum over t in T that c fails of m(t) ** -power``. power 0 is the paper's fail_new; with
-  power 1 the Adv of a program's suites sum to the number of distinct calls that break it, over K (Shapley values of a
-  coverage game; MIST-RL, arXiv 2603.01409, is the sequential form).
-- ``fitness=sharing``: ``Adv = min(1, sum over programs c' that s breaks of 1 / N_c')``, N_c' the question's suites that break
-  c' (competitive fitness sharing, Rosin and Belew 1997). Needs ``rewards.code_tests=pooled``.
-- ``fitness=learnability``: ``Adv = 1/K * sum over T of 4 p_t (1 - p_t)``, p_t the question's programs that fail t. Needs it too.
+- ``usable = |T| / K``; ``right``: cases of T with a right expected value, over K, each times m(t) ** -power.
+- ``fitness=kills``: ``Adv = 1/K * sum over t in T that c fails of m(t) ** -power``. power 0 is the paper's fail_new;
+  with power 1 the Adv of a program's suites sum to the number of distinct calls that break it, over K (Shapley values
+  of a coverage game; MIST-RL, arXiv 2603.01409, is the sequential form).
+- ``fitness=sharing``: ``Adv = min(1, sum over programs c' that s breaks of 1 / N_c')``, N_c' the question's suites
+  that break c' (competitive fitness sharing, Rosin and Belew 1997). Needs ``rewards.code_tests=pooled``.
+- ``fitness=learnability``: ``Adv = 1/K * sum over T of 4 p_t (1 - p_t)``, p_t the share of the question's programs
+  that fail t. Needs it too.
 
-``R_T = usable * (claims * right + (1 - claims) * Adv)``, in [0, 1]; the product is a gate: what cannot be used earns nothing.
+``R_T = usable * (claims * right + (1 - claims) * Adv)``, in [0, 1]; the product is a gate: what cannot be used earns 0.
 """
 
 from collections import Counter
@@ -27,7 +28,10 @@ def adversary(
 ) -> list[list[Breakdown | None]]:
     """Rewards [C][S]; see the module. None where a candidate has no verdict, 0 where it does not load."""
     value = _FITNESS[fitness](question, power)
-    return [[_reward(question, one, s, value, power, claims) for s in range(len(one.suite_texts))] for one in question.candidates]
+    return [
+        [_reward(question, one, s, value, power, claims) for s in range(len(one.suite_texts))]
+        for one in question.candidates
+    ]
 
 
 def _cases(question: QuestionVerdicts, one: JudgedCandidate, s: int) -> tuple:
@@ -68,7 +72,11 @@ def _sharing(question: QuestionVerdicts, power: float) -> Callable:
     del power
     failed = _failed_keys(question)
     tested = [one for one in question.candidates if one.verdict is not None]
-    suites = [{case.key or case.call for case in _cases(question, one, s)} for one in tested for s in range(len(one.suite_texts))]
+    suites = [
+        {case.key or case.call for case in _cases(question, one, s)}
+        for one in tested
+        for s in range(len(one.suite_texts))
+    ]
     breaking = [sum(bool(keys & calls) for calls in suites) for keys in failed]
 
     def value(one, s):
@@ -83,7 +91,10 @@ def _learnability(question: QuestionVerdicts, power: float) -> Callable:
     failed = _failed_keys(question)
 
     def value(one, s):
-        shares = [sum(case.key in keys or case.call in keys for keys in failed) / max(1, len(failed)) for case in _cases(question, one, s)]
+        shares = [
+            sum(case.key in keys or case.call in keys for keys in failed) / max(1, len(failed))
+            for case in _cases(question, one, s)
+        ]
         return sum(4 * p * (1 - p) for p in shares) / question.num_cases
 
     return value

@@ -1,10 +1,10 @@
-"""How well does a rule teach the Test LLM to aim? Trained by itself on fixed programs: no Code LLM, no servers, minutes.
+"""How well does a rule teach the Test LLM to aim? Trained by itself on fixed programs: no Code LLM and no servers.
 
-    python examples/leaderboard/tester_alone.py --rule paper --rule 'adversary fitness=kills power=1 claims=0.25' --seeds 3
+    python examples/leaderboard/tester_alone.py --rule 'adversary power=1 claims=0.25 select=hardest' --seeds 3
 
 Programs are the micro world's own typical mistakes and its references. They are operations, so what each answers is
-computed and no program runs. The update is GRPO as in training: one pass, on-policy. Before and after, 8 suites for each
-of the same held-out buggy programs: narrow ones fail on at most one input of twenty, wide ones on more.
+computed and no program runs. The update is GRPO as in training: one pass, on-policy. Before and after, 8 suites for
+each of the same held-out buggy programs: narrow ones fail on at most one input of twenty, wide ones on more.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from code_a1_recipe.algorithm.selection import find_group_selector
 from code_a1_recipe.micro_world import MicroSettings, ensure_assets
+from code_a1_recipe.micro_world.bound_tester import write_suites
 from code_a1_recipe.micro_world.demonstrations import Demonstration
 from code_a1_recipe.micro_world.messages import test_messages
 from code_a1_recipe.micro_world.mistakes import draw_mistake
@@ -49,7 +50,11 @@ def suite_of(text, question, operation):
         return SuiteVerdict(cases=(), rejections=(None,))
     outcome = CaseOutcome.PASSED if answer_or_none(operation, x) == right else CaseOutcome.WRONG_VALUE
     case = CaseResult(
-        call=f"f({x})", reference_value=str(right), expected=str(claim), expected_correct=claim == right, outcome=outcome
+        call=f"f({x})",
+        reference_value=str(right),
+        expected=str(claim),
+        expected_correct=claim == right,
+        outcome=outcome,
     )
     return SuiteVerdict(cases=(case,), rejections=())
 
@@ -75,13 +80,20 @@ class Tester:
     def write(self, pairs, num):
         """``[pair][num]`` texts, prompt ids and response ids, at temperature 1."""
         messages = [test_messages(q.prompt, candidate=op.python, num_cases=K, black_box=False) for q, op in pairs]
-        texts = [self.tokenizer.apply_chat_template(one, add_generation_prompt=True, tokenize=False) for one in messages]
+        texts = [
+            self.tokenizer.apply_chat_template(one, add_generation_prompt=True, tokenize=False) for one in messages
+        ]
         batch = self.tokenizer(texts, padding=True, padding_side="left", return_tensors="pt", add_special_tokens=False)
         self.model.eval()
         with torch.no_grad():
             ids = self.model.generate(
-                input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], max_new_tokens=MAX_TOKENS,
-                do_sample=True, temperature=1.0, top_k=0, num_return_sequences=num,
+                input_ids=batch["input_ids"],
+                attention_mask=batch["attention_mask"],
+                max_new_tokens=MAX_TOKENS,
+                do_sample=True,
+                temperature=1.0,
+                top_k=0,
+                num_return_sequences=num,
             )
         responses = ids[:, batch["input_ids"].shape[1] :]
         decoded = self.tokenizer.batch_decode(responses, skip_special_tokens=True)
@@ -125,7 +137,18 @@ def lessons_of(candidates, chosen, share):
         failed = {case.call: case for case in one.pooled.cases if case.outcome.failed}
         hits = sum(case.outcome.failed for case in one.pooled.cases)
         if failed and hits <= share * len(one.pooled.cases):
-            yield from ((question, operation, f"assert {case.call} == {case.reference_value}") for case in failed.values())
+            yield from (
+                (question, operation, f"assert {case.call} == {case.reference_value}") for case in failed.values()
+            )
+
+
+def taught(rng, chosen):
+    """What the perfect tester asks first, with the right answer: how fast can this model learn to aim at all?"""
+    for question, operation in chosen:
+        text = write_suites(question.prompt, operation.python, num_suites=8, num_cases=K, seed=rng.randrange(1 << 30))
+        case = suite_of(text[rng.randrange(4)], question, operation).cases
+        if case:
+            yield question, operation, f"assert {case[0].call} == {case[0].reference_value}"
 
 
 def hardest(rewards, *, update_n, seed):
@@ -147,7 +170,13 @@ def recorded(questions):
     for question in questions:
         takes_list, inputs = question.operation.takes_list, question.world.inputs
         for mistake in question.mistakes:
-            pairs = [(question.operation.answer([x] if takes_list else x), answer_or_none(mistake.operation, [x] if takes_list else x)) for x in inputs]
+            pairs = [
+                (
+                    question.operation.answer([x] if takes_list else x),
+                    answer_or_none(mistake.operation, [x] if takes_list else x),
+                )
+                for x in inputs
+            ]
             share = sum(a != b for a, b in pairs) / len(pairs)
             if share:
                 found["narrow" if share <= 0.05 else "wide"].append((question, mistake.operation))
@@ -176,10 +205,14 @@ def train(rule, seed, options, assets, split, programs):
     rng = random.Random(seed)
     torch.manual_seed(seed)
     name, *words = rule.split()
-    kwargs = {key: (value if not re.fullmatch(r"[\d.]+", value) else float(value)) for key, value in (w.split("=") for w in words)}
+    kwargs = {
+        key: (value if not re.fullmatch(r"[\d.]+", value) else float(value))
+        for key, value in (w.split("=") for w in words)
+    }
     select, update_n = kwargs.pop("select", "topvar"), int(kwargs.pop("update_n", 1))
     selector = hardest if select == "hardest" else find_group_selector(select)
     weight, share, policy = kwargs.pop("hindsight", 0.0), kwargs.pop("share", 0.15), kwargs.pop("policy", 1.0)
+    teacher = kwargs.pop("teacher", 0.0)
     lessons = collections.deque(maxlen=256)
     path = None if name == "valid_and_adversarial" else str(Path(__file__).with_name("rules.py"))
     reward = find_test_reward(name, path=path, kwargs=kwargs)
@@ -194,7 +227,12 @@ def train(rule, seed, options, assets, split, programs):
             pool = [text for group in texts[start : start + C] for text in group]
             candidates = tuple(judged(question, chosen[start + c][1], texts[start + c], pool) for c in range(C))
             verdicts = QuestionVerdicts(question_id=question.id, num_cases=K, candidates=candidates)
-            lessons.extend(lessons_of(candidates, chosen[start : start + C], share))
+            given = (
+                taught(rng, chosen[start : start + C])
+                if teacher
+                else lessons_of(candidates, chosen[start : start + C], share)
+            )
+            lessons.extend(given)
             rewards = [[one.total for one in row] for row in reward_suites(reward, verdicts)]
             for c in selector(rewards, update_n=update_n, seed=seed * 10_000 + step):
                 mean, std = statistics.mean(rewards[c]), statistics.stdev(rewards[c])
@@ -227,7 +265,9 @@ def main():
             started = time.time()
             curve = train(rule, seed, options, assets, split, programs)
             for step, figures in curve.items():
-                row = {"rule": rule, "seed": seed, "step": step} | {key: round(value, 3) for key, value in figures.items()}
+                row = {"rule": rule, "seed": seed, "step": step} | {
+                    key: round(value, 3) for key, value in figures.items()
+                }
                 sys.stdout.write(json.dumps(row) + "\n")
             sys.stdout.write(f"# {time.time() - started:.0f} s\n")
             sys.stdout.flush()
