@@ -66,6 +66,15 @@ def test_the_results_name_no_folder_of_the_machine_that_made_them(folder):
     assert not re.search(r"""[=\s"']/\w""", text)
 
 
+def test_the_readme_shows_what_the_wide_world_has_to_offer():
+    summary = summary_of("wide")
+    text = (KEPT / "README.md").read_text(encoding="utf-8")
+    assert cells_of(headline_table(summary, ("pass@1", "greedy", FP, FN))) in text
+    assert "+0.074 ± 0.022 in pass@1" in text
+    assert "| frozen minus |" in (KEPT / "wide" / "tables.md").read_text(encoding="utf-8")
+    assert "-0.074 ± 0.022 *" in (KEPT / "wide" / "tables.md").read_text(encoding="utf-8")
+
+
 def test_the_readme_shows_the_headline_of_the_kept_results():
     summary = summary_of("arms")
     text = (KEPT / "README.md").read_text(encoding="utf-8")
