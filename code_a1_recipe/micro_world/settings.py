@@ -76,7 +76,7 @@ class MicroSettings(Block):
     variant: Annotated[str, one_of(VARIANTS)] = ""
     """A name of ``VARIANTS``."""
     world: Annotated[str, one_of(WORLDS)] = "narrow"
-    """A name of ``WORLDS``: how far bounds and inputs reach."""
+    """How far bounds and inputs reach (``WORLDS``)."""
     seed: Amount = 0
     num_train: Count = 3000
     num_heldout: Count = 200
