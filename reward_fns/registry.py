@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
+from .adversary_reward import adversary_rewards
 from .breakdown import Breakdown
 from .code_reward import pass_rate_rewards
 from .interface import CodeReward, QuestionVerdicts, TestReward
@@ -21,8 +22,11 @@ from .suite_reward import valid_and_adversarial_rewards
 CODE_REWARDS: dict[str, CodeReward] = {"pass_rate": pass_rate_rewards}
 """By ``rewards.code.name``; "pass_rate" is the paper's R_C."""
 
-TEST_REWARDS: dict[str, TestReward] = {"valid_and_adversarial": valid_and_adversarial_rewards}
-"""By ``rewards.test.name``; "valid_and_adversarial" is the paper's R_T."""
+TEST_REWARDS: dict[str, TestReward] = {
+    "valid_and_adversarial": valid_and_adversarial_rewards,
+    "adversary": adversary_rewards,
+}
+"""By ``rewards.test.name``; "valid_and_adversarial" is the paper's R_T, "adversary" other rules by ``kwargs``."""
 
 _PACKAGE, _FILE = "pkg://", "file://"
 _HINT = "return reward_fns.Breakdown(parts={'name': value}) or None for each"

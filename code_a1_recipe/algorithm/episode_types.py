@@ -11,6 +11,7 @@ from typing import Protocol
 from reward_fns import Breakdown
 from sandbox import CandidateVerdict, JudgeRequest, SuiteVerdict
 
+from ..errors import CodeA1Error
 from .question import Question
 from .spans import Span
 
@@ -153,10 +154,22 @@ class Episode:
     buggy_programs: tuple[CandidateResult, ...] = ()
     """The question's buggy programs with the suites written for them, in validation."""
 
-    @property
-    def suite_rewards_CS(self) -> list[list[float | None]]:
-        """[C, S] rewards of the suites; None for a suite without one, an empty row for a candidate without suites."""
+    def suite_rewards_CS(self, part: str | None = None) -> list[list[float | None]]:
+        """[C, S] rewards of the suites, or one part of them; None for a suite without one.
+
+        Raises:
+            CodeA1Error: the reward has no such part.
+        """
         return [
-            [None if suite.reward is None else suite.reward.total for suite in candidate.suites]
+            [None if suite.reward is None else _part(suite.reward, part) for suite in candidate.suites]
             for candidate in self.candidates
         ]
+
+
+def _part(reward: Breakdown, part: str | None) -> float:
+    if part is None:
+        return reward.total
+    if part not in reward.parts:
+        known = ", ".join(reward.parts)
+        raise CodeA1Error(f"selection.part={part!r}: the Test LLM's reward has no such part; it has {known}")
+    return reward.parts[part]

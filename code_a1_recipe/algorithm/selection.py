@@ -61,10 +61,24 @@ def random_candidates(reward_CS: Sequence[Sequence[float | None]], *, update_n: 
     return tuple(random.Random(seed).sample(eligible, min(update_n, len(eligible))))
 
 
+def hardest_candidates(reward_CS: Sequence[Sequence[float | None]], *, update_n: int, seed: int = 0) -> tuple[int, ...]:
+    """The ``update_n`` candidates whose suites earn least, of those whose suites do not all earn the same.
+
+    On the adversarial part of the reward: the programs that the fewest suites break, at least one and not all.
+    ``seed`` is not used.
+    """
+    del seed
+    eligible = _eligible(reward_CS, update_n=update_n)
+    rewards = {c: [reward for reward in reward_CS[c] if reward is not None] for c in eligible}
+    spread = [c for c in eligible if max(rewards[c]) > min(rewards[c])]
+    return tuple(sorted(spread, key=lambda c: (statistics.fmean(rewards[c]), c))[:update_n])
+
+
 GROUP_SELECTORS: dict[str, GroupSelector] = {
     "topvar": top_variance,
     "all": every_candidate,
     "random": random_candidates,
+    "hardest": hardest_candidates,
 }
 """By name; "topvar" is the default."""
 

@@ -73,6 +73,8 @@ class SelectionSettings(Block):
     name: Annotated[str, one_of(GROUP_SELECTORS)]
     update_n: Count
     """Programs of a question whose suites train the Test LLM."""
+    part: str | None = None
+    """Part of the suites' reward that is looked at, such as adversarial; null: the whole reward."""
 
 
 class SandboxSettings(Block):

@@ -1,5 +1,6 @@
 """Noisy demonstrations for the warm start: what a mediocre programmer and a mediocre tester write."""
 
+import itertools
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -48,9 +49,11 @@ def draw_test_demonstrations(
     Most inputs are drawn without a look at the boundaries; to prefer those is left to the training.
     """
     rng = random.Random(f"test demonstrations {seed}")
-    while True:
+    for number in itertools.count():
         question = rng.choice(questions)
         boundary_chance = question.world.boundary_chance if noise.boundary_chance is None else noise.boundary_chance
+        if number < question.world.num_boundary_lessons:
+            boundary_chance = 1.0
         shown = question.operation
         if question.mistakes and rng.random() < noise.shown_mistake_chance:
             shown = draw_mistake(rng, question.mistakes).operation

@@ -31,6 +31,9 @@ class World:
     """Share of questions whose second condition counts only where the first one holds."""
     boundary_chance: float
     """Chance that a demonstrated test asks where branches change."""
+    num_boundary_lessons: int = 0
+    """Demonstrations of a Test LLM's warm start, from the first one on, that ask nowhere else. So it can copy a number
+    out of a program before it learns that testers seldom do: no reward teaches that to a model that never does it."""
 
     @property
     def all_integers(self) -> tuple[int, ...]:
@@ -40,7 +43,9 @@ class World:
 
 WORLDS = {
     "narrow": World(inputs=range(-2, 10), bounds=range(8), boundary_chance=0.2),
-    "wide": World(inputs=range(-5, 45), bounds=range(40), nested_chance=0.25, boundary_chance=0.05),
+    "wide": World(
+        inputs=range(-5, 45), bounds=range(40), nested_chance=0.25, boundary_chance=0.1, num_boundary_lessons=7_800
+    ),
 }
 """By ``MicroSettings.world``. In the narrow one a few random asserts meet nearly every mistake. In the wide one most
 mistakes show on one input of fifty, so that a suite must know where to look; arithmetic is as easy in both."""

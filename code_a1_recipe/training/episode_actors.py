@@ -124,7 +124,7 @@ class EpisodeWorker:
         selection = self._settings.selection
         select_by_topvar = find_group_selector(selection.name)  # or what else is named
         selected = select_by_topvar(
-            episode.suite_rewards_CS,
+            episode.suite_rewards_CS(selection.part),
             update_n=selection.update_n,
             seed=sampling_seed(task.seed, "selection", task.step, task.question.id),
         )

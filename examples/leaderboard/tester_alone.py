@@ -1,6 +1,6 @@
 """How well does a rule teach the Test LLM to aim? Trained by itself on fixed programs: no Code LLM and no servers.
 
-    python examples/leaderboard/tester_alone.py --rule 'adversary power=1 claims=0.25 select=hardest' --seeds 3
+    python examples/leaderboard/tester_alone.py --rule 'adversary fitness=kills crowding=1.0 select=all' --seeds 3
 
 Programs are the micro world's own typical mistakes and its references. They are operations, so what each answers is
 computed and no program runs. The update is GRPO as in training: one pass, on-policy. Before and after, 8 suites for
@@ -16,7 +16,6 @@ import re
 import statistics
 import sys
 import time
-from pathlib import Path
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -151,13 +150,6 @@ def taught(rng, chosen):
             yield question, operation, f"assert {case[0].call} == {case[0].reference_value}"
 
 
-def hardest(rewards, *, update_n, seed):
-    """The groups with the least reward among those with spread."""
-    del seed
-    spread = [c for c, row in enumerate(rewards) if max(row) > min(row)]
-    return tuple(sorted(spread, key=lambda c: statistics.mean(rewards[c]))[:update_n])
-
-
 def programs_of(rng, question):
     """C programs as a Code LLM that is half trained writes them."""
     wrong = [draw_mistake(rng, question.mistakes).operation for _ in range(C)]
@@ -210,12 +202,11 @@ def train(rule, seed, options, assets, split, programs):
         for key, value in (w.split("=") for w in words)
     }
     select, update_n = kwargs.pop("select", "topvar"), int(kwargs.pop("update_n", 1))
-    selector = hardest if select == "hardest" else find_group_selector(select)
+    selector = find_group_selector(select)
     weight, share, policy = kwargs.pop("hindsight", 0.0), kwargs.pop("share", 0.15), kwargs.pop("policy", 1.0)
-    teacher = kwargs.pop("teacher", 0.0)
+    teacher, by_std = kwargs.pop("teacher", 0.0), kwargs.pop("by_std", 1.0)
     lessons = collections.deque(maxlen=256)
-    path = None if name == "valid_and_adversarial" else str(Path(__file__).with_name("rules.py"))
-    reward = find_test_reward(name, path=path, kwargs=kwargs)
+    reward = find_test_reward(name, kwargs=kwargs)
     tester = Tester(assets.test_model, options.lr)
     curve = {0: measure(tester, programs)}
     for step in range(1, options.steps + 1):
@@ -237,7 +228,7 @@ def train(rule, seed, options, assets, split, programs):
             for c in selector(rewards, update_n=update_n, seed=seed * 10_000 + step):
                 mean, std = statistics.mean(rewards[c]), statistics.stdev(rewards[c])
                 rows += [(start + c) * S + s for s in range(S)]
-                advantages += [policy * (one - mean) / (std + 1e-6) for one in rewards[c]]
+                advantages += [policy * (one - mean) / (std + 1e-6 if by_std else 1.0) for one in rewards[c]]
         tester.learn(ids, mask, rows, advantages)
         if weight:
             tester.imitate(rng.sample(list(lessons), min(32, len(lessons))), weight)

@@ -171,7 +171,7 @@ def test_a_response_without_a_program_gets_no_suites_and_reward_zero():
     assert [candidate.source for candidate in episode.candidates] == [None, None]
     assert [candidate.reward.total for candidate in episode.candidates] == [0.0, 0.0]
     assert test.seeds == []
-    assert episode.suite_rewards_CS == [[], []]
+    assert episode.suite_rewards_CS() == [[], []]
 
 
 def test_a_program_too_long_to_show_is_masked_rather_than_punished():
@@ -436,7 +436,7 @@ def test_identical_programs_share_the_suites_of_the_first_where_asked():
     assert (len(first.suites), first.duplicate_of) == (2, None)
     assert (second.suites, second.duplicate_of, second.reward) == ((), 0, first.reward)
     assert second.response.text == SAME[1]
-    assert episode.suite_rewards_CS[1] == []  # nothing of it trains the Test LLM
+    assert episode.suite_rewards_CS()[1] == []  # nothing of it trains the Test LLM
 
 
 def test_the_program_that_is_there_first_has_the_suites_whatever_its_number():
@@ -525,7 +525,7 @@ def test_suites_without_a_reward_have_none_in_the_episodes_table():
     code, test = ScriptedSampler("code", PROGRAMS, []), ScriptedSampler("test", ["assert f(1) == 1"], [])
     judge = ScriptedJudge([], outages={PROGRAMS[0]})
     episode = asyncio.run(runner(code, test, judge).run(task()))
-    assert episode.suite_rewards_CS == [[None, None], [1.0, 1.0]]
+    assert episode.suite_rewards_CS() == [[None, None], [1.0, 1.0]]
 
 
 class SlowJudge(ScriptedJudge):

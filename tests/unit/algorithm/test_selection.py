@@ -55,5 +55,11 @@ def test_every_selector_refuses_bad_arguments(name):
 
 
 def test_an_unknown_selector_lists_the_known_ones():
-    with pytest.raises(ValueError, match=r"^unknown group selector 'top'; known: all, random, topvar$"):
+    with pytest.raises(ValueError, match=r"^unknown group selector 'top'; known: all, hardest, random, topvar$"):
         find_group_selector("top")
+
+
+def test_the_hardest_is_the_one_that_the_fewest_suites_break_but_some():
+    rewards = [[0.0, 0.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 1.0, 1.0]]
+    assert find_group_selector("hardest")(rewards, update_n=1, seed=0) == (2,)
+    assert find_group_selector("hardest")(rewards, update_n=3, seed=0) == (2, 1)

@@ -1,0 +1,231 @@
+"""R_T by other rules than the paper's: rewards that pay for what the suites of a question find together.
+
+Axes: C candidates of a question, S suites of a candidate, K cases of a suite. T holds the first K valid cases of suite
+s, written for candidate c; m(t) counts the suites that make call t, those for c or all of the question's (``scope``).
+
+    w(t)   = m(t) ** -crowding
+    Usable = |T| / K
+    Valid  = clip(min(sum of w over T / K, 1 - invalid / K), 0, 1)
+    Claim  = sum of w over the cases of T with a correct expected value / K
+    R_T    = gate * (alpha * Valid + claims * Claim + (1 - alpha - claims) * Adv)
+
+``gate`` is Usable with ``gated=True`` and 1 without; 0 for a candidate that does not load. ``crowding=0, claims=0``,
+``fitness="paper"`` and no gate is the paper's R_T. What Adv is, ``fitness`` says:
+
+- ``paper``: the paper's term of ``fail_new = sum of w over failed cases of T / K`` and ``fail_hist``.
+- ``kills``: ``fail_new`` alone; ``fail_hist`` is the same for all suites of a candidate. With ``crowding=1`` the Adv of
+  a candidate's suites sum to the number of distinct calls that it fails, over K: each suite earns its Shapley value in
+  the game whose worth is that number (MIST-RL, arXiv 2603.01409, is the sequential form).
+- ``set``: one suite of a set of k. 1 for a suite that breaks c; else the chance that a set of it and k - 1 of the other
+  S - 1 suites does: ``1 - binom(S - 1 - b, k - 1) / binom(S - 1, k - 1)``, b of them breaking c. S / k times the
+  unbiased estimator of PKPO (arXiv 2505.15201): nothing is to be gained once enough suites break c.
+- ``sharing``: ``min(1, sum over candidates c' that s breaks of 1 / N_c')``, N_c' the question's suites that break c'
+  (competitive fitness sharing, Rosin and Belew 1997). Calls of other candidates' suites count for c as well, which
+  needs ``rewards.code_tests=pooled``.
+- ``learnability``: ``sum over T of w(t) 4 p_t (1 - p_t) / K``, p_t the share of the question's candidates that fail t
+  (CURE, arXiv 2506.03136; unsupervised environment design). Needs the pooled cases too.
+
+Each costs one pass over the question's verdicts, microseconds a suite; ``sharing`` and ``learnability`` also make every
+program run on the cases of all others.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from .breakdown import Breakdown
+from .code_reward import pass_rate
+from .interface import JudgedCandidate, QuestionVerdicts
+from .lookup import lookup
+from .sandbox_seam import CaseResult
+from .suite_reward import ADVERSARIAL_READINGS
+
+SCOPES = ("candidate", "question")
+
+
+class _Together:
+    """What a rule may need to know of all suites of a question, found once."""
+
+    def __init__(self, question: QuestionVerdicts) -> None:
+        self._tested = [one for one in question.candidates if one.verdict is not None]
+        self.num_cases = question.num_cases
+
+    @cached_property
+    def failed(self) -> list[set[str]]:
+        """Calls of the whole question that a candidate fails, for each that loads and met them."""
+        return [
+            {_key(case) for case in one.pooled.cases if case.outcome.failed}
+            for one in self._tested
+            if one.verdict is not None and one.verdict.loaded and one.pooled is not None
+        ]
+
+    @cached_property
+    def num_breaking(self) -> list[int]:
+        """Suites that break the candidate of each item of ``failed``."""
+        suites = [suite for one in self._tested if one.verdict is not None for suite in one.verdict.suites]
+        asked = [{_key(case) for case in suite.cases[: self.num_cases]} for suite in suites]
+        return [sum(bool(keys & calls) for calls in asked) for keys in self.failed]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Suite:
+    """One suite with what a rule may need to know of it."""
+
+    together: _Together
+    candidate: JudgedCandidate
+    number: int
+    cases: tuple[CaseResult, ...]
+    """T: at most K."""
+    weight: Callable[[CaseResult], float]
+    """w(t)"""
+    reading: Callable[..., float]
+    set_size: int
+
+    def rate(self, counts: Callable[[CaseResult], float]) -> float:
+        """``sum over T of w(t) * counts(t) / K``, in [0, 1] where ``counts`` is."""
+        return math.fsum(self.weight(case) * counts(case) for case in self.cases) / self.together.num_cases
+
+
+def adversary_rewards(
+    question: QuestionVerdicts,
+    *,
+    fitness: str = "kills",
+    crowding: float = 1.0,
+    scope: str = "candidate",
+    gated: bool = True,
+    alpha: float = 0.0,
+    claims: float = 0.0,
+    adversarial: str = "release",
+    set_size: int = 4,
+) -> list[list[Breakdown | None]]:
+    """R_T of each suite, [C][S], see the module; ``rewards.test.name=adversary``.
+
+    Args:
+        question: the judged question.
+        fitness: a name in ``FITNESS``.
+        crowding: exponent, at least 0. 0: a repeated call is worth as much as a new one; 1: its makers share its worth.
+        scope: whose calls crowd, a name in ``SCOPES``.
+        gated: what cannot be used earns nothing.
+        alpha: weight of validity; with ``claims`` at most 1.
+        claims: weight of correct expected values. GRPO divides advantages by their deviation, so where no suite of a
+            group breaks the program even a small weight decides the whole update.
+        adversarial: reading of the paper's term, a name in ``ADVERSARIAL_READINGS``.
+        set_size: k of ``fitness="set"``, at least 1.
+
+    Returns:
+        Parts ``validity``, ``claims`` and ``adversarial``, total in [0, 1]; terms ``valid``, ``adv``, ``usable`` and
+        ``expected_correct`` in [0, 1]. None where a candidate has no verdict.
+
+    Raises:
+        ValueError: an argument is out of range or unknown.
+    """
+    _check(crowding=crowding, alpha=alpha, claims=claims, set_size=set_size)
+    lookup(scope, dict.fromkeys(SCOPES), what="scope of crowding")
+    rule = lookup(fitness, FITNESS, what="fitness")
+    reading = lookup(adversarial, ADVERSARIAL_READINGS, what="reading of the adversarial reward")
+    together, of_question = _Together(question), _times(question.candidates)
+
+    def reward(candidate: JudgedCandidate, s: int, times: Counter[str]) -> Breakdown | None:
+        if candidate.verdict is None:
+            return None
+        suite = _Suite(
+            together=together,
+            candidate=candidate,
+            number=s,
+            cases=candidate.verdict.suites[s].cases[: question.num_cases],
+            weight=lambda case: times[_key(case)] ** -crowding,
+            reading=reading,
+            set_size=set_size,
+        )
+        return _breakdown(suite, candidate.verdict.loaded, rule(suite), gated=gated, alpha=alpha, claims=claims)
+
+    rows = []
+    for candidate in question.candidates:
+        times = of_question if scope == "question" else _times([candidate])
+        rows.append([reward(candidate, s, times) for s in range(len(candidate.suite_texts))])
+    return rows
+
+
+def _breakdown(suite: _Suite, loaded: bool, adv: float, *, gated: bool, alpha: float, claims: float) -> Breakdown:
+    assert suite.candidate.verdict is not None
+    verdict, num_cases = suite.candidate.verdict.suites[suite.number], suite.together.num_cases
+    usable = len(suite.cases) / num_cases
+    not_invalid = 1.0 - (verdict.num_rejected + verdict.num_expected_incorrect) / num_cases
+    valid = max(0.0, min(suite.rate(lambda case: 1.0), not_invalid, 1.0))
+    right = suite.rate(lambda case: case.expected_correct)
+    gate = loaded * (usable if gated else 1.0)
+    return Breakdown(
+        parts={
+            "validity": gate * alpha * valid,
+            "claims": gate * claims * right,
+            "adversarial": gate * (1.0 - alpha - claims) * adv,
+        },
+        terms={"valid": valid, "adv": adv, "usable": usable, "expected_correct": right},
+    )
+
+
+def _key(case: CaseResult) -> str:
+    return case.key or case.call
+
+
+def _times(candidates: Sequence[JudgedCandidate]) -> Counter[str]:
+    """How many suites make each call."""
+    verdicts = [candidate.verdict for candidate in candidates if candidate.verdict is not None]
+    return Counter(key for verdict in verdicts for suite in verdict.suites for key in {_key(c) for c in suite.cases})
+
+
+def _kills(suite: _Suite) -> float:
+    return suite.rate(lambda case: case.outcome.failed)
+
+
+def _paper(suite: _Suite) -> float:
+    assert suite.candidate.verdict is not None
+    history = suite.candidate.verdict.history
+    fail_hist = 1.0 - pass_rate(history) if history else None
+    return suite.reading(fail_new=_kills(suite) if suite.cases else None, fail_hist=fail_hist)
+
+
+def _set(suite: _Suite) -> float:
+    assert suite.candidate.verdict is not None
+    number = suite.together.num_cases
+    breaks = [any(case.outcome.failed for case in one.cases[:number]) for one in suite.candidate.verdict.suites]
+    if breaks[suite.number]:
+        return 1.0
+    others, k = len(breaks) - 1, min(suite.set_size, len(breaks)) - 1
+    return 1.0 - math.comb(others - sum(breaks), k) / math.comb(others, k)
+
+
+def _sharing(suite: _Suite) -> float:
+    own, together = {_key(case) for case in suite.cases}, suite.together
+    shares = zip(together.failed, together.num_breaking, strict=True)
+    return min(1.0, math.fsum(1.0 / number for keys, number in shares if keys & own))
+
+
+def _learnability(suite: _Suite) -> float:
+    failed = suite.together.failed
+    rate = {_key(case): sum(_key(case) in keys for keys in failed) / max(1, len(failed)) for case in suite.cases}
+    return suite.rate(lambda case: 4.0 * rate[_key(case)] * (1.0 - rate[_key(case)]))
+
+
+FITNESS: dict[str, Callable[[_Suite], float]] = {
+    "paper": _paper,
+    "kills": _kills,
+    "set": _set,
+    "sharing": _sharing,
+    "learnability": _learnability,
+}
+"""Adv by name, each in [0, 1]."""
+
+
+def _check(*, crowding: float, alpha: float, claims: float, set_size: int) -> None:
+    if not (crowding >= 0.0 and math.isfinite(crowding)):
+        raise ValueError(f"crowding (exponent of a repeated call's worth) must be at least 0, got {crowding!r}")
+    if not (alpha >= 0.0 and claims >= 0.0 and alpha + claims <= 1.0):
+        raise ValueError(
+            f"alpha and claims (weights of validity and of correct expected values) must be at least 0 and at most 1 "
+            f"together, got {alpha!r} and {claims!r}"
+        )
+    if set_size < 1:
+        raise ValueError(f"set_size (suites of a set) must be at least 1, got {set_size!r}")
