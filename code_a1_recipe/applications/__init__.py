@@ -1,1 +1,1 @@
-"""What a trained pair is good for: best of N, attacks on one's own code, cross-play."""
+"""What a trained pair is good for: best of N, and attacks on one's own code."""

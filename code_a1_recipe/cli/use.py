@@ -1,4 +1,4 @@
-"""Commands that put a trained pair to use: select, attack, crossplay."""
+"""Commands that put a trained pair to use: select, attack."""
 
 from pathlib import Path
 
@@ -6,14 +6,13 @@ import typer
 
 from ..applications.best_of_n.options import SelectOptions
 from ..applications.bug_finder.options import AttackOptions
-from ..applications.crossplay.options import CrossPlayOptions
 from . import status
 from .declared import with_options
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for name, command in (("select", select), ("attack", attack), ("crossplay", crossplay)):
+    for name, command in (("select", select), ("attack", attack)):
         app.command(name, rich_help_panel="Use")(with_options(command))
 
 
@@ -61,22 +60,3 @@ def attack(options: AttackOptions) -> None:
     from ..applications.bug_finder import command
 
     status.resume(options.responses or Path.cwd(), command.attack, options)
-
-
-def crossplay(options: CrossPlayOptions) -> None:
-    """Let all saved steps of a run's Code LLM meet all saved steps of its Test LLM.
-
-    They meet on the run's held-out questions, with the run's own prompts, sampling and judge. Does the newest one also
-    win against older opponents, or has it forgotten how? Shows who wins how often, ratings over training, and signs of
-    forgetting and cycling; writes a picture (`crossplay.png`), tables (`table.*`, `ratings.*`) and `crossplay.json`.
-
-    `code-a1 crossplay outputs/cpu-20260101-120000 --output outputs/crossplay`
-
-    `code-a1 crossplay outputs/cpu-20260101-120000 --output outputs/crossplay --steps 0 --steps 40 --questions 50`
-
-    Models are loaded one at a time. A repeated command resumes; more steps, questions, candidates or suites only add to
-    what is there.
-    """
-    from ..applications.crossplay import command
-
-    status.resume(options.output, command.crossplay, options)

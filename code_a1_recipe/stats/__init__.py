@@ -1,1 +1,1 @@
-"""Estimates, confidence intervals and tables."""
+"""Estimates, confidence intervals, ratings and tables."""

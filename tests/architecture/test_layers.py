@@ -48,7 +48,7 @@ ARROWS = {
     "curation": {"algorithm", "config", "data", "evaluation", "jobs", "runs", "stats", "test_quality"},
     "analysis": {"algorithm", "config", "curation", "data", "jobs", "runs", "stats", "training"},
     "applications": {
-        "algorithm", "analysis", "config", "data", "evaluation", "jobs", "runs", "stats", "test_quality"
+        "algorithm", "config", "data", "evaluation", "jobs", "runs", "stats", "test_quality"
     },
 }  # fmt: skip
 """Room -> the rooms it may import. ``cli`` may import all; nobody but ``__main__`` imports ``cli``."""

@@ -18,8 +18,8 @@ OF_TESTS = [f"--test-{word.removeprefix('--')}" if word.startswith("--") else wo
 
 @pytest.fixture(scope="module")
 def code_a1(repository):
-    def run(*words: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "code_a1_recipe", *map(str, words)]
+    def run(*words: object, module: str = "code_a1_recipe") -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", module, *map(str, words)]
         return subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=600, check=False)
 
     return run
@@ -74,12 +74,13 @@ def test_the_best_of_n_is_chosen_by_a_trained_pair(code_a1, trained, held_out, t
 def test_checkpoints_of_both_policies_meet_one_another(code_a1, trained, tmp_path):
     output = tmp_path / "out"
     size = ["--steps", "0", "--steps", "3", "--questions", "4", "--candidates", "2"]
-    done = code_a1("crossplay", trained.folder, "--output", output, *size)
+    words = [trained.folder, "--output", output, *size]
+    done = code_a1(*words, module="examples.crossplay")
     assert done.returncode == 0, done.stderr[-3000:]
     matches = [json.loads(line) for line in (output / "matches.jsonl").open()]
     assert len(matches) > 0
     assert (output / "crossplay.png").stat().st_size > 10_000
     assert (output / "table.csv").read_text().count("\n") >= 3
-    again = code_a1("crossplay", trained.folder, "--output", output, *size, "--judge-only")
+    again = code_a1(*words, "--judge-only", module="examples.crossplay")
     assert again.returncode == 0, again.stderr[-3000:]
     assert (output / "matches.jsonl").read_text().count("\n") == len(matches)

@@ -9,7 +9,6 @@ from ...algorithm.question import Question
 from ...algorithm.sampling import SamplingParameters
 from ...config.run_config import RunConfig
 from ...data.torch_dataset import QuestionDataset
-from ...errors import InputError
 from ...runs.reader import RunRecords
 from .source import ModelChoice, checkpoint_model, folder_fingerprint
 
@@ -82,17 +81,3 @@ class RecordedPair:
             "gpu_memory_utilization": min(rollout.gpu_memory_utilization, 0.45),  # two engines, beside each other
             **(rollout.engine_kwargs.get("vllm") or {}),
         }
-
-
-def saved_steps_of(pair: RecordedPair, steps: list[str]) -> list[str]:
-    """The steps asked for, or 0 and all that were saved.
-
-    Raises:
-        InputError: a step was not saved.
-    """
-    from ...training.checkpoint.folder import CHECKPOINTS, saved_steps
-
-    there = ["0", *map(str, saved_steps(pair.records.folder / CHECKPOINTS))]
-    if odd := [step for step in steps if step not in there]:
-        raise InputError(f"{pair.records.folder} has no checkpoint of step {odd[0]}; it has {', '.join(there)}")
-    return steps or there

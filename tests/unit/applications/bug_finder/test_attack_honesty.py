@@ -16,9 +16,7 @@ from code_a1_recipe.applications.bug_finder.expectations import (
     was_asked,
 )
 from code_a1_recipe.applications.bug_finder.findings import other_expectations
-from code_a1_recipe.applications.crossplay import command as crossplay_command
 from code_a1_recipe.cli.app import main
-from code_a1_recipe.stats.estimates import Estimate
 from sandbox import (
     HANGS_THROUGHOUT,
     TOTAL_SPENT,
@@ -247,11 +245,3 @@ def test_a_bug_that_depends_on_the_hash_seed_is_one_and_its_test_fails_whatever_
 def test_a_byte_order_mark_is_read_over(attack):
     texts = {"solution": "\ufeff" + SAME, "reference": "\ufeff" + SAME, "tests": "\ufeff" + asserts([1])}
     assert attack(texts, "--reference", "reference.py") == 0
-
-
-def test_points_show_no_negative_zero():
-    points = crossplay_command._points
-    assert points(Estimate(value=107.0, low=-0.4, high=253.0, num_values=5), signed=True) == "+107 [+0, +253]"
-    assert points(Estimate(value=-0.3, low=-12.0, high=0.2, num_values=5)) == "0 [-12, 0]"
-    assert points(Estimate(value=-0.3, low=-0.3, high=-0.3, num_values=5)) == "0"
-    assert points(Estimate(value=-10.0, low=-10.0, high=-10.0, num_values=5), signed=True) == "-10"

@@ -17,16 +17,16 @@ from code_a1_recipe.algorithm.mistake_book import MistakeBook
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.algorithm.sampling import SamplingParameters
 from code_a1_recipe.algorithm.tasks import tasks_of
-from code_a1_recipe.applications.crossplay import command as crossplay_command, matches as crossplay
-from code_a1_recipe.applications.crossplay.command import Findings, rating_table, signs, win_table
-from code_a1_recipe.applications.crossplay.figure import draw_crossplay
-from code_a1_recipe.applications.crossplay.matches import CrossPlay, Result, match_result, play
-from code_a1_recipe.applications.crossplay.options import CrossPlayOptions
-from code_a1_recipe.cli.app import main
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.config.run_config import RunConfig
 from code_a1_recipe.errors import InputError, OutageError, OutputError, SettingsError
 from code_a1_recipe.evaluation.models import recorded_run
+from code_a1_recipe.stats.estimates import Estimate
+from examples.crossplay import __main__ as command_line, matches, report
+from examples.crossplay.figure import draw_crossplay
+from examples.crossplay.matches import CrossPlay, Result, match_result, play
+from examples.crossplay.options import CrossPlayOptions
+from examples.crossplay.report import Findings, rating_table, signs, win_table
 from sandbox import CaseOutcome, Judge, LocalRunner, SandboxUnavailableError
 
 # Two questions with f(x) = x + 1 and f(x) = 2 * x. The Code LLM of step 0 answers x + 1 to both, the one of step 20 is
@@ -150,7 +150,7 @@ def world(tmp_path, cpu_settings, runner, monkeypatch):
 
         yield SimpleNamespace(judge=judge_one)
 
-    monkeypatch.setattr(crossplay, "LocalAsyncJudge", SimpleNamespace(start=start))
+    monkeypatch.setattr(matches, "LocalAsyncJudge", SimpleNamespace(start=start))
     return made
 
 
@@ -417,6 +417,14 @@ def test_cells_without_a_match_are_drawn_and_written(world):
     assert shown == ["–", "–", "100%\n100 to 100", "100%\n100 to 100"]
 
 
+def test_points_show_no_negative_zero():
+    points = report._points
+    assert points(Estimate(value=107.0, low=-0.4, high=253.0, num_values=5), signed=True) == "+107 [+0, +253]"
+    assert points(Estimate(value=-0.3, low=-12.0, high=0.2, num_values=5)) == "0 [-12, 0]"
+    assert points(Estimate(value=-0.3, low=-0.3, high=-0.3, num_values=5)) == "0"
+    assert points(Estimate(value=-10.0, low=-10.0, high=-10.0, num_values=5), signed=True) == "-10"
+
+
 # ------------------------------ the command ------------------------------
 
 
@@ -427,9 +435,8 @@ def command(world, monkeypatch):
         (world.records.folder / "checkpoints" / f"global_step_{step}").mkdir(parents=True)
     monkeypatch.setattr(recorded_run.RecordedPair, "open", lambda folder: world)
     output = world.folder / "out"
-    return lambda *words: main(
-        ["crossplay", str(world.records.folder), "--output", str(output), "--candidates", "2", *words]
-    )
+    size = ("--candidates", "2")
+    return lambda *words: command_line.main([str(world.records.folder), "--output", str(output), *size, *words])
 
 
 def test_the_command_writes_all_files(command, world, capsys):
@@ -465,7 +472,7 @@ def test_the_command_refuses_steps_that_were_not_saved(command, capsys, words, m
 
 
 def test_the_command_refuses_a_folder_that_holds_no_run(tmp_path, capsys):
-    assert main(["crossplay", str(tmp_path), "--output", str(tmp_path / "out")]) == 2
+    assert command_line.main([str(tmp_path), "--output", str(tmp_path / "out")]) == 2
     assert "holds no run" in capsys.readouterr().err
 
 
@@ -481,7 +488,7 @@ def test_an_interrupted_command_says_how_to_go_on(command, monkeypatch, capsys):
     def interrupted(cross, *, win):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(crossplay_command, "play", interrupted)
+    monkeypatch.setattr(command_line, "play", interrupted)
     assert command() == 130
     assert "repeat the command to resume" in capsys.readouterr().err
 
@@ -492,7 +499,7 @@ def test_judge_only_without_responses_is_refused(command, capsys):
 
 
 def test_help_tells_what_it_is_for(capsys):
-    assert main(["crossplay", "--help"]) == 0
+    assert command_line.main(["--help"]) == 0
     shown = capsys.readouterr().out
     assert "Let all saved steps of a run's Code LLM meet all saved steps of its Test LLM" in shown
     assert "--win" in shown

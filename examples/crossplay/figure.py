@@ -1,4 +1,4 @@
-"""The picture of ``code-a1 crossplay``: who wins against whom, and ratings over training."""
+"""The picture of a cross-play: who wins against whom, and ratings over training."""
 
 import math
 from collections.abc import Sequence
@@ -9,9 +9,9 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from ...analysis.figures import COLORS
-from ...stats.estimates import Array, Estimate
-from .ratings import ANCHOR, PlayerRating, RatingTable
+from code_a1_recipe.analysis.figures import COLORS
+from code_a1_recipe.stats.estimates import Array, Estimate
+from code_a1_recipe.stats.ratings import ANCHOR, PlayerRating, RatingTable
 
 CODE_COLOR, TEST_COLOR = COLORS[0], COLORS[1]
 _HEIGHT_INCHES = 3.9

@@ -1,4 +1,4 @@
-"""The options of ``code-a1 crossplay``."""
+"""The options of a cross-play."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from ...jobs import options as shared
-from ...jobs.outputs import check_folder
+from code_a1_recipe.jobs import options as shared
+from code_a1_recipe.jobs.outputs import check_folder
 
-WIN_NAMES = ("broke", "detected")
+from .matches import WINS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class CrossPlayOptions:
     win: Annotated[
         str,
         typer.Option(
-            callback=shared.one_of(WIN_NAMES),
+            callback=shared.one_of(tuple(WINS)),
             help="the Test LLM wins by any valid case that breaks the program (broke), or only by one whose expected "
             "output is right as written (detected); matches are not judged anew",
         ),

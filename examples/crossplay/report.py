@@ -1,4 +1,4 @@
-"""``code-a1 crossplay``: all saved steps of a run's Code LLM against all saved steps of its Test LLM."""
+"""The report of a cross-play: tables, signs of forgetting and cycling, all figures as JSON, and the picture."""
 
 import json
 import math
@@ -9,16 +9,14 @@ from typing import Any
 
 import matplotlib as mpl
 
-from ...analysis.figures import STYLE
-from ...evaluation.models.recorded_run import RecordedPair, saved_steps_of
-from ...files import replacing, write_whole
-from ...jobs.outputs import Report
-from ...stats.estimates import Estimate
-from ...stats.tables import Table, table_of
+from code_a1_recipe.analysis.figures import STYLE
+from code_a1_recipe.files import replacing, write_whole
+from code_a1_recipe.stats.estimates import Estimate
+from code_a1_recipe.stats.ratings import Change, PlayerRating, RatingTable, changes, rate, turns, win_rates
+from code_a1_recipe.stats.tables import Table, table_of
+
 from .figure import draw_crossplay
-from .matches import NO_USABLE_PROGRAM, PLAYED, CrossPlay, Result, Tally, play
-from .options import CrossPlayOptions
-from .ratings import Change, PlayerRating, RatingTable, changes, rate, turns, win_rates
+from .matches import NO_USABLE_PROGRAM, PLAYED, CrossPlay, Result, Tally
 
 ROLES = {"code": "Code LLM", "test": "Test LLM"}
 _BY_CHANCE = 0.025
@@ -219,26 +217,3 @@ def write_results(findings: Findings, cross: CrossPlay) -> str:
         f"picture {folder / 'crossplay.png'}; tables beside it in table.* and ratings.*, all figures in crossplay.json"
     )
     return f"{wins.markdown()}\n{ratings.markdown()}\n{lines}\n\n{files}"
-
-
-def crossplay(options: CrossPlayOptions) -> Report:
-    """Play all matches that are missing, then write tables, figures and the picture; a repeated call resumes.
-
-    Raises:
-        InputError, SandboxConfigError: something cannot be used.
-        OutageError, SandboxUnavailableError: a model or the sandbox is down; what is done is kept.
-    """
-    pair = RecordedPair.open(options.run)
-    steps = sorted(set(saved_steps_of(pair, list(options.steps))), key=int)
-    cross = CrossPlay(
-        pair=pair,
-        questions=pair.held_out(options.questions),
-        steps=steps,
-        options=options,
-    )
-    tally = play(cross, win=options.win)
-    text = write_results(Findings.of(tally, steps=steps, win=options.win), cross)
-    failure = tally.outages and (
-        f"outages are left, the first one: {tally.outages[0]}; repeat the command to judge them again"
-    )
-    return Report(text=text, failure=failure or "")

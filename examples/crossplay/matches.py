@@ -14,24 +14,26 @@ import enum
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...algorithm.episode import EpisodeRunner, sampling_seed
-from ...algorithm.episode_types import AsyncJudge, CandidateResult, EpisodeTask
-from ...algorithm.prompts import render
-from ...algorithm.question import Question
-from ...errors import SettingsError
-from ...evaluation.models.recorded_run import RecordedPair
-from ...evaluation.models.response_store import RESPONSES, ResponseStore, StoredSampler, finish_all
-from ...evaluation.models.source import ModelChoice, sample_all
-from ...files import file_fingerprint, fingerprint
-from ...jobs.async_judge import LocalAsyncJudge
-from ...jobs.jsonl_store import JsonlStore, Row
-from ...jobs.progress import Progress
-from ...stats.estimates import Array
-from .options import CrossPlayOptions
+from code_a1_recipe.algorithm.episode import EpisodeRunner, sampling_seed
+from code_a1_recipe.algorithm.episode_types import AsyncJudge, CandidateResult, EpisodeTask
+from code_a1_recipe.algorithm.prompts import render
+from code_a1_recipe.algorithm.question import Question
+from code_a1_recipe.errors import SettingsError
+from code_a1_recipe.evaluation.models.recorded_run import RecordedPair
+from code_a1_recipe.evaluation.models.response_store import RESPONSES, ResponseStore, StoredSampler, finish_all
+from code_a1_recipe.evaluation.models.source import ModelChoice, sample_all
+from code_a1_recipe.files import file_fingerprint, fingerprint
+from code_a1_recipe.jobs.async_judge import LocalAsyncJudge
+from code_a1_recipe.jobs.jsonl_store import JsonlStore, Row
+from code_a1_recipe.jobs.progress import Progress
+from code_a1_recipe.stats.estimates import Array
+
+if TYPE_CHECKING:
+    from .options import CrossPlayOptions
 
 MATCHES = "matches.jsonl"
 EPISODES_AT_ONCE = 64
@@ -88,7 +90,7 @@ class CrossPlay:
     questions: Sequence[Question]
     steps: Sequence[str]
     """Saved steps of both policies, ascending; "0": the models that training began with."""
-    options: CrossPlayOptions
+    options: "CrossPlayOptions"
 
     def __post_init__(self) -> None:
         settings = self.pair.settings

@@ -1,1 +1,0 @@
-"""Every saved Code LLM against every saved Test LLM."""
