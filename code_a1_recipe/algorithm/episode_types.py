@@ -154,6 +154,11 @@ class Episode:
     """The question's buggy programs with the suites written for them, in validation."""
 
     @property
+    def code_rewards(self) -> tuple[float, ...]:
+        """The Code LLM's rewards, of those candidates that have one."""
+        return tuple(candidate.reward.total for candidate in self.candidates if candidate.reward is not None)
+
+    @property
     def suite_rewards_CS(self) -> list[list[float | None]]:
         """[C, S] rewards of the suites; None for a suite without one, an empty row for a candidate without suites."""
         return [
