@@ -154,6 +154,11 @@ class Episode:
     buggy_programs: tuple[CandidateResult, ...] = ()
     """The question's buggy programs with the suites written for them, in validation."""
 
+    @property
+    def code_rewards(self) -> tuple[float, ...]:
+        """The Code LLM's rewards, of those candidates that have one."""
+        return tuple(candidate.reward.total for candidate in self.candidates if candidate.reward is not None)
+
     def suite_rewards_CS(self, part: str | None = None) -> list[list[float | None]]:
         """[C, S] rewards of the suites, or one part of them; None for a suite without one.
 

@@ -37,6 +37,9 @@ CODE_TESTS: Mapping[str, str] = {
 }
 """What the Code LLM may be rewarded on (``rewards.code_tests``)."""
 
+FULL_REWARD = 1.0 - 1e-6
+"""Rewards above this are full, whatever float32 made of their last digits."""
+
 CODE_REWARD, TEST_REWARD = "pass_rate", "valid_and_adversarial"
 """The paper's."""
 

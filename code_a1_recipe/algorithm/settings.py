@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, PlainValidator
 
 from sandbox import OPTIONAL_FEATURES, Limits
 
+from .curriculum import CurriculumSettings
 from .prompts import PromptSettings
 from .replay import REPLAY_SAMPLERS
 from .rewards import RewardSettings
@@ -133,6 +134,7 @@ class RecipeSettings(Block):
     mistake_book: MistakeBookSettings
     selection: SelectionSettings
     schedule: UpdateSchedule
+    curriculum: CurriculumSettings = CurriculumSettings()
     sandbox: SandboxSettings
     validation: ValidationSettings
     checkpoint: CheckpointSettings

@@ -17,7 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 
-from ..runs.metrics import FULL_REWARD, buggy_program_rates, distinct_call_rate
+from ..algorithm.rewards import FULL_REWARD
+from ..runs.metrics import buggy_program_rates, distinct_call_rate
 from ..runs.rollout_record import RolloutRecord
 
 ByQuestion = dict[str, float]

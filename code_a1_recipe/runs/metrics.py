@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from sandbox import CandidateVerdict, CaseOutcome, SuiteVerdict
 
 from ..algorithm.episode_types import CandidateResult, Episode, SuiteResult
+from ..algorithm.rewards import FULL_REWARD
 from ..algorithm.spans import Span, union
 from ..errors import OutageError
 
@@ -18,9 +19,6 @@ MetricAccumulator = dict[str, tuple[float, int]]
 
 # Reported as totals; everything else is a mean.
 _TOTALS = frozenset({"judge/outages", "judge/cases", "book/replayed", "test/suites", "code/candidates"})
-
-FULL_REWARD = 1.0 - 1e-6
-"""Rewards above this are full, whatever float32 made of their last digits."""
 
 
 class _Accumulator(MetricAccumulator):

@@ -57,6 +57,8 @@ class EpisodeReport:
     grpo_rows: Mapping[str, StoredRows]
     """Stored GRPO groups by policy name: the candidates, and the suites of those that TOPVAR selected."""
     book_update: BookUpdate
+    code_rewards: tuple[float, ...]
+    """``Episode.code_rewards``."""
     accumulator: MetricAccumulator
     busy: Mapping[str, tuple[Span, ...]]
     """When something was generated ("generate") and judged ("judge") for this question; sorted and disjoint."""
@@ -159,6 +161,7 @@ def _report(
         question_id=episode.task.question.id,
         grpo_rows=grpo_rows,
         book_update=collect_book_update(verdicts),
+        code_rewards=episode.code_rewards,
         accumulator=accumulate_episode(episode, seconds=seconds),
         busy=busy_spans(episode),
         records=encode_records(episode_records(episode, selected=selected)),

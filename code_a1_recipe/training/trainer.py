@@ -17,6 +17,7 @@ from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils.debug import marked_timer
 
+from ..algorithm.curriculum import Curriculum
 from ..algorithm.episode_types import EpisodeTask
 from ..algorithm.mistake_book import BookChange, MistakeBook
 from ..algorithm.question import Question
@@ -127,6 +128,7 @@ class CodeA1Trainer(PPOTrainerSync):
             reports = self._run_episodes(tasks, metrics)  # candidates, suites, verdicts, rewards
         self._sleep_servers()
         self._update_mistake_book(reports, metrics)
+        self._update_curriculum(reports, metrics)
         groups = self._collect_grpo_groups(reports)  # of suites those that TOPVAR selected
         self._alternate_updates(groups, metrics, timing_raw)
         self._finish_step(metrics, num_questions=len(questions), seconds=time.time() - started)
@@ -141,7 +143,10 @@ class CodeA1Trainer(PPOTrainerSync):
         if batch is None:
             self.train_dataloader_it = iter(self.train_dataloader)
             batch = next(self.train_dataloader_it)
-        return list(batch["question"])
+        if self.settings.curriculum.name == "none":  # otherwise the batch is only counted, so that epochs go on
+            return list(batch["question"])
+        drawn = self.curriculum.draw(self.global_steps, len(batch["question"]))
+        return [self.train_dataset.questions[q] for q in drawn]
 
     def _tasks(self, questions: Sequence[Question], *, validate: bool) -> list[EpisodeTask]:
         return tasks_of(
@@ -179,13 +184,18 @@ class CodeA1Trainer(PPOTrainerSync):
         change = BookChange()
         if self.settings.mistake_book.enabled:
             for report in reports:
-                update = report.book_update
-                change += self.book.update(
-                    report.question_id, failed=update.failed, passed_replays=update.passed_replays
-                )
+                failed, passed = report.book_update.failed, report.book_update.passed_replays
+                change += self.book.update(report.question_id, failed=failed, passed_replays=passed)
         stats = self.book.stats()
         metrics["book/cases"], metrics["book/questions"] = stats.num_cases, stats.num_questions
         metrics["book/added"], metrics["book/removed"] = change.num_added, change.num_removed
+
+    def _update_curriculum(self, reports: Sequence[EpisodeReport], metrics: dict[str, Any]) -> None:
+        """Curriculum: what the questions taught, for the draws of later steps."""
+        if self.settings.curriculum.name != "none":
+            for report in reports:
+                self.curriculum.update(report.question_id, report.code_rewards)
+            metrics.update(self.curriculum.metrics())
 
     def _collect_grpo_groups(self, reports: Sequence[EpisodeReport]) -> dict[str, StoredRows]:
         """The rows that each policy may train on.
@@ -227,6 +237,7 @@ class CodeA1Trainer(PPOTrainerSync):
             data=self.train_dataloader.state_dict(),
             row=self._row(metrics),
             totals=totals,
+            curriculum=self.curriculum.state(),
             random_states=random_states.capture(),
         )
 
@@ -315,11 +326,13 @@ class CodeA1Trainer(PPOTrainerSync):
         return self.checkpoints.save(self.finished, policies=self.policies, book=self.book)
 
     def _load_checkpoint(self) -> None:
+        self.curriculum = Curriculum(self.settings.curriculum, self.train_dataset.questions, seed=self.settings.seed)
         identity = run_identity(self.settings, self.train_dataset.questions)
         self.checkpoints = CheckpointKeeper(self.settings, self.run_folder, identity=identity)
         resumed = self.checkpoints.resume(policies=self.policies, dataloader=self.train_dataloader)
         if resumed is not None:
             self.finished, self.book = resumed
+            self.curriculum.restore(self.finished.curriculum)
         self.global_steps = self.finished.step
 
     def _continue_records(self) -> None:

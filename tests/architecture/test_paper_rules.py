@@ -18,8 +18,12 @@ RULES += ("GRPO groups", "Alternation of the two updates")
 
 
 def rows():
-    rules = README.read_text(encoding="utf-8").partition("\n## ")[0]
-    lines = [line for line in rules.splitlines() if line.startswith("|")]
+    of_the_paper, beyond, *_ = README.read_text(encoding="utf-8").split("\n## ")
+    return [row for section in (of_the_paper, beyond) for row in rows_of(section)]
+
+
+def rows_of(section):
+    lines = [line for line in section.splitlines() if line.startswith("|")]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     assert cells[0] == COLUMNS
     return [dict(zip(COLUMNS, row, strict=True)) for row in cells[2:]]

@@ -36,6 +36,10 @@ ALGORITHM, REWARDS = "code_a1_recipe/algorithm", "reward_fns"
 UNIT, PROPERTY, GOLDEN = "tests/unit", "tests/property", "tests/golden"
 
 TESTS = {
+    f"{ALGORITHM}/curriculum.py": (
+        f"{UNIT}/algorithm/test_curriculum.py",
+        f"{PROPERTY}/algorithm/test_curriculum.py",
+    ),
     f"{ALGORITHM}/episode.py": (f"{UNIT}/algorithm/test_episode.py",),
     f"{ALGORITHM}/episode_types.py": (f"{UNIT}/algorithm/test_episode.py",),
     f"{ALGORITHM}/mistake_book.py": (

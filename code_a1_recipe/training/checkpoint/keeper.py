@@ -35,6 +35,8 @@ class TrainState:
     """Its metrics as far as they were known; the end of a step may be cut off after its checkpoint."""
     totals: Mapping[str, float] = field(default_factory=dict)
     """Counters over the whole run: questions, programs, suites, cases, seconds."""
+    curriculum: Mapping[str, float] = field(default_factory=dict)
+    """``Curriculum.state`` after it; empty where no question was scored."""
     random_states: dict[str, Any] | None = None
     """The trainer's own after it, see ``random_states.capture``; None before step 1."""
 
@@ -82,6 +84,7 @@ class CheckpointKeeper:
             "step": finished.step,
             "versions": versions_text(),
             "totals": dict(finished.totals),
+            "curriculum": dict(finished.curriculum),
             "config": self._made_with(),
             checkpointing.IDENTITY: dict(self._identity),
             checkpointing.ORIGIN: self._origin,
@@ -158,6 +161,7 @@ def _load(checkpoint: Checkpoint, *, policies: Mapping[str, Policy], dataloader:
     try:
         row = json.loads((checkpoint.folder / checkpointing.ROW_NAME).read_text(encoding="utf-8"))
         totals = dict(state["totals"])
+        scores = dict(state.get("curriculum", {}))  # runs before there was one have none
         data = torch.load(checkpoint.folder / checkpointing.DATA_NAME, weights_only=False)
         states = torch.load(checkpoint.folder / checkpointing.RANDOM_NAME, weights_only=False)
         random_states.restore(states)
@@ -175,4 +179,4 @@ def _load(checkpoint: Checkpoint, *, policies: Mapping[str, Policy], dataloader:
             ) from error
     dataloader.load_state_dict(data)
     logger.info("resumed from %s at step=%d", checkpoint.folder, checkpoint.step)
-    return TrainState(step=checkpoint.step, data=data, row=row, totals=totals, random_states=states)
+    return TrainState(step=checkpoint.step, data=data, row=row, totals=totals, curriculum=scores, random_states=states)
