@@ -48,7 +48,7 @@ class CodeA1Trainer(PPOTrainerSync):
     def __init__(self, config: RunConfig, *, signals: SignalHandler | None = None) -> None:
         self.settings = config
         self.run_folder = RunFolder(Path(config.run_dir))
-        self.book = MistakeBook()
+        self.book = MistakeBook(config.mistake_book.bounds)
         self.policies: dict[str, Policy] = {}
         self.finished = TrainState(step=0, data=None)
         self._has_stepped = False
@@ -181,10 +181,15 @@ class CodeA1Trainer(PPOTrainerSync):
             for report in reports:
                 update = report.book_update
                 change += self.book.update(
-                    report.question_id, failed=update.failed, passed_replays=update.passed_replays
+                    report.question_id,
+                    failed=update.failed,
+                    passed_replays=update.passed_replays,
+                    failed_replays=update.failed_replays,
+                    passed_new=update.passed_new,
                 )
         stats = self.book.stats()
         metrics["book/cases"], metrics["book/questions"] = stats.num_cases, stats.num_questions
+        metrics["book/cells"] = stats.num_cells
         metrics["book/added"], metrics["book/removed"] = change.num_added, change.num_removed
 
     def _collect_grpo_groups(self, reports: Sequence[EpisodeReport]) -> dict[str, StoredRows]:
