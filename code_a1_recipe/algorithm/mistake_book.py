@@ -3,24 +3,28 @@
 Source of every rule here: Code-A1, arXiv 2603.15611, "Mistake Book". A case is known by its key, which is
 equal for all spellings and reads of one call, so ``f(3)``, ``f(n=3)``, ``f(3.0)`` and ``abs(f(3))`` are one
 case with the text that failed first.
+
+Beyond the paper the book is an archive of good cases of every kind (MAP-Elites, arXiv 1504.04909): each has a cell and
+a quality, and ``BookBounds`` say how many are kept.
 """
 
-import hashlib
-import json
+import heapq
 import logging
+import random
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
-from ..errors import InputError
-from ..files import write_whole
+from sandbox import CaseOutcome
+
+from .book_bounds import BookBounds, QuestionSizes
+from .book_file import Rows, digest_of, read_rows, write_rows
+from .case_kinds import cell_of
 
 logger = logging.getLogger(__name__)
-
-FORMAT_NAME = "code-a1-mistake-book"
-FORMAT_VERSION = 2
 
 REPLAY_LIMIT = 8
 """Cases of a question replayed at a time; 8 in the published runs."""
@@ -38,6 +42,21 @@ class BookEntry:
     """Failures minus passed replays, at least 1."""
     key: str = ""
     """What the case is known by; the call itself where the judge gave no key."""
+    num_met: int = 0
+    """How often a program met the case, as a new case or as a replay, since it came into the book."""
+    num_failed: int = 0
+    """How often one failed it then, 0 to ``num_met``."""
+    cell: str = ""
+    """Kind of input and of the failure that put it there (``cell_of``)."""
+
+    @property
+    def quality(self) -> float:
+        """How much the case tells programs apart, in (0, 1]: ``4 p (1 - p)``, 1 where half of them fail it.
+
+        ``p = (num_failed + 1) / (num_met + 2)`` is the chance to fail by Laplace's rule of succession, ``p (1 - p)``
+        the learnability of unsupervised environment design (arXiv 2408.15099).
+        """
+        return 4 * (self.num_failed + 1) * (self.num_met - self.num_failed + 1) / (self.num_met + 2) ** 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +68,8 @@ class FailedCase:
     """The reference's return value, never what the Test LLM expected."""
     key: str = ""
     """``CaseResult.key``; empty when the call is its own key."""
+    outcome: CaseOutcome = CaseOutcome.WRONG_VALUE
+    """How it failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +79,7 @@ class BookChange:
     num_added: int = 0
     """Cases that are new."""
     num_removed: int = 0
-    """Cases whose frequency fell to 0 or below."""
+    """Cases whose frequency fell to 0 or below, or that were beyond a bound."""
     num_raised: int = 0
     num_lowered: int = 0
     """Cases that were there before and still are, with another frequency."""
@@ -78,6 +99,8 @@ class BookStats:
 
     num_questions: int
     num_cases: int
+    num_cells: int
+    """Filled cells, summed over questions."""
     total_frequency: int
     max_frequency: int
 
@@ -88,8 +111,11 @@ class MistakeBook:
     Not thread-safe: the trainer updates it once a step, from one place.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, bounds: BookBounds | None = None) -> None:
+        self._bounds = bounds or BookBounds()
         self._entries: dict[str, dict[str, BookEntry]] = {}
+        self._num_cases = 0
+        self._sizes = QuestionSizes()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MistakeBook) and self._rows() == other._rows()
@@ -103,7 +129,7 @@ class MistakeBook:
 
     @property
     def num_cases(self) -> int:
-        return sum(len(entries) for entries in self._entries.values())
+        return self._num_cases
 
     def entries(self, question_id: str) -> tuple[BookEntry, ...]:
         """All cases of a question, oldest first; empty for an unknown one."""
@@ -114,10 +140,11 @@ class MistakeBook:
         return tuple(sorted(self._entries))
 
     def stats(self) -> BookStats:
-        frequencies = [entry.frequency for entry in self._all_entries()]
+        frequencies = [entry.frequency for _, entry in self._pairs()]
         return BookStats(
             num_questions=self.num_questions,
             num_cases=len(frequencies),
+            num_cells=sum(len({entry.cell for entry in entries.values()}) for entries in self._entries.values()),
             total_frequency=sum(frequencies),
             max_frequency=max(frequencies, default=0),
         )
@@ -132,7 +159,27 @@ class MistakeBook:
             raise ValueError(f"limit (cases to replay) must be at least 0, got {limit!r}")
         return tuple(sorted(self.entries(question_id), key=lambda entry: -entry.frequency)[:limit])
 
-    def update(self, question_id: str, *, failed: Sequence[FailedCase], passed_replays: Sequence[str]) -> BookChange:
+    def sample_batch(self, n: int, seed: int) -> list[tuple[str, BookEntry]]:
+        """At most ``n`` of all cases with their questions' ids, without repetition, in proportion to quality.
+
+        The cases with the shortest of exponential times whose rates are the qualities (Efraimidis and Spirakis 2006).
+        """
+        chance = random.Random(seed)
+        return heapq.nsmallest(n, self._pairs(), key=lambda pair: chance.expovariate(pair[1].quality))
+
+    def get_top_k(self, k: int) -> list[tuple[str, BookEntry]]:
+        """The ``k`` best of all cases by quality, with their questions' ids; ties in the order of ids, then of age."""
+        return heapq.nlargest(k, self._pairs(), key=lambda pair: pair[1].quality)
+
+    def update(
+        self,
+        question_id: str,
+        *,
+        failed: Sequence[FailedCase],
+        passed_replays: Sequence[str],
+        failed_replays: Sequence[str] = (),
+        passed_new: Sequence[str] = (),
+    ) -> BookChange:
         """Count one step's outcomes of a question.
 
         A case gains 1 for each item of ``failed`` (one per candidate and suite that fails it as a valid
@@ -145,28 +192,38 @@ class MistakeBook:
         for any order of ``failed``. Of several texts with one key the shortest is kept, or the first among
         equally short ones in the order of texts.
 
+        Cases that are in the book then count all items as meetings. Those beyond a bound leave it: of a question the
+        ones with the lowest (quality, frequency), of equal ones the older, which has had its chance. Beyond
+        ``max_size`` they leave the question with most cases, of equal ones the first in the order of ids. That costs
+        a pass over the cases of each question that loses some, and a logarithm of the number of questions.
+
         Args:
             question_id: any string.
             failed: calls with the reference's answer.
             passed_replays: keys.
+            failed_replays: keys, one per candidate that fails it as a replay; they do not change the frequency.
+            passed_new: keys, one per candidate and suite that passes it as a valid case; likewise.
 
         Returns:
             What changed.
         """
         net: Counter[str] = Counter(case.key or case.call for case in failed)
+        num_failed = net + Counter(failed_replays)
+        num_met = num_failed + Counter(passed_replays) + Counter(passed_new)
         net.subtract(passed_replays)
         texts = _texts_by_key(question_id, failed)
         entries = self._entries.setdefault(question_id, {})
+        self._num_cases -= len(entries)
         change = BookChange()
-        for key in sorted(net, key=lambda key: texts.get(key, (key, ""))):
-            change += _apply(entries, key, net[key], texts.get(key))
-        if not entries:
-            del self._entries[question_id]
-        return change
+        touched = [key for key in num_met if key in entries or net[key] > 0]
+        for key in sorted(touched, key=lambda key: texts.get(key, (key, "", ""))):
+            change += _apply(entries, key, net[key], texts.get(key), num_met=num_met[key], num_failed=num_failed[key])
+        self._num_cases += len(entries)
+        return change + BookChange(num_removed=self._keep_bounds(question_id))
 
     def digest(self) -> str:
         """SHA-256 of the content, age order included, as hex. Equal books have equal digests."""
-        return _digest(self._rows())
+        return digest_of(self._rows())
 
     def save(self, path: Path) -> None:
         """Write the book as JSON, atomically: after a crash the file is the old one or the new one.
@@ -174,55 +231,64 @@ class MistakeBook:
         Raises:
             OSError: the folder cannot be written.
         """
-        rows = self._rows()
-        document = {
-            "format": FORMAT_NAME,
-            "version": FORMAT_VERSION,
-            "digest": _digest(rows),
-            "questions": rows,
-        }
-        write_whole(path, json.dumps(document, indent=1))
+        write_rows(path, self._rows())
 
     @classmethod
-    def load(cls, path: Path) -> "MistakeBook":
-        """Read a saved book.
+    def load(cls, path: Path, bounds: BookBounds | None = None) -> "MistakeBook":
+        """Read a saved book; what is beyond the bounds is left out.
 
         Raises:
             FileNotFoundError: no such file.
             InputError: it is damaged, of another version, or no Mistake Book.
         """
-        try:
-            document = json.loads(path.read_text(encoding="ascii"))
-        except ValueError as error:  # JSON and Unicode errors are both ValueErrors
-            raise InputError(
-                f"{path} is not readable JSON ({error}); restore it from the checkpoint it belongs to"
-            ) from error
-        rows = _checked_rows(document, path)
-        book = cls()
-        for question_id, cases in rows.items():
-            book._entries[question_id] = {
-                key or call: BookEntry(call=call, answer=answer, frequency=frequency, key=key)
-                for call, answer, frequency, key in cases
-            }
+        book = cls(bounds)
+        for question_id, cases in read_rows(path).items():
+            entries = [
+                BookEntry(call=c, answer=a, frequency=f, key=k, num_met=m, num_failed=n, cell=sys.intern(cell))
+                for c, a, f, k, m, n, cell in cases
+            ]
+            book._entries[question_id] = {entry.key or entry.call: entry for entry in entries}
+            book._num_cases += len(book._entries[question_id])
+            book._sizes.note(question_id, len(book._entries[question_id]))
+        for question_id in book.question_ids():
+            book._keep_bounds(question_id)
         return book
 
-    def _all_entries(self) -> Iterator[BookEntry]:
-        for entries in self._entries.values():
-            yield from entries.values()
+    def _keep_bounds(self, question_id: str) -> int:
+        """Drop the cases beyond the bounds after a change of a question; how many."""
+        before, bounds = self._num_cases, self._bounds
+        most = bounds.max_cases_per_question or len(self._entries[question_id])
+        self._evict(question_id, len(self._entries[question_id]) - most)
+        while bounds.max_size and (excess := self._num_cases - bounds.max_size) > 0:
+            largest, surplus = self._sizes.largest()
+            self._evict(largest, min(excess, max(1, surplus)))
+        return before - self._num_cases
 
-    def _rows(self) -> dict[str, list[list[Any]]]:
-        """Questions by id, each with ``[call, answer, frequency, key]`` oldest first."""
-        return {
-            question_id: [[e.call, e.answer, e.frequency, e.key] for e in self._entries[question_id].values()]
-            for question_id in sorted(self._entries)
-        }
+    def _evict(self, question_id: str, number: int) -> None:
+        entries = self._entries[question_id]
+        worst = heapq.nsmallest(number, entries, key=lambda key: (entries[key].quality, entries[key].frequency))
+        for key in worst:
+            del entries[key]
+        self._num_cases -= len(worst)
+        self._sizes.note(question_id, len(entries))
+        if not entries:
+            del self._entries[question_id]
+
+    def _pairs(self) -> Iterator[tuple[str, BookEntry]]:
+        """All cases with their questions' ids, in an order that a saved and loaded book has too."""
+        return ((question_id, entry) for question_id in self.question_ids() for entry in self.entries(question_id))
+
+    def _rows(self) -> Rows:
+        values = attrgetter("call", "answer", "frequency", "key", "num_met", "num_failed", "cell")
+        return {name: [list(values(entry)) for entry in self.entries(name)] for name in self.question_ids()}
 
 
-def _texts_by_key(question_id: str, failed: Sequence[FailedCase]) -> dict[str, tuple[str, str]]:
-    """One call and answer per key. Two answers to one call mean a reference that wavers: the smaller is kept."""
-    texts: dict[str, tuple[str, str]] = {}
+def _texts_by_key(question_id: str, failed: Sequence[FailedCase]) -> dict[str, tuple[str, str, str]]:
+    """Call, answer and outcome per key. Two answers to one call mean a reference that wavers: the smaller is kept."""
+    texts: dict[str, tuple[str, str, str]] = {}
     for case in failed:
-        known = texts.setdefault(case.key or case.call, (case.call, case.answer))
+        text = (case.call, case.answer, case.outcome.value)
+        known = texts.setdefault(case.key or case.call, text)
         if known[0] == case.call and known[1] != case.answer:
             logger.warning(
                 "question=%s the reference answered %r and %r to %r",
@@ -231,56 +297,37 @@ def _texts_by_key(question_id: str, failed: Sequence[FailedCase]) -> dict[str, t
                 case.answer,
                 case.call,
             )
-        texts[case.key or case.call] = min(known, (case.call, case.answer), key=lambda text: (len(text[0]), text))
+        texts[case.key or case.call] = min(known, text, key=lambda text: (len(text[0]), text))
     return texts
 
 
-def _apply(entries: dict[str, BookEntry], key: str, net: int, text: tuple[str, str] | None) -> BookChange:
-    """Add ``net`` to one case in place. ``text`` is its call and answer, None when the case was only passed."""
+def _apply(
+    entries: dict[str, BookEntry],
+    key: str,
+    net: int,
+    text: tuple[str, str, str] | None,
+    *,
+    num_met: int,
+    num_failed: int,
+) -> BookChange:
+    """Add the counts to one case in place. ``text`` is its call, answer and outcome, None when no new case failed."""
     old = entries.get(key)
     frequency = net + (old.frequency if old else 0)
     if frequency <= 0:
         return BookChange(num_removed=1 if entries.pop(key, None) else 0)
-    if old is not None:  # it keeps the text that failed first, with the latest answer to it
-        call, answer = old.call, text[1] if text is not None and text[0] == old.call else old.answer
-    else:
-        assert text is not None, "a case that was only passed has no positive count"
-        call, answer = text
-    entries[key] = BookEntry(call=call, answer=answer, frequency=frequency, key="" if key == call else key)
+    entry = old
+    if entry is None:
+        assert text is not None, "a case that did not fail has no positive count"
+        call, answer, outcome = text
+        kept = "" if key == call else key
+        entry = BookEntry(call=call, answer=answer, frequency=0, key=kept, cell=cell_of(call, outcome))
+    entries[key] = replace(  # it keeps the text that failed first, with the latest answer to it
+        entry,
+        answer=text[1] if text is not None and text[0] == entry.call else entry.answer,
+        frequency=frequency,
+        num_met=entry.num_met + num_met,
+        num_failed=entry.num_failed + num_failed,
+    )
     if old is None:
         return BookChange(num_added=1)
     return BookChange(num_raised=int(net > 0), num_lowered=int(net < 0))
-
-
-def _digest(rows: dict[str, list[list[Any]]]) -> str:
-    text = json.dumps(rows, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
-
-
-def _checked_rows(document: Any, path: Path) -> dict[str, list[list[Any]]]:
-    if not isinstance(document, dict) or document.get("format") != FORMAT_NAME:
-        raise InputError(f"{path} is not a Mistake Book: its 'format' must be {FORMAT_NAME!r}")
-    if document.get("version") != FORMAT_VERSION:
-        raise InputError(
-            f"{path} has format version {document.get('version')!r}, this code reads {FORMAT_VERSION}; "
-            f"load it with the release that wrote it"
-        )
-    rows = document.get("questions")
-    if not isinstance(rows, dict) or not all(_is_question(cases) for cases in rows.values()):
-        raise InputError(f"{path} is damaged: 'questions' must map ids to lists of [call, answer, frequency >= 1, key]")
-    if _digest(rows) != document.get("digest"):
-        raise InputError(f"{path} is damaged or was edited: its content does not match its digest")
-    return rows
-
-
-def _is_question(cases: Any) -> bool:
-    return isinstance(cases, list) and all(
-        isinstance(case, list)
-        and len(case) == 4
-        and isinstance(case[0], str)
-        and isinstance(case[1], str)
-        and isinstance(case[3], str)
-        and type(case[2]) is int
-        and case[2] >= 1
-        for case in cases
-    )

@@ -1,11 +1,14 @@
 """Mistake Book, retrieve: the cases that candidates meet again; and what their verdicts mean to its update."""
 
+import heapq
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from itertools import islice, zip_longest
+from typing import Any
 
 from reward_fns.lookup import lookup
-from sandbox import CandidateVerdict, CaseOutcome
+from sandbox import CandidateVerdict, CaseOutcome, CaseResult
 
 from .mistake_book import BookEntry, FailedCase, MistakeBook
 
@@ -29,7 +32,31 @@ def uniform(book: MistakeBook, question_id: str, *, limit: int, seed: int) -> tu
     return tuple(chance.sample(entries, min(limit, len(entries))))
 
 
-REPLAY_SAMPLERS: dict[str, ReplaySampler] = {"frequency": most_frequent, "uniform": uniform}
+def weighted(book: MistakeBook, question_id: str, *, limit: int, seed: int) -> tuple[BookEntry, ...]:
+    """In proportion to quality, without repetition, as ``MistakeBook.sample_batch`` draws; seeded as ``uniform`` is."""
+    chance = random.Random(f"{seed}/{question_id}")
+    entries = book.entries(question_id)
+    return tuple(heapq.nsmallest(limit, entries, key=lambda entry: chance.expovariate(entry.quality)))
+
+
+def one_of_each_cell(book: MistakeBook, question_id: str, *, limit: int, seed: int) -> tuple[BookEntry, ...]:
+    """One case of each cell in turn, in a cell the best quality first, cells by their best; ties to the older case.
+
+    ``seed`` is not used.
+    """
+    del seed
+    cells: dict[str, list[BookEntry]] = {}
+    for entry in sorted(book.entries(question_id), key=lambda entry: -entry.quality):
+        cells.setdefault(entry.cell, []).append(entry)
+    return tuple(islice((entry for turn in zip_longest(*cells.values()) for entry in turn if entry), limit))
+
+
+REPLAY_SAMPLERS: dict[str, ReplaySampler] = {
+    "frequency": most_frequent,
+    "uniform": uniform,
+    "weighted": weighted,
+    "cells": one_of_each_cell,
+}
 """By name; "frequency" is the default."""
 
 
@@ -46,10 +73,18 @@ class BookUpdate:
     """One item per (candidate, suite) that fails a valid case."""
     passed_replays: tuple[str, ...]
     """One key per candidate that passes a replayed case."""
+    failed_replays: tuple[str, ...] = ()
+    """One key per candidate that fails a replayed case."""
+    passed_new: tuple[str, ...] = ()
+    """One key per (candidate, suite) that passes a valid case."""
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def collect_book_update(verdicts: Sequence[CandidateVerdict]) -> BookUpdate:
-    """Collect a question's failed cases and passed replays from its candidates' verdicts.
+    """Collect the cases and replays that a question's candidates failed and passed from their verdicts.
 
     A case whose outcome is NOT_LOADED does not count: the candidate never ran, so every valid case would
     enter the book and push out the ones that tell candidates apart. The gate of R_T says the same. All
@@ -61,12 +96,19 @@ def collect_book_update(verdicts: Sequence[CandidateVerdict]) -> BookUpdate:
     Returns:
         Items in the order of candidates, suites and cases; the book does not depend on it.
     """
-    failed = tuple(
-        FailedCase(call=case.call, answer=case.reference_value, key=case.key)
-        for verdict in verdicts
-        for suite in verdict.suites
-        for case in suite.cases
-        if case.outcome.failed and case.outcome is not CaseOutcome.NOT_LOADED
+    new = [case for verdict in verdicts for suite in verdict.suites for case in suite.cases]
+    replayed = [case for verdict in verdicts for case in verdict.history]
+    return BookUpdate(
+        failed=tuple(
+            FailedCase(call=case.call, answer=case.reference_value, key=case.key, outcome=case.outcome)
+            for case in new
+            if _is_failure(case)
+        ),
+        passed_replays=tuple(case.key or case.call for case in replayed if not case.outcome.failed),
+        failed_replays=tuple(case.key or case.call for case in replayed if _is_failure(case)),
+        passed_new=tuple(case.key or case.call for case in new if not case.outcome.failed),
     )
-    passed = tuple(case.key or case.call for verdict in verdicts for case in verdict.history if not case.outcome.failed)
-    return BookUpdate(failed=failed, passed_replays=passed)
+
+
+def _is_failure(case: CaseResult) -> bool:
+    return case.outcome.failed and case.outcome is not CaseOutcome.NOT_LOADED

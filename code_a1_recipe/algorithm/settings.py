@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, PlainValidator
 
 from sandbox import OPTIONAL_FEATURES, Limits
 
+from .book_bounds import BookBounds
 from .curriculum import CurriculumSettings
 from .prompts import PromptSettings
 from .replay import REPLAY_SAMPLERS
@@ -68,6 +69,14 @@ class MistakeBookSettings(Block):
     replay_limit: Amount
     """Cases replayed for one question."""
     sampler: Annotated[str, one_of(REPLAY_SAMPLERS)]
+    max_cases_per_question: Count | None = None
+    """Cases kept of one question."""
+    max_size: Count | None = None
+    """Cases kept of all questions together."""
+
+    @property
+    def bounds(self) -> BookBounds:
+        return BookBounds(max_cases_per_question=self.max_cases_per_question, max_size=self.max_size)
 
 
 class SelectionSettings(Block):

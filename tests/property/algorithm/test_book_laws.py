@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hypothesis import given, strategies as st
 
+from code_a1_recipe.algorithm.book_bounds import BookBounds
 from code_a1_recipe.algorithm.mistake_book import BookChange, FailedCase, MistakeBook
 
 calls = st.one_of(
@@ -27,8 +28,8 @@ def updates(draw):
     )
 
 
-def book_of(history):
-    book = MistakeBook()
+def book_of(history, bounds=None):
+    book = MistakeBook(bounds)
     for question_id, failures, passes in history:
         book.update(question_id, failed=failed(failures), passed_replays=passes)
     return book
@@ -98,3 +99,62 @@ def test_a_saved_book_comes_back_whole(history):
     assert loaded == book
     assert loaded.digest() == book.digest()
     assert loaded.stats() == book.stats()
+
+
+bounds = st.builds(
+    BookBounds, max_cases_per_question=st.none() | st.integers(1, 4), max_size=st.none() | st.integers(1, 8)
+)
+
+
+@given(history=st.lists(updates(), max_size=8), bounds=bounds)
+def test_a_bounded_book_keeps_its_bounds_and_its_counts(history, bounds):
+    book, total = MistakeBook(bounds), BookChange()
+    for question_id, failures, passes in history:
+        total += book.update(
+            question_id,
+            failed=failed(failures),
+            passed_replays=passes,
+            failed_replays=passes[:2],
+            passed_new=passes[2:],
+        )
+        sizes = [len(book.entries(name)) for name in book.question_ids()]
+        assert book.num_cases == sum(sizes) == total.num_added - total.num_removed
+        assert book.num_cases <= (bounds.max_size or book.num_cases)
+        assert max(sizes, default=0) <= (bounds.max_cases_per_question or 100)
+        assert 0 not in sizes
+        for name in book.question_ids():
+            for entry in book.entries(name):
+                assert 1 <= entry.frequency <= entry.num_failed <= entry.num_met
+                assert 0 < entry.quality <= 1
+
+
+@given(history=st.lists(updates(), max_size=6), more=st.lists(updates(), max_size=6), bounds=bounds)
+def test_a_bounded_book_goes_on_as_if_it_had_not_been_saved(history, more, bounds):
+    book = book_of(history, bounds)
+    with tempfile.TemporaryDirectory() as folder:
+        book.save(Path(folder) / "book.json")
+        loaded = MistakeBook.load(Path(folder) / "book.json", bounds)
+    for question_id, failures, passes in more:
+        for one in (book, loaded):
+            one.update(question_id, failed=failed(failures), passed_replays=passes)
+    assert loaded == book
+    assert loaded.sample_batch(3, 1) == book.sample_batch(3, 1)
+    assert loaded.get_top_k(3) == book.get_top_k(3)
+
+
+@given(history=st.lists(updates(), max_size=8), most=st.integers(1, 8))
+def test_the_size_is_kept_as_by_one_case_at_a_time_from_the_largest_question(history, most):
+    book, plain = MistakeBook(BookBounds(max_size=most)), {}
+    for question_id, failures, passes in history:
+        book.update(question_id, failed=failed(failures), passed_replays=passes)
+        one = MistakeBook()
+        one._entries = {name: dict(entries) for name, entries in plain.items()}
+        one.update(question_id, failed=failed(failures), passed_replays=passes)
+        plain = one._entries
+        while sum(map(len, plain.values())) > most:
+            entries = plain[min(plain, key=lambda name: (-len(plain[name]), name))]
+            del entries[min(entries, key=lambda key: (entries[key].quality, entries[key].frequency))]
+            plain = {name: entries for name, entries in plain.items() if entries}
+    assert {name: book.entries(name) for name in book.question_ids()} == {
+        name: tuple(entries.values()) for name, entries in sorted(plain.items())
+    }

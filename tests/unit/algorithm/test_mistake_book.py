@@ -3,12 +3,20 @@ import pickle
 
 import pytest
 
+from code_a1_recipe.algorithm.book_bounds import BookBounds
 from code_a1_recipe.algorithm.mistake_book import BookChange, BookEntry, BookStats, FailedCase, MistakeBook
 from code_a1_recipe.errors import InputError
+from sandbox import CaseOutcome
 
 
 def failed(*calls):
     return [FailedCase(call=call, answer=f"answer of {call}") for call in calls]
+
+
+def entry(call, cell="int pos / wrong_value", **fields):
+    """An entry whose every meeting was a failure that counts."""
+    met = fields["frequency"]
+    return BookEntry(call=call, cell=cell, **{"num_met": met, "num_failed": met} | fields)
 
 
 def frequencies(book, question_id="q"):
@@ -32,7 +40,7 @@ def test_the_most_frequent_cases_come_back_first_and_ties_go_to_the_older(book):
 
 
 def test_an_entry_holds_the_references_answer_and_its_frequency(book):
-    assert book.retrieve("q", limit=1) == (BookEntry(call="f(1)", answer="answer of f(1)", frequency=3),)
+    assert book.retrieve("q", limit=1) == (entry("f(1)", answer="answer of f(1)", frequency=3),)
 
 
 def test_an_unknown_question_has_no_cases(book):
@@ -109,7 +117,7 @@ def test_one_answer_to_a_call_and_answers_to_two_spellings_are_no_contradiction(
     spellings = [("f(3)", "6.0"), ("f(3.0)", "6.00"), ("f(03)", "6.000"), ("f(3)", "".join(["6", ".", "0"]))]
     failed = [FailedCase(call=call, answer=answer, key="k3") for call, answer in spellings]
     book.update("q", failed=failed, passed_replays=[])
-    assert book.entries("q") == (BookEntry(call="f(3)", answer="6.0", frequency=4, key="k3"),)
+    assert book.entries("q") == (entry("f(3)", answer="6.0", frequency=4, key="k3"),)
     assert caplog.records == []
 
 
@@ -117,7 +125,7 @@ def test_spellings_with_one_key_are_one_case_under_the_shortest_text(tmp_path):
     book = MistakeBook()
     spellings = [FailedCase(call=call, answer="6", key="k3") for call in ("f(3, k=1)", "f(3)", "abs(f(3))")]
     assert book.update("q", failed=spellings, passed_replays=[]) == BookChange(num_added=1)
-    assert book.entries("q") == (BookEntry(call="f(3)", answer="6", frequency=3, key="k3"),)
+    assert book.entries("q") == (entry("f(3)", answer="6", frequency=3, key="k3"),)
     book.save(tmp_path / "book.json")
     assert MistakeBook.load(tmp_path / "book.json") == book
     assert book.update("q", failed=[], passed_replays=["k3"]) == BookChange(num_lowered=1)
@@ -127,7 +135,7 @@ def test_a_case_keeps_the_text_that_failed_first():
     book = MistakeBook()
     book.update("q", failed=[FailedCase(call="f(3.0)", answer="6.0", key="k3")], passed_replays=[])
     book.update("q", failed=[FailedCase(call="f(3)", answer="6", key="k3")], passed_replays=[])
-    assert book.entries("q") == (BookEntry(call="f(3.0)", answer="6.0", frequency=2, key="k3"),)
+    assert book.entries("q") == (entry("f(3.0)", "float pos / wrong_value", answer="6.0", frequency=2, key="k3"),)
 
 
 @pytest.mark.parametrize("other", ["f(2+1)", "f(3.0)"])
@@ -135,7 +143,7 @@ def test_a_case_keeps_the_latest_answer_to_its_own_text(other):
     book = MistakeBook()
     for call, answer in (("f(3)", "first"), ("".join(["f", "(3)"]), "latest"), (other, "to another text")):
         book.update("q", failed=[FailedCase(call=call, answer=answer, key="k3")], passed_replays=[])
-    assert book.entries("q") == (BookEntry(call="f(3)", answer="latest", frequency=3, key="k3"),)
+    assert book.entries("q") == (entry("f(3)", answer="latest", frequency=3, key="k3"),)
 
 
 def test_questions_do_not_share_cases(book):
@@ -146,8 +154,10 @@ def test_questions_do_not_share_cases(book):
 
 
 def test_stats_give_the_size(book):
-    assert book.stats() == BookStats(num_questions=1, num_cases=3, total_frequency=7, max_frequency=3)
-    assert MistakeBook().stats() == BookStats(num_questions=0, num_cases=0, total_frequency=0, max_frequency=0)
+    book.update("p", failed=failed("f(0)"), passed_replays=[])
+    assert book.stats() == BookStats(num_questions=2, num_cases=4, num_cells=3, total_frequency=8, max_frequency=3)
+    nothing = BookStats(num_questions=0, num_cases=0, num_cells=0, total_frequency=0, max_frequency=0)
+    assert MistakeBook().stats() == nothing
 
 
 def test_changes_add_up():
@@ -251,10 +261,10 @@ def edited(path, **changes):
     [
         ({"format": "diary"}, "is not a Mistake Book"),
         ({"format": "a diary"}, "is not a Mistake Book"),
-        ({"version": 1}, "format version 1, this code reads 2"),
-        ({"version": 3}, "format version 3, this code reads 2"),
+        ({"version": 2}, "format version 2, this code reads 3; load it with the release that wrote it"),
+        ({"version": 4}, "format version 4, this code reads 3"),
         ({"questions": []}, "is damaged"),
-        ({"questions": {"q": [["f(0)", "1", 2, ""]]}}, "does not match its digest"),
+        ({"questions": {"q": [["f(0)", "1", 2, "", 2, 2, "cell"]]}}, "does not match its digest"),
         ({"digest": ""}, "does not match its digest"),
         ({"digest": "f" * 64}, "does not match its digest"),
     ],
@@ -273,22 +283,28 @@ def test_a_wrong_file_is_refused_with_its_fault(tmp_path, book, changes, words):
         {},
         ["f(0)"],
         [{"call": "f(0)"}],
-        [["f(0)", "1", 1]],
-        [["f(0)", "1", 1, "", ""]],
-        [[0, "1", 1, ""]],
-        [["f(0)", 1, 1, ""]],
-        [["f(0)", "1", 1, None]],
-        [["f(0)", "1", 0, ""]],
-        [["f(0)", "1", 1.0, ""]],
-        [["f(0)", "1", True, ""]],
-        [["f(0)", "1", 1, ""], ["f(1)", "1", 0, ""]],
+        [["f(0)", "1", 1, ""]],
+        [["f(0)", "1", 1, "", 1, 1, "", ""]],
+        [[0, "1", 1, "", 1, 1, ""]],
+        [["f(0)", 1, 1, "", 1, 1, ""]],
+        [["f(0)", "1", 1, None, 1, 1, ""]],
+        [["f(0)", "1", 0, "", 1, 1, ""]],
+        [["f(0)", "1", 1.0, "", 1, 1, ""]],
+        [["f(0)", "1", True, "", 1, 1, ""]],
+        [["f(0)", "1", 1, "", 1, 2, ""]],
+        [["f(0)", "1", 1, "", 1, -1, ""]],
+        [["f(0)", "1", 1, "", 1.0, 1, ""]],
+        [["f(0)", "1", 1, "", 1, 1, None]],
+        [["f(0)", "1", 1, "", 1, 1, ""], ["f(1)", "1", 0, "", 1, 1, ""]],
     ],
 )
 def test_rows_of_another_form_are_refused(tmp_path, book, cases):
     path = tmp_path / "book.json"
     book.save(path)
-    edited(path, questions={"fine": [["f(0)", "1", 1, ""]], "q": cases})
-    with pytest.raises(InputError, match=r"'questions' must map ids to lists of \[call, answer, frequency >= 1, key\]"):
+    edited(path, questions={"fine": [["f(0)", "1", 1, "", 0, 0, ""]], "q": cases})
+    with pytest.raises(
+        InputError, match=r"'questions' must map ids to lists of \[call, answer, frequency >= 1, key, n"
+    ):
         MistakeBook.load(path)
 
 
@@ -305,3 +321,113 @@ def test_a_json_list_is_no_book(tmp_path):
     (tmp_path / "book.json").write_text("[]")
     with pytest.raises(InputError, match="is not a Mistake Book"):
         MistakeBook.load(tmp_path / "book.json")
+
+
+# ------------------------------ the archive ------------------------------
+
+
+def counts(book, question_id="q"):
+    return {entry.call: (entry.num_met, entry.num_failed) for entry in book.entries(question_id)}
+
+
+@pytest.mark.parametrize(
+    ("met", "num_failed", "quality"),
+    [(0, 0, 1.0), (2, 1, 1.0), (1, 1, 8 / 9), (1, 0, 8 / 9), (8, 8, 0.36), (98, 0, 0.0396)],
+)
+def test_quality_is_greatest_where_half_of_the_programs_fail(met, num_failed, quality):
+    one = BookEntry(call="f(0)", answer="0", frequency=1, num_met=met, num_failed=num_failed)
+    assert one.quality == pytest.approx(quality, rel=1e-12)
+
+
+def test_all_meetings_of_a_case_in_the_book_are_counted(book):
+    book.update(
+        "q",
+        failed=failed("f(1)", "f(9)"),
+        passed_replays=["f(0)", "f(2)"],
+        failed_replays=["f(1)", "f(2)", "f(2)", "f(7)"],
+        passed_new=["f(1)", "f(9)", "f(9)", "f(8)"],
+    )
+    assert counts(book) == {"f(1)": (6, 5), "f(2)": (6, 5), "f(9)": (3, 1)}
+    assert frequencies(book) == {"f(1)": 4, "f(2)": 2, "f(9)": 1}
+
+
+def test_the_cell_is_that_of_the_failure_that_put_the_case_there():
+    book = MistakeBook()
+    for outcome in (CaseOutcome.TIMED_OUT, CaseOutcome.RAISED):
+        book.update("q", failed=[FailedCase(call="f(-1)", answer="0", outcome=outcome)], passed_replays=[])
+    assert book.entries("q")[0].cell == "int neg / timed_out"
+
+
+def test_the_least_telling_case_leaves_a_full_question_and_of_equal_ones_the_older():
+    book = MistakeBook(BookBounds(max_cases_per_question=2))
+    book.update("q", failed=failed("f(0)", "f(1)"), passed_replays=[])
+    change = book.update("q", failed=failed("f(2)"), passed_replays=[], failed_replays=["f(1)"])
+    assert change == BookChange(num_added=1, num_removed=1)
+    assert list(counts(book)) == ["f(0)", "f(2)"]  # f(1) was failed twice of two times
+    book.update("q", failed=failed("f(3)"), passed_replays=[])
+    assert list(counts(book)) == ["f(2)", "f(3)"]
+
+
+def test_of_equal_quality_the_less_frequent_case_leaves():
+    book = MistakeBook(BookBounds(max_cases_per_question=1))
+    book.update(
+        "q", failed=failed("f(0)", "f(0)", "f(1)"), passed_replays=[], passed_new=["f(0)", "f(1)"] * 1 + ["f(0)"]
+    )
+    assert list(counts(book)) == ["f(0)"]
+
+
+def test_beyond_the_size_cases_leave_the_largest_question():
+    book = MistakeBook(BookBounds(max_size=6))
+    for name, number in (("a", 2), ("b", 4), ("c", 3)):
+        book.update(name, failed=failed(*(f"f({n})" for n in range(number))), passed_replays=[])
+    assert {name: list(counts(book, name)) for name in "abc"} == {
+        "a": ["f(0)", "f(1)"],
+        "b": ["f(2)", "f(3)"],
+        "c": ["f(1)", "f(2)"],
+    }
+    book.update("d", failed=failed("f(0)"), passed_replays=[])
+    assert [len(book.entries(name)) for name in "abcd"] == [1, 2, 2, 1]
+    assert book.num_cases == book.stats().num_cases == 6
+
+
+def test_a_size_below_the_number_of_questions_forgets_questions():
+    book = MistakeBook(BookBounds(max_size=1))
+    for name in ("a", "b", "c"):
+        book.update(name, failed=failed("f(0)"), passed_replays=[])
+    assert book.question_ids() == ("c",)
+
+
+def test_nothing_of_an_evicted_case_stays(tmp_path):
+    book = MistakeBook(BookBounds(max_cases_per_question=1, max_size=1))
+    book.update("q", failed=failed("old(0)", "old(0)"), passed_replays=[])
+    book.update("q", failed=failed("f(1)"), passed_replays=[])
+    book.update("q", failed=[], passed_replays=[], failed_replays=["old(0)"], passed_new=["old(0)"])
+    assert list(counts(book)) == ["f(1)"]
+    book.save(tmp_path / "book.json")
+    assert b"old" not in pickle.dumps(book) + (tmp_path / "book.json").read_bytes()
+    assert [entry.call for _, entry in book.sample_batch(9, 0) + book.get_top_k(9)] == ["f(1)"] * 2
+    book.update("q", failed=failed("old(0)"), passed_replays=[])
+    assert counts(book) == {"old(0)": (1, 1)}
+
+
+def test_a_loaded_book_keeps_the_bounds_and_its_counts(tmp_path, book):
+    book.update("p", failed=failed("f(0)"), passed_replays=[], passed_new=["f(0)"])
+    book.save(tmp_path / "book.json")
+    assert MistakeBook.load(tmp_path / "book.json") == book
+    small = MistakeBook.load(tmp_path / "book.json", BookBounds(max_cases_per_question=2, max_size=2))
+    assert [list(counts(small, name)) for name in "pq"] == [["f(0)"], ["f(0)"]]
+    assert small.num_cases == 2
+    small.update("p", failed=failed("f(1)"), passed_replays=[])
+    assert small.num_cases == 2
+
+
+def test_a_batch_of_the_whole_book_is_drawn_in_proportion_to_quality():
+    book = MistakeBook()
+    for name in ("p", "q"):
+        book.update(name, failed=failed("f(0)", *["f(1)"] * 38), passed_replays=[], passed_new=["f(0)"])
+    assert [entry.quality for _, entry in book.get_top_k(4)] == pytest.approx([1.0, 1.0, 39 / 400, 39 / 400])
+    assert [(name, entry.call) for name, entry in book.get_top_k(3)] == [("p", "f(0)"), ("q", "f(0)"), ("p", "f(1)")]
+    assert book.sample_batch(2, 5) == book.sample_batch(2, 5)
+    assert len(set(book.sample_batch(9, 0))) == 4
+    first = [book.sample_batch(1, seed)[0][1].call for seed in range(2000)]
+    assert first.count("f(1)") / 2000 == pytest.approx(0.0975 / 1.0975, abs=0.025)

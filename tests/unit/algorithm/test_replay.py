@@ -36,6 +36,23 @@ def test_the_uniform_sampler_reaches_rare_cases(book):
     }
 
 
+def test_the_weighted_sampler_prefers_cases_of_quality_and_reaches_all(book):
+    sample = find_replay_sampler("weighted")
+    drawn = [call for seed in range(400) for call in calls(sample(book, "q", limit=2, seed=seed))]
+    assert set(drawn) == {f"f({n})" for n in range(20)}
+    assert drawn.count("f(0)") > 2 * drawn.count("f(19)")  # qualities 8/9 and 0.17
+    assert sample(book, "q", limit=8, seed=1) == sample(book, "q", limit=8, seed=1)
+
+
+def test_the_cells_take_turns_with_their_best():
+    book = MistakeBook()
+    failed = [("f(1)", 3), ("f(2)", 1), ("f('a')", 2), ("f(3)", 2), ("f('b')", 4), ("f(None)", 9)]
+    for call, number in failed:
+        book.update("q", failed=[FailedCase(call=call, answer="0")] * number, passed_replays=[])
+    drawn = find_replay_sampler("cells")(book, "q", limit=5, seed=0)
+    assert calls(drawn) == ["f(2)", "f('a')", "f(None)", "f(3)", "f('b')"]
+
+
 @pytest.mark.parametrize("name", sorted(REPLAY_SAMPLERS))
 def test_every_sampler_gives_distinct_cases_within_the_limit(book, name):
     sample = find_replay_sampler(name)
@@ -46,7 +63,9 @@ def test_every_sampler_gives_distinct_cases_within_the_limit(book, name):
 
 
 def test_an_unknown_sampler_lists_the_known_ones():
-    with pytest.raises(ValueError, match=r"^unknown replay sampler 'frequncy'; known: frequency, uniform$"):
+    with pytest.raises(
+        ValueError, match=r"^unknown replay sampler 'frequncy'; known: cells, frequency, uniform, weighted$"
+    ):
         find_replay_sampler("frequncy")
 
 
@@ -60,12 +79,19 @@ def test_passed_replays_count_once_for_each_candidate_and_failed_ones_not_at_all
     verdict = make_verdict(num_history=3, num_history_failed=1)
     assert collect_book_update([verdict, verdict]).passed_replays == ("f(1)", "f(2)", "f(1)", "f(2)")
     assert collect_book_update([verdict]).failed == ()
+    assert collect_book_update([verdict, verdict]).failed_replays == ("f(0)", "f(0)")
+
+
+def test_passed_new_cases_are_told_for_each_suite(make_suite, make_verdict):
+    suite = make_suite(3, num_failed=1)
+    assert collect_book_update([make_verdict(suite, suite)]).passed_new == ("f(1)", "f(2)") * 2
 
 
 def test_a_candidate_that_does_not_load_teaches_nothing(make_suite, make_verdict):
     suite = make_suite(3, num_failed=3, outcome=CaseOutcome.NOT_LOADED)
     book_update = collect_book_update([make_verdict(suite, loaded=False)])
     assert (book_update.failed, book_update.passed_replays) == ((), ())
+    assert (book_update.failed_replays, book_update.passed_new) == ((), ())
 
 
 def test_every_other_failure_is_stored_with_the_references_answer(make_case, make_verdict):
@@ -75,5 +101,5 @@ def test_every_other_failure_is_stored_with_the_references_answer(make_case, mak
         for kind in kinds
     )
     book_update = collect_book_update([make_verdict(SuiteVerdict(cases=cases, rejections=()))])
-    assert book_update.failed == tuple(FailedCase(call=kind.value, answer="1") for kind in kinds)
+    assert book_update.failed == tuple(FailedCase(call=kind.value, answer="1", outcome=kind) for kind in kinds)
     assert len(kinds) == 6

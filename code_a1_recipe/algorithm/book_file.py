@@ -1,0 +1,72 @@
+"""The Mistake Book's file: rows of cases by question, with a digest that notices damage."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..files import write_whole
+
+FORMAT_NAME = "code-a1-mistake-book"
+FORMAT_VERSION = 3
+
+Rows = dict[str, list[list[Any]]]
+"""Questions by id, each with ``[call, answer, frequency, key, num_met, num_failed, cell]``, oldest first."""
+
+
+def digest_of(rows: Rows) -> str:
+    """SHA-256 as hex; the order of questions does not count."""
+    text = json.dumps(rows, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def write_rows(path: Path, rows: Rows) -> None:
+    """Write atomically: after a crash the file is the old one or the new one."""
+    document = {
+        "format": FORMAT_NAME,
+        "version": FORMAT_VERSION,
+        "digest": digest_of(rows),
+        "questions": rows,
+    }
+    write_whole(path, json.dumps(document, indent=1))
+
+
+def read_rows(path: Path) -> Rows:
+    """Rows of a file, checked; the errors are those of ``MistakeBook.load``."""
+    try:
+        document = json.loads(path.read_text(encoding="ascii"))
+    except ValueError as error:  # JSON and Unicode errors are both ValueErrors
+        raise InputError(
+            f"{path} is not readable JSON ({error}); restore it from the checkpoint it belongs to"
+        ) from error
+    return _checked_rows(document, path)
+
+
+def _checked_rows(document: Any, path: Path) -> Rows:
+    if not isinstance(document, dict) or document.get("format") != FORMAT_NAME:
+        raise InputError(f"{path} is not a Mistake Book: its 'format' must be {FORMAT_NAME!r}")
+    if document.get("version") != FORMAT_VERSION:
+        raise InputError(
+            f"{path} has format version {document.get('version')!r}, this code reads {FORMAT_VERSION}; "
+            f"load it with the release that wrote it"
+        )
+    rows = document.get("questions")
+    if not isinstance(rows, dict) or not all(_is_question(cases) for cases in rows.values()):
+        raise InputError(
+            f"{path} is damaged: 'questions' must map ids to lists of [call, answer, frequency >= 1, key, "
+            f"num_met, num_failed of 0 to num_met, cell]"
+        )
+    if digest_of(rows) != document.get("digest"):
+        raise InputError(f"{path} is damaged or was edited: its content does not match its digest")
+    return rows
+
+
+def _is_question(cases: Any) -> bool:
+    return isinstance(cases, list) and all(
+        isinstance(case, list)
+        and [type(value) for value in case] == [str, str, int, str, int, int, str]
+        and case[2] >= 1
+        and 0 <= case[5] <= case[4]
+        for case in cases
+    )
