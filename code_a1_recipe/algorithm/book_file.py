@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..files import write_whole
+from .hindsight import LessonBuffer
 
 FORMAT_NAME = "code-a1-mistake-book"
 FORMAT_VERSION = 3
@@ -15,32 +16,34 @@ Rows = dict[str, list[list[Any]]]
 """Questions by id, each with ``[call, answer, frequency, key, num_met, num_failed, cell]``, oldest first."""
 
 
-def digest_of(rows: Rows) -> str:
+def digest_of(rows: Any) -> str:
     """SHA-256 as hex; the order of questions does not count."""
     text = json.dumps(rows, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def write_rows(path: Path, rows: Rows) -> None:
+def write_rows(path: Path, rows: Rows, *, lessons: list[dict[str, Any]]) -> None:
     """Write atomically: after a crash the file is the old one or the new one."""
     document = {
         "format": FORMAT_NAME,
         "version": FORMAT_VERSION,
-        "digest": digest_of(rows),
+        "digest": digest_of([rows, lessons]),
         "questions": rows,
+        "lessons": lessons,
     }
     write_whole(path, json.dumps(document, indent=1))
 
 
-def read_rows(path: Path) -> Rows:
-    """Rows of a file, checked; the errors are those of ``MistakeBook.load``."""
+def read_rows(path: Path) -> tuple[Rows, LessonBuffer]:
+    """Rows and lessons of a file, checked; the errors are those of ``MistakeBook.load``."""
     try:
         document = json.loads(path.read_text(encoding="ascii"))
     except ValueError as error:  # JSON and Unicode errors are both ValueErrors
         raise InputError(
             f"{path} is not readable JSON ({error}); restore it from the checkpoint it belongs to"
         ) from error
-    return _checked_rows(document, path)
+    rows = _checked_rows(document, path)
+    return rows, LessonBuffer.restored(document["lessons"])
 
 
 def _checked_rows(document: Any, path: Path) -> Rows:
@@ -57,7 +60,7 @@ def _checked_rows(document: Any, path: Path) -> Rows:
             f"{path} is damaged: 'questions' must map ids to lists of [call, answer, frequency >= 1, key, "
             f"num_met, num_failed of 0 to num_met, cell]"
         )
-    if digest_of(rows) != document.get("digest"):
+    if digest_of([rows, document.get("lessons")]) != document.get("digest"):
         raise InputError(f"{path} is damaged or was edited: its content does not match its digest")
     return rows
 

@@ -26,6 +26,7 @@ from .episode_types import (
     Sampler,
     SuiteResult,
 )
+from .hindsight import HindsightSettings, Lesson, find_lessons
 from .prompts import PromptSettings, render
 from .question import Question, request_for
 from .rewards import QuestionRewards, RewardSettings
@@ -80,8 +81,11 @@ class EpisodeRunner:
         judge_timeout_seconds: float,
         greedy: Sampler | None = None,
         gate: Gate | None = None,
+        hindsight: HindsightSettings | None = None,
     ) -> None:
         """``greedy``: the Code LLM at temperature 0.
+
+        ``hindsight``: lessons are looked for, for which every program meets all cases of its question.
 
         ``gate``: a barrier between phases, kept for all programs of a question at once; None streams.
 
@@ -95,6 +99,7 @@ class EpisodeRunner:
         self._episode = episode
         self._rewards = rewards
         self._gate = gate
+        self._hindsight = hindsight
         self._judge_timeout_seconds = judge_timeout_seconds
         self._code_template, self._test_template = prompts.code_template, prompts.test_template
         self._question_rewards = QuestionRewards(rewards, num_cases=episode.cases_per_suite)
@@ -107,22 +112,31 @@ class EpisodeRunner:
         An outage is recorded in the candidate it hit and masks that candidate alone. Any other exception (a lost
         server) ends the episode and reaches the trainer.
         """
-        candidates, greedy, buggy_programs = await asyncio.gather(
+        (candidates, lessons), greedy, buggy_programs = await asyncio.gather(
             self._candidates(task), self._greedy_candidate(task), self._buggy_programs(task)
         )
-        return Episode(task=task, candidates=candidates, greedy=greedy, buggy_programs=buggy_programs)
+        return Episode(task=task, candidates=candidates, greedy=greedy, buggy_programs=buggy_programs, lessons=lessons)
 
-    async def _candidates(self, task: EpisodeTask) -> tuple[CandidateResult, ...]:
+    async def _candidates(self, task: EpisodeTask) -> tuple[tuple[CandidateResult, ...], tuple[Lesson, ...]]:
+        lessons: tuple[Lesson, ...] = ()
         numbers = range(task.num_candidates)
         if self._gate is None:
             duplicates = Deduplication() if self._episode.share_suites else None
             found = await asyncio.gather(*[self._candidate(task, c, duplicates) for c in numbers])
         else:
             found = await self._candidates_in_phases(task, self._gate)
-        if self._rewards.code_tests == "pooled":
+        is_rewarded = self._rewards.code_tests == "pooled"
+        if is_rewarded or self._hindsight is not None:
             pool = dict.fromkeys(text for one in found for suite in one.suites for text in suite.asserts)
-            found = await asyncio.gather(*[self._pooled(task, one, tuple(pool)) for one in found])
-        return self._question_rewards.apply(task.question.id, found)
+            found = await asyncio.gather(
+                *[self._pooled(task, one, tuple(pool), is_rewarded=is_rewarded) for one in found]
+            )
+        if self._hindsight is not None:
+            cases = self._episode.cases_per_suite
+            lessons = tuple(find_lessons(task.question, found, settings=self._hindsight, num_cases=cases))
+        if not is_rewarded:
+            found = [replace(new, pooled=None, pooled_span=None) for new in found]
+        return self._question_rewards.apply(task.question.id, found), lessons
 
     async def _greedy_candidate(self, task: EpisodeTask) -> CandidateResult | None:
         if not task.with_greedy or self._greedy is None:
@@ -257,8 +271,13 @@ class EpisodeRunner:
             return replace(result, outage=_outage(error))
         return replace(result, verdict=verdict, hidden=hidden, judge_span=task.span_since(started))
 
-    async def _pooled(self, task: EpisodeTask, result: CandidateResult, pool: tuple[str, ...]) -> CandidateResult:
-        """The candidate with its verdict on all the question's cases; its suites keep theirs."""
+    async def _pooled(
+        self, task: EpisodeTask, result: CandidateResult, pool: tuple[str, ...], *, is_rewarded: bool
+    ) -> CandidateResult:
+        """The candidate with its verdict on all the question's cases; its suites keep theirs.
+
+        An outage takes the verdict away where it is rewarded; otherwise it takes a lesson at most.
+        """
         if result.verdict is None or result.is_too_long_to_test:
             return result
         started = time.time()
@@ -266,7 +285,7 @@ class EpisodeRunner:
         try:
             pooled = (await self._ask(request)).suites[0]
         except (SandboxUnavailableError, TimeoutError) as error:
-            return replace(result, verdict=None, outage=_outage(error))
+            return replace(result, verdict=None, outage=_outage(error)) if is_rewarded else result
         return replace(result, pooled=pooled, pooled_span=task.span_since(started))
 
     async def _sample(self, sampler: Sampler, messages: Sequence[Message], *, seed: int, session: str) -> Response:

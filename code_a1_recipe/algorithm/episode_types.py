@@ -6,7 +6,7 @@ Axes: C candidates of a question, S suites of a candidate.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from reward_fns import Breakdown
 from sandbox import CandidateVerdict, JudgeRequest, SuiteVerdict
@@ -14,6 +14,9 @@ from sandbox import CandidateVerdict, JudgeRequest, SuiteVerdict
 from ..errors import CodeA1Error
 from .question import Question
 from .spans import Span
+
+if TYPE_CHECKING:
+    from .hindsight import Lesson
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +95,8 @@ class EpisodeTask:
     """Validation: also one program at temperature 0, without suites."""
     num_buggy_program_suites: int = 0
     """Validation: suites for each of the question's buggy programs."""
+    lessons: tuple["Lesson", ...] = ()
+    """What the Test LLM imitates at this step beside its own suites; of any questions."""
     started_at: float = field(default_factory=time.time)
     """When the step began (Unix seconds): the zero of all spans. Clocks of nodes are taken to agree."""
 
@@ -153,6 +158,8 @@ class Episode:
     """Decoded at temperature 0 and judged on the hidden tests; in validation, where asked for."""
     buggy_programs: tuple[CandidateResult, ...] = ()
     """The question's buggy programs with the suites written for them, in validation."""
+    lessons: tuple["Lesson", ...] = ()
+    """What was found to imitate, with ``hindsight.weight``."""
 
     @property
     def code_rewards(self) -> tuple[float, ...]:

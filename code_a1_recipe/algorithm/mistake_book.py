@@ -23,6 +23,7 @@ from sandbox import CaseOutcome
 from .book_bounds import BookBounds, QuestionSizes
 from .book_file import Rows, digest_of, read_rows, write_rows
 from .case_kinds import cell_of
+from .hindsight import Lesson, LessonBuffer
 
 logger = logging.getLogger(__name__)
 
@@ -115,6 +116,8 @@ class MistakeBook:
         self._bounds = bounds or BookBounds()
         self._entries: dict[str, dict[str, BookEntry]] = {}
         self._num_cases = 0
+        self.lessons = LessonBuffer()
+        """What the Test LLM may imitate."""
         self._sizes = QuestionSizes()
 
     def __eq__(self, other: object) -> bool:
@@ -179,6 +182,7 @@ class MistakeBook:
         passed_replays: Sequence[str],
         failed_replays: Sequence[str] = (),
         passed_new: Sequence[str] = (),
+        lessons: Sequence[Lesson] = (),
     ) -> BookChange:
         """Count one step's outcomes of a question.
 
@@ -203,10 +207,12 @@ class MistakeBook:
             passed_replays: keys.
             failed_replays: keys, one per candidate that fails it as a replay; they do not change the frequency.
             passed_new: keys, one per candidate and suite that passes it as a valid case; likewise.
+            lessons: go to the buffer ``lessons``.
 
         Returns:
             What changed.
         """
+        self.lessons.add(lessons)
         net: Counter[str] = Counter(case.key or case.call for case in failed)
         num_failed = net + Counter(failed_replays)
         num_met = num_failed + Counter(passed_replays) + Counter(passed_new)
@@ -231,7 +237,7 @@ class MistakeBook:
         Raises:
             OSError: the folder cannot be written.
         """
-        write_rows(path, self._rows())
+        write_rows(path, self._rows(), lessons=self.lessons.state())
 
     @classmethod
     def load(cls, path: Path, bounds: BookBounds | None = None) -> "MistakeBook":
@@ -242,7 +248,8 @@ class MistakeBook:
             InputError: it is damaged, of another version, or no Mistake Book.
         """
         book = cls(bounds)
-        for question_id, cases in read_rows(path).items():
+        rows, book.lessons = read_rows(path)
+        for question_id, cases in rows.items():
             entries = [
                 BookEntry(call=c, answer=a, frequency=f, key=k, num_met=m, num_failed=n, cell=sys.intern(cell))
                 for c, a, f, k, m, n, cell in cases

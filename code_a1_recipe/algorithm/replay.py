@@ -10,6 +10,7 @@ from typing import Any
 from reward_fns.lookup import lookup
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult
 
+from .hindsight import Lesson
 from .mistake_book import BookEntry, FailedCase, MistakeBook
 
 ReplaySampler = Callable[..., tuple[BookEntry, ...]]
@@ -77,13 +78,15 @@ class BookUpdate:
     """One key per candidate that fails a replayed case."""
     passed_new: tuple[str, ...] = ()
     """One key per (candidate, suite) that passes a valid case."""
+    lessons: tuple[Lesson, ...] = ()
+    """What the Test LLM may imitate."""
 
     @property
     def arguments(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-def collect_book_update(verdicts: Sequence[CandidateVerdict]) -> BookUpdate:
+def collect_book_update(verdicts: Sequence[CandidateVerdict], *, lessons: tuple[Lesson, ...] = ()) -> BookUpdate:
     """Collect the cases and replays that a question's candidates failed and passed from their verdicts.
 
     A case whose outcome is NOT_LOADED does not count: the candidate never ran, so every valid case would
@@ -107,6 +110,7 @@ def collect_book_update(verdicts: Sequence[CandidateVerdict]) -> BookUpdate:
         passed_replays=tuple(case.key or case.call for case in replayed if not case.outcome.failed),
         failed_replays=tuple(case.key or case.call for case in replayed if _is_failure(case)),
         passed_new=tuple(case.key or case.call for case in new if not case.outcome.failed),
+        lessons=lessons,
     )
 
 

@@ -14,6 +14,7 @@ from sandbox import OPTIONAL_FEATURES, Limits
 
 from .book_bounds import BookBounds
 from .curriculum import CurriculumSettings
+from .hindsight import HindsightSettings
 from .prompts import PromptSettings
 from .replay import REPLAY_SAMPLERS
 from .rewards import RewardSettings
@@ -142,6 +143,7 @@ class RecipeSettings(Block):
     rewards: RewardSettings
     mistake_book: MistakeBookSettings
     selection: SelectionSettings
+    hindsight: HindsightSettings = HindsightSettings()
     schedule: UpdateSchedule
     curriculum: CurriculumSettings = CurriculumSettings()
     sandbox: SandboxSettings
@@ -159,6 +161,11 @@ class RecipeSettings(Block):
     def user_files(self) -> dict[str, Path]:
         """Templates and reward functions of the user's own, by key."""
         return self.prompts.user_files | self.rewards.user_files
+
+    @property
+    def learns_in_hindsight(self) -> bool:
+        """Lessons are looked for: there is a Test LLM that learns."""
+        return bool(self.hindsight.weight and self.schedule.test_every and "test" in self.policy_names)
 
     @property
     def policy_names(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from .episode_types import EpisodeTask
+from .hindsight import Lesson
 from .mistake_book import MistakeBook
 from .question import Question
 from .replay import find_replay_sampler
@@ -42,9 +43,17 @@ def tasks_of(
             index=index,
             num_questions=len(questions),
             started_at=started_at,
+            lessons=() if validate else _lessons(index, settings=settings, book=book, step=step),
         )
         for index, question in enumerate(questions)
     ]
+
+
+def _lessons(index: int, *, settings: RecipeSettings, book: MistakeBook, step: int) -> tuple[Lesson, ...]:
+    """As many as a group has suites, drawn anew for each question of the step."""
+    if not settings.learns_in_hindsight:
+        return ()
+    return book.lessons.draw(settings.episode.num_suites, seed=f"{settings.seed}/lessons/{step}/{index}")
 
 
 def _history(question: Question, *, settings: RecipeSettings, book: MistakeBook, step: int) -> tuple[str, ...]:

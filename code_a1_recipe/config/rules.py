@@ -31,7 +31,7 @@ def groups_per_step(config: RunConfig) -> dict[str, int]:
     """GRPO groups each policy trains on in a step when nothing is masked."""
     questions, selection = config.data.train_batch_size, config.selection
     per_question = config.episode.num_candidates if selection.name == "all" else selection.update_n
-    suites = questions * per_question if config.episode.num_suites else 0
+    suites = questions * (per_question + config.learns_in_hindsight) if config.episode.num_suites else 0
     return {"code": questions + suites} if config.self_play else {"code": questions, "test": suites}
 
 

@@ -10,7 +10,7 @@ from ..algorithm.settings_block import Amount, Block, Count, Rate, one_of
 from .world import WORLDS, Split, make_split
 
 # Raised whenever the code of this package would build different files from the same settings.
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 
 HEAD_SIZE = 32
 """Width of an attention head; the smallest that vLLM's CPU attention accepts."""

@@ -44,7 +44,7 @@ class World:
 WORLDS = {
     "narrow": World(inputs=range(-2, 10), bounds=range(8), boundary_chance=0.2),
     "wide": World(
-        inputs=range(-5, 45), bounds=range(40), nested_chance=0.25, boundary_chance=0.1, num_boundary_lessons=7_800
+        inputs=range(-5, 45), bounds=range(40), nested_chance=0.25, boundary_chance=0.1, num_boundary_lessons=12_600
     ),
 }
 """By ``MicroSettings.world``. In the narrow one a few random asserts meet nearly every mistake. In the wide one most

@@ -13,9 +13,11 @@ from verl.utils import hf_tokenizer
 from verl.workers.rollout.llm_server import LLMServerClient
 
 from ..algorithm.episode import EpisodeRunner, sampling_seed
-from ..algorithm.episode_types import Episode, EpisodeTask
+from ..algorithm.episode_types import Episode, EpisodeTask, Response
+from ..algorithm.hindsight import Lesson
+from ..algorithm.prompts import render
 from ..algorithm.replay import BookUpdate, collect_book_update
-from ..algorithm.sampling import SamplingParameters
+from ..algorithm.sampling import SamplingParameters, prompt_token_ids
 from ..algorithm.selection import find_group_selector
 from ..algorithm.settings import RecipeSettings
 from ..algorithm.spans import Span, outside, seconds_of
@@ -25,7 +27,14 @@ from .judge_actors import JudgePool
 from .phase_gate import SharedGate
 from .plan.needs import CPUS_PER_EPISODE_WORKER
 from .sampler import ServerSampler
-from .trajectories import StoredRows, code_trajectories, group_uid, store, test_trajectories
+from .trajectories import (
+    StoredRows,
+    code_trajectories,
+    group_uid,
+    lesson_trajectories,
+    store,
+    test_trajectories,
+)
 
 # An actor that dies is started again and its unfinished episodes are run again; rows already stored are overwritten
 # under the same keys.
@@ -108,6 +117,7 @@ class EpisodeWorker:
             rewards=settings.rewards,
             prompts=settings.prompts,
             gate=self._gate,
+            hindsight=settings.hindsight if settings.learns_in_hindsight and not validate else None,
             judge_timeout_seconds=settings.sandbox.judge_timeout_seconds,
         )
 
@@ -133,6 +143,8 @@ class EpisodeWorker:
         group = group_uid(task.step, task.index)
         trajectories = {"code": code_trajectories(episode, group=group)}
         suites = test_trajectories(episode, selected=selected, group=group)
+        lessons = [response for lesson in task.lessons if (response := self._lesson_response(lesson, task.step))]
+        suites += lesson_trajectories(lessons, weight=self._settings.hindsight.weight, group=group)
         if self._settings.self_play:
             trajectories["code"] += suites
         else:
@@ -143,6 +155,25 @@ class EpisodeWorker:
             grpo_rows=dict(zip(trajectories, stored, strict=True)),
             selected=selected,
             seconds=time.monotonic() - started,
+        )
+
+    def _lesson_response(self, lesson: Lesson, step: int) -> Response | None:
+        """The lesson as if the Test LLM had written it; None where it does not fit."""
+        settings, tokenizer = self._settings, self._tokenizers["test"]
+        fields = {"prompt": lesson.prompt, "entry_points": lesson.entry_points, "candidate": lesson.candidate_source}
+        num_cases = settings.episode.cases_per_suite
+        messages = render(settings.prompts.test_template, **fields, num_cases=num_cases)
+        prompt_ids, text = prompt_token_ids(tokenizer, messages), lesson.answer(messages)
+        token_ids = [*tokenizer.encode(text, add_special_tokens=False), tokenizer.eos_token_id]
+        room = self._endpoints["test"].training
+        if not text or len(prompt_ids) > room.max_prompt_tokens or len(token_ids) > room.max_response_tokens:
+            return None
+        return Response(
+            prompt_ids=tuple(prompt_ids),
+            token_ids=tuple(token_ids),
+            log_probs=(0.0,) * len(token_ids),
+            text=text,
+            policy_version=step,
         )
 
     async def validate(self, task: EpisodeTask) -> EpisodeReport:
@@ -160,7 +191,7 @@ def _report(
         index=episode.task.index,
         question_id=episode.task.question.id,
         grpo_rows=grpo_rows,
-        book_update=collect_book_update(verdicts),
+        book_update=collect_book_update(verdicts, lessons=episode.lessons),
         code_rewards=episode.code_rewards,
         accumulator=accumulate_episode(episode, seconds=seconds),
         busy=busy_spans(episode),

@@ -16,6 +16,7 @@ import transfer_queue as tq
 from omegaconf import OmegaConf
 from ray.exceptions import RayError
 from transfer_queue import KVBatchMeta
+from verl import DataProto
 from verl.checkpoint_engine import CheckpointEngineManager
 from verl.single_controller.ray import (
     RayClassWithInitArgs,
@@ -28,6 +29,7 @@ from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.trainer.ppo.v1.utils import MetricsAggregator
 from verl.utils.config import omega_conf_to_dataclass
 from verl.utils.debug import marked_timer
+from verl.utils.debug.metrics import calculate_debug_metrics
 from verl.workers.engine_workers import ActorRolloutRefWorker
 from verl.workers.rollout.llm_server import LLMServerClient, LLMServerManager
 
@@ -39,7 +41,7 @@ from ..verl_plugin.compat import SYNC_MODE, rename_training_metrics
 from .batch_parts import balanced_parts, group_parts
 from .episode_actors import PolicyEndpoint
 from .lifecycle.time_limit import within
-from .trajectories import StoredRows
+from .trajectories import StoredRows, is_lesson
 
 logger = logging.getLogger(__name__)
 
@@ -236,7 +238,14 @@ class Policy(PPOTrainerSync):
         return rename_training_metrics(metrics)
 
     def _compute_old_log_prob(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
-        return self._in_parts(super()._compute_old_log_prob, batch, metrics)
+        batch = self._in_parts(super()._compute_old_log_prob, batch, metrics)
+        sampled = [key for key, tag in zip(batch.keys, batch.tags, strict=True) if not tag.get("is_padding")]
+        if any(is_lesson(key) for key in batch.keys) and sampled:
+            # No server sampled a lesson, so trainer and server are compared on the other rows alone.
+            fields = ["rollout_log_probs", "old_log_probs", "response_mask", "responses"]
+            rows = tq.kv_batch_get(keys=sampled, partition_id=self.name, select_fields=fields)
+            metrics.update(calculate_debug_metrics(DataProto(batch=rows.to_padded_tensor())))
+        return batch
 
     def _compute_ref_log_prob(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
         return self._in_parts(super()._compute_ref_log_prob, batch, metrics)

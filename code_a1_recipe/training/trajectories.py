@@ -24,6 +24,8 @@ class Trajectory:
     member: int
     response: Response
     reward: float
+    is_lesson: bool = False
+    """To imitate: nobody sampled it, and it is in no metric of verl's."""
 
     @property
     def key(self) -> str:
@@ -37,6 +39,14 @@ class StoredRows:
 
     keys: tuple[str, ...] = ()
     tags: tuple[dict[str, Any], ...] = ()
+
+
+_LESSON = "h"
+"""Before the number of a lesson in the id of its group."""
+
+
+def is_lesson(key: str) -> bool:
+    return _LESSON in key.partition("_")[0]
 
 
 def join_rows(parts: Sequence[StoredRows]) -> StoredRows:
@@ -78,6 +88,18 @@ def test_trajectories(episode: Episode, *, selected: Sequence[int], group: str) 
     return rows
 
 
+def lesson_trajectories(responses: Sequence[Response], *, weight: float, group: str) -> list[Trajectory]:
+    """Suites to imitate, each the only member of its group: GRPO then takes the reward itself as the advantage.
+
+    On-policy the gradient of verl's policy loss is ``-advantage * grad log p``, so a fixed advantage is the gradient of
+    supervised learning, ``weight`` times the negative log-likelihood.
+    """
+    return [
+        Trajectory(group=f"{group}{_LESSON}{number}", member=0, response=response, reward=weight, is_lesson=True)
+        for number, response in enumerate(responses)
+    ]
+
+
 def _fields(row: Trajectory) -> dict[str, Any]:
     response = row.response
     prompts = torch.tensor(response.prompt_ids, dtype=torch.int64)
@@ -112,6 +134,7 @@ def _tag(row: Trajectory, *, step: int) -> dict[str, Any]:
         "global_steps": step,
         "min_global_steps": row.response.policy_version,
         "max_global_steps": row.response.policy_version,
+        **({"is_padding": True} if row.is_lesson else {}),  # verl leaves such rows out of its metrics, and only there
     }
 
 

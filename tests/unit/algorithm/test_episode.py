@@ -9,6 +9,7 @@ import pytest
 
 from code_a1_recipe.algorithm.episode import EpisodeRunner, sampling_seed
 from code_a1_recipe.algorithm.episode_types import EpisodeTask, PromptTooLongError, Response
+from code_a1_recipe.algorithm.hindsight import HindsightSettings
 from code_a1_recipe.algorithm.prompts import PromptSettings
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.algorithm.rewards import RewardChoice, RewardSettings
@@ -92,10 +93,21 @@ def task(**changes) -> EpisodeTask:
 
 
 def runner(
-    code, tester, judge, *, timeout: float = 5.0, greedy=None, prompts=None, gate=None, episode=None, **rewards
+    code,
+    tester,
+    judge,
+    *,
+    timeout: float = 5.0,
+    greedy=None,
+    prompts=None,
+    gate=None,
+    episode=None,
+    hindsight=None,
+    **rewards,
 ) -> EpisodeRunner:
     return EpisodeRunner(
         gate=gate,
+        hindsight=hindsight,
         code=code,
         test=tester,
         greedy=greedy,
@@ -535,6 +547,27 @@ class SlowJudge(ScriptedJudge):
     async def judge(self, request):
         await asyncio.sleep(0.02)
         return await super().judge(request)
+
+
+def test_lessons_come_from_the_cases_of_all_programs_and_change_no_reward():
+    code, test = ScriptedSampler("code", PROGRAMS, []), ScriptedSampler("test", ["assert f(1) == 1"], [])
+    settings = HindsightSettings(weight=1.0, max_break_rate=1.0)
+    judge = ScriptedJudge([])
+    with_lessons = asyncio.run(runner(code, test, judge, hindsight=settings).run(task()))
+    without = asyncio.run(runner(code, test, judge).run(task()))
+    assert [lesson.candidate_source for lesson in with_lessons.lessons] == PROGRAMS
+    assert with_lessons.candidates[0].pooled is None
+    assert [one.reward for one in with_lessons.candidates] == [one.reward for one in without.candidates]
+    assert without.lessons == ()
+
+
+def test_an_outage_of_the_pass_for_lessons_takes_no_verdict():
+    code, test = ScriptedSampler("code", PROGRAMS, []), ScriptedSampler("test", ["assert f(1) == 1"], [])
+    judge = ScriptedJudge([], pooled_outage=True)
+    episode = asyncio.run(runner(code, test, judge, hindsight=HindsightSettings(weight=1.0)).run(task()))
+    assert [one.outage for one in episode.candidates] == ["", ""]
+    assert all(one.reward is not None for one in episode.candidates)
+    assert episode.lessons == ()
 
 
 def test_the_pooled_pass_is_time_at_the_judge():

@@ -1,10 +1,11 @@
 """A step's tasks: how many responses, which cases are replayed, what validation adds."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import pytest
 
+from code_a1_recipe.algorithm.hindsight import Lesson
 from code_a1_recipe.algorithm.mistake_book import FailedCase, MistakeBook
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.algorithm.settings import MistakeBookSettings, ValidationSettings
@@ -27,6 +28,7 @@ class Settings:
     )
     episode: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(num_candidates=8, num_suites=4))
     seed: int = 100
+    learns_in_hindsight: bool = False
 
 
 @pytest.fixture
@@ -96,3 +98,15 @@ def test_uniform_replay_draws_anew_in_each_step_and_for_each_seed(book):
     settings.seed += 1
     assert make_tasks(book, settings, step=2)[0].history in draws  # the draw goes by seed + step
     assert make_tasks(book, settings, step=5)[0].history not in draws
+
+
+def test_each_question_of_a_step_draws_as_many_lessons_as_a_group_has_suites():
+    book = MistakeBook()
+    lesson = Lesson(prompt="", entry_points="", candidate_source="", asserts=())
+    book.update("q1", failed=(), passed_replays=(), lessons=[replace(lesson, prompt=str(n)) for n in range(50)])
+    first, again = (make_tasks(book, Settings(learns_in_hindsight=True)) for _ in range(2))
+    assert [len(task.lessons) for task in first] == [4] * len(first)
+    assert [task.lessons for task in first] == [task.lessons for task in again]
+    assert first[0].lessons != first[1].lessons
+    assert make_tasks(book, Settings())[0].lessons == ()
+    assert make_tasks(book, Settings(learns_in_hindsight=True), validate=True)[0].lessons == ()

@@ -1,5 +1,6 @@
 """Rows of verl's queue: groups, keys, tags and tensors."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -10,6 +11,8 @@ from code_a1_recipe.training.trajectories import (
     _tag,
     code_trajectories,
     group_uid,
+    is_lesson,
+    lesson_trajectories,
     test_trajectories as suite_trajectories,
 )
 from reward_fns import Breakdown
@@ -46,6 +49,22 @@ def episode(*candidates: CandidateResult) -> Episode:
 def test_a_group_of_the_code_llm_is_a_question():
     rows = code_trajectories(episode(candidate(0.5, []), candidate(None, []), candidate(1.0, [])), group="s4q0")
     assert [(row.key, row.reward) for row in rows] == [("s4q0_0_0", 0.5), ("s4q0_2_0", 1.0)]
+
+
+def test_a_lesson_is_a_group_of_its_own_whose_advantage_is_its_weight():
+    rows = lesson_trajectories([response(1), response(2)], weight=0.5, group="s4q0")
+    assert [(row.key, row.reward) for row in rows] == [("s4q0h0_0_0", 0.5), ("s4q0h1_0_0", 0.5)]
+    assert all(is_lesson(row.key) and _tag(row, step=4)["is_padding"] for row in rows)
+    sampled = code_trajectories(episode(candidate(0.5, []), candidate(1.0, [])), group="s4q0")
+    assert not any(is_lesson(row.key) or "is_padding" in _tag(row, step=4) for row in sampled)
+
+
+def test_verl_takes_the_reward_of_a_group_of_one_as_its_advantage():
+    from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage
+
+    rewards, mask = torch.tensor([[0.0, 0.5], [0.0, 2.0]]), torch.ones(2, 2)
+    advantages, _ = compute_grpo_outcome_advantage(rewards, mask, index=np.array(["s4q0h0", "s4q0h1"]))
+    torch.testing.assert_close(advantages, torch.tensor([[0.5, 0.5], [2.0, 2.0]]), rtol=1e-5, atol=0)
 
 
 def test_a_group_of_the_test_llm_is_a_question_and_a_candidate():

@@ -1,0 +1,119 @@
+"""Hindsight: cases that would have broken a program become lessons, a supervised term of the Test LLM's update.
+
+Not in the paper. A program that few of the cases written for its question break, and the cases that do, are a pair to
+imitate: (question, program) -> these calls with the oracle's answers. No further sampling and no hidden test is needed,
+and the lesson is there also where no suite of the program's own group broke it, so that GRPO has no gradient. The idea
+of relabelling in hindsight is Andrychowicz et al., arXiv 1707.01495; imitation of what succeeded is expert iteration.
+
+Axes: K cases of a suite.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from random import Random
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from sandbox import CaseOutcome, CaseResult
+
+from .episode_types import CandidateResult, Message
+from .question import Question
+from .sampling import beginning_of_answer
+from .settings_block import Block, Rate
+
+MAX_LESSONS = 256
+"""Newest lessons of a run that are kept."""
+_FENCE = "```"
+
+
+class HindsightSettings(Block):
+    weight: Annotated[float, Field(ge=0)] = 0.0
+    """Advantage of a lesson's tokens, where those of a group's suites spread by 1; 0: no lessons."""
+    max_break_rate: Rate = 0.15
+    """Share of a question's cases that may break a program for it to be a lesson: what most cases break is easy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """One suite to imitate."""
+
+    prompt: str
+    entry_points: str
+    """Of the question, as in its ``prompt_fields``."""
+    candidate_source: str
+    asserts: tuple[str, ...]
+    """At most K, those that break the program first, all right as written."""
+
+    def answer(self, messages: Sequence[Message]) -> str:
+        """What the Test LLM should have said to its prompt, from where the prompt ends.
+
+        In a block of code where the prompt shows one; empty where the prompt begins an answer in another way.
+        """
+        text = "\n".join(self.asserts)
+        if any(_FENCE in message["content"] for message in messages):
+            text = f"{_FENCE}python\n{text}\n{_FENCE}"
+        beginning = beginning_of_answer(messages)
+        return text.removeprefix(beginning) if text.startswith(beginning) else ""
+
+
+def find_lessons(
+    question: Question, candidates: Sequence[CandidateResult], *, settings: HindsightSettings, num_cases: int
+) -> Iterator[Lesson]:
+    """Lessons of one judged question.
+
+    Args:
+        question: they are for its prompt.
+        candidates: with the verdict on all cases of the question in ``pooled``; others give none.
+        settings: ``max_break_rate``.
+        num_cases: K. A lesson is filled up to it with cases that the program passes.
+    """
+    for candidate in candidates:
+        if candidate.source is None or candidate.pooled is None or candidate.verdict is None:
+            continue
+        met = [*candidate.verdict.history, *candidate.pooled.cases]
+        cases = list({case.key or case.call: case for case in met}.values())
+        failed = [case for case in cases if case.outcome.failed and case.outcome is not CaseOutcome.NOT_LOADED]
+        passed = [case for case in cases if not case.outcome.failed]
+        if len(failed) > settings.max_break_rate * len(cases):
+            continue
+        for start in range(0, len(failed), num_cases):
+            asserts = map(_assert_text, [*failed[start : start + num_cases], *passed][:num_cases])
+            yield Lesson(**question.prompt_fields, candidate_source=candidate.source, asserts=tuple(asserts))
+
+
+def _assert_text(case: CaseResult) -> str:
+    return f"assert {case.call} == {case.reference_value}"
+
+
+class LessonBuffer:
+    """The newest lessons of a run, at most ``MAX_LESSONS``."""
+
+    def __init__(self) -> None:
+        self._lessons: deque[Lesson] = deque(maxlen=MAX_LESSONS)
+
+    def __len__(self) -> int:
+        return len(self._lessons)
+
+    def add(self, lessons: Iterable[Lesson]) -> None:
+        self._lessons.extend(lessons)
+
+    def draw(self, num: int, *, seed: str) -> tuple[Lesson, ...]:
+        """At most ``num`` distinct lessons, uniformly; they depend on the seed and the buffer alone."""
+        return tuple(Random(seed).sample(list(self._lessons), min(num, len(self._lessons))))
+
+    def state(self) -> list[dict[str, Any]]:
+        """For JSON."""
+        return [asdict(lesson) for lesson in self._lessons]
+
+    @classmethod
+    def restored(cls, state: Iterable[dict[str, Any]]) -> "LessonBuffer":
+        """The inverse of ``state``.
+
+        Raises:
+            TypeError: an item has other fields.
+        """
+        buffer = cls()
+        buffer.add(Lesson(**item | {"asserts": tuple(item["asserts"])}) for item in state)
+        return buffer
