@@ -11,7 +11,8 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from code_a1_recipe.analysis.figures import COLORS
 from code_a1_recipe.stats.estimates import Array, Estimate
-from code_a1_recipe.stats.ratings import ANCHOR, PlayerRating, RatingTable
+
+from .ratings import ANCHOR, PlayerRating, RatingTable
 
 CODE_COLOR, TEST_COLOR = COLORS[0], COLORS[1]
 _HEIGHT_INCHES = 3.9

@@ -12,11 +12,11 @@ import matplotlib as mpl
 from code_a1_recipe.analysis.figures import STYLE
 from code_a1_recipe.files import replacing, write_whole
 from code_a1_recipe.stats.estimates import Estimate
-from code_a1_recipe.stats.ratings import Change, PlayerRating, RatingTable, changes, rate, turns, win_rates
 from code_a1_recipe.stats.tables import Table, table_of
 
 from .figure import draw_crossplay
 from .matches import NO_USABLE_PROGRAM, PLAYED, CrossPlay, Result, Tally
+from .ratings import Change, PlayerRating, RatingTable, changes, rate, turns, win_rates
 
 ROLES = {"code": "Code LLM", "test": "Test LLM"}
 _BY_CHANCE = 0.025

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from .estimates import CONFIDENCE, Array, Estimate
+from code_a1_recipe.stats.estimates import CONFIDENCE, Array, Estimate
 
 ELO_POINTS = 400.0 / math.log(10.0)
 """Points a unit of log odds: 400 points more are ten times the odds, as on Elo's scale."""

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from code_a1_recipe.stats.ratings import ELO_POINTS, changes, fit_strengths, rate, turns, win_rates
+from examples.crossplay.ratings import ELO_POINTS, changes, fit_strengths, rate, turns, win_rates
 
 THREE_TO_ONE = 190.848501887865  # 400 * log10(3)
 

@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy.special import expit
 
-from code_a1_recipe.stats.ratings import RIDGE, changes, fit_strengths, win_rates
+from examples.crossplay.ratings import RIDGE, changes, fit_strengths, win_rates
 
 sizes = st.tuples(st.integers(1, 4), st.integers(1, 4))
 
