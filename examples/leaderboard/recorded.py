@@ -4,8 +4,9 @@
 
 RUN trained on complete hidden tests (arm=golden_full) and validated at its start, in its middle and at its end. What
 its Code LLM wrote at these steps for the held-out questions, and what fails a hidden test, becomes ``buggy_programs``:
-for each question and stage at most one narrow program, which fails one hidden test alone, and one wide one. Give the
-file as ``data.val_files`` to the runs that are compared; ``recorded.jsonl.kinds.json`` says what each program is.
+at most one narrow program, which fails one hidden test alone, for each question and stage, and one wide program for
+each question. Give the file as ``data.val_files`` to the runs that are compared; ``recorded.jsonl.kinds.json`` says what
+each program is.
 """
 
 import argparse
@@ -23,14 +24,14 @@ NARROW, WIDE = "narrow", "wide"
 def buggy_programs(run: RunRecords) -> dict[str, dict[str, dict[str, object]]]:
     """By question id and source: ``stage`` (the step), ``kind`` and ``failed`` (hidden tests that it fails)."""
     found: dict[str, dict[str, dict[str, object]]] = defaultdict(dict)
+    taken: set[tuple[str, str, int]] = set()
     for step in run.validation_steps:
-        taken = set()
         for record in run.validation(step):
             hidden, source = record.hidden_tests, record.source
             if record.kind != "sampled" or source is None or hidden is None or not record.is_loaded:
                 continue
             kind = NARROW if hidden.num_failed == 1 else WIDE
-            place = (record.question, kind)
+            place = (record.question, kind, step if kind == NARROW else 0)
             if hidden.num_failed and place not in taken and source not in found[record.question]:
                 taken.add(place)
                 found[record.question][source] = {"stage": step, "kind": kind, "failed": hidden.num_failed}
