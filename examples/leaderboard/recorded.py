@@ -5,8 +5,8 @@
 RUN trained on complete hidden tests (arm=golden_full) and validated at its start, in its middle and at its end. What
 its Code LLM wrote at these steps for the held-out questions, and what fails a hidden test, becomes ``buggy_programs``:
 at most one narrow program, which fails one hidden test alone, for each question and stage, and one wide program for
-each question. Give the file as ``data.val_files`` to the runs that are compared; ``recorded.jsonl.kinds.json`` says what
-each program is.
+each question. Give the file as ``data.val_files`` to the runs that are compared; ``recorded.jsonl.kinds.json`` says
+what each program is.
 """
 
 import argparse

@@ -1,6 +1,10 @@
 """How well does a rule teach the Test LLM to aim? Trained by itself on fixed programs: no Code LLM and no servers.
 
-    python examples/leaderboard/tester_alone.py --rule 'adversary fitness=kills crowding=1.0 select=all' --seeds 3
+    python -m examples.leaderboard.tester_alone --rule 'adversary fitness=kills crowding=1.0 select=all hindsight=1.0'
+
+A rule is the name of a reward with its keyword arguments, and ``select``, ``update_n`` (groups), ``hindsight`` (weight
+of a supervised term on lessons), ``share`` (its max_break_rate), ``policy=0`` (lessons alone), ``by_std=0`` (advantages
+are not divided by their deviation) and ``teacher=1`` (lessons are the perfect tester's asserts).
 
 Programs are the micro world's own typical mistakes and its references. They are operations, so what each answers is
 computed and no program runs. The update is GRPO as in training: one pass, on-policy. Before and after, 8 suites for
@@ -247,8 +251,9 @@ def main():
     parser.add_argument("--every", type=int, default=20)
     parser.add_argument("--lr", type=float, default=1e-3)
     parser.add_argument("--world", default="wide")
+    parser.add_argument("--world-seed", type=int, default=0)
     options = parser.parse_args()
-    settings = MicroSettings(world=options.world)
+    settings = MicroSettings(world=options.world, seed=options.world_seed)
     assets, split = ensure_assets(settings=settings), settings.split()
     programs = recorded(split.heldout)
     for rule in options.rule:
