@@ -121,7 +121,9 @@ class MistakeBook:
         self._sizes = QuestionSizes()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, MistakeBook) and self._rows() == other._rows()
+        if not isinstance(other, MistakeBook):
+            return False
+        return self._rows() == other._rows() and self.lessons.state() == other.lessons.state()
 
     __hash__ = None  # type: ignore[assignment]  # it changes
 

@@ -99,6 +99,8 @@ def _self_play(config: RecipeSettings) -> Iterator[str]:
         yield f"episode.num_suites must be {size} with self_play (groups of one size), got {episode.num_suites}"
     if not config.prompts.black_box:
         yield "prompts.black_box must be true with self_play (a model would agree with its own program), got False"
+    if weight := config.hindsight.weight:
+        yield f"hindsight.weight must be 0 with self_play (it is not shown the programs), got {weight}"
     if schedule.test_every != schedule.code_every:
         every = f"schedule.code_every = {schedule.code_every}"
         yield f"schedule.test_every must be {every} with self_play (one model), got {schedule.test_every}"

@@ -32,6 +32,7 @@ from code_a1_recipe.micro_world.messages import test_messages
 from code_a1_recipe.micro_world.mistakes import draw_mistake
 from code_a1_recipe.micro_world.operations import answer_or_none
 from code_a1_recipe.micro_world.sft import _encode, response_loss
+from code_a1_recipe.stats.estimates import mean_estimate
 from reward_fns import JudgedCandidate, QuestionVerdicts, find_test_reward, reward_suites
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
 
@@ -242,9 +243,26 @@ def train(rule, seed, options, assets, split, programs):
     return curve
 
 
+def table_of(rows):
+    """Markdown: for each rule the rates at its last step, and narrow detection over that before training, by seed."""
+    lines = ["| rule | seeds | steps | narrow before | narrow | after / before | wide | distinct | right |"]
+    lines.append("| --- " * 9 + "|")
+    for rule in dict.fromkeys(row["rule"] for row in rows):
+        mine = [row for row in rows if row["rule"] == rule]
+        seeds = {row["seed"]: {one["step"]: one for one in mine if one["seed"] == row["seed"]} for row in mine}
+        first, last = zip(*[(steps[0], steps[max(steps)]) for steps in seeds.values()], strict=True)
+        figures = [[row["narrow"] for row in first], [row["narrow"] for row in last]]
+        figures.append([after / before for before, after in zip(*figures, strict=True)])
+        figures += [[row[name] for row in last] for name in ("wide", "distinct", "right")]
+        cells = [mean_estimate(values).plus_minus() for values in figures]
+        lines.append(f"| `{rule}` | {len(seeds)} | {last[0]['step']} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rule", action="append", required=True)
+    parser.add_argument("--rule", action="append", default=[])
+    parser.add_argument("--table", type=argparse.FileType(), help="show the table of rows printed before")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=60)
@@ -253,6 +271,9 @@ def main():
     parser.add_argument("--world", default="wide")
     parser.add_argument("--world-seed", type=int, default=0)
     options = parser.parse_args()
+    if options.table:
+        print(table_of([json.loads(line) for line in options.table if line.startswith("{")]))
+        return
     settings = MicroSettings(world=options.world, seed=options.world_seed)
     assets, split = ensure_assets(settings=settings), settings.split()
     programs = recorded(split.heldout)

@@ -18,12 +18,14 @@ from proofs import questions_of, state_differences, steps_of  # beside this file
 
 REPOSITORY = Path(__file__).parents[2]
 STEPS, STOP_AFTER = 6, 3
+ALSO: list[str] = []
+"""Further settings, of the command line."""
 SETTINGS = (f"trainer.total_training_steps={STEPS}", f"trainer.save_freq={STEPS}", "data.train_max_samples=24")
 
 
 def start(folder: Path) -> tuple[subprocess.Popen, Path]:
     log = folder.with_suffix(".log")
-    command = [sys.executable, "-m", "code_a1_recipe", "cpu", f"run_dir={folder}", *SETTINGS]
+    command = [sys.executable, "-m", "code_a1_recipe", "cpu", f"run_dir={folder}", *SETTINGS, *ALSO]
     with log.open("a") as handle:
         return subprocess.Popen(command, cwd=REPOSITORY, stdout=handle, stderr=subprocess.STDOUT), log
 
@@ -51,7 +53,10 @@ def stop_in_the_middle(folder: Path) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, required=True, help="a folder that does not exist")
-    folder = parser.parse_args().folder.absolute()
+    parser.add_argument("also", nargs="*", metavar="KEY=VALUE", help="further settings of both runs")
+    options = parser.parse_args()
+    ALSO.extend(options.also)
+    folder = options.folder.absolute()
     folder.mkdir(parents=True)
     one, other = folder / "in_one_go", folder / "stopped"
     finish(one)

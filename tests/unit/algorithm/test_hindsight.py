@@ -101,4 +101,7 @@ def test_lessons_are_saved_with_the_mistake_book(tmp_path):
     book = MistakeBook()
     book.update("q", failed=(), passed_replays=(), lessons=[LESSON])
     book.save(tmp_path / "book.json")
-    assert MistakeBook.load(tmp_path / "book.json").lessons.state() == [dict(book.lessons.state()[0])]
+    loaded = MistakeBook.load(tmp_path / "book.json")
+    assert loaded == book
+    assert loaded != MistakeBook()
+    assert loaded.lessons.draw(1, seed="") == (LESSON,)

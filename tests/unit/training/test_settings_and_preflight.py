@@ -79,6 +79,7 @@ def refusal(*overrides: str) -> str:
         (["episode.num_suites=0"], "episode.num_suites must be at least 2 with rewards.code_tests=suites"),
         (["arm=self_play", "episode.num_suites=3"], "episode.num_suites must be episode.num_candidates = 4"),
         (["arm=self_play", "schedule.test_every=2"], "schedule.test_every must be schedule.code_every = 1"),
+        (["arm=self_play", "hindsight.weight=1.0"], "hindsight.weight must be 0 with self_play"),
         (["arm=self_play", "prompts.black_box=false"], "prompts.black_box must be true with self_play"),
         (["self_play=maybe"], "self_play must be true or false, got 'maybe'"),
         (["actor_rollout_ref.model.lora_rank=-1"], "actor_rollout_ref.model.lora_rank must be at least 0, got -1"),
