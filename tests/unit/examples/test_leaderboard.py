@@ -6,6 +6,7 @@ from code_a1_recipe.runs.reader import RunRecords
 from examples.leaderboard.detection import curves, ratios, table
 from examples.leaderboard.recorded import NARROW, WIDE, buggy_programs, kinds_file
 from examples.leaderboard.row import README, ROWS, with_table
+from examples.leaderboard.tester_alone import table_of
 
 from ..conftest import QUESTIONS, case, loaded, record, suite, write_run
 
@@ -57,3 +58,8 @@ def test_the_kinds_stand_beside_the_questions(tmp_path):
 def test_the_readme_has_the_rows_that_are_kept():
     text, rows = README.read_text(encoding="utf-8"), json.loads(ROWS.read_text(encoding="utf-8"))
     assert with_table(text, rows) == text
+
+
+def test_the_table_of_the_tester_by_itself_is_that_of_its_rows():
+    rows = [json.loads(line) for line in README.with_name("alone.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert table_of(rows) in README.read_text(encoding="utf-8")
