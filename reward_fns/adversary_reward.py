@@ -1,7 +1,7 @@
 """R_T by other rules than the paper's: rewards that pay for what the suites of a question find together.
 
 Axes: C candidates of a question, S suites of a candidate, K cases of a suite. T holds the first K valid cases of suite
-s, written for candidate c; m(t) counts the suites that make call t, those for c or all of the question's (``scope``).
+s, written for candidate c; m(t) counts the suites that have call t in T: those for c, or the question's (``scope``).
 
     w(t)   = m(t) ** -crowding
     Usable = |T| / K
@@ -43,13 +43,17 @@ from .sandbox_seam import CaseResult
 from .suite_reward import ADVERSARIAL_READINGS
 
 SCOPES = ("candidate", "question")
+NEED_POOLED = ("sharing", "learnability")
+"""Fitness that asks how all candidates do on a case (``rewards.code_tests=pooled``)."""
 
 
 class _Together:
     """What a rule may need to know of all suites of a question, found once."""
 
     def __init__(self, question: QuestionVerdicts) -> None:
-        self._tested = [one for one in question.candidates if one.verdict is not None]
+        # A duplicate repeats the suites of the first candidate.
+        own = [one for one in question.candidates if one.duplicate_of is None]
+        self._tested = [one for one in own if one.verdict is not None]
         self.num_cases = question.num_cases
 
     @cached_property
@@ -125,7 +129,8 @@ def adversary_rewards(
     lookup(scope, dict.fromkeys(SCOPES), what="scope of crowding")
     rule = lookup(fitness, FITNESS, what="fitness")
     reading = lookup(adversarial, ADVERSARIAL_READINGS, what="reading of the adversarial reward")
-    together, of_question = _Together(question), _times(question.candidates)
+    together, number = _Together(question), question.num_cases
+    of_question = _times([one for one in question.candidates if one.duplicate_of is None], num_cases=number)
 
     def reward(candidate: JudgedCandidate, s: int, times: Counter[str]) -> Breakdown | None:
         if candidate.verdict is None:
@@ -143,7 +148,7 @@ def adversary_rewards(
 
     rows = []
     for candidate in question.candidates:
-        times = of_question if scope == "question" else _times([candidate])
+        times = of_question if scope == "question" else _times([candidate], num_cases=number)
         rows.append([reward(candidate, s, times) for s in range(len(candidate.suite_texts))])
     return rows
 
@@ -170,10 +175,10 @@ def _key(case: CaseResult) -> str:
     return case.key or case.call
 
 
-def _times(candidates: Sequence[JudgedCandidate]) -> Counter[str]:
-    """How many suites make each call."""
-    verdicts = [candidate.verdict for candidate in candidates if candidate.verdict is not None]
-    return Counter(key for verdict in verdicts for suite in verdict.suites for key in {_key(c) for c in suite.cases})
+def _times(candidates: Sequence[JudgedCandidate], *, num_cases: int) -> Counter[str]:
+    """How many suites make each call among their first K valid cases."""
+    suites = [suite for one in candidates if one.verdict is not None for suite in one.verdict.suites]
+    return Counter(key for suite in suites for key in {_key(case) for case in suite.cases[:num_cases]})
 
 
 def _kills(suite: _Suite) -> float:

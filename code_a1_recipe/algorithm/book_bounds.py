@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookBounds:
-    """The most cases that a book keeps, each at least 1; None: no bound."""
+    """The most cases and lessons that a book keeps, each at least 1; None: no bound."""
 
     max_cases_per_question: int | None = None
     max_size: int | None = None
     """Of all questions together."""
+    max_lessons: int = 256
+    """Newest lessons that are kept (``hindsight``)."""
 
 
 class QuestionSizes:

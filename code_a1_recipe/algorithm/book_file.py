@@ -7,7 +7,6 @@ from typing import Any
 
 from ..errors import InputError
 from ..files import write_whole
-from .hindsight import LessonBuffer
 
 FORMAT_NAME = "code-a1-mistake-book"
 FORMAT_VERSION = 3
@@ -34,7 +33,7 @@ def write_rows(path: Path, rows: Rows, *, lessons: list[dict[str, Any]]) -> None
     write_whole(path, json.dumps(document, indent=1))
 
 
-def read_rows(path: Path) -> tuple[Rows, LessonBuffer]:
+def read_rows(path: Path) -> tuple[Rows, list[dict[str, Any]]]:
     """Rows and lessons of a file, checked; the errors are those of ``MistakeBook.load``."""
     try:
         document = json.loads(path.read_text(encoding="ascii"))
@@ -42,8 +41,7 @@ def read_rows(path: Path) -> tuple[Rows, LessonBuffer]:
         raise InputError(
             f"{path} is not readable JSON ({error}); restore it from the checkpoint it belongs to"
         ) from error
-    rows = _checked_rows(document, path)
-    return rows, LessonBuffer.restored(document["lessons"])
+    return _checked_rows(document, path), document["lessons"]
 
 
 def _checked_rows(document: Any, path: Path) -> Rows:

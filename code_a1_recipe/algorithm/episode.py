@@ -133,9 +133,9 @@ class EpisodeRunner:
             )
         if self._hindsight is not None:
             cases = self._episode.cases_per_suite
-            lessons = tuple(find_lessons(task.question, found, settings=self._hindsight, num_cases=cases))
+            lessons = find_lessons(task.question, found, settings=self._hindsight, num_cases=cases)
         if not is_rewarded:
-            found = [replace(new, pooled=None, pooled_span=None) for new in found]
+            found = [replace(new, pooled=None) for new in found]
         return self._question_rewards.apply(task.question.id, found), lessons
 
     async def _greedy_candidate(self, task: EpisodeTask) -> CandidateResult | None:

@@ -9,7 +9,7 @@ Axes: K cases of a suite.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from random import Random
 from typing import Annotated, Any
@@ -23,9 +23,8 @@ from .question import Question
 from .sampling import beginning_of_answer
 from .settings_block import Block, Rate
 
-MAX_LESSONS = 256
-"""Newest lessons of a run that are kept."""
 _FENCE = "```"
+_NO_LESSON = (CaseOutcome.NOT_LOADED, CaseOutcome.TIMED_OUT)
 
 
 class HindsightSettings(Block):
@@ -60,27 +59,32 @@ class Lesson:
 
 def find_lessons(
     question: Question, candidates: Sequence[CandidateResult], *, settings: HindsightSettings, num_cases: int
-) -> Iterator[Lesson]:
-    """Lessons of one judged question.
+) -> tuple[Lesson, ...]:
+    """Lessons of one judged question, each once.
 
     Args:
         question: they are for its prompt.
         candidates: with the verdict on all cases of the question in ``pooled``; others give none.
         settings: ``max_break_rate``.
         num_cases: K. A lesson is filled up to it with cases that the program passes.
+
+    Time-outs teach nothing: a case that the program had no time left for has the same outcome.
     """
+    found: dict[Lesson, None] = {}
     for candidate in candidates:
         if candidate.source is None or candidate.pooled is None or candidate.verdict is None:
             continue
         met = [*candidate.verdict.history, *candidate.pooled.cases]
         cases = list({case.key or case.call: case for case in met}.values())
-        failed = [case for case in cases if case.outcome.failed and case.outcome is not CaseOutcome.NOT_LOADED]
+        failed = [case for case in cases if case.outcome.failed and case.outcome not in _NO_LESSON]
         passed = [case for case in cases if not case.outcome.failed]
         if len(failed) > settings.max_break_rate * len(cases):
             continue
         for start in range(0, len(failed), num_cases):
             asserts = map(_assert_text, [*failed[start : start + num_cases], *passed][:num_cases])
-            yield Lesson(**question.prompt_fields, candidate_source=candidate.source, asserts=tuple(asserts))
+            lesson = Lesson(**question.prompt_fields, candidate_source=candidate.source, asserts=tuple(asserts))
+            found[lesson] = None
+    return tuple(found)
 
 
 def _assert_text(case: CaseResult) -> str:
@@ -88,10 +92,10 @@ def _assert_text(case: CaseResult) -> str:
 
 
 class LessonBuffer:
-    """The newest lessons of a run, at most ``MAX_LESSONS``."""
+    """The newest lessons of a run, at most ``max_lessons``."""
 
-    def __init__(self) -> None:
-        self._lessons: deque[Lesson] = deque(maxlen=MAX_LESSONS)
+    def __init__(self, max_lessons: int) -> None:
+        self._lessons: deque[Lesson] = deque(maxlen=max_lessons)
 
     def __len__(self) -> int:
         return len(self._lessons)
@@ -107,13 +111,6 @@ class LessonBuffer:
         """For JSON."""
         return [asdict(lesson) for lesson in self._lessons]
 
-    @classmethod
-    def restored(cls, state: Iterable[dict[str, Any]]) -> "LessonBuffer":
-        """The inverse of ``state``.
-
-        Raises:
-            TypeError: an item has other fields.
-        """
-        buffer = cls()
-        buffer.add(Lesson(**item | {"asserts": tuple(item["asserts"])}) for item in state)
-        return buffer
+    def restore(self, state: Iterable[dict[str, Any]]) -> None:
+        """Add the lessons of ``state()``; with a smaller bound the newest."""
+        self.add(Lesson(**item | {"asserts": tuple(item["asserts"])}) for item in state)

@@ -116,7 +116,7 @@ class MistakeBook:
         self._bounds = bounds or BookBounds()
         self._entries: dict[str, dict[str, BookEntry]] = {}
         self._num_cases = 0
-        self.lessons = LessonBuffer()
+        self.lessons = LessonBuffer(self._bounds.max_lessons)
         """What the Test LLM may imitate."""
         self._sizes = QuestionSizes()
 
@@ -250,7 +250,8 @@ class MistakeBook:
             InputError: it is damaged, of another version, or no Mistake Book.
         """
         book = cls(bounds)
-        rows, book.lessons = read_rows(path)
+        rows, lessons = read_rows(path)
+        book.lessons.restore(lessons)
         for question_id, cases in rows.items():
             entries = [
                 BookEntry(call=c, answer=a, frequency=f, key=k, num_met=m, num_failed=n, cell=sys.intern(cell))
@@ -260,7 +261,8 @@ class MistakeBook:
             book._num_cases += len(book._entries[question_id])
             book._sizes.note(question_id, len(book._entries[question_id]))
         for question_id in book.question_ids():
-            book._keep_bounds(question_id)
+            if question_id in book._entries:  # else an earlier one took its last case
+                book._keep_bounds(question_id)
         return book
 
     def _keep_bounds(self, question_id: str) -> int:

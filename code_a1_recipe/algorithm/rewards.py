@@ -14,6 +14,7 @@ from pydantic import Field
 
 from reward_fns import (
     ADVERSARIAL_READINGS,
+    NEED_POOLED,
     JudgedCandidate,
     QuestionVerdicts,
     find_code_reward,
@@ -103,6 +104,14 @@ class RewardSettings(Block):
                 find(self)
             except SettingsError as error:
                 yield str(error)
+                return
+        if self.test.path is None:  # a registered function looks at its arguments before it looks at candidates
+            try:
+                _find_test(self)(QuestionVerdicts(question_id="", num_cases=1, candidates=()))
+            except ValueError as error:
+                yield f"rewards.test.kwargs: {error}"
+        if (fitness := self.test.kwargs.get("fitness")) in NEED_POOLED and self.code_tests != "pooled":
+            yield f"rewards.code_tests must be pooled with fitness: {fitness}, got {self.code_tests}"
 
 
 class QuestionRewards:

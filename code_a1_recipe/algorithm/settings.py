@@ -74,10 +74,14 @@ class MistakeBookSettings(Block):
     """Cases kept of one question."""
     max_size: Count | None = None
     """Cases kept of all questions together."""
+    max_lessons: Count = 256
+    """Newest lessons kept, with hindsight.weight."""
 
     @property
     def bounds(self) -> BookBounds:
-        return BookBounds(max_cases_per_question=self.max_cases_per_question, max_size=self.max_size)
+        return BookBounds(
+            max_cases_per_question=self.max_cases_per_question, max_size=self.max_size, max_lessons=self.max_lessons
+        )
 
 
 class SelectionSettings(Block):

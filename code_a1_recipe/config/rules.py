@@ -44,6 +44,18 @@ def _selection(config: RecipeSettings) -> Iterator[str]:
     most, count = config.episode.num_candidates, config.selection.update_n
     if count > most:
         yield f"selection.update_n must be at most episode.num_candidates = {most}, got {count}"
+    part, parts = config.selection.part, ("validity", "adversarial", "claims", "nonprintable")
+    if part is not None and config.rewards.test.path is None and part not in parts:
+        yield f"selection.part must be one of {', '.join(parts)}, or null, got {part!r}"
+
+
+def _hindsight(config: RecipeSettings) -> Iterator[str]:
+    if not (weight := config.hindsight.weight):
+        return
+    if config.self_play or config.prompts.black_box:
+        yield f"hindsight.weight must be 0 where the Test LLM is not shown a program, got {weight}"
+    if not config.mistake_book.enabled:
+        yield f"hindsight.weight must be 0 without the Mistake Book, which keeps the lessons, got {weight}"
 
 
 def _sharing(config: RunConfig) -> Iterator[str]:
@@ -99,8 +111,6 @@ def _self_play(config: RecipeSettings) -> Iterator[str]:
         yield f"episode.num_suites must be {size} with self_play (groups of one size), got {episode.num_suites}"
     if not config.prompts.black_box:
         yield "prompts.black_box must be true with self_play (a model would agree with its own program), got False"
-    if weight := config.hindsight.weight:
-        yield f"hindsight.weight must be 0 with self_play (it is not shown the programs), got {weight}"
     if schedule.test_every != schedule.code_every:
         every = f"schedule.code_every = {schedule.code_every}"
         yield f"schedule.test_every must be {every} with self_play (one model), got {schedule.test_every}"
@@ -188,6 +198,7 @@ def _step_sizes(config: RunConfig) -> Iterator[str]:
 VALUE_RULES: tuple[Rule, ...] = (
     _schedule,
     _selection,
+    _hindsight,
     _sharing,
     _given_tests,
     _user_files,

@@ -240,8 +240,14 @@ class Policy(PPOTrainerSync):
     def _compute_old_log_prob(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
         batch = self._in_parts(super()._compute_old_log_prob, batch, metrics)
         sampled = [key for key, tag in zip(batch.keys, batch.tags, strict=True) if not tag.get("is_padding")]
-        if any(is_lesson(key) for key in batch.keys) and sampled:
-            # No server sampled a lesson, so trainer and server are compared on the other rows alone.
+        if not (lessons := [key for key in batch.keys if is_lesson(key)]):
+            return batch
+        # No server sampled a lesson: the trainer's probabilities stand for the server's, and both are compared on the
+        # other rows alone.
+        rows = tq.kv_batch_get(keys=lessons, partition_id=self.name, select_fields=["old_log_probs"])
+        rows["rollout_log_probs"] = rows.pop("old_log_probs")
+        tq.kv_batch_put(keys=lessons, partition_id=self.name, fields=rows)
+        if sampled:
             fields = ["rollout_log_probs", "old_log_probs", "response_mask", "responses"]
             rows = tq.kv_batch_get(keys=sampled, partition_id=self.name, select_fields=fields)
             metrics.update(calculate_debug_metrics(DataProto(batch=rows.to_padded_tensor())))
@@ -259,6 +265,9 @@ class Policy(PPOTrainerSync):
     ) -> None:
         def compute(part: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
             metrics.update({key: value for key, value in known.items() if key == "actor/grad_norm"})
+            if all(tag.get("is_padding") for tag in part.tags):  # lessons alone; verl's figures need one row
+                for tag in part.tags:
+                    tag.pop("is_padding")
             compute_all(part, metrics, timing_raw, global_steps=global_steps, epoch=epoch)
             return part
 

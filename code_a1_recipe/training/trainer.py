@@ -187,7 +187,7 @@ class CodeA1Trainer(PPOTrainerSync):
                 change += self.book.update(report.question_id, **report.book_update.arguments)
         stats = self.book.stats()
         metrics["book/cases"], metrics["book/questions"] = stats.num_cases, stats.num_questions
-        metrics["book/cells"] = stats.num_cells
+        metrics["book/cells"], metrics["book/lessons"] = stats.num_cells, len(self.book.lessons)
         metrics["book/added"], metrics["book/removed"] = change.num_added, change.num_removed
 
     def _update_curriculum(self, reports: Sequence[EpisodeReport], metrics: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """Laws of the rewards that pay for what a question's suites find together, for any judged question."""
 
 import math
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -78,14 +79,20 @@ def test_with_full_crowding_kills_of_a_candidate_sum_to_its_distinct_failed_call
     rows = adversary_rewards(question, fitness="kills", crowding=1.0)
     number = question.num_cases
     for candidate, row in zip(question.candidates, rows, strict=True):
-        cut = [suite.cases for suite in candidate.verdict.suites]
-        if any(len(cases) > number for cases in cut):
-            continue  # calls beyond the first K crowd and earn nothing
+        cut = [suite.cases[:number] for suite in candidate.verdict.suites]
         worth = {one.call for cases in cut for one in cases if one.outcome.failed}
         assert math.fsum(reward.terms["adv"] for reward in row) * number == pytest.approx(len(worth))
         earned = {tuple(one.call for one in cases): reward.terms["adv"] for cases, reward in zip(cut, row, strict=True)}
         for cases, reward in zip(cut, row, strict=True):
             assert earned[tuple(one.call for one in cases)] == reward.terms["adv"]
+
+
+@given(question=questions(), fitness=st.sampled_from(["kills", "sharing"]), copies=st.integers(0, 2))
+def test_duplicates_of_a_program_change_no_reward(question, fitness, copies):
+    duplicate = replace(question.candidates[0], duplicate_of=0, suite_texts=())
+    more = replace(question, candidates=(*question.candidates, *[duplicate] * copies))
+    rows = [adversary_rewards(one, fitness=fitness, scope="question") for one in (question, more)]
+    assert rows[1][: len(rows[0])] == rows[0]
 
 
 @given(question=questions(), size=st.integers(1, 4))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from code_a1_recipe.algorithm.episode_types import CandidateResult, Response
-from code_a1_recipe.algorithm.hindsight import MAX_LESSONS, HindsightSettings, Lesson, LessonBuffer, find_lessons
+from code_a1_recipe.algorithm.hindsight import HindsightSettings, Lesson, LessonBuffer, find_lessons
 from code_a1_recipe.algorithm.mistake_book import MistakeBook
 from code_a1_recipe.algorithm.prompts import find_prompt_pair, render
 from code_a1_recipe.algorithm.question import Question
@@ -60,8 +60,13 @@ def test_a_failed_replay_teaches_too_and_a_case_met_twice_teaches_once(candidate
 
 def test_programs_that_were_not_run_teach_nothing(candidate):
     given = candidate(1, 20)
+    assert asserts_of(candidate(1, 20, outcome=CaseOutcome.TIMED_OUT)) == []  # perhaps it was never reached
     outage, unpooled, none = replace(given, verdict=None), replace(given, pooled=None), replace(given, source=None)
     assert asserts_of(outage, unpooled, none, candidate(1, 20, outcome=CaseOutcome.NOT_LOADED)) == []
+
+
+def test_two_programs_with_one_text_teach_once(candidate):
+    assert asserts_of(candidate(1, 20), candidate(1, 20)) == [("assert f(0) == 1",)]
 
 
 def test_the_answer_is_bare_where_the_prompt_shows_no_block():
@@ -82,18 +87,19 @@ def test_there_is_no_answer_to_a_beginning_of_another_kind():
 
 @given(numbers=st.lists(st.integers(0, 999), max_size=40), num=st.integers(0, 50))
 def test_a_draw_is_of_distinct_lessons_and_depends_on_seed_and_buffer_alone(numbers, num):
-    buffer = LessonBuffer()
+    buffer, again = LessonBuffer(64), LessonBuffer(64)
     buffer.add(replace(LESSON, prompt=str(number)) for number in numbers)
     drawn = buffer.draw(num, seed="7")
     assert len(drawn) == min(num, len(numbers))
     assert sorted(lesson.prompt for lesson in buffer.draw(len(numbers), seed="7")) == sorted(map(str, numbers))
-    assert LessonBuffer.restored(buffer.state()).draw(num, seed="7") == drawn
+    again.restore(buffer.state())
+    assert again.draw(num, seed="7") == drawn
 
 
 def test_the_newest_lessons_are_kept():
-    buffer = LessonBuffer()
-    buffer.add(replace(LESSON, prompt=str(number)) for number in range(MAX_LESSONS + 3))
-    assert len(buffer) == MAX_LESSONS
+    buffer = LessonBuffer(8)
+    buffer.add(replace(LESSON, prompt=str(number)) for number in range(11))
+    assert len(buffer) == 8
     assert buffer.state()[0]["prompt"] == "3"
 
 

@@ -431,3 +431,11 @@ def test_a_batch_of_the_whole_book_is_drawn_in_proportion_to_quality():
     assert len(set(book.sample_batch(9, 0))) == 4
     first = [book.sample_batch(1, seed)[0][1].call for seed in range(2000)]
     assert first.count("f(1)") / 2000 == pytest.approx(0.0975 / 1.0975, abs=0.025)
+
+
+def test_a_book_of_more_questions_than_its_new_size_loads(tmp_path):
+    book = MistakeBook()
+    for number in range(6):
+        book.update(f"q{number}", failed=failed("f(0)"), passed_replays=[])
+    book.save(tmp_path / "book.json")
+    assert MistakeBook.load(tmp_path / "book.json", BookBounds(max_size=2)).num_cases == 2
