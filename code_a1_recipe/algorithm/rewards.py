@@ -101,13 +101,11 @@ class RewardSettings(Block):
             return
         for find in (_find_code, _find_test):
             try:
-                find(self)
+                function = find(self)
+                if find is _find_test and self.test.path is None:  # one of ours: it looks at its arguments first
+                    function(QuestionVerdicts(question_id="", num_cases=1, candidates=()))
             except SettingsError as error:
                 yield str(error)
-                return
-        if self.test.path is None:  # a registered function looks at its arguments before it looks at candidates
-            try:
-                _find_test(self)(QuestionVerdicts(question_id="", num_cases=1, candidates=()))
             except ValueError as error:
                 yield f"rewards.test.kwargs: {error}"
         if (fitness := self.test.kwargs.get("fitness")) in NEED_POOLED and self.code_tests != "pooled":
