@@ -8,11 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from ..runs.console import UPDATES
+from ..runs.console import PHASES, UPDATES
 from ..runs.reader import RunRecords
 from ..stats.estimates import mean_estimate
 from .run_results import RunResult
-from .step_times import PHASES
 from .summary import ExperimentSummary
 
 # Okabe and Ito's palette, which readers of every colour vision can tell apart.

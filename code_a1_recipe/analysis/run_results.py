@@ -13,11 +13,10 @@ import msgspec
 
 from ..errors import InputError
 from ..files import write_whole
-from ..runs.console import UPDATES
+from ..runs.console import PHASES, UPDATES
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
 from .measures import MEASURES, SPLIT_MEASURES, TRAINING_MEASURES, by_source, measures_of, training_measures
-from .step_times import PHASES
 
 RESULTS_FILE = "results.json"
 ALL_MEASURES: dict[str, str] = {

@@ -1,4 +1,4 @@
-"""Commands on finished and running runs: report, timeline, export; and experiments of many runs."""
+"""Commands on finished and running runs: report, export; and experiments of many runs."""
 
 import signal
 from pathlib import Path
@@ -9,31 +9,11 @@ import typer
 from ..jobs.options import one_of
 from .status import resumable
 
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="run folder: what was given as run_dir")]
-
-TIMELINE_HELP = """Where the time of one training step went: a picture and a table, also while the run is going on.
-
-The table, in seconds and parts of the step:
-
-- only the Code LLM: programs were written and no suites; likewise "only the Test LLM". The judge may work beside either
-- both LLMs: both wrote at the same time, which is what streaming gains
-- only the judge: programs were judged, or waited for a judge, and no LLM wrote
-- nothing: dispatch, prompts, the end of the last question
-- update code, test: with layout=separate both at once
-- sync, save: new weights to the servers; checkpoint
-- other: of the step, outside the episodes and all timers below them
-- running at once: mean number of requests (programs) under way during the episodes
-
-The picture: above, what runs at once; below, a row for each question; at the right the updates, the checkpoint and the
-new weights. Two runs are drawn on the same scales.
-"""
-
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command(rich_help_panel="Train")(experiment)
     app.command(rich_help_panel="Runs")(report)
-    app.command(rich_help_panel="Runs", help=TIMELINE_HELP)(timeline)
     app.command(rich_help_panel="Runs")(export)
 
 
@@ -67,24 +47,6 @@ def report(
     if tables := result_tables(source, page):
         typer.echo(f"{tables}\n")
     typer.echo(f"report: {page}")
-
-
-def timeline(
-    run: RunFolder,
-    step: Annotated[
-        int | None, typer.Option(min=1, help="training step", show_default="the last one, of both with --compare")
-    ] = None,
-    compare: Annotated[
-        Path | None, typer.Option(help="the same step of another run below, and the ratio of their steps' seconds")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option(metavar="FILE.png", show_default="RUN/report/timeline_step<N>.png")
-    ] = None,
-) -> None:
-    from ..analysis.timeline import write_timeline
-
-    written = write_timeline(run, step=step, compare=compare, output=output)
-    typer.echo(f"{written.text}picture: {written.picture}")
 
 
 def export(

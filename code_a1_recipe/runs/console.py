@@ -10,6 +10,13 @@ _PARTS = {
     "update_weights": "sync",
     "save_checkpoint": "save",
 }
+PHASES: dict[str, str] = {
+    "update_code": "update of the Code LLM",
+    "update_test": "update of the Test LLM",
+    "save_checkpoint": "checkpoint",
+    "update_weights": "weights to the servers",
+}
+"""Timers of what follows the episodes, in this order, and what each is."""
 UPDATES = ("update_code", "update_test")
 """Timers that begin together where each policy has GPUs of its own; all others follow one another."""
 

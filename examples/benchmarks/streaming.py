@@ -7,7 +7,7 @@ machine that is slower for a minute is so for both. Prints, for each size, media
 neighbouring steps with a 95 % bootstrap interval. The first two steps are left out (caches).
 
 Nothing else may run on the machine. Takes about four minutes for each size on two cores. The runs stay in FOLDER:
-``code-a1 timeline FOLDER/base_barrier`` and ``FOLDER/base_streaming`` show one step of each, and
+``python -m examples.timeline FOLDER/base_barrier`` and ``FOLDER/base_streaming`` show one step of each, and
 ``python -m examples.simulator --check FOLDER/*_barrier FOLDER/*_streaming --cores 2`` holds the simulator against all
 of them.
 """

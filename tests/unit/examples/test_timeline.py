@@ -1,4 +1,4 @@
-"""``code-a1 timeline``: its numbers, checked by hand, and what it refuses."""
+"""``examples.timeline``: its numbers, checked by hand, and what it refuses."""
 
 import json
 
@@ -7,10 +7,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from code_a1_recipe.analysis.step_times import median_step_seconds, read_step, steps_with_times
-from code_a1_recipe.analysis.timeline_figure import draw_timelines
-from code_a1_recipe.cli.app import main
 from code_a1_recipe.runs.reader import RunRecords
+from examples.timeline.__main__ import main
+from examples.timeline.figure import draw_timelines
+from examples.timeline.step_times import median_step_seconds, read_step, steps_with_times
 
 from ..conftest import record, suite, write_run
 
@@ -53,7 +53,7 @@ def cells(printed, first):
 
 
 def refused(arguments, capsys):
-    assert main(["timeline", *map(str, arguments)]) == 2
+    assert main([*map(str, arguments)]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     return captured.err
@@ -61,7 +61,7 @@ def refused(arguments, capsys):
 
 def test_the_table_says_where_the_seconds_went(tmp_path, capsys):
     run = write_timed_run(tmp_path / "run")
-    assert main(["timeline", str(run)]) == 0
+    assert main([str(run)]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("step 2 of run\n")
     assert {
@@ -87,7 +87,7 @@ def test_the_table_says_where_the_seconds_went(tmp_path, capsys):
 
 def test_the_picture_lies_in_the_report_and_is_named(tmp_path, capsys):
     run = write_timed_run(tmp_path / "run")
-    assert main(["timeline", str(run)]) == 0
+    assert main([str(run)]) == 0
     written = run / "report" / "timeline_step2.png"
     assert f"picture: {written}\n" in capsys.readouterr().out
     height, width, _ = matplotlib.image.imread(written).shape
@@ -98,7 +98,7 @@ def test_another_run_stands_beside_it_with_the_ratio(tmp_path, capsys):
     run = write_timed_run(tmp_path / "two_phases" / "seed1", steps=(1, 2, 3))
     other = write_timed_run(tmp_path / "stream$ing$" / "seed1", seconds=SECONDS | {"timing_s/step": 9.0})
     output = tmp_path / "new" / "both.PNG"
-    assert main(["timeline", str(run), "--compare", str(other), "--output", str(output)]) == 0
+    assert main([str(run), "--compare", str(other), "--output", str(output)]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("step 2 of two_phases/seed1 and stream$ing$/seed1\n")
     assert cells(printed, "episodes") == ["8.00", "66.7%", "8.00", "88.9%"]
@@ -139,7 +139,7 @@ def test_updates_on_gpus_of_their_own_begin_together_and_the_longer_one_counts(t
         "save_checkpoint": (10.0, 11.0),
         "update_weights": (11.0, 11.5),
     }
-    assert main(["timeline", str(run)]) == 0
+    assert main([str(run)]) == 0
     printed = capsys.readouterr().out
     assert cells(printed, "update code") == ["1.00", "8.3%"]
     assert cells(printed, "other") == ["0.50", "4.2%"]

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import matplotlib as mpl
 
-from ..errors import InputError
-from ..jobs.terminal import table
-from ..runs.reader import RunRecords
-from ..stats.tables import counted
-from .figures import STYLE
-from .report import REPORT_FOLDER
+from code_a1_recipe.analysis.figures import STYLE
+from code_a1_recipe.analysis.report import REPORT_FOLDER
+from code_a1_recipe.errors import InputError
+from code_a1_recipe.jobs.terminal import table
+from code_a1_recipe.runs.reader import RunRecords
+from code_a1_recipe.stats.tables import counted
+
+from .figure import draw_timelines
 from .step_times import StepTimes, median_step_seconds, ranges, read_step, steps_with_times
-from .timeline_figure import draw_timelines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

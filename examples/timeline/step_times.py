@@ -6,18 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..algorithm.spans import BusySeconds, Span, busy_seconds, mean_running
-from ..errors import InputError
-from ..runs.console import UPDATES
-from ..runs.reader import RunRecords
-
-PHASES: dict[str, str] = {
-    "update_code": "update of the Code LLM",
-    "update_test": "update of the Test LLM",
-    "save_checkpoint": "checkpoint",
-    "update_weights": "weights to the servers",
-}
-"""Timers of what follows the episodes, in this order, and what each is."""
+from code_a1_recipe.algorithm.spans import BusySeconds, Span, busy_seconds, mean_running
+from code_a1_recipe.errors import InputError
+from code_a1_recipe.runs.console import PHASES, UPDATES
+from code_a1_recipe.runs.reader import RunRecords
 
 
 @dataclass(slots=True, kw_only=True)

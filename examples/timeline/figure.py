@@ -1,4 +1,4 @@
-"""The picture of ``code-a1 timeline``: what ran when in one training step, of one run or of two."""
+"""What ran when in one training step, of one run or of two."""
 
 import statistics
 import textwrap
@@ -13,10 +13,11 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
-from ..algorithm.spans import Span, running, union
-from ..runs.console import UPDATES
-from .figures import COLORS
-from .step_times import PHASES, QuestionSpans, StepTimes
+from code_a1_recipe.algorithm.spans import Span, running, union
+from code_a1_recipe.analysis.figures import COLORS
+from code_a1_recipe.runs.console import PHASES, UPDATES
+
+from .step_times import QuestionSpans, StepTimes
 
 # Axes: A activities (Code LLM, Test LLM, judge), Q questions of a step, T slices of time.
 
