@@ -1,9 +1,10 @@
 """R_T by other rules than the paper's: rewards that pay for what the suites of a question find together.
 
 Axes: C candidates of a question, S suites of a candidate, K cases of a suite. T holds the first K valid cases of suite
-s, written for candidate c; m(t) counts the suites that have call t in T: those for c, or the question's (``scope``).
+s, written for candidate c; m(t) counts the suites that have call t in T: those for c, or the question's (``scope``);
+asked(t) how often programs met t before, as far as that is known: of the cases in the Mistake Book, which are replayed.
 
-    w(t)   = m(t) ** -crowding
+    w(t)   = m(t) ** -crowding * (1 + asked(t)) ** -novelty
     Usable = |T| / K
     Valid  = clip(min(sum of w over T / K, 1 - invalid / K), 0, 1)
     Claim  = sum of w over the cases of T with a correct expected value / K
@@ -97,6 +98,7 @@ def adversary_rewards(
     *,
     fitness: str = "kills",
     crowding: float = 1.0,
+    novelty: float = 0.0,
     scope: str = "candidate",
     gated: bool = True,
     alpha: float = 0.0,
@@ -110,6 +112,7 @@ def adversary_rewards(
         question: the judged question.
         fitness: a name in ``FITNESS``.
         crowding: exponent, at least 0. 0: a repeated call is worth as much as a new one; 1: its makers share its worth.
+        novelty: exponent, at least 0. Above 0 a case that is in the Mistake Book already is worth less than a new one.
         scope: whose calls crowd, a name in ``SCOPES``.
         gated: what cannot be used earns nothing.
         alpha: weight of validity; with ``claims`` at most 1.
@@ -125,7 +128,7 @@ def adversary_rewards(
     Raises:
         ValueError: an argument is out of range or unknown.
     """
-    _check(crowding=crowding, alpha=alpha, claims=claims, set_size=set_size)
+    _check(crowding=crowding, novelty=novelty, alpha=alpha, claims=claims, set_size=set_size)
     lookup(scope, dict.fromkeys(SCOPES), what="scope of crowding")
     rule = lookup(fitness, FITNESS, what="fitness")
     reading = lookup(adversarial, ADVERSARIAL_READINGS, what="reading of the adversarial reward")
@@ -140,7 +143,7 @@ def adversary_rewards(
             candidate=candidate,
             number=s,
             cases=candidate.verdict.suites[s].cases[: question.num_cases],
-            weight=lambda case: times[_key(case)] ** -crowding,
+            weight=lambda case: times[_key(case)] ** -crowding * (1 + question.asked.get(_key(case), 0)) ** -novelty,
             reading=reading,
             set_size=set_size,
         )
@@ -224,9 +227,10 @@ FITNESS: dict[str, Callable[[_Suite], float]] = {
 """Adv by name, each in [0, 1]."""
 
 
-def _check(*, crowding: float, alpha: float, claims: float, set_size: int) -> None:
-    if not (crowding >= 0.0 and math.isfinite(crowding)):
-        raise ValueError(f"crowding (exponent of a repeated call's worth) must be at least 0, got {crowding!r}")
+def _check(*, crowding: float, novelty: float, alpha: float, claims: float, set_size: int) -> None:
+    for name, value in (("crowding", crowding), ("novelty", novelty)):
+        if not (value >= 0.0 and math.isfinite(value)):
+            raise ValueError(f"{name} (exponent of a repeated call's worth) must be at least 0, got {value!r}")
     if not (alpha >= 0.0 and claims >= 0.0 and alpha + claims <= 1.0):
         raise ValueError(
             f"alpha and claims (weights of validity and of correct expected values) must be at least 0 and at most 1 "

@@ -3,8 +3,8 @@
 Axes: C candidates of a question, S suites of a candidate, K cases that a suite is asked for.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from .breakdown import Breakdown
@@ -45,6 +45,8 @@ class QuestionVerdicts:
     """K."""
     candidates: tuple[JudgedCandidate, ...]
     """C of them, in the order in which they were sampled."""
+    asked: Mapping[str, int] = field(default_factory=dict)
+    """How often programs met a case before, by ``CaseResult.key``; the recipe knows it of cases in its Mistake Book."""
 
 
 class CodeReward(Protocol):

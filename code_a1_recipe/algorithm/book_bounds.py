@@ -1,7 +1,9 @@
-"""How many cases a Mistake Book keeps, and which question has most of them."""
+"""The size of a Mistake Book: its bounds, what it holds, and which question has most cases."""
 
 import heapq
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from .opponents import OpponentSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,6 +15,20 @@ class BookBounds:
     """Of all questions together."""
     max_lessons: int = 256
     """Newest lessons that are kept (``hindsight``)."""
+    opponents: OpponentSettings = field(default_factory=OpponentSettings)
+    """Programs and suites of earlier policies that are kept, and which of them are drawn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookStats:
+    """The size of a book, for metrics."""
+
+    num_questions: int
+    num_cases: int
+    num_cells: int
+    """Filled cells, summed over questions."""
+    total_frequency: int
+    max_frequency: int
 
 
 class QuestionSizes:

@@ -9,10 +9,12 @@ from ..errors import InputError
 from ..files import write_whole
 
 FORMAT_NAME = "code-a1-mistake-book"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 
 Rows = dict[str, list[list[Any]]]
 """Questions by id, each with ``[call, answer, frequency, key, num_met, num_failed, cell]``, oldest first."""
+Buffers = dict[str, Any]
+"""States of ``lessons`` and ``opponents``."""
 
 
 def digest_of(rows: Any) -> str:
@@ -21,27 +23,27 @@ def digest_of(rows: Any) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def write_rows(path: Path, rows: Rows, *, lessons: list[dict[str, Any]]) -> None:
+def write_rows(path: Path, rows: Rows, buffers: Buffers) -> None:
     """Write atomically: after a crash the file is the old one or the new one."""
     document = {
         "format": FORMAT_NAME,
         "version": FORMAT_VERSION,
-        "digest": digest_of([rows, lessons]),
+        "digest": digest_of([rows, buffers]),
         "questions": rows,
-        "lessons": lessons,
+        "buffers": buffers,
     }
     write_whole(path, json.dumps(document, indent=1))
 
 
-def read_rows(path: Path) -> tuple[Rows, list[dict[str, Any]]]:
-    """Rows and lessons of a file, checked; the errors are those of ``MistakeBook.load``."""
+def read_rows(path: Path) -> tuple[Rows, Buffers]:
+    """Rows and buffers of a file, checked; the errors are those of ``MistakeBook.load``."""
     try:
         document = json.loads(path.read_text(encoding="ascii"))
     except ValueError as error:  # JSON and Unicode errors are both ValueErrors
         raise InputError(
             f"{path} is not readable JSON ({error}); restore it from the checkpoint it belongs to"
         ) from error
-    return _checked_rows(document, path), document["lessons"]
+    return _checked_rows(document, path), document["buffers"]
 
 
 def _checked_rows(document: Any, path: Path) -> Rows:
@@ -58,7 +60,7 @@ def _checked_rows(document: Any, path: Path) -> Rows:
             f"{path} is damaged: 'questions' must map ids to lists of [call, answer, frequency >= 1, key, "
             f"num_met, num_failed of 0 to num_met, cell]"
         )
-    if digest_of([rows, document.get("lessons")]) != document.get("digest"):
+    if digest_of([rows, document.get("buffers")]) != document.get("digest"):
         raise InputError(f"{path} is damaged or was edited: its content does not match its digest")
     return rows
 

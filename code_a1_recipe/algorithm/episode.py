@@ -5,7 +5,6 @@ servers. Axes: C candidates of a question, S suites of a candidate, K cases of a
 """
 
 import asyncio
-import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,18 +29,10 @@ from .hindsight import HindsightSettings, Lesson, find_lessons
 from .prompts import PromptSettings, render
 from .question import Question, request_for
 from .rewards import QuestionRewards, RewardSettings
+from .sampling import sampling_seed
 from .scripted_tester import find_scripted_tester
 from .settings import EpisodeSettings
 from .spans import Span
-
-
-def sampling_seed(seed: int, *parts: object) -> int:
-    """A seed in [0, 2**31) that depends on every part and on nothing else.
-
-    Stable across processes and Python hash seeds, so a run can be repeated sample by sample.
-    """
-    digest = hashlib.sha256(repr((seed, *parts)).encode()).digest()
-    return int.from_bytes(digest[:4], "big") >> 1
 
 
 class Deduplication:
@@ -112,19 +103,28 @@ class EpisodeRunner:
         An outage is recorded in the candidate it hit and masks that candidate alone. Any other exception (a lost
         server) ends the episode and reaches the trainer.
         """
-        (candidates, lessons), greedy, buggy_programs = await asyncio.gather(
-            self._candidates(task), self._greedy_candidate(task), self._buggy_programs(task)
+        (tested, lessons), greedy, buggy_programs = await asyncio.gather(
+            self._tested_programs(task), self._greedy_candidate(task), self._buggy_programs(task)
         )
-        return Episode(task=task, candidates=candidates, greedy=greedy, buggy_programs=buggy_programs, lessons=lessons)
+        return Episode(
+            task=task,
+            candidates=tested[: task.num_candidates],
+            victims=tuple(replace(one, reward=None) for one in tested[task.num_candidates :]),
+            greedy=greedy,
+            buggy_programs=buggy_programs,
+            lessons=lessons,
+        )
 
-    async def _candidates(self, task: EpisodeTask) -> tuple[tuple[CandidateResult, ...], tuple[Lesson, ...]]:
+    async def _tested_programs(self, task: EpisodeTask) -> tuple[tuple[CandidateResult, ...], tuple[Lesson, ...]]:
+        """Candidates, then earlier programs (``task.opponents``), rewarded together; and lessons of them."""
         lessons: tuple[Lesson, ...] = ()
-        numbers = range(task.num_candidates)
-        if self._gate is None:
-            duplicates = Deduplication() if self._episode.share_suites else None
-            found = await asyncio.gather(*[self._candidate(task, c, duplicates) for c in numbers])
-        else:
-            found = await self._candidates_in_phases(task, self._gate)
+        old = [one.texts[0] for one in task.opponents.programs]
+        sizes = {"num_suites": task.num_suites}
+        candidates, victims = await asyncio.gather(
+            self._candidates(task),
+            asyncio.gather(*[self._known_program(task, f"opponent{p}", text, **sizes) for p, text in enumerate(old)]),
+        )
+        found = [*candidates, *victims]
         is_rewarded = self._rewards.code_tests == "pooled"
         if is_rewarded or self._hindsight is not None:
             pool = dict.fromkeys(text for one in found for suite in one.suites for text in suite.asserts)
@@ -136,7 +136,13 @@ class EpisodeRunner:
             lessons = find_lessons(task.question, found, settings=self._hindsight, num_cases=cases)
         if not is_rewarded:
             found = [replace(new, pooled=None) for new in found]
-        return self._question_rewards.apply(task.question.id, found), lessons
+        return self._question_rewards.apply(task.question.id, found, asked=task.asked), lessons
+
+    async def _candidates(self, task: EpisodeTask) -> list[CandidateResult]:
+        if self._gate is not None:
+            return await self._candidates_in_phases(task, self._gate)
+        duplicates = Deduplication() if self._episode.share_suites else None
+        return await asyncio.gather(*[self._candidate(task, c, duplicates) for c in range(task.num_candidates)])
 
     async def _greedy_candidate(self, task: EpisodeTask) -> CandidateResult | None:
         if not task.with_greedy or self._greedy is None:
@@ -156,14 +162,18 @@ class EpisodeRunner:
         So every Test LLM is measured alike, whatever its Mistake Book holds and whatever function it learns from.
         """
         programs = task.question.buggy_programs if task.num_buggy_program_suites else ()
-        found = await asyncio.gather(*[self._buggy_program(task, p, source) for p, source in enumerate(programs)])
+        sizes = {"num_suites": task.num_buggy_program_suites}
+        found = await asyncio.gather(
+            *[self._known_program(task, f"probe{p}", source, **sizes) for p, source in enumerate(programs)]
+        )
         return self._buggy_program_rewards.apply(task.question.id, found)
 
-    async def _buggy_program(self, task: EpisodeTask, p: int, source: str) -> CandidateResult:
+    async def _known_program(self, task: EpisodeTask, name: str, source: str, *, num_suites: int) -> CandidateResult:
+        """A program that is given, judged on suites that are written for it, without replays."""
         shown = Response(prompt_ids=(), token_ids=(), log_probs=(), text=source, policy_version=task.step)
         result = CandidateResult(response=shown, source=source)
         try:
-            suites = await self._suites(task, f"probe{p}", source, num_suites=task.num_buggy_program_suites)
+            suites = await self._suites(task, name, source, num_suites=num_suites)
         except PromptTooLongError:
             return replace(result, is_too_long_to_test=True)
         return await self._judged(replace(task, history=(), with_hidden_tests=False), replace(result, suites=suites))
@@ -225,7 +235,7 @@ class EpisodeRunner:
         return replace(candidate_result(response), span=task.span_since(started))
 
     async def _tested(self, task: EpisodeTask, c: int, written: CandidateResult) -> CandidateResult:
-        """The program with the suites that the Test LLM writes for it."""
+        """The program with the suites that the Test LLM writes for it, then those of earlier ones."""
         if written.source is None or not task.num_suites:
             return written
         try:
@@ -233,7 +243,11 @@ class EpisodeRunner:
         except PromptTooLongError:
             # Cutting the prompt would show the Test LLM half a program, so nothing is learned from this one.
             return replace(written, is_too_long_to_test=True)
-        return replace(written, suites=suites)
+        earlier = (
+            replace(suite_result(Response.scripted("\n".join(one.texts))), asserts=one.texts, generation=one.generation)
+            for one in task.opponents.suites
+        )
+        return replace(written, suites=(*suites, *earlier))
 
     async def _suites(
         self, task: EpisodeTask, c: int | str, source: str, *, num_suites: int

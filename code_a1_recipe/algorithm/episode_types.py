@@ -4,7 +4,7 @@ Axes: C candidates of a question, S suites of a candidate.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,6 +12,7 @@ from reward_fns import Breakdown
 from sandbox import CandidateVerdict, JudgeRequest, SuiteVerdict
 
 from ..errors import CodeA1Error
+from .opponents import Opponents
 from .question import Question
 from .spans import Span
 
@@ -97,6 +98,10 @@ class EpisodeTask:
     """Validation: suites for each of the question's buggy programs."""
     lessons: tuple["Lesson", ...] = ()
     """What the Test LLM imitates at this step beside its own suites; of any questions."""
+    asked: Mapping[str, int] = field(default_factory=dict)
+    """``QuestionVerdicts.asked``; empty where no reward function may look at it."""
+    opponents: Opponents = field(default_factory=Opponents)
+    """What earlier policies wrote for the question."""
     started_at: float = field(default_factory=time.time)
     """When the step began (Unix seconds): the zero of all spans. Clocks of nodes are taken to agree."""
 
@@ -117,6 +122,8 @@ class SuiteResult:
     """None while unjudged or after an outage."""
     span: Span | None = None
     """When it was written, from the request to its last token."""
+    generation: int | None = None
+    """Of the earlier Test LLM that wrote it, which earns nothing; None: written now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,8 +165,15 @@ class Episode:
     """Decoded at temperature 0 and judged on the hidden tests; in validation, where asked for."""
     buggy_programs: tuple[CandidateResult, ...] = ()
     """The question's buggy programs with the suites written for them, in validation."""
+    victims: tuple[CandidateResult, ...] = ()
+    """Earlier programs of ``task.opponents`` with the suites written for them."""
     lessons: tuple["Lesson", ...] = ()
     """What was found to imitate, with ``hindsight.weight``."""
+
+    @property
+    def tested(self) -> tuple[CandidateResult, ...]:
+        """[C'] all programs whose suites may train the Test LLM: candidates, then earlier programs."""
+        return self.candidates + self.victims
 
     @property
     def code_rewards(self) -> tuple[float, ...]:
@@ -167,14 +181,18 @@ class Episode:
         return tuple(candidate.reward.total for candidate in self.candidates if candidate.reward is not None)
 
     def suite_rewards_CS(self, part: str | None = None) -> list[list[float | None]]:
-        """[C, S] rewards of the suites, or one part of them; None for a suite without one.
+        """[C', S] rewards of the suites written for ``tested``, or one part of them; None for one without.
 
         Raises:
             CodeA1Error: the reward has no such part.
         """
         return [
-            [None if suite.reward is None else _part(suite.reward, part) for suite in candidate.suites]
-            for candidate in self.candidates
+            [
+                None if suite.reward is None else _part(suite.reward, part)
+                for suite in candidate.suites
+                if suite.generation is None
+            ]
+            for candidate in self.tested
         ]
 
 

@@ -20,10 +20,11 @@ from pathlib import Path
 
 from sandbox import CaseOutcome
 
-from .book_bounds import BookBounds, QuestionSizes
-from .book_file import Rows, digest_of, read_rows, write_rows
+from .book_bounds import BookBounds, BookStats, QuestionSizes
+from .book_file import Buffers, Rows, digest_of, read_rows, write_rows
 from .case_kinds import cell_of
 from .hindsight import Lesson, LessonBuffer
+from .opponents import OpponentPool, OpponentUpdate
 
 logger = logging.getLogger(__name__)
 
@@ -94,18 +95,6 @@ class BookChange:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BookStats:
-    """The size of a book, for metrics."""
-
-    num_questions: int
-    num_cases: int
-    num_cells: int
-    """Filled cells, summed over questions."""
-    total_frequency: int
-    max_frequency: int
-
-
 class MistakeBook:
     """``{question id -> {key -> entry}}``, each question's entries in the order they were first added.
 
@@ -118,12 +107,12 @@ class MistakeBook:
         self._num_cases = 0
         self.lessons = LessonBuffer(self._bounds.max_lessons)
         """What the Test LLM may imitate."""
+        self.opponents = OpponentPool(self._bounds.opponents)
+        """What earlier policies wrote."""
         self._sizes = QuestionSizes()
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, MistakeBook):
-            return False
-        return self._rows() == other._rows() and self.lessons.state() == other.lessons.state()
+        return isinstance(other, MistakeBook) and self._content() == other._content()
 
     __hash__ = None  # type: ignore[assignment]  # it changes
 
@@ -185,6 +174,7 @@ class MistakeBook:
         failed_replays: Sequence[str] = (),
         passed_new: Sequence[str] = (),
         lessons: Sequence[Lesson] = (),
+        opponents: OpponentUpdate | None = None,
     ) -> BookChange:
         """Count one step's outcomes of a question.
 
@@ -210,11 +200,14 @@ class MistakeBook:
             failed_replays: keys, one per candidate that fails it as a replay; they do not change the frequency.
             passed_new: keys, one per candidate and suite that passes it as a valid case; likewise.
             lessons: go to the buffer ``lessons``.
+            opponents: go to the pool ``opponents``.
 
         Returns:
             What changed.
         """
         self.lessons.add(lessons)
+        if opponents is not None:
+            self.opponents.update(question_id, opponents)
         net: Counter[str] = Counter(case.key or case.call for case in failed)
         num_failed = net + Counter(failed_replays)
         num_met = num_failed + Counter(passed_replays) + Counter(passed_new)
@@ -239,7 +232,7 @@ class MistakeBook:
         Raises:
             OSError: the folder cannot be written.
         """
-        write_rows(path, self._rows(), lessons=self.lessons.state())
+        write_rows(path, *self._content())
 
     @classmethod
     def load(cls, path: Path, bounds: BookBounds | None = None) -> "MistakeBook":
@@ -250,8 +243,9 @@ class MistakeBook:
             InputError: it is damaged, of another version, or no Mistake Book.
         """
         book = cls(bounds)
-        rows, lessons = read_rows(path)
-        book.lessons.restore(lessons)
+        rows, buffers = read_rows(path)
+        book.lessons.restore(buffers["lessons"])
+        book.opponents.restore(buffers["opponents"])
         for question_id, cases in rows.items():
             entries = [
                 BookEntry(call=c, answer=a, frequency=f, key=k, num_met=m, num_failed=n, cell=sys.intern(cell))
@@ -288,6 +282,9 @@ class MistakeBook:
     def _pairs(self) -> Iterator[tuple[str, BookEntry]]:
         """All cases with their questions' ids, in an order that a saved and loaded book has too."""
         return ((question_id, entry) for question_id in self.question_ids() for entry in self.entries(question_id))
+
+    def _content(self) -> tuple[Rows, Buffers]:
+        return self._rows(), {"lessons": self.lessons.state(), "opponents": self.opponents.state()}
 
     def _rows(self) -> Rows:
         values = attrgetter("call", "answer", "frequency", "key", "num_met", "num_failed", "cell")

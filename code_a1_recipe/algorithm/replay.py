@@ -12,6 +12,7 @@ from sandbox import CandidateVerdict, CaseOutcome, CaseResult
 
 from .hindsight import Lesson
 from .mistake_book import BookEntry, FailedCase, MistakeBook
+from .opponents import OpponentUpdate
 
 ReplaySampler = Callable[..., tuple[BookEntry, ...]]
 """``(book, question_id, *, limit, seed) -> entries``: at most ``limit`` distinct cases of the question."""
@@ -80,13 +81,20 @@ class BookUpdate:
     """One key per (candidate, suite) that passes a valid case."""
     lessons: tuple[Lesson, ...] = ()
     """What the Test LLM may imitate."""
+    opponents: OpponentUpdate | None = None
+    """What later policies may meet."""
 
     @property
     def arguments(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-def collect_book_update(verdicts: Sequence[CandidateVerdict], *, lessons: tuple[Lesson, ...] = ()) -> BookUpdate:
+def collect_book_update(
+    verdicts: Sequence[CandidateVerdict],
+    *,
+    lessons: tuple[Lesson, ...] = (),
+    opponents: OpponentUpdate | None = None,
+) -> BookUpdate:
     """Collect the cases and replays that a question's candidates failed and passed from their verdicts.
 
     A case whose outcome is NOT_LOADED does not count: the candidate never ran, so every valid case would
@@ -111,6 +119,7 @@ def collect_book_update(verdicts: Sequence[CandidateVerdict], *, lessons: tuple[
         failed_replays=tuple(case.key or case.call for case in replayed if _is_failure(case)),
         passed_new=tuple(case.key or case.call for case in new if not case.outcome.failed),
         lessons=lessons,
+        opponents=opponents,
     )
 
 

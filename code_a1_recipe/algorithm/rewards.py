@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
@@ -40,6 +41,8 @@ CODE_TESTS: Mapping[str, str] = {
 
 FULL_REWARD = 1.0 - 1e-6
 """Rewards above this are full, whatever float32 made of their last digits."""
+
+NOTHING: Mapping[str, int] = MappingProxyType({})
 
 CODE_REWARD, TEST_REWARD = "pass_rate", "valid_and_adversarial"
 """The paper's."""
@@ -84,6 +87,11 @@ class RewardSettings(Block):
         return {key: file for key, path in paths.items() if path and (file := reward_file(path))}
 
     @property
+    def looks_at_asked(self) -> bool:
+        """The Test LLM's reward may depend on what was asked before."""
+        return bool(self.test.path or self.test.kwargs.get("novelty"))
+
+    @property
     def uses_given_tests(self) -> bool:
         """The Code LLM is rewarded on tests of the dataset, not on the Test LLM's."""
         return self.code_tests in ("golden", "hidden")
@@ -125,8 +133,10 @@ class QuestionRewards:
         self._num_cases = num_cases
         self._code, self._test = _find_code(settings), _find_test(settings)
 
-    def apply(self, question_id: str, candidates: Sequence[CandidateResult]) -> tuple[CandidateResult, ...]:
-        """The candidates of one question with their rewards and their suites'.
+    def apply(
+        self, question_id: str, candidates: Sequence[CandidateResult], *, asked: Mapping[str, int] = NOTHING
+    ) -> tuple[CandidateResult, ...]:
+        """The candidates of one question with their rewards and their suites'; ``asked`` as in ``EpisodeTask``.
 
         None is given where a candidate met an outage or was too long to be shown to the Test LLM.
 
@@ -137,6 +147,7 @@ class QuestionRewards:
             question_id=question_id,
             num_cases=self._num_cases,
             candidates=tuple(_judged(candidate) for candidate in candidates),
+            asked=asked,
         )
         of_code = self._called("code", self._settings.code, lambda: reward_code(self._code, question), question_id)
         of_suites = self._called("test", self._settings.test, lambda: reward_suites(self._test, question), question_id)
@@ -144,7 +155,10 @@ class QuestionRewards:
             replace(
                 candidate,
                 reward=reward,
-                suites=tuple(replace(suite, reward=one) for suite, one in zip(candidate.suites, row, strict=True)),
+                suites=tuple(
+                    replace(suite, reward=one if suite.generation is None else None)
+                    for suite, one in zip(candidate.suites, row, strict=True)
+                ),
             )
             for candidate, reward, row in zip(candidates, of_code, of_suites, strict=True)
         )

@@ -1,5 +1,6 @@
-"""Sampling parameters of a policy, and the token ids of its prompts."""
+"""Sampling parameters of a policy, the seeds of its samples, and the token ids of its prompts."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -54,3 +55,12 @@ def prompt_token_ids(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
         return_dict=True,
     )
     return [int(token) for token in encoded["input_ids"]]
+
+
+def sampling_seed(seed: int, *parts: object) -> int:
+    """A seed in [0, 2**31) that depends on every part and on nothing else.
+
+    Stable across processes and Python hash seeds, so a run can be repeated sample by sample.
+    """
+    digest = hashlib.sha256(repr((seed, *parts)).encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1

@@ -15,6 +15,7 @@ from sandbox import OPTIONAL_FEATURES, Limits
 from .book_bounds import BookBounds
 from .curriculum import CurriculumSettings
 from .hindsight import HindsightSettings
+from .opponents import OpponentSettings
 from .prompts import PromptSettings
 from .replay import REPLAY_SAMPLERS
 from .rewards import RewardSettings
@@ -76,12 +77,6 @@ class MistakeBookSettings(Block):
     """Cases kept of all questions together."""
     max_lessons: Count = 256
     """Newest lessons kept, with hindsight.weight."""
-
-    @property
-    def bounds(self) -> BookBounds:
-        return BookBounds(
-            max_cases_per_question=self.max_cases_per_question, max_size=self.max_size, max_lessons=self.max_lessons
-        )
 
 
 class SelectionSettings(Block):
@@ -148,6 +143,7 @@ class RecipeSettings(Block):
     mistake_book: MistakeBookSettings
     selection: SelectionSettings
     hindsight: HindsightSettings = HindsightSettings()
+    opponents: OpponentSettings = OpponentSettings()
     schedule: UpdateSchedule
     curriculum: CurriculumSettings = CurriculumSettings()
     sandbox: SandboxSettings
@@ -165,6 +161,16 @@ class RecipeSettings(Block):
     def user_files(self) -> dict[str, Path]:
         """Templates and reward functions of the user's own, by key."""
         return self.prompts.user_files | self.rewards.user_files
+
+    @property
+    def book_bounds(self) -> BookBounds:
+        book = self.mistake_book
+        return BookBounds(
+            max_cases_per_question=book.max_cases_per_question,
+            max_size=book.max_size,
+            max_lessons=book.max_lessons,
+            opponents=self.opponents,
+        )
 
     @property
     def learns_in_hindsight(self) -> bool:

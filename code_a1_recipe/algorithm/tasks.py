@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from .episode_types import EpisodeTask
 from .hindsight import Lesson
 from .mistake_book import MistakeBook
+from .opponents import Opponents
 from .question import Question
 from .replay import find_replay_sampler
 from .settings import RecipeSettings
@@ -43,6 +44,8 @@ def tasks_of(
             index=index,
             num_questions=len(questions),
             started_at=started_at,
+            asked={} if validate else _asked(question, settings=settings, book=book),
+            opponents=Opponents() if validate else _opponents(question, settings=settings, book=book, step=step),
             lessons=() if validate else _lessons(index, settings=settings, book=book, step=step),
         )
         for index, question in enumerate(questions)
@@ -54,6 +57,16 @@ def _lessons(index: int, *, settings: RecipeSettings, book: MistakeBook, step: i
     if not settings.learns_in_hindsight:
         return ()
     return book.lessons.draw(settings.episode.num_suites, seed=f"{settings.seed}/lessons/{step}/{index}")
+
+
+def _asked(question: Question, *, settings: RecipeSettings, book: MistakeBook) -> dict[str, int]:
+    entries = book.entries(question.id) if settings.rewards.looks_at_asked else ()
+    return {entry.key or entry.call: entry.num_met for entry in entries}
+
+
+def _opponents(question: Question, *, settings: RecipeSettings, book: MistakeBook, step: int) -> Opponents:
+    sizes = {"num_candidates": settings.episode.num_candidates, "num_suites": settings.episode.num_suites}
+    return book.opponents.draw(question.id, step=step, seed=settings.seed, **sizes)
 
 
 def _history(question: Question, *, settings: RecipeSettings, book: MistakeBook, step: int) -> tuple[str, ...]:

@@ -30,7 +30,8 @@ def broken_rules(config: RunConfig, rules: Iterable[Rule], *, is_partial: bool) 
 def groups_per_step(config: RunConfig) -> dict[str, int]:
     """GRPO groups each policy trains on in a step when nothing is masked."""
     questions, selection = config.data.train_batch_size, config.selection
-    per_question = config.episode.num_candidates if selection.name == "all" else selection.update_n
+    victims = config.opponents.code.num_drawn(config.episode.num_candidates)
+    per_question = config.episode.num_candidates + victims if selection.name == "all" else selection.update_n
     suites = questions * (per_question + config.learns_in_hindsight) if config.episode.num_suites else 0
     return {"code": questions + suites} if config.self_play else {"code": questions, "test": suites}
 
@@ -56,6 +57,15 @@ def _hindsight(config: RecipeSettings) -> Iterator[str]:
         yield f"hindsight.weight must be 0 where the Test LLM is not shown a program, got {weight}"
     if not config.mistake_book.enabled:
         yield f"hindsight.weight must be 0 without the Mistake Book, which keeps the lessons, got {weight}"
+
+
+def _opponents(config: RecipeSettings) -> Iterator[str]:
+    for side in ("code", "test"):
+        key, share = f"opponents.{side}.share", getattr(config.opponents, side).share
+        if share and not config.mistake_book.enabled:
+            yield f"{key} must be 0 without the Mistake Book, which keeps the opponents, got {share}"
+        if share and (config.self_play or not config.episode.num_suites):
+            yield f"{key} must be 0 where no Test LLM writes suites, got {share}"
 
 
 def _sharing(config: RunConfig) -> Iterator[str]:
@@ -199,6 +209,7 @@ VALUE_RULES: tuple[Rule, ...] = (
     _schedule,
     _selection,
     _hindsight,
+    _opponents,
     _sharing,
     _given_tests,
     _user_files,

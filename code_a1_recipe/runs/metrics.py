@@ -42,6 +42,9 @@ def accumulate_episode(episode: Episode, *, seconds: float) -> MetricAccumulator
             for s, suite in enumerate(candidate.suites):
                 if suite.reward is not None:
                     _add_suite(collector, candidate, s, suite)
+    for victim in episode.victims:
+        for verdict in victim.verdict.suites if victim.verdict is not None else ():
+            collector.add("opponents/program_broken_rate", verdict.num_failed > 0)
     if episode.greedy is not None and episode.greedy.hidden is not None:
         collector.add("code/greedy_pass@1", solves(episode.greedy.hidden))
     _add_buggy_programs(collector, episode.buggy_programs)
@@ -50,7 +53,7 @@ def accumulate_episode(episode: Episode, *, seconds: float) -> MetricAccumulator
 
 def busy_spans(episode: Episode) -> dict[str, tuple[Span, ...]]:
     """When the episode had something generated ("generate") and judged ("judge"): sorted, disjoint spans."""
-    candidates = [*episode.candidates, *episode.buggy_programs]
+    candidates = [*episode.tested, *episode.buggy_programs]
     programs = [one.span for one in candidates]
     suites = [suite.span for one in candidates for suite in one.suites]
     judged = [span for one in candidates for span in (one.judge_span, one.hidden_span, one.pooled_span)]
@@ -108,8 +111,12 @@ def _add_candidate(collector: _Accumulator, candidate: CandidateResult) -> None:
     if candidate.judge_span is not None:
         collector.add("judge/seconds_per_candidate", candidate.judge_span[1] - candidate.judge_span[0])
     collector.add("judge/cpu_seconds_per_candidate", verdict.cpu_seconds)
+    num_new = len(verdict.suites) - sum(suite.generation is not None for suite in candidate.suites)
+    for earlier in verdict.suites[num_new:]:
+        collector.add("opponents/suite_breaks_rate", earlier.num_failed > 0)
     cases = [case for suite in verdict.suites for case in suite.cases]
-    if (share := distinct_call_rate([case.key or case.call for case in cases])) is not None:
+    written = [case for suite in verdict.suites[:num_new] for case in suite.cases]
+    if (share := distinct_call_rate([case.key or case.call for case in written])) is not None:
         # Of all suites for one program; when it falls, the Test LLM is settling on a habit.
         collector.add("test/distinct_call_rate", share)
     if candidate.duplicate_of is None:

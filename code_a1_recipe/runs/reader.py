@@ -117,8 +117,12 @@ class RunRecords:
         return list(read_rollouts(self.paths.rollout_file(step, validation=True)))
 
     def training(self, step: int) -> list[RolloutRecord]:
-        """Programs for the training questions of ``step``; a duplicate has the suites of the one it was judged as."""
-        records = list(read_rollouts(self.paths.rollout_file(step, validation=False)))
+        """Programs for the training questions of ``step``; a duplicate has the suites of the one it was judged as.
+
+        Earlier programs (``opponents.code``) are left out.
+        """
+        found = read_rollouts(self.paths.rollout_file(step, validation=False))
+        records = [record for record in found if record.kind != "opponent"]
         suites = {(record.index, record.candidate): record.suites for record in records}
         return [
             record

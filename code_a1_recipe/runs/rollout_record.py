@@ -15,11 +15,16 @@ from sandbox import CandidateVerdict, CaseResult, SuiteVerdict
 from ..algorithm.episode_types import CandidateResult, Episode
 from ..algorithm.spans import Span
 
-VERSION: Final = 3
+VERSION: Final = 4
 """Format of a line; raise it whenever a field of these classes, or of the sandbox's verdicts in them, changes."""
 
 SUITE, REPLAYED = "suite", "replayed from the Mistake Book"
 """Names of ``RolloutRecord.met_cases``."""
+
+
+Kind = Literal["sampled", "greedy", "buggy_program", "opponent"]
+"""In validation also "greedy" (the program at temperature 0) and "buggy_program" (one of the question's); in training
+also "opponent", an earlier program (``opponents.code``)."""
 
 
 class RewardRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,20 +60,21 @@ class SuiteRecord(msgspec.Struct, frozen=True, kw_only=True):
     """None after an outage."""
     span: Span | None
     """When it was written, in seconds since the step's start, as all spans."""
+    generation: int | None = None
+    """Of the earlier Test LLM that wrote it (``opponents.test``)."""
 
 
 class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One program with the suites written for it."""
 
-    v: Literal[3]
-    """``VERSION``."""
+    v: Literal[3, 4]
+    """``VERSION``; 3 has no opponents."""
     index: int
     """Place of the question in its step."""
     step: int
     question: str
     data_source: str
-    kind: Literal["sampled", "greedy", "buggy_program"]
-    """In validation also "greedy" (the program at temperature 0) and "buggy_program" (one of the question's)."""
+    kind: Kind
     candidate: int
     """Number among the programs of its kind."""
     response: str
@@ -159,13 +165,16 @@ def episode_records(episode: Episode, *, selected: Sequence[int]) -> Iterator[Ro
         yield _record(episode, "sampled", c, candidate, selected=c in selected)
     if episode.greedy is not None:
         yield _record(episode, "greedy", 0, episode.greedy, selected=False)
+    for p, victim in enumerate(episode.victims):
+        is_selected = len(episode.candidates) + p in selected
+        yield _record(episode, "opponent", p, victim, selected=is_selected)
     for p, buggy in enumerate(episode.buggy_programs):
         yield _record(episode, "buggy_program", p, buggy, selected=False)
 
 
 def _record(
     episode: Episode,
-    kind: Literal["sampled", "greedy", "buggy_program"],
+    kind: Kind,
     number: int,
     candidate: CandidateResult,
     *,
@@ -221,4 +230,5 @@ def _suites(candidate: CandidateResult) -> Iterator[SuiteRecord]:
             reward=reward_record(suite.reward),
             verdict=candidate.verdict.suites[s] if candidate.verdict else None,
             span=suite.span,
+            generation=suite.generation,
         )

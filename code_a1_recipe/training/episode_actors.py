@@ -12,12 +12,13 @@ from ray import cloudpickle
 from verl.utils import hf_tokenizer
 from verl.workers.rollout.llm_server import LLMServerClient
 
-from ..algorithm.episode import EpisodeRunner, sampling_seed
+from ..algorithm.episode import EpisodeRunner
 from ..algorithm.episode_types import Episode, EpisodeTask, Response
 from ..algorithm.hindsight import Lesson
+from ..algorithm.opponents import OpponentUpdate, collect_opponents
 from ..algorithm.prompts import render
 from ..algorithm.replay import BookUpdate, collect_book_update
-from ..algorithm.sampling import SamplingParameters, prompt_token_ids
+from ..algorithm.sampling import SamplingParameters, prompt_token_ids, sampling_seed
 from ..algorithm.selection import find_group_selector
 from ..algorithm.settings import RecipeSettings
 from ..algorithm.spans import Span, outside, seconds_of
@@ -155,6 +156,7 @@ class EpisodeWorker:
             grpo_rows=dict(zip(trajectories, stored, strict=True)),
             selected=selected,
             seconds=time.monotonic() - started,
+            opponents=collect_opponents(episode) if self._settings.opponents.is_on else None,
         )
 
     def _lesson_response(self, lesson: Lesson, step: int) -> Response | None:
@@ -184,14 +186,19 @@ class EpisodeWorker:
 
 
 def _report(
-    episode: Episode, *, grpo_rows: Mapping[str, StoredRows], selected: Sequence[int], seconds: float
+    episode: Episode,
+    *,
+    grpo_rows: Mapping[str, StoredRows],
+    selected: Sequence[int],
+    seconds: float,
+    opponents: OpponentUpdate | None = None,
 ) -> EpisodeReport:
     verdicts = [candidate.verdict for candidate in episode.candidates if candidate.verdict is not None]
     return EpisodeReport(
         index=episode.task.index,
         question_id=episode.task.question.id,
         grpo_rows=grpo_rows,
-        book_update=collect_book_update(verdicts, lessons=episode.lessons),
+        book_update=collect_book_update(verdicts, lessons=episode.lessons, opponents=opponents),
         code_rewards=episode.code_rewards,
         accumulator=accumulate_episode(episode, seconds=seconds),
         busy=busy_spans(episode),

@@ -76,12 +76,12 @@ def code_trajectories(episode: Episode, *, group: str) -> list[Trajectory]:
 
 
 def test_trajectories(episode: Episode, *, selected: Sequence[int], group: str) -> list[Trajectory]:
-    """The suites of the selected candidates: a group of up to S for each."""
+    """The suites of the selected ones of ``episode.tested``: a group of up to S for each."""
     rows: list[Trajectory] = []
     for c in selected:
         members = [
             Trajectory(group=f"{group}c{c}", member=s, response=suite.response, reward=suite.reward.total)
-            for s, suite in enumerate(episode.candidates[c].suites)
+            for s, suite in enumerate(episode.tested[c].suites)
             if suite.reward is not None and suite.response.token_ids
         ]
         rows.extend(members if len(members) >= 2 else [])

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from code_a1_recipe.algorithm.episode import EpisodeRunner, sampling_seed
+from code_a1_recipe.algorithm.episode import EpisodeRunner
 from code_a1_recipe.algorithm.episode_types import AsyncJudge, CandidateResult, EpisodeTask
 from code_a1_recipe.algorithm.prompts import render
 from code_a1_recipe.algorithm.question import Question
+from code_a1_recipe.algorithm.sampling import sampling_seed
 from code_a1_recipe.errors import SettingsError
 from code_a1_recipe.evaluation.models.recorded_run import RecordedPair
 from code_a1_recipe.evaluation.models.response_store import RESPONSES, ResponseStore, StoredSampler, finish_all

@@ -10,18 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import expit
 
+from code_a1_recipe.stats.bradley_terry import ELO_POINTS, RIDGE, fit_strengths
 from code_a1_recipe.stats.estimates import CONFIDENCE, Array, Estimate
 
-ELO_POINTS = 400.0 / math.log(10.0)
-"""Points a unit of log odds: 400 points more are ten times the odds, as on Elo's scale."""
 ANCHOR = 1000.0
 """Rating of the first Code LLM step."""
-RIDGE = 0.01
-"""Half of it times the sum of squared strengths (log odds) is added to the loss, so that a player who always wins stays
-finite: 1,435 points ahead after 160 of 160. A lead of 147 points (7 of 10) shrinks by less than one."""
 RATING_RESAMPLES = 200
 RATE_RESAMPLES = 2_000
 _SEED = 0
@@ -81,50 +76,6 @@ def win_rates(wins_POQ: Array, played_POQ: Array) -> list[list[Estimate]]:
         [_estimate(value_PO[p, o], drawn_BPO[:, p, o], number) for o in range(value_PO.shape[1])]
         for p in range(value_PO.shape[0])
     ]
-
-
-def fit_strengths(wins_IJ: Array, played_IJ: Array, *, ridge: float = RIDGE, start_N: Array | None = None) -> Array:
-    """Maximum likelihood strengths of the Bradley-Terry model (Bradley and Terry, Biometrika 39, 1952).
-
-    Code LLM i wins against Test LLM j with probability ``1 / (1 + exp(theta_j - theta_i))``. Members of one side never
-    meet, so a shift of all strengths changes nothing: the ridge makes them sum to zero, and only differences mean
-    something.
-
-    Args:
-        wins_IJ: matches that Code LLM i won against Test LLM j.
-        played_IJ: matches they played; 0 where they played none.
-        ridge: above 0; weight of ``sum(theta ** 2) / 2``, which keeps players that always win finite.
-        start_N: where to begin the search; the result does not depend on it.
-
-    Returns:
-        [N] log odds, the I Code LLMs first, then the J Test LLMs.
-
-    Raises:
-        ValueError: not ``0 <= wins <= played``, or the ridge is not above 0.
-    """
-    if wins_IJ.shape != played_IJ.shape or np.any(wins_IJ < 0) or np.any(wins_IJ > played_IJ):
-        raise ValueError(f"wins must lie in [0, played], cell by cell, got {wins_IJ.tolist()} of {played_IJ.tolist()}")
-    if ridge <= 0:
-        raise ValueError(f"ridge must be above 0 (without it a player that always wins has no rating), got {ridge}")
-    num_code, num_test = wins_IJ.shape
-    played, wins = played_IJ.ravel(), wins_IJ.ravel()
-    pairs = np.hstack([np.repeat(np.eye(num_code), num_test, axis=0), np.tile(-np.eye(num_test), (num_code, 1))])
-
-    def loss(theta_N: Array) -> tuple[float, Array]:
-        lead = pairs @ theta_N
-        surprise = played @ np.logaddexp(0.0, -lead) + (played - wins) @ lead
-        slope_N = (played * expit(lead) - wins) @ pairs
-        return float(surprise + ridge / 2 * theta_N @ theta_N), slope_N + ridge * theta_N
-
-    def curvature(theta_N: Array) -> Array:
-        lead = pairs @ theta_N
-        weights = played * expit(lead) * expit(-lead)
-        return np.asarray((pairs.T * weights) @ pairs + ridge * np.eye(num_code + num_test))
-
-    start = np.zeros(num_code + num_test) if start_N is None else start_N
-    found = minimize(loss, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-7})
-    theta: Array = np.asarray(found.x, dtype=np.float64)
-    return theta
 
 
 def rate(wins_IJQ: Array, played_IJQ: Array, *, resamples: int = RATING_RESAMPLES, ridge: float = RIDGE) -> RatingTable:

@@ -32,7 +32,7 @@ ROOT_FILES = {"errors", "files"}
 """Files at the root that every room may import."""
 
 ARROWS = {
-    "algorithm": set(),
+    "algorithm": {"stats"},
     "data": {"algorithm"},
     "stats": set(),
     "config": {"algorithm", "data"},

@@ -7,10 +7,10 @@ from pathlib import Path
 from reward_fns import extract_candidate
 from sandbox import LocalRunner
 
-from ...algorithm.episode import sampling_seed
 from ...algorithm.episode_types import Message
 from ...algorithm.prompts import render, template_for
 from ...algorithm.question import entry_points_text
+from ...algorithm.sampling import sampling_seed
 from ...errors import InputError
 from ...evaluation.models.options import ModelOptions, RunDefaults
 from ...evaluation.models.response_store import ResponseStore

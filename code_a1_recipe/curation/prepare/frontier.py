@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from ...algorithm.episode import sampling_seed
+from ...algorithm.sampling import sampling_seed
 from ...errors import InputError
 from ...evaluation.benchmarks.tasks import AssertGrading, CodeTask
 from ...evaluation.code_llm import VERDICTS, judge, samples_of

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ...algorithm.episode import sampling_seed
 from ...algorithm.episode_types import Message, PromptTooLongError, Response
-from ...algorithm.sampling import SamplingParameters
+from ...algorithm.sampling import SamplingParameters, sampling_seed
 from ...errors import CheckpointError, InputError
 from ...jobs.progress import Progress
 from ...runs.folder import RunFolder

@@ -144,3 +144,14 @@ def test_arguments_out_of_range_are_refused(arguments, rule):
     question = QuestionVerdicts(question_id="q", num_cases=1, candidates=())
     with pytest.raises(ValueError, match=rule):
         adversary_rewards(question, **arguments)
+
+
+@given(question=questions(), novelty=exponents)
+def test_novelty_lowers_what_was_asked_before_and_nothing_else(question, novelty):
+    plain = adversary_rewards(question, gated=False)
+    known = adversary_rewards(replace(question, asked=dict.fromkeys(CALLS, 3)), gated=False, novelty=novelty)
+    unknown = adversary_rewards(replace(question, asked={"f(9)": 3}), gated=False, novelty=novelty)
+    for before, after in zip(plain, known, strict=True):
+        adv = [one.terms["adv"] * 4.0**-novelty for one in before]
+        assert [one.terms["adv"] for one in after] == pytest.approx(adv)
+    assert [[one.total for one in row] for row in unknown] == [[one.total for one in row] for row in plain]

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from code_a1_recipe.algorithm.episode import EpisodeRunner, sampling_seed
+from code_a1_recipe.algorithm.episode import EpisodeRunner
 from code_a1_recipe.algorithm.episode_types import EpisodeTask, PromptTooLongError, Response
 from code_a1_recipe.algorithm.hindsight import HindsightSettings
 from code_a1_recipe.algorithm.prompts import PromptSettings
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.algorithm.rewards import RewardChoice, RewardSettings
+from code_a1_recipe.algorithm.sampling import sampling_seed
 from code_a1_recipe.algorithm.settings import EpisodeSettings
 from code_a1_recipe.errors import CodeA1Error, OutageError
 from code_a1_recipe.runs.metrics import busy_spans

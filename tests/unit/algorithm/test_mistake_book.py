@@ -3,8 +3,8 @@ import pickle
 
 import pytest
 
-from code_a1_recipe.algorithm.book_bounds import BookBounds
-from code_a1_recipe.algorithm.mistake_book import BookChange, BookEntry, BookStats, FailedCase, MistakeBook
+from code_a1_recipe.algorithm.book_bounds import BookBounds, BookStats
+from code_a1_recipe.algorithm.mistake_book import BookChange, BookEntry, FailedCase, MistakeBook
 from code_a1_recipe.errors import InputError
 from sandbox import CaseOutcome
 
@@ -261,8 +261,8 @@ def edited(path, **changes):
     [
         ({"format": "diary"}, "is not a Mistake Book"),
         ({"format": "a diary"}, "is not a Mistake Book"),
-        ({"version": 2}, "format version 2, this code reads 3; load it with the release that wrote it"),
-        ({"version": 4}, "format version 4, this code reads 3"),
+        ({"version": 2}, "format version 2, this code reads 4; load it with the release that wrote it"),
+        ({"version": 5}, "format version 5, this code reads 4"),
         ({"questions": []}, "is damaged"),
         ({"questions": {"q": [["f(0)", "1", 2, "", 2, 2, "cell"]]}}, "does not match its digest"),
         ({"digest": ""}, "does not match its digest"),

@@ -2,7 +2,6 @@
 
 import pytest
 
-from code_a1_recipe.algorithm.book_bounds import BookBounds
 from code_a1_recipe.algorithm.prompts import PromptSettings
 from code_a1_recipe.algorithm.rewards import RewardChoice, RewardSettings
 from code_a1_recipe.algorithm.settings import (
@@ -91,7 +90,7 @@ def test_limits_are_read_with_the_sandboxs_own_rules():
 def test_other_values_are_checked_as_the_first_ones():
     book = MistakeBookSettings(enabled=True, replay_limit=4, sampler="uniform")
     assert book.replaced(where="mistake_book", replay_limit=0).replay_limit == 0
-    assert book.replaced(where="mistake_book", max_size=5).bounds == BookBounds(max_size=5)
+    assert book.replaced(where="mistake_book", max_size=5).max_size == 5
     with pytest.raises(
         SettingsError, match=r"mistake_book\.max_size must be at least 1 or null, got 0 \(Cases kept of all"
     ):

@@ -19,13 +19,13 @@ REWARD = ("total", "parts", "terms")
 
 def test_the_fields_are_those_of_the_version():
     """Whoever changes one of these raises ``VERSION``."""
-    assert VERSION == 3
+    assert VERSION == 4
     assert tuple(field.name for field in fields(CaseResult)) == CASE
     assert tuple(field.name for field in fields(SuiteVerdict)) == ("cases", "rejections")
     assert RewardRecord.__struct_fields__ == REWARD
     assert SuiteRecord.__struct_fields__ == (
         "response", "response_tokens", "prompt_tokens", "cached_tokens", "extraction_failure", "reward", "verdict",
-        "span",
+        "span", "generation",
     )  # fmt: skip
     assert record(0).__struct_fields__ == (
         "v", "index", "step", "question", "data_source", "kind", "candidate", "response", "response_tokens",
@@ -66,8 +66,8 @@ def test_a_duplicate_is_read_with_the_suites_that_it_was_judged_on(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"v": 1}, "line 2: rollout record of format version 1, this release reads 3; train again"),
-        ({"v": None}, "so this is no rollout record of format version 3; an earlier release wrote it"),
+        ({"v": 1}, "line 2: rollout record of format version 1, this release reads 4; train again"),
+        ({"v": None}, "so this is no rollout record of format version 4; an earlier release wrote it"),
         ({"index": "0"}, "line 2: Expected `int`, got `str` - at `$.index`; the file was changed: restore it"),
         ({"span": [1]}, "Expected `array` of length 2 - at `$.span`"),
         ({"suites": ["f(1)"]}, "Expected `object`, got `str` - at `$.suites[0]`"),
