@@ -209,10 +209,7 @@ class CodeA1Trainer(PPOTrainerSync):
     def _alternate_updates(
         self, groups: Mapping[str, StoredRows], metrics: dict[str, Any], timing_raw: dict[str, float]
     ) -> None:
-        """Alternation: one GRPO update for each policy that ``schedule`` names at this step, one after the other.
-
-        On GPUs of their own the policies train at the same time.
-        """
+        """Alternation: a GRPO update for each policy that ``schedule`` names, on GPUs of their own at the same time."""
         due = self.settings.schedule.policies_at(self.global_steps)
 
         def update(name: str) -> dict[str, float]:
@@ -224,8 +221,10 @@ class CodeA1Trainer(PPOTrainerSync):
                 updated = policy.update(rows, step=self.global_steps, epoch=self._epoch)
             return {f"{name}/{key}": value for key, value in updated.items()}
 
-        at_once = len(self.policies) if self.settings.layout == SEPARATE else 1
-        updated = dict(in_parallel(self.policies, update, num_threads=at_once))
+        if self.settings.layout == SEPARATE:
+            updated = dict(in_parallel(self.policies, update, num_threads=len(self.policies)))
+        else:  # in this thread: after an error no other update begins
+            updated = {name: update(name) for name in self.policies}
         for name in self.policies:
             metrics.update(updated[name])
 

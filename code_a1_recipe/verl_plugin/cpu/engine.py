@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import torch
+from torch.distributed.fsdp import FSDPModule
 from torch.nn.functional import scaled_dot_product_attention
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from verl.models.transformers.dense_common import CausalLMOutputForPPO
@@ -224,6 +225,8 @@ def forward_with_log_probs(
         ``log_probs`` and ``entropy`` in float32, each (1, tokens).
     """
     hidden = self.get_decoder()(return_dict=return_dict, **inputs)[0]
+    if isinstance(self.lm_head, FSDPModule):  # of its own where its weight is not the embedding's too
+        self.lm_head.unshard()
     weight = self.lm_head.weight
     head = FusedLinearForPPO(chunk_size=logits_chunk(weight.shape[0]))
     kept = head(hidden[:, hidden_at], weight, shift_labels[:, log_probs_at], temperature)

@@ -1,6 +1,7 @@
 """The step of the trainer on stand-ins for servers, workers and updates: what happens, in which order, to whom."""
 
 import math
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -148,6 +149,15 @@ def test_the_updates_alternate_as_the_schedule_says_and_other_rows_are_dropped(m
     assert [line.split()[0] for line in log if "updates" in line] == updated
     dropped = [line for line in log if "discards" in line]
     assert dropped == [f"{name} discards {name}-q0 {name}-q1" for name in ("code", "test") if name not in updated]
+
+
+def test_after_an_error_of_one_update_the_other_does_not_begin(make_trainer, monkeypatch):
+    trainer, log = make_trainer()
+    monkeypatch.setattr(trainer.policies["code"], "update", lambda rows, **at: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        trainer.step({}, {})
+    assert threading.active_count() == 1 or not any(one.name.startswith("judge-loop") for one in threading.enumerate())
+    assert not any(line.startswith("test updates") for line in log)
 
 
 def test_without_rows_nobody_updates(make_trainer):

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from torch.distributed.fsdp import fully_shard
 
 pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh setup")
 
@@ -108,6 +109,32 @@ def test_log_probs_and_gradients_are_those_of_each_sequence_alone(model, monkeyp
     torch.testing.assert_close(output.log_probs[0, log_probs_at], torch.cat(alone))
     assert output.log_probs.count_nonzero() == len(log_probs_at)
     torch.testing.assert_close(gradient, (model.lm_head.weight.grad, model.model.layers[0].mlp.up_proj.weight.grad))
+
+
+def test_a_head_with_a_weight_of_its_own_is_gathered_before_it_is_read():
+    """FSDP2 shards such a head by itself, and nothing calls its forward."""
+    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    torch.manual_seed(0)
+    untied = LlamaForCausalLM(LlamaConfig(vocab_size=50, num_key_value_heads=1, tie_word_embeddings=False, **sizes))
+    ids = torch.randint(0, 50, (1, 9))
+    at = torch.arange(4, 8)
+    arguments = {"hidden_at": at, "log_probs_at": at, "shift_labels": ids.roll(-1, dims=1), "input_ids": ids}
+    expected = forward_with_log_probs(untied, **arguments).log_probs.detach()
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    try:
+        mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (1,))
+        fully_shard(untied.lm_head, mesh=mesh)
+        fully_shard(untied, mesh=mesh)
+        type(untied).forward, forward = forward_with_log_probs, type(untied).forward
+        try:
+            output = untied(**arguments)
+        finally:
+            type(untied).forward = forward
+        output.log_probs.sum().backward()
+        torch.testing.assert_close(output.log_probs, expected)
+        assert untied.lm_head.weight.grad.to_local().any()
+    finally:
+        torch.distributed.destroy_process_group()
 
 
 @pytest.mark.parametrize(
