@@ -32,7 +32,7 @@ def write_rows(path: Path, rows: Rows, buffers: Buffers) -> None:
         "questions": rows,
         "buffers": buffers,
     }
-    write_whole(path, json.dumps(document, indent=1))
+    write_whole(path, json.dumps(document, separators=(",", ":")))  # with an indent the C encoder is not used
 
 
 def read_rows(path: Path) -> tuple[Rows, Buffers]:

@@ -4,7 +4,8 @@
 
 A child process for each size meets the same cases: for each question a few more than a book of the first size keeps, of
 calls of about 45 characters, failed and passed by chance. Then come ten steps of 256 questions, each with 40 failed new
-cases, 200 passed ones and 8 replays that half of 8 programs pass. Prints a line for each size.
+cases, 200 passed ones and 8 replays that half of 8 programs pass. A last child fills a pool of opponents, with 16
+programs of 300 characters and 16 suites of each question. Prints a line for each.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from code_a1_recipe.algorithm.book_bounds import BookBounds
 from code_a1_recipe.algorithm.mistake_book import FailedCase, MistakeBook
+from code_a1_recipe.algorithm.opponents import Opponent, OpponentPool, OpponentUpdate
 from code_a1_recipe.algorithm.replay import find_replay_sampler
 
 QUESTIONS_A_STEP, NEW_CASES, PASSED_CASES, STEPS = 256, 40, 200, 10
@@ -74,16 +76,38 @@ def one_book(size: int, largest: int, questions: int) -> None:
     )
 
 
+def one_pool(questions: int) -> None:
+    chance, before = random.Random(0), resident_mib()
+    pool = OpponentPool()
+    for generation in range(20):
+        for number in range(questions):
+            new = OpponentUpdate(
+                programs=(Opponent(texts=(f"{chance.getrandbits(1200):0300x}",), generation=generation),),
+                suites=(Opponent(texts=(f"assert {made_up_case(chance).call} == 1",), generation=generation),),
+                games={(generation, generation): (1, 4)},
+            )
+            pool.update(f"question-{number}", new)
+    sizes = pool.metrics()
+    print(
+        f"opponents of {questions:,} questions: {sizes['opponents/programs']:,.0f} programs and "
+        f"{sizes['opponents/suites']:,.0f} suites, {resident_mib() - before:.0f} MiB",
+        flush=True,
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000_000, 100_000])
     parser.add_argument("--questions", type=int, default=10_000)
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.one == 0:
+        one_pool(options.questions)
+        return
     if options.one:
         one_book(options.one, options.sizes[0], options.questions)
         return
-    for size in options.sizes:
+    for size in (*options.sizes, 0):
         subprocess.run([sys.executable, __file__, *sys.argv[1:], "--one", str(size)], check=True)
 
 

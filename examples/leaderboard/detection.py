@@ -46,7 +46,7 @@ def rates_of(run: RunRecords, step: int, kinds: dict[str, dict[str, dict[str, ob
 def curves(experiment: Path, kinds: dict[str, dict[str, dict[str, object]]]) -> dict[str, dict[str, dict[int, Rates]]]:
     """``[arm][seed][step]``: rates of every run that measured a Test LLM on the recorded programs."""
     found: dict[str, dict[str, dict[int, Rates]]] = defaultdict(dict)
-    for folder in sorted(experiment.glob("*/seed*")):
+    for folder in sorted(experiment.glob("*/seed*/")):
         run = RunRecords.open(folder)
         by_step = {step: rates_of(run, step, kinds) for step in run.validation_steps}
         if any(by_step.values()):

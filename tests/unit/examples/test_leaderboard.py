@@ -38,6 +38,7 @@ def test_a_program_is_detected_where_any_case_of_its_suites_breaks_it(tmp_path):
     for arm, first in (("frozen", [quiet, quiet]), ("mine", [quiet, breaking])):
         step = [buggy("a", *first), buggy("b", breaking), buggy("c", breaking)]
         write_run(tmp_path / arm / "seed0", validation={0: step})
+        (tmp_path / arm / "seed0.json").write_text("{}")  # what an experiment writes beside
     kinds = {
         QUESTIONS[0].id: {
             "a": {"stage": 0, "kind": NARROW}, "b": {"stage": 0, "kind": WIDE}, "c": {"stage": 9, "kind": NARROW}
