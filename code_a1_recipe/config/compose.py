@@ -24,10 +24,11 @@ from ..algorithm.settings_block import near_misses, unknown_key
 from ..errors import SettingsError
 from .rules import VALUE_RULES, Rule, broken_rules
 from .run_config import CONFIG_FORMAT, RunConfig
+from .verl_keys import changed_keys
 
 CONFIG_DIR = Path(__file__).parent
 BASE_CONFIG = "code_a1"
-SHARED_CONFIGS = (BASE_CONFIG, "gpu")
+SHARED_CONFIGS = (BASE_CONFIG, "gpu", "verl_keys")
 
 # Subtrees whose keys belong to somebody else (a Hugging Face config, vLLM, Ray): any key may be added there.
 _FREE_SUBTREES = (
@@ -82,11 +83,17 @@ def read_config(
         raise SettingsError(_explain(error)) from error
     unknown = dict(_unknown_keys(tree))
     values = (problem for key, problem in refused.items() if key not in unknown)
-    problems = [*unknown.values(), *_overruled(tree, overrides), *values]
+    problems = [*unknown.values(), *changed_keys(tree, _preset(BASE_CONFIG), "refused")]
+    problems += [*_overruled(tree, overrides), *values]
     problems += broken_rules(config, rules, is_partial=bool(refused))
     if problems:
         raise SettingsError(*dict.fromkeys(problems))
     return config
+
+
+def keys_without_effect(config: RunConfig) -> list[str]:
+    """A message for each of verl's keys that has a value of the user's and changes nothing."""
+    return list(changed_keys(config.for_verl(), _preset(BASE_CONFIG), "no_effect"))
 
 
 def recorded_config(path: Path) -> RunConfig:

@@ -83,6 +83,7 @@ class ShardingConfig(VerlBlock):
 
 
 class ActorConfig(VerlBlock):
+    strategy: Literal["fsdp", "fsdp2"]
     ppo_mini_batch_size: Count
     """GRPO groups of one optimizer step."""
     use_dynamic_bsz: bool

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ...config.compose import keys_without_effect
 from ...config.run_config import SEPARATE, RunConfig
 from ...errors import SettingsError
 from ...runs.folder import RunFolder, versions_text
@@ -126,6 +127,8 @@ def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers) -> N
     trainer = None
     with signals.listening():  # in place of Ray's own handlers
         folder.show(f"run folder: {folder.root}\nworker logs: {ray_log_folder()}")
+        for line in keys_without_effect(config):
+            folder.show(line)
         folder.show("starting two policies and their servers (about a minute on a small machine)")
         try:
             tq.init(config.for_verl().transfer_queue)
