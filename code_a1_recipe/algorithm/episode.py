@@ -163,20 +163,21 @@ class EpisodeRunner:
         """
         programs = task.question.buggy_programs if task.num_buggy_program_suites else ()
         sizes = {"num_suites": task.num_buggy_program_suites}
+        task = replace(task, history=())
         found = await asyncio.gather(
             *[self._known_program(task, f"probe{p}", source, **sizes) for p, source in enumerate(programs)]
         )
         return self._buggy_program_rewards.apply(task.question.id, found)
 
     async def _known_program(self, task: EpisodeTask, name: str, source: str, *, num_suites: int) -> CandidateResult:
-        """A program that is given, judged on suites that are written for it, without replays."""
+        """A program that is given, judged on suites that are written for it."""
         shown = Response(prompt_ids=(), token_ids=(), log_probs=(), text=source, policy_version=task.step)
         result = CandidateResult(response=shown, source=source)
         try:
             suites = await self._suites(task, name, source, num_suites=num_suites)
         except PromptTooLongError:
             return replace(result, is_too_long_to_test=True)
-        return await self._judged(replace(task, history=(), with_hidden_tests=False), replace(result, suites=suites))
+        return await self._judged(replace(task, with_hidden_tests=False), replace(result, suites=suites))
 
     async def _candidates_in_phases(self, task: EpisodeTask, gate: Gate) -> list[CandidateResult]:
         numbers = range(task.num_candidates)
@@ -235,7 +236,7 @@ class EpisodeRunner:
         return replace(candidate_result(response), span=task.span_since(started))
 
     async def _tested(self, task: EpisodeTask, c: int, written: CandidateResult) -> CandidateResult:
-        """The program with the suites that the Test LLM writes for it, then those of earlier ones."""
+        """The program with the suites that the Test LLM writes for it."""
         if written.source is None or not task.num_suites:
             return written
         try:
@@ -243,11 +244,7 @@ class EpisodeRunner:
         except PromptTooLongError:
             # Cutting the prompt would show the Test LLM half a program, so nothing is learned from this one.
             return replace(written, is_too_long_to_test=True)
-        earlier = (
-            replace(suite_result(Response.scripted("\n".join(one.texts))), asserts=one.texts, generation=one.generation)
-            for one in task.opponents.suites
-        )
-        return replace(written, suites=(*suites, *earlier))
+        return replace(written, suites=suites)
 
     async def _suites(
         self, task: EpisodeTask, c: int | str, source: str, *, num_suites: int

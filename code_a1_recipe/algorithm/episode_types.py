@@ -81,7 +81,7 @@ class EpisodeTask:
 
     question: Question
     history: tuple[str, ...]
-    """Calls of the Mistake Book to replay, taken when the question is dispatched."""
+    """Calls of the Mistake Book to replay, then those of earlier suites, taken when the question is dispatched."""
     step: int
     seed: int
     num_candidates: int
@@ -122,8 +122,6 @@ class SuiteResult:
     """None while unjudged or after an outage."""
     span: Span | None = None
     """When it was written, from the request to its last token."""
-    generation: int | None = None
-    """Of the earlier Test LLM that wrote it, which earns nothing; None: written now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,11 +185,7 @@ class Episode:
             CodeA1Error: the reward has no such part.
         """
         return [
-            [
-                None if suite.reward is None else _part(suite.reward, part)
-                for suite in candidate.suites
-                if suite.generation is None
-            ]
+            [None if suite.reward is None else _part(suite.reward, part) for suite in candidate.suites]
             for candidate in self.tested
         ]
 

@@ -1,9 +1,10 @@
 """Opponents: programs and suites of earlier policies, which today's suites and programs meet as well. Not in the paper.
 
 A pool keeps for each question what earlier policies wrote, a hall of fame (Rosin and Belew 1997): today's Test LLM
-writes suites for earlier programs too, and today's programs meet earlier suites too, so that neither forgets how to
-beat what it beat before. Texts are kept and not weights: they need no further server, nothing is sampled, and a text
-takes a few hundred bytes. A generation is all that policies wrote within ``steps_per_generation`` steps.
+writes suites for earlier programs too, and the calls of earlier suites are replayed beside the Mistake Book's, so that
+neither policy forgets how to beat what it beat before. Texts are kept and not weights: they need no further server,
+nothing is sampled, and a text takes a few hundred bytes. A generation is all that policies wrote within
+``steps_per_generation`` steps.
 """
 
 import heapq
@@ -16,10 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from .settings_block import Block, Count, Rate, one_of
 
 if TYPE_CHECKING:
-    from .episode_types import CandidateResult, Episode
+    from .episode_types import Episode
 
 _MAX_GENERATIONS = 64
-"""Games of older ones are forgotten, and their members drawn as those of the oldest that is known."""
+"""Games of older ones are forgotten; those of their members count for the oldest that is known."""
 _LEAST_WEIGHT = 1e-3
 """Added to a generation's weight, so that all are met now and then and their win rates stay known."""
 
@@ -39,7 +40,7 @@ class Opponent:
     """What an earlier policy wrote for a question."""
 
     texts: tuple[str, ...]
-    """One program, or the asserts of a suite."""
+    """One program, or the calls of a suite."""
     generation: int
     """From 0."""
 
@@ -52,6 +53,11 @@ class Opponents:
     """Of today's policies."""
     programs: tuple[Opponent, ...] = ()
     suites: tuple[Opponent, ...] = ()
+
+    @property
+    def calls(self) -> tuple[str, ...]:
+        """Of all suites, each once."""
+        return tuple(dict.fromkeys(call for one in self.suites for call in one.texts))
 
 
 Games = dict[tuple[int, int], tuple[int, int]]
@@ -70,76 +76,71 @@ class OpponentUpdate:
 def collect_opponents(episode: "Episode") -> OpponentUpdate:
     """Who met whom in an episode, and who enters the pool: programs that a case broke, suites that broke their program.
 
-    Programs that do not load never ran: they neither count nor enter. A program's duplicates are left out.
+    Programs that do not load never ran: they neither count nor enter. A program's duplicates, and programs too long for
+    the Test LLM, are left out.
     """
-    opponents = episode.task.opponents
-    today = opponents.generation
-    games: Counter[tuple[int, int]] = Counter()
+    opponents, today = episode.task.opponents, episode.task.opponents.generation
+    met: Counter[tuple[int, int]] = Counter()
     broken: Counter[tuple[int, int]] = Counter()
     programs, suites = [], []
-
-    def count(result: "CandidateResult", program: int) -> None:
-        assert result.verdict is not None
-        for suite, verdict in zip(result.suites, result.verdict.suites, strict=True):
-            pair = (today if suite.generation is None else suite.generation, program)
-            games[pair] += 1
-            broken[pair] += verdict.num_failed > 0
-
-    for victim, one in zip(episode.victims, opponents.programs, strict=True):
-        if victim.verdict is not None and victim.verdict.loaded:
-            count(victim, one.generation)
-    for candidate in episode.candidates:
-        verdict = candidate.verdict
-        if candidate.source is None or verdict is None or not verdict.loaded or candidate.duplicate_of is not None:
+    generations = [today] * len(episode.candidates) + [one.generation for one in opponents.programs]
+    for place, (result, program) in enumerate(zip(episode.tested, generations, strict=True)):
+        verdict = result.verdict
+        if verdict is None or not verdict.loaded or result.duplicate_of is not None or result.is_too_long_to_test:
             continue
-        count(candidate, today)
-        if any(suite.num_failed for suite in verdict.suites) or any(case.outcome.failed for case in verdict.history):
-            programs.append(Opponent(texts=(candidate.source,), generation=today))
+        failed = {case.call for case in verdict.history if case.outcome.failed}
+        games = [(today, suite.num_failed > 0) for suite in verdict.suites]
+        games += [(one.generation, not failed.isdisjoint(one.texts)) for one in opponents.suites]
+        for test, is_broken in games:
+            met[test, program] += 1
+            broken[test, program] += is_broken
+        if place >= len(episode.candidates):
+            continue
+        if failed or any(suite.num_failed for suite in verdict.suites):
+            programs.append(Opponent(texts=(result.source or "",), generation=today))
         suites += [
-            Opponent(texts=suite.asserts, generation=today)
-            for suite, judged in zip(candidate.suites, verdict.suites, strict=True)
-            if suite.generation is None and judged.num_failed
+            Opponent(texts=tuple(case.call for case in suite.cases), generation=today)
+            for suite in verdict.suites
+            if suite.num_failed
         ]
-    met = {pair: (broken[pair], number) for pair, number in games.items()}
-    return OpponentUpdate(programs=tuple(programs), suites=tuple(suites), games=met)
+    games_met = {pair: (broken[pair], number) for pair, number in met.items()}
+    return OpponentUpdate(programs=tuple(programs), suites=tuple(suites), games=games_met)
 
 
-def uniform(games: Games, generations: Sequence[int], *, is_code: bool) -> dict[int, float]:
-    """Every opponent alike."""
-    del games, is_code
-    return dict.fromkeys(generations, 1.0)
+def uniform(games: Games, *, is_code: bool) -> dict[int, float]:
+    """Every generation alike."""
+    return dict.fromkeys((pair[is_code] for pair in games), 1.0)
 
 
-def prioritized(games: Games, generations: Sequence[int], *, is_code: bool) -> dict[int, float]:
+def prioritized(games: Games, *, is_code: bool) -> dict[int, float]:
     """``win rate ** 2`` of the opponent against all it met: the hardest most (AlphaStar, Nature 575, 2019)."""
     weights = {}
-    for one in generations:
+    for one in sorted({pair[is_code] for pair in games}):
         counts = [count for pair, count in games.items() if pair[is_code] == one]
         broken, met = (sum(column) for column in zip((1, 2), *counts, strict=True))  # Laplace's rule of succession
         weights[one] = (1 - broken / met if is_code else broken / met) ** 2
     return weights
 
 
-def nash(games: Games, generations: Sequence[int], *, is_code: bool) -> dict[int, float]:
+def nash(games: Games, *, is_code: bool) -> dict[int, float]:
     """The opponents' equilibrium of the win-rate matrix (PSRO, arXiv 1711.00832).
 
     A pair that has not met has the win rate of its Bradley-Terry strengths.
     """
     from ..stats.bradley_terry import equilibria  # loads scipy, here and below only where it is asked for
 
-    mixture = equilibria(games)[is_code]
-    return {one: mixture.get(one, 0.0) for one in generations}
+    return equilibria(games)[is_code]
 
 
 SAMPLINGS: dict[str, Callable[..., dict[int, float]]] = {"uniform": uniform, "prioritized": prioritized, "nash": nash}
-"""``(games, generations, *, is_code) -> {generation -> weight}`` by name."""
+"""``(games, *, is_code) -> {generation -> weight}`` by name, of the generations that met somebody."""
 
 
 class OpponentSettings(Block):
     code: PoolSettings = PoolSettings()
     """Earlier programs, for which the Test LLM writes suites too: further groups of suites."""
     test: PoolSettings = PoolSettings()
-    """Earlier suites, which programs meet too: they count in the Code LLM's reward like new ones."""
+    """Earlier suites, whose calls are replayed: they count in both rewards as the Mistake Book's cases do."""
     sampling: Annotated[str, one_of(SAMPLINGS)] = "uniform"
     """By which generations of opponents are drawn."""
     steps_per_generation: Count = 10
@@ -161,18 +162,23 @@ class OpponentPool:
         self._programs: dict[str, list[Opponent]] = {}
         self._suites: dict[str, list[Opponent]] = {}
         self._games: Games = {}
+        self._weights: dict[bool, dict[int, float]] = {}
+        """Of generations by side, while the games stay as they are."""
 
     def draw(self, question_id: str, *, step: int, num_candidates: int, num_suites: int, seed: int) -> Opponents:
         """Opponents of a question at a step, without repetition; they depend on the pool and the arguments alone.
 
-        Of those with weights w by ``sampling`` in proportion to w (Efraimidis and Spirakis 2006).
+        A generation is met in proportion to its weight, its members alike (Efraimidis and Spirakis 2006).
         """
         settings, generator = self._settings, Random(f"{seed}/opponents/{step}/{question_id}")
-        weigh = SAMPLINGS[settings.sampling]
 
         def drawn(members: Sequence[Opponent], num: int, *, is_code: bool) -> tuple[Opponent, ...]:
-            weights = weigh(self._games, sorted({one.generation for one in members}), is_code=is_code) if num else {}
-            clocks = [generator.expovariate(weights[one.generation] + _LEAST_WEIGHT) for one in members] if num else []
+            if not num or not members:
+                return ()
+            weights = self._weights_of(is_code)
+            known = [max(one.generation, min(weights)) for one in members]
+            sizes = Counter(known)
+            clocks = [generator.expovariate((weights.get(one, 0.0) + _LEAST_WEIGHT) / sizes[one]) for one in known]
             return tuple(members[place] for place in heapq.nsmallest(num, range(len(clocks)), key=clocks.__getitem__))
 
         programs, suites = self._programs.get(question_id, []), self._suites.get(question_id, [])
@@ -182,6 +188,11 @@ class OpponentPool:
             suites=drawn(suites, settings.test.num_drawn(num_suites), is_code=False),
         )
 
+    def _weights_of(self, is_code: bool) -> dict[int, float]:
+        if is_code not in self._weights:
+            self._weights[is_code] = SAMPLINGS[self._settings.sampling](self._games, is_code=is_code) or {0: 1.0}
+        return self._weights[is_code]
+
     def update(self, question_id: str, update: OpponentUpdate) -> None:
         """Take in what is new of a question; a text that is there already keeps its generation.
 
@@ -190,11 +201,14 @@ class OpponentPool:
         """
         _add(self._programs, question_id, update.programs, self._settings.code.max_per_question)
         _add(self._suites, question_id, update.suites, self._settings.test.max_per_question)
-        for pair, (broken, met) in update.games.items():
+        self._weights.clear()
+        newest = max((max(pair) for pair in (*self._games, *update.games)), default=0)
+        oldest = newest - _MAX_GENERATIONS + 1
+        for (test, code), (broken, met) in update.games.items():
+            pair = max(test, oldest), max(code, oldest)
             before = self._games.get(pair, (0, 0))
             self._games[pair] = before[0] + broken, before[1] + met
-        newest = max((max(pair) for pair in update.games), default=0)
-        for pair in [pair for pair in self._games if min(pair) <= newest - _MAX_GENERATIONS]:
+        for pair in [pair for pair in self._games if min(pair) < oldest]:
             del self._games[pair]
 
     def metrics(self) -> dict[str, float]:

@@ -88,8 +88,8 @@ class RewardSettings(Block):
 
     @property
     def looks_at_asked(self) -> bool:
-        """The Test LLM's reward may depend on what was asked before."""
-        return bool(self.test.path or self.test.kwargs.get("novelty"))
+        """A reward may depend on what was asked before."""
+        return bool(self.code.path or self.test.path or self.test.kwargs.get("novelty"))
 
     @property
     def uses_given_tests(self) -> bool:
@@ -155,10 +155,7 @@ class QuestionRewards:
             replace(
                 candidate,
                 reward=reward,
-                suites=tuple(
-                    replace(suite, reward=one if suite.generation is None else None)
-                    for suite, one in zip(candidate.suites, row, strict=True)
-                ),
+                suites=tuple(replace(suite, reward=one) for suite, one in zip(candidate.suites, row, strict=True)),
             )
             for candidate, reward, row in zip(candidates, of_code, of_suites, strict=True)
         )

@@ -30,10 +30,13 @@ def tasks_of(
     """
     validation = settings.validation
     counts = validation if validate else settings.episode
+    opponents = [Opponents() if validate else _draw(one, settings=settings, book=book, step=step) for one in questions]
     return [
         EpisodeTask(
             question=question,
-            history=() if validate else _history(question, settings=settings, book=book, step=step),
+            history=()
+            if validate
+            else (*_history(question, settings=settings, book=book, step=step), *opponents[index].calls),
             step=step,
             seed=settings.seed,
             num_candidates=counts.num_candidates,
@@ -45,7 +48,7 @@ def tasks_of(
             num_questions=len(questions),
             started_at=started_at,
             asked={} if validate else _asked(question, settings=settings, book=book),
-            opponents=Opponents() if validate else _opponents(question, settings=settings, book=book, step=step),
+            opponents=opponents[index],
             lessons=() if validate else _lessons(index, settings=settings, book=book, step=step),
         )
         for index, question in enumerate(questions)
@@ -64,7 +67,7 @@ def _asked(question: Question, *, settings: RecipeSettings, book: MistakeBook) -
     return {entry.key or entry.call: entry.num_met for entry in entries}
 
 
-def _opponents(question: Question, *, settings: RecipeSettings, book: MistakeBook, step: int) -> Opponents:
+def _draw(question: Question, *, settings: RecipeSettings, book: MistakeBook, step: int) -> Opponents:
     sizes = {"num_candidates": settings.episode.num_candidates, "num_suites": settings.episode.num_suites}
     return book.opponents.draw(question.id, step=step, seed=settings.seed, **sizes)
 

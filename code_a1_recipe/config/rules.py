@@ -66,6 +66,12 @@ def _opponents(config: RecipeSettings) -> Iterator[str]:
             yield f"{key} must be 0 without the Mistake Book, which keeps the opponents, got {share}"
         if share and (config.self_play or not config.episode.num_suites):
             yield f"{key} must be 0 where no Test LLM writes suites, got {share}"
+    learns = "test" in config.policy_names and config.schedule.test_every
+    if (share := config.opponents.code.share) and (config.episode.barrier or not learns):
+        where = "with episode.barrier=true" if learns else "where no Test LLM learns from them"
+        yield f"opponents.code.share must be 0 {where}, got {share}"
+    if config.rewards.test.kwargs.get("novelty") and not config.mistake_book.enabled:
+        yield "rewards.test.kwargs.novelty must be 0 without the Mistake Book, which knows what is new"
 
 
 def _sharing(config: RunConfig) -> Iterator[str]:

@@ -111,12 +111,8 @@ def _add_candidate(collector: _Accumulator, candidate: CandidateResult) -> None:
     if candidate.judge_span is not None:
         collector.add("judge/seconds_per_candidate", candidate.judge_span[1] - candidate.judge_span[0])
     collector.add("judge/cpu_seconds_per_candidate", verdict.cpu_seconds)
-    num_new = len(verdict.suites) - sum(suite.generation is not None for suite in candidate.suites)
-    for earlier in verdict.suites[num_new:]:
-        collector.add("opponents/suite_breaks_rate", earlier.num_failed > 0)
     cases = [case for suite in verdict.suites for case in suite.cases]
-    written = [case for suite in verdict.suites[:num_new] for case in suite.cases]
-    if (share := distinct_call_rate([case.key or case.call for case in written])) is not None:
+    if (share := distinct_call_rate([case.key or case.call for case in cases])) is not None:
         # Of all suites for one program; when it falls, the Test LLM is settling on a habit.
         collector.add("test/distinct_call_rate", share)
     if candidate.duplicate_of is None:

@@ -233,7 +233,7 @@ def _rollout(line: bytes) -> RolloutRecord:
 
 
 def _reason(error: msgspec.ValidationError, version: object) -> str:
-    if version == VERSION:
+    if version in (3, VERSION):
         return f"{error}; the file was changed: restore it, or make the step again"
     if version is None:
         return (

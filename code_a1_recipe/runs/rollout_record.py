@@ -60,8 +60,6 @@ class SuiteRecord(msgspec.Struct, frozen=True, kw_only=True):
     """None after an outage."""
     span: Span | None
     """When it was written, in seconds since the step's start, as all spans."""
-    generation: int | None = None
-    """Of the earlier Test LLM that wrote it (``opponents.test``)."""
 
 
 class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -230,5 +228,4 @@ def _suites(candidate: CandidateResult) -> Iterator[SuiteRecord]:
             reward=reward_record(suite.reward),
             verdict=candidate.verdict.suites[s] if candidate.verdict else None,
             span=suite.span,
-            generation=suite.generation,
         )

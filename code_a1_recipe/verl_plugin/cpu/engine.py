@@ -230,6 +230,8 @@ def forward_with_log_probs(
     weight = self.lm_head.weight
     head = FusedLinearForPPO(chunk_size=logits_chunk(weight.shape[0]))
     kept = head(hidden[:, hidden_at], weight, shift_labels[:, log_probs_at], temperature)
+    if isinstance(self.lm_head, FSDPModule) and not torch.is_grad_enabled():
+        self.lm_head.reshard()  # no backward pass will
     empty = hidden.new_zeros(shift_labels.shape, dtype=torch.float32)
     log_probs, entropy = (empty.index_copy(1, log_probs_at, values.float()) for values in kept)
     return CausalLMOutputForPPO(log_probs=log_probs, entropy=entropy)

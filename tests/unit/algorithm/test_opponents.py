@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, strategies as st
@@ -21,6 +22,7 @@ from code_a1_recipe.algorithm.opponents import (
 from code_a1_recipe.runs.metrics import accumulate_episode, finalize_metrics
 from code_a1_recipe.runs.rollout_record import episode_records
 from code_a1_recipe.training.trajectories import code_trajectories, test_trajectories as suite_trajectories
+from sandbox import CaseOutcome, CaseResult
 
 from .test_episode import PROGRAMS, ScriptedJudge, ScriptedSampler, runner, task
 
@@ -105,19 +107,26 @@ GAMES = {(0, 0): (5, 10), (0, 1): (0, 10), (1, 0): (10, 10), (1, 1): (5, 10)}
 
 
 def test_prioritized_prefers_those_who_win():
-    code = SAMPLINGS["prioritized"](GAMES, [0, 1], is_code=True)
-    assert code == pytest.approx({0: (6 / 22) ** 2, 1: (16 / 22) ** 2})  # by Laplace's rule: 15 and 5 broken of 20
-    tests = SAMPLINGS["prioritized"](GAMES, [0, 1], is_code=False)
-    assert tests == pytest.approx({0: (6 / 22) ** 2, 1: (16 / 22) ** 2})
-    assert SAMPLINGS["prioritized"]({}, [7], is_code=True) == {7: 0.25}
+    for is_code in (False, True):  # by Laplace's rule: 15 and 5 broken of 20
+        weights = SAMPLINGS["prioritized"](GAMES, is_code=is_code)
+        assert weights == pytest.approx({0: (6 / 22) ** 2, 1: (16 / 22) ** 2})
+    assert SAMPLINGS["uniform"](GAMES, is_code=True) == {0: 1.0, 1: 1.0}
 
 
 def test_nash_of_rock_paper_scissors_is_even_and_leaves_out_who_is_dominated():
     circle = {(i, j): ({0: 5, 1: 0, 2: 10}[(i - j) % 3], 10) for i in range(3) for j in range(3)}
     for is_code in (False, True):
-        assert SAMPLINGS["nash"](circle, [0, 1, 2], is_code=is_code) == pytest.approx(dict.fromkeys(range(3), 1 / 3))
-        assert SAMPLINGS["nash"](GAMES, [0, 1], is_code=is_code) == pytest.approx({0: 0.0, 1: 1.0})
-    assert SAMPLINGS["nash"]({}, [0, 1], is_code=True) == {0: 0.0, 1: 0.0}
+        assert SAMPLINGS["nash"](circle, is_code=is_code) == pytest.approx(dict.fromkeys(range(3), 1 / 3))
+        assert SAMPLINGS["nash"](GAMES, is_code=is_code) == pytest.approx({0: 0.0, 1: 1.0})
+    assert [sampling({}, is_code=True) for sampling in SAMPLINGS.values()] == [{}, {}, {}]
+
+
+def test_a_generation_is_met_by_its_weight_however_many_members_it_has():
+    pool = OpponentPool(settings(code=0.25, most=8))
+    members = (old("a", 0), *(old(text, 1) for text in "bcdefg"))
+    pool.update("q", OpponentUpdate(programs=members, games=GAMES))
+    met = Counter(drawn(pool, step).programs[0].texts[0] for step in range(1, 2000))
+    assert 900 < met["a"] < 1100
 
 
 def test_a_generation_without_weight_is_still_met_now_and_then():
@@ -136,36 +145,54 @@ def test_ratings_are_those_of_the_games():
     assert OpponentPool().metrics() == {}
 
 
-def test_games_of_generations_long_gone_are_forgotten():
+def test_games_of_generations_long_gone_are_forgotten_and_their_members_count_for_the_oldest_known():
     pool = OpponentPool(settings())
     for generation in range(70):
         pool.update("q", OpponentUpdate(games={(generation, generation): (1, 2)}))
-    assert {pair[0] for *pair, _, _ in pool.state()["games"]} == set(range(6, 70))
+    pool.update("q", OpponentUpdate(programs=(old("a", 0),), games={(69, 0): (0, 4)}))
+    games = {(test, code): (broken, met) for test, code, broken, met in pool.state()["games"]}
+    assert {test for test, _ in games} == set(range(6, 70))
+    assert games[69, 6] == (0, 4)
+    assert [one.texts for one in drawn(pool, 700).programs] == [("a",)]
 
 
 # ------------------------------ an episode with opponents ------------------------------
+
+OLD = "def f(x): return 9"
+
+
+class ReplayingJudge(ScriptedJudge):
+    """Replays fail as well, but for ``f(8)``."""
+
+    async def judge(self, request):
+        verdict = await super().judge(request)
+        outcomes = {call: CaseOutcome.PASSED if call == "f(8)" else CaseOutcome.WRONG_VALUE for call in request.history}
+        shape = {"reference_value": "1", "expected": "1", "expected_correct": True}
+        history = tuple(CaseResult(call=call, outcome=outcome, **shape) for call, outcome in outcomes.items())
+        return replace(verdict, history=history)
 
 
 def played():
     log: list[str] = []
     code, test = ScriptedSampler("code", PROGRAMS, log), ScriptedSampler("test", ["assert f(1) == 1"], log)
-    judge = ScriptedJudge(log)
-    met = Opponents(generation=4, programs=(old("def f(x): return 9", 1),), suites=(old("assert f(7) == 7", 2),))
-    return asyncio.run(runner(code, test, judge).run(task(opponents=met))), judge, test
+    judge = ReplayingJudge(log)
+    suites = (Opponent(texts=("f(7)", "f(8)"), generation=2), Opponent(texts=("f(8)",), generation=3))
+    met = Opponents(generation=4, programs=(old(OLD, 1),), suites=suites)
+    one = task(opponents=met, history=("f(5)", *met.calls))
+    return asyncio.run(runner(code, test, judge).run(one)), judge, test
 
 
-def test_programs_meet_earlier_suites_and_suites_are_written_for_earlier_programs():
+def test_suites_are_written_for_earlier_programs_and_the_calls_of_earlier_suites_are_replayed():
     episode, judge, test = played()
     asked = {request.candidate: request for request in judge.requests}
-    new, earlier = ("assert f(1) == 1",), ("assert f(7) == 7",)
-    assert [asked[source].suites for source in PROGRAMS] == [(new, new, earlier)] * 2
-    assert asked["def f(x): return 9"].suites == (new, new)
-    assert "def f(x): return 9" in "".join(test.prompts)
-    assert [candidate.reward.total for candidate in episode.candidates] == [0.0, 0.0]
+    assert [asked[source].suites for source in (*PROGRAMS, OLD)] == [(("assert f(1) == 1",),) * 2] * 3
+    assert [asked[source].history for source in (*PROGRAMS, OLD)] == [("f(5)", "f(7)", "f(8)")] * 3
+    assert OLD in "".join(test.prompts)
     assert episode.victims[0].reward is None
+    assert [candidate.reward.total for candidate in episode.candidates] == pytest.approx([1 / 6, 1 / 6])
 
 
-def test_earlier_suites_earn_nothing_and_train_nobody():
+def test_earlier_programs_train_the_test_llm_and_not_the_code_llm():
     episode, _, _ = played()
     assert [len(row) for row in episode.suite_rewards_CS()] == [2, 2, 2]
     rows = suite_trajectories(episode, selected=(0, 2), group="s1q0")
@@ -174,20 +201,20 @@ def test_earlier_suites_earn_nothing_and_train_nobody():
 
 
 def test_who_met_whom_and_who_enters():
-    update = collect_opponents(played()[0])  # every case fails
-    assert update.games == {(4, 4): (4, 4), (2, 4): (2, 2), (4, 1): (2, 2)}
+    update = collect_opponents(played()[0])
+    assert update.games == {
+        (4, 4): (4, 4), (2, 4): (2, 2), (3, 4): (0, 2), (4, 1): (2, 2), (2, 1): (1, 1), (3, 1): (0, 1),
+    }  # fmt: skip
     assert [one.texts for one in update.programs] == [(PROGRAMS[0],), (PROGRAMS[1],)]
     assert {one.generation for one in update.programs + update.suites} == {4}
-    assert {one.texts for one in update.suites} == {("assert f(1) == 1",)}
+    assert {one.texts for one in update.suites} == {("assert f(1) == 1",)}  # the judge's call
 
 
 def test_opponents_stand_in_metrics_and_records_apart():
     episode, _, _ = played()
     metrics = finalize_metrics(accumulate_episode(episode, seconds=1.0))
     assert (metrics["code/candidates"], metrics["test/suites"]) == (2, 4)
-    assert (metrics["opponents/program_broken_rate"], metrics["opponents/suite_breaks_rate"]) == (1.0, 1.0)
-    assert metrics["test/distinct_call_rate"] == 0.0  # of new suites alone
-    kinds = [
-        (one.kind, one.candidate, one.selected, len(one.suites)) for one in episode_records(episode, selected=(2,))
-    ]
-    assert kinds == [("sampled", 0, False, 3), ("sampled", 1, False, 3), ("opponent", 0, True, 2)]
+    assert metrics["opponents/program_broken_rate"] == 1.0
+    records = episode_records(episode, selected=(2,))
+    kinds = [(one.kind, one.candidate, one.selected, len(one.suites)) for one in records]
+    assert kinds == [("sampled", 0, False, 2), ("sampled", 1, False, 2), ("opponent", 0, True, 2)]

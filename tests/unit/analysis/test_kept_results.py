@@ -75,6 +75,26 @@ def test_the_readme_shows_what_the_wide_world_has_to_offer():
     assert "-0.074 ± 0.022 *" in (KEPT / "wide" / "tables.md").read_text(encoding="utf-8")
 
 
+def test_the_readme_shows_what_a_test_llm_that_aims_brings():
+    summary, text = summary_of("adversary"), words_of(KEPT / "README.md")
+    assert cells_of(headline_table(summary, ("pass@1", "greedy", FP, FN, FN_NEW, DISTINCT))) in (
+        KEPT / "README.md"
+    ).read_text(encoding="utf-8")
+
+    def lead(measure):
+        return paired_difference(*(summary.values(arm, measure, STEPS) for arm in ("adversary", "frozen")))
+
+    (row,) = [row for row in equal_table(summary, "pass@1").rows if row[1] == "frozen"]
+    assert (row[3], row[5]) == ("+0.015 ± 0.038", "-0.108 ± 0.029 *")
+    for figure in ("+0.015 ± 0.038 in pass@1", "-0.108 ± 0.029", f"({lead(FN).plus_minus(signed=True)})"):
+        assert figure in text
+    assert f"19 % to 9 % ({lead(FP).plus_minus(signed=True)})" in text
+    detected = (KEPT / "adversary" / "detection.md").read_text(encoding="utf-8")
+    for figure in ("0.377 ± 0.053", "0.118 ± 0.040", "3.354 ± 0.999", "0.984 ± 0.058"):
+        assert figure in detected
+        assert figure in text
+
+
 def test_the_readme_shows_the_headline_of_the_kept_results():
     summary = summary_of("arms")
     text = (KEPT / "README.md").read_text(encoding="utf-8")

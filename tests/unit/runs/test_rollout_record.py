@@ -25,7 +25,7 @@ def test_the_fields_are_those_of_the_version():
     assert RewardRecord.__struct_fields__ == REWARD
     assert SuiteRecord.__struct_fields__ == (
         "response", "response_tokens", "prompt_tokens", "cached_tokens", "extraction_failure", "reward", "verdict",
-        "span", "generation",
+        "span",
     )  # fmt: skip
     assert record(0).__struct_fields__ == (
         "v", "index", "step", "question", "data_source", "kind", "candidate", "response", "response_tokens",

@@ -91,6 +91,14 @@ def refusal(*overrides: str) -> str:
             "opponents.code.share must be 0 without the Mistake",
         ),
         (["arm=golden", "opponents.test.share=0.5"], "opponents.test.share must be 0 where no Test LLM writes suites"),
+        (
+            ["arm=frozen", "opponents.code.share=0.5"],
+            "opponents.code.share must be 0 where no Test LLM learns from them",
+        ),
+        (
+            ["opponents.code.share=0.5", "episode.barrier=true"],
+            "opponents.code.share must be 0 with episode.barrier=true",
+        ),
         (["arm=frozen", "opponents.sampling=elo"], "opponents.sampling must be one of nash, prioritized, uniform"),
         (["hindsight.weight=1.0", "mistake_book.enabled=false"], "hindsight.weight must be 0 without the Mistake Book"),
         (["selection.part=nope"], "selection.part must be one of validity, adversarial"),
