@@ -4,6 +4,7 @@ Axes: S suites judged against one candidate, n its index.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from .breakdown import Breakdown
 from .interface import QuestionVerdicts
@@ -17,9 +18,17 @@ def pass_rate(cases: Sequence[CaseResult]) -> float:
     return sum(not case.outcome.failed for case in cases) / len(cases)
 
 
-def pass_rate_rewards(question: QuestionVerdicts) -> list[Breakdown | None]:
-    """R_C of each candidate by itself, see :func:`code_reward`; the default ``rewards.code.name``, "pass_rate"."""
+def pass_rate_rewards(question: QuestionVerdicts, *, skip_empty_suites: bool = False) -> list[Breakdown | None]:
+    """R_C of each candidate by itself, see :func:`code_reward`; the default ``rewards.code.name``, "pass_rate".
+
+    ``skip_empty_suites``: a suite without a valid case says nothing about the program. The release, which is the
+    default, counts it as failed where nothing is replayed, and so takes reward from correct programs.
+    """
     verdicts = [candidate.code_verdict for candidate in question.candidates]
+    if skip_empty_suites:
+        verdicts = [
+            one and replace(one, suites=tuple(suite for suite in one.suites if suite.cases)) for one in verdicts
+        ]
     return [None if verdict is None else code_reward(verdict) for verdict in verdicts]
 
 
