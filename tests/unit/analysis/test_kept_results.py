@@ -89,6 +89,8 @@ def test_the_readme_shows_what_a_test_llm_that_aims_brings():
     for figure in ("+0.015 ± 0.038 in pass@1", "-0.108 ± 0.029", f"({lead(FN).plus_minus(signed=True)})"):
         assert figure in text
     assert f"19 % to 9 % ({lead(FP).plus_minus(signed=True)})" in text
+    rejected = {arm: summary.interval(arm, REJECTED).plus_minus() for arm in ("adversary", "frozen")}
+    assert f"{rejected['adversary']} of them go without full reward, `frozen` {rejected['frozen']}" in text
     detected = (KEPT / "adversary" / "detection.md").read_text(encoding="utf-8")
     for figure in ("0.377 ± 0.053", "0.118 ± 0.040", "3.354 ± 0.999", "0.984 ± 0.058"):
         assert figure in detected

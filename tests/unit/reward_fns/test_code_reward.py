@@ -1,4 +1,4 @@
-from reward_fns import code_reward
+from reward_fns import JudgedCandidate, QuestionVerdicts, code_reward, find_code_reward
 from sandbox import CaseOutcome
 
 
@@ -16,6 +16,14 @@ def test_with_history_the_reward_is_half_history_and_half_new(make_suite, make_v
 
 def test_a_suite_without_case_counts_zero_when_there_is_no_history(make_suite, make_verdict):
     assert code_reward(make_verdict(make_suite(2), make_suite(0))).total == 0.5
+
+
+def test_suites_without_case_may_be_left_out(make_suite, make_verdict):
+    verdicts = make_verdict(make_suite(2), make_suite(0)), make_verdict(make_suite(0)), None
+    programs = tuple(JudgedCandidate(source="", verdict=one, suite_texts=()) for one in verdicts)
+    question = QuestionVerdicts(question_id="q", num_cases=2, candidates=programs)
+    rewards = find_code_reward("pass_rate", kwargs={"skip_empty_suites": True})(question)
+    assert [one and one.total for one in rewards] == [1.0, 0.0, None]
 
 
 def test_a_suite_without_case_leaves_the_history_alone(make_suite, make_verdict):
