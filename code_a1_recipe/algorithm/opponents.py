@@ -8,6 +8,7 @@ nothing is sampled, and a text takes a few hundred bytes. A generation is all th
 """
 
 import heapq
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -32,7 +33,7 @@ class PoolSettings(Block):
     """Opponents kept of one question."""
 
     def num_drawn(self, of: int) -> int:
-        return -int(-self.share * of // 1)
+        return math.ceil(self.share * of)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

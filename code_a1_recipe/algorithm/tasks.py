@@ -34,9 +34,7 @@ def tasks_of(
     return [
         EpisodeTask(
             question=question,
-            history=()
-            if validate
-            else (*_history(question, settings=settings, book=book, step=step), *opponents[index].calls),
+            history=_history(question, opponents[index], settings=settings, book=book, step=step, validate=validate),
             step=step,
             seed=settings.seed,
             num_candidates=counts.num_candidates,
@@ -72,10 +70,19 @@ def _draw(question: Question, *, settings: RecipeSettings, book: MistakeBook, st
     return book.opponents.draw(question.id, step=step, seed=settings.seed, **sizes)
 
 
-def _history(question: Question, *, settings: RecipeSettings, book: MistakeBook, step: int) -> tuple[str, ...]:
+def _history(
+    question: Question,
+    opponents: Opponents,
+    *,
+    settings: RecipeSettings,
+    book: MistakeBook,
+    step: int,
+    validate: bool,
+) -> tuple[str, ...]:
+    """Calls of the Mistake Book, then those of earlier suites, each once; validation replays nothing."""
     replay = settings.mistake_book
-    if not replay.enabled:
+    if validate or not replay.enabled:
         return ()
     sampler = find_replay_sampler(replay.sampler)
     entries = sampler(book, question.id, limit=replay.replay_limit, seed=settings.seed + step)
-    return tuple(entry.call for entry in entries)
+    return tuple(dict.fromkeys((*(entry.call for entry in entries), *opponents.calls)))

@@ -3,32 +3,24 @@
 import sys
 from collections.abc import Sequence
 
-import typer
-
 from code_a1_recipe.cli import status
 from code_a1_recipe.cli.declared import with_options
 from code_a1_recipe.errors import InputError
 from code_a1_recipe.evaluation.models.recorded_run import RecordedPair
 from code_a1_recipe.jobs.outputs import Report
 from code_a1_recipe.training.checkpoint.folder import CHECKPOINTS, saved_steps
-from code_a1_recipe.training.lifecycle.launch import configure_logging
+from examples.arguments import run_study, study_app
 
 from .matches import CrossPlay, play
 from .options import CrossPlayOptions
 from .report import Findings, write_results
 
-app = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = study_app()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status of a command line; see ``code_a1_recipe.cli.status``."""
-    configure_logging()
-    return status.run(lambda: app(arguments, prog_name="python -m examples.crossplay"))
+    return run_study(app, arguments, name="examples.crossplay")
 
 
 @app.command()

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from code_a1_recipe.cli import status
-from code_a1_recipe.training.lifecycle.launch import configure_logging
+from examples.arguments import run_study, study_app
 
 from .timeline import write_timeline
 
@@ -29,18 +28,12 @@ The picture: above, what runs at once; below, a row for each question; at the ri
 new weights. Two runs are drawn on the same scales.
 """
 
-app = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = study_app()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status of a command line; see ``code_a1_recipe.cli.status``."""
-    configure_logging()
-    return status.run(lambda: app(arguments, prog_name="python -m examples.timeline"))
+    return run_study(app, arguments, name="examples.timeline")
 
 
 @app.command(help=HELP)

@@ -7,6 +7,13 @@ import pytest
 
 from code_a1_recipe.algorithm.hindsight import Lesson
 from code_a1_recipe.algorithm.mistake_book import FailedCase, MistakeBook
+from code_a1_recipe.algorithm.opponents import (
+    Opponent,
+    OpponentPool,
+    OpponentSettings,
+    OpponentUpdate,
+    PoolSettings,
+)
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.algorithm.settings import MistakeBookSettings, ValidationSettings
 from code_a1_recipe.algorithm.tasks import tasks_of
@@ -117,3 +124,12 @@ def test_how_often_cases_were_met_is_told_where_a_reward_looks_at_it(book):
     curious = Settings(rewards=SimpleNamespace(looks_at_asked=True))
     assert [task.asked for task in make_tasks(book, curious)] == [{"f(1)": 1, "f(2)": 2, "f(3)": 3}, {}]
     assert make_tasks(book)[0].asked == make_tasks(book, curious, validate=True)[0].asked == {}
+
+
+def test_calls_of_earlier_suites_are_replayed_after_the_books_and_each_once(book):
+    pool = OpponentPool(OpponentSettings(test=PoolSettings(share=0.25)))  # one of four suites
+    suite = Opponent(texts=("f(3)", "f(9)"), generation=0)
+    pool.update("q1", OpponentUpdate(suites=(suite,), games={(0, 0): (1, 1)}))
+    book.opponents = pool
+    assert [task.history for task in make_tasks(book)] == [("f(3)", "f(2)", "f(9)"), ()]
+    assert make_tasks(book, validate=True)[0].history == ()

@@ -86,6 +86,7 @@ def test_the_readme_shows_what_a_test_llm_that_aims_brings():
 
     (row,) = [row for row in equal_table(summary, "pass@1").rows if row[1] == "frozen"]
     assert (row[3], row[5]) == ("+0.015 ± 0.038", "-0.108 ± 0.029 *")
+    assert f"the Code LLM's gain, {row[3]}, is not more than chance" in words_of(ROOT / "README.md")
     for figure in ("+0.015 ± 0.038 in pass@1", "-0.108 ± 0.029", f"({lead(FN).plus_minus(signed=True)})"):
         assert figure in text
     assert f"19 % to 9 % ({lead(FP).plus_minus(signed=True)})" in text

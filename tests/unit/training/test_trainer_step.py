@@ -156,7 +156,7 @@ def test_after_an_error_of_one_update_the_other_does_not_begin(make_trainer, mon
     monkeypatch.setattr(trainer.policies["code"], "update", lambda rows, **at: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         trainer.step({}, {})
-    assert threading.active_count() == 1 or not any(one.name.startswith("judge-loop") for one in threading.enumerate())
+    assert not any(one.name.startswith("judge-loop") for one in threading.enumerate())  # it would keep the process
     assert not any(line.startswith("test updates") for line in log)
 
 
