@@ -1,8 +1,9 @@
 """Sampling parameters of a policy, the seeds of its samples, and the token ids of its prompts."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from .episode_types import Message
@@ -22,13 +23,14 @@ class SamplingParameters:
     def of_rollout(cls, rollout: Any, *, validation: bool = False) -> "SamplingParameters":
         """From a policy's block ``rollout``: as in training, or by its ``val_kwargs``."""
         source = rollout.val_kwargs if validation else rollout
-        return cls(
+        sampled = cls(
             temperature=source.temperature,
             top_p=source.top_p,
             top_k=source.top_k,
             max_prompt_tokens=rollout.prompt_length,
             max_response_tokens=rollout.response_length,
         )
+        return sampled if source.do_sample else sampled.greedy()
 
     def greedy(self) -> "SamplingParameters":
         """The same lengths, always the likeliest token: what temperature 0 samples.
@@ -42,6 +44,20 @@ class SamplingParameters:
 def beginning_of_answer(messages: Sequence[Message]) -> str:
     """What a prompt whose last message is the assistant's gives of the answer; the response goes on from there."""
     return messages[-1]["content"] if messages[-1]["role"] == "assistant" else ""
+
+
+def with_chat_template(tokenizer: Any, *, template: str | None, arguments: Mapping[str, Any]) -> Any:
+    """The tokenizer, whose chat prompts are from now on written so.
+
+    Args:
+        template: in Jinja; None: the tokenizer's own.
+        arguments: of the template, such as ``enable_thinking``.
+    """
+    if template is not None:
+        tokenizer.chat_template = template
+    if arguments:
+        tokenizer.apply_chat_template = partial(tokenizer.apply_chat_template, **arguments)
+    return tokenizer
 
 
 def prompt_token_ids(tokenizer: Any, messages: Sequence[Message]) -> list[int]:

@@ -225,6 +225,7 @@ def _complete(tree: DictConfig, name: str) -> None:
         tree.run_dir = str(Path("outputs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}")
     tree.run_dir = str(Path(str(tree.run_dir)).absolute())
     tree.transfer_queue.enable = True
+    tree.trainer.experiment_name = tree.trainer.experiment_name or Path(tree.run_dir).name
     for key in _USER_FILES:
         path = OmegaConf.select(tree, key)
         if isinstance(path, str) and path and "://" not in path:

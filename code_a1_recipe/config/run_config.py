@@ -5,17 +5,17 @@ reads. verl itself gets hydra's tree, by ``RunConfig.for_verl`` and ``RunConfig.
 """
 
 import copy
-import re
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from omegaconf import DictConfig, OmegaConf
-from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, SkipValidation, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, SkipValidation, ValidationError
 
 from ..algorithm.schedule import POLICY_NAMES
 from ..algorithm.settings import RecipeSettings, SeedSettings
 from ..algorithm.settings_block import Amount, Block, Count, Precision, describe, key_of
+from .partial import origin, without
 
 CONFIG_FORMAT = 2
 """Of ``resolved_config.yaml``; raised whenever a release cannot read what the one before wrote."""
@@ -24,7 +24,6 @@ COLOCATED, SEPARATE = "colocated", "separate"
 _MISSING = "???"
 _TREE_LOCK = threading.RLock()
 """OmegaConf detaches nodes from their parents while it copies them: two threads that copy one tree damage it."""
-_REFERENCE = re.compile(r"\$\{(?:oc\.select:)?([\w.]+)")
 Paths = Annotated[
     tuple[str, ...],
     Field(strict=False),
@@ -53,6 +52,12 @@ class DataConfig(SeedSettings, VerlBlock):
     max_prompt_length: Count
     max_response_length: Count
     shuffle: bool
+    filter_overlong_prompts: bool
+    """Leave out questions whose prompt is longer than the Code LLM's prompts may be."""
+    left_out: tuple[str, ...] = Field(strict=False)
+    """Ids of questions that the run leaves out."""
+    apply_chat_template_kwargs: dict[str, Any]
+    """Arguments of both models' chat templates, such as ``enable_thinking``."""
 
 
 class ModelConfig(VerlBlock):
@@ -61,6 +66,9 @@ class ModelConfig(VerlBlock):
     lora_rank: Amount
     lora_alpha: Count
     lora: dict[str, Any]
+    trust_remote_code: bool
+    """Run the Python files of the model's folder."""
+    custom_chat_template: str | None
     enable_gradient_checkpointing: bool
     use_fused_kernels: bool
 
@@ -101,6 +109,8 @@ class ReferenceConfig(VerlBlock):
 
 
 class SamplingConfig(VerlBlock):
+    do_sample: bool
+    """False: always the likeliest token."""
     temperature: Annotated[float, Field(ge=0)]
     top_p: Annotated[float, Field(gt=0, le=1)]
     top_k: int
@@ -171,8 +181,13 @@ class TrainerConfig(VerlBlock):
     """A number of steps; -1: never."""
     test_freq: int
     """A number of steps; -1: never."""
-    logger: list[str]
-    """A list such as [tensorboard]."""
+    val_before_train: bool
+    logger: Annotated[list[str], BeforeValidator(lambda raw: [raw] if isinstance(raw, str) else raw)]
+    """A list such as [tensorboard], or one name."""
+    log_val_generations: Amount
+    """Programs of each validation that the loggers get as a table."""
+    rollout_data_dir: str | None
+    validation_data_dir: str | None
     max_actor_ckpt_to_keep: Count | None
     """Checkpoints that are kept; null: all."""
     default_local_dir: str
@@ -247,9 +262,9 @@ class RunConfig(RecipeSettings):
             config = cls.model_validate(raw)
         except ValidationError as error:
             for item in error.errors():
-                key = _origin(tree, key_of(item))
+                key = origin(tree, key_of(item))
                 problems.setdefault(key, describe(item, key, cls))
-            config = _without(cls, raw, [item["loc"] for item in error.errors()])
+            config = without(cls, raw, [item["loc"] for item in error.errors()])
         config._tree = tree
         return config, problems
 
@@ -314,37 +329,3 @@ def merged_policy(tree: DictConfig, name: str) -> DictConfig:
     if tree.layout == SEPARATE:
         view.trainer.update(tree.pools[name])
     return view
-
-
-def _origin(tree: DictConfig, key: str) -> str:
-    """The key that a value was set by: a policy's may come from ``actor_rollout_ref``, and that by an interpolation."""
-    if key.startswith("policies.") and _raw_value(tree, key) is None:
-        key = f"actor_rollout_ref.{key.split('.', 2)[2]}"
-    reference = _REFERENCE.match(str(_raw_value(tree, key)))
-    return reference.group(1) if reference else key
-
-
-def _raw_value(tree: DictConfig, key: str) -> Any:
-    """A value as it was written, interpolations unresolved; None where there is none."""
-    value: Any = OmegaConf.to_container(tree, resolve=False)
-    for part in key.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    return value
-
-
-def _without(block: type[Any], raw: Mapping[str, Any], refused: Collection[tuple[Any, ...]]) -> Any:
-    """The block without the values at the places that were refused: to read one of them is an AttributeError."""
-    values, dropped = {}, []
-    for name, field in block.model_fields.items():
-        below = [place[1:] for place in refused if place[0] == name]
-        kind = field.annotation
-        if not below and name in raw:
-            values[name] = TypeAdapter(field.rebuild_annotation()).validate_python(raw[name])
-        elif () not in below and isinstance(kind, type) and issubclass(kind, Block):
-            values[name] = _without(kind, raw[name], below)
-        elif below:
-            dropped.append(name)
-    partial = block.model_construct(**values)
-    for name in dropped:
-        partial.__dict__.pop(name, None)
-    return partial

@@ -30,7 +30,7 @@ class QuestionDataset(Dataset[dict[str, Any]]):
 
     Args:
         data_files: one path or several; all rows are kept in file order.
-        config: verl's ``data`` block; ``adapter`` names how rows become questions.
+        config: verl's ``data`` block; ``adapter`` names how rows become questions, ``left_out`` questions by id.
         max_samples: keep the first so many questions; -1 keeps all.
 
     Raises:
@@ -51,6 +51,8 @@ class QuestionDataset(Dataset[dict[str, Any]]):
         for path in _as_list(data_files):
             questions += load_questions(path, adapter=adapter, columns=columns)
         _refuse_repeated_ids(questions, data_files)
+        left_out = set(options.get("left_out") or ())
+        questions = [question for question in questions if question.id not in left_out]
         self.questions: list[Question] = questions if max_samples < 0 else questions[:max_samples]
 
     def __len__(self) -> int:

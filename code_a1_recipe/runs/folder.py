@@ -9,6 +9,7 @@ import importlib.metadata
 import json
 import math
 import platform
+import shutil
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -123,13 +124,20 @@ class RunFolder:
         return self.rollouts / f"{'val' if validation else 'train'}_{step:06d}.jsonl"
 
     @contextmanager
-    def rollout_log(self, step: int, *, validation: bool = False) -> Iterator[RecordWriter]:
+    def rollout_log(self, step: int, *, validation: bool = False, copy_in: str | None = None) -> Iterator[RecordWriter]:
         """A writer for the encoded records of a step's episodes, in the order the episodes end.
 
         The file appears under its final name when the step's episodes are all there.
+
+        Args:
+            copy_in: a folder that gets the file too, as ``<step>.jsonl``, the name that verl gives it.
         """
-        with replacing(self.rollout_file(step, validation=validation)) as partial, partial.open("wb") as handle:
+        file = self.rollout_file(step, validation=validation)
+        with replacing(file) as partial, partial.open("wb") as handle:
             yield handle.write
+        if copy_in is not None:
+            Path(copy_in).mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, Path(copy_in) / f"{step}.jsonl")
 
     def note_error(self, error: BaseException) -> None:
         """Write an error with its traceback into the driver's log, where that can be written."""

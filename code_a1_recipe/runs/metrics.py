@@ -6,11 +6,12 @@ Names carry the prefixes ``code/``, ``test/``, ``judge/`` and ``book/``.
 
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sandbox import CandidateVerdict, CaseOutcome, SuiteVerdict
 
 from ..algorithm.episode_types import CandidateResult, Episode, SuiteResult
+from ..algorithm.mistake_book import BookChange, MistakeBook
 from ..algorithm.rewards import FULL_REWARD
 from ..algorithm.spans import Span, union
 from ..errors import OutageError
@@ -180,6 +181,39 @@ def validation_metrics(parts: Sequence[tuple[str, MetricAccumulator]]) -> dict[s
         of_source = [sums for name, sums in parts if name == source]
         metrics |= finalize_metrics(merge_accumulators(of_source), prefix=f"val/{source}/")
     return metrics
+
+
+def book_metrics(book: MistakeBook, change: BookChange) -> dict[str, float]:
+    """The Mistake Book after a step, and what the step changed in it."""
+    stats = book.stats()
+    return {
+        **book.opponents.metrics(),
+        "book/cases": stats.num_cases,
+        "book/questions": stats.num_questions,
+        "book/cells": stats.num_cells,
+        "book/lessons": len(book.lessons),
+        "book/added": change.num_added,
+        "book/removed": change.num_removed,
+    }
+
+
+def check_served_weights(metrics: Mapping[str, float], *, limit: float | None, step: int) -> None:
+    """Refuse to go on with servers that hold other weights than the trainer.
+
+    Args:
+        metrics: of the step, with verl's ``rollout_probs_diff_mean`` of each policy that was updated.
+        limit: ``episode.max_probs_diff``; None: none.
+
+    Raises:
+        OutageError: a policy's mean is above ``limit``, or no number.
+    """
+    for name, value in metrics.items():
+        if limit is not None and name.endswith("/rollout_probs_diff_mean") and not value <= limit:
+            raise OutageError(
+                f"step {step}: {name} is {value:.3g}, above episode.max_probs_diff={limit:g}: the servers sample from "
+                "other weights than those that are trained (a weight sync that failed, or kernels that differ). Resume "
+                "from an earlier step, or raise the limit if so much is expected"
+            )
 
 
 def check_outages(share: float, *, limit: float, step: int, reason: str) -> None:

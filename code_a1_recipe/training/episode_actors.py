@@ -18,10 +18,11 @@ from ..algorithm.hindsight import Lesson
 from ..algorithm.opponents import OpponentUpdate, collect_opponents
 from ..algorithm.prompts import render
 from ..algorithm.replay import BookUpdate, collect_book_update
-from ..algorithm.sampling import SamplingParameters, prompt_token_ids, sampling_seed
+from ..algorithm.sampling import SamplingParameters, prompt_token_ids, sampling_seed, with_chat_template
 from ..algorithm.selection import find_group_selector
 from ..algorithm.settings import RecipeSettings
 from ..algorithm.spans import Span, outside, seconds_of
+from ..config.run_config import ModelConfig
 from ..runs.metrics import MetricAccumulator, accumulate_episode, busy_spans
 from ..runs.rollout_record import encode_records, episode_records
 from .judge_actors import JudgePool
@@ -53,8 +54,16 @@ class PolicyEndpoint:
 
     client: LLMServerClient
     tokenizer_path: str
+    model: ModelConfig
+    chat_arguments: Mapping[str, Any]
+    """Of the model's chat template."""
     training: SamplingParameters
     validation: SamplingParameters
+
+    def load_tokenizer(self) -> Any:
+        """The model's tokenizer, with the run's chat template."""
+        tokenizer = hf_tokenizer(self.tokenizer_path, trust_remote_code=self.model.trust_remote_code)
+        return with_chat_template(tokenizer, template=self.model.custom_chat_template, arguments=self.chat_arguments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +109,7 @@ class EpisodeWorker:
         self._gate: SharedGate | None = gate
         tq.init()
         self._settings = settings
-        self._tokenizers = {name: hf_tokenizer(endpoint.tokenizer_path) for name, endpoint in endpoints.items()}
+        self._tokenizers = {name: endpoint.load_tokenizer() for name, endpoint in endpoints.items()}
         self._endpoints: Mapping[str, PolicyEndpoint] = endpoints
         self._runners = {validate: self._runner(judges, validate=validate) for validate in (False, True)}
 

@@ -41,6 +41,7 @@ from ..verl_plugin.compat import SYNC_MODE, rename_training_metrics
 from .batch_parts import balanced_parts, group_parts
 from .episode_actors import PolicyEndpoint
 from .lifecycle.time_limit import within
+from .reporting import profiler_arguments
 from .trajectories import StoredRows, is_lesson
 
 logger = logging.getLogger(__name__)
@@ -116,6 +117,7 @@ class Policy(PPOTrainerSync):
             ray_cls_with_init=create_colocated_worker_cls({role: worker_class}),
             device_name=self.settings.trainer.device,
             master_port_range=_rendezvous_ports(),
+            **profiler_arguments(self.config),
         )
         self.actor_rollout_wg = group.spawn(prefix_set=[role])[role]
         self.actor_rollout_wg.init_model()
@@ -158,6 +160,8 @@ class Policy(PPOTrainerSync):
                 config=client_config, load_balancer_handle=self.llm_server_manager.global_load_balancer
             ),
             tokenizer_path=self.tokenizer_path,
+            model=self.settings.policy(self.name).model,
+            chat_arguments=self.settings.data.apply_chat_template_kwargs,
             training=SamplingParameters.of_rollout(rollout),
             validation=SamplingParameters.of_rollout(rollout, validation=True),
         )

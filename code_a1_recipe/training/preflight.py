@@ -11,7 +11,7 @@ from typing import Any
 from ..algorithm.episode import given_tests
 from ..algorithm.prompts import render
 from ..algorithm.question import Question
-from ..algorithm.sampling import prompt_token_ids
+from ..algorithm.sampling import prompt_token_ids, with_chat_template
 from ..config.rules import VALUE_RULES, Rule
 from ..config.run_config import RunConfig
 from ..errors import CodeA1Error, SettingsError
@@ -22,7 +22,7 @@ from .checkpoint.fingerprints import check_weights, data_fingerprint, model_fing
 from .checkpoint.folder import FORMAT, find_checkpoint, saved_steps
 from .plan.check import plan_of, problems
 from .plan.machine import Machine
-from .plan.sizes import check_adapter, model_size
+from .plan.sizes import check_adapter, size_of
 from .runners import service_answers
 
 
@@ -230,14 +230,23 @@ def _load_tokenizer(config: RunConfig, name: str) -> Any:
     assert model.path is not None  # `_model_folders`
     place = f"policies.{name}.model.path={model.path!r}"
     try:
-        model_config = AutoConfig.from_pretrained(model.path)
-        tokenizer = AutoTokenizer.from_pretrained(model.tokenizer_path or model.path)
-        check_tokenizer(tokenizer, rows=model_size(model.path).vocabulary)
+        code = {"trust_remote_code": model.trust_remote_code}
+        model_config = AutoConfig.from_pretrained(model.path, **code)
+        tokenizer = with_chat_template(
+            AutoTokenizer.from_pretrained(model.tokenizer_path or model.path, **code),
+            template=model.custom_chat_template,
+            arguments=config.data.apply_chat_template_kwargs,
+        )
+        check_tokenizer(tokenizer, rows=size_of(model).vocabulary)
         if tokenizer.eos_token_id is None:
             raise ValueError("its tokenizer names no end token (eos_token), so no response would end")
         check_weights(model.path)
     except (OSError, ValueError, KeyError, SafetensorError) as error:  # a damaged file ends in any of these
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if "trust_remote_code" in str(error):
+            raise SettingsError(
+                f"{place} brings Python code of its own; actor_rollout_ref.model.trust_remote_code=true runs it"
+            ) from error
         raise SettingsError(
             f"{place} cannot be used: {first}; give a folder with config.json, weights and tokenizer, or a model id "
             "that this machine can fetch (`code-a1 model get` makes a folder, also from GGUF)"
@@ -311,7 +320,28 @@ def _check_plan(config: RunConfig) -> None:
         RunFolder.show(note)
 
 
-def _check_prompt_lengths(config: RunConfig, key: str, questions: Sequence[Question], tokenizer: Any) -> None:
+def with_questions_that_fit(config: RunConfig) -> RunConfig:
+    """Leave out the questions that are too long for the Code LLM, with ``data.filter_overlong_prompts``.
+
+    Raises:
+        SettingsError: a file or the tokenizer cannot be read.
+    """
+    if not config.data.filter_overlong_prompts:
+        return config
+    tokenizer = _load_tokenizer(config, "code")
+    left_out: list[str] = []
+    for key in ("train_files", "val_files"):
+        questions = _load_questions(config, key)
+        too_long = list(_too_long(config, questions, tokenizer))
+        left_out += too_long
+        if too_long:
+            limit = f"data.max_prompt_length={config.policies.code.rollout.prompt_length} tokens"
+            RunFolder.show(f"data.{key}: {len(too_long)} of {len(questions)} questions left out, longer than {limit}")
+    return config.with_values({"data.left_out": [*config.data.left_out, *dict.fromkeys(left_out)]})
+
+
+def _too_long(config: RunConfig, questions: Sequence[Question], tokenizer: Any) -> dict[str, int]:
+    """Tokens of the Code LLM's prompt for each question that exceeds its limit, by id."""
     from jinja2 import TemplateError
 
     limit = config.policies.code.rollout.prompt_length
@@ -324,11 +354,15 @@ def _check_prompt_lengths(config: RunConfig, key: str, questions: Sequence[Quest
         raise SettingsError(
             f"{where}: its chat template refuses prompt {template!r}: {error}; change either"
         ) from error
-    too_long = {identity: length for identity, length in lengths.items() if length > limit}
-    if too_long:
+    return {identity: length for identity, length in lengths.items() if length > limit}
+
+
+def _check_prompt_lengths(config: RunConfig, key: str, questions: Sequence[Question], tokenizer: Any) -> None:
+    if too_long := _too_long(config, questions, tokenizer):
         identity, length = max(too_long.items(), key=lambda item: item[1])
+        limit = config.policies.code.rollout.prompt_length
         raise SettingsError(
-            f"data.{key}: {len(too_long)} of {len(lengths)} questions exceed the Code LLM's prompt length of {limit} "
+            f"data.{key}: {len(too_long)} of {len(questions)} questions exceed the Code LLM's prompt length of {limit} "
             f"tokens, the longest is {identity!r} with {length}; raise data.max_prompt_length (and "
-            "policies.test.rollout.prompt_length with it) or take those rows out"
+            "policies.test.rollout.prompt_length with it), or leave them out with data.filter_overlong_prompts=true"
         )

@@ -4,7 +4,6 @@ verl's loop (``PPOTrainer.fit``) is used as it is: step, checkpoint, weight sync
 what a step is.
 """
 
-import logging
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,9 +24,9 @@ from ..algorithm.tasks import tasks_of
 from ..config.run_config import SEPARATE, RunConfig
 from ..errors import OutageError
 from ..jobs.judge_loop import in_parallel
+from ..runs import metrics as measures
 from ..runs.console import running_totals, step_line, time_fractions
 from ..runs.folder import RunFolder
-from ..runs.metrics import check_outages, finalize_metrics, merge_accumulators, validation_metrics
 from ..verl_plugin.compat import SYNC_MODE, TRAINER_NAME, queue_actors, step_marker
 from .checkpoint import random_states
 from .checkpoint.keeper import CheckpointKeeper, TrainState
@@ -36,10 +35,9 @@ from .lifecycle.signals import InterruptedRunError, LeaveRequestedError, SignalH
 from .lifecycle.time_limit import within
 from .policy import Policy
 from .preflight import run_identity
+from .reporting import AllWorkers, log_generations
 from .startup import make_pools, start_policies_and_judges
 from .trajectories import StoredRows, join_rows
-
-logger = logging.getLogger(__name__)
 
 
 @register_trainer(TRAINER_NAME)
@@ -79,7 +77,9 @@ class CodeA1Trainer(PPOTrainerSync):
         endpoints = {name: policy.endpoint() for name, policy in self.policies.items()}
         self.episodes = EpisodePool.start(self.settings, endpoints=endpoints, judges=self.judges)
         self._load_checkpoint()
-        self._continue_records()
+        self.actor_rollout_wg = self.ref_policy_wg = AllWorkers(
+            [one.actor_rollout_wg for one in self.policies.values()]
+        )
 
     def processes(self) -> dict[str, Any]:
         """Handles of the processes that the run cannot do without, by what a user would call them."""
@@ -126,12 +126,16 @@ class CodeA1Trainer(PPOTrainerSync):
             questions = self._next_questions()
             tasks = self._tasks(questions, validate=False)  # with replays from the Mistake Book
             reports = self._run_episodes(tasks, metrics)  # candidates, suites, verdicts, rewards
+        if self.curr_step_profile:
+            self._stop_rollout_profiling()
         self._sleep_servers()
         self._update_mistake_book(reports, metrics)
         self._update_curriculum(reports, metrics)
         groups = self._collect_grpo_groups(reports)  # of suites those that TOPVAR selected
         self._alternate_updates(groups, metrics, timing_raw)
         self._finish_step(metrics, num_questions=len(questions), seconds=time.time() - started)
+        with self._saving(on_signal=False):
+            measures.check_served_weights(metrics, limit=self.settings.episode.max_probs_diff, step=self.global_steps)
         return step_marker(self.global_steps)
 
     def _next_questions(self) -> list[Question]:
@@ -159,20 +163,24 @@ class CodeA1Trainer(PPOTrainerSync):
         )
 
     def _run_episodes(self, tasks: Sequence[EpisodeTask], metrics: dict[str, Any]) -> list[EpisodeReport]:
-        reports = []
-        reason = ""
-        with self.run_folder.rollout_log(self.global_steps) as write:
-            for report in self.episodes.run(tasks, validate=False, while_waiting=self.signals.check):
-                write(report.records)
-                reason = reason or report.outage
-                reports.append(report.without_records())
-        # Episodes end in any order; everything after this line sees the order of the questions.
-        reports.sort(key=lambda report: report.index)
+        reports = self._reports(tasks, validate=False)
         metrics["timing_s/exposed_judging"] = seconds_of_exposed_judging(reports)
-        metrics.update(finalize_metrics(merge_accumulators(report.accumulator for report in reports)))
+        metrics.update(measures.finalize_metrics(measures.merge_accumulators(report.accumulator for report in reports)))
         share, limit = metrics.get("judge/outage_rate", 0.0), self.settings.sandbox.max_outage_rate
-        check_outages(share, limit=limit, step=self.global_steps, reason=reason)
+        reason = next((report.outage for report in reports if report.outage), "")
+        measures.check_outages(share, limit=limit, step=self.global_steps, reason=reason)
         return reports
+
+    def _reports(self, tasks: Sequence[EpisodeTask], *, validate: bool) -> list[EpisodeReport]:
+        """Run the episodes and write their rollouts; reports in the order of the questions."""
+        trainer = self.settings.trainer
+        copy_in = trainer.validation_data_dir if validate else trainer.rollout_data_dir
+        reports = []
+        with self.run_folder.rollout_log(self.global_steps, validation=validate, copy_in=copy_in) as write:
+            for report in self.episodes.run(tasks, validate=validate, while_waiting=self.signals.check):
+                write(report.records)
+                reports.append(report.without_records())
+        return sorted(reports, key=lambda report: report.index)
 
     def _sleep_servers(self) -> None:
         with self._saving(on_signal=False):
@@ -185,11 +193,7 @@ class CodeA1Trainer(PPOTrainerSync):
         if self.settings.mistake_book.enabled:
             for report in reports:
                 change += self.book.update(report.question_id, **report.book_update.arguments)
-        stats = self.book.stats()
-        metrics.update(self.book.opponents.metrics())
-        metrics["book/cases"], metrics["book/questions"] = stats.num_cases, stats.num_questions
-        metrics["book/cells"], metrics["book/lessons"] = stats.num_cells, len(self.book.lessons)
-        metrics["book/added"], metrics["book/removed"] = change.num_added, change.num_removed
+        metrics.update(measures.book_metrics(self.book, change))
 
     def _update_curriculum(self, reports: Sequence[EpisodeReport], metrics: dict[str, Any]) -> None:
         """Curriculum: what the questions taught, for the draws of later steps."""
@@ -301,13 +305,12 @@ class CodeA1Trainer(PPOTrainerSync):
     def _validate(self) -> dict[str, float]:
         """Both policies on the held-out questions; metrics are prefixed ``val/``."""
         questions = self.val_dataset.questions  # not by their loader, which draws from training's random numbers
-        tasks = self._tasks(questions, validate=True)
-        reports = []
-        with self._saving(), self.run_folder.rollout_log(self.global_steps, validation=True) as write:
-            for report in self.episodes.run(tasks, validate=True, while_waiting=self.signals.check):
-                write(report.records)
-                reports.append(report.without_records())
-        metrics = validation_metrics([(questions[report.index].data_source, report.accumulator) for report in reports])
+        with self._saving():
+            reports = self._reports(self._tasks(questions, validate=True), validate=True)
+        log_generations(self, self.run_folder.rollout_file(self.global_steps, validation=True), questions)
+        metrics = measures.validation_metrics(
+            [(questions[report.index].data_source, report.accumulator) for report in reports]
+        )
         if not self._has_stepped:
             self.run_folder.add_to_metrics(self.global_steps, metrics)
         self.checkpoints.keep_best(metrics, step=self.global_steps)
@@ -323,7 +326,10 @@ class CodeA1Trainer(PPOTrainerSync):
         )
 
     def _save_finished(self) -> Path:
-        return self.checkpoints.save(self.finished, policies=self.policies, book=self.book)
+        started = time.monotonic()
+        folder = self.checkpoints.save(self.finished, policies=self.policies, book=self.book)
+        self.signals.note_save(time.monotonic() - started)
+        return folder
 
     def _load_checkpoint(self) -> None:
         self.curriculum = Curriculum(self.settings.curriculum, self.train_dataset.questions, seed=self.settings.seed)
@@ -334,16 +340,10 @@ class CodeA1Trainer(PPOTrainerSync):
             self.finished, self.book = resumed
             self.curriculum.restore(self.finished.curriculum)
         self.global_steps = self.finished.step
+        self.config.trainer.val_before_train = self.checkpoints.continue_records(
+            self.finished, self.book, last_step=self.total_training_steps
+        )
 
-    def _continue_records(self) -> None:
-        """Rollouts and metrics up to the step that was resumed from; a step cut off after its saving is completed."""
-        step, folder, trainer = self.global_steps, self.run_folder, self.config.trainer
-        if not self.checkpoints.saved_step and (aside := folder.set_aside()) is not None:
-            folder.show(f"no step of an earlier start was saved in this run_dir: its records are in {aside}")
-        if not step:
-            return
-        folder.continue_at(step, self.finished.row)
-        self.book.save(folder.mistake_book)
-        is_due = trainer.test_freq > 0 and (step % trainer.test_freq == 0 or step == self.total_training_steps)
-        row = folder.metrics_row(step) or {}
-        trainer.val_before_train = is_due and not any(name.startswith("val/") for name in row)
+    def _rollout_server_managers(self) -> list[Any]:
+        """Of both policies, for verl's profiler."""
+        return [policy.llm_server_manager for policy in self.policies.values()]

@@ -34,6 +34,7 @@ CHECKPOINTS = "checkpoints"
 """Folder of all checkpoints inside a run's."""
 
 _PARTIAL = ".partial"
+_GIVEN_UP = "given_up_"
 
 IDENTITY, ORIGIN, FILES = "identity", "origin", "files"
 """Keys of ``state.json``: what a run that resumes must share; the other run's checkpoint that this one started from;
@@ -174,18 +175,27 @@ def writing(root: Path, step: int) -> Iterator[Path]:
     _remove(step_folder(root, step))
     partial.rename(step_folder(root, step))
     announce(root, step)
+    for given_up in root.glob(f"{_GIVEN_UP}*"):
+        _remove(given_up)
 
 
-def announce(root: Path, step: int) -> None:
-    """Make ``step`` the newest: name it in the tracker, and drop later ones, of a future that was given up."""
+def announce(root: Path, step: int) -> list[str]:
+    """Make ``step`` the newest: name it in the tracker, and move later ones aside, which the next save removes.
+
+    Returns:
+        The new names of those that were moved.
+    """
     flush(root)
     write_whole(root / TRACKER_NAME, str(step))
     best = best_checkpoint(root)
     if best is not None and best["step"] > step:  # of other weights, should that step come again
         (root / BEST_NAME).unlink()
-    for later in saved_steps(root):
-        if later > step:
-            _remove(step_folder(root, later))
+    later = [one for one in saved_steps(root) if one > step]
+    for one in later:
+        aside = root / f"{_GIVEN_UP}{one}"
+        _remove(aside)
+        step_folder(root, one).rename(aside)
+    return [f"{_GIVEN_UP}{one}" for one in later]
 
 
 def _remove(folder: Path) -> None:

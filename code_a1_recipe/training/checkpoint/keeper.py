@@ -106,12 +106,31 @@ class CheckpointKeeper:
         if found.folder.parent == self._root:
             self.saved_step = found.step
             self._origin = found.state().get(checkpointing.ORIGIN)
-            checkpointing.announce(self._root, found.step)  # before the records of later steps are forgotten
+            aside = checkpointing.announce(self._root, found.step)  # before the records of later steps are forgotten
+            if aside:
+                what = f"later checkpoints are now {', '.join(aside)} and go with the next save"
+                self._run_folder.show(f"{what}; rename one to global_step_<n> to keep it")
         else:  # a run that continues elsewhere saves where it is
             self._origin = str(found.folder)
         changes = [f"\n  changed since it was saved: {change}" for change in found.changed_settings(self._made_with())]
         self._run_folder.show(f"resumed from {found.folder}{''.join(changes)}")
         return finished, book
+
+    def continue_records(self, finished: TrainState, book: MistakeBook, *, last_step: int) -> bool:
+        """Keep rollouts and metrics up to the step that was resumed from; complete one cut off after its saving.
+
+        Returns:
+            Whether the validation of that step is still due; at a fresh start verl's ``val_before_train`` says so.
+        """
+        step, folder, trainer = finished.step, self._run_folder, self._config.trainer
+        if not self.saved_step and (aside := folder.set_aside()) is not None:
+            folder.show(f"no step of an earlier start was saved in this run_dir: its records are in {aside}")
+        if not step:
+            return trainer.val_before_train
+        folder.continue_at(step, finished.row)
+        book.save(folder.mistake_book)
+        is_due = trainer.test_freq > 0 and (step % trainer.test_freq == 0 or step == last_step)
+        return is_due and not any(name.startswith("val/") for name in folder.metrics_row(step) or {})
 
     def keep_best(self, metrics: Mapping[str, float], *, step: int) -> None:
         """Remember the checkpoint of ``step`` if its validation is the best so far, where that is asked for.

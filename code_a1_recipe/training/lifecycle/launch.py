@@ -46,9 +46,10 @@ def train(config: RunConfig, *, command: str = "") -> RunFolder:
 
         from ...verl_plugin import plugin  # noqa: F401
         from ..plan.sizes import with_sizes
-        from ..preflight import check_run, with_base_models, with_micro_assets
+        from ..preflight import check_run, with_base_models, with_micro_assets, with_questions_that_fit
 
         config = with_sizes(with_base_models(with_micro_assets(config)))
+        config = with_questions_that_fit(config)
         with contextlib.redirect_stdout(io.StringIO()):  # verl prints that it is content
             check_run(config)
         folder = _create_folder(config)
@@ -68,7 +69,7 @@ def prepare_environment(config: RunConfig) -> dict[str, str]:
     A second call sets the same values.
     """
     variables = {
-        "TENSORBOARD_DIR": str(RunFolder(Path(config.run_dir)).tensorboard),
+        "TENSORBOARD_DIR": os.environ.get("TENSORBOARD_DIR") or str(RunFolder(Path(config.run_dir)).tensorboard),
         "RAY_USAGE_STATS_ENABLED": "0",
         "VLLM_NO_USAGE_STATS": "1",
         "VERL_LOGGING_LEVEL": os.environ.get("VERL_LOGGING_LEVEL", "WARN"),

@@ -15,6 +15,7 @@ from .crash_notifier import dismiss_notifier
 logger = logging.getLogger(__name__)
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SAVES = 2.0
 _EXIT_BASE = 128
 """A process that a signal ended has this plus the signal's number as its status."""
 
@@ -62,6 +63,10 @@ class SignalHandler:
         """Set by the trainer after it has saved because of a signal."""
         self.signal_number: int | None = None
 
+    def note_save(self, seconds: float) -> None:
+        """Leave room for another save as long as the last one."""
+        self._limit = max(self._limit, _SAVES * seconds)
+
     def check(self) -> None:
         """Raises LeaveRequestedError after a signal."""
         if self.signal_number is not None:
@@ -103,8 +108,8 @@ class SignalHandler:
     def _give_up(self, number: int) -> None:
         outcome = "saved, but" if self.is_saved else "not saved, and"
         self._print(
-            f"error: {outcome} not left within checkpoint.leave_within_seconds={self._limit:g} s; ended. Repeat the "
-            "command to resume from the newest whole checkpoint"
+            f"error: {outcome} not left within {self._limit:g} s (checkpoint.leave_within_seconds, or twice what the "
+            "last save took); ended. Repeat the command to resume from the newest whole checkpoint"
         )
         dismiss_notifier()
         self._clean_up()

@@ -9,7 +9,7 @@ from ...errors import SettingsError
 from .machine import Machine
 from .memory import GIB, MIB, WEIGHT, ModelSize
 from .needs import ALWAYS, Need, Place, State, kv_cache, needs_of
-from .sizes import model_size
+from .sizes import size_of
 
 _TIGHT = 0.9
 _KV = "KV cache of a"
@@ -124,7 +124,7 @@ def _size(config: RunConfig, name: str) -> ModelSize:
     path = config.policy(name).model.path
     if path is None and config.micro is None:
         raise SettingsError(f"policies.{name}.model.path is not set, so nothing can be planned; give it")
-    return model_size(path)
+    return size_of(config.policy(name).model)
 
 
 def _moments(config: RunConfig) -> dict[str, dict[str, State]]:

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from ...config.run_config import RunConfig
+from ...config.run_config import ModelConfig, RunConfig
 from ...errors import SettingsError
 from .memory import MIB, WEIGHT, ModelSize
 
@@ -40,7 +40,7 @@ def with_sizes(config: RunConfig) -> RunConfig:
         rollout = policy.rollout
         length = rollout.prompt_length + rollout.response_length
         context = rollout.max_model_len or length
-        bucket = -(-WEIGHT * model_size(policy.model.path).largest_weight // MIB)
+        bucket = -(-WEIGHT * size_of(policy.model).largest_weight // MIB)
         # Only what is too small or open: a value written here hides the one of ``actor_rollout_ref``.
         if rollout.max_model_len is None:
             values[f"{at}rollout.max_model_len"] = context
@@ -53,8 +53,13 @@ def with_sizes(config: RunConfig) -> RunConfig:
     return config.with_values(values) if values else config
 
 
+def size_of(model: ModelConfig) -> ModelSize:
+    """Size of a policy's model; see :func:`model_size`."""
+    return model_size(model.path, trust_remote_code=model.trust_remote_code)
+
+
 @functools.cache
-def model_size(path: str | None) -> ModelSize:
+def model_size(path: str | None, *, trust_remote_code: bool = False) -> ModelSize:
     """Size of the model in a folder, in the hub's cache, or on the hub; of None the tiny models'.
 
     Its parameters are counted on torch's device "meta", which reads no weights and takes no memory.
@@ -65,7 +70,7 @@ def model_size(path: str | None) -> ModelSize:
     if (known := KNOWN.get(path or "micro")) is not None:
         return known
     try:
-        config, model = _without_weights(str(path))
+        config, model = _without_weights(str(path), trust_remote_code=trust_remote_code)
         return ModelSize(
             parameters=sum(weight.numel() for weight in model.parameters()),
             layers=config.num_hidden_layers,
@@ -101,14 +106,17 @@ def check_adapter(path: str, model: Mapping[str, Any], *, rank: int) -> None:
 
     keys = ("lora_alpha", "target_modules", "target_parameters", "exclude_modules")
     wanted = {key: model[key] for key in keys if key in model}
-    get_peft_model(_without_weights(path)[1], LoraConfig(task_type="CAUSAL_LM", r=rank, **wanted))
+    get_peft_model(
+        _without_weights(path, trust_remote_code=bool(model.get("trust_remote_code")))[1],
+        LoraConfig(task_type="CAUSAL_LM", r=rank, **wanted),
+    )
 
 
-def _without_weights(path: str) -> tuple[Any, Any]:
+def _without_weights(path: str, *, trust_remote_code: bool) -> tuple[Any, Any]:
     """Configuration and model, on torch's device "meta"."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    config = AutoConfig.from_pretrained(path)
+    config = AutoConfig.from_pretrained(path, trust_remote_code=trust_remote_code)
     with torch.device("meta"):
-        return config, AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
+        return config, AutoModelForCausalLM.from_config(config, trust_remote_code=trust_remote_code)  # type: ignore[no-untyped-call]

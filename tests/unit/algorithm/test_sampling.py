@@ -12,7 +12,8 @@ ROLLOUT = SimpleNamespace(
     top_k=-1,
     prompt_length=1024,
     response_length=512,
-    val_kwargs=SimpleNamespace(temperature=0.2, top_p=0.9, top_k=20),
+    do_sample=True,
+    val_kwargs=SimpleNamespace(temperature=0.2, top_p=0.9, top_k=20, do_sample=True),
 )
 
 
@@ -32,6 +33,14 @@ def test_greedy_takes_the_likeliest_token_and_keeps_a_generator():
     assert SamplingParameters.of_rollout(ROLLOUT, validation=True).greedy() == SamplingParameters(
         temperature=1.0, top_p=1.0, top_k=1, max_prompt_tokens=1024, max_response_tokens=512
     )
+
+
+def test_a_validation_that_does_not_sample_is_greedy():
+    val_kwargs = SimpleNamespace(**{**vars(ROLLOUT.val_kwargs), "do_sample": False})
+    greedy = SamplingParameters.of_rollout(
+        SimpleNamespace(**{**vars(ROLLOUT), "val_kwargs": val_kwargs}), validation=True
+    )
+    assert greedy == SamplingParameters.of_rollout(ROLLOUT, validation=True).greedy()
 
 
 class ChatTokenizer:

@@ -76,6 +76,13 @@ def test_a_resumed_run_forgets_the_rollouts_it_writes_again(tmp_path):
     assert left == ["train_000001.jsonl", "train_000002.jsonl", "val_000001.jsonl", "val_000002.jsonl"]
 
 
+def test_rollouts_are_copied_under_the_name_that_verl_gives_them(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    with folder.rollout_log(12, copy_in=str(tmp_path / "copies")) as write:
+        write(b"{}\n")
+    assert (tmp_path / "copies" / "12.jsonl").read_bytes() == (folder.rollouts / "train_000012.jsonl").read_bytes()
+
+
 def lose_an_episode(folder):
     with folder.rollout_log(1) as write:
         write(b"a")

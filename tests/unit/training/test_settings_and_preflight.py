@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from code_a1_recipe.algorithm.sampling import prompt_token_ids
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.config.run_config import RunConfig
 from code_a1_recipe.data.torch_dataset import QuestionDataset
 from code_a1_recipe.errors import CheckpointError, SettingsError
 from code_a1_recipe.training.checkpoint.folder import write_state, writing
 from code_a1_recipe.training.plan.machine import Machine
-from code_a1_recipe.training.preflight import START_RULES, check_run, run_identity
+from code_a1_recipe.training.preflight import START_RULES, check_run, run_identity, with_questions_that_fit
 
 
 def refusal(*overrides: str) -> str:
@@ -302,6 +303,65 @@ def test_a_prompt_that_does_not_fit_is_refused_with_its_question(tmp_path, whole
     path = questions_file(tmp_path, *(f"q{i}" for i in range(8)), prompt="a " * 600)
     words = refused_run(tmp_path, f"data.train_files={path}", f"data.val_files={path}", *whole_model)
     assert "data.train_files: 8 of 8 questions exceed the Code LLM's prompt length of 512 tokens" in words
+
+
+def test_questions_that_are_too_long_are_left_out_where_that_is_asked_for(tmp_path, whole_model, capfd):
+    path = questions_file(tmp_path, *(f"q{i}" for i in range(8)))
+    path.write_text(
+        path.read_text() + "\n" + json.dumps({"id": "long", "prompt": "a " * 600, "reference": "def f(x): pass"})
+    )
+    files = [f"data.train_files={path}", f"data.val_files={path}", "data.filter_overlong_prompts=true"]
+    run = ["micro=null", f"run_dir={tmp_path / 'run'}", *whole_model]
+    config = with_questions_that_fit(started("cpu", [*run, *files]))
+    assert config.data.left_out == ("long",)
+    assert (
+        "data.train_files: 1 of 9 questions left out, longer than data.max_prompt_length=512" in capfd.readouterr().out
+    )
+    check_run(config)
+    kept = QuestionDataset(str(path), config=dict(config.data)).questions
+    assert [question.id for question in kept] == [f"q{i}" for i in range(8)]
+    assert with_questions_that_fit(config).data.left_out == ("long",)  # a resumed run leaves out the same
+
+
+def test_prompts_are_written_by_the_template_and_arguments_of_the_run_as_verl_would(tmp_path, tiny_model, whole_model):
+    """A template of verl's key instead of the model's, with ``data.apply_chat_template_kwargs``; counted as sampled."""
+    from verl.utils import omega_conf_to_dataclass
+
+    from code_a1_recipe.training.episode_actors import PolicyEndpoint
+
+    template = "{{ messages[0]['content'] }}{% if thinking %} a a{% endif %}"
+    path = tmp_path / "run.yaml"
+    path.write_text(
+        "defaults: [cpu, _self_]\nmicro: null\nactor_rollout_ref:\n  model:\n    custom_chat_template: "
+        + json.dumps(template)
+        + "\ndata:\n  apply_chat_template_kwargs: {thinking: true}\n"
+    )
+    config = started(str(path), [f"run_dir={tmp_path / 'run'}", *two_files(tmp_path), *whole_model])
+    model = config.policies.code.model
+    endpoint = PolicyEndpoint(
+        client=None, tokenizer_path=str(tiny_model), model=model, training=None, validation=None,
+        chat_arguments=config.data.apply_chat_template_kwargs,
+    )  # fmt: skip
+    verls = omega_conf_to_dataclass(config.for_policy("code").actor_rollout_ref.model).tokenizer
+    messages = [{"role": "user", "content": "a"}]
+    expected = verls.apply_chat_template(messages, thinking=True, tokenize=True, return_dict=True)["input_ids"]
+    assert prompt_token_ids(endpoint.load_tokenizer(), messages) == list(expected) == [0, 0, 0]
+    check_run(config)
+
+
+def test_a_model_with_code_of_its_own_needs_the_users_trust(tmp_path, tiny_model, whole_model):
+    config = json.loads((tiny_model / "config.json").read_text())
+    own = {"AutoConfig": "own.OwnConfig", "AutoModelForCausalLM": "own.OwnModel"}
+    (tiny_model / "config.json").write_text(json.dumps({**config, "model_type": "own", "auto_map": own}))
+    (tiny_model / "own.py").write_text(
+        "from transformers import LlamaConfig, LlamaForCausalLM\n"
+        "class OwnConfig(LlamaConfig):\n    model_type = 'own'\n"
+        "class OwnModel(LlamaForCausalLM):\n    config_class = OwnConfig\n"
+    )
+    run = [*two_files(tmp_path), *whole_model]
+    assert "trust_remote_code" in refused_run(tmp_path, *run)
+    trusted = [f"run_dir={tmp_path / 'run'}", "micro=null", "actor_rollout_ref.model.trust_remote_code=true"]
+    check_run(started("cpu", [*trusted, *run]))
 
 
 def test_a_prompt_that_the_chat_template_refuses_is_named(tmp_path, tiny_model, whole_model):

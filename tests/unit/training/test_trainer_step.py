@@ -11,7 +11,9 @@ from code_a1_recipe.algorithm.mistake_book import FailedCase, MistakeBook
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.algorithm.replay import BookUpdate
 from code_a1_recipe.config.compose import read_config
+from code_a1_recipe.errors import OutageError
 from code_a1_recipe.runs.folder import RunFolder
+from code_a1_recipe.runs.metrics import check_served_weights
 from code_a1_recipe.training import trainer as trainer_module
 from code_a1_recipe.training.checkpoint.keeper import TrainState
 from code_a1_recipe.training.episode_actors import EpisodeReport
@@ -97,6 +99,7 @@ def make_trainer(tmp_path, monkeypatch):
         trainer.train_dataset = SimpleNamespace(questions=QUESTIONS)
         trainer.curriculum = Curriculum(config.curriculum, QUESTIONS, seed=config.seed)
         trainer.global_steps, trainer.steps_per_epoch = step, 2
+        trainer.curr_step_profile = False
         return trainer, log
 
     return make
@@ -160,6 +163,36 @@ def test_after_an_error_of_one_update_the_other_does_not_begin(make_trainer, mon
     assert not any(line.startswith("test updates") for line in log)
 
 
+@pytest.mark.parametrize(("limit", "stops"), [("0.1", True), ("0.3", False), ("null", False)])
+def test_servers_with_other_weights_stop_the_run_with_the_step_saved(make_trainer, monkeypatch, limit, stops):
+    trainer, log = make_trainer(f"episode.max_probs_diff={limit}")
+    monkeypatch.setattr(trainer, "_save_and_tell", lambda: f"step {trainer.finished.step} is saved")
+    monkeypatch.setattr(trainer.run_folder, "show", log.append)
+    update = trainer.policies["test"].update
+    diff = {"rollout_probs_diff_mean": 0.2, "rollout_probs_diff_max": 0.9}
+    monkeypatch.setattr(trainer.policies["test"], "update", lambda rows, **at: update(rows, **at) | diff)
+    if not stops:
+        trainer.step({}, {})
+        return
+    with pytest.raises(OutageError, match=r"step 3: test/rollout_probs_diff_mean is 0.2, above episode.max_probs_diff"):
+        trainer.step({}, {})
+    assert log[-1] == "step 3 is saved"
+
+
+def test_a_difference_that_is_no_number_stops_the_run_too():
+    with pytest.raises(OutageError):
+        check_served_weights({"code/rollout_probs_diff_mean": float("nan")}, limit=0.1, step=1)
+
+
+def test_servers_end_their_profile_with_the_episodes(make_trainer):
+    trainer, log = make_trainer()
+    trainer.curr_step_profile = True
+    for name, policy in trainer.policies.items():
+        policy.llm_server_manager = SimpleNamespace(stop_profile=lambda name=name: log.append(f"{name} profiled"))
+    trainer.step({}, {})
+    assert log[:5] == ["episodes", "code profiled", "test profiled", "code sleeps", "test sleeps"]
+
+
 def test_without_rows_nobody_updates(make_trainer):
     trainer, log = make_trainer(rows=False)
     trainer.step({}, {})
@@ -209,8 +242,9 @@ def test_a_curriculum_draws_the_questions_and_learns_from_their_rewards(make_tra
 def test_a_curriculum_goes_on_with_the_scores_of_the_checkpoint(make_trainer, monkeypatch, scores):
     trainer, _ = make_trainer("curriculum.name=learnability")
     resumed = TrainState(step=2, data="order", curriculum=scores), MistakeBook()
-    keeper = SimpleNamespace(resume=lambda **_: resumed)
+    keeper = SimpleNamespace(resume=lambda **_: resumed, continue_records=lambda *_, **__: False)
     monkeypatch.setattr(trainer_module, "CheckpointKeeper", lambda *_, **__: keeper)
     monkeypatch.setattr(trainer_module, "run_identity", lambda *_: {})
+    trainer.total_training_steps = 4
     trainer._load_checkpoint()
     assert (trainer.global_steps, trainer.curriculum.state()) == (2, scores)

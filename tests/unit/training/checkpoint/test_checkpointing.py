@@ -159,9 +159,21 @@ def test_the_same_command_with_a_path_goes_on_with_the_run_that_began_there(tmp_
 def test_going_back_gives_up_the_later_steps_before_anything_else(tmp_path):
     for step in (2, 4, 6):
         save(tmp_path, step)
-    announce(tmp_path, 4)
+    assert announce(tmp_path, 4) == ["given_up_6"]
     assert saved_steps(tmp_path) == [2, 4]
     assert find_checkpoint(tmp_path, mode="auto", path=None).step == 4
+
+
+def test_what_was_given_up_is_there_until_the_next_save(tmp_path):
+    for step in (2, 4, 6):
+        save(tmp_path, step)
+    announce(tmp_path, 2)
+    assert (tmp_path / "given_up_6" / "state.json").is_file()
+    (tmp_path / "given_up_6").rename(step_folder(tmp_path, 6))  # the path was a mistake
+    assert find_checkpoint(tmp_path, mode="resume_path", path=str(step_folder(tmp_path, 6))).step == 6
+    announce(tmp_path, 2)
+    save(tmp_path, 3)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["global_step_2", "global_step_3"]
 
 
 def test_the_best_of_a_future_that_was_given_up_is_none_of_what_comes_instead(tmp_path):

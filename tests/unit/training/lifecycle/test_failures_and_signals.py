@@ -111,6 +111,17 @@ def test_a_first_signal_asks_and_a_second_one_ends():
             os.kill(os.getpid(), signal.SIGINT)
 
 
+def test_there_is_time_for_twice_what_the_last_save_took():
+    said: list[str] = []
+    handler = SignalHandler(leave_within_seconds=60, show=said.append)
+    handler.can_save = True
+    for seconds in (20.0, 400.0, 1.0):
+        handler.note_save(seconds)
+    with handler.listening():
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert said == ["SIGTERM: saving and leaving, within 800 s; once more: leave at once"]
+
+
 def test_before_there_is_anything_to_save_a_signal_ends_at_once():
     handler = SignalHandler(leave_within_seconds=60, show=lambda line: None)
     before = signal.getsignal(signal.SIGTERM)
@@ -146,7 +157,7 @@ def test_a_run_that_cannot_save_in_time_leaves_all_the_same():
     output = process.communicate(timeout=30)[0]
     assert process.returncode == 143
     assert time.monotonic() - started < 20
-    assert "error: not saved, and not left within checkpoint.leave_within_seconds=0.5 s" in output
+    assert "error: not saved, and not left within 0.5 s (checkpoint.leave_within_seconds, or twice" in output
 
 
 def test_servers_that_do_not_answer_keep_no_run_from_saving(monkeypatch):
