@@ -28,11 +28,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .breakdown import Breakdown
+from .code_reward import code_reward
 from .extract import ExtractionFailure, extract_candidate, extract_suite
-from .interface import JudgedCandidate, QuestionVerdicts
-from .registry import find_code_reward, find_test_reward, reward_code, reward_suites
 from .sandbox_seam import CandidateVerdict, Judge, JudgeRequest, Limits, LocalRunner
+from .suite_reward import test_reward
 
 logger = logging.getLogger(__name__)
 
@@ -120,13 +119,15 @@ def compute_score(
     options = _plain(sandbox or {})
     if role == "code":
         return _score_code(solution_str, truth, options)
-    reward = _reward_test(
-        solution_str,
-        truth,
-        options,
+    suite = extract_suite(solution_str)
+    texts = () if isinstance(suite, ExtractionFailure) else suite
+    reward = test_reward(
+        _judge(truth, candidate=truth.candidate, suite=texts, sandbox=options),
+        0,
         num_cases=num_cases,
         alpha=alpha,
         adversarial=adversarial,
+        response_text=solution_str,
         nonprintable_penalty=nonprintable_penalty,
     )
     return {"score": reward.total, **reward.terms}
@@ -144,35 +145,9 @@ def _score_code(solution: str, truth: GroundTruth, sandbox: dict[str, Any]) -> d
             len(truth.tests),
             verdict.suites[0].rejections[:3],
         )
-    question = _question_of(truth, candidate, verdict)
-    (reward,) = reward_code(find_code_reward("pass_rate"), question)
-    assert reward is not None, "it has a verdict"
+    reward = code_reward(verdict)
     extracted = float(candidate is not None)
     return {"score": reward.total, "extracted": extracted, "num_valid": float(num_valid), **reward.terms}
-
-
-def _question_of(
-    truth: GroundTruth,
-    candidate: str | None,
-    verdict: CandidateVerdict,
-    *,
-    num_cases: int = 1,
-    suite_texts: tuple[str, ...] = (),
-) -> QuestionVerdicts:
-    judged = JudgedCandidate(source=candidate, verdict=verdict, suite_texts=suite_texts)
-    return QuestionVerdicts(question_id=truth.question_id, num_cases=num_cases, candidates=(judged,))
-
-
-def _reward_test(
-    solution: str, truth: GroundTruth, sandbox: dict[str, Any], *, num_cases: int, **kwargs: Any
-) -> Breakdown:
-    found = extract_suite(solution)
-    suite = () if isinstance(found, ExtractionFailure) else found
-    verdict = _judge(truth, candidate=truth.candidate, suite=suite, sandbox=sandbox)
-    question = _question_of(truth, truth.candidate, verdict, num_cases=num_cases, suite_texts=(solution,))
-    ((reward,),) = reward_suites(find_test_reward("valid_and_adversarial", kwargs=kwargs), question)
-    assert reward is not None, "it has a verdict"
-    return reward
 
 
 def _judge(
