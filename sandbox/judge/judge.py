@@ -8,19 +8,22 @@ import random
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from itertools import zip_longest
 
 from ..cases.case import Call, Case, Rejection, RejectionReason, Suite
-from ..cases.gate import Gates
+from ..cases.gate import Gate
 from ..errors import ValueFormatError
 from ..limits import Limits
 from ..runners.base import CallResult, CallStatus, Program, ProgramResult, Role, Runner
 from ..values.comparison import matches, to_literal
-from .oracle import NoOracle, Oracle, OracleBatch, OracleValue, ReferencePass
+from .oracle import NoOracle, OracleBatch, OracleValue, ReferencePass
 from .run_cache import RunCache
 from .verdict import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
 
 _MIN_TIMEOUTS_WITHOUT_RESULT = 6
+_MAX_GATES = 256
+"""Questions whose asserts are remembered as read."""
 _SHOWN_VALUE_BYTES = 400
 """Wrong values up to this size are shown in the remark of a case."""
 
@@ -54,6 +57,11 @@ class JudgeRequest:
         for suite in self.suites:
             _require_texts("suites[s]", suite)
 
+    @property
+    def group(self) -> tuple[str, str, str]:
+        """Equal for requests that share the answers of one reference."""
+        return self.question_id, self.prelude, self.reference
+
 
 def _require_texts(name: str, texts: object) -> None:
     """A text where a sequence of texts belongs (a forgotten comma) would be taken letter by letter."""
@@ -83,7 +91,7 @@ class Judge:
         self._runner = runner
         self._limits = limits if limits is not None else runner.limits
         self._seed = seed
-        self._gates = Gates(assert_chars=self._limits.assert_chars)
+        self._gate = lru_cache(_MAX_GATES)(partial(Gate, assert_chars=self._limits.assert_chars))
         self._references = ReferencePass(runner, limits=self._limits)
         self._runs = RunCache() if reuse_results else None
 
@@ -99,14 +107,13 @@ class Judge:
         groups = [*_calls_of(suites), [case.call for case in replayed]]
         batch = self._ask_references(request, _in_turns(groups))
         answers, result, is_cached = self._run_candidate(request, batch, groups)
-        dropped = [case for case in replays if isinstance(case, Rejection)] + repeated
-        dropped += [_refused(case, oracle) for case, oracle in _without_oracle(replayed, batch)]
+        history, refused = _case_results(replayed, batch, answers)
         return CandidateVerdict(
             loaded=result is not None and result.loaded,
             load_error="no program in the response" if result is None else result.load_error,
             suites=tuple(_suite_verdict(suite, batch, answers) for suite in suites),
-            history=tuple(_case_results(replayed, batch, answers)),
-            dropped_history=tuple(dropped),
+            history=history,
+            dropped_history=(*(case for case in replays if isinstance(case, Rejection)), *repeated, *refused),
             cpu_seconds=0.0 if result is None else result.cpu_seconds,
             wall_seconds=time.monotonic() - started,
             was_cached=is_cached,
@@ -123,16 +130,15 @@ class Judge:
         first: dict[tuple[str, str, str], JudgeRequest] = {}
         groups: dict[tuple[str, str, str], list[list[Call]]] = {}
         for request in requests:
-            key = (request.question_id, request.prelude, request.reference)
-            first.setdefault(key, request)
+            first.setdefault(request.group, request)
             suites, replays = self._parse(request)
             replayed = [case.call for case in replays if isinstance(case, Case)]
-            groups.setdefault(key, []).extend([*_calls_of(suites), replayed])
+            groups.setdefault(request.group, []).extend([*_calls_of(suites), replayed])
         for key, request in first.items():
             self._ask_references(request, _in_turns(groups[key]))
 
     def _parse(self, request: JudgeRequest) -> tuple[list[Suite], list[Case | Rejection]]:
-        gate = self._gates.of(request.reference, request.entry_points)
+        gate = self._gate(request.reference, request.entry_points)
         return [gate.suite(texts) for texts in request.suites], [gate.call(text) for text in request.history]
 
     def _ask_references(self, request: JudgeRequest, calls: list[Call]) -> OracleBatch:
@@ -212,39 +218,33 @@ def _first_of_each(cases: Iterable[Case]) -> tuple[list[Case], list[Rejection]]:
 
 
 def _suite_verdict(suite: Suite, batch: OracleBatch, answers: dict[Call, CallResult]) -> SuiteVerdict:
-    refused = [_refused(case, oracle) for case, oracle in _without_oracle(suite.cases, batch)]
-    return SuiteVerdict(
-        cases=tuple(_case_results(suite.cases, batch, answers)), rejections=(*suite.rejections, *refused)
-    )
+    results, refused = _case_results(suite.cases, batch, answers)
+    return SuiteVerdict(cases=results, rejections=(*suite.rejections, *refused))
 
 
-def _without_oracle(cases: Iterable[Case], batch: OracleBatch) -> list[tuple[Case, NoOracle]]:
-    found: list[tuple[Case, Oracle]] = [(case, batch.oracles[case.call]) for case in cases]
-    return [(case, oracle) for case, oracle in found if isinstance(oracle, NoOracle)]
-
-
-def _refused(case: Case, oracle: NoOracle) -> Rejection:
-    return Rejection(text=case.text, reason=oracle.reason, detail=oracle.detail)
-
-
-def _case_results(cases: Iterable[Case], batch: OracleBatch, answers: dict[Call, CallResult]) -> list[CaseResult]:
-    results = []
+def _case_results(
+    cases: Iterable[Case], batch: OracleBatch, answers: dict[Call, CallResult]
+) -> tuple[tuple[CaseResult, ...], list[Rejection]]:
+    """What became of the cases that have an oracle, and why the others have none."""
+    results, refused = [], []
     for case in cases:
         oracle = batch.oracles[case.call]
-        if isinstance(oracle, OracleValue):
-            outcome, detail = _outcome(oracle, answers.get(case.call))
-            results.append(
-                CaseResult(
-                    call=case.call.text,
-                    reference_value=oracle.literal,
-                    expected=case.expected or oracle.literal,
-                    expected_correct=not case.expected or matches(oracle.value, case.expected_value),
-                    outcome=outcome,
-                    detail=detail,
-                    key=case.key.hex(),
-                )
+        if isinstance(oracle, NoOracle):
+            refused.append(Rejection(text=case.text, reason=oracle.reason, detail=oracle.detail))
+            continue
+        outcome, detail = _outcome(oracle, answers.get(case.call))
+        results.append(
+            CaseResult(
+                call=case.call.text,
+                reference_value=oracle.literal,
+                expected=case.expected or oracle.literal,
+                expected_correct=not case.expected or matches(oracle.value, case.expected_value),
+                outcome=outcome,
+                detail=detail,
+                key=case.key.hex(),
             )
-    return results
+        )
+    return tuple(results), refused
 
 
 def _outcome(oracle: OracleValue, answer: CallResult | None) -> tuple[CaseOutcome, str]:
