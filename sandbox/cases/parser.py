@@ -35,7 +35,6 @@ from ..values.literals import (
     SPELLED_BUILTINS,
     LiteralReader,
     names_library,
-    read_literal,
     spell,
 )
 from .case import Call, Case, Rejection, RejectionReason, Suite
@@ -133,7 +132,8 @@ def _gated(text: str, interface: Interface, assert_chars: int, *, is_assert: boo
         call, key = _CallReader(interface, assert_chars).read(left)
         if right is not None:
             try:
-                expected, expected_value = _segment(text.strip(), right), encode(read_literal(right))
+                expected = _segment(text.strip(), right)
+                expected_value = encode(LiteralReader(arithmetic=False).read(right))
             except (UnencodableError, ValueFormatError) as error:
                 raise _RejectedError(RejectionReason.EXPECTED_NOT_LITERAL, str(error)) from error
         return Case(text=text, call=call, key=key, expected=expected, expected_value=expected_value)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import ValueFormatError
-from ..values.literals import read_literal
+from ..values.literals import LiteralReader
 
 _NO_SHAPE_DECORATORS = frozenset({"staticmethod", "classmethod", "property", "cache", "lru_cache", "cached_property"})
 _UNTRUSTED = "<untrusted>"
@@ -162,7 +162,7 @@ def _parameters(arguments: ast.arguments, *, skip_first: bool) -> Parameters:
     for name, default in (*given, *zip(keyword_only, arguments.kw_defaults, strict=True)):
         if default is not None:
             try:
-                defaults[name] = read_literal(default)
+                defaults[name] = LiteralReader(arithmetic=False).read(default)
             except ValueFormatError:
                 continue  # then leaving the argument out is a spelling of its own
     dropped = 1 if skip_first else 0

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import zip_longest
 
-from ..cases.case import Call, Case, Rejection, RejectionReason, Suite
+from ..cases.case import Call, Case, Rejection, Suite
 from ..cases.gate import Gate
+from ..cases.parser import gather_suite
 from ..errors import ValueFormatError
 from ..limits import Limits
 from ..runners.base import CallResult, CallStatus, Program, ProgramResult, Role, Runner
@@ -57,11 +58,6 @@ class JudgeRequest:
         for suite in self.suites:
             _require_texts("suites[s]", suite)
 
-    @property
-    def group(self) -> tuple[str, str, str]:
-        """Equal for requests that share the answers of one reference."""
-        return self.question_id, self.prelude, self.reference
-
 
 def _require_texts(name: str, texts: object) -> None:
     """A text where a sequence of texts belongs (a forgotten comma) would be taken letter by letter."""
@@ -102,44 +98,41 @@ class Judge:
             SandboxUnavailableError: something could not be run, so nothing is known.
         """
         started = time.monotonic()
-        suites, replays = self._parse(request)
-        replayed, repeated = _first_of_each(case for case in replays if isinstance(case, Case))
-        groups = [*_calls_of(suites), [case.call for case in replayed]]
+        suites = self._parse(request)
+        groups = _calls_of(suites)
         batch = self._ask_references(request, _in_turns(groups))
         answers, result, is_cached = self._run_candidate(request, batch, groups)
-        history, refused = _case_results(replayed, batch, answers)
+        *verdicts, history = (_suite_verdict(suite, batch, answers) for suite in suites)
         return CandidateVerdict(
             loaded=result is not None and result.loaded,
             load_error="no program in the response" if result is None else result.load_error,
-            suites=tuple(_suite_verdict(suite, batch, answers) for suite in suites),
-            history=history,
-            dropped_history=(*(case for case in replays if isinstance(case, Rejection)), *repeated, *refused),
+            suites=tuple(verdicts),
+            history=history.cases,
+            dropped_history=history.rejections,
             cpu_seconds=0.0 if result is None else result.cpu_seconds,
             wall_seconds=time.monotonic() - started,
             was_cached=is_cached,
         )
 
-    def prepare(self, requests: Iterable[JudgeRequest]) -> None:
-        """Ask the references, in one go a question, everything that ``judge`` will ask for these requests.
+    def prepare(self, requests: Sequence[JudgeRequest]) -> None:
+        """Ask a question's reference, in one go, everything that ``judge`` will ask for these requests.
 
         Never needed, but two reference processes then serve all candidates of a question.
 
-        Raises:
-            SandboxUnavailableError: a reference could not be run.
-        """
-        first: dict[tuple[str, str, str], JudgeRequest] = {}
-        groups: dict[tuple[str, str, str], list[list[Call]]] = {}
-        for request in requests:
-            first.setdefault(request.group, request)
-            suites, replays = self._parse(request)
-            replayed = [case.call for case in replays if isinstance(case, Case)]
-            groups.setdefault(request.group, []).extend([*_calls_of(suites), replayed])
-        for key, request in first.items():
-            self._ask_references(request, _in_turns(groups[key]))
+        Args:
+            requests: of one question, prelude and reference; at least one.
 
-    def _parse(self, request: JudgeRequest) -> tuple[list[Suite], list[Case | Rejection]]:
+        Raises:
+            SandboxUnavailableError: the reference could not be run.
+        """
+        groups = [calls for request in requests for calls in _calls_of(self._parse(request))]
+        self._ask_references(requests[0], _in_turns(groups))
+
+    def _parse(self, request: JudgeRequest) -> list[Suite]:
+        """The request's suites and, as the last one, its replays: a call that is repeated must not count twice."""
         gate = self._gate(request.reference, request.entry_points)
-        return [gate.suite(texts) for texts in request.suites], [gate.call(text) for text in request.history]
+        replays = sorted(map(gate.call, request.history), key=lambda read: isinstance(read, Case))  # refused ones first
+        return [*map(gate.suite, request.suites), gather_suite(replays)]
 
     def _ask_references(self, request: JudgeRequest, calls: list[Call]) -> OracleBatch:
         return self._references.answer(
@@ -205,29 +198,10 @@ def _calls_of(suites: Iterable[Suite]) -> list[list[Call]]:
     return [[case.call for case in suite.cases] for suite in suites]
 
 
-def _first_of_each(cases: Iterable[Case]) -> tuple[list[Case], list[Rejection]]:
-    """Replays of one call, once, however it is spelled: a repeated entry must not count twice."""
-    first: dict[bytes, Case] = {}
-    repeated = []
-    for case in cases:
-        if case.key in first:  # by key: the gate gives one object for one text
-            repeated.append(Rejection(text=case.text, reason=RejectionReason.DUPLICATE, detail=case.call.text))
-        else:
-            first[case.key] = case
-    return list(first.values()), repeated
-
-
 def _suite_verdict(suite: Suite, batch: OracleBatch, answers: dict[Call, CallResult]) -> SuiteVerdict:
-    results, refused = _case_results(suite.cases, batch, answers)
-    return SuiteVerdict(cases=results, rejections=(*suite.rejections, *refused))
-
-
-def _case_results(
-    cases: Iterable[Case], batch: OracleBatch, answers: dict[Call, CallResult]
-) -> tuple[tuple[CaseResult, ...], list[Rejection]]:
     """What became of the cases that have an oracle, and why the others have none."""
     results, refused = [], []
-    for case in cases:
+    for case in suite.cases:
         oracle = batch.oracles[case.call]
         if isinstance(oracle, NoOracle):
             refused.append(Rejection(text=case.text, reason=oracle.reason, detail=oracle.detail))
@@ -244,7 +218,7 @@ def _case_results(
                 key=case.key.hex(),
             )
         )
-    return tuple(results), refused
+    return SuiteVerdict(cases=tuple(results), rejections=(*suite.rejections, *refused))
 
 
 def _outcome(oracle: OracleValue, answer: CallResult | None) -> tuple[CaseOutcome, str]:

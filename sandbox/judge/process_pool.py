@@ -104,7 +104,7 @@ class JudgeProcesses(Closing):
         requests = list(requests)
         groups: dict[tuple[str, str, str], list[int]] = {}
         for place, request in enumerate(requests):
-            groups.setdefault(request.group, []).append(place)
+            groups.setdefault((request.question_id, request.prelude, request.reference), []).append(place)
         found: dict[int, tuple[Future[list[Result]], int]] = {}
         for places in groups.values():
             future = self._threads.submit(self._judge_group, [requests[place] for place in places])
