@@ -67,7 +67,6 @@ class EntryPoint:
     parameters: Parameters | None = None
     """Unknown for imported names, decorated functions and inherited constructors."""
     is_async: bool = False
-    is_class: bool = False
     returns_nothing: bool = False
     """A function whose text never returns a value, so that its result is None whatever it does."""
     methods: "dict[str, EntryPoint]" = field(default_factory=dict)
@@ -196,7 +195,7 @@ def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], seen: frozenset
             members |= {target.id for target in part.targets if isinstance(target, ast.Name)}
     if "__init__" in methods:
         constructor = methods["__init__"].parameters
-    return EntryPoint(parameters=constructor, is_class=True, methods=methods, members=frozenset(members))
+    return EntryPoint(parameters=constructor, methods=methods, members=frozenset(members))
 
 
 def _stored_attributes(method: _FunctionNode) -> set[str]:

@@ -52,7 +52,6 @@ class ForkServer:
             SandboxUnavailableError: it did not start.
             ProcessLostError: somebody killed it, or its first process, before it could fork.
         """
-        self.settings = settings
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.settimeout(START_SECONDS)
         options = {
