@@ -40,7 +40,7 @@ from .breakdown import Breakdown
 from .code_reward import pass_rate
 from .interface import JudgedCandidate, QuestionVerdicts
 from .lookup import lookup
-from .sandbox_seam import CaseResult
+from .sandbox_seam import CandidateVerdict, CaseResult
 from .suite_reward import ADVERSARIAL_READINGS
 
 SCOPES = ("candidate", "question")
@@ -79,7 +79,8 @@ class _Suite:
     """One suite with what a rule may need to know of it."""
 
     together: _Together
-    candidate: JudgedCandidate
+    verdict: CandidateVerdict
+    """Of the candidate that it was written for."""
     number: int
     cases: tuple[CaseResult, ...]
     """T: at most K."""
@@ -140,14 +141,14 @@ def adversary_rewards(
             return None
         suite = _Suite(
             together=together,
-            candidate=candidate,
+            verdict=candidate.verdict,
             number=s,
             cases=candidate.verdict.suites[s].cases[: question.num_cases],
             weight=lambda case: times[_key(case)] ** -crowding * (1 + question.asked.get(_key(case), 0)) ** -novelty,
             reading=reading,
             set_size=set_size,
         )
-        return _breakdown(suite, candidate.verdict.loaded, rule(suite), gated=gated, alpha=alpha, claims=claims)
+        return _breakdown(suite, rule(suite), gated=gated, alpha=alpha, claims=claims)
 
     rows = []
     for candidate in question.candidates:
@@ -156,14 +157,13 @@ def adversary_rewards(
     return rows
 
 
-def _breakdown(suite: _Suite, loaded: bool, adv: float, *, gated: bool, alpha: float, claims: float) -> Breakdown:
-    assert suite.candidate.verdict is not None
-    verdict, num_cases = suite.candidate.verdict.suites[suite.number], suite.together.num_cases
+def _breakdown(suite: _Suite, adv: float, *, gated: bool, alpha: float, claims: float) -> Breakdown:
+    verdict, num_cases = suite.verdict.suites[suite.number], suite.together.num_cases
     usable = len(suite.cases) / num_cases
     not_invalid = 1.0 - (verdict.num_rejected + verdict.num_expected_incorrect) / num_cases
     valid = max(0.0, min(suite.rate(lambda case: 1.0), not_invalid, 1.0))
     right = suite.rate(lambda case: case.expected_correct)
-    gate = loaded * (usable if gated else 1.0)
+    gate = suite.verdict.loaded * (usable if gated else 1.0)
     return Breakdown(
         parts={
             "validity": gate * alpha * valid,
@@ -189,16 +189,14 @@ def _kills(suite: _Suite) -> float:
 
 
 def _paper(suite: _Suite) -> float:
-    assert suite.candidate.verdict is not None
-    history = suite.candidate.verdict.history
+    history = suite.verdict.history
     fail_hist = 1.0 - pass_rate(history) if history else None
     return suite.reading(fail_new=_kills(suite) if suite.cases else None, fail_hist=fail_hist)
 
 
 def _set(suite: _Suite) -> float:
-    assert suite.candidate.verdict is not None
     number = suite.together.num_cases
-    breaks = [any(case.outcome.failed for case in one.cases[:number]) for one in suite.candidate.verdict.suites]
+    breaks = [any(case.outcome.failed for case in one.cases[:number]) for one in suite.verdict.suites]
     if breaks[suite.number]:
         return 1.0
     others, k = len(breaks) - 1, min(suite.set_size, len(breaks)) - 1

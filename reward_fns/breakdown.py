@@ -6,15 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
-def round_to_float32(value: float) -> float:
-    """The float32 nearest to ``value``, as a Python float.
-
-    float32 because verl carries rewards in it and a group-relative advantage subtracts rewards that
-    are close to one another: two rewards that are equal there should be equal here.
-    """
-    return float(struct.unpack("<f", struct.pack("<f", value))[0])
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breakdown:
     """One reward, with what it is made of."""
@@ -33,5 +24,9 @@ class Breakdown:
 
     @property
     def total(self) -> float:
-        """The reward: the exact sum of ``parts``, rounded once, to float32."""
-        return round_to_float32(math.fsum(self.parts.values()))
+        """The reward: the exact sum of ``parts``, rounded once, to float32.
+
+        float32 because verl carries rewards in it and a group-relative advantage subtracts rewards that
+        are close to one another: two rewards that are equal there should be equal here.
+        """
+        return float(struct.unpack("<f", struct.pack("<f", math.fsum(self.parts.values())))[0])

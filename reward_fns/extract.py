@@ -5,8 +5,9 @@ Nothing here runs or repairs code. What is taken is a piece of the response, as 
 
 import ast
 import re
-import warnings
 from dataclasses import dataclass
+
+from .sandbox_seam import parse_untrusted
 
 MAX_RESPONSE_CHARS = 200_000
 """Longest response that is read, in characters. Far above any response budget; it bounds parsing time."""
@@ -20,9 +21,6 @@ MAX_ASSERT_CHARS = 16_384
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 """A line as Python's parser counts them, its end included; ``splitlines`` also splits at form feeds."""
 _PYTHON_TAGS = frozenset({"python", "py", "python3"})
-_RESPONSE = "<response>"
-# The compiler's remarks on style (invalid escapes) are not for our log, and must not become errors under -W error.
-warnings.filterwarnings("ignore", module=_RESPONSE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +138,7 @@ def _split_blocks(text: str) -> tuple[list[_Block], _Block | None]:
 def _parse(source: str) -> ast.Module | None:
     """The parsed module, or None. The parser refuses text in four ways; none of them is our error."""
     try:
-        return ast.parse(source, filename=_RESPONSE)
+        return parse_untrusted(source)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
 

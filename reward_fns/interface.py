@@ -54,7 +54,6 @@ class CodeReward(Protocol):
 
     def __call__(self, question: QuestionVerdicts, /) -> Sequence[Breakdown | None]:
         """One reward for each candidate; None where there is nothing to reward, always so without a verdict."""
-        ...
 
 
 class TestReward(Protocol):
@@ -62,4 +61,3 @@ class TestReward(Protocol):
 
     def __call__(self, question: QuestionVerdicts, /) -> Sequence[Sequence[Breakdown | None]]:
         """For each candidate one reward for each of its ``suite_texts``; None as for the Code LLM."""
-        ...

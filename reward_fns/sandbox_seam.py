@@ -14,6 +14,7 @@ try:
         Limits as Limits,
         LocalRunner as LocalRunner,
         SuiteVerdict as SuiteVerdict,
+        parse_untrusted as parse_untrusted,
     )
 except ImportError as error:  # its message says what is missing, and in which file
     raise ImportError(

@@ -15,7 +15,6 @@ the step, and its group trains with the others; with an outage of every response
 never sees a reward for it.
 """
 
-import ast
 import atexit
 import hashlib
 import inspect
@@ -25,14 +24,13 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
-from .breakdown import Breakdown
+from .code_reward import code_reward
 from .extract import ExtractionFailure, extract_candidate, extract_suite
-from .interface import JudgedCandidate, QuestionVerdicts
-from .registry import find_code_reward, find_test_reward, reward_code, reward_suites
-from .sandbox_seam import CandidateVerdict, Judge, JudgeRequest, Limits, LocalRunner
+from .sandbox_seam import CandidateVerdict, Judge, JudgeRequest, Limits, LocalRunner, parse_untrusted
+from .suite_reward import test_reward
 
 logger = logging.getLogger(__name__)
 
@@ -45,23 +43,6 @@ MAX_CACHED_QUESTIONS = 1024
 each of them meets most questions of a step, in the order in which generation ends."""
 
 _TRUTH_KEYS = frozenset({"id", "reference", "tests", "prelude", "entry_points", "candidate"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroundTruth:
-    """The checked ``ground_truth`` of one row."""
-
-    reference: str
-    tests: tuple[str, ...]
-    prelude: str
-    entry_points: tuple[str, ...]
-    candidate: str | None
-
-    @property
-    def question_id(self) -> str:
-        """Names the oracle: the same reference and prelude share cached answers."""
-        text = json.dumps([self.reference, self.prelude, self.entry_points])
-        return hashlib.sha256(text.encode()).hexdigest()
 
 
 def compute_score(
@@ -120,82 +101,48 @@ def compute_score(
     options = _plain(sandbox or {})
     if role == "code":
         return _score_code(solution_str, truth, options)
-    reward = _reward_test(
-        solution_str,
-        truth,
-        options,
+    suite = extract_suite(solution_str)
+    texts = () if isinstance(suite, ExtractionFailure) else suite
+    reward = test_reward(
+        _SHARED.judge(replace(truth, suites=(texts,)), options),
+        0,
         num_cases=num_cases,
         alpha=alpha,
         adversarial=adversarial,
+        response_text=solution_str,
         nonprintable_penalty=nonprintable_penalty,
     )
     return {"score": reward.total, **reward.terms}
 
 
-def _score_code(solution: str, truth: GroundTruth, sandbox: dict[str, Any]) -> dict[str, float]:
+def _score_code(solution: str, truth: JudgeRequest, sandbox: dict[str, Any]) -> dict[str, float]:
     found = extract_candidate(solution)
     candidate = None if isinstance(found, ExtractionFailure) else found
-    verdict = _judge(truth, candidate=candidate, suite=truth.tests, sandbox=sandbox)
+    verdict = _SHARED.judge(replace(truth, candidate=candidate), sandbox)
     num_valid = len(verdict.suites[0].cases)
     if not num_valid:
         logger.warning(
             "question=%s none of its %d tests is a valid case, so every response scores 0: %s",
             truth.question_id,
-            len(truth.tests),
+            len(truth.suites[0]),
             verdict.suites[0].rejections[:3],
         )
-    question = _question_of(truth, candidate, verdict)
-    (reward,) = reward_code(find_code_reward("pass_rate"), question)
-    assert reward is not None, "it has a verdict"
+    reward = code_reward(verdict)
     extracted = float(candidate is not None)
     return {"score": reward.total, "extracted": extracted, "num_valid": float(num_valid), **reward.terms}
 
 
-def _question_of(
-    truth: GroundTruth,
-    candidate: str | None,
-    verdict: CandidateVerdict,
-    *,
-    num_cases: int = 1,
-    suite_texts: tuple[str, ...] = (),
-) -> QuestionVerdicts:
-    judged = JudgedCandidate(source=candidate, verdict=verdict, suite_texts=suite_texts)
-    return QuestionVerdicts(question_id=truth.question_id, num_cases=num_cases, candidates=(judged,))
-
-
-def _reward_test(
-    solution: str, truth: GroundTruth, sandbox: dict[str, Any], *, num_cases: int, **kwargs: Any
-) -> Breakdown:
-    found = extract_suite(solution)
-    suite = () if isinstance(found, ExtractionFailure) else found
-    verdict = _judge(truth, candidate=truth.candidate, suite=suite, sandbox=sandbox)
-    question = _question_of(truth, truth.candidate, verdict, num_cases=num_cases, suite_texts=(solution,))
-    ((reward,),) = reward_suites(find_test_reward("valid_and_adversarial", kwargs=kwargs), question)
-    assert reward is not None, "it has a verdict"
-    return reward
-
-
-def _judge(
-    truth: GroundTruth, *, candidate: str | None, suite: tuple[str, ...], sandbox: dict[str, Any]
-) -> CandidateVerdict:
-    request = JudgeRequest(
-        question_id=truth.question_id,
-        reference=truth.reference,
-        candidate=candidate,
-        suites=(suite,),
-        prelude=truth.prelude,
-        entry_points=truth.entry_points,
-    )
-    return _SHARED.judge(request, sandbox)
-
-
-def read_ground_truth(raw: Mapping[str, Any] | str, *, role: str, where: str) -> GroundTruth:
-    """Check a row's ground truth.
+def read_ground_truth(raw: Mapping[str, Any] | str, *, role: str, where: str) -> JudgeRequest:
+    """Check a row's ground truth; what it says of the request to the judge.
 
     Args:
         raw: the mapping or its JSON text.
         role: "code" needs ``tests``, "test" needs ``candidate``.
         where: named in messages.
+
+    Returns:
+        Its tests as the only suite, and its candidate; the response takes the place of one of the two. The
+        ``question_id`` names the oracle: the same reference and prelude share cached answers.
 
     Raises:
         ValueError: rule, value and place.
@@ -210,24 +157,27 @@ def read_ground_truth(raw: Mapping[str, Any] | str, *, role: str, where: str) ->
         raise ValueError(f"{where} must be a mapping or the JSON text of one, got {type(raw).__name__}")
     if unknown := sorted(str(key) for key in raw if key not in _TRUTH_KEYS):
         raise ValueError(f"{where} has unknown keys {unknown}; known: {sorted(_TRUTH_KEYS)}")
-    truth = GroundTruth(
-        reference=_text(raw, "reference", where=where),
-        tests=_texts(raw, "tests", where=where),
-        prelude=_text(raw, "prelude", where=where),
-        entry_points=_texts(raw, "entry_points", where=where),
-        candidate=_text(raw, "candidate", where=where) or None,
-    )
-    if not truth.reference.strip():
+    reference, prelude, candidate = (_text(raw, key, where=where) for key in ("reference", "prelude", "candidate"))
+    tests, entry_points = (_texts(raw, key, where=where) for key in ("tests", "entry_points"))
+    if not reference.strip():
         raise ValueError(f"{where} needs 'reference', the source of a correct solution; it is the oracle")
     try:
-        ast.parse(truth.reference)
+        parse_untrusted(reference)
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         raise ValueError(f"{where}: 'reference' is not Python 3: {error}") from error
-    if role == "code" and not truth.tests:
+    if role == "code" and not tests:
         raise ValueError(f"{where} needs 'tests', a list of assert statements, to score code")
-    if role == "test" and truth.candidate is None:
+    if role == "test" and not candidate:
         raise ValueError(f"{where} needs 'candidate', the program the suite was written for, to score tests")
-    return truth
+    oracle = json.dumps([reference, prelude, entry_points])
+    return JudgeRequest(
+        question_id=hashlib.sha256(oracle.encode()).hexdigest(),
+        reference=reference,
+        candidate=candidate or None,
+        suites=(tests,),
+        prelude=prelude,
+        entry_points=entry_points,
+    )
 
 
 def _text(raw: Mapping[str, Any], key: str, *, where: str) -> str:

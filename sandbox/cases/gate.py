@@ -11,22 +11,9 @@ from .case import Case, Rejection, Suite
 from .parser import gather_suite, parse_assert, parse_call
 from .reference_interface import Interface
 
-MAX_QUESTIONS = 256
 MAX_TEXTS_PER_QUESTION = 1024
 _MAX_KEPT = 256
 """Characters; longer texts are read each time, so that the memory stays within a few hundred MB at worst."""
-
-
-class Gates:
-    """The gates of the questions met last. Thread-safe.
-
-    Args:
-        assert_chars: longest text that is read.
-    """
-
-    def __init__(self, *, assert_chars: int) -> None:
-        self.of = lru_cache(MAX_QUESTIONS)(partial(Gate, assert_chars=assert_chars))
-        """``of(reference, entry_points)`` is the gate of one question."""
 
 
 class Gate:

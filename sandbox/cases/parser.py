@@ -35,7 +35,6 @@ from ..values.literals import (
     SPELLED_BUILTINS,
     LiteralReader,
     names_library,
-    read_literal,
     spell,
 )
 from .case import Call, Case, Rejection, RejectionReason, Suite
@@ -85,7 +84,7 @@ class _Target:
     steps: list[Any] = field(default_factory=list)
     """Bound arguments of the root call, then method calls on an object under test."""
     entry: EntryPoint = field(default_factory=EntryPoint)
-    """Where method names of the next step are looked up: the class under test, or nothing."""
+    """Where method names of the next step are looked up: the class under test; a function has none."""
     awaitable: bool = False
     shows_nothing: bool = False
     """The last step is a method without a result, of an object that has more to show."""
@@ -133,7 +132,8 @@ def _gated(text: str, interface: Interface, assert_chars: int, *, is_assert: boo
         call, key = _CallReader(interface, assert_chars).read(left)
         if right is not None:
             try:
-                expected, expected_value = _segment(text.strip(), right), encode(read_literal(right))
+                expected = _segment(text.strip(), right)
+                expected_value = encode(LiteralReader(arithmetic=False).read(right))
             except (UnencodableError, ValueFormatError) as error:
                 raise _RejectedError(RejectionReason.EXPECTED_NOT_LITERAL, str(error)) from error
         return Case(text=text, call=call, key=key, expected=expected, expected_value=expected_value)
@@ -225,8 +225,7 @@ class _CallReader:
         entry = self._interface.entry_points.get(name)
         if entry is not None:
             bound, text = self._arguments(node, entry.parameters)
-            inside = entry if entry.is_class else EntryPoint()
-            return _Target(name=name, text=name + text, steps=[bound], entry=inside, awaitable=entry.is_async)
+            return _Target(name=name, text=name + text, steps=[bound], entry=entry, awaitable=entry.is_async)
         if name in _READERS and node.args:
             target = self._target(node.args[0])
             beside, keywords = self._values(ast.Call(func=node.func, args=node.args[1:], keywords=node.keywords))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import ValueFormatError
-from ..values.literals import read_literal
+from ..values.literals import LiteralReader
 
 _NO_SHAPE_DECORATORS = frozenset({"staticmethod", "classmethod", "property", "cache", "lru_cache", "cached_property"})
 _UNTRUSTED = "<untrusted>"
@@ -67,7 +67,6 @@ class EntryPoint:
     parameters: Parameters | None = None
     """Unknown for imported names, decorated functions and inherited constructors."""
     is_async: bool = False
-    is_class: bool = False
     returns_nothing: bool = False
     """A function whose text never returns a value, so that its result is None whatever it does."""
     methods: "dict[str, EntryPoint]" = field(default_factory=dict)
@@ -162,7 +161,7 @@ def _parameters(arguments: ast.arguments, *, skip_first: bool) -> Parameters:
     for name, default in (*given, *zip(keyword_only, arguments.kw_defaults, strict=True)):
         if default is not None:
             try:
-                defaults[name] = read_literal(default)
+                defaults[name] = LiteralReader(arithmetic=False).read(default)
             except ValueFormatError:
                 continue  # then leaving the argument out is a spelling of its own
     dropped = 1 if skip_first else 0
@@ -196,7 +195,7 @@ def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], seen: frozenset
             members |= {target.id for target in part.targets if isinstance(target, ast.Name)}
     if "__init__" in methods:
         constructor = methods["__init__"].parameters
-    return EntryPoint(parameters=constructor, is_class=True, methods=methods, members=frozenset(members))
+    return EntryPoint(parameters=constructor, methods=methods, members=frozenset(members))
 
 
 def _stored_attributes(method: _FunctionNode) -> set[str]:

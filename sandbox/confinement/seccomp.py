@@ -99,7 +99,6 @@ CHECKED: dict[str, tuple[int | None, int | None]] = {
 class Architecture:
     """One architecture's column of the tables."""
 
-    name: str
     column: int
     audit_number: int
     """AUDIT_ARCH_*, as the filter sees it."""
@@ -110,12 +109,8 @@ class Architecture:
 
 
 ARCHITECTURES = {
-    "x86_64": Architecture(
-        name="x86_64", column=0, audit_number=0xC000003E, seccomp_number=317, highest_number=0x3FFFFFFF
-    ),
-    "aarch64": Architecture(
-        name="aarch64", column=1, audit_number=0xC00000B7, seccomp_number=277, highest_number=0xFFFFFFFE
-    ),
+    "x86_64": Architecture(column=0, audit_number=0xC000003E, seccomp_number=317, highest_number=0x3FFFFFFF),
+    "aarch64": Architecture(column=1, audit_number=0xC00000B7, seccomp_number=277, highest_number=0xFFFFFFFE),
 }
 
 

@@ -109,13 +109,7 @@ def does_not_load(name: str, source: str, *words: str, **changes: Any) -> None:
 def program(source: str, *calls: str | Call, **changes: Any) -> Program:
     """A program with the checks' limits; ``calls`` are expressions or whole calls."""
     made = tuple(call if isinstance(call, Call) else Call(expression=call) for call in calls)
-    fields: dict[str, Any] = {
-        "prelude": "",
-        "source": source,
-        "calls": made,
-        "reference_cpu_seconds": (0.0,) * len(made),
-        "limits": LIMITS,
-    }
+    fields: dict[str, Any] = {"source": source, "calls": made, "limits": LIMITS}
     return Program(**(fields | changes))
 
 

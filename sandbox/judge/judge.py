@@ -8,19 +8,23 @@ import random
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from itertools import zip_longest
 
-from ..cases.case import Call, Case, Rejection, RejectionReason, Suite
-from ..cases.gate import Gates
+from ..cases.case import Call, Case, Rejection, Suite
+from ..cases.gate import Gate
+from ..cases.parser import gather_suite
 from ..errors import ValueFormatError
 from ..limits import Limits
 from ..runners.base import CallResult, CallStatus, Program, ProgramResult, Role, Runner
 from ..values.comparison import matches, to_literal
-from .oracle import NoOracle, Oracle, OracleBatch, OracleValue, ReferencePass
+from .oracle import NoOracle, OracleBatch, OracleValue, ReferencePass
 from .run_cache import RunCache
 from .verdict import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
 
 _MIN_TIMEOUTS_WITHOUT_RESULT = 6
+_MAX_GATES = 256
+"""Questions whose asserts are remembered as read."""
 _SHOWN_VALUE_BYTES = 400
 """Wrong values up to this size are shown in the remark of a case."""
 
@@ -83,7 +87,7 @@ class Judge:
         self._runner = runner
         self._limits = limits if limits is not None else runner.limits
         self._seed = seed
-        self._gates = Gates(assert_chars=self._limits.assert_chars)
+        self._gate = lru_cache(_MAX_GATES)(partial(Gate, assert_chars=self._limits.assert_chars))
         self._references = ReferencePass(runner, limits=self._limits)
         self._runs = RunCache() if reuse_results else None
 
@@ -94,46 +98,41 @@ class Judge:
             SandboxUnavailableError: something could not be run, so nothing is known.
         """
         started = time.monotonic()
-        suites, replays = self._parse(request)
-        replayed, repeated = _first_of_each(case for case in replays if isinstance(case, Case))
-        groups = [*_calls_of(suites), [case.call for case in replayed]]
+        suites = self._parse(request)
+        groups = _calls_of(suites)
         batch = self._ask_references(request, _in_turns(groups))
         answers, result, is_cached = self._run_candidate(request, batch, groups)
-        dropped = [case for case in replays if isinstance(case, Rejection)] + repeated
-        dropped += [_refused(case, oracle) for case, oracle in _without_oracle(replayed, batch)]
+        *verdicts, history = (_suite_verdict(suite, batch, answers) for suite in suites)
         return CandidateVerdict(
             loaded=result is not None and result.loaded,
             load_error="no program in the response" if result is None else result.load_error,
-            suites=tuple(_suite_verdict(suite, batch, answers) for suite in suites),
-            history=tuple(_case_results(replayed, batch, answers)),
-            dropped_history=tuple(dropped),
+            suites=tuple(verdicts),
+            history=history.cases,
+            dropped_history=history.rejections,
             cpu_seconds=0.0 if result is None else result.cpu_seconds,
             wall_seconds=time.monotonic() - started,
             was_cached=is_cached,
         )
 
-    def prepare(self, requests: Iterable[JudgeRequest]) -> None:
-        """Ask the references, in one go a question, everything that ``judge`` will ask for these requests.
+    def prepare(self, requests: Sequence[JudgeRequest]) -> None:
+        """Ask a question's reference, in one go, everything that ``judge`` will ask for these requests.
 
         Never needed, but two reference processes then serve all candidates of a question.
 
-        Raises:
-            SandboxUnavailableError: a reference could not be run.
-        """
-        first: dict[tuple[str, str, str], JudgeRequest] = {}
-        groups: dict[tuple[str, str, str], list[list[Call]]] = {}
-        for request in requests:
-            key = (request.question_id, request.prelude, request.reference)
-            first.setdefault(key, request)
-            suites, replays = self._parse(request)
-            replayed = [case.call for case in replays if isinstance(case, Case)]
-            groups.setdefault(key, []).extend([*_calls_of(suites), replayed])
-        for key, request in first.items():
-            self._ask_references(request, _in_turns(groups[key]))
+        Args:
+            requests: of one question, prelude and reference; at least one.
 
-    def _parse(self, request: JudgeRequest) -> tuple[list[Suite], list[Case | Rejection]]:
-        gate = self._gates.of(request.reference, request.entry_points)
-        return [gate.suite(texts) for texts in request.suites], [gate.call(text) for text in request.history]
+        Raises:
+            SandboxUnavailableError: the reference could not be run.
+        """
+        groups = [calls for request in requests for calls in _calls_of(self._parse(request))]
+        self._ask_references(requests[0], _in_turns(groups))
+
+    def _parse(self, request: JudgeRequest) -> list[Suite]:
+        """The request's suites and, as the last one, its replays: a call that is repeated must not count twice."""
+        gate = self._gate(request.reference, request.entry_points)
+        replays = sorted(map(gate.call, request.history), key=lambda read: isinstance(read, Case))  # refused ones first
+        return [*map(gate.suite, request.suites), gather_suite(replays)]
 
     def _ask_references(self, request: JudgeRequest, calls: list[Call]) -> OracleBatch:
         return self._references.answer(
@@ -199,52 +198,27 @@ def _calls_of(suites: Iterable[Suite]) -> list[list[Call]]:
     return [[case.call for case in suite.cases] for suite in suites]
 
 
-def _first_of_each(cases: Iterable[Case]) -> tuple[list[Case], list[Rejection]]:
-    """Replays of one call, once, however it is spelled: a repeated entry must not count twice."""
-    first: dict[bytes, Case] = {}
-    repeated = []
-    for case in cases:
-        if case.key in first:  # by key: the gate gives one object for one text
-            repeated.append(Rejection(text=case.text, reason=RejectionReason.DUPLICATE, detail=case.call.text))
-        else:
-            first[case.key] = case
-    return list(first.values()), repeated
-
-
 def _suite_verdict(suite: Suite, batch: OracleBatch, answers: dict[Call, CallResult]) -> SuiteVerdict:
-    refused = [_refused(case, oracle) for case, oracle in _without_oracle(suite.cases, batch)]
-    return SuiteVerdict(
-        cases=tuple(_case_results(suite.cases, batch, answers)), rejections=(*suite.rejections, *refused)
-    )
-
-
-def _without_oracle(cases: Iterable[Case], batch: OracleBatch) -> list[tuple[Case, NoOracle]]:
-    found: list[tuple[Case, Oracle]] = [(case, batch.oracles[case.call]) for case in cases]
-    return [(case, oracle) for case, oracle in found if isinstance(oracle, NoOracle)]
-
-
-def _refused(case: Case, oracle: NoOracle) -> Rejection:
-    return Rejection(text=case.text, reason=oracle.reason, detail=oracle.detail)
-
-
-def _case_results(cases: Iterable[Case], batch: OracleBatch, answers: dict[Call, CallResult]) -> list[CaseResult]:
-    results = []
-    for case in cases:
+    """What became of the cases that have an oracle, and why the others have none."""
+    results, refused = [], []
+    for case in suite.cases:
         oracle = batch.oracles[case.call]
-        if isinstance(oracle, OracleValue):
-            outcome, detail = _outcome(oracle, answers.get(case.call))
-            results.append(
-                CaseResult(
-                    call=case.call.text,
-                    reference_value=oracle.literal,
-                    expected=case.expected or oracle.literal,
-                    expected_correct=not case.expected or matches(oracle.value, case.expected_value),
-                    outcome=outcome,
-                    detail=detail,
-                    key=case.key.hex(),
-                )
+        if isinstance(oracle, NoOracle):
+            refused.append(Rejection(text=case.text, reason=oracle.reason, detail=oracle.detail))
+            continue
+        outcome, detail = _outcome(oracle, answers.get(case.call))
+        results.append(
+            CaseResult(
+                call=case.call.text,
+                reference_value=oracle.literal,
+                expected=case.expected or oracle.literal,
+                expected_correct=not case.expected or matches(oracle.value, case.expected_value),
+                outcome=outcome,
+                detail=detail,
+                key=case.key.hex(),
             )
-    return results
+        )
+    return SuiteVerdict(cases=tuple(results), rejections=(*suite.rejections, *refused))
 
 
 def _outcome(oracle: OracleValue, answer: CallResult | None) -> tuple[CaseOutcome, str]:

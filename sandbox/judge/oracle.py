@@ -165,7 +165,8 @@ class ReferencePass:
             return [CallResult(status=CallStatus.RAISED)] * len(ordered)
 
         shared = None if question.is_stateful else _compare_orders(calls, run)
-        oracles = shared.oracles if shared and not shared.shows_state else _compare_isolated(calls, run)
+        is_settled = shared and not shared.differing and not shared.repetition_differs
+        oracles = shared.oracles if shared and is_settled else _compare_isolated(calls, run)
         if load_errors:
             logger.warning("a reference does not load, all its cases are refused: %s", load_errors[0])
             detail = f"the reference does not load: {load_errors[0]}"
@@ -187,10 +188,6 @@ class _SharedAnswers:
     oracles: dict[Call, Oracle]
     differing: frozenset[Call]
     repetition_differs: bool
-
-    @property
-    def shows_state(self) -> bool:
-        return bool(self.differing) or self.repetition_differs
 
 
 def _compare_orders(calls: list[Call], run: _Run) -> _SharedAnswers:

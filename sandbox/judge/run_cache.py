@@ -9,10 +9,10 @@ import ast
 import contextlib
 import hashlib
 import threading
-import warnings
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
+from ..cases.reference_interface import parse_untrusted
 from ..runners.base import CallStatus, Program, ProgramResult
 
 MAX_BYTES = 64 << 20
@@ -20,11 +20,8 @@ MAX_BYTES = 64 << 20
 _MAX_PARSED_CHARS = 100_000
 _ENTRY_BYTES = 1024
 _ANSWER_BYTES = 256
-_PROGRAM = "<candidate>"
 _SETTLED = (CallStatus.VALUE, CallStatus.RAISED, CallStatus.UNENCODABLE)
 """Time-outs and deaths may be the machine's fault; they are found anew."""
-# The compiler's remarks on style (invalid escapes) are not for our log, and must not become errors under -W error.
-warnings.filterwarnings("ignore", module=_PROGRAM)
 
 
 def syntax_key(source: str) -> str:
@@ -37,7 +34,7 @@ def syntax_key(source: str) -> str:
     if len(source) <= _MAX_PARSED_CHARS:
         # Whatever keeps it from parsing, its text tells it apart.
         with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-            kind, text = "tree", ast.dump(ast.parse(source, filename=_PROGRAM))
+            kind, text = "tree", ast.dump(parse_untrusted(source))
     return hashlib.sha256(f"{kind}:{text}".encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -134,7 +134,6 @@ class Attempt:
     _hung_up: bool = False
     _was_slow: bool = False
     """Its clock was looked at."""
-    _num_sent: int = 0
     _num_bytes: int = 0
 
     @property
@@ -244,7 +243,6 @@ class Attempt:
         calls = (self.program.calls[index] for index in self.indices)
         payload = b"".join([_pack_call(call.expression, call.awaited, call.uses_library) for call in calls])
         self._unsent += HEADER.pack(b"T" if self.program.timed else b"C", len(payload)) + payload
-        self._num_sent = len(self.indices)
 
     def _write(self, channel: socket.socket) -> None:
         try:
@@ -255,10 +253,6 @@ class Attempt:
             sent = len(self._unsent)
         del self._unsent[:sent]
 
-    def _closed(self) -> ExitReason:
-        self._hung_up = True
-        return ExitReason.SETUP_FAILED if self._phase is _Phase.SETUP else ExitReason.CLOSED
-
     def _read(self, channel: socket.socket) -> ExitReason | None:
         try:
             data = channel.recv(_READ_BYTES)
@@ -267,7 +261,8 @@ class Attempt:
         except OSError:
             data = b""
         if not data:
-            return self._closed()
+            self._hung_up = True
+            return ExitReason.SETUP_FAILED if self._phase is _Phase.SETUP else ExitReason.CLOSED
         self._num_bytes += len(data)
         self._received += data
         at = 0
@@ -299,7 +294,7 @@ class Attempt:
             self.take(None)
         elif (
             kind not in _STATUSES
-            or len(self.results) >= self._num_sent
+            or len(self.results) >= len(self.indices)
             or (self.program.timed and len(payload) < CPU_TIME.size)
         ):
             return ExitReason.BROKE_PROTOCOL

@@ -46,17 +46,13 @@ def _decode_all(data: bytes, *, raw: bool) -> object:
     return value
 
 
-def _until(data: bytes, at: int, mark: bytes) -> tuple[bytes, int]:
-    end = data.index(mark, at)
-    return data[at:end], end + 1
-
-
 def _read_int(data: bytes, at: int, mark: bytes = b";") -> tuple[int, int]:
-    digits, at = _until(data, at, mark)
+    end = data.index(mark, at)
+    digits = data[at:end]
     magnitude = digits[1:] if digits.startswith(b"-") else digits
     if not magnitude or magnitude.strip(b"0123456789abcdef"):
         raise ValueFormatError("malformed integer")
-    return int(digits, 16), at
+    return int(digits, 16), end + 1
 
 
 def _read_count(data: bytes, at: int) -> tuple[int, int]:

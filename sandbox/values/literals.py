@@ -41,15 +41,6 @@ MAX_DECIMAL_INT_BITS = 14_000
 _RATIO_TEXT = re.compile(r"\s*[+-]?\d{1,400}(/\d{1,400}|\.\d{1,400})?\s*")
 
 
-def read_literal(node: ast.expr) -> Any:
-    """The value of one literal expression, without constant arithmetic.
-
-    Raises:
-        ValueFormatError: some part is not literal, does not evaluate, or is too large; the message names it.
-    """
-    return LiteralReader(arithmetic=False).read(node)
-
-
 def names_library(node: ast.AST) -> bool:
     """True when the expression needs names that a program may not have imported."""
     return any(

@@ -115,18 +115,17 @@ class FusionClient:
         """Post once. A kept connection that the service has dropped meanwhile is replaced without further ado."""
         while True:
             connection, is_kept = self._take()
+            is_usable = False
             try:
                 response = self._post(connection, body, seconds)
+                is_usable = True
+                return response
             except (OSError, http.client.HTTPException) as error:
-                self._drop(connection)
                 if is_kept and isinstance(error, (ConnectionError, http.client.BadStatusLine)):
                     continue  # RemoteDisconnected is both
                 raise ServiceOutageError(f"{self._host}: {type(error).__name__}: {error}") from error
-            except BaseException:
-                self._drop(connection)
-                raise
-            self._keep(connection)
-            return response
+            finally:
+                self._give_back(connection, keep=is_usable)
 
     def _post(self, connection: http.client.HTTPConnection, body: bytes, seconds: float) -> tuple[int, float, bytes]:
         deadline = time.monotonic() + seconds
@@ -163,17 +162,12 @@ class FusionClient:
             return http.client.HTTPConnection(self._host, self._port, timeout=_CONNECT_SECONDS)
         return http.client.HTTPSConnection(self._host, self._port, timeout=_CONNECT_SECONDS, context=self._context)
 
-    def _keep(self, connection: http.client.HTTPConnection) -> None:
+    def _give_back(self, connection: http.client.HTTPConnection, *, keep: bool) -> None:
         with self._lock:
             self._busy.discard(connection)
-            if not self._is_closed and len(self._idle) < _MAX_IDLE_CONNECTIONS:
+            if keep and not self._is_closed and len(self._idle) < _MAX_IDLE_CONNECTIONS:
                 self._idle.append(connection)
                 return
-        connection.close()
-
-    def _drop(self, connection: http.client.HTTPConnection) -> None:
-        with self._lock:
-            self._busy.discard(connection)
         connection.close()
 
 

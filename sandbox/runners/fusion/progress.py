@@ -32,7 +32,6 @@ class FusionProgress:
         self._results: list[CallResult | None] = [None] * len(program.calls)
         self._has_loaded = False
         self._load_error = ""
-        self._ended = False
         self._cpu_seconds = self._used_seconds = 0.0
         self._timeout_scale = 1.0
         self._num_kills = 0
@@ -40,7 +39,7 @@ class FusionProgress:
     @property
     def is_done(self) -> bool:
         """Nothing is left to ask."""
-        return self._ended or bool(self._load_error) or (self._has_loaded and not self._pending())
+        return bool(self._load_error) or (self._has_loaded and not self._pending())
 
     def task(self) -> dict[str, Any]:
         """What the harness needs for the calls that are open; expected values are not known here."""
@@ -127,7 +126,6 @@ class FusionProgress:
         elif kind == "lost":
             raise ServiceOutageError(f"the service refused a process: {_text(event, 'detail')}")
         elif kind == "more" or (kind == "end" and self._has_loaded and not self._pending()):
-            self._ended = kind == "end"
             return True
         else:
             raise ServiceOutageError(f"the response is malformed: {str(event)[:200]}")

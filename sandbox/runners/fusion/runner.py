@@ -118,7 +118,6 @@ class SandboxFusionRunner(Closing):
             if not value >= least:
                 raise SandboxConfigError(f"{name} must be at least {least}, got {value!r}")
         self.url = url
-        self.num_workers = num_workers
         self.limits = limits if limits is not None else Limits()
         self._tries = tries
         self._backoff_seconds = backoff_seconds

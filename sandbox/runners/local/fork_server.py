@@ -52,7 +52,6 @@ class ForkServer:
             SandboxUnavailableError: it did not start.
             ProcessLostError: somebody killed it, or its first process, before it could fork.
         """
-        self.settings = settings
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.settimeout(START_SECONDS)
         options = {
@@ -135,15 +134,8 @@ class ForkServer:
             names = {field.name for field in fields(ProcessLimits)} - {"cpu_seconds"}
             numbers = ProcessLimits(cpu_seconds=cpu_seconds, **{name: getattr(limits, name) for name in names})
             message = b"F" + limits.value_bytes.to_bytes(8, "little") + numbers.pack()
-            try:
-                socket.send_fds(self._control, [message], [theirs.fileno()])
-                answer = self._control.recv(MAX_MESSAGE)
-            except OSError as error:
-                raise ProcessLostError(f"fork server pid={self.pid}: {error}") from error
-            finally:
-                theirs.close()
-            if not answer:
-                raise ProcessLostError(f"fork server pid={self.pid} hung up")
+            with theirs:
+                answer = self._ask(message, theirs.fileno())
             if answer[:1] == b"!":
                 raise SandboxUnavailableError(f"the system refused a fork: {answer[1:].decode()}")
             ours.setblocking(False)
@@ -158,15 +150,21 @@ class ForkServer:
         Raises:
             ProcessLostError: the fork server is gone, and its processes with it.
         """
+        _, status, by_itself = STATUS.unpack(self._ask(END.pack(b"E", pid, is_closed)))
+        return ProcessExit(status=status, by_itself=by_itself)
+
+    def _ask(self, message: bytes, *descriptors: int) -> bytes:
         try:
-            self._control.send(END.pack(b"E", pid, is_closed))
+            if descriptors:
+                socket.send_fds(self._control, [message], descriptors)
+            else:
+                self._control.send(message)
             answer = self._control.recv(MAX_MESSAGE)
         except OSError as error:
             raise ProcessLostError(f"fork server pid={self.pid}: {error}") from error
         if not answer:
             raise ProcessLostError(f"fork server pid={self.pid} hung up")
-        _, status, by_itself = STATUS.unpack(answer)
-        return ProcessExit(status=status, by_itself=by_itself)
+        return answer
 
     def close(self) -> None:
         """Stop the fork server; the kernel kills its child with it. Idempotent."""

@@ -25,6 +25,7 @@ import struct
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ...confinement.jail import (
     ForkServerFacts,
@@ -82,7 +83,7 @@ def main(argv: list[str]) -> None:
         control.send(json.dumps({"error": "; ".join(notes)} if notes else {"killed": _KILLED}).encode())
         return
     control.send(json.dumps({"pid": os.getpid(), "uid_policy": jail.uid_policy, "notes": notes}).encode())
-    fork_server = _ForkServer(control, parent=parent, jail=jail, namespaces=namespaces, server=child.Server())
+    fork_server = _ForkServer(control=control, parent=parent, jail=jail, namespaces=namespaces, server=child.Server())
     sys.modules["random"].seed(settings["seed"])
     _freeze()
     fork_server.serve()
@@ -128,35 +129,27 @@ def preload(extra: Sequence[str] = ()) -> None:
         importlib.import_module(name)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _ForkServer:
-    def __init__(
-        self,
-        control: socket.socket,
-        *,
-        parent: int,
-        jail: Jail,
-        namespaces: Namespaces | None,
-        server: child.Server,
-    ) -> None:
-        self._control = control
-        self._parent = parent
-        self._jail = jail
-        self._namespaces = namespaces
-        self._server = server
+    control: socket.socket
+    parent: int
+    jail: Jail
+    namespaces: Namespaces | None
+    server: child.Server
 
     def serve(self) -> None:
         poller = select.poll()
-        poller.register(self._control, select.POLLIN)
-        while os.getppid() == self._parent:
+        poller.register(self.control, select.POLLIN)
+        while os.getppid() == self.parent:
             if not poller.poll(_PARENT_CHECK_MS):
                 continue
-            message, descriptors, _, _ = socket.recv_fds(self._control, MAX_MESSAGE, 1)
+            message, descriptors, _, _ = socket.recv_fds(self.control, MAX_MESSAGE, 1)
             if not message:
                 return
             if message[:1] == b"F":
-                self._control.send(self._fork(message[1:], descriptors[0]))
+                self.control.send(self._fork(message[1:], descriptors[0]))
             else:
-                self._control.send(_end(*END.unpack(message)[1:]))
+                self.control.send(_end(*END.unpack(message)[1:]))
 
     def _fork(self, numbers: bytes, channel: int) -> bytes:
         value_bytes = int.from_bytes(numbers[:8], "little")
@@ -164,11 +157,11 @@ class _ForkServer:
         try:
             pid = os.fork()
         except OSError as error:
-            if self._namespaces is not None and self._namespaces.is_over():
+            if self.namespaces is not None and self.namespaces.is_over():
                 sys.exit("the init of the programs' pid namespace was killed")  # the judge starts another fork server
             return b"!" + str(error).encode()
         if pid == 0:
-            run_child(self._jail, self._server, limits, channel=channel, value_bytes=value_bytes)
+            run_child(self.jail, self.server, limits, channel=channel, value_bytes=value_bytes)
         os.close(channel)
         return PID.pack(b"P", pid)
 

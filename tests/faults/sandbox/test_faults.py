@@ -127,7 +127,7 @@ def test_a_fork_that_the_system_refuses_is_reported_and_not_survived_by_a_verdic
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(fork_server_main.os, "fork", refuse)
-    inside = fork_server_main._ForkServer(theirs, parent=os.getppid(), jail=None, namespaces=None, server=None)
+    inside = fork_server_main._ForkServer(control=theirs, parent=os.getppid(), jail=None, namespaces=None, server=None)
     outside = fork_server.ForkServer.__new__(fork_server.ForkServer)
     outside._control = ours
     served = threading.Thread(target=inside.serve)

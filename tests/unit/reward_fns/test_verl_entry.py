@@ -109,8 +109,9 @@ def test_all_scores_are_floats(judge_with, make_suite, make_verdict):
 )
 def test_ground_truth_comes_in_several_shapes(raw):
     truth = read_ground_truth(raw, role="code", where="row 0")
-    assert truth.tests == ("assert add(1, 2) == 3", "assert add(0, 0) == 0")
-    assert {type(text) for text in truth.tests} == {str}
+    (tests,) = truth.suites
+    assert tests == ("assert add(1, 2) == 3", "assert add(0, 0) == 0")
+    assert {type(text) for text in tests} == {str}
 
 
 def test_the_same_oracle_has_one_id_and_another_has_another():
