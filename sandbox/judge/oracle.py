@@ -26,6 +26,9 @@ logger = logging.getLogger(__name__)
 
 MAX_QUESTIONS = 4096
 MAX_CALLS_PER_QUESTION = 8192
+MAX_BYTES = 256 << 20
+"""Of all answers that are kept together; the oldest questions go first."""
+_ENTRY_BYTES = 450
 _CRASHES = (CallStatus.TIMED_OUT, CallStatus.DIED, CallStatus.OUTPUT_LIMIT)
 _REASONS = {
     CallStatus.RAISED: RejectionReason.REFERENCE_RAISED,
@@ -71,11 +74,21 @@ class OracleBatch:
     """Calls influence one another: a candidate must be asked each of them in a process of its own."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Question:
     lock: threading.Lock = field(default_factory=threading.Lock)
     oracles: OrderedDict[Call, Oracle] = field(default_factory=OrderedDict)
     is_stateful: bool = False
+    num_bytes: int = 0
+    """Of the oracles."""
+    counted_bytes: int = 0
+    """As far as they are in ``ReferencePass``'s sum; guarded by its lock."""
+
+
+def _size(call: Call, oracle: Oracle) -> int:
+    """Bytes, about."""
+    texts = (oracle.value, oracle.literal) if isinstance(oracle, OracleValue) else (oracle.detail,)
+    return _ENTRY_BYTES + len(call.text) + sum(map(len, texts))
 
 
 class ReferencePass:
@@ -86,6 +99,7 @@ class ReferencePass:
         self._limits = limits
         self._lock = threading.Lock()
         self._questions: OrderedDict[tuple[str, str], _Question] = OrderedDict()
+        self._bytes = 0
 
     def answer(self, question_id: str, *, prelude: str, reference: str, calls: Sequence[Call]) -> OracleBatch:
         """The oracles of ``calls``; threads that ask about one question wait for one another.
@@ -102,23 +116,28 @@ class ReferencePass:
                 if question.is_stateful and not was_stateful:
                     # Earlier answers were taken in a shared process: take them again.
                     question.oracles.clear()
+                    question.num_bytes = 0
                     earlier = [call for call in dict.fromkeys(calls) if call not in found]
                     found |= self._compute(question, prelude, reference, earlier) if earlier else {}
                 # A call for which no time was left may have an answer in another batch.
-                question.oracles.update({call: oracle for call, oracle in found.items() if oracle != _UNASKED})
+                settled = {call: oracle for call, oracle in found.items() if oracle != _UNASKED}
+                question.oracles.update(settled)
+                question.num_bytes += sum(_size(call, oracle) for call, oracle in settled.items())
             oracles = {call: question.oracles.get(call, _UNASKED) for call in calls}
             for call in oracles:
                 if call in question.oracles:
                     question.oracles.move_to_end(call)
             while len(question.oracles) > MAX_CALLS_PER_QUESTION:
-                question.oracles.popitem(last=False)
+                question.num_bytes -= _size(*question.oracles.popitem(last=False))
+            if missing:
+                self._count(question)
             return OracleBatch(oracles=oracles, is_stateful=question.is_stateful)
 
     def forget(self, question_id: str) -> None:
         """Drop the cached answers of a question, whatever its reference."""
         with self._lock:
             for key in [key for key in self._questions if key[0] == question_id]:
-                del self._questions[key]
+                self._drop(self._questions.pop(key))
 
     def _question(self, question_id: str, prelude: str, reference: str) -> _Question:
         text = f"{len(prelude)}:{prelude}{reference}".encode("utf-8", "surrogatepass")
@@ -127,8 +146,22 @@ class ReferencePass:
             question = self._questions.setdefault(key, _Question())
             self._questions.move_to_end(key)
             while len(self._questions) > MAX_QUESTIONS:
-                self._questions.popitem(last=False)
+                self._drop(self._questions.popitem(last=False)[1])
             return question
+
+    def _count(self, question: _Question) -> None:
+        """Take the question's new answers into account; the questions that were asked last stay."""
+        with self._lock:
+            if question in self._questions.values():  # else it went while its reference ran
+                self._bytes += question.num_bytes - question.counted_bytes
+                question.counted_bytes = question.num_bytes
+            while self._bytes > MAX_BYTES and len(self._questions) > 1:
+                self._drop(self._questions.popitem(last=False)[1])
+
+    def _drop(self, question: _Question) -> None:
+        """Of a question that has left; the caller holds the lock."""
+        self._bytes -= question.counted_bytes
+        question.counted_bytes = 0
 
     def _compute_in_passes(
         self, question: _Question, prelude: str, reference: str, calls: list[Call]

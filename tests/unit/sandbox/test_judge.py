@@ -6,7 +6,10 @@ from dataclasses import replace
 import pytest
 
 from sandbox import CaseOutcome, Judge, JudgeRequest, RejectionReason
+from sandbox.cases.gate import Gate
+from sandbox.judge import oracle
 
+LONG = "def f(n):\n    return str(n) * 750\n"
 DOUBLE = "def f(n):\n    return 2 * n\n"
 THREE = ("assert f(1) == 2", "assert f(2) == 4", "assert f(3) == 6")
 
@@ -323,3 +326,23 @@ def test_an_argument_beyond_the_decimal_context_has_a_verdict(ask):
     constant = "def f(x):\n    return 1\n"
     asserts = ("assert f(Decimal('1e9999999')) == 1", "assert f(Decimal('sNaN')) == 1")
     assert outcomes(ask(constant, constant, *asserts)) == ["passed"] * 2
+
+
+def test_answers_of_the_oldest_questions_go_where_all_together_take_too_much(runner, monkeypatch):
+    """What is counted is what is there, also after a question was forgotten, replaced or asked again."""
+    monkeypatch.setattr(oracle, "MAX_BYTES", 40_000)
+    references = oracle.ReferencePass(runner, limits=runner.limits)
+
+    def ask(name, *numbers):
+        suite = [f"assert f({number}) == 'x'" for number in numbers]
+        calls = [case.call for case in Gate(LONG, (), assert_chars=1000).suite(suite).cases]
+        return references.answer(name, prelude="", reference=LONG, calls=calls).oracles
+
+    for name in ("a", "b", "a", "c", "d"):
+        assert len(ask(name, *range(8))) == 8
+    assert [key[0] for key in references._questions] == ["c", "d"]  # each about 16,000 bytes
+    ask("c", 8, 9)
+    references.forget("d")
+    kept = [oracle._size(*pair) for pair in references._questions.popitem()[1].oracles.items()]
+    assert references._bytes == sum(kept)
+    assert len(kept) == 10
