@@ -7,6 +7,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 VENV="${CODE_A1_VENV:-.venv}"
 TORCH_CPU_INDEX="${CODE_A1_TORCH_INDEX:-https://download.pytorch.org/whl/cpu}"
+# verl's own builds of flash-attn, for CPython 3.12, CUDA 13.0 and the torch of constraints/gpu.txt
+FLASH_INDEX="${CODE_A1_FLASH_INDEX:-https://verl-project.github.io/verl-wheelhouse/simple/}"
+FLASH_ATTN="flash-attn==2.8.3"
 
 usage() {
     cat <<EOF
@@ -22,9 +25,10 @@ EOF
 
 fail() { printf 'error: %s\n' "$*" >&2; exit 2; }
 
-find_python() {
-    local candidate
-    for candidate in "${PYTHON:-}" python3.11 python3.12 python3; do
+find_python() {  # FLAVOUR
+    local candidate order="python3.11 python3.12 python3"
+    [ "$1" = cpu ] || order="python3.12 python3.11 python3"  # flash-attn is built for 3.12
+    for candidate in "${PYTHON:-}" $order; do
         [ -n "$candidate" ] && command -v "$candidate" >/dev/null || continue
         if "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null; then
             printf '%s' "$candidate"
@@ -43,6 +47,26 @@ stamp_of() { printf '%s %s' "$1" "$(cat pyproject.toml "constraints/$1.txt" | ck
 
 pip_install() { "$VENV/bin/python" -m pip install -qq "$@"; }
 
+# What would fail after gigabytes were downloaded, or in the middle of a run.
+check_gpu_machine() {  # PYTHON
+    local driver capability free
+    driver="$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1)"
+    if [ -z "$driver" ]; then
+        printf 'no GPU is seen here, so neither driver nor GPUs are checked\n' >&2
+    else
+        [ "${driver%%.*}" -ge 580 ] || fail "the NVIDIA driver is $driver; CUDA 13 needs 580 or newer, else torch sees no GPU"
+        while read -r capability; do
+            [ "${capability%%.*}" -ge 8 ] || fail "a GPU has compute capability $capability; bfloat16 needs 8.0 (A100, RTX 30)"
+        done < <(nvidia-smi --query-gpu=compute_cap --format=csv,noheader)
+    fi
+    command -v "${CC:-cc}" >/dev/null || fail "no C compiler (cc): Triton compiles its launcher when a run starts; install gcc"
+    "$1" -c 'import pathlib, sys, sysconfig; sys.exit(not (pathlib.Path(sysconfig.get_paths()["include"]) / "Python.h").is_file())' ||
+        fail "Python.h of $1 is missing, which Triton compiles with; install its development package (python3-dev)"
+    "$1" -c 'import ensurepip, venv' 2>/dev/null || fail "$1 cannot make environments; install its package python3-venv"
+    free="$(df -Pk "$(dirname "$VENV")" | awk 'NR == 2 { print int($4 / 1048576) }')"
+    [ "$free" -ge 20 ] || fail "$free GB are free where $VENV goes, 20 are needed (4 GB to download, 11 GB installed)"
+}
+
 install_torch_cpu() {
     local torch
     torch="$(grep '^torch==' constraints/cpu.txt)"
@@ -52,14 +76,22 @@ install_torch_cpu() {
         fail "no CPU build of $torch: not on the configured package index and $TORCH_CPU_INDEX is not reachable"
 }
 
-# It has no wheel for this torch and is compiled with the CUDA toolkit; torch's own attention does without it.
+# Last and alone: without it attention is computed by torch (sdpa), which the recipe then asks for by itself.
 install_flash_attn() {
+    pip_install --no-deps --only-binary :all: --index-url "$FLASH_INDEX" "$FLASH_ATTN" >/dev/null 2>&1 && return
+    if [ -z "${CODE_A1_COMPILE_FLASH_ATTN:-}" ] || ! nvcc --version 2>/dev/null | grep -q 'release 13\.'; then
+        printf '%s\n' "flash-attn is not installed ($FLASH_INDEX has no wheel for this Python): attention is computed by torch (sdpa)." \
+            'CODE_A1_COMPILE_FLASH_ATTN=1 compiles it with a CUDA 13 toolkit, which can take an hour.' >&2
+        return
+    fi
+    step 3 "compiling flash-attn for this machine's GPUs, up to an hour"
     pip_install -c constraints/gpu.txt setuptools wheel packaging ninja psutil
-    printf 'flash-attn: compiled where nvcc is found, which can take an hour\n' >&2
-    pip_install --no-build-isolation -c constraints/gpu.txt "flash-attn>=2.7" >/dev/null 2>&1 || printf '%s\n' \
-        'flash-attn is not installed: no wheel for this torch, and it could not be compiled (nvcc of CUDA 13 is needed).' \
-        'Train with actor_rollout_ref.model.override_config.attn_implementation=sdpa, or install it and set up again.' >&2
+    FLASH_ATTN_CUDA_ARCHS="$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | tr -d . | sort -u | paste -sd ';')" \
+        pip_install --no-build-isolation -c constraints/gpu.txt "$FLASH_ATTN" ||
+        printf 'flash-attn could not be compiled: attention is computed by torch (sdpa)\n' >&2
 }
+
+step() { printf '%s: %s\n' "$1" "$2" >&2; }
 
 setup() {
     local flavour="$1" extras="$2" python
@@ -68,15 +100,20 @@ setup() {
     if [ -n "${CODE_A1_VENV:-}" ] && [ -z "${ASKED_FOR_SETUP:-}" ] && [ -d "$VENV" ]; then
         fail "CODE_A1_VENV=$VENV was not set up for this checkout; \`bash $0 setup\` installs into it, or unset the variable"
     fi
-    python="$(find_python)"
-    printf 'setting up %s for %s in %s: some minutes the first time\n' "$extras" "$flavour" "$VENV" >&2
+    python="$(find_python "$flavour")"
+    [ "$flavour" = cpu ] || check_gpu_machine "$python"
+    printf 'setting up %s for %s in %s\n' "$extras" "$flavour" "$VENV" >&2
     [ -x "$VENV/bin/python" ] || "$python" -m venv "$VENV"
     if [ "$flavour" = cpu ]; then
+        step 1 "torch for CPUs (200 MB to download)"
         install_torch_cpu
+        step 2 "verl, vLLM, Ray and the recipe (400 MB to download, some minutes)"
         pip_install -c constraints/cpu.txt -e ".[cpu,eval${extras#run}]"
         "$VENV/bin/python" -m code_a1_recipe.verl_plugin.cpu.package_fixes
     else
+        step 1 "torch, verl, vLLM, Ray and the recipe (4 GB to download, 11 GB installed: six minutes at 100 Mbit/s and more)"
         pip_install -c constraints/gpu.txt -e ".[gpu,eval${extras#run}]"
+        step 2 "flash-attn (250 MB where there is a wheel)"
         install_flash_attn
     fi
     # EvalPlus's sanitizer and prompt; its package asks for the clients of many providers, which they do not need.

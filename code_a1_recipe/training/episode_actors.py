@@ -57,6 +57,10 @@ class PolicyEndpoint:
     model: ModelConfig
     chat_arguments: Mapping[str, Any]
     """Of the model's chat template."""
+    is_seeded: bool
+    """Each request has a seed of its own."""
+    max_calls: int
+    """Responses that one worker asks for at a time."""
     training: SamplingParameters
     validation: SamplingParameters
 
@@ -132,8 +136,13 @@ class EpisodeWorker:
         )
 
     def _sampler(self, name: str, parameters: SamplingParameters) -> ServerSampler:
+        endpoint = self._endpoints[name]
         return ServerSampler(
-            client=self._endpoints[name].client, tokenizer=self._tokenizers[name], parameters=parameters
+            client=endpoint.client,
+            tokenizer=self._tokenizers[name],
+            parameters=parameters,
+            is_seeded=endpoint.is_seeded,
+            max_calls=endpoint.max_calls,
         )
 
     async def ready(self) -> bool:

@@ -50,6 +50,9 @@ _PER_TOKEN = "timing_per_token_ms/"
 # Above the ports of Ray's workers, below those that Linux hands out by itself.
 _FIRST_PORT, _LAST_PORT, _TRIED_PORTS = 20_000, 32_000, 200
 _ABANDON_SECONDS = 20.0
+_QUEUED = 2
+"""Responses asked for of a server at a time, as a multiple of those that it works on at once: an abort or a new weight
+does not wait behind a thousand others."""
 
 
 def _rendezvous_ports() -> list[int]:
@@ -60,6 +63,13 @@ def _rendezvous_ports() -> list[int]:
     """
     first = random.SystemRandom().randrange(_FIRST_PORT, _LAST_PORT - _TRIED_PORTS)
     return [first, first + _TRIED_PORTS]
+
+
+def _empty_cache(worker: Any) -> None:
+    import torch
+
+    del worker
+    torch.cuda.empty_cache()
 
 
 class Policy(PPOTrainerSync):
@@ -85,6 +95,11 @@ class Policy(PPOTrainerSync):
         """Episodes are awaited, not sampled from a buffer; verl's other branches follow its own sync trainer."""
         self.trainer_mode = SYNC_MODE
 
+    @property
+    def is_trained(self) -> bool:
+        """``schedule`` has updates of this policy."""
+        return bool(getattr(self.settings.schedule, f"{self.name}_every"))
+
     @classmethod
     def start(cls, name: str, config: RunConfig, *, pool: RayResourcePool, total_updates: int) -> Self:
         """Load the model into its workers and start its servers; they sleep until the first weight sync."""
@@ -104,7 +119,7 @@ class Policy(PPOTrainerSync):
         model = self.config.actor_rollout_ref.model
         rank = self.settings.policy(self.name).model.rank_of_lora
         self.ref_in_actor = rank > 0 or model.get("lora_adapter_path") is not None
-        separate_ref = self.use_reference_policy and not self.ref_in_actor
+        separate_ref = self.use_reference_policy and not self.ref_in_actor and self.is_trained
         role = str(Role.ActorRolloutRef if separate_ref else Role.ActorRollout)
         worker_class = RayClassWithInitArgs(
             cls=ray.remote(ActorRolloutRefWorker),
@@ -149,9 +164,8 @@ class Policy(PPOTrainerSync):
     def endpoint(self) -> PolicyEndpoint:
         """What an episode worker needs to sample from this policy."""
         rollout = self.config.actor_rollout_ref.rollout
-
-        # The client reads nothing but the rollout block. Small constructor arguments travel inside Ray's actor
-        # specification, without which a dead worker could not be started again.
+        # The client reads the rollout block alone. Small constructor arguments travel inside Ray's actor specification,
+        # without which a dead worker could not be started again.
         plain_rollout = OmegaConf.to_container(rollout, resolve=True)
         client_config = OmegaConf.create({"actor_rollout_ref": {"rollout": plain_rollout}})
         client_class = OneServerClient if len(self.addresses) == 1 else LLMServerClient
@@ -162,6 +176,8 @@ class Policy(PPOTrainerSync):
             tokenizer_path=self.tokenizer_path,
             model=self.settings.policy(self.name).model,
             chat_arguments=self.settings.data.apply_chat_template_kwargs,
+            is_seeded=self.settings.deterministic or self.settings.trainer.device == "cpu",
+            max_calls=max(1, _QUEUED * rollout.max_num_seqs * len(self.addresses) // self.settings.episode.num_workers),
             training=SamplingParameters.of_rollout(rollout),
             validation=SamplingParameters.of_rollout(rollout, validation=True),
         )
@@ -239,7 +255,13 @@ class Policy(PPOTrainerSync):
         timing["gen"] = 0.0
         self._compute_metrics(batch, metrics, timing, global_steps=step, epoch=epoch)
         tq.kv_clear(keys=batch.keys, partition_id=batch.partition_id)
+        self._empty_caches()
         return rename_training_metrics(metrics)
+
+    def _empty_caches(self) -> None:
+        """Hand back what torch keeps on the GPUs: the other policy trains on them next, and vLLM does not see it."""
+        if self.settings.trainer.device == "cuda":
+            ray.get([worker.__ray_call__.remote(_empty_cache) for worker in self.actor_rollout_wg.workers])
 
     def _compute_old_log_prob(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
         batch = self._in_parts(super()._compute_old_log_prob, batch, metrics)

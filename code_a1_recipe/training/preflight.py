@@ -8,10 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..algorithm.episode import given_tests
-from ..algorithm.prompts import render
 from ..algorithm.question import Question
-from ..algorithm.sampling import prompt_token_ids, with_chat_template
+from ..algorithm.sampling import with_chat_template
 from ..config.rules import VALUE_RULES, Rule
 from ..config.run_config import RunConfig
 from ..errors import CodeA1Error, SettingsError
@@ -23,6 +21,7 @@ from .checkpoint.folder import FORMAT, find_checkpoint, saved_steps
 from .plan.check import plan_of, problems
 from .plan.machine import Machine
 from .plan.sizes import check_adapter, size_of
+from .question_checks import check_given_tests, check_prompt_lengths, read_questions, with_questions_that_fit
 from .runners import service_answers
 
 
@@ -150,6 +149,17 @@ def with_base_models(config: RunConfig) -> RunConfig:
         raise SettingsError(f"{next(iter(short))}={next(iter(short.values()))}: {error}") from error
 
 
+def without_long_questions(config: RunConfig) -> RunConfig:
+    """Leave out questions that are too long for the Code LLM, where ``data.filter_overlong_prompts`` asks for it.
+
+    Raises:
+        SettingsError: a file or the tokenizer cannot be read.
+    """
+    if not config.data.filter_overlong_prompts:
+        return config
+    return with_questions_that_fit(config, _load_tokenizer(config, "code"))
+
+
 def check_run(config: RunConfig) -> None:
     """Load configurations, tokenizers and questions as the run will, and check the checkpoint to resume from.
 
@@ -172,12 +182,12 @@ def check_run(config: RunConfig) -> None:
         tokenizers[name] = attempt(_load_tokenizer, config, name)
         if tokenizers[name] is not None and config.policy(name).model.rank_of_lora:
             attempt(_check_adapter, config, name)
-    train, held_out = (attempt(_load_questions, config, key) for key in ("train_files", "val_files"))
+    train, held_out = (attempt(read_questions, config, key) for key in ("train_files", "val_files"))
     for key, questions in (("train_files", train), ("val_files", held_out)):
         if questions is not None and tokenizers["code"] is not None:
-            attempt(_check_prompt_lengths, config, key, questions, tokenizers["code"])
+            attempt(check_prompt_lengths, config, key, questions, tokenizers["code"])
     if train is not None:
-        attempt(_check_given_tests, config, train)
+        attempt(check_given_tests, config, train)
     if all(tokenizers.values()):
         attempt(_check_plan, config)
     if found:
@@ -273,39 +283,6 @@ def _check_adapter(config: RunConfig, name: str) -> None:
         ) from error
 
 
-def _load_questions(config: RunConfig, key: str) -> Sequence[Question]:
-    from ..data.torch_dataset import QuestionDataset
-
-    data, files = config.data, getattr(config.data, key)
-    samples = data.train_max_samples if key == "train_files" else data.val_max_samples
-    try:
-        questions = QuestionDataset(files, config=dict(data), max_samples=samples).questions
-    except (OSError, ValueError) as error:
-        raise SettingsError(f"data.{key}: {error}") from error
-    needed = data.train_batch_size if key == "train_files" else 1
-    if len(questions) < needed:
-        raise SettingsError(
-            f"data.{key}={list(files)!r} gives {len(questions)} questions"
-            + (f" (data.train_max_samples={samples})" if samples > 0 else "")
-            + f", a step needs {needed} (data.train_batch_size); lower that, or give more questions"
-        )
-    return questions
-
-
-def _check_given_tests(config: RunConfig, train: Sequence[Question]) -> None:
-    """Every question brings the tests that the Code LLM is to be rewarded on."""
-    if not config.rewards.uses_given_tests:
-        return
-    without = [question.id for question in train if not given_tests(question, config.rewards)]
-    if without:
-        column = "tests" if config.rewards.code_tests == "hidden" else "golden_tests"
-        raise SettingsError(
-            f"rewards.code_tests={config.rewards.code_tests} needs the column {column!r}, which {len(without)} of "
-            f"{len(train)} questions of data.train_files={list(config.data.train_files)!r} leave empty, the first is "
-            f"{without[0]!r}; fill it, take those rows out, or leave rewards.code_tests at suites"
-        )
-
-
 def _check_plan(config: RunConfig) -> None:
     """This machine has what the run needs; nothing is known here of the nodes of a cluster that runs already."""
     if config.ray_kwargs.ray_init.get("address") is not None:
@@ -318,51 +295,3 @@ def _check_plan(config: RunConfig) -> None:
         raise SettingsError(*refused[:-1], f"{refused[-1]}. {hint}")
     for note in notes + refused:
         RunFolder.show(note)
-
-
-def with_questions_that_fit(config: RunConfig) -> RunConfig:
-    """Leave out the questions that are too long for the Code LLM, with ``data.filter_overlong_prompts``.
-
-    Raises:
-        SettingsError: a file or the tokenizer cannot be read.
-    """
-    if not config.data.filter_overlong_prompts:
-        return config
-    tokenizer = _load_tokenizer(config, "code")
-    left_out: list[str] = []
-    for key in ("train_files", "val_files"):
-        questions = _load_questions(config, key)
-        too_long = list(_too_long(config, questions, tokenizer))
-        left_out += too_long
-        if too_long:
-            limit = f"data.max_prompt_length={config.policies.code.rollout.prompt_length} tokens"
-            RunFolder.show(f"data.{key}: {len(too_long)} of {len(questions)} questions left out, longer than {limit}")
-    return config.with_values({"data.left_out": [*config.data.left_out, *dict.fromkeys(left_out)]})
-
-
-def _too_long(config: RunConfig, questions: Sequence[Question], tokenizer: Any) -> dict[str, int]:
-    """Tokens of the Code LLM's prompt for each question that exceeds its limit, by id."""
-    from jinja2 import TemplateError
-
-    limit = config.policies.code.rollout.prompt_length
-    template = config.prompts.code_template
-    prompts = {question.id: render(template, **question.prompt_fields) for question in questions}
-    try:
-        lengths = {identity: len(prompt_token_ids(tokenizer, prompt)) for identity, prompt in prompts.items()}
-    except TemplateError as error:  # some models' templates know no [system] section
-        where = f"policies.code.model.path={config.policies.code.model.path!r}"
-        raise SettingsError(
-            f"{where}: its chat template refuses prompt {template!r}: {error}; change either"
-        ) from error
-    return {identity: length for identity, length in lengths.items() if length > limit}
-
-
-def _check_prompt_lengths(config: RunConfig, key: str, questions: Sequence[Question], tokenizer: Any) -> None:
-    if too_long := _too_long(config, questions, tokenizer):
-        identity, length = max(too_long.items(), key=lambda item: item[1])
-        limit = config.policies.code.rollout.prompt_length
-        raise SettingsError(
-            f"data.{key}: {len(too_long)} of {len(questions)} questions exceed the Code LLM's prompt length of {limit} "
-            f"tokens, the longest is {identity!r} with {length}; raise data.max_prompt_length (and "
-            "policies.test.rollout.prompt_length with it), or leave them out with data.filter_overlong_prompts=true"
-        )

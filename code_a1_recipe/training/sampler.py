@@ -1,5 +1,6 @@
 """Sampling one response from a policy's vLLM servers through verl's client."""
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
@@ -8,15 +9,31 @@ from verl.workers.rollout.llm_server import LLMServerClient
 
 from ..algorithm.episode_types import Message, PromptTooLongError, Response
 from ..algorithm.sampling import SamplingParameters, beginning_of_answer, prompt_token_ids
-from ..errors import CodeA1Error
+from ..errors import CodeA1Error, OutageError
 
 _KEPT_PROMPTS = 64
+_ABORTED = ("aborted", "abort")
 
 
 class ServerSampler:
-    """A ``Sampler`` over one policy's servers and tokenizer."""
+    """A ``Sampler`` over one policy's servers and tokenizer.
 
-    def __init__(self, *, client: LLMServerClient, tokenizer: Any, parameters: SamplingParameters) -> None:
+    Args:
+        is_seeded: give each request its seed; vLLM draws the tokens of such requests one by one on GPUs.
+        max_calls: responses under way at a time; others wait here, where a server's queue does not hold them.
+    """
+
+    def __init__(
+        self,
+        *,
+        client: LLMServerClient,
+        tokenizer: Any,
+        parameters: SamplingParameters,
+        is_seeded: bool = True,
+        max_calls: int = 1024,
+    ) -> None:
+        self._is_seeded = is_seeded
+        self._places = asyncio.Semaphore(max_calls)
         self._client = client
         self._tokenizer = tokenizer
         self._parameters = parameters
@@ -32,22 +49,30 @@ class ServerSampler:
         return self._prompts[key]
 
     async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
+        """One response.
+
+        Raises:
+            PromptTooLongError: the prompt exceeds ``parameters.max_prompt_tokens``.
+            OutageError: the server gave the response up twice.
+        """
         parameters = self._parameters
         prompt_ids = self._prompt_ids(messages)
         if len(prompt_ids) > parameters.max_prompt_tokens:
             raise PromptTooLongError(f"{len(prompt_ids)} tokens, rollout.prompt_length={parameters.max_prompt_tokens}")
-        output = await self._client.generate(
-            session,
-            prompt_ids=prompt_ids,
-            sampling_params={
-                "temperature": parameters.temperature,
-                "top_p": parameters.top_p,
-                "top_k": parameters.top_k,
-                "max_tokens": parameters.max_response_tokens,
-                "seed": seed,
-                "logprobs": True,
-            },
-        )
+        sampling = {
+            "temperature": parameters.temperature,
+            "top_p": parameters.top_p,
+            "top_k": parameters.top_k,
+            "max_tokens": parameters.max_response_tokens,
+            "logprobs": True,
+            **({"seed": seed} if self._is_seeded else {}),
+        }
+        async with self._places:
+            output = await self._client.generate(session, prompt_ids=prompt_ids, sampling_params=sampling)
+            if output.stop_reason in _ABORTED:  # empty or cut, which nobody may be rewarded for
+                output = await self._client.generate(session, prompt_ids=prompt_ids, sampling_params=sampling)
+        if output.stop_reason in _ABORTED:
+            raise OutageError(f"a server gave up the response for {session!r} twice")
         token_ids = tuple(output.token_ids)
         log_probs = tuple(output.log_probs or ())
         if len(log_probs) != len(token_ids):

@@ -19,8 +19,9 @@ def make_pools(manager: ResourcePoolManager, config: RunConfig) -> dict[str, Ray
     manager.create_resource_pool()
     pools = manager.resource_pool_dict
     for name in spec:
-        # Made once, before two threads ask for it: Ray refuses a second group of the same name.
-        pools[name].get_placement_groups(strategy="PACK", device_name=config.trainer.device)
+        # Made once, before two threads ask for it: Ray refuses a second group of the same name. A group that spans
+        # nodes would give its workers wrong local ranks.
+        pools[name].get_placement_groups(strategy="STRICT_PACK", device_name=config.trainer.device)
     return {name: pools[name if name in spec else COLOCATED] for name in names}
 
 

@@ -6,10 +6,10 @@ what a step is.
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.v1.trainer_base import register_trainer
@@ -38,6 +38,8 @@ from .preflight import run_identity
 from .reporting import AllWorkers, log_generations
 from .startup import make_pools, start_policies_and_judges
 from .trajectories import StoredRows, join_rows
+
+Result = TypeVar("Result")
 
 
 @register_trainer(TRAINER_NAME)
@@ -99,8 +101,13 @@ class CodeA1Trainer(PPOTrainerSync):
     def _sync_weights(self) -> None:
         # Both, also the one that did not update: servers that slept hold no weights.
         with self._saving(on_signal=False):
-            for policy in self.policies.values():
-                policy.sync_weights(self.global_steps)
+            self._of_each(lambda name: self.policies[name].sync_weights(self.global_steps))
+
+    def _of_each(self, call: Callable[[str], Result]) -> dict[str, Result]:
+        """Call for both policies: at the same time on GPUs of their own, else in turn; none follows an error."""
+        if self.settings.layout == SEPARATE:
+            return dict(in_parallel(self.policies, call, num_threads=len(self.policies)))
+        return {name: call(name) for name in self.policies}
 
     def close(self) -> None:
         """End judges and episode workers; the confined interpreters go with their judges."""
@@ -184,8 +191,7 @@ class CodeA1Trainer(PPOTrainerSync):
 
     def _sleep_servers(self) -> None:
         with self._saving(on_signal=False):
-            for policy in self.policies.values():
-                policy.sleep()
+            self._of_each(lambda name: self.policies[name].sleep())
 
     def _update_mistake_book(self, reports: Sequence[EpisodeReport], metrics: dict[str, Any]) -> None:
         """Mistake Book: failed new cases gain, passed replays lose."""
@@ -225,12 +231,8 @@ class CodeA1Trainer(PPOTrainerSync):
                 updated = policy.update(rows, step=self.global_steps, epoch=self._epoch)
             return {f"{name}/{key}": value for key, value in updated.items()}
 
-        if self.settings.layout == SEPARATE:
-            updated = dict(in_parallel(self.policies, update, num_threads=len(self.policies)))
-        else:  # in this thread: after an error no other update begins
-            updated = {name: update(name) for name in self.policies}
-        for name in self.policies:
-            metrics.update(updated[name])
+        for updated in self._of_each(update).values():
+            metrics.update(updated)
 
     def _finish_step(self, metrics: dict[str, Any], *, num_questions: int, seconds: float) -> None:
         """Note the state that a checkpoint of this step holds."""
@@ -308,9 +310,8 @@ class CodeA1Trainer(PPOTrainerSync):
         with self._saving():
             reports = self._reports(self._tasks(questions, validate=True), validate=True)
         log_generations(self, self.run_folder.rollout_file(self.global_steps, validation=True), questions)
-        metrics = measures.validation_metrics(
-            [(questions[report.index].data_source, report.accumulator) for report in reports]
-        )
+        found = [(questions[report.index].data_source, report.accumulator) for report in reports]
+        metrics = measures.validation_metrics(found)
         if not self._has_stepped:
             self.run_folder.add_to_metrics(self.global_steps, metrics)
         self.checkpoints.keep_best(metrics, step=self.global_steps)

@@ -6,10 +6,34 @@ when ``code_a1_recipe.training.trainer`` is imported.
 """
 
 import os
+import re
+import sys
 
 from .backends import register_policy_backends
 from .cpu.environment import PLATFORM_NAME, PLATFORM_VARIABLE
 
+_LAUNCHER = "verl.trainer.main_ppo"
+_ASKS_FOR_RECIPE = re.compile(r"trainer_mode=code_a1$|--?(config-(dir|path|name)|cd|cp|cn)[= ].*code_a1")
+
+
+def refuse_launcher(arguments: list[str]) -> None:
+    """End verl's launcher where it is asked for this recipe: it starts verl's trainers, which know one policy.
+
+    Args:
+        arguments: of the process, as in ``sys.orig_argv``.
+
+    Raises:
+        SystemExit: with the command to use.
+    """
+    joined = " ".join(arguments).partition(f"-m {_LAUNCHER} ")[2]
+    if any(map(_ASKS_FOR_RECIPE.search, joined.split())) or re.search(r"--?(config-\w+|c[dpn]) \S*code_a1", joined):
+        sys.exit(
+            f"error: `python -m {_LAUNCHER}` trains one policy; run `code-a1 PRESET_OR_FILE.yaml key=value ...` "
+            "(or `python -m code_a1_recipe ...`) with the same keys. `code-a1 --help` has the presets"
+        )
+
+
+refuse_launcher(sys.orig_argv)
 register_policy_backends()
 
 if os.environ.get(PLATFORM_VARIABLE, "").strip().lower() == PLATFORM_NAME:

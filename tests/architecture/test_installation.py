@@ -45,3 +45,80 @@ def test_help_before_anything_is_set_up_prints_and_installs_nothing(repository, 
     assert (done.returncode, done.stderr) == (0, "")
     assert "train --help" in done.stdout
     assert not (tmp_path / "venv").exists()
+
+
+SHIM = """#!/bin/bash
+echo "$(basename "$0") $*" >> "$LOG"
+case "$*" in
+    *"-m venv "*) mkdir -p "${@: -1}/bin"; cp "$0" "${@: -1}/bin/python" ;;
+    *--only-binary*) exit "${FLASH_STATUS:-0}" ;;
+    *Python.h*) exit "${HEADER_STATUS:-0}" ;;
+esac
+"""
+SMI = """#!/bin/bash
+case "$*" in
+    *driver_version*) echo "$DRIVER" ;;
+    *compute_cap*) printf '9.0\\n%s\\n' "$CAPABILITY" ;;
+    -L) echo "GPU 0: x" ;;
+esac
+"""
+
+
+def set_up(repository, tmp_path, **changes):
+    """Run the set-up for GPUs with stand-ins for Python, pip and the driver; its result, and what was called."""
+    commands = tmp_path / "bin"
+    commands.mkdir()
+    for name, text in (("python3.11", SHIM), ("python3.12", SHIM), ("nvidia-smi", SMI), ("cc", "#!/bin/bash\n")):
+        (commands / name).write_text(text)
+        (commands / name).chmod(0o755)
+    environment = {
+        "PATH": f"{commands}:/usr/bin:/bin", "LOG": str(tmp_path / "log"), "CODE_A1_VENV": str(tmp_path / "venv"),
+        "DRIVER": "580.95.05", "CAPABILITY": "8.6",
+    }  # fmt: skip
+    done = subprocess.run(
+        ["bash", "run_codea1.sh", "setup", "--gpu"],
+        cwd=repository, env=environment | changes, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    log = tmp_path / "log"
+    return done, log.read_text().splitlines() if log.exists() else []
+
+
+def test_on_gpus_the_recipe_comes_first_and_flash_attn_alone_and_last(repository, tmp_path):
+    done, calls = set_up(repository, tmp_path)
+    assert done.returncode == 0, done.stderr
+    installed = [call for call in calls if "pip install" in call]
+    assert calls[0].startswith("python3.12 ")  # flash-attn is built for it
+    assert ".[gpu,eval]" in installed[0]
+    assert "flash-attn" not in installed[0]
+    assert "--only-binary :all:" in installed[1]
+    assert "flash-attn==2.8.3" in installed[1]
+    assert "1: torch, verl, vLLM, Ray and the recipe (4 GB to download" in done.stderr
+
+
+def test_without_a_wheel_of_flash_attn_the_set_up_says_what_is_done_instead_and_goes_on(repository, tmp_path):
+    done, _ = set_up(repository, tmp_path, FLASH_STATUS="1")
+    assert done.returncode == 0
+    assert "attention is computed by torch (sdpa)" in done.stderr
+    assert (tmp_path / "venv" / ".code-a1-run").is_file()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"DRIVER": "570.86.10"}, "the NVIDIA driver is 570.86.10; CUDA 13 needs 580 or newer"),
+        ({"CAPABILITY": "7.5"}, "compute capability 7.5; bfloat16 needs 8.0"),
+        ({"HEADER_STATUS": "1"}, "Python.h of python3.12 is missing"),
+        ({"CC": "no-such-compiler"}, "no C compiler (cc)"),
+    ],
+)
+def test_what_would_fail_later_is_refused_before_anything_is_downloaded(repository, tmp_path, changes, words):
+    done, calls = set_up(repository, tmp_path, **changes)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert not any("pip" in call for call in calls)
+
+
+def test_a_machine_that_sees_no_gpu_may_be_set_up_for_one(repository, tmp_path):
+    done, _ = set_up(repository, tmp_path, DRIVER="")
+    assert done.returncode == 0
+    assert "neither driver nor GPUs are checked" in done.stderr

@@ -23,6 +23,7 @@ def prepare_environment() -> bool:
 
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    os.environ.setdefault("VLLM_USE_FLASHINFER_SAMPLER", "0")  # it is compiled by nvcc when an engine starts
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     if torch.cuda.is_available():
         return False

@@ -28,6 +28,7 @@ _OF_A_CLUSTERS_START = ("num_cpus", "num_gpus", "object_store_memory", "include_
 _CLOSE_SECONDS = 60.0
 """That the processes of a run may take to end."""
 _VLLM_SOCKETS = "VLLM_RPC_BASE_PATH"
+_PLUGIN = "code_a1_recipe.verl_plugin.plugin"
 
 
 def train(config: RunConfig, *, command: str = "") -> RunFolder:
@@ -46,10 +47,10 @@ def train(config: RunConfig, *, command: str = "") -> RunFolder:
 
         from ...verl_plugin import plugin  # noqa: F401
         from ..plan.sizes import with_sizes
-        from ..preflight import check_run, with_base_models, with_micro_assets, with_questions_that_fit
+        from ..preflight import check_run, with_base_models, with_micro_assets, without_long_questions
 
         config = with_sizes(with_base_models(with_micro_assets(config)))
-        config = with_questions_that_fit(config)
+        config = without_long_questions(config)
         with contextlib.redirect_stdout(io.StringIO()):  # verl prints that it is content
             check_run(config)
         folder = _create_folder(config)
@@ -166,6 +167,8 @@ def _ray_arguments(config: RunConfig) -> dict[str, Any]:
         **runtime_env["env_vars"],
         **prepare_environment(config),
         "TRANSFER_QUEUE_ENABLE": "1",
+        # Also on a node whose installation lacks the plugin's entry point.
+        "VERL_USE_EXTERNAL_MODULES": ",".join(filter(None, [os.environ.get("VERL_USE_EXTERNAL_MODULES"), _PLUGIN])),
         # The recipe must be importable in every worker, also from a checkout that is not installed.
         "PYTHONPATH": os.pathsep.join(filter(None, [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH")])),
         **given.pop("env_vars", {}),

@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh setup")
 
 from code_a1_recipe.algorithm.sampling import SamplingParameters
+from code_a1_recipe.errors import OutageError
 from code_a1_recipe.training.sampler import ServerSampler
 
 PARAMETERS = SamplingParameters(temperature=1.0, top_p=1.0, top_k=-1, max_prompt_tokens=99, max_response_tokens=9)
@@ -24,9 +25,20 @@ class Letters:
 
 
 class Server:
+    def __init__(self, *stop_reasons):
+        self.stop_reasons, self.asked, self.running, self.most = list(stop_reasons), [], 0, 0
+
     async def generate(self, session, *, prompt_ids, sampling_params):
         self.prompt_ids = prompt_ids
-        return SimpleNamespace(token_ids=[ord(letter) for letter in " f(1)"], log_probs=[0.0] * 5, extra_fields={})
+        self.asked.append(sampling_params)
+        self.running += 1
+        self.most = max(self.most, self.running)
+        await asyncio.sleep(0)
+        self.running -= 1
+        reason = self.stop_reasons.pop(0) if self.stop_reasons else "completed"
+        text = "" if reason == "aborted" else " f(1)"
+        tokens = [ord(letter) for letter in text]
+        return SimpleNamespace(token_ids=tokens, log_probs=[0.0] * len(tokens), extra_fields={}, stop_reason=reason)
 
 
 @pytest.mark.parametrize(("beginning", "text"), [(None, " f(1)"), ("assert", "assert f(1)")])
@@ -39,3 +51,38 @@ def test_an_answer_has_the_beginning_that_its_prompt_gave_it(beginning, text):
     assert response.text == text
     assert len(response.token_ids) == 5
     assert server.prompt_ids == [ord(letter) for letter in "q" + (beginning or "")]
+
+
+MESSAGES = [{"role": "user", "content": "q"}]
+
+
+def test_a_response_that_its_server_gave_up_is_asked_for_once_more_as_it_was():
+    server = Server("aborted", "completed")
+    sampler = ServerSampler(client=server, tokenizer=Letters(), parameters=PARAMETERS)
+    assert asyncio.run(sampler.sample(MESSAGES, seed=7, session="one")).text == " f(1)"
+    assert server.asked[0] == server.asked[1]
+    assert server.asked[0]["seed"] == 7
+
+
+def test_a_response_that_is_given_up_twice_is_an_outage_and_never_an_empty_one():
+    sampler = ServerSampler(client=Server("aborted", "aborted"), tokenizer=Letters(), parameters=PARAMETERS)
+    with pytest.raises(OutageError, match="gave up the response for 'one' twice"):
+        asyncio.run(sampler.sample(MESSAGES, seed=7, session="one"))
+
+
+def test_requests_have_no_seed_where_none_is_asked_for():
+    server = Server()
+    sampler = ServerSampler(client=server, tokenizer=Letters(), parameters=PARAMETERS, is_seeded=False)
+    asyncio.run(sampler.sample(MESSAGES, seed=7, session="one"))
+    assert "seed" not in server.asked[0]
+
+
+def test_only_so_many_responses_are_asked_for_at_a_time():
+    server = Server()
+    sampler = ServerSampler(client=server, tokenizer=Letters(), parameters=PARAMETERS, max_calls=3)
+
+    async def ask_all():
+        await asyncio.gather(*[sampler.sample(MESSAGES, seed=n, session="one") for n in range(10)])
+
+    asyncio.run(ask_all())
+    assert (server.most, len(server.asked)) == (3, 10)

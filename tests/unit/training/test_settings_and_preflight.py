@@ -12,7 +12,7 @@ from code_a1_recipe.data.torch_dataset import QuestionDataset
 from code_a1_recipe.errors import CheckpointError, SettingsError
 from code_a1_recipe.training.checkpoint.folder import write_state, writing
 from code_a1_recipe.training.plan.machine import Machine
-from code_a1_recipe.training.preflight import START_RULES, check_run, run_identity, with_questions_that_fit
+from code_a1_recipe.training.preflight import START_RULES, check_run, run_identity, without_long_questions
 
 
 def refusal(*overrides: str) -> str:
@@ -312,7 +312,7 @@ def test_questions_that_are_too_long_are_left_out_where_that_is_asked_for(tmp_pa
     )
     files = [f"data.train_files={path}", f"data.val_files={path}", "data.filter_overlong_prompts=true"]
     run = ["micro=null", f"run_dir={tmp_path / 'run'}", *whole_model]
-    config = with_questions_that_fit(started("cpu", [*run, *files]))
+    config = without_long_questions(started("cpu", [*run, *files]))
     assert config.data.left_out == ("long",)
     assert (
         "data.train_files: 1 of 9 questions left out, longer than data.max_prompt_length=512" in capfd.readouterr().out
@@ -320,7 +320,7 @@ def test_questions_that_are_too_long_are_left_out_where_that_is_asked_for(tmp_pa
     check_run(config)
     kept = QuestionDataset(str(path), config=dict(config.data)).questions
     assert [question.id for question in kept] == [f"q{i}" for i in range(8)]
-    assert with_questions_that_fit(config).data.left_out == ("long",)  # a resumed run leaves out the same
+    assert without_long_questions(config).data.left_out == ("long",)  # a resumed run leaves out the same
 
 
 def test_prompts_are_written_by_the_template_and_arguments_of_the_run_as_verl_would(tmp_path, tiny_model, whole_model):

@@ -1,0 +1,90 @@
+"""Checks of the questions before a run starts: that there are enough, with the tests and the length that it needs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..algorithm.episode import given_tests
+from ..algorithm.prompts import render
+from ..algorithm.question import Question
+from ..algorithm.sampling import prompt_token_ids
+from ..config.run_config import RunConfig
+from ..errors import SettingsError
+from ..runs.folder import RunFolder
+
+
+def read_questions(config: RunConfig, key: str) -> Sequence[Question]:
+    from ..data.torch_dataset import QuestionDataset
+
+    data, files = config.data, getattr(config.data, key)
+    samples = data.train_max_samples if key == "train_files" else data.val_max_samples
+    try:
+        questions = QuestionDataset(files, config=dict(data), max_samples=samples).questions
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"data.{key}: {error}") from error
+    needed = data.train_batch_size if key == "train_files" else 1
+    if len(questions) < needed:
+        raise SettingsError(
+            f"data.{key}={list(files)!r} gives {len(questions)} questions"
+            + (f" (data.train_max_samples={samples})" if samples > 0 else "")
+            + f", a step needs {needed} (data.train_batch_size); lower that, or give more questions"
+        )
+    return questions
+
+
+def check_given_tests(config: RunConfig, train: Sequence[Question]) -> None:
+    """Every question brings the tests that the Code LLM is to be rewarded on."""
+    if not config.rewards.uses_given_tests:
+        return
+    without = [question.id for question in train if not given_tests(question, config.rewards)]
+    if without:
+        column = "tests" if config.rewards.code_tests == "hidden" else "golden_tests"
+        raise SettingsError(
+            f"rewards.code_tests={config.rewards.code_tests} needs the column {column!r}, which {len(without)} of "
+            f"{len(train)} questions of data.train_files={list(config.data.train_files)!r} leave empty, the first is "
+            f"{without[0]!r}; fill it, take those rows out, or leave rewards.code_tests at suites"
+        )
+
+
+def with_questions_that_fit(config: RunConfig, tokenizer: Any) -> RunConfig:
+    """Put the questions that are too long for the Code LLM into ``data.left_out``; says how many.
+
+    Raises:
+        SettingsError: a file cannot be read.
+    """
+    left_out: list[str] = []
+    for key in ("train_files", "val_files"):
+        questions = read_questions(config, key)
+        too_long = list(_too_long(config, questions, tokenizer))
+        left_out += too_long
+        if too_long:
+            limit = f"data.max_prompt_length={config.policies.code.rollout.prompt_length} tokens"
+            RunFolder.show(f"data.{key}: {len(too_long)} of {len(questions)} questions left out, longer than {limit}")
+    return config.with_values({"data.left_out": [*config.data.left_out, *dict.fromkeys(left_out)]})
+
+
+def _too_long(config: RunConfig, questions: Sequence[Question], tokenizer: Any) -> dict[str, int]:
+    """Tokens of the Code LLM's prompt for each question that exceeds its limit, by id."""
+    from jinja2 import TemplateError
+
+    limit = config.policies.code.rollout.prompt_length
+    template = config.prompts.code_template
+    prompts = {question.id: render(template, **question.prompt_fields) for question in questions}
+    try:
+        lengths = {identity: len(prompt_token_ids(tokenizer, prompt)) for identity, prompt in prompts.items()}
+    except TemplateError as error:  # some models' templates know no [system] section
+        where = f"policies.code.model.path={config.policies.code.model.path!r}"
+        raise SettingsError(
+            f"{where}: its chat template refuses prompt {template!r}: {error}; change either"
+        ) from error
+    return {identity: length for identity, length in lengths.items() if length > limit}
+
+
+def check_prompt_lengths(config: RunConfig, key: str, questions: Sequence[Question], tokenizer: Any) -> None:
+    if too_long := _too_long(config, questions, tokenizer):
+        identity, length = max(too_long.items(), key=lambda item: item[1])
+        limit = config.policies.code.rollout.prompt_length
+        raise SettingsError(
+            f"data.{key}: {len(too_long)} of {len(questions)} questions exceed the Code LLM's prompt length of {limit} "
+            f"tokens, the longest is {identity!r} with {length}; raise data.max_prompt_length (and "
+            "policies.test.rollout.prompt_length with it), or leave them out with data.filter_overlong_prompts=true"
+        )
