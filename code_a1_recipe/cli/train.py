@@ -11,6 +11,7 @@ from ..config.compose import preset_names, read_config
 from ..errors import CodeA1Error, InputError, SettingsError
 from ..stats.tables import table_of
 from ..training.lifecycle import launch
+from ..training.plan.machine import why_no_gpu
 from .tables import print_table
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from ..runs.folder import RunFolder
 
 configure_logging = launch.configure_logging
+SETUP_STAMP = ".code-a1-run"
+"""In an environment that ``run_codea1.sh`` made: cpu or gpu, and what it was made from."""
 
 HELP = """Train both LLMs. Words are a preset or YAML file, then hydra's `key=value`.
 
@@ -96,10 +99,22 @@ def plan(
 
 
 def _default_preset() -> str:
-    """`cpu` where torch sees no GPU, else the smallest GPU preset."""
+    """`cpu` where torch sees no GPU, else the smallest GPU preset.
+
+    Raises:
+        InputError: torch sees none in an environment that was set up for GPUs.
+    """
     import torch
 
-    return "qwen2.5-coder-1.5b" if torch.cuda.is_available() else "cpu"
+    if torch.cuda.is_available():
+        return "qwen2.5-coder-1.5b"
+    stamp = Path(sys.prefix) / SETUP_STAMP
+    if stamp.is_file() and stamp.read_text(encoding="utf-8").startswith("gpu"):
+        raise InputError(
+            f"this environment was set up for GPUs, and torch sees none: {why_no_gpu()}. Mend that (`nvidia-smi` shows "
+            "the driver), or set one up for CPUs: CODE_A1_VENV=.venv-cpu bash run_codea1.sh setup --cpu"
+        )
+    return "cpu"
 
 
 def _train(config: "RunConfig", *, command: str) -> "RunFolder":

@@ -23,7 +23,7 @@ from ..algorithm.schedule import POLICY_NAMES
 from ..algorithm.settings_block import near_misses, unknown_key
 from ..errors import SettingsError
 from .rules import VALUE_RULES, Rule, broken_rules
-from .run_config import CONFIG_FORMAT, RunConfig
+from .run_config import CONFIG_FORMAT, SEPARATE, RunConfig
 from .verl_keys import changed_keys
 
 CONFIG_DIR = Path(__file__).parent
@@ -45,6 +45,10 @@ _FREE_SUBTREES = (
     "micro",
     # verl's dataclasses know it and its YAML files leave it out.
     "rollout.enable_sleep_mode",
+)
+
+OmegaConf.register_new_resolver(
+    "by_layout", lambda layout, colocated, separate: separate if layout == SEPARATE else colocated, replace=True
 )
 
 _USER_FILES = ("prompts.code", "prompts.test", "rewards.code.path", "rewards.test.path")

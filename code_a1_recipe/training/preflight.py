@@ -4,6 +4,7 @@ No check changes anything. ``with_micro_assets`` makes what the synthetic task s
 a second (``START_RULES``) and the loading of models and data (``check_run``).
 """
 
+import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from .base_model import PACKAGED, check_tokenizer, ensure_model
 from .checkpoint.fingerprints import check_weights, data_fingerprint, model_fingerprint
 from .checkpoint.folder import FORMAT, find_checkpoint, saved_steps
 from .plan.check import plan_of, problems
-from .plan.machine import Machine
+from .plan.machine import Machine, why_no_gpu
 from .plan.sizes import check_adapter, size_of
 from .question_checks import check_given_tests, check_prompt_lengths, read_questions, with_questions_that_fit
 from .runners import service_answers
@@ -41,8 +42,8 @@ def _device(config: RunConfig) -> Iterator[str]:
 
     if not torch.cuda.is_available():
         yield (
-            "trainer.device=cuda, but torch finds no GPU here; use the preset `cpu`, or name the Ray cluster that has "
-            "them: +ray_kwargs.ray_init.address=auto"
+            f"trainer.device=cuda, but torch sees no GPU here: {why_no_gpu()}. Use the preset `cpu`, or name the Ray "
+            "cluster that has them: +ray_kwargs.ray_init.address=auto"
         )
 
 
@@ -147,6 +148,19 @@ def with_base_models(config: RunConfig) -> RunConfig:
         return config.with_values({key: str(ensure_model(path)) for key, path in short.items()})
     except (CodeA1Error, OSError) as error:
         raise SettingsError(f"{next(iter(short))}={next(iter(short.values()))}: {error}") from error
+
+
+def with_attention(config: RunConfig) -> RunConfig:
+    """Attention by torch where flash-attn, verl's choice on GPUs, is not installed.
+
+    verl packs sequences into one row without a mask, which torch's attention then takes apart by their positions.
+    """
+    key = "actor_rollout_ref.model.override_config.attn_implementation"
+    chosen = config.for_policy("code").actor_rollout_ref.model.override_config.get("attn_implementation")
+    if config.trainer.device != "cuda" or chosen or importlib.util.find_spec("flash_attn") is not None:
+        return config
+    RunFolder.show(f"flash-attn is not installed: attention is computed by torch ({key}=sdpa)")
+    return config.with_values({key: "sdpa"})
 
 
 def without_long_questions(config: RunConfig) -> RunConfig:

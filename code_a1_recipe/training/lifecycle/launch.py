@@ -47,10 +47,10 @@ def train(config: RunConfig, *, command: str = "") -> RunFolder:
 
         from ...verl_plugin import plugin  # noqa: F401
         from ..plan.sizes import with_sizes
-        from ..preflight import check_run, with_base_models, with_micro_assets, without_long_questions
+        from ..preflight import check_run, with_attention, with_base_models, with_micro_assets, without_long_questions
 
         config = with_sizes(with_base_models(with_micro_assets(config)))
-        config = without_long_questions(config)
+        config = with_attention(without_long_questions(config))
         with contextlib.redirect_stdout(io.StringIO()):  # verl prints that it is content
             check_run(config)
         folder = _create_folder(config)

@@ -59,6 +59,19 @@ class Machine:
         return replace(self, **{name: value for name, value in given.items() if value is not None})
 
 
+def why_no_gpu() -> str:
+    """Why torch sees no GPU: its own words, and the variable that hides GPUs."""
+    import torch
+
+    reason = "torch found none at its start"
+    try:
+        torch.cuda.init()
+    except (RuntimeError, AssertionError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return reason if hidden is None else f"{reason} (CUDA_VISIBLE_DEVICES={hidden!r})"
+
+
 def _gpus() -> list[int]:
     """Bytes of each GPU that torch sees."""
     import torch
