@@ -15,9 +15,10 @@ from verl.workers.rollout.llm_server import LLMServerClient
 from ..algorithm.episode import EpisodeRunner
 from ..algorithm.episode_types import Episode, EpisodeTask, Response
 from ..algorithm.hindsight import Lesson
+from ..algorithm.mistake_book import BookUpdate
 from ..algorithm.opponents import OpponentUpdate, collect_opponents
 from ..algorithm.prompts import render
-from ..algorithm.replay import BookUpdate, collect_book_update
+from ..algorithm.replay import collect_book_update
 from ..algorithm.sampling import SamplingParameters, prompt_token_ids, sampling_seed
 from ..algorithm.selection import find_group_selector
 from ..algorithm.settings import RecipeSettings

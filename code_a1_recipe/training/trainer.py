@@ -49,7 +49,7 @@ class CodeA1Trainer(PPOTrainerSync):
     def __init__(self, config: RunConfig, *, signals: SignalHandler | None = None) -> None:
         self.settings = config
         self.run_folder = RunFolder(Path(config.run_dir))
-        self.book = MistakeBook(config.book_bounds)
+        self.book = MistakeBook(config.mistake_book, config.opponents)
         self.policies: dict[str, Policy] = {}
         self.finished = TrainState(step=0, data=None)
         self._has_stepped = False
@@ -184,11 +184,10 @@ class CodeA1Trainer(PPOTrainerSync):
         change = BookChange()
         if self.settings.mistake_book.enabled:
             for report in reports:
-                change += self.book.update(report.question_id, **report.book_update.arguments)
-        stats = self.book.stats()
+                change += self.book.update(report.question_id, report.book_update)
         metrics.update(self.book.opponents.metrics())
-        metrics["book/cases"], metrics["book/questions"] = stats.num_cases, stats.num_questions
-        metrics["book/cells"], metrics["book/lessons"] = stats.num_cells, len(self.book.lessons)
+        metrics["book/cases"], metrics["book/questions"] = self.book.num_cases, self.book.num_questions
+        metrics["book/cells"], metrics["book/lessons"] = self.book.num_cells, len(self.book.lessons)
         metrics["book/added"], metrics["book/removed"] = change.num_added, change.num_removed
 
     def _update_curriculum(self, reports: Sequence[EpisodeReport], metrics: dict[str, Any]) -> None:

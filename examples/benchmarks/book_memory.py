@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from code_a1_recipe.algorithm.book_bounds import BookBounds
-from code_a1_recipe.algorithm.mistake_book import FailedCase, MistakeBook
+from code_a1_recipe.algorithm.mistake_book import BookUpdate, FailedCase, MistakeBook
 from code_a1_recipe.algorithm.opponents import Opponent, OpponentPool, OpponentUpdate
 from code_a1_recipe.algorithm.replay import find_replay_sampler
 
@@ -46,7 +46,9 @@ def update(book: MistakeBook, name: str, number: int, chance: random.Random, *, 
     new = [made_up_case(chance) for _ in range(number)]
     passed_new = [made_up_case(chance).key for _ in range(num_passed)] + [one.key for one in new[::3]]
     start = time.perf_counter()
-    book.update(name, failed=new, passed_replays=replayed * 4, failed_replays=replayed * 4, passed_new=passed_new)
+    book.update(
+        name, BookUpdate(failed=new, passed_replays=replayed * 4, failed_replays=replayed * 4, passed_new=passed_new)
+    )
     return time.perf_counter() - start
 
 
@@ -63,7 +65,7 @@ def one_book(size: int, largest: int, questions: int) -> None:
             sum(update(book, f"question-{number}", NEW_CASES, chance, num_passed=PASSED_CASES) for number in names)
         )
     start = time.perf_counter()
-    book.stats()
+    _ = book.num_cells
     counted = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         book.save(Path(folder) / "book.json")

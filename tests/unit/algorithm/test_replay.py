@@ -1,6 +1,6 @@
 import pytest
 
-from code_a1_recipe.algorithm.mistake_book import FailedCase, MistakeBook
+from code_a1_recipe.algorithm.mistake_book import BookUpdate, FailedCase, MistakeBook
 from code_a1_recipe.algorithm.replay import REPLAY_SAMPLERS, collect_book_update, find_replay_sampler
 from sandbox import CaseOutcome, SuiteVerdict
 
@@ -10,7 +10,7 @@ def book():
     """20 cases of one question, f(n) failed n + 1 times."""
     book = MistakeBook()
     for n in range(20):
-        book.update("q", failed=[FailedCase(call=f"f({n})", answer="0")] * (n + 1), passed_replays=[])
+        book.update("q", BookUpdate(failed=[FailedCase(call=f"f({n})", answer="0")] * (n + 1)))
     return book
 
 
@@ -48,7 +48,7 @@ def test_the_cells_take_turns_with_their_best():
     book = MistakeBook()
     failed = [("f(1)", 3), ("f(2)", 1), ("f('a')", 2), ("f(3)", 2), ("f('b')", 4), ("f(None)", 9)]
     for call, number in failed:
-        book.update("q", failed=[FailedCase(call=call, answer="0")] * number, passed_replays=[])
+        book.update("q", BookUpdate(failed=[FailedCase(call=call, answer="0")] * number))
     drawn = find_replay_sampler("cells")(book, "q", limit=5, seed=0)
     assert calls(drawn) == ["f(2)", "f('a')", "f(None)", "f(3)", "f('b')"]
 
