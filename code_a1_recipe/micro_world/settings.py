@@ -7,7 +7,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field
 
 from ..algorithm.settings_block import Amount, Block, Count, Rate, one_of
-from .world import WORLDS, Split, make_split
+from .world import WORLDS, Split, draw_questions
 
 # Raised whenever the code of this package would build different files from the same settings.
 FORMAT_VERSION = 7
@@ -103,9 +103,11 @@ class MicroSettings(Block):
         return VARIANTS[self.variant]
 
     def split(self) -> Split:
-        """The questions of these settings."""
-        counts = {"num_train": self.num_train, "num_heldout": self.num_heldout, "num_hard": self.num_hard}
-        return make_split(seed=self.seed, world=self.world, **counts)
+        """The questions of these settings, the same on every machine and for every hash seed."""
+        number, seed, world = self.num_heldout + self.num_train, self.seed, self.world
+        drawn = draw_questions(seed=seed, num_questions=number, world=world)
+        hard = draw_questions(seed=seed, num_questions=self.num_hard, hard=True, world=world)
+        return Split(heldout=drawn[: self.num_heldout], train=drawn[self.num_heldout :], hard=hard)
 
     def model_settings(self, role: str) -> ModelSettings:
         """Shape and warm start of the model for ``role``: "code", "test" or "both"."""
