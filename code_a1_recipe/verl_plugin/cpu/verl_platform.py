@@ -93,12 +93,4 @@ def use_gloo_only() -> None:
     device "cpu" that names one device twice, which torch refuses. An explicit backend of the caller is kept.
     """
     original = verl_distributed.initialize_global_process_group_ray
-    if getattr(original, "code_a1_gloo_only", False):
-        return
-
-    @functools.wraps(original)
-    def initialize(timeout_second: float | None = None, backend: str | None = None) -> Any:
-        return original(timeout_second=timeout_second, backend=backend or "cpu:gloo")
-
-    initialize.code_a1_gloo_only = True
-    verl_distributed.initialize_global_process_group_ray = initialize
+    verl_distributed.initialize_global_process_group_ray = functools.partial(original, backend="cpu:gloo")
