@@ -5,7 +5,6 @@ import random
 from collections.abc import Callable, Sequence
 from itertools import islice, zip_longest
 
-from reward_fns.lookup import lookup
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult
 
 from .hindsight import Lesson
@@ -58,11 +57,6 @@ REPLAY_SAMPLERS: dict[str, ReplaySampler] = {
     "cells": one_of_each_cell,
 }
 """By name; "frequency" is the default."""
-
-
-def find_replay_sampler(name: str) -> ReplaySampler:
-    """The sampler called ``name``; ValueError with the known names when there is none."""
-    return lookup(name, REPLAY_SAMPLERS, what="replay sampler")
 
 
 def collect_book_update(

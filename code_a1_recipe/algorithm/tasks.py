@@ -7,7 +7,7 @@ from .episode_types import EpisodeTask
 from .hindsight import Lesson, draw_lessons
 from .mistake_book import MistakeBook
 from .question import Question
-from .replay import find_replay_sampler
+from .replay import REPLAY_SAMPLERS
 from .settings import RecipeSettings
 
 
@@ -62,7 +62,7 @@ def _from_the_book(
     opponents = book.opponents.draw(question.id, step=step, seed=seed, **sizes)
     history: tuple[str, ...] = ()
     if replay.enabled:
-        sampler = find_replay_sampler(replay.sampler)
+        sampler = REPLAY_SAMPLERS[replay.sampler]
         entries = sampler(book, question.id, limit=replay.replay_limit, seed=seed + step)
         history = tuple(dict.fromkeys((*(entry.call for entry in entries), *opponents.calls)))
     lessons: tuple[Lesson, ...] = ()

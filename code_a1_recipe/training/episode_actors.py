@@ -20,7 +20,7 @@ from ..algorithm.opponents import OpponentUpdate, collect_opponents
 from ..algorithm.prompts import render
 from ..algorithm.replay import collect_book_update
 from ..algorithm.sampling import SamplingParameters, prompt_token_ids, sampling_seed
-from ..algorithm.selection import find_group_selector
+from ..algorithm.selection import GROUP_SELECTORS
 from ..algorithm.settings import RecipeSettings
 from ..algorithm.spans import Span, outside, seconds_of
 from ..runs.metrics import MetricAccumulator, accumulate_episode, busy_spans
@@ -136,7 +136,7 @@ class EpisodeWorker:
         started = time.monotonic()
         episode = await self._runners[False].run(task)
         selection = self._settings.selection
-        select_by_topvar = find_group_selector(selection.name)  # or what else is named
+        select_by_topvar = GROUP_SELECTORS[selection.name]  # or what else is named
         selected = select_by_topvar(
             episode.suite_rewards_CS(selection.part),
             update_n=selection.update_n,
