@@ -15,7 +15,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sandbox import CaseOutcome, CaseResult
+from sandbox import CaseOutcome
 
 from .episode_types import CandidateResult, Message
 from .question import Question
@@ -80,14 +80,11 @@ def find_lessons(
         if len(failed) > settings.max_break_rate * len(cases):
             continue
         for start in range(0, len(failed), num_cases):
-            asserts = map(_assert_text, [*failed[start : start + num_cases], *passed][:num_cases])
-            lesson = Lesson(**question.prompt_fields, candidate_source=candidate.source, asserts=tuple(asserts))
+            shown = [*failed[start : start + num_cases], *passed][:num_cases]
+            asserts = tuple(f"assert {case.call} == {case.reference_value}" for case in shown)
+            lesson = Lesson(**question.prompt_fields, candidate_source=candidate.source, asserts=asserts)
             found[lesson] = None
     return tuple(found)
-
-
-def _assert_text(case: CaseResult) -> str:
-    return f"assert {case.call} == {case.reference_value}"
 
 
 def draw_lessons(lessons: Collection[Lesson], num: int, *, seed: str) -> tuple[Lesson, ...]:

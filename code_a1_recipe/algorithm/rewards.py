@@ -72,11 +72,7 @@ class RewardSettings(Block):
     @property
     def parameters(self) -> dict[str, Any]:
         """The paper's parameters of R_T; a user's function gets those that it has a parameter for."""
-        return {
-            "alpha": self.alpha,
-            "adversarial": self.adversarial,
-            "nonprintable_penalty": self.nonprintable_penalty,
-        }
+        return self.model_dump(include={"alpha", "adversarial", "nonprintable_penalty"})
 
     @property
     def user_files(self) -> dict[str, Path]:

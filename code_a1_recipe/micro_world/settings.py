@@ -2,9 +2,9 @@
 
 import hashlib
 import json
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from ..algorithm.settings_block import Amount, Block, Count, Rate, one_of
 from .world import WORLDS, Split, draw_questions
@@ -18,17 +18,11 @@ HEAD_SIZE = 32
 LearningRate = Annotated[float, Field(gt=0)]
 
 
-def _whole_heads(hidden_size: int) -> int:
-    if hidden_size % HEAD_SIZE:
-        raise ValueError(f"a multiple of {HEAD_SIZE} (one attention head)")
-    return hidden_size
-
-
 class ModelSettings(Block):
     """Shape and warm start of one tiny model."""
 
-    hidden_size: Annotated[Count, AfterValidator(_whole_heads)]
-    """A multiple of HEAD_SIZE."""
+    hidden_size: Annotated[Count, Field(multiple_of=HEAD_SIZE)]
+    """Whole attention heads of this width."""
     num_layers: Count
     intermediate_size: Count
     num_steps: Count
@@ -132,9 +126,5 @@ class MicroSettings(Block):
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     def to_json(self) -> str:
+        """For ``model_validate_json``."""
         return json.dumps(self.model_dump(), sort_keys=True)
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The inverse of ``to_json``."""
-        return cls.read(json.loads(text), where="micro")
