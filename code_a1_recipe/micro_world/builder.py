@@ -3,9 +3,10 @@
 import json
 import logging
 import os
+import queue
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor, as_completed
+import threading
 from pathlib import Path
 
 from tqdm import tqdm
@@ -55,14 +56,14 @@ def _train_all(settings: MicroSettings, folder: Path) -> None:
     processes: dict[str, subprocess.Popen[str]] = {}
     total = sum(settings.model_settings(role).num_steps for role in settings.roles)
     # Without a terminal tqdm stays silent and the log lines alone tell the progress.
-    bar = tqdm(total=total, desc="training tiny models", unit="step", disable=None)
-    with bar, ThreadPoolExecutor(max_workers=len(settings.roles)) as threads:
+    ends: queue.SimpleQueue[str] = queue.SimpleQueue()
+    with tqdm(total=total, desc="training tiny models", unit="step", disable=None) as bar:
         try:
             for role in settings.roles:
                 processes[role] = _start(role, settings, folder)
-            following = [threads.submit(_follow, role, one, folder, bar) for role, one in processes.items()]
-            for ended in as_completed(following):
-                ended.result()
+                threading.Thread(target=_follow, args=(role, processes[role], folder, bar, ends), daemon=True).start()
+            if problem := next(filter(None, (ends.get() for _ in settings.roles)), ""):
+                raise CodeA1Error(problem)
         finally:
             for process in processes.values():
                 if process.poll() is None:
@@ -86,20 +87,21 @@ def _start(role: str, settings: MicroSettings, folder: Path) -> subprocess.Popen
         )
 
 
-def _follow(role: str, process: subprocess.Popen[str], folder: Path, bar: tqdm) -> None:
-    """Show the progress of one process until it ends; raises CodeA1Error where it ends badly."""
+def _follow(role: str, process: subprocess.Popen[str], folder: Path, bar: tqdm, ends: queue.SimpleQueue[str]) -> None:
+    """Show the progress of one process until it ends, and put into ``ends`` why it ended badly, or nothing."""
     assert process.stdout is not None
     done = 0
-    for line in process.stdout:
-        report = json.loads(line)
-        bar.update(report["step"] - done)
-        done = report["step"]
-        logger.info("policy=%s step=%d loss=%.3f", role, done, report["loss"])
-    if status := process.wait():
+    try:
+        for line in process.stdout:
+            report = json.loads(line)
+            bar.update(report["step"] - done)
+            done = report["step"]
+            logger.info("policy=%s step=%d loss=%.3f", role, done, report["loss"])
+    finally:
+        status = process.wait()
         tail = _log_path(folder, role).read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL:]
-        raise CodeA1Error(
-            f"the warm start of the tiny {role} model ended with status {status}; the end of its log:\n{tail}"
-        )
+        text = f"the warm start of the tiny {role} model ended with status {status}; the end of its log:\n{tail}"
+        ends.put(text if status else "")
 
 
 def _log_path(folder: Path, role: str) -> Path:
