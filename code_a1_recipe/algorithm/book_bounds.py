@@ -1,34 +1,19 @@
-"""The size of a Mistake Book: its bounds, what it holds, and which question has most cases."""
+"""The size of a Mistake Book: its bounds, and which question has most cases."""
 
 import heapq
-from dataclasses import dataclass, field
 
-from .opponents import OpponentSettings
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BookBounds:
-    """The most cases and lessons that a book keeps, each at least 1; None: no bound."""
-
-    max_cases_per_question: int | None = None
-    max_size: int | None = None
-    """Of all questions together."""
-    max_lessons: int = 256
-    """Newest lessons that are kept (``hindsight``)."""
-    opponents: OpponentSettings = field(default_factory=OpponentSettings)
-    """Programs and suites of earlier policies that are kept, and which of them are drawn."""
+from .settings_block import Block, Count
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BookStats:
-    """The size of a book, for metrics."""
+class BookBounds(Block):
+    """The most cases and lessons that a book keeps; None: no bound."""
 
-    num_questions: int
-    num_cases: int
-    num_cells: int
-    """Filled cells, summed over questions."""
-    total_frequency: int
-    max_frequency: int
+    max_cases_per_question: Count | None = None
+    """Cases kept of one question."""
+    max_size: Count | None = None
+    """Cases kept of all questions together."""
+    max_lessons: Count = 256
+    """Newest lessons kept, with hindsight.weight."""
 
 
 class QuestionSizes:

@@ -7,7 +7,7 @@ servers. Axes: C candidates of a question, S suites of a candidate, K cases of a
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from reward_fns import ExtractionFailure, extract_candidate, extract_suite
 from sandbox import CandidateVerdict, JudgeRequest, SandboxUnavailableError, syntax_key
@@ -34,68 +34,38 @@ from .scripted_tester import find_scripted_tester
 from .settings import EpisodeSettings
 from .spans import Span
 
-
-class Deduplication:
-    """Finds identical programs of a question; only the first gets suites and a verdict, its duplicates share them."""
-
-    def __init__(self) -> None:
-        self._first: dict[str, tuple[int, asyncio.Future[CandidateResult]]] = {}
-
-    def join(self, c: int, source: str) -> tuple[int, asyncio.Future[CandidateResult]]:
-        """The first candidate with this program, ``c`` itself perhaps, and what that one will come to."""
-        key = syntax_key(source)
-        if key not in self._first:
-            outcome = asyncio.get_running_loop().create_future()
-            outcome.add_done_callback(_retrieve)
-            self._first[key] = (c, outcome)
-        return self._first[key]
+Firsts = dict[str, tuple[int, asyncio.Task[CandidateResult]]]
+"""Different programs of a question: number of the first candidate with it, which alone gets suites and a verdict, and
+what that one will come to, which its duplicates share."""
 
 
-def _retrieve(outcome: asyncio.Future[CandidateResult]) -> None:
-    """An error that nobody waits for here is raised by the first candidate itself."""
-    if not outcome.cancelled():
-        outcome.exception()
-
-
+@dataclass(kw_only=True, eq=False)
 class EpisodeRunner:
-    """Runs episodes with the given samplers and judge; one instance serves many questions at once."""
+    """Runs episodes with the given samplers and judge; one instance serves many questions at once.
 
-    def __init__(
-        self,
-        *,
-        code: Sampler,
-        test: Sampler,
-        judge: AsyncJudge,
-        episode: EpisodeSettings,
-        rewards: RewardSettings,
-        prompts: PromptSettings,
-        judge_timeout_seconds: float,
-        greedy: Sampler | None = None,
-        gate: Gate | None = None,
-        hindsight: HindsightSettings | None = None,
-    ) -> None:
-        """``greedy``: the Code LLM at temperature 0.
+    Raises:
+        SettingsError: a reward function is not there, or does not take its arguments.
+    """
 
-        ``hindsight``: lessons are looked for, for which every program meets all cases of its question.
+    code: Sampler
+    test: Sampler
+    judge: AsyncJudge
+    episode: EpisodeSettings
+    rewards: RewardSettings
+    prompts: PromptSettings
+    judge_timeout_seconds: float
+    greedy: Sampler | None = None
+    """The Code LLM at temperature 0."""
+    gate: Gate | None = None
+    """A barrier between phases, kept for all programs of a question at once; None streams."""
+    hindsight: HindsightSettings | None = None
+    """Lessons are looked for, for which every program meets all cases of its question."""
 
-        ``gate``: a barrier between phases, kept for all programs of a question at once; None streams.
-
-        Raises:
-            SettingsError: a reward function is not there, or does not take its arguments.
-        """
-        self._code = code
-        self._greedy = greedy
-        self._test = test
-        self._judge = judge
-        self._episode = episode
-        self._rewards = rewards
-        self._gate = gate
-        self._hindsight = hindsight
-        self._judge_timeout_seconds = judge_timeout_seconds
-        self._code_template, self._test_template = prompts.code_template, prompts.test_template
-        self._question_rewards = QuestionRewards(rewards, num_cases=episode.cases_per_suite)
-        self._scripted = find_scripted_tester(episode.tester) if episode.tester is not None else None
-        self._buggy_program_rewards = QuestionRewards(rewards.by_the_paper(), num_cases=episode.cases_per_suite)
+    def __post_init__(self) -> None:
+        num_cases, tester = self.episode.cases_per_suite, self.episode.tester
+        self._question_rewards = QuestionRewards(self.rewards, num_cases=num_cases)
+        self._buggy_program_rewards = QuestionRewards(self.rewards.by_the_paper(), num_cases=num_cases)
+        self._scripted = find_scripted_tester(tester) if tester is not None else None
 
     async def run(self, task: EpisodeTask) -> Episode:
         """All C candidates at once; each goes on to its suites and the judge as soon as it is there.
@@ -125,30 +95,30 @@ class EpisodeRunner:
             asyncio.gather(*[self._known_program(task, f"opponent{p}", text, **sizes) for p, text in enumerate(old)]),
         )
         found = [*candidates, *victims]
-        is_rewarded = self._rewards.code_tests == "pooled"
-        if is_rewarded or self._hindsight is not None:
+        is_rewarded = self.rewards.code_tests == "pooled"
+        if is_rewarded or self.hindsight is not None:
             pool = dict.fromkeys(text for one in found for suite in one.suites for text in suite.asserts)
             found = await asyncio.gather(
                 *[self._pooled(task, one, tuple(pool), is_rewarded=is_rewarded) for one in found]
             )
-        if self._hindsight is not None:
-            cases = self._episode.cases_per_suite
-            lessons = find_lessons(task.question, found, settings=self._hindsight, num_cases=cases)
+        if self.hindsight is not None:
+            cases = self.episode.cases_per_suite
+            lessons = find_lessons(task.question, found, settings=self.hindsight, num_cases=cases)
         if not is_rewarded:
             found = [replace(new, pooled=None) for new in found]
         return self._question_rewards.apply(task.question.id, found, asked=task.asked), lessons
 
     async def _candidates(self, task: EpisodeTask) -> list[CandidateResult]:
-        if self._gate is not None:
-            return await self._candidates_in_phases(task, self._gate)
-        duplicates = Deduplication() if self._episode.share_suites else None
-        return await asyncio.gather(*[self._candidate(task, c, duplicates) for c in range(task.num_candidates)])
+        if self.gate is not None:
+            return await self._candidates_in_phases(task, self.gate)
+        firsts: Firsts | None = {} if self.episode.share_suites else None
+        return await asyncio.gather(*[self._candidate(task, c, firsts) for c in range(task.num_candidates)])
 
     async def _greedy_candidate(self, task: EpisodeTask) -> CandidateResult | None:
-        if not task.with_greedy or self._greedy is None:
+        if not task.with_greedy or self.greedy is None:
             return None
-        messages = render(self._code_template, **task.question.prompt_fields)
-        response = await self._sample(self._greedy, messages, seed=0, session=task.question.id)
+        messages = render(self.prompts.code_template, **task.question.prompt_fields)
+        response = await self._sample(self.greedy, messages, seed=0, session=task.question.id)
         result = candidate_result(response)
         try:
             hidden = await self._ask(request_for(task.question, result.source, task.question.tests))
@@ -187,23 +157,17 @@ class EpisodeRunner:
         await gate.wait(task, "suites")
         return await asyncio.gather(*[self._judged(task, one) for one in found])
 
-    async def _candidate(self, task: EpisodeTask, c: int, duplicates: Deduplication | None) -> CandidateResult:
+    async def _candidate(self, task: EpisodeTask, c: int, firsts: Firsts | None) -> CandidateResult:
         written = await self._written(task, c)
-        if duplicates is None or written.source is None:
+        if firsts is None or written.source is None:
             return await self._tested_and_judged(task, c, written)
-        first, others = duplicates.join(c, written.source)
+        key = syntax_key(written.source)
+        if key not in firsts:
+            firsts[key] = c, asyncio.create_task(self._tested_and_judged(task, c, written))
+        first, outcome = firsts[key]
+        result = await outcome
         if first == c:
-            try:
-                result = await self._tested_and_judged(task, c, written)
-            except asyncio.CancelledError:
-                others.cancel()
-                raise
-            except Exception as error:
-                others.set_exception(error)
-                raise
-            others.set_result(result)
             return result
-        result = await others
         own = replace(result, response=written.response, span=written.span)
         return replace(own, suites=(), judge_span=None, hidden_span=None, duplicate_of=first)
 
@@ -230,9 +194,9 @@ class EpisodeRunner:
     async def _written(self, task: EpisodeTask, c: int) -> CandidateResult:
         started = time.time()
         key = (task.step, task.question.id, c)
-        messages = render(self._code_template, **task.question.prompt_fields)
+        messages = render(self.prompts.code_template, **task.question.prompt_fields)
         seed = sampling_seed(task.seed, "code", *key)
-        response = await self._sample(self._code, messages, seed=seed, session=task.question.id)
+        response = await self._sample(self.code, messages, seed=seed, session=task.question.id)
         return replace(candidate_result(response), span=task.span_since(started))
 
     async def _tested(self, task: EpisodeTask, c: int, written: CandidateResult) -> CandidateResult:
@@ -249,8 +213,8 @@ class EpisodeRunner:
     async def _suites(
         self, task: EpisodeTask, c: int | str, source: str, *, num_suites: int
     ) -> tuple[SuiteResult, ...]:
-        cases = self._episode.cases_per_suite
-        messages = render(self._test_template, **task.question.prompt_fields, candidate=source, num_cases=cases)
+        cases = self.episode.cases_per_suite
+        messages = render(self.prompts.test_template, **task.question.prompt_fields, candidate=source, num_cases=cases)
         key = (task.step, task.question.id, c)
         session = f"{task.question.id}/{c}"
         if self._scripted is not None:
@@ -261,7 +225,7 @@ class EpisodeRunner:
         async def suite(s: int) -> SuiteResult:
             started = time.time()
             seed = sampling_seed(task.seed, "test", *key, s)
-            response = await self._sample(self._test, messages, seed=seed, session=session)
+            response = await self._sample(self.test, messages, seed=seed, session=session)
             return replace(suite_result(response), span=task.span_since(started))
 
         return tuple(await asyncio.gather(*[suite(s) for s in range(num_suites)]))
@@ -271,8 +235,8 @@ class EpisodeRunner:
             return result
         started = time.time()
         suites = [suite.asserts for suite in result.suites]
-        if self._rewards.uses_given_tests:
-            suites = [given_tests(task.question, self._rewards)]
+        if self.rewards.uses_given_tests:
+            suites = [given_tests(task.question, self.rewards)]
         try:
             verdict = await self._ask(request_for(task.question, result.source, *suites, history=task.history))
             hidden = result.hidden
@@ -300,7 +264,7 @@ class EpisodeRunner:
         return replace(result, pooled=pooled, pooled_span=task.span_since(started))
 
     async def _sample(self, sampler: Sampler, messages: Sequence[Message], *, seed: int, session: str) -> Response:
-        limit = self._episode.generation_timeout_seconds
+        limit = self.episode.generation_timeout_seconds
         try:
             async with asyncio.timeout(limit):
                 return await sampler.sample(messages, seed=seed, session=session)
@@ -311,8 +275,8 @@ class EpisodeRunner:
             ) from error
 
     async def _ask(self, request: JudgeRequest) -> CandidateVerdict:
-        async with asyncio.timeout(self._judge_timeout_seconds):
-            return await self._judge.judge(request)
+        async with asyncio.timeout(self.judge_timeout_seconds):
+            return await self.judge.judge(request)
 
 
 def _outage(error: Exception) -> str:

@@ -80,7 +80,7 @@ class EpisodeTask:
     """What the trainer dispatches for one question."""
 
     question: Question
-    history: tuple[str, ...]
+    history: tuple[str, ...] = ()
     """Calls of the Mistake Book to replay, then those of earlier suites, taken when the question is dispatched."""
     step: int
     seed: int

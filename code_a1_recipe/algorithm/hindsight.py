@@ -8,15 +8,14 @@ of relabelling in hindsight is Andrychowicz et al., arXiv 1707.01495; imitation 
 Axes: K cases of a suite.
 """
 
-from collections import deque
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from random import Random
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
-from sandbox import CaseOutcome, CaseResult
+from sandbox import CaseOutcome
 
 from .episode_types import CandidateResult, Message
 from .question import Question
@@ -81,36 +80,13 @@ def find_lessons(
         if len(failed) > settings.max_break_rate * len(cases):
             continue
         for start in range(0, len(failed), num_cases):
-            asserts = map(_assert_text, [*failed[start : start + num_cases], *passed][:num_cases])
-            lesson = Lesson(**question.prompt_fields, candidate_source=candidate.source, asserts=tuple(asserts))
+            shown = [*failed[start : start + num_cases], *passed][:num_cases]
+            asserts = tuple(f"assert {case.call} == {case.reference_value}" for case in shown)
+            lesson = Lesson(**question.prompt_fields, candidate_source=candidate.source, asserts=asserts)
             found[lesson] = None
     return tuple(found)
 
 
-def _assert_text(case: CaseResult) -> str:
-    return f"assert {case.call} == {case.reference_value}"
-
-
-class LessonBuffer:
-    """The newest lessons of a run, at most ``max_lessons``."""
-
-    def __init__(self, max_lessons: int) -> None:
-        self._lessons: deque[Lesson] = deque(maxlen=max_lessons)
-
-    def __len__(self) -> int:
-        return len(self._lessons)
-
-    def add(self, lessons: Iterable[Lesson]) -> None:
-        self._lessons.extend(lessons)
-
-    def draw(self, num: int, *, seed: str) -> tuple[Lesson, ...]:
-        """At most ``num`` distinct lessons, uniformly; they depend on the seed and the buffer alone."""
-        return tuple(Random(seed).sample(list(self._lessons), min(num, len(self._lessons))))
-
-    def state(self) -> list[dict[str, Any]]:
-        """For JSON."""
-        return [asdict(lesson) for lesson in self._lessons]
-
-    def restore(self, state: Iterable[dict[str, Any]]) -> None:
-        """Add the lessons of ``state()``; with a smaller bound the newest."""
-        self.add(Lesson(**item | {"asserts": tuple(item["asserts"])}) for item in state)
+def draw_lessons(lessons: Collection[Lesson], num: int, *, seed: str) -> tuple[Lesson, ...]:
+    """At most ``num`` of the lessons, uniformly, without repetition; they depend on the arguments alone."""
+    return tuple(Random(seed).sample(list(lessons), min(num, len(lessons))))

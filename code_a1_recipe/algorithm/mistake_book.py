@@ -12,19 +12,19 @@ import heapq
 import logging
 import random
 import sys
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 
 from sandbox import CaseOutcome
 
-from .book_bounds import BookBounds, BookStats, QuestionSizes
-from .book_file import Buffers, Rows, digest_of, read_rows, write_rows
+from .book_bounds import BookBounds, QuestionSizes
+from .book_file import Buffers, Rows, read_rows, write_rows
 from .case_kinds import cell_of
-from .hindsight import Lesson, LessonBuffer
-from .opponents import OpponentPool, OpponentUpdate
+from .hindsight import Lesson
+from .opponents import OpponentPool, OpponentSettings, OpponentUpdate
 
 logger = logging.getLogger(__name__)
 
@@ -75,6 +75,24 @@ class FailedCase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BookUpdate:
+    """What one question's verdicts change in the book."""
+
+    failed: Sequence[FailedCase] = ()
+    """Calls with the reference's answer, one per candidate and suite that fails it as a valid case."""
+    passed_replays: Sequence[str] = ()
+    """Keys, one per candidate that passes it as a replay."""
+    failed_replays: Sequence[str] = ()
+    """Keys, one per candidate that fails it as a replay; they do not change the frequency."""
+    passed_new: Sequence[str] = ()
+    """Keys, one per candidate and suite that passes it as a valid case; likewise."""
+    lessons: Sequence[Lesson] = ()
+    """What the Test LLM may imitate."""
+    opponents: OpponentUpdate | None = None
+    """What later policies may meet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BookChange:
     """What one update did to the book. Changes add up, so a step's change is the sum over questions."""
 
@@ -82,17 +100,9 @@ class BookChange:
     """Cases that are new."""
     num_removed: int = 0
     """Cases whose frequency fell to 0 or below, or that were beyond a bound."""
-    num_raised: int = 0
-    num_lowered: int = 0
-    """Cases that were there before and still are, with another frequency."""
 
     def __add__(self, other: "BookChange") -> "BookChange":
-        return BookChange(
-            num_added=self.num_added + other.num_added,
-            num_removed=self.num_removed + other.num_removed,
-            num_raised=self.num_raised + other.num_raised,
-            num_lowered=self.num_lowered + other.num_lowered,
-        )
+        return BookChange(num_added=self.num_added + other.num_added, num_removed=self.num_removed + other.num_removed)
 
 
 class MistakeBook:
@@ -101,13 +111,13 @@ class MistakeBook:
     Not thread-safe: the trainer updates it once a step, from one place.
     """
 
-    def __init__(self, bounds: BookBounds | None = None) -> None:
+    def __init__(self, bounds: BookBounds | None = None, opponents: OpponentSettings | None = None) -> None:
         self._bounds = bounds or BookBounds()
         self._entries: dict[str, dict[str, BookEntry]] = {}
         self._num_cases = 0
-        self.lessons = LessonBuffer(self._bounds.max_lessons)
-        """What the Test LLM may imitate."""
-        self.opponents = OpponentPool(self._bounds.opponents)
+        self.lessons: deque[Lesson] = deque(maxlen=self._bounds.max_lessons)
+        """What the Test LLM may imitate, the newest last."""
+        self.opponents = OpponentPool(opponents)
         """What earlier policies wrote."""
         self._sizes = QuestionSizes()
 
@@ -125,6 +135,11 @@ class MistakeBook:
     def num_cases(self) -> int:
         return self._num_cases
 
+    @property
+    def num_cells(self) -> int:
+        """Filled cells, summed over questions."""
+        return sum(len({entry.cell for entry in entries.values()}) for entries in self._entries.values())
+
     def entries(self, question_id: str) -> tuple[BookEntry, ...]:
         """All cases of a question, oldest first; empty for an unknown one."""
         return tuple(self._entries.get(question_id, {}).values())
@@ -132,16 +147,6 @@ class MistakeBook:
     def question_ids(self) -> tuple[str, ...]:
         """Questions with at least one case, sorted."""
         return tuple(sorted(self._entries))
-
-    def stats(self) -> BookStats:
-        frequencies = [entry.frequency for _, entry in self._pairs()]
-        return BookStats(
-            num_questions=self.num_questions,
-            num_cases=len(frequencies),
-            num_cells=sum(len({entry.cell for entry in entries.values()}) for entries in self._entries.values()),
-            total_frequency=sum(frequencies),
-            max_frequency=max(frequencies, default=0),
-        )
 
     def retrieve(self, question_id: str, limit: int = REPLAY_LIMIT) -> tuple[BookEntry, ...]:
         """The question's most frequent cases, at most ``limit``; ties go to the older case.
@@ -165,17 +170,7 @@ class MistakeBook:
         """The ``k`` best of all cases by quality, with their questions' ids; ties in the order of ids, then of age."""
         return heapq.nlargest(k, self._pairs(), key=lambda pair: pair[1].quality)
 
-    def update(
-        self,
-        question_id: str,
-        *,
-        failed: Sequence[FailedCase],
-        passed_replays: Sequence[str],
-        failed_replays: Sequence[str] = (),
-        passed_new: Sequence[str] = (),
-        lessons: Sequence[Lesson] = (),
-        opponents: OpponentUpdate | None = None,
-    ) -> BookChange:
+    def update(self, question_id: str, update: BookUpdate) -> BookChange:
         """Count one step's outcomes of a question.
 
         A case gains 1 for each item of ``failed`` (one per candidate and suite that fails it as a valid
@@ -192,27 +187,15 @@ class MistakeBook:
         ones with the lowest (quality, frequency), of equal ones the older, which has had its chance. Beyond
         ``max_size`` they leave the question with most cases, of equal ones the first in the order of ids. That costs
         a pass over the cases of each question that loses some, and a logarithm of the number of questions.
-
-        Args:
-            question_id: any string.
-            failed: calls with the reference's answer.
-            passed_replays: keys.
-            failed_replays: keys, one per candidate that fails it as a replay; they do not change the frequency.
-            passed_new: keys, one per candidate and suite that passes it as a valid case; likewise.
-            lessons: go to the buffer ``lessons``.
-            opponents: go to the pool ``opponents``.
-
-        Returns:
-            What changed.
         """
-        self.lessons.add(lessons)
-        if opponents is not None:
-            self.opponents.update(question_id, opponents)
-        net: Counter[str] = Counter(case.key or case.call for case in failed)
-        num_failed = net + Counter(failed_replays)
-        num_met = num_failed + Counter(passed_replays) + Counter(passed_new)
-        net.subtract(passed_replays)
-        texts = _texts_by_key(question_id, failed)
+        self.lessons.extend(update.lessons)
+        if update.opponents is not None:
+            self.opponents.update(question_id, update.opponents)
+        net: Counter[str] = Counter(case.key or case.call for case in update.failed)
+        num_failed = net + Counter(update.failed_replays)
+        num_met = num_failed + Counter(update.passed_replays) + Counter(update.passed_new)
+        net.subtract(update.passed_replays)
+        texts = _texts_by_key(question_id, update.failed)
         entries = self._entries.setdefault(question_id, {})
         self._num_cases -= len(entries)
         change = BookChange()
@@ -221,10 +204,6 @@ class MistakeBook:
             change += _apply(entries, key, net[key], texts.get(key), num_met=num_met[key], num_failed=num_failed[key])
         self._num_cases += len(entries)
         return change + BookChange(num_removed=self._keep_bounds(question_id))
-
-    def digest(self) -> str:
-        """SHA-256 of the content, age order included, as hex. Equal books have equal digests."""
-        return digest_of(self._rows())
 
     def save(self, path: Path) -> None:
         """Write the book as JSON, atomically: after a crash the file is the old one or the new one.
@@ -235,16 +214,18 @@ class MistakeBook:
         write_rows(path, *self._content())
 
     @classmethod
-    def load(cls, path: Path, bounds: BookBounds | None = None) -> "MistakeBook":
+    def load(
+        cls, path: Path, bounds: BookBounds | None = None, opponents: OpponentSettings | None = None
+    ) -> "MistakeBook":
         """Read a saved book; what is beyond the bounds is left out.
 
         Raises:
             FileNotFoundError: no such file.
             InputError: it is damaged, of another version, or no Mistake Book.
         """
-        book = cls(bounds)
+        book = cls(bounds, opponents)
         rows, buffers = read_rows(path)
-        book.lessons.restore(buffers["lessons"])
+        book.lessons.extend(Lesson(**item | {"asserts": tuple(item["asserts"])}) for item in buffers["lessons"])
         book.opponents.restore(buffers["opponents"])
         for question_id, cases in rows.items():
             entries = [
@@ -284,11 +265,9 @@ class MistakeBook:
         return ((question_id, entry) for question_id in self.question_ids() for entry in self.entries(question_id))
 
     def _content(self) -> tuple[Rows, Buffers]:
-        return self._rows(), {"lessons": self.lessons.state(), "opponents": self.opponents.state()}
-
-    def _rows(self) -> Rows:
         values = attrgetter("call", "answer", "frequency", "key", "num_met", "num_failed", "cell")
-        return {name: [list(values(entry)) for entry in self.entries(name)] for name in self.question_ids()}
+        rows = {name: [list(values(entry)) for entry in self.entries(name)] for name in self.question_ids()}
+        return rows, {"lessons": [asdict(one) for one in self.lessons], "opponents": self.opponents.state()}
 
 
 def _texts_by_key(question_id: str, failed: Sequence[FailedCase]) -> dict[str, tuple[str, str, str]]:
@@ -336,6 +315,4 @@ def _apply(
         num_met=entry.num_met + num_met,
         num_failed=entry.num_failed + num_failed,
     )
-    if old is None:
-        return BookChange(num_added=1)
-    return BookChange(num_raised=int(net > 0), num_lowered=int(net < 0))
+    return BookChange(num_added=1 if old is None else 0)

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from reward_fns.lookup import lookup
-
 from ..errors import InputError
 from .settings_block import Block, one_of
 
@@ -52,11 +50,6 @@ PROMPT_PAIRS: dict[str, PromptPair] = {
 tiny models of ``code_a1_recipe.micro_world``."""
 
 
-def find_prompt_pair(name: str) -> PromptPair:
-    """The pair called ``name``; ValueError with the known names when there is none."""
-    return lookup(name, PROMPT_PAIRS, what="prompt pair")
-
-
 def template_for(kind: str, prompt: str) -> str:
     """The template of a field of ``PromptPair`` for :func:`render`; ``prompt`` names a pair, or is a user file."""
     return str(getattr(PROMPT_PAIRS[prompt], kind)) if prompt in PROMPT_PAIRS else prompt
@@ -90,12 +83,12 @@ class PromptSettings(Block):
     @property
     def code_template(self) -> str:
         """Name or path of the Code LLM's template, for :func:`render`."""
-        return self.code or find_prompt_pair(self.name).code
+        return self.code or PROMPT_PAIRS[self.name].code
 
     @property
     def test_template(self) -> str:
         """Name or path of the Test LLM's template: the white-box prompt, unless ``black_box``."""
-        pair = find_prompt_pair(self.name)
+        pair = PROMPT_PAIRS[self.name]
         return self.test or (pair.black_box_test if self.black_box else pair.test)
 
 

@@ -3,15 +3,12 @@
 import heapq
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
 from itertools import islice, zip_longest
-from typing import Any
 
-from reward_fns.lookup import lookup
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult
 
 from .hindsight import Lesson
-from .mistake_book import BookEntry, FailedCase, MistakeBook
+from .mistake_book import BookEntry, BookUpdate, FailedCase, MistakeBook
 from .opponents import OpponentUpdate
 
 ReplaySampler = Callable[..., tuple[BookEntry, ...]]
@@ -60,33 +57,6 @@ REPLAY_SAMPLERS: dict[str, ReplaySampler] = {
     "cells": one_of_each_cell,
 }
 """By name; "frequency" is the default."""
-
-
-def find_replay_sampler(name: str) -> ReplaySampler:
-    """The sampler called ``name``; ValueError with the known names when there is none."""
-    return lookup(name, REPLAY_SAMPLERS, what="replay sampler")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BookUpdate:
-    """What one question's verdicts change in the Mistake Book; the arguments of ``MistakeBook.update``."""
-
-    failed: tuple[FailedCase, ...]
-    """One item per (candidate, suite) that fails a valid case."""
-    passed_replays: tuple[str, ...]
-    """One key per candidate that passes a replayed case."""
-    failed_replays: tuple[str, ...] = ()
-    """One key per candidate that fails a replayed case."""
-    passed_new: tuple[str, ...] = ()
-    """One key per (candidate, suite) that passes a valid case."""
-    lessons: tuple[Lesson, ...] = ()
-    """What the Test LLM may imitate."""
-    opponents: OpponentUpdate | None = None
-    """What later policies may meet."""
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def collect_book_update(

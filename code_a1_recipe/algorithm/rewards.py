@@ -42,8 +42,6 @@ CODE_TESTS: Mapping[str, str] = {
 FULL_REWARD = 1.0 - 1e-6
 """Rewards above this are full, whatever float32 made of their last digits."""
 
-NOTHING: Mapping[str, int] = MappingProxyType({})
-
 CODE_REWARD, TEST_REWARD = "pass_rate", "valid_and_adversarial"
 """The paper's."""
 
@@ -74,11 +72,7 @@ class RewardSettings(Block):
     @property
     def parameters(self) -> dict[str, Any]:
         """The paper's parameters of R_T; a user's function gets those that it has a parameter for."""
-        return {
-            "alpha": self.alpha,
-            "adversarial": self.adversarial,
-            "nonprintable_penalty": self.nonprintable_penalty,
-        }
+        return self.model_dump(include={"alpha", "adversarial", "nonprintable_penalty"})
 
     @property
     def user_files(self) -> dict[str, Path]:
@@ -107,10 +101,10 @@ class RewardSettings(Block):
             rule = f"without {repeated}: those are rewards.{' and rewards.'.join(repeated)}"
             yield f"rewards.test.kwargs must be {rule}, got {self.test.kwargs!r}"
             return
-        for find in (_find_code, _find_test):
+        for role in ("code", "test"):
             try:
-                function = find(self)
-                if find is _find_test and self.test.path is None:  # one of ours: it looks at its arguments first
+                function = _find(role, self)
+                if role == "test" and self.test.path is None:  # one of ours: it looks at its arguments first
                     function(QuestionVerdicts(question_id="", num_cases=1, candidates=()))
             except SettingsError as error:
                 yield str(error)
@@ -131,10 +125,14 @@ class QuestionRewards:
         """
         self._settings = settings
         self._num_cases = num_cases
-        self._code, self._test = _find_code(settings), _find_test(settings)
+        self._code, self._test = _find("code", settings), _find("test", settings)
 
     def apply(
-        self, question_id: str, candidates: Sequence[CandidateResult], *, asked: Mapping[str, int] = NOTHING
+        self,
+        question_id: str,
+        candidates: Sequence[CandidateResult],
+        *,
+        asked: Mapping[str, int] = MappingProxyType({}),
     ) -> tuple[CandidateResult, ...]:
         """The candidates of one question with their rewards and their suites'; ``asked`` as in ``EpisodeTask``.
 
@@ -172,20 +170,15 @@ class QuestionRewards:
             ) from error
 
 
-def _find_code(settings: RewardSettings) -> Any:
-    choice = settings.code
+def _find(role: str, settings: RewardSettings) -> Any:
+    """The reward function of a policy, "code" or "test"."""
+    code, test = settings.code, settings.test
     try:
-        return find_code_reward(choice.name, path=choice.path, kwargs=choice.kwargs)
+        if role == "code":
+            return find_code_reward(code.name, path=code.path, kwargs=code.kwargs)
+        return find_test_reward(test.name, path=test.path, kwargs=test.kwargs, defaults=settings.parameters)
     except ValueError as error:
-        raise SettingsError(f"rewards.code: {error}") from error
-
-
-def _find_test(settings: RewardSettings) -> Any:
-    choice = settings.test
-    try:
-        return find_test_reward(choice.name, path=choice.path, kwargs=choice.kwargs, defaults=settings.parameters)
-    except ValueError as error:
-        raise SettingsError(f"rewards.test: {error}") from error
+        raise SettingsError(f"rewards.{role}: {error}") from error
 
 
 def _judged(candidate: CandidateResult) -> JudgedCandidate:

@@ -8,8 +8,6 @@ import random
 import statistics
 from collections.abc import Callable, Sequence
 
-from reward_fns.lookup import lookup
-
 GroupSelector = Callable[..., tuple[int, ...]]
 """``(reward_CS, *, update_n, seed) -> candidate indices``; see ``top_variance``."""
 
@@ -81,11 +79,6 @@ GROUP_SELECTORS: dict[str, GroupSelector] = {
     "hardest": hardest_candidates,
 }
 """By name; "topvar" is the default."""
-
-
-def find_group_selector(name: str) -> GroupSelector:
-    """The selector called ``name``; ValueError with the known names when there is none."""
-    return lookup(name, GROUP_SELECTORS, what="group selector")
 
 
 def _eligible(reward_CS: Sequence[Sequence[float | None]], *, update_n: int) -> list[int]:

@@ -68,17 +68,11 @@ class EpisodeSettings(Block):
     """Mean difference between the probability of a token at its server and in training, above which a run stops."""
 
 
-class MistakeBookSettings(Block):
+class MistakeBookSettings(BookBounds):
     enabled: bool
     replay_limit: Amount
     """Cases replayed for one question."""
     sampler: Annotated[str, one_of(REPLAY_SAMPLERS)]
-    max_cases_per_question: Count | None = None
-    """Cases kept of one question."""
-    max_size: Count | None = None
-    """Cases kept of all questions together."""
-    max_lessons: Count = 256
-    """Newest lessons kept, with hindsight.weight."""
 
 
 class SelectionSettings(Block):
@@ -163,16 +157,6 @@ class RecipeSettings(Block):
     def user_files(self) -> dict[str, Path]:
         """Templates and reward functions of the user's own, by key."""
         return self.prompts.user_files | self.rewards.user_files
-
-    @property
-    def book_bounds(self) -> BookBounds:
-        book = self.mistake_book
-        return BookBounds(
-            max_cases_per_question=book.max_cases_per_question,
-            max_size=book.max_size,
-            max_lessons=book.max_lessons,
-            opponents=self.opponents,
-        )
 
     @property
     def learns_in_hindsight(self) -> bool:

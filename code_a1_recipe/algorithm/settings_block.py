@@ -27,6 +27,7 @@ _RULES = {
     "greater_than": "above {gt}",
     "greater_than_equal": "at least {ge}",
     "less_than_equal": "at most {le}",
+    "multiple_of": "a multiple of {multiple_of}",
     "literal_error": "{expected}",
 }
 """Rule of a bound, by pydantic's name for the kind of error."""

@@ -1,13 +1,13 @@
 """Tasks of a step: each question with its counts and the cases replayed from the Mistake Book."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from .episode_types import EpisodeTask
-from .hindsight import Lesson
+from .hindsight import Lesson, draw_lessons
 from .mistake_book import MistakeBook
-from .opponents import Opponents
 from .question import Question
-from .replay import find_replay_sampler
+from .replay import REPLAY_SAMPLERS
 from .settings import RecipeSettings
 
 
@@ -30,11 +30,9 @@ def tasks_of(
     """
     validation = settings.validation
     counts = validation if validate else settings.episode
-    opponents = [Opponents() if validate else _draw(one, settings=settings, book=book, step=step) for one in questions]
     return [
         EpisodeTask(
             question=question,
-            history=_history(question, opponents[index], settings=settings, book=book, step=step, validate=validate),
             step=step,
             seed=settings.seed,
             num_candidates=counts.num_candidates,
@@ -45,44 +43,31 @@ def tasks_of(
             index=index,
             num_questions=len(questions),
             started_at=started_at,
-            asked={} if validate else _asked(question, settings=settings, book=book),
-            opponents=opponents[index],
-            lessons=() if validate else _lessons(index, settings=settings, book=book, step=step),
+            **({} if validate else _from_the_book(question, index, settings=settings, book=book, step=step)),
         )
         for index, question in enumerate(questions)
     ]
 
 
-def _lessons(index: int, *, settings: RecipeSettings, book: MistakeBook, step: int) -> tuple[Lesson, ...]:
-    """As many as a group has suites, drawn anew for each question of the step."""
-    if not settings.learns_in_hindsight:
-        return ()
-    return book.lessons.draw(settings.episode.num_suites, seed=f"{settings.seed}/lessons/{step}/{index}")
+def _from_the_book(
+    question: Question, index: int, *, settings: RecipeSettings, book: MistakeBook, step: int
+) -> dict[str, Any]:
+    """What a question of training gets of the Mistake Book, by field of ``EpisodeTask``.
 
-
-def _asked(question: Question, *, settings: RecipeSettings, book: MistakeBook) -> dict[str, int]:
-    entries = book.entries(question.id) if settings.rewards.looks_at_asked else ()
-    return {entry.key or entry.call: entry.num_met for entry in entries}
-
-
-def _draw(question: Question, *, settings: RecipeSettings, book: MistakeBook, step: int) -> Opponents:
-    sizes = {"num_candidates": settings.episode.num_candidates, "num_suites": settings.episode.num_suites}
-    return book.opponents.draw(question.id, step=step, seed=settings.seed, **sizes)
-
-
-def _history(
-    question: Question,
-    opponents: Opponents,
-    *,
-    settings: RecipeSettings,
-    book: MistakeBook,
-    step: int,
-    validate: bool,
-) -> tuple[str, ...]:
-    """Calls of the Mistake Book, then those of earlier suites, each once; validation replays nothing."""
-    replay = settings.mistake_book
-    if validate or not replay.enabled:
-        return ()
-    sampler = find_replay_sampler(replay.sampler)
-    entries = sampler(book, question.id, limit=replay.replay_limit, seed=settings.seed + step)
-    return tuple(dict.fromkeys((*(entry.call for entry in entries), *opponents.calls)))
+    Replayed are calls of the book, then those of earlier suites, each once. Lessons are as many as a group has suites,
+    drawn anew for each question of the step.
+    """
+    episode, replay, seed = settings.episode, settings.mistake_book, settings.seed
+    sizes = {"num_candidates": episode.num_candidates, "num_suites": episode.num_suites}
+    opponents = book.opponents.draw(question.id, step=step, seed=seed, **sizes)
+    history: tuple[str, ...] = ()
+    if replay.enabled:
+        sampler = REPLAY_SAMPLERS[replay.sampler]
+        entries = sampler(book, question.id, limit=replay.replay_limit, seed=seed + step)
+        history = tuple(dict.fromkeys((*(entry.call for entry in entries), *opponents.calls)))
+    lessons: tuple[Lesson, ...] = ()
+    if settings.learns_in_hindsight:
+        lessons = draw_lessons(book.lessons, episode.num_suites, seed=f"{seed}/lessons/{step}/{index}")
+    known = book.entries(question.id) if settings.rewards.looks_at_asked else ()
+    asked = {entry.key or entry.call: entry.num_met for entry in known}
+    return {"history": history, "opponents": opponents, "lessons": lessons, "asked": asked}

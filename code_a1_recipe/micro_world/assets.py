@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock
@@ -35,16 +35,6 @@ class MicroAssets:
     hard_file: Path
     """Held-out questions of deeper compositions than any that a model was shown."""
 
-    @classmethod
-    def inside(cls, folder: Path) -> "MicroAssets":
-        return cls(
-            code_model=folder / "code",
-            test_model=folder / "test",
-            train_file=folder / TRAIN_FILE,
-            val_file=folder / HELDOUT_FILE,
-            hard_file=folder / HARD_FILE,
-        )
-
 
 def default_cache_dir() -> Path:
     """``$CODE_A1_CACHE``, else ``$XDG_CACHE_HOME/code-a1``, else ``~/.cache/code-a1``."""
@@ -70,13 +60,16 @@ def ensure_assets(cache_dir: Path | None = None, *, settings: MicroSettings | No
     """
     settings = settings or MicroSettings()
     cache_dir = (cache_dir or default_cache_dir()).absolute()
-    if settings.variant:
-        base = ensure_assets(cache_dir, settings=settings.model_copy(update={"variant": ""}))
-        folder = _ensure_folder(cache_dir, settings)
-        if settings.roles == ("both",):
-            return replace(base, code_model=folder / "both", test_model=folder / "both")
-        return replace(base, test_model=folder / "test")
-    return MicroAssets.inside(_ensure_folder(cache_dir, settings))
+    base = _ensure_folder(cache_dir, settings.model_copy(update={"variant": ""}))
+    folder = _ensure_folder(cache_dir, settings)  # of a variant; otherwise the base again
+    is_shared = settings.roles == ("both",)
+    return MicroAssets(
+        code_model=folder / "both" if is_shared else base / "code",
+        test_model=folder / "both" if is_shared else folder / "test",
+        train_file=base / TRAIN_FILE,
+        val_file=base / HELDOUT_FILE,
+        hard_file=base / HARD_FILE,
+    )
 
 
 def _ensure_folder(cache_dir: Path, settings: MicroSettings) -> Path:

@@ -1,10 +1,10 @@
 """The chat messages of the two policies: the warm start sees exactly what training will render."""
 
-from ..algorithm.prompts import find_prompt_pair, render
+from ..algorithm.prompts import PROMPT_PAIRS, render
 
 Messages = list[dict[str, str]]
 
-_PAIR = find_prompt_pair("micro")
+_PAIR = PROMPT_PAIRS["micro"]
 
 
 def code_messages(prompt: str) -> Messages:

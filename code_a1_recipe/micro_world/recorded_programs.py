@@ -1,5 +1,6 @@
 """Buggy programs of the questions for good: a typical one, and what the finished Code LLM gets wrong itself."""
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,10 +31,9 @@ def record_buggy_programs(code_model: Path, questions: Sequence[MicroQuestion]) 
         judge = Judge(runner)
         for question, texts in zip(questions, sampled, strict=True):
             programs = dict.fromkeys(program for text in texts if isinstance(program := extract_candidate(text), str))
-            wrong = (
-                program for program in programs if program != question.mutant and not _solves(judge, question, program)
-            )
-            found[question.id] = [question.mutant, *[program for program in [next(wrong, None)] if program]]
+            others = (program for program in programs if program != question.mutant)
+            wrong = (program for program in others if not _solves(judge, question, program))
+            found[question.id] = [question.mutant, *itertools.islice(wrong, 1)]
     return found
 
 

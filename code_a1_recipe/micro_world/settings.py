@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from ..algorithm.settings_block import Amount, Block, Count, Rate, one_of
-from .world import WORLDS, Split, make_split
+from .world import WORLDS, Split, draw_questions
 
 # Raised whenever the code of this package would build different files from the same settings.
 FORMAT_VERSION = 7
@@ -18,17 +18,11 @@ HEAD_SIZE = 32
 LearningRate = Annotated[float, Field(gt=0)]
 
 
-def _whole_heads(hidden_size: int) -> int:
-    if hidden_size % HEAD_SIZE:
-        raise ValueError(f"a multiple of {HEAD_SIZE} (one attention head)")
-    return hidden_size
-
-
 class ModelSettings(Block):
     """Shape and warm start of one tiny model."""
 
-    hidden_size: Annotated[Count, AfterValidator(_whole_heads)]
-    """A multiple of HEAD_SIZE."""
+    hidden_size: Annotated[Count, Field(multiple_of=HEAD_SIZE)]
+    """Whole attention heads of this width."""
     num_layers: Count
     intermediate_size: Count
     num_steps: Count
@@ -103,9 +97,11 @@ class MicroSettings(Block):
         return VARIANTS[self.variant]
 
     def split(self) -> Split:
-        """The questions of these settings."""
-        counts = {"num_train": self.num_train, "num_heldout": self.num_heldout, "num_hard": self.num_hard}
-        return make_split(seed=self.seed, world=self.world, **counts)
+        """The questions of these settings, the same on every machine and for every hash seed."""
+        number, seed, world = self.num_heldout + self.num_train, self.seed, self.world
+        drawn = draw_questions(seed=seed, num_questions=number, world=world)
+        hard = draw_questions(seed=seed, num_questions=self.num_hard, hard=True, world=world)
+        return Split(heldout=drawn[: self.num_heldout], train=drawn[self.num_heldout :], hard=hard)
 
     def model_settings(self, role: str) -> ModelSettings:
         """Shape and warm start of the model for ``role``: "code", "test" or "both"."""
@@ -130,9 +126,5 @@ class MicroSettings(Block):
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     def to_json(self) -> str:
+        """For ``model_validate_json``."""
         return json.dumps(self.model_dump(), sort_keys=True)
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The inverse of ``to_json``."""
-        return cls.read(json.loads(text), where="micro")

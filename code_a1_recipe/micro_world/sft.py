@@ -217,7 +217,7 @@ def main(role: Role, settings_json: str, out: Path, record: Path | None) -> None
         out: folder to save model and tokenizer in.
         record: file for buggy programs of the finished Code LLM; None for another role.
     """
-    settings = MicroSettings.from_json(settings_json)
+    settings = MicroSettings.model_validate_json(settings_json)
     torch.set_num_threads(1)
     num_steps = settings.model_settings(role).num_steps
 

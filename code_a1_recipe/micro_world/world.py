@@ -3,9 +3,10 @@
 import hashlib
 import json
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from .mistakes import Mistake, draw_mistake, mistakes_of
 from .operations import ORDERS, Action, Condition, Decision, Operation, Selection, Value, answer_or_none, conditions_of
@@ -141,19 +142,12 @@ class Split:
 
     train: tuple[MicroQuestion, ...]
     heldout: tuple[MicroQuestion, ...]
-    hard: tuple[MicroQuestion, ...] = ()
+    hard: tuple[MicroQuestion, ...]
     """Compositions deeper than any in the other two."""
 
 
 def assert_text(x: Value, expected: Value) -> str:
     return f"assert {ENTRY_POINT}({x}) == {expected}"
-
-
-def make_split(*, seed: int, num_train: int, num_heldout: int, num_hard: int = 0, world: str = "narrow") -> Split:
-    """The same split for the same arguments, on every machine and for every hash seed."""
-    drawn = draw_questions(seed=seed, num_questions=num_heldout + num_train, world=world)
-    hard = draw_questions(seed=seed, num_questions=num_hard, hard=True, world=world)
-    return Split(heldout=drawn[:num_heldout], train=drawn[num_heldout:], hard=hard)
 
 
 def draw_questions(
@@ -175,16 +169,18 @@ def draw_questions(
 
 def boundary_inputs(operation: Operation) -> list[Value]:
     """Inputs where typical mistakes show: every bound with its neighbours, and for lists nothing at all."""
-    near = list(_boundaries(operation))
+    near = _boundaries(operation)
     return [[], *([x] for x in near)] if operation.takes_list else [*near]
 
 
 def write_rows(
-    questions: Iterable[MicroQuestion], path: Path, *, buggy_programs: Mapping[str, Sequence[str]] | None = None
+    questions: Iterable[MicroQuestion],
+    path: Path,
+    *,
+    buggy_programs: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> None:
     """Write one JSON object a line, in the recipe's native columns; ``buggy_programs`` are by question id."""
-    known = buggy_programs or {}
-    rows = (question.row(buggy_programs=known.get(question.id, ())) for question in questions)
+    rows = (question.row(buggy_programs=buggy_programs.get(question.id, ())) for question in questions)
     lines = (json.dumps(row, ensure_ascii=False) for row in rows)
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
@@ -280,18 +276,18 @@ def _choose_inputs(
     return tuple(pool[i] for i in chosen)
 
 
-def _boundaries(operation: Operation) -> Iterator[int]:
+def _boundaries(operation: Operation) -> list[int]:
     """Each bound with both neighbours, in order, without repetition; 0 and 1 for a parity."""
     seen: dict[int, None] = {}
     for condition in conditions_of(operation):
         middle = (0, 1) if condition.bound is None else range(condition.bound - 1, condition.bound + 2)
         seen.update(dict.fromkeys(middle))
-    yield from seen
+    return list(seen)
 
 
 def _list_pool(operation: Operation, world: World) -> tuple[list[int], ...]:
     """Candidate inputs for a list operation: nothing, singles, and lists that show order and repetition."""
-    near = list(_boundaries(operation))
+    near = _boundaries(operation)
     rng = random.Random("lists of " + operation.english)
     spread = range(world.inputs.start - 1, world.inputs.stop + 1)
     singles = [[x] for x in dict.fromkeys([*near, *spread])]

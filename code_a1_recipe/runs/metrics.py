@@ -185,12 +185,11 @@ def validation_metrics(parts: Sequence[tuple[str, MetricAccumulator]]) -> dict[s
 
 def book_metrics(book: MistakeBook, change: BookChange) -> dict[str, float]:
     """The Mistake Book after a step, and what the step changed in it."""
-    stats = book.stats()
     return {
         **book.opponents.metrics(),
-        "book/cases": stats.num_cases,
-        "book/questions": stats.num_questions,
-        "book/cells": stats.num_cells,
+        "book/cases": book.num_cases,
+        "book/questions": book.num_questions,
+        "book/cells": book.num_cells,
         "book/lessons": len(book.lessons),
         "book/added": change.num_added,
         "book/removed": change.num_removed,

@@ -15,11 +15,12 @@ from verl.workers.rollout.llm_server import LLMServerClient
 from ..algorithm.episode import EpisodeRunner
 from ..algorithm.episode_types import Episode, EpisodeTask, Response
 from ..algorithm.hindsight import Lesson
+from ..algorithm.mistake_book import BookUpdate
 from ..algorithm.opponents import OpponentUpdate, collect_opponents
 from ..algorithm.prompts import render
-from ..algorithm.replay import BookUpdate, collect_book_update
+from ..algorithm.replay import collect_book_update
 from ..algorithm.sampling import SamplingParameters, prompt_token_ids, sampling_seed, with_chat_template
-from ..algorithm.selection import find_group_selector
+from ..algorithm.selection import GROUP_SELECTORS
 from ..algorithm.settings import RecipeSettings
 from ..algorithm.spans import Span, outside, seconds_of
 from ..config.run_config import ModelConfig
@@ -153,7 +154,7 @@ class EpisodeWorker:
         started = time.monotonic()
         episode = await self._runners[False].run(task)
         selection = self._settings.selection
-        select_by_topvar = find_group_selector(selection.name)  # or what else is named
+        select_by_topvar = GROUP_SELECTORS[selection.name]  # or what else is named
         selected = select_by_topvar(
             episode.suite_rewards_CS(selection.part),
             update_n=selection.update_n,

@@ -49,7 +49,7 @@ class CodeA1Trainer(PPOTrainerSync):
     def __init__(self, config: RunConfig, *, signals: SignalHandler | None = None) -> None:
         self.settings = config
         self.run_folder = RunFolder(Path(config.run_dir))
-        self.book = MistakeBook(config.book_bounds)
+        self.book = MistakeBook(config.mistake_book, config.opponents)
         self.policies: dict[str, Policy] = {}
         self.finished = TrainState(step=0, data=None)
         self._has_stepped = False
@@ -198,7 +198,7 @@ class CodeA1Trainer(PPOTrainerSync):
         change = BookChange()
         if self.settings.mistake_book.enabled:
             for report in reports:
-                change += self.book.update(report.question_id, **report.book_update.arguments)
+                change += self.book.update(report.question_id, report.book_update)
         metrics.update(measures.book_metrics(self.book, change))
 
     def _update_curriculum(self, reports: Sequence[EpisodeReport], metrics: dict[str, Any]) -> None:

@@ -20,9 +20,9 @@ import time
 from pathlib import Path
 
 from code_a1_recipe.algorithm.book_bounds import BookBounds
-from code_a1_recipe.algorithm.mistake_book import FailedCase, MistakeBook
+from code_a1_recipe.algorithm.mistake_book import BookUpdate, FailedCase, MistakeBook
 from code_a1_recipe.algorithm.opponents import Opponent, OpponentPool, OpponentUpdate
-from code_a1_recipe.algorithm.replay import find_replay_sampler
+from code_a1_recipe.algorithm.replay import REPLAY_SAMPLERS
 
 QUESTIONS_A_STEP, NEW_CASES, PASSED_CASES, STEPS = 256, 40, 200, 10
 MORE = 1.2
@@ -42,11 +42,13 @@ def made_up_case(chance: random.Random) -> FailedCase:
 
 def update(book: MistakeBook, name: str, number: int, chance: random.Random, *, num_passed: int = 0) -> float:
     """One question's update of the book with ``number`` failed new cases; its seconds."""
-    replayed = [one.key for one in find_replay_sampler("weighted")(book, name, limit=8, seed=0)]
+    replayed = [one.key for one in REPLAY_SAMPLERS["weighted"](book, name, limit=8, seed=0)]
     new = [made_up_case(chance) for _ in range(number)]
     passed_new = [made_up_case(chance).key for _ in range(num_passed)] + [one.key for one in new[::3]]
     start = time.perf_counter()
-    book.update(name, failed=new, passed_replays=replayed * 4, failed_replays=replayed * 4, passed_new=passed_new)
+    book.update(
+        name, BookUpdate(failed=new, passed_replays=replayed * 4, failed_replays=replayed * 4, passed_new=passed_new)
+    )
     return time.perf_counter() - start
 
 
@@ -63,7 +65,7 @@ def one_book(size: int, largest: int, questions: int) -> None:
             sum(update(book, f"question-{number}", NEW_CASES, chance, num_passed=PASSED_CASES) for number in names)
         )
     start = time.perf_counter()
-    book.stats()
+    _ = book.num_cells
     counted = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         book.save(Path(folder) / "book.json")

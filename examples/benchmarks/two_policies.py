@@ -27,7 +27,7 @@ import pyarrow
 import pyarrow.parquet
 from omegaconf import OmegaConf
 
-from code_a1_recipe.algorithm.prompts import find_prompt_pair, render
+from code_a1_recipe.algorithm.prompts import PROMPT_PAIRS, render
 from code_a1_recipe.config.compose import recorded_config
 from code_a1_recipe.data.reader import load_questions
 from code_a1_recipe.runs.reader import RunRecords
@@ -62,7 +62,7 @@ def train_both(folder: Path, steps: int) -> dict[str, Any]:
 def prompts_of(run: Path, config: dict[str, Any], step: int) -> dict[str, list[dict[str, Any]]]:
     """Rows for verl's dataset, as the policies met them in a step, in the order of questions and candidates."""
     questions = {question.id: question for question in load_questions(config["data"]["train_files"])}
-    pair = find_prompt_pair(config["prompts"]["name"])
+    pair = PROMPT_PAIRS[config["prompts"]["name"]]
     records = sorted(RunRecords(run).training(step), key=lambda record: (record.index, record.candidate))
     rows: dict[str, list[dict[str, Any]]] = {"code": [], "test": []}
     for record in records:

@@ -24,7 +24,7 @@ import time
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from code_a1_recipe.algorithm.selection import find_group_selector
+from code_a1_recipe.algorithm.selection import GROUP_SELECTORS
 from code_a1_recipe.micro_world import MicroSettings, ensure_assets
 from code_a1_recipe.micro_world.bound_tester import write_suites
 from code_a1_recipe.micro_world.demonstrations import Demonstration
@@ -34,6 +34,7 @@ from code_a1_recipe.micro_world.operations import answer_or_none
 from code_a1_recipe.micro_world.sft import _encode, response_loss
 from code_a1_recipe.stats.estimates import mean_estimate
 from reward_fns import JudgedCandidate, QuestionVerdicts, find_test_reward, reward_suites
+from reward_fns.lookup import lookup
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
 
 Q, C, S, K, MAX_TOKENS = 8, 4, 8, 1, 24
@@ -207,7 +208,7 @@ def train(rule, seed, options, assets, split, programs):
         for key, value in (w.split("=") for w in words)
     }
     select, update_n = kwargs.pop("select", "topvar"), int(kwargs.pop("update_n", 1))
-    selector = find_group_selector(select)
+    selector = lookup(select, GROUP_SELECTORS, what="group selector")
     weight, share, policy = kwargs.pop("hindsight", 0.0), kwargs.pop("share", 0.15), kwargs.pop("policy", 1.0)
     teacher, by_std = kwargs.pop("teacher", 0.0), kwargs.pop("by_std", 1.0)
     lessons = collections.deque(maxlen=256)

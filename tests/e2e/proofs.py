@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from code_a1_recipe.algorithm.mistake_book import FailedCase, MistakeBook
+from code_a1_recipe.algorithm.mistake_book import BookUpdate, FailedCase, MistakeBook
 from code_a1_recipe.runs.folder import RunFolder
 from code_a1_recipe.runs.reader import RunRecords, read_rollouts
 from code_a1_recipe.runs.rollout_record import RolloutRecord
@@ -52,10 +52,12 @@ def replayed_book(records_by_step: list[list[RolloutRecord]]) -> MistakeBook:
                 failed_replays += [case.key for case in history if case.outcome not in ("passed", "not_loaded")]
             book.update(
                 mine[0].question,
-                failed=failed,
-                passed_replays=passed,
-                failed_replays=failed_replays,
-                passed_new=passed_new,
+                BookUpdate(
+                    failed=failed,
+                    passed_replays=passed,
+                    failed_replays=failed_replays,
+                    passed_new=passed_new,
+                ),
             )
     return book
 

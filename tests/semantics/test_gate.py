@@ -151,8 +151,8 @@ def test_s97_the_mistake_book_knows_a_call_by_its_key(ask):
     book = MistakeBook()
     for text in ("f(3, 2)", "f(n=3)", "f(1 + 2)", "f(3.0)", "round(f(3))"):
         book_update = collect_book_update([ask(REFERENCE, wrong, f"assert {text} == 3")])
-        book.update("q", failed=book_update.failed, passed_replays=book_update.passed_replays)
+        book.update("q", book_update)
     assert [(entry.call, entry.frequency) for entry in book.entries("q")] == [("f(3, 2)", 5)]
     book_update = collect_book_update([ask(REFERENCE, REFERENCE, history=("f(3, 2)",))])
-    book.update("q", failed=book_update.failed, passed_replays=book_update.passed_replays)
+    book.update("q", book_update)
     assert book.entries("q")[0].frequency == 4

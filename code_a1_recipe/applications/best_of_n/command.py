@@ -9,7 +9,7 @@ from typing import Any
 from reward_fns import extract_candidate, extract_suite
 from sandbox import JudgeProcesses, LocalRunner
 
-from ...algorithm.prompts import PROMPT_PAIRS, find_prompt_pair, render
+from ...algorithm.prompts import PROMPT_PAIRS, render
 from ...algorithm.question import Question
 from ...errors import InputError
 from ...evaluation.benchmarks.tasks import AssertGrading
@@ -91,7 +91,7 @@ def _pools(questions: Sequence[Question], options: SelectOptions) -> tuple[list[
 
 def _programs(questions: Sequence[Question], model: ModelChoice, options: SelectOptions) -> list[list[str]]:
     """Programs of each question; responses without one are left out."""
-    template = find_prompt_pair(str(options.prompt)).code
+    template = PROMPT_PAIRS[str(options.prompt)].code
     prompts = [(one.id, render(template, **one.prompt_fields)) for one in questions]
     responses = sample_stored(
         model, prompts, options, policy="code", num_samples=options.samples, description="programs"
@@ -115,7 +115,7 @@ def _suites(
         for place, own in enumerate(programs)
         for number in range(options.suites if own else 0)
     ]
-    template, num_tests = find_prompt_pair(str(options.prompt)).test, options.tests or 0
+    template, num_tests = PROMPT_PAIRS[str(options.prompt)].test, options.tests or 0
     prompts = [
         (
             f"{questions[place].id}/{number}",

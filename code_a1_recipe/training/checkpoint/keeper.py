@@ -102,7 +102,8 @@ class CheckpointKeeper:
             return None
         found.check_fits(self._identity)
         finished = _load(found, policies=policies, dataloader=dataloader)
-        book = MistakeBook.load(found.folder / checkpointing.BOOK_NAME, self._config.book_bounds)
+        book_file, config = found.folder / checkpointing.BOOK_NAME, self._config
+        book = MistakeBook.load(book_file, config.mistake_book, config.opponents)
         if found.folder.parent == self._root:
             self.saved_step = found.step
             self._origin = found.state().get(checkpointing.ORIGIN)

@@ -65,7 +65,7 @@ def why_no_gpu() -> str:
 
     reason = "torch found none at its start"
     try:
-        torch.cuda.init()
+        torch.cuda.init()  # type: ignore[no-untyped-call]
     except (RuntimeError, AssertionError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES")

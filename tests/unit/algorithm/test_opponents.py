@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
-from code_a1_recipe.algorithm.mistake_book import MistakeBook
+from code_a1_recipe.algorithm.mistake_book import BookUpdate, MistakeBook
 from code_a1_recipe.algorithm.opponents import (
     SAMPLINGS,
     Opponent,
@@ -94,7 +94,7 @@ def test_the_pool_is_saved_with_the_mistake_book(tmp_path):
     update = OpponentUpdate(
         suites=(Opponent(texts=("assert f(1) == 1", "assert f(2) == 2"), generation=1),), games={(1, 0): (1, 2)}
     )
-    book.update("q", failed=[], passed_replays=[], opponents=update)
+    book.update("q", BookUpdate(opponents=update))
     book.save(tmp_path / "book.json")
     assert MistakeBook.load(tmp_path / "book.json") == book
     assert book != MistakeBook()

@@ -6,7 +6,6 @@ from code_a1_recipe.algorithm.prompts import (
     FIELDS,
     PROMPT_PAIRS,
     PromptSettings,
-    find_prompt_pair,
     render,
     template_names,
 )
@@ -43,7 +42,7 @@ def test_a_plain_template_is_one_user_message_without_its_final_newline(tmp_path
 
 @pytest.mark.parametrize("name", sorted(PROMPT_PAIRS))
 def test_every_pair_renders(name):
-    pair = find_prompt_pair(name)
+    pair = PROMPT_PAIRS[name]
     question = {"prompt": "p", "entry_points": "`f()`"}
     assert render(pair.code, **question)
     assert render(pair.test, **question, candidate="c", num_cases=3)
@@ -69,8 +68,6 @@ def test_an_unknown_template_lists_the_known_ones():
         InputError, match=r"unknown prompt template 'chat'; known: chat_v2_black_box_test, chat_v2_code, chat"
     ):
         render("chat", prompt="p")
-    with pytest.raises(ValueError, match=r"unknown prompt pair 'chat'; known: chat_v2, chat_v2_zero_shot, micro"):
-        find_prompt_pair("chat")
 
 
 def test_a_template_of_ones_own_is_given_by_path(tmp_path):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from code_a1_recipe.algorithm.hindsight import Lesson
-from code_a1_recipe.algorithm.mistake_book import FailedCase, MistakeBook
+from code_a1_recipe.algorithm.mistake_book import BookUpdate, FailedCase, MistakeBook
 from code_a1_recipe.algorithm.opponents import (
     Opponent,
     OpponentPool,
@@ -44,7 +44,7 @@ def book():
     """Three cases of the first question, f(3) seen three times, f(2) twice, f(1) once."""
     book = MistakeBook()
     failed = [FailedCase(call=f"f({number})", answer=str(number + 1)) for number in (1, 2, 2, 3, 3, 3)]
-    book.update("q1", failed=failed, passed_replays=[])
+    book.update("q1", BookUpdate(failed=failed))
     return book
 
 
@@ -98,7 +98,7 @@ def test_the_replay_limit_holds(book):
 
 
 def test_uniform_replay_draws_anew_in_each_step_and_for_each_seed(book):
-    book.update("q1", failed=[FailedCase(call=f"f({n})", answer="0") for n in range(10, 60)], passed_replays=[])
+    book.update("q1", BookUpdate(failed=[FailedCase(call=f"f({n})", answer="0") for n in range(10, 60)]))
     settings = Settings(mistake_book=MistakeBookSettings(enabled=True, replay_limit=10, sampler="uniform"))
     draws = {make_tasks(book, settings, step=step)[0].history for step in range(1, 6)}
     assert len(draws) == 5
@@ -111,7 +111,7 @@ def test_uniform_replay_draws_anew_in_each_step_and_for_each_seed(book):
 def test_each_question_of_a_step_draws_as_many_lessons_as_a_group_has_suites():
     book = MistakeBook()
     lesson = Lesson(prompt="", entry_points="", candidate_source="", asserts=())
-    book.update("q1", failed=(), passed_replays=(), lessons=[replace(lesson, prompt=str(n)) for n in range(50)])
+    book.update("q1", BookUpdate(lessons=[replace(lesson, prompt=str(n)) for n in range(50)]))
     first, again = (make_tasks(book, Settings(learns_in_hindsight=True)) for _ in range(2))
     assert [len(task.lessons) for task in first] == [4] * len(first)
     assert [task.lessons for task in first] == [task.lessons for task in again]

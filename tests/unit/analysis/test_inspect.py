@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from code_a1_recipe.algorithm.mistake_book import FailedCase, MistakeBook
+from code_a1_recipe.algorithm.mistake_book import BookUpdate, FailedCase, MistakeBook
 from code_a1_recipe.analysis.question_view import program_lines, totals_by_question
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.jobs import terminal
@@ -69,7 +69,7 @@ def run_folder(tmp_path):
     (folder / "rollouts" / "val_000002.jsonl").write_bytes(encode_records([record(step=2, kind="greedy", reward=None)]))
     book = MistakeBook()
     for count, call in ((1, "f(7)"), (3, "f(1)")):
-        book.update("hard-1", failed=[FailedCase(call=call, answer="2")] * count, passed_replays=[])
+        book.update("hard-1", BookUpdate(failed=[FailedCase(call=call, answer="2")] * count))
     book.save(folder / "mistake_book.json")
     return folder
 

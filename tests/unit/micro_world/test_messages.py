@@ -88,7 +88,7 @@ def test_inputs_fit_the_operation(questions):
 
 def test_settings_survive_json_and_name_themselves_by_content():
     settings = MicroSettings(seed=5, noise=NO_NOISE)
-    assert MicroSettings.from_json(settings.to_json()) == settings
+    assert MicroSettings.model_validate_json(settings.to_json()) == settings
     digest = settings.digest(templates=("a", "b"))
     assert len(digest) == 16
     assert digest == MicroSettings(seed=5, noise=NO_NOISE).digest(templates=("a", "b"))
@@ -114,7 +114,7 @@ def test_the_two_models_differ_in_size():
         ({"code": {"num_layers": 1}}, "micro.code.hidden_size is missing"),
         (
             {"test": dict(TINY, hidden_size=48)},
-            "micro.test.hidden_size must be a multiple of 32 .one attention head., got 48",
+            "micro.test.hidden_size must be a multiple of 32, got 48 .Whole attention heads",
         ),
         ({"noise": {"slip_chance": 1.5}}, "micro.noise.slip_chance must be at most 1, got 1.5"),
     ],

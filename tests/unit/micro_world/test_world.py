@@ -12,7 +12,8 @@ from code_a1_recipe.micro_world.operations import (
     answer_or_none,
     conditions_of,
 )
-from code_a1_recipe.micro_world.world import draw_questions, make_split, write_rows
+from code_a1_recipe.micro_world.settings import MicroSettings
+from code_a1_recipe.micro_world.world import draw_questions, write_rows
 
 ADD_ONE = Action(kind="add", amount=1)
 FIVE = Action(kind="constant", amount=5)
@@ -21,7 +22,7 @@ AT_MOST_THREE = Condition(relation="<=", bound=3)
 
 @pytest.fixture(scope="module")
 def split():
-    return make_split(seed=0, num_train=2000, num_heldout=100)
+    return MicroSettings(seed=0, num_train=2000, num_heldout=100).split()
 
 
 def test_in_the_wide_world_half_of_the_mistakes_show_on_few_inputs():

@@ -7,9 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from code_a1_recipe.algorithm.curriculum import Curriculum
-from code_a1_recipe.algorithm.mistake_book import FailedCase, MistakeBook
+from code_a1_recipe.algorithm.mistake_book import BookUpdate, FailedCase, MistakeBook
 from code_a1_recipe.algorithm.question import Question
-from code_a1_recipe.algorithm.replay import BookUpdate
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.errors import OutageError
 from code_a1_recipe.runs.folder import RunFolder
@@ -69,7 +68,7 @@ def report(task, *, rows):
             policy: StoredRows(keys=(f"{policy}-{name}",) if rows else (), tags=({},) if rows else ())
             for policy in ("code", "test")
         },
-        book_update=BookUpdate(failed=(failed, failed), passed_replays=()),
+        book_update=BookUpdate(failed=(failed, failed)),
         code_rewards=(0.0, 1.0) if name == "q0" else (0.5, 0.5),
         accumulator={"code/reward": (0.5, 1)},
         busy={"generate": (), "judge": ()},
