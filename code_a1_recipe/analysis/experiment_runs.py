@@ -126,10 +126,8 @@ def _adopt(experiment: Experiment, arm: Arm, seed: int) -> None:
 
 def _first_ready(experiment: Experiment, pending: Sequence[Place]) -> Place | None:
     """The first run that waits for no other one's tests."""
-    for arm, seed in pending:
-        if arm.harvest is None or experiment.is_finished(arm.harvest, seed):
-            return arm, seed
-    return None
+    ready = (place for place in pending if not place[0].harvest or experiment.is_finished(place[0].harvest, place[1]))
+    return next(ready, None)
 
 
 def command_of(experiment: Experiment, arm: Arm, seed: int) -> list[str]:
@@ -192,7 +190,7 @@ class _Run:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=_heed_interruptions,
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
         return cls(arm=arm, seed=seed, folder=folder, log=log, process=process, started=time.monotonic())
 
@@ -215,10 +213,6 @@ class _Run:
                 f"log {output} ends with:\n{tail}\nRuns that are finished stay; repeat the command to go on"
             )
         _write(self.folder / FINISHED, self.log)
-
-
-def _heed_interruptions() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _end(running: Sequence[_Run]) -> None:
