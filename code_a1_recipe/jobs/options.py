@@ -1,6 +1,7 @@
 """Command-line options that several commands share. A command's options are the fields of a frozen dataclass, each an
 ``Annotated`` type with Typer's words for it; ``cli.declared`` makes the command's parameters of them."""
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -58,6 +59,20 @@ def one_of(known: tuple[object, ...]) -> Callable[[Any], Any]:
             if one is not None and one not in known:
                 named = ", ".join(str(name) for name in known if name != "")
                 raise typer.BadParameter(f"must be one of {named}, got {one!r}")
+        return value
+
+    return check
+
+
+def within(low: float, high: float = math.inf, *, ends: str = "[]") -> Callable[[Any], Any]:
+    """A check that a number lies between ``low`` and ``high``; a round bracket leaves the end out: ``(]``."""
+
+    def check(value: float | None) -> float | None:
+        if value is None:
+            return value
+        above = value >= low if ends[0] == "[" else value > low
+        if not (above and (value <= high if ends[1] == "]" else value < high)):
+            raise typer.BadParameter(f"must be in {ends[0]}{low:g}, {high:g}{ends[1]}, got {value!r}")
         return value
 
     return check

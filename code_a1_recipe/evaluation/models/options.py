@@ -10,7 +10,7 @@ import typer
 
 from ...algorithm.sampling import SamplingParameters
 from ...errors import InputError
-from ...jobs.options import FromTexts, assignments
+from ...jobs.options import FromTexts, assignments, within
 from ...runs.reader import RunRecords
 
 if TYPE_CHECKING:
@@ -37,12 +37,6 @@ def _engine_arguments(texts: list[str]) -> dict[str, Any]:
     return {key: yaml.safe_load(value) for key, value in pairs.items()}
 
 
-def _in_top_p(value: float | None) -> float | None:
-    if value is not None and not 0 < value <= 1:
-        raise typer.BadParameter(f"must be in (0, 1], got {value!r}")
-    return value
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOptions:
     """``--model`` and its neighbours. Where None stands for a value, it is as the run validated, or the usual one."""
@@ -63,7 +57,9 @@ class ModelOptions:
     temperature: Annotated[
         float | None, option(min=0, max=2, help="0 is greedy", show_default=f"0.7, {_AS_VALIDATED}")
     ] = None
-    top_p: Annotated[float | None, option(callback=_in_top_p, show_default=f"0.95, {_AS_VALIDATED}")] = None
+    top_p: Annotated[float | None, option(callback=within(0, 1, ends="(]"), show_default=f"0.95, {_AS_VALIDATED}")] = (
+        None
+    )
     max_tokens: Annotated[
         int | None,
         option(min=1, help="of a response", show_default="4096, of HumanEval+ and MBPP+ 768, of a run its own"),
