@@ -5,7 +5,7 @@ the program at temperature 0). Held-out, Test LLM, on buggy programs that are th
 (``Question.buggy_programs``): ``valid`` (the Valid term of R_T, in [0, 1]), ``kill`` (share of suites with a case that
 the program fails), ``kill_per_case`` (share of cases that it fails) and ``detection_rate`` (share of suites with an
 assert that is right as written and that it fails). Cases are judged by the reference's answer, so a case with a wrong
-assertion can kill, but not detect.
+assertion can kill, but not detect. ``changes_of`` pairs them by question, first validation against last.
 
 Training: how far rewards are from hidden tests, how varied suites are, what is unlearned; all but ``distinct_calls``
 need ``validation.hidden_in_training``. Programs lost to an outage count nowhere.
@@ -14,11 +14,14 @@ need ``validation.hidden_in_training``. Programs lost to an outage count nowhere
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from ..algorithm.rewards import FULL_REWARD
 from ..runs.metrics import buggy_program_rates, distinct_call_rate
+from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
+from ..stats.estimates import Estimate, mean_estimate, paired_difference
 
 MEASURES: dict[str, str] = {
     "pass@1": "Code LLM, pass@1 at temperature 1",
@@ -72,6 +75,59 @@ def _add_buggy_program(samples: dict[str, dict[str, list[float]]], record: Rollo
         values["kill_others" if record.candidate else "kill_first"] = values["kill"]
         for name, value in values.items():
             samples[name][record.question].append(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One measure before and after, over the same held-out questions."""
+
+    measure: str
+    before: Estimate
+    after: Estimate
+    difference: Estimate
+
+
+def changes_of(run: RunRecords) -> list[Change]:
+    """Each measure's change between the first and the last validation; empty with fewer than two."""
+    steps = run.validation_steps
+    if len(steps) < 2:
+        return []
+    # Other sources may be there to see how far what was learned carries; they are no part of this comparison.
+    first, last = (
+        measures_of(next(iter(by_source(run.validation(step)).values()), [])) for step in (steps[0], steps[-1])
+    )
+    return [
+        Change(
+            measure=name,
+            before=mean_estimate(list(first[name].values())),
+            after=mean_estimate(list(last[name].values())),
+            difference=paired_difference(last[name], first[name]),
+        )
+        for name in MEASURES
+        if name in first and name in last and first[name].keys() & last[name].keys()
+    ]
+
+
+def change_table(run: RunRecords) -> str:
+    """The changes as lines of text; empty when there is nothing to compare."""
+    changes = changes_of(run)
+    if not changes:
+        return ""
+    steps = run.validation_steps
+    number = max(change.after.num_values for change in changes)
+    width = max(len(MEASURES[change.measure]) for change in changes)
+    lines = [
+        f"held-out questions ({number}), step {steps[0]} -> step {steps[-1]}, 95 % interval of the paired difference:"
+    ]
+    for change in changes:
+        verdict = (
+            "" if not change.difference.excludes_zero else "  better" if change.difference.value > 0 else "  worse"
+        )
+        lines.append(
+            f"  {MEASURES[change.measure]:{width}}  {change.before.value:.3f} -> {change.after.value:.3f}   "
+            f"{change.difference.plus_minus(signed=True)}{verdict}"
+        )
+    return "\n".join(lines)
 
 
 def reward_errors(records: Iterable[RolloutRecord]) -> dict[str, float | None]:

@@ -221,19 +221,10 @@ class QuestionTotals:
         """Sorts the hardest question first: the share solved, then the mean reward; what is unknown comes last."""
         return fmean(self.solved) if self.solved else 2.0, fmean(self.rewards) if self.rewards else 2.0
 
-    def cells(self) -> list[str]:
-        """Texts of a row under ``HEAD``; a dash where nothing was counted."""
-        return [
-            str(len(self.steps)),
-            str(self.num_programs),
-            _mean(self.solved),
-            _mean(self.rewards),
-            str(len(self.right)),
-            _mean(self.right),
-            _mean(self.broke),
-            _mean(self.suite_rewards),
-            str(self.num_outages),
-        ]
+    def cells(self) -> list[int | str]:
+        """A row under ``HEAD``; a dash where nothing was counted."""
+        suites = [len(self.right), *map(_mean, (self.right, self.broke, self.suite_rewards))]
+        return [len(self.steps), self.num_programs, _mean(self.solved), _mean(self.rewards), *suites, self.num_outages]
 
 
 def totals_by_question(records: Iterable[RolloutRecord]) -> dict[str, QuestionTotals]:
@@ -249,7 +240,7 @@ def steps_lines(records: Iterable[RolloutRecord], paint: Paint) -> list[str]:
     found: dict[int, QuestionTotals] = {}
     for record in records:
         found.setdefault(record.step, QuestionTotals()).add(record)
-    rows = [[str(step), *totals.cells()[1:]] for step, totals in sorted(found.items())]
+    rows = [[step, *totals.cells()[1:]] for step, totals in sorted(found.items())]
     return [paint("heading", "over the run"), *[f"  {line}" for line in table(["step", *HEAD[1:]], rows)]]
 
 

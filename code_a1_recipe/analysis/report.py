@@ -25,9 +25,8 @@ from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
 from ..stats.tables import Table, counted, table_with_head
 from . import figures
-from .before_after import changes_of
 from .experiment import EXPERIMENT_FILE, FINISHED, Experiment
-from .measures import MEASURES
+from .measures import MEASURES, changes_of
 from .question_view import pick_episodes, program_lines, questions_by_id
 from .run_results import RESULTS_FILE, Results, RunResult, load_results, portable, result_of, save_results
 from .summary import HEADLINE_MEASURES, ExperimentSummary, tables_of, tables_text

@@ -135,7 +135,7 @@ def _train(config: "RunConfig", *, command: str) -> "RunFolder":
 
 def _print_result(preset: str, folder: "RunFolder") -> None:
     """Where everything is, and what changed on held-out questions; a run without them is not the worse for it."""
-    from ..analysis.before_after import change_table
+    from ..analysis.measures import change_table
     from ..analysis.report import write_report
     from ..runs.reader import RunRecords
 

@@ -191,7 +191,7 @@ class EvalPlusCheck:
         entry, tolerance, is_plain = "candidate", None, False
         for node in ast.walk(check):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                if _takes_the_input(node) and node.func.id != "ref_func":
+                if [ast.unparse(argument) for argument in node.args] == ["*inp"] and node.func.id != "ref_func":
                     entry = node.func.id
                 elif node.func.id == "assertion":
                     is_plain = isinstance(node.args[0], ast.Call) and _compares_plainly(functions.get("assertion"))
@@ -219,10 +219,6 @@ def _lists_of(check: ast.FunctionDef) -> dict[str, list[ast.expr]]:
         for node in check.body
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.List)
     }
-
-
-def _takes_the_input(call: ast.Call) -> bool:
-    return len(call.args) == 1 and ast.unparse(call.args[0]) == "*inp"
 
 
 def _compares_plainly(assertion: ast.FunctionDef | None) -> bool:

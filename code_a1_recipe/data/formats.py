@@ -292,13 +292,12 @@ def list_of(row: Row, column: str) -> list[str]:
 
 def parsed(row: Row, column: str) -> ast.Module:
     """The row's Python source in ``column``, parsed; RowError when it is not Python 3."""
+    text = text_of(row, column)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the compiler's remarks on the style of others
-            return ast.parse(text_of(row, column))
+            return ast.parse(text)
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        if isinstance(error, RowError):
-            raise
         raise RowError(column, f"must be Python 3: {error}") from error
 
 

@@ -105,7 +105,8 @@ def read_questions(
     def read(row: dict[str, Any]) -> tuple[Question, int]:
         native = reader.native(row)
         question = check_row(native)
-        _check_new(question.id, row_of_id)
+        if question.id in row_of_id:
+            raise RowError("id", f"must be unique, but {question.id!r} is that of row {row_of_id[question.id]} too")
         row_of_id[question.id] = len(row_of_id)
         return question, native.num_dropped_tests
 
@@ -140,11 +141,6 @@ def check_row(row: NativeRow) -> Question:
         data_source=text_of(columns, "data_source"),
         **{name: tuple(list_of(columns, name)) for name in ("tests", "golden_tests", "buggy_programs")},
     )
-
-
-def _check_new(question_id: str, row_of_id: Mapping[str, int]) -> None:
-    if question_id in row_of_id:
-        raise RowError("id", f"must be unique, but {question_id!r} is that of row {row_of_id[question_id]} too")
 
 
 def row_reader(

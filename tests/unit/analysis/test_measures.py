@@ -9,8 +9,14 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
-from code_a1_recipe.analysis.before_after import change_table, changes_of
-from code_a1_recipe.analysis.measures import distinct_calls, forgetting, measures_of, reward_errors
+from code_a1_recipe.analysis.measures import (
+    change_table,
+    changes_of,
+    distinct_calls,
+    forgetting,
+    measures_of,
+    reward_errors,
+)
 from code_a1_recipe.analysis.run_results import result_of
 from code_a1_recipe.errors import InputError
 from code_a1_recipe.runs.metrics import distinct_call_rate
