@@ -46,13 +46,6 @@ _TESTER_MEASURES = (
 _UNLEARNED = ("forgotten", "fails_next_visit", "fails_same_visit")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
-    file: str
-    caption: str
-    base64: str
-
-
 @dataclass(slots=True, kw_only=True)
 class Section:
     """One heading of the page with what stands under it."""
@@ -60,7 +53,8 @@ class Section:
     title: str
     text: str = ""
     table: Table | None = None
-    pictures: list[Picture] = field(default_factory=list)
+    pictures: list[tuple[str, str, str]] = field(default_factory=list)
+    """File, caption, and the content as base64."""
     episodes: list[tuple[RolloutRecord, Question | None, str]] = field(default_factory=list)
     """A program with its suites, its question, and as HTML what ``code-a1 data inspect`` shows of it."""
     preformatted: str = ""
@@ -144,7 +138,7 @@ def _listed(folder: Path) -> list[tuple[str, int]] | None:
     return [(arm.name, seed) for arm in experiment.arms for seed in experiment.seeds]
 
 
-def _draw(folder: Path, name: str, caption: str, draw: Callable[[], Figure | None]) -> list[Picture]:
+def _draw(folder: Path, name: str, caption: str, draw: Callable[[], Figure | None]) -> list[tuple[str, str, str]]:
     with mpl.rc_context(figures.STYLE):
         figure = draw()
         if figure is None:
@@ -152,7 +146,7 @@ def _draw(folder: Path, name: str, caption: str, draw: Callable[[], Figure | Non
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", metadata={"Software": None})
     write_whole(folder / f"{name}.png", buffer.getvalue())
-    return [Picture(file=f"{name}.png", caption=caption, base64=base64.b64encode(buffer.getvalue()).decode())]
+    return [(f"{name}.png", caption, base64.b64encode(buffer.getvalue()).decode())]
 
 
 def _run_report(run: RunRecords, target: Path) -> tuple[str, str, list[Section]]:
