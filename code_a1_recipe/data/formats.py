@@ -298,7 +298,7 @@ def parsed(row: Row, column: str) -> ast.Module:
             warnings.simplefilter("ignore")  # the compiler's remarks on the style of others
             return ast.parse(text)
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        raise RowError(column, f"must be Python 3: {error}") from error
+        raise RowError(column, f"must be Python 3, but does not parse: {error}") from error
 
 
 ADAPTERS: dict[str, Adapter] = {
