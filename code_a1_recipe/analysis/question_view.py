@@ -223,7 +223,7 @@ class QuestionTotals:
 
     def cells(self) -> list[int | str]:
         """A row under ``HEAD``; a dash where nothing was counted."""
-        suites = [len(self.right), *map(_mean, (self.right, self.broke, self.suite_rewards))]
+        suites = (len(self.right), _mean(self.right), _mean(self.broke), _mean(self.suite_rewards))
         return [len(self.steps), self.num_programs, _mean(self.solved), _mean(self.rewards), *suites, self.num_outages]
 
 

@@ -48,7 +48,7 @@ def _declare(options_class: type, prefix: str, parameters: list[inspect.Paramete
         info = next((extra for extra in extras if isinstance(extra, ParameterInfo)), None)
         texts = next((extra for extra in extras if isinstance(extra, FromTexts)), None)
         name = f"{prefix}{field.name}"
-        if dataclasses.is_dataclass(hint):
+        if isinstance(hint, type) and dataclasses.is_dataclass(hint):
             readers[field.name] = _declare(hint, field.name.removesuffix("model"), parameters)
         elif texts is not None:
             parameters.append(_parameter(name, list[str], info, field, is_sequence=True))
