@@ -44,9 +44,10 @@ def run_experiment(
         parallel: runs at once on this machine, at least 1; each has the memory and processes of a whole run.
 
     Raises:
-        SettingsError: a name is unknown, an arm's settings cannot work or are not those that its runs in the folder
-            were made with, or somebody else works there; nothing was run.
-        InputError: a run broke off (the others stay; run again to go on). No new ones were started then.
+        SettingsError: a name is unknown, or an arm's settings cannot work or are not those that its runs in the folder
+            were made with; nothing was run.
+        InputError: somebody else works there; or a run broke off (the others stay; run again to go on). No new ones
+            were started then.
     """
     if parallel < 1:
         raise SettingsError(f"parallel must be at least 1 run at once, got {parallel}")
@@ -59,13 +60,10 @@ def run_experiment(
         experiment.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SettingsError(f"the experiment's folder {experiment.folder} cannot be made: {error}") from error
-    try:
-        with locked(experiment.folder / LOCK):
-            (experiment.folder / EXPERIMENT_FILE).write_text(experiment.text, encoding="utf-8")
-            with tqdm(total=len(wanted), initial=len(wanted) - len(pending), unit="run", desc="experiment") as bar:
-                _run_all(experiment, pending, parallel, bar)
-    except InputError as error:
-        raise SettingsError(str(error)) from error
+    with locked(experiment.folder / LOCK):
+        (experiment.folder / EXPERIMENT_FILE).write_text(experiment.text, encoding="utf-8")
+        with tqdm(total=len(wanted), initial=len(wanted) - len(pending), unit="run", desc="experiment") as bar:
+            _run_all(experiment, pending, parallel, bar)
     return [experiment.run_folder(arm.name, seed) for arm, seed in wanted]
 
 
@@ -126,10 +124,8 @@ def _adopt(experiment: Experiment, arm: Arm, seed: int) -> None:
 
 def _first_ready(experiment: Experiment, pending: Sequence[Place]) -> Place | None:
     """The first run that waits for no other one's tests."""
-    for arm, seed in pending:
-        if arm.harvest is None or experiment.is_finished(arm.harvest, seed):
-            return arm, seed
-    return None
+    ready = (place for place in pending if not place[0].harvest or experiment.is_finished(place[0].harvest, place[1]))
+    return next(ready, None)
 
 
 def command_of(experiment: Experiment, arm: Arm, seed: int) -> list[str]:
@@ -192,7 +188,7 @@ class _Run:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=_heed_interruptions,
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
         return cls(arm=arm, seed=seed, folder=folder, log=log, process=process, started=time.monotonic())
 
@@ -215,10 +211,6 @@ class _Run:
                 f"log {output} ends with:\n{tail}\nRuns that are finished stay; repeat the command to go on"
             )
         _write(self.folder / FINISHED, self.log)
-
-
-def _heed_interruptions() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _end(running: Sequence[_Run]) -> None:

@@ -193,13 +193,7 @@ def _file_summary(loaded: QuestionFile, options: InspectOptions, paint: Paint) -
     questions = loaded.questions
     sources = Counter(question.data_source or "(none)" for question in questions)
     listed = [
-        [
-            printable(one.id),
-            str(len(one.tests)),
-            str(len(one.golden_tests)),
-            str(len(one.buggy_programs)),
-            str(len(one.reference.splitlines())),
-        ]
+        [printable(one.id), *map(len, (one.tests, one.golden_tests, one.buggy_programs, one.reference.splitlines()))]
         for one in questions[: options.limit]
     ]
     head, *body = table(["question", "tests", "golden", "buggy programs", "lines of the reference"], listed)

@@ -5,7 +5,7 @@ the program at temperature 0). Held-out, Test LLM, on buggy programs that are th
 (``Question.buggy_programs``): ``valid`` (the Valid term of R_T, in [0, 1]), ``kill`` (share of suites with a case that
 the program fails), ``kill_per_case`` (share of cases that it fails) and ``detection_rate`` (share of suites with an
 assert that is right as written and that it fails). Cases are judged by the reference's answer, so a case with a wrong
-assertion can kill, but not detect.
+assertion can kill, but not detect. ``changes_of`` pairs them by question, first validation against last.
 
 Training: how far rewards are from hidden tests, how varied suites are, what is unlearned; all but ``distinct_calls``
 need ``validation.hidden_in_training``. Programs lost to an outage count nowhere.
@@ -14,14 +14,14 @@ need ``validation.hidden_in_training``. Programs lost to an outage count nowhere
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 
 from ..algorithm.rewards import FULL_REWARD
 from ..runs.metrics import buggy_program_rates, distinct_call_rate
+from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
-
-ByQuestion = dict[str, float]
+from ..stats.estimates import Estimate, mean_estimate, paired_difference
 
 MEASURES: dict[str, str] = {
     "pass@1": "Code LLM, pass@1 at temperature 1",
@@ -39,7 +39,7 @@ SPLIT_MEASURES: dict[str, str] = {
 """``kill`` in two parts."""
 
 
-def measures_of(records: Iterable[RolloutRecord]) -> dict[str, ByQuestion]:
+def measures_of(records: Iterable[RolloutRecord]) -> dict[str, dict[str, float]]:
     """Each measure by question id; a measure that the validation did not take is left out.
 
     Programs and suites lost to an outage count nowhere.
@@ -78,33 +78,80 @@ def _add_buggy_program(samples: dict[str, dict[str, list[float]]], record: Rollo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RewardErrors:
-    """Shares of programs whose reward and hidden tests disagree; None where there is nothing to share."""
+class Change:
+    """One measure before and after, over the same held-out questions."""
 
-    reward_false_positive_rate: float | None
-    """Programs that fail a hidden test, among those with full reward."""
-    false_negative_rate: float | None
-    """Programs that no case broke, new, given or replayed, among those that load and fail a hidden test."""
-    false_negative_rate_without_replay: float | None
-    """The same of new and given cases alone: what would go unnoticed without the Mistake Book."""
-    false_rejection_rate: float | None
-    """Programs without full reward, among those that pass every hidden test."""
+    measure: str
+    before: Estimate
+    after: Estimate
+    difference: Estimate
 
 
-def reward_errors(records: Iterable[RolloutRecord]) -> RewardErrors:
-    """How far the reward of programs is from the hidden tests."""
+def changes_of(run: RunRecords) -> list[Change]:
+    """Each measure's change between the first and the last validation; empty with fewer than two."""
+    steps = run.validation_steps
+    if len(steps) < 2:
+        return []
+    # Other sources may be there to see how far what was learned carries; they are no part of this comparison.
+    first, last = (
+        measures_of(next(iter(by_source(run.validation(step)).values()), [])) for step in (steps[0], steps[-1])
+    )
+    return [
+        Change(
+            measure=name,
+            before=mean_estimate(list(first[name].values())),
+            after=mean_estimate(list(last[name].values())),
+            difference=paired_difference(last[name], first[name]),
+        )
+        for name in MEASURES
+        if name in first and name in last and first[name].keys() & last[name].keys()
+    ]
+
+
+def change_table(run: RunRecords) -> str:
+    """The changes as lines of text; empty when there is nothing to compare."""
+    changes = changes_of(run)
+    if not changes:
+        return ""
+    steps = run.validation_steps
+    number = max(change.after.num_values for change in changes)
+    width = max(len(MEASURES[change.measure]) for change in changes)
+    lines = [
+        f"held-out questions ({number}), step {steps[0]} -> step {steps[-1]}, 95 % interval of the paired difference:"
+    ]
+    for change in changes:
+        verdict = (
+            "" if not change.difference.excludes_zero else "  better" if change.difference.value > 0 else "  worse"
+        )
+        lines.append(
+            f"  {MEASURES[change.measure]:{width}}  {change.before.value:.3f} -> {change.after.value:.3f}   "
+            f"{change.difference.plus_minus(signed=True)}{verdict}"
+        )
+    return "\n".join(lines)
+
+
+def reward_errors(records: Iterable[RolloutRecord]) -> dict[str, float | None]:
+    """Shares of programs whose reward and hidden tests disagree; None where there is nothing to share.
+
+    - reward_false_positive_rate: programs that fail a hidden test, among those with full reward
+    - false_negative_rate: programs that no case broke, new, given or replayed, among those that load and fail a hidden
+      test
+    - false_negative_rate_without_replay: the same of new and given cases alone: what would go unnoticed without the
+      Mistake Book
+    - false_rejection_rate: programs without full reward, among those that pass every hidden test
+    """
     judged = [
         (record, record.reward.total > FULL_REWARD)
         for record in records
         if record.reward is not None and record.hidden_tests is not None
     ]
     wrong = [record for record, _ in judged if record.is_loaded and not record.is_solved]
-    return RewardErrors(
-        reward_false_positive_rate=_rate(not record.is_solved for record, is_full in judged if is_full),
-        false_negative_rate=_rate(not record.is_broken() for record in wrong),
-        false_negative_rate_without_replay=_rate(not record.is_broken(by_replays=False) for record in wrong),
-        false_rejection_rate=_rate(not is_full for record, is_full in judged if record.is_solved),
-    )
+    return {
+        "reward_false_positive_rate": _rate(not record.is_solved for record, is_full in judged if is_full),
+        "false_negative_rate": _rate(not record.is_broken() for record in wrong),
+        "false_negative_rate_without_replay": _rate(not record.is_broken(by_replays=False) for record in wrong),
+        "false_rejection_rate": _rate(not is_full for record, is_full in judged if record.is_solved),
+    }
 
 
 def _rate(found: Iterable[bool]) -> float | None:
@@ -122,23 +169,13 @@ def distinct_calls(records: Iterable[RolloutRecord]) -> float | None:
     return statistics.fmean(shares) if shares else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forgetting:
-    """What became of training questions after a visit at which programs solved them; None: it was not to be seen."""
+def forgetting(records_by_step: Sequence[Sequence[RolloutRecord]]) -> dict[str, float | None]:
+    """Training questions solved once and failed later, beside what looks like it by sampling; None: not to be seen.
 
-    forgotten: float | None
-    """Of the questions that most programs solved at some visit, those that most programs fail at the last one."""
-    fails_next_visit: float | None
-    """Probability that a program of the next visit fails where a program of this one passes."""
-    fails_same_visit: float | None
-    """Probability that another program of the same visit fails where one passes: what sampling does by itself.
-
-    The two probabilities are equal in expectation where the policy stays as it is between visits.
-    """
-
-
-def forgetting(records_by_step: Sequence[Sequence[RolloutRecord]]) -> Forgetting:
-    """Questions solved once and failed later, beside what looks like it by sampling.
+    - forgotten: of the questions that most programs solved at some visit, those that most programs fail at the last one
+    - fails_next_visit: probability that a program of the next visit fails where a program of this one passes
+    - fails_same_visit: probability that another program of the same visit fails where one passes: what sampling does by
+      itself. Equal to fails_next_visit in expectation where the policy stays as it is between visits
 
     Args:
         records_by_step: of each step, in order; the records of one question in one step are a visit.
@@ -153,12 +190,12 @@ def forgetting(records_by_step: Sequence[Sequence[RolloutRecord]]) -> Forgetting
             visits[question].append(solved)
     by_majority = [[statistics.fmean(solved) > 0.5 for solved in visit] for visit in visits.values()]
     next_visits = [pair for visit in visits.values() for pair in pairwise(visit)]
-    return Forgetting(
-        forgotten=_rate(not solved[-1] for solved in by_majority if any(solved[:-1])),
-        fails_next_visit=_failures_after_a_pass((sum(one), sum(two), len(two)) for one, two in next_visits),
+    return {
+        "forgotten": _rate(not solved[-1] for solved in by_majority if any(solved[:-1])),
+        "fails_next_visit": _failures_after_a_pass((sum(one), sum(two), len(two)) for one, two in next_visits),
         # Of those visits that have a next one, so that both are of the same questions at the same time.
-        fails_same_visit=_failures_after_a_pass((sum(one), sum(one) - 1, len(one) - 1) for one, _ in next_visits),
-    )
+        "fails_same_visit": _failures_after_a_pass((sum(one), sum(one) - 1, len(one) - 1) for one, _ in next_visits),
+    }
 
 
 def _failures_after_a_pass(visits: Iterable[tuple[float, float, int]]) -> float | None:
@@ -181,7 +218,7 @@ def training_measures(
     steps = [step for step in sorted(records_by_step) if step <= end]
     latest = [record for step in steps if step > end - last for record in records_by_step[step]]
     unlearned = forgetting([records_by_step[step] for step in steps])
-    found = {"distinct_call_rate": distinct_calls(latest), **asdict(reward_errors(latest)), **asdict(unlearned)}
+    found = {"distinct_call_rate": distinct_calls(latest), **reward_errors(latest), **unlearned}
     return {name: value for name, value in found.items() if value is not None}
 
 

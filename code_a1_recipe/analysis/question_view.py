@@ -42,11 +42,13 @@ def questions_by_id(run: RunRecords) -> dict[str, Question]:
 
 def question_lines(question: Question, paint: Paint, *, most: int) -> list[str]:
     """Prompt, reference and the first ``most`` of its tests."""
-    lines = [paint("heading", f"question {printable(question.id)}") + _data_source(question)]
+    source = f"  ({printable(question.data_source)})" if question.data_source else ""
+    names = f"  (entry points: {', '.join(question.entry_points)})" if question.entry_points else ""
+    lines = [paint("heading", f"question {printable(question.id)}") + source]
     lines += indented(question.prompt, 2)
     if question.prelude.strip():
         lines += [paint("heading", "prelude"), *indented(question.prelude.rstrip(), 4)]
-    lines += [paint("heading", "reference") + _entry_points(question), *indented(question.reference.rstrip(), 4)]
+    lines += [paint("heading", "reference") + names, *indented(question.reference.rstrip(), 4)]
     for name, tests in (("tests", question.tests), ("golden tests", question.golden_tests)):
         if tests:
             first = f", the first {most}" if len(tests) > most else ""
@@ -59,14 +61,6 @@ def question_lines(question: Question, paint: Paint, *, most: int) -> list[str]:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _TEST_CHARS else f"{text[:_TEST_CHARS]}... ({len(text)} characters)"
-
-
-def _data_source(question: Question) -> str:
-    return f"  ({printable(question.data_source)})" if question.data_source else ""
-
-
-def _entry_points(question: Question) -> str:
-    return f"  (entry points: {', '.join(question.entry_points)})" if question.entry_points else ""
 
 
 def book_lines(entries: Sequence[BookEntry], paint: Paint) -> list[str]:
@@ -118,10 +112,11 @@ def program_lines(record: RolloutRecord, paint: Paint) -> list[str]:
     name = outcome_of(record)
     outcome = paint(_OUTCOME_COLOUR.get(name, "doubtful"), name)
     program = record.source if record.source is not None else f"(no program: {record.extraction_failure})"
+    terms = ", ".join(f"{term} {value:g}" for term, value in record.reward.terms.items()) if record.reward else ""
     lines = [
         paint("heading", f"candidate {record.candidate}, {record.kind}, step {record.step}")
         + f": {outcome} ({OUTCOMES[name]})",
-        f"  {_reward(record.reward)}{_terms(record.reward)}",
+        f"  {_reward(record.reward)}" + (f"  ({terms})" if terms else ""),
         *indented(program.rstrip(), 4),
     ]
     if record.outage:
@@ -176,12 +171,6 @@ def _reward(reward: RewardRecord | None) -> str:
     return f"reward {reward.total:.3f}" + (f" = {parts}" if parts else "")
 
 
-def _terms(reward: RewardRecord | None) -> str:
-    if reward is None or not reward.terms:
-        return ""
-    return f"  ({', '.join(f'{name} {value:g}' for name, value in reward.terms.items())})"
-
-
 # ------------------------------ sums ------------------------------
 
 HEAD = ("visits", "programs", "solved", "reward", "suites", "right", "broke", "suites' reward", "outages")
@@ -232,19 +221,10 @@ class QuestionTotals:
         """Sorts the hardest question first: the share solved, then the mean reward; what is unknown comes last."""
         return fmean(self.solved) if self.solved else 2.0, fmean(self.rewards) if self.rewards else 2.0
 
-    def cells(self) -> list[str]:
-        """Texts of a row under ``HEAD``; a dash where nothing was counted."""
-        return [
-            str(len(self.steps)),
-            str(self.num_programs),
-            _mean(self.solved),
-            _mean(self.rewards),
-            str(len(self.right)),
-            _mean(self.right),
-            _mean(self.broke),
-            _mean(self.suite_rewards),
-            str(self.num_outages),
-        ]
+    def cells(self) -> list[int | str]:
+        """A row under ``HEAD``; a dash where nothing was counted."""
+        suites = (len(self.right), _mean(self.right), _mean(self.broke), _mean(self.suite_rewards))
+        return [len(self.steps), self.num_programs, _mean(self.solved), _mean(self.rewards), *suites, self.num_outages]
 
 
 def totals_by_question(records: Iterable[RolloutRecord]) -> dict[str, QuestionTotals]:
@@ -260,7 +240,7 @@ def steps_lines(records: Iterable[RolloutRecord], paint: Paint) -> list[str]:
     found: dict[int, QuestionTotals] = {}
     for record in records:
         found.setdefault(record.step, QuestionTotals()).add(record)
-    rows = [[str(step), *totals.cells()[1:]] for step, totals in sorted(found.items())]
+    rows = [[step, *totals.cells()[1:]] for step, totals in sorted(found.items())]
     return [paint("heading", "over the run"), *[f"  {line}" for line in table(["step", *HEAD[1:]], rows)]]
 
 

@@ -25,9 +25,8 @@ from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
 from ..stats.tables import Table, counted, table_with_head
 from . import figures
-from .before_after import changes_of
 from .experiment import EXPERIMENT_FILE, FINISHED, Experiment
-from .measures import MEASURES
+from .measures import MEASURES, changes_of
 from .question_view import pick_episodes, program_lines, questions_by_id
 from .run_results import RESULTS_FILE, Results, RunResult, load_results, portable, result_of, save_results
 from .summary import HEADLINE_MEASURES, ExperimentSummary, tables_of, tables_text
@@ -47,23 +46,6 @@ _TESTER_MEASURES = (
 _UNLEARNED = ("forgotten", "fails_next_visit", "fails_same_visit")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
-    file: str
-    caption: str
-    base64: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampleEpisode:
-    """A program of a rollout with its suites."""
-
-    record: RolloutRecord
-    question: Question | None
-    html: str
-    """What ``code-a1 data inspect`` shows."""
-
-
 @dataclass(slots=True, kw_only=True)
 class Section:
     """One heading of the page with what stands under it."""
@@ -71,16 +53,18 @@ class Section:
     title: str
     text: str = ""
     table: Table | None = None
-    pictures: list[Picture] = field(default_factory=list)
-    episodes: list[SampleEpisode] = field(default_factory=list)
+    pictures: list[tuple[str, str, str]] = field(default_factory=list)
+    """File, caption, and the content as base64."""
+    episodes: list[tuple[RolloutRecord, Question | None, str]] = field(default_factory=list)
+    """A program with its suites, its question, and as HTML what ``code-a1 data inspect`` shows of it."""
     preformatted: str = ""
 
 
-def write_report(source: Path) -> Path:
-    """Write the report of a run, an experiment or its ``results.json``; returns the page.
+def write_report(source: Path) -> tuple[Path, str]:
+    """Write the report of a run, an experiment or its ``results.json``; returns the page, and the tables as text.
 
     It goes into a folder ``report`` of the run or experiment, or beside the file, with the pictures and, of an
-    experiment, ``results.json`` and the tables as Markdown.
+    experiment, ``results.json`` and the tables as Markdown; of a run there are no tables.
 
     Raises:
         InputError: there is nothing to report on.
@@ -88,9 +72,10 @@ def write_report(source: Path) -> Path:
     """
     source = Path(os.path.abspath(source))  # not resolved: a link keeps its name
     target = source.parent if source.is_file() else source / REPORT_FOLDER
+    is_experiment = not RunFolder(source).resolved_config.is_file()
     if source.is_file():
         title, lead, sections = _experiment_report(source.parent.name, load_results(source), target)
-    elif RunFolder(source).resolved_config.is_file():
+    elif not is_experiment:
         title, lead, sections = _run_report(RunRecords.open(source), target)
     else:
         results = open_experiment(source)
@@ -102,7 +87,7 @@ def write_report(source: Path) -> Path:
     )
     page = environment.get_template("page.html.jinja").render(title=title, lead=lead, sections=sections)
     write_whole(target / PAGE, page.encode("utf-8", "replace"))  # models write half characters
-    return target / PAGE
+    return target / PAGE, (target / TABLES).read_text(encoding="utf-8") if is_experiment else ""
 
 
 def open_experiment(folder: Path) -> Results:
@@ -127,7 +112,9 @@ def open_experiment(folder: Path) -> Results:
             f"(<arm>/seed<n>/{FINISHED})"
         )
     arms = list(runs) if listed is None else [arm for arm in dict.fromkeys(arm for arm, _ in listed) if arm in runs]
-    return Results(runs={arm: runs[arm] for arm in arms}, commands=tuple(commands[arm] for arm in arms))
+    return Results(
+        runs={arm: dict(sorted(runs[arm].items())) for arm in arms}, commands=tuple(commands[arm] for arm in arms)
+    )
 
 
 def _wall_seconds(finished: Path) -> float | None:
@@ -151,7 +138,7 @@ def _listed(folder: Path) -> list[tuple[str, int]] | None:
     return [(arm.name, seed) for arm in experiment.arms for seed in experiment.seeds]
 
 
-def _draw(folder: Path, name: str, caption: str, draw: Callable[[], Figure | None]) -> list[Picture]:
+def _draw(folder: Path, name: str, caption: str, draw: Callable[[], Figure | None]) -> list[tuple[str, str, str]]:
     with mpl.rc_context(figures.STYLE):
         figure = draw()
         if figure is None:
@@ -159,7 +146,7 @@ def _draw(folder: Path, name: str, caption: str, draw: Callable[[], Figure | Non
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", metadata={"Software": None})
     write_whole(folder / f"{name}.png", buffer.getvalue())
-    return [Picture(file=f"{name}.png", caption=caption, base64=base64.b64encode(buffer.getvalue()).decode())]
+    return [(f"{name}.png", caption, base64.b64encode(buffer.getvalue()).decode())]
 
 
 def _run_report(run: RunRecords, target: Path) -> tuple[str, str, list[Section]]:
@@ -207,16 +194,15 @@ def _episode_sections(run: RunRecords) -> list[Section]:
     for outcome, (title, text) in wanted.items():
         chosen = pick_episodes(records, outcome=outcome, limit=_SHOWN_EPISODES)
         if chosen:
-            views = [_sample(record, questions.get(record.question)) for record in chosen]
+            views = [(record, questions.get(record.question), _sample_html(record)) for record in chosen]
             sections.append(Section(title=title, text=text, episodes=views))
     return sections
 
 
-def _sample(record: RolloutRecord, question: Question | None) -> SampleEpisode:
+def _sample_html(record: RolloutRecord) -> str:
     text = html.escape("\n".join(program_lines(record, Paint(is_on=True))))
     # Each of the colours becomes a class named by its code; what a model wrote has no such codes, they are escaped.
-    coloured = re.sub(r"\x1b\[(\d+)m(.*?)\x1b\[0m", r'<span class="paint\1">\2</span>', text)
-    return SampleEpisode(record=record, question=question, html=coloured)
+    return re.sub(r"\x1b\[(\d+)m(.*?)\x1b\[0m", r'<span class="paint\1">\2</span>', text)
 
 
 def _experiment_report(name: str, results: Results, target: Path, num_runs: int = 0) -> tuple[str, str, list[Section]]:
@@ -259,14 +245,3 @@ def _command_of(run: RunRecords) -> str:
 
 def _provenance(commands: Sequence[str]) -> Section:
     return Section(title="Commands and versions", preformatted="\n\n".join(commands))
-
-
-def result_tables(source: Path, page: Path) -> str:
-    """The tables of an experiment as text; empty for a run.
-
-    Args:
-        source: what the report was written of.
-        page: what ``write_report`` returned.
-    """
-    is_run = RunFolder(source).resolved_config.is_file()
-    return "" if is_run else (page.parent / TABLES).read_text(encoding="utf-8")

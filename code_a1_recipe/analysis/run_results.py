@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -98,12 +97,13 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
-    """Finished runs of an experiment."""
+    """Finished runs of an experiment, as they stand in ``RESULTS_FILE``."""
 
-    runs: Mapping[str, Mapping[int, RunResult]]
-    """By arm and seed; arms in the order of the experiment's file."""
+    format: int = _FORMAT
     commands: tuple[str, ...] = ()
     """Of the first run of each arm, with the versions that it ran on."""
+    runs: Mapping[str, Mapping[int, RunResult]]
+    """By arm and seed; arms in the order of the experiment's file."""
 
 
 def result_of(run: RunRecords, *, wall_seconds: float | None = None) -> RunResult:
@@ -174,22 +174,7 @@ def portable(text: str) -> str:
 
 def save_results(results: Results, path: Path) -> None:
     """Write JSON that :func:`load_results` reads."""
-    content: dict[str, Any] = {
-        "format": _FORMAT,
-        "commands": list(results.commands),
-        "runs": {
-            arm: {str(seed): asdict(run) for seed, run in sorted(runs.items())} for arm, runs in results.runs.items()
-        },
-    }
-    write_whole(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
-
-
-class _Kept(msgspec.Struct):
-    """What ``save_results`` writes."""
-
-    format: int
-    commands: tuple[str, ...]
-    runs: dict[str, dict[int, RunResult]]
+    write_whole(path, json.dumps(asdict(results), indent=1, allow_nan=False) + "\n")
 
 
 def load_results(path: Path) -> Results:
@@ -205,9 +190,9 @@ def load_results(path: Path) -> Results:
                 f"{path} has format {content['format']!r}, this version reads {_FORMAT}; make it again with "
                 "`code-a1 report EXPERIMENT`"
             )
-        kept = msgspec.convert(content, _Kept, str_keys=True)
+        results = msgspec.convert(content, Results, str_keys=True)
     except (OSError, msgspec.MsgspecError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{path} holds no results of an experiment: {error!r}") from error
-    if not kept.runs or not all(kept.runs.values()):
+    if not results.runs or not all(results.runs.values()):
         raise InputError(f"{path} must hold at least one run of each arm; an arm has none")
-    return Results(runs=kept.runs, commands=kept.commands)
+    return results

@@ -1,5 +1,6 @@
 """An experiment's arms side by side: means and intervals over seeds, differences between arms, tables."""
 
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -58,7 +59,7 @@ class ExperimentSummary:
     def seconds(self, arm: str, step: int) -> float | None:
         """Of training up to a validation, mean over seeds."""
         found = [one.seconds for run in self.runs[arm].values() for one in run.validations if one.step == step]
-        return mean_estimate(found).value if found else None
+        return statistics.fmean(found) if found else None
 
     def base(self, measure: str, arm: str | None = None) -> Estimate | None:
         """At step 0, before any training, over the runs of an arm, by default the first."""
@@ -155,7 +156,7 @@ def _equal_rows(summary: ExperimentSummary, measure: str) -> Iterator[list[str]]
         others = _after(runs, ends, measure)
         if leads.keys() != others.keys():
             leads, others = {}, {}  # some seed has no two validations around that time: no fair mean
-        when = f"{mean_estimate([ends[seed] for seed in others]).value:.0f}" if others else ""
+        when = _mean_text([ends[seed] for seed in others], digits=0)
         same = arm == leader
         cells = (*_beside(own, by_step, same, len(own)), *_beside(leads, others, same, len(own)))
         yield [measure, arm, *cells, when]
@@ -180,16 +181,16 @@ def time_table(summary: ExperimentSummary) -> Table:
     parts = [part for part in STEP_PARTS if any(part in run.parts for run in runs)]
     rows = [["seconds a step", *parts, "step", "minutes a run"]]
     for arm, by_seed in summary.runs.items():
-        cells = []
-        for part in parts:
-            found = [run.parts[part] for run in by_seed.values() if part in run.parts]
-            cells.append(f"{mean_estimate(found).value:.2f}" if found else "")
-        totals = [sum(run.parts.values()) for run in by_seed.values()]
+        cells = [_mean_text([run.parts[part] for run in by_seed.values() if part in run.parts]) for part in parts]
+        total = _mean_text([sum(run.parts.values()) for run in by_seed.values()])
         walls = [run.wall_seconds / 60 for run in by_seed.values() if run.wall_seconds is not None]
-        wall = f"{mean_estimate(walls).value:.1f}" if walls else ""
-        rows.append([arm, *cells, f"{mean_estimate(totals).value:.2f}", wall])
+        rows.append([arm, *cells, total, _mean_text(walls, digits=1)])
     note = "Means over steps and seeds; a run's minutes are those of the whole process."
     return table_with_head(rows, title="Time", note=note)
+
+
+def _mean_text(values: Sequence[float], *, digits: int = 2) -> str:
+    return f"{statistics.fmean(values):.{digits}f}" if values else ""
 
 
 def tables_of(summary: ExperimentSummary) -> list[Table]:

@@ -41,10 +41,10 @@ def report(
     source: Annotated[Path, typer.Argument(help="folder of a run or an experiment, or an experiment's results.json")],
 ) -> None:
     """Write one self-contained page with curves, tables and sample episodes, also while a run is going on."""
-    from ..analysis.report import result_tables, write_report
+    from ..analysis.report import write_report
 
-    page = write_report(source)
-    if tables := result_tables(source, page):
+    page, tables = write_report(source)
+    if tables:
         typer.echo(f"{tables}\n")
     typer.echo(f"report: {page}")
 

@@ -150,7 +150,7 @@ def _train(config: "RunConfig", *, command: str) -> "RunFolder":
 
 def _print_result(preset: str, folder: "RunFolder") -> None:
     """Where everything is, and what changed on held-out questions; a run without them is not the worse for it."""
-    from ..analysis.before_after import change_table
+    from ..analysis.measures import change_table
     from ..analysis.report import write_report
     from ..runs.reader import RunRecords
 
@@ -164,7 +164,7 @@ def _print_result(preset: str, folder: "RunFolder") -> None:
     if folder.tensorboard.exists():
         places["TensorBoard"] = f"tensorboard --logdir {folder.tensorboard}"
     try:
-        places["report"] = write_report(folder.root)
+        places["report"], _ = write_report(folder.root)
         table = change_table(RunRecords.open(folder.root))
     except (ValueError, OSError) as error:
         table = ""

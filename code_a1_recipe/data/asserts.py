@@ -191,7 +191,7 @@ class EvalPlusCheck:
         entry, tolerance, is_plain = "candidate", None, False
         for node in ast.walk(check):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                if _takes_the_input(node) and node.func.id != "ref_func":
+                if [ast.unparse(argument) for argument in node.args] == ["*inp"] and node.func.id != "ref_func":
                     entry = node.func.id
                 elif node.func.id == "assertion":
                     is_plain = isinstance(node.args[0], ast.Call) and _compares_plainly(functions.get("assertion"))
@@ -209,7 +209,12 @@ class EvalPlusCheck:
     def tests(self) -> list[str]:
         """The pairs of literals as asserts; none where results are compared otherwise than value by value."""
         pairs = zip(self.inputs, self.results, strict=False) if self.is_plain else ()
-        return [text for given, expected in pairs if (text := _pair_text(self.entry, given, expected)) is not None]
+        texts = [
+            assert_text(self.entry, [literal_text(argument) for argument in given.elts], literal_text(expected))
+            for given, expected in pairs
+            if isinstance(given, ast.List | ast.Tuple)
+        ]
+        return [text for text in texts if text is not None]
 
 
 def _lists_of(check: ast.FunctionDef) -> dict[str, list[ast.expr]]:
@@ -221,18 +226,8 @@ def _lists_of(check: ast.FunctionDef) -> dict[str, list[ast.expr]]:
     }
 
 
-def _takes_the_input(call: ast.Call) -> bool:
-    return len(call.args) == 1 and ast.unparse(call.args[0]) == "*inp"
-
-
 def _compares_plainly(assertion: ast.FunctionDef | None) -> bool:
     if assertion is None:
         return False
     calls = {ast.unparse(node.func) for node in ast.walk(assertion) if isinstance(node, ast.Call)}
     return calls <= _PLAIN_COMPARISON_CALLS
-
-
-def _pair_text(entry: str, given: ast.expr, expected: ast.expr) -> str | None:
-    if not isinstance(given, ast.List | ast.Tuple):
-        return None
-    return assert_text(entry, [literal_text(argument) for argument in given.elts], literal_text(expected))

@@ -144,8 +144,7 @@ def from_kodcode(row: Row) -> NativeRow:
 
     The tests are a pytest module; the literal asserts of all its functions are taken.
     """
-    info: Any = row.get("test_info")
-    infos = info.tolist() if hasattr(info, "tolist") else info
+    infos = row.get("test_info")
     if not infos or not isinstance(infos[0], Mapping) or not infos[0].get("function_name"):
         raise RowError("test_info", "must be a list whose first item names 'function_name'")
     entry = str(infos[0]["function_name"])
@@ -264,7 +263,6 @@ def json_of(row: Row, column: str) -> Any:
     """The row's JSON in ``column``, as text or read already; RowError when it is none."""
     value: Any = row.get(column)
     if not isinstance(value, str):
-        value = value.tolist() if hasattr(value, "tolist") else value
         if not isinstance(value, list | Mapping):
             raise RowError(column, f"must be JSON, got {type(value).__name__}")
         return value
@@ -283,11 +281,10 @@ def text_of(row: Row, column: str) -> str:
 
 
 def list_of(row: Row, column: str) -> list[str]:
-    """The row's list of strings in ``column``, numpy arrays included; RowError otherwise."""
-    value: Any = row.get(column)
-    items = value.tolist() if hasattr(value, "tolist") else value
+    """The row's list of strings in ``column``; RowError otherwise."""
+    items = row.get(column)
     if not isinstance(items, list | tuple):
-        raise RowError(column, f"must be a list of strings, got {type(value).__name__}: {str(value)[:60]!r}")
+        raise RowError(column, f"must be a list of strings, got {type(items).__name__}: {str(items)[:60]!r}")
     if odd := [item for item in items if not isinstance(item, str)]:
         raise RowError(column, f"must hold strings only, got {type(odd[0]).__name__}: {str(odd[0])[:60]!r}")
     return list(items)
@@ -295,14 +292,13 @@ def list_of(row: Row, column: str) -> list[str]:
 
 def parsed(row: Row, column: str) -> ast.Module:
     """The row's Python source in ``column``, parsed; RowError when it is not Python 3."""
+    text = text_of(row, column)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the compiler's remarks on the style of others
-            return ast.parse(text_of(row, column))
+            return ast.parse(text)
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        if isinstance(error, RowError):
-            raise
-        raise RowError(column, f"must be Python 3: {error}") from error
+        raise RowError(column, f"must be Python 3, but does not parse: {error}") from error
 
 
 ADAPTERS: dict[str, Adapter] = {

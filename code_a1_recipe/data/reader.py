@@ -13,7 +13,7 @@ from reward_fns.lookup import lookup
 
 from ..algorithm.question import Question, definitions
 from ..errors import InputError, RowError
-from .formats import ADAPTERS, NativeRow, list_of, text_of
+from .formats import ADAPTERS, NativeRow, list_of, parsed, text_of
 
 Read = TypeVar("Read")
 logger = logging.getLogger(__name__)
@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 COLUMNS = tuple(column.name for column in fields(Question))
 """The native columns; the first three must be there. See ``Question`` for their meaning."""
 
+_CALLABLES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _BATCH_ROWS = 1024
 """Of parquet, in memory at once."""
 
@@ -105,7 +106,8 @@ def read_questions(
     def read(row: dict[str, Any]) -> tuple[Question, int]:
         native = reader.native(row)
         question = check_row(native)
-        _check_new(question.id, row_of_id)
+        if question.id in row_of_id:
+            raise RowError("id", f"must be unique, but {question.id!r} is that of row {row_of_id[question.id]} too")
         row_of_id[question.id] = len(row_of_id)
         return question, native.num_dropped_tests
 
@@ -123,28 +125,23 @@ def check_row(row: NativeRow) -> Question:
     columns = {name: getattr(row, name) for name in COLUMNS}
     if empty := [name for name in ("prompt", "reference") if not text_of(columns, name).strip()]:
         raise RowError(empty[0], "must not be empty")
-    reference, prelude = row.reference, text_of(columns, "prelude")
-    names = _names_defined_by("reference", reference)
-    given = [*names, *_names_defined_by("prelude", prelude)]
+    program, _ = parsed(columns, "reference"), parsed(columns, "prelude")
+    names = list(definitions(row.reference))
+    given = [*names, *definitions(row.prelude)]
     entry_points = tuple(list_of(columns, "entry_points"))
-    if not entry_points and not _defines_callable(reference):
+    if not entry_points and not any(isinstance(node, _CALLABLES) for node in program.body):
         raise RowError("reference", "must define a function or a class at top level")
     if unknown := [name for name in entry_points if name not in given]:
         raise RowError("entry_points", f"must be names that the reference defines ({names}), got {unknown}")
     return Question(
         id=str(row.id),
         prompt=row.prompt,
-        reference=reference,
+        reference=row.reference,
         entry_points=entry_points,
-        prelude=prelude,
+        prelude=row.prelude,
         data_source=text_of(columns, "data_source"),
         **{name: tuple(list_of(columns, name)) for name in ("tests", "golden_tests", "buggy_programs")},
     )
-
-
-def _check_new(question_id: str, row_of_id: Mapping[str, int]) -> None:
-    if question_id in row_of_id:
-        raise RowError("id", f"must be unique, but {question_id!r} is that of row {row_of_id[question_id]} too")
 
 
 def row_reader(
@@ -173,19 +170,6 @@ def row_reader(
             f"them with columns={{native: yours}}, or choose another adapter: {', '.join(ADAPTERS)}"
         )
     return RowReader(adapter=name, columns=columns)
-
-
-def _defines_callable(source: str) -> bool:
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return any(isinstance(node, kinds) for node in ast.parse(source).body)
-
-
-def _names_defined_by(column: str, source: str) -> list[str]:
-    try:
-        ast.parse(source)
-    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        raise RowError(column, f"must be Python 3, but does not parse: {error}") from error
-    return list(definitions(source))
 
 
 def _detect(there: Set[str], where: str | Path) -> str:

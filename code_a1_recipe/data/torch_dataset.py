@@ -12,19 +12,6 @@ from ..errors import InputError
 from .reader import load_questions
 
 
-def _as_list(data_files: str | Sequence[str]) -> list[str]:
-    return list(data_files) if isinstance(data_files, (list, tuple, ListConfig)) else [str(data_files)]
-
-
-def _refuse_repeated_ids(questions: Sequence[Question], data_files: object) -> None:
-    counts = Counter(question.id for question in questions)
-    if repeated := [identity for identity, count in counts.items() if count > 1]:
-        raise InputError(
-            f"{data_files}: id {repeated[0]!r} stands for {counts[repeated[0]]} questions; ids must be unique over all "
-            "files of a dataset, since the Mistake Book is kept by them"
-        )
-
-
 class QuestionDataset(Dataset[dict[str, Any]]):
     """Rows of ``data.train_files`` or ``data.val_files``; item ``i`` is ``{"question": Question, "index": i}``.
 
@@ -48,9 +35,14 @@ class QuestionDataset(Dataset[dict[str, Any]]):
         options = config if config is not None else {}
         adapter, columns = options.get("adapter", "auto"), dict(options.get("columns") or {}) or None
         questions: list[Question] = []
-        for path in _as_list(data_files):
+        for path in data_files if isinstance(data_files, (list, tuple, ListConfig)) else [str(data_files)]:
             questions += load_questions(path, adapter=adapter, columns=columns)
-        _refuse_repeated_ids(questions, data_files)
+        counts = Counter(question.id for question in questions)
+        if repeated := [identity for identity, count in counts.items() if count > 1]:
+            raise InputError(
+                f"{data_files}: id {repeated[0]!r} stands for {counts[repeated[0]]} questions; ids must be unique over "
+                "all files of a dataset, since the Mistake Book is kept by them"
+            )
         left_out = set(options.get("left_out") or ())
         questions = [question for question in questions if question.id not in left_out]
         self.questions: list[Question] = questions if max_samples < 0 else questions[:max_samples]

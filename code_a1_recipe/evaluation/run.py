@@ -16,7 +16,7 @@ from ..algorithm.mistake_book import MistakeBook
 from ..algorithm.sampling import SamplingParameters
 from ..algorithm.tasks import tasks_of
 from ..files import write_whole
-from ..jobs.async_judge import LocalAsyncJudge
+from ..jobs.confinement import LocalAsyncJudge
 from ..jobs.progress import Progress
 from ..runs.metrics import accumulate_episode, validation_metrics
 from ..runs.rollout_record import encode_records, episode_records

@@ -8,7 +8,7 @@ import errno
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -80,16 +80,18 @@ class JsonlStore(Closing):
 
     def row(self, item: Key) -> Row:
         """The row of an item that is done."""
-        with self.path.open("rb") as handle:
-            handle.seek(self._offsets[item])
-            return dict(json.loads(handle.readline()))
+        (line,) = self._lines([item])
+        return dict(json.loads(line))
 
     def rows(self) -> Iterator[Row]:
         """All rows in the order of their items."""
+        return map(json.loads, self._lines(self._sorted()))
+
+    def _lines(self, items: Iterable[Key]) -> Iterator[bytes]:
         with self.path.open("rb") as handle:
-            for item in self._sorted():
+            for item in items:
                 handle.seek(self._offsets[item])
-                yield json.loads(handle.readline())
+                yield handle.readline()
 
     def sort(self) -> None:
         """Put the rows into the order of their items, whatever order they were judged in."""
@@ -109,8 +111,7 @@ class JsonlStore(Closing):
             path.unlink(missing_ok=True)
 
     def _check_settings(self) -> None:
-        has_rows = self.path.exists() and self.path.stat().st_size > 0
-        if not has_rows:
+        if not self.path.exists() or not self.path.stat().st_size:
             return
         try:
             earlier = json.loads(self.settings_path.read_text(encoding="utf-8"))
@@ -166,13 +167,10 @@ class JsonlStore(Closing):
         replacement.truncate(0)
         offsets: dict[Key, int] = {}
         end = 0
-        with self.path.open("rb") as source:
-            for item in items:
-                source.seek(self._offsets[item])
-                line = source.readline()
-                _write_line(replacement, line)
-                offsets[item] = end
-                end += len(line)
+        for item, line in zip(items, self._lines(items), strict=True):
+            _write_line(replacement, line)
+            offsets[item] = end
+            end += len(line)
         partial.replace(self.path)
         self._handle.close()
         self._handle, self._offsets = replacement, offsets

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 _CODES = {"bad": "31", "good": "32", "doubtful": "33", "heading": "1", "faint": "2"}
@@ -35,13 +35,14 @@ def indented(text: str, by: int) -> list[str]:
     return [f"{' ' * by}{line}".rstrip() for line in printable(text).split("\n")]
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
     """Lines of a table: the first column to the left, the others to the right."""
-    widths = [max(len(row[place]) for row in (head, *rows)) for place in range(len(head))]
+    cells = [head, *([str(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[place]) for row in cells) for place in range(len(head))]
     return [
         "  ".join(
             text.ljust(width) if place == 0 else text.rjust(width)
             for place, (text, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
-        for row in (head, *rows)
+        for row in cells
     ]

@@ -13,7 +13,7 @@ import shutil
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -48,15 +48,13 @@ class RunFolder:
         self.tensorboard = self.root / "tensorboard"
         self.checkpoints = self.root / "checkpoints"
 
-    @contextmanager
-    def lock(self) -> Iterator[None]:
+    def lock(self) -> AbstractContextManager[None]:
         """Keep every other process that asks for this lock out of the folder; ends with the process at the latest.
 
         Raises:
             InputError: another one holds it.
         """
-        with locked(self.root / LOCK):
-            yield
+        return locked(self.root / LOCK)
 
     def append_metrics(self, step: int, metrics: Mapping[str, Any]) -> None:
         """Append one JSON object: ``step`` and the metrics under the names the loggers get.

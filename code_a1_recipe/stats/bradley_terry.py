@@ -98,10 +98,9 @@ def _maximin(rate_IJ: Array) -> Array:
 def elo_ratings(games: Games) -> tuple[dict[int, float], dict[int, float]]:
     """Ratings of the members of either side in Elo points, which sum to zero over both; empty without games."""
     first, second, wins_IJ, played_IJ = _tables(games)
-    points = ELO_POINTS * fit_strengths(wins_IJ, played_IJ) if games else np.zeros(0)
-    names = (*first, *second)
-    rated = [(name, float(value)) for name, value in zip(names, points, strict=True)]
-    return dict(rated[: len(first)]), dict(rated[len(first) :])
+    points = (ELO_POINTS * fit_strengths(wins_IJ, played_IJ)).tolist() if games else []
+    border = len(first)
+    return dict(zip(first, points[:border], strict=True)), dict(zip(second, points[border:], strict=True))
 
 
 def equilibria(games: Games) -> tuple[dict[int, float], dict[int, float]]:

@@ -287,7 +287,7 @@ def test_a_run_that_was_made_with_other_settings_does_not_count(grid, fake_train
 
 def test_two_processes_do_not_work_in_one_folder(grid, fake_training):
     run_experiment(grid, arms=["code_a1"], seeds=[0])
-    with FileLock(grid.folder / "experiment.lock"), pytest.raises(SettingsError, match="another process works in"):
+    with FileLock(grid.folder / "experiment.lock"), pytest.raises(InputError, match="another process works in"):
         run_experiment(grid)
     run = grid.run_folder("code_a1", 1)
     run.mkdir(parents=True)

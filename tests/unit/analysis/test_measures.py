@@ -9,8 +9,14 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
-from code_a1_recipe.analysis.before_after import change_table, changes_of
-from code_a1_recipe.analysis.measures import RewardErrors, distinct_calls, forgetting, measures_of, reward_errors
+from code_a1_recipe.analysis.measures import (
+    change_table,
+    changes_of,
+    distinct_calls,
+    forgetting,
+    measures_of,
+    reward_errors,
+)
 from code_a1_recipe.analysis.run_results import result_of
 from code_a1_recipe.errors import InputError
 from code_a1_recipe.runs.metrics import distinct_call_rate
@@ -65,18 +71,18 @@ def test_rewards_and_hidden_tests_disagree_in_four_ways():
         record(3, solved=False, reward=0.0, verdict=loaded(is_loaded=False)),
         record(3, solved=None),
     ]
-    assert reward_errors(records) == RewardErrors(
-        reward_false_positive_rate=1 / 2,
-        false_negative_rate=2 / 4,
-        false_negative_rate_without_replay=3 / 4,
-        false_rejection_rate=1 / 2,
-    )
-    nothing = RewardErrors(
-        reward_false_positive_rate=None,
-        false_negative_rate=None,
-        false_negative_rate_without_replay=None,
-        false_rejection_rate=None,
-    )
+    assert reward_errors(records) == {
+        "reward_false_positive_rate": 1 / 2,
+        "false_negative_rate": 2 / 4,
+        "false_negative_rate_without_replay": 3 / 4,
+        "false_rejection_rate": 1 / 2,
+    }
+    nothing = {
+        "reward_false_positive_rate": None,
+        "false_negative_rate": None,
+        "false_negative_rate_without_replay": None,
+        "false_rejection_rate": None,
+    }
     assert reward_errors([record(0, solved=False, reward=None)]) == nothing
 
 
@@ -84,7 +90,7 @@ def test_rewards_and_hidden_tests_disagree_in_four_ways():
 def test_given_and_pooled_tests_break_a_program_as_new_ones_do(key):
     tests = [{"cases": cases, "rejections": []} for cases in ([case()], [case("died")])]
     found = [reward_errors([record(0, solved=False, reward=0.0, **{key: one})]) for one in tests]
-    assert [(one.false_negative_rate, one.false_negative_rate_without_replay) for one in found] == [
+    assert [(one["false_negative_rate"], one["false_negative_rate_without_replay"]) for one in found] == [
         (1.0, 1.0),
         (0.0, 0.0),
     ]
@@ -105,17 +111,17 @@ def visit(*solved):
 
 def test_a_question_is_forgotten_when_most_programs_solved_it_before_and_fail_at_last():
     found = forgetting([visit([True], [True], [False]), visit([False], [], [True])])
-    assert found.forgotten == 1.0
-    assert forgetting([visit([True, True, False], [True]), visit([True], [False])]).forgotten == 0.5
-    assert forgetting([visit([True, False, False]), visit([False])]).forgotten is None
+    assert found["forgotten"] == 1.0
+    assert forgetting([visit([True, True, False], [True]), visit([True], [False])])["forgotten"] == 0.5
+    assert forgetting([visit([True, False, False]), visit([False])])["forgotten"] is None
 
 
 def test_failures_after_a_pass_are_counted_at_the_next_visit_and_at_the_same_one():
     found = forgetting([visit([True, True, False]), visit([True, False, False, False]), visit([False, True])])
-    assert found.fails_next_visit == pytest.approx((2 * 3 + 1 * 1) / (2 * 4 + 1 * 2))
-    assert found.fails_same_visit == pytest.approx((2 * 1 + 1 * 3) / (2 * 2 + 1 * 3))
+    assert found["fails_next_visit"] == pytest.approx((2 * 3 + 1 * 1) / (2 * 4 + 1 * 2))
+    assert found["fails_same_visit"] == pytest.approx((2 * 1 + 1 * 3) / (2 * 2 + 1 * 3))
     alone = forgetting([visit([True, False])])
-    assert (alone.forgotten, alone.fails_next_visit, alone.fails_same_visit) == (None, None, None)
+    assert (alone["forgotten"], alone["fails_next_visit"], alone["fails_same_visit"]) == (None, None, None)
 
 
 @given(st.integers(0, 2**32), st.floats(0.2, 0.8))
@@ -123,8 +129,8 @@ def test_a_policy_that_stays_as_it_is_fails_alike_at_both_visits(seed, skill):
     random = Random(seed)
     steps = [[record(0, solved=random.random() < skill) for _ in range(4)] for _ in range(400)]
     found = forgetting(steps)
-    assert found.fails_next_visit == pytest.approx(1 - skill, abs=0.12)
-    assert found.fails_same_visit == pytest.approx(1 - skill, abs=0.12)
+    assert found["fails_next_visit"] == pytest.approx(1 - skill, abs=0.12)
+    assert found["fails_same_visit"] == pytest.approx(1 - skill, abs=0.12)
 
 
 def test_distinct_calls_are_counted_for_each_program():

@@ -1,7 +1,6 @@
 import gzip
 import json
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -60,14 +59,6 @@ def test_every_format_gives_the_same_questions(tmp_path, write):
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "d.parquet")
     for name in ("a.json", "b.jsonl.gz", "c.jsonl", "d.parquet"):
         assert load_questions(tmp_path / name) == expected, name
-
-
-def test_numpy_arrays_of_tests_are_lists():
-    from code_a1_recipe.data.formats import from_native
-    from code_a1_recipe.data.reader import check_row
-
-    native = from_native(row(tests=np.array(["assert f(1) == 2"], dtype=object)))
-    assert check_row(native).tests == ("assert f(1) == 2",)
 
 
 def test_columns_may_have_other_names_and_be_nested(write):
