@@ -159,13 +159,9 @@ def _in_turns(demonstrations: Sequence[Demonstration]) -> list[Demonstration]:
 def held_out(question_ids: Iterable[str], *, share: float, seed: int) -> frozenset[str]:
     """Ids of the questions whose demonstrations are for validation, the same ones for the same ids and seed.
 
-    ``round(share * n)`` of n questions; where the share is above 0 and there are two, at least 1, and never all.
-
-    Raises:
-        ValueError: ``share`` is outside [0, 1).
+    ``round(share * n)`` of n questions, with the share in [0, 1); where it is above 0 and there are two, at least 1,
+    and never all.
     """
-    if not 0 <= share < 1:
-        raise ValueError(f"--val-frac must be at least 0 and below 1, got {share!r}")
     ids = sorted(set(question_ids))
     number = max(1, min(round(share * len(ids)), len(ids) - 1)) if share and len(ids) > 1 else 0
     random.Random(f"held out {seed}").shuffle(ids)
