@@ -13,18 +13,18 @@ from ...errors import CodeA1Error, InputError
 from ...evaluation.rescore.input import QuestionTable, question_table
 from ...files import fingerprint, replacing, write_whole
 from ...jobs.confinement import Confinement, judge_confined
-from ...jobs.jsonl_store import JsonlStore, files_of
+from ...jobs.jsonl_store import JsonlStore, Row, files_of
 from ...jobs.outputs import Report, check_outputs, note_work
 from ...jobs.progress import watched
 from ...runs.reader import RunRecords, rollout_of
 from ...runs.rollout_record import RolloutRecord
 from ...stats.tables import counts_text
 from ..minimal_tests import require_mutants
-from .demonstrations import SHOWN, Demonstration, PromptStyle, Row, Selection, held_out, select
+from .demonstrations import SHOWN, Demonstration, PromptStyle, Selection, held_out, select
 from .from_rollouts import demonstrations_from
-from .from_tests import demonstrations_of, demonstrations_row
+from .from_tests import demonstrations_row
 from .options import SftOptions
-from .training_command import training_command, training_overrides
+from .training_command import CPU_RATE, DEFAULT_MODEL, GPU_RATE, training_command, training_overrides
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,7 +82,15 @@ def _from_questions(options: SftOptions, table: QuestionTable, store: JsonlStore
         row = store.row(question.id)
         made.num_outages += bool(row["outage"])
         made.left_out.update(row["counts"])
-        made.demonstrations += demonstrations_of(row, question)
+        made.demonstrations += [
+            Demonstration(
+                question_id=question.id,
+                statement=question.prompt,
+                data_source=question.data_source,
+                **{**suite, "asserts": tuple(suite["asserts"])},
+            )
+            for suite in row["suites"]
+        ]
     made.left_out = +made.left_out
     report = _write(options, made)
     if not made.num_outages:
@@ -167,16 +175,15 @@ def _write(options: SftOptions, made: Made) -> Report:
         _write_rows(options.val_output, val)
     elif options.val_output.exists():  # maybe somebody else's
         note = f"note: {options.val_output} is older and has nothing to do with these demonstrations"
-    model, rate = options.model_and_rate
     overrides = training_overrides(
         train_file=options.output,
         val_file=options.val_output,
         num_train=len(train),
         num_val=len(val),
         longest_bytes=max(_num_bytes(row) for row in (*train, *val)),
-        model=model,
+        model=options.model or ("MODEL" if options.cpu else DEFAULT_MODEL),
         folder=options.output.with_name(f"{options.output.stem}_model"),
-        rate=rate,
+        rate=CPU_RATE if options.cpu else GPU_RATE,
     )
     command = training_command(overrides, on_cpu=options.cpu)
     counts: dict[str, Any] = {"num_train": len(train), "num_val": len(val), "command": command}

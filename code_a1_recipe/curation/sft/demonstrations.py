@@ -4,11 +4,11 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from ...algorithm.prompts import render, template_for
 from ...algorithm.question import entry_points_text
 from ...algorithm.sampling import beginning_of_answer
+from ...jobs.jsonl_store import Row
 
 SHOWN = {
     "reference": "the question's reference: the suite can only be right",
@@ -17,8 +17,6 @@ SHOWN = {
     "rollout": "a program that a run's Code LLM wrote",
 }
 """Where the program under test comes from."""
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

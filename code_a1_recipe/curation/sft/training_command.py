@@ -9,6 +9,8 @@ TRAINER = "verl.trainer.sft_trainer"
 CPU_TRAINER = "code_a1_recipe.verl_plugin.cpu.sft"
 DEFAULT_MODEL = "Qwen/Qwen2.5-Coder-1.5B-Instruct"
 """The Test LLM of the smallest GPU preset."""
+GPU_RATE, CPU_RATE = 1e-5, 3e-4
+"""Learning rates: for an instruction-tuned model, and for one of half a million parameters."""
 
 _LARGEST_BATCH = 64
 _LEAST_VALIDATION_BATCH = 4
@@ -27,7 +29,7 @@ def training_overrides(
     longest_bytes: int,
     model: str,
     folder: Path,
-    rate: float = 1e-5,
+    rate: float = GPU_RATE,
 ) -> list[str]:
     """verl's keys, each as ``key=value`` with hydra's quotes, with sizes that fit the demonstrations.
 
