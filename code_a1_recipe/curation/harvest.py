@@ -54,19 +54,17 @@ class HarvestOptions:
         return self.output.with_name(f"{self.output.name}.kills.jsonl")
 
 
-def collect(run: RunRecords, *, last_frac: float = 0.5) -> list[Harvested]:
+def collect(run: RunRecords) -> list[Harvested]:
     """The questions of a run that have a valid case, in the order of their files.
 
-    Args:
-        run: a run with a Test LLM.
-        last_frac: of its steps, the part at the end whose suites are taken: by then the Test LLM is trained. A question
-            that has no valid case there has those of the earlier steps.
+    The suites of the second half of its steps are taken: by then the Test LLM is trained. A question that has no valid
+    case there has those of the earlier steps.
 
     Raises:
         InputError: the run has no suites, or its questions are not there any more.
     """
     steps = run.training_steps
-    first = int(len(steps) * (1 - last_frac))
+    first = len(steps) // 2
     late, early = _found(run, steps[first:]), _found(run, steps[:first])
     for question_id, before in early.items():
         since = late.setdefault(question_id, before)

@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 
 from sandbox import (
-    Call,
     CallResult,
     CallStatus,
     Interface,
-    Limits,
     Program,
     ProgramResult,
     Role,
@@ -35,44 +33,25 @@ def interface_of(programs: Sequence[str], entry_points: Sequence[str]) -> Interf
 
 
 def ask_programs(
-    programs: Sequence[str],
-    calls: Sequence[Call],
-    runner: Runner,
-    *,
-    prelude: str = "",
-    isolated: bool = False,
-    limits: Limits | None = None,
-    ask_all: bool = False,
-    num_threads: int = 1,
+    programs: Sequence[str], asked: Program, runner: Runner, *, num_threads: int = 1
 ) -> list[ProgramResult]:
-    """Ask every program every call, each program once, in the sandbox; results in the order of the programs.
+    """Ask every program the same calls, each program once, in the sandbox; results in the order of the programs.
 
     Args:
-        isolated: each call in a freshly loaded process; otherwise all of a program share one, in this order.
-        limits: of one program; the runner's own if None.
-        ask_all: also what is left of a program that hung in its first calls.
+        programs: their sources.
+        asked: the calls and how they are made; each program takes the place of its source.
+        runner: runs the programs.
         num_threads: programs that run at once; more than the runner's workers wait for one another.
 
     Raises:
         SandboxUnavailableError: a program could not be run, which says nothing about it.
     """
-    chosen = limits if limits is not None else runner.limits
 
     def ask(place: int) -> ProgramResult:
-        program = Program(
-            prelude=prelude,
-            source=programs[place],
-            calls=tuple(calls),
-            limits=chosen,
-            isolated=isolated,
-        )
-        if ask_all:
-            program = replace(program, max_timeouts_without_result=len(calls) + 1)
-        return runner.run(program, role=Role.CANDIDATE)
+        return runner.run(replace(asked, source=programs[place]), role=Role.CANDIDATE)
 
-    places = range(len(programs))
-    asked = dict(in_parallel(places, ask, num_threads=max(1, num_threads)))
-    return [asked[place] for place in places]
+    results = dict(in_parallel(range(len(programs)), ask, num_threads=max(1, num_threads)))
+    return [results[place] for place in range(len(programs))]
 
 
 def answer_matrix(
@@ -97,40 +76,30 @@ def answer_matrix(
 
     Returns:
         passes_NM: the answer is the value that the test expects, by ``sandbox.matches``.
-        answers_NM: equal numbers in a column are equal answers: values that match, or exceptions of one type. A program
-            that hangs, dies, gives no plain value or does not load has ``NO_ANSWER``.
+        answers_NM: equal numbers in a column, from 0, are equal answers: values that match, or exceptions of one type.
+            A program that hangs, dies, gives no plain value or does not load has ``NO_ANSWER``.
 
     Raises:
         SandboxUnavailableError: a program could not be run.
     """
     interface = interface_of(programs, entry_points)
     cases = [case for suite in suites for case in parse_suite(suite, interface).cases]
-    calls = list(dict.fromkeys(case.call for case in cases))
+    column = {call: index for index, call in enumerate(dict.fromkeys(case.call for case in cases))}
     distinct = list(dict.fromkeys(programs))
-    results = ask_programs(distinct, calls, runner, prelude=prelude, num_threads=num_threads)
-    column = {call: index for index, call in enumerate(calls)}
-    answers_of = {
-        source: [result.results[column[case.call]] if result.loaded else None for case in cases]
-        for source, result in zip(distinct, results, strict=True)
-    }
-    answers_N = [answers_of[source] for source in programs]
+    asked = Program(prelude=prelude, source="", calls=tuple(column), limits=runner.limits)
+    results = dict(zip(distinct, ask_programs(distinct, asked, runner, num_threads=num_threads), strict=True))
     passes_NM = np.zeros((len(programs), len(cases)), dtype=np.bool_)
-    for place, answers in enumerate(answers_N):
-        passes_NM[place] = [
+    answers_NM = np.full((len(programs), len(cases)), NO_ANSWER, dtype=np.int64)
+    for place, case in enumerate(cases):
+        index = column[case.call]
+        answers_N = [results[one].results[index] if results[one].loaded else None for one in programs]
+        passes_NM[:, place] = [
             answer is not None and answer.status is CallStatus.VALUE and matches(case.expected_value, answer.value)
-            for case, answer in zip(cases, answers, strict=True)
+            for answer in answers_N
         ]
-    return passes_NM, answer_ids(answers_N, len(cases))
-
-
-def answer_ids(answers_N: Sequence[Sequence[CallResult | None]], num_tests: int) -> Answers:
-    """``answers_NM`` of :func:`answer_matrix`, of raw answers; ids count from 0 in each column."""
-    ids_NM = np.full((len(answers_N), num_tests), NO_ANSWER, dtype=np.int64)
-    for place in range(num_tests):
-        groups = group_answers([row[place] for row in answers_N])
-        for number, group in enumerate(groups):
-            ids_NM[list(group), place] = number
-    return ids_NM
+        for number, group in enumerate(group_answers(answers_N)):
+            answers_NM[list(group), place] = number
+    return passes_NM, answers_NM
 
 
 def group_answers(answers: Sequence[CallResult | None]) -> list[tuple[int, ...]]:

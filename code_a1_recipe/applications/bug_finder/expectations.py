@@ -13,6 +13,7 @@ from sandbox import (
     CallStatus,
     Limits,
     OracleValue,
+    Program,
     ReferencePass,
     Runner,
     ValueFormatError,
@@ -35,14 +36,6 @@ _OTHER_KINDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Votes:
-    """One answer that other programs gave to a call, and how many of them."""
-
-    answer: CallResult
-    count: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
     """The answer that a call should have."""
 
@@ -52,8 +45,9 @@ class Expected:
     """The same as Python source."""
     cpu_seconds: float = 0.0
     """What the reference needed; 0 where there is none."""
-    votes: tuple[Votes, ...] = ()
-    """Without a reference: all answers of the other programs, the most frequent first, which is this one."""
+    votes: tuple[tuple[CallResult, int], ...] = ()
+    """Without a reference: all answers of the other programs and how many gave each, the most frequent, this one,
+    first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,16 +72,16 @@ class Expectation(abc.ABC):
         """Calls that nobody had time to answer, although an answer is possible."""
 
     @abc.abstractmethod
-    def expect(self, calls: Sequence[Call]) -> dict[Call, Expected]:
+    def expect(self, calls: Sequence[Call], *, alone: bool = False) -> dict[Call, Expected]:
         """The expected answers; calls that have none are left out.
+
+        Args:
+            calls: in the order in which they are made.
+            alone: free of what other calls left behind in a process.
 
         Raises:
             SandboxUnavailableError: something could not be run.
         """
-
-    def expect_alone(self, calls: Sequence[Call]) -> dict[Call, Expected]:
-        """The same, free of what other calls left behind in a process; raises as ``expect``."""
-        return self.expect(calls)
 
     def _refuse_unasked(self, call: Call) -> None:
         self.unasked.add(call)
@@ -102,7 +96,7 @@ class ReferenceExpectation(Expectation):
         self._reference = reference
         self._references = ReferencePass(runner, limits=limits)
 
-    def expect(self, calls: Sequence[Call]) -> dict[Call, Expected]:
+    def expect(self, calls: Sequence[Call], *, alone: bool = False) -> dict[Call, Expected]:
         batch = self._references.answer("attack", prelude="", reference=self._reference, calls=calls)
         self.is_stateful = batch.is_stateful
         found = {}
@@ -132,31 +126,23 @@ class MajorityExpectation(Expectation):
         self._num_threads = num_threads
         self._known: dict[tuple[Call, bool], Expected | None] = {}
 
-    def expect(self, calls: Sequence[Call]) -> dict[Call, Expected]:
-        return self._expect(calls, isolated=False)
-
-    def expect_alone(self, calls: Sequence[Call]) -> dict[Call, Expected]:
-        return self._expect(calls, isolated=True)
-
-    def _expect(self, calls: Sequence[Call], *, isolated: bool) -> dict[Call, Expected]:
+    def expect(self, calls: Sequence[Call], *, alone: bool = False) -> dict[Call, Expected]:
         if not self._programs:
             return {}
-        missing = [call for call in dict.fromkeys(calls) if (call, isolated) not in self._known]
+        missing = [call for call in dict.fromkeys(calls) if (call, alone) not in self._known]
         if missing:
-            results = ask_programs(
-                self._programs,
-                missing,
-                self._runner,
-                isolated=isolated,
+            asked = Program(
+                source="",
+                calls=tuple(missing),
                 limits=self._limits,
-                ask_all=True,
-                num_threads=self._num_threads,
+                isolated=alone,
+                max_timeouts_without_result=len(missing) + 1,  # a program that hangs in its first calls is asked on
             )
+            results = ask_programs(self._programs, asked, self._runner, num_threads=self._num_threads)
             for index, call in enumerate(missing):
                 answers = [result.results[index] for result in results]
-                self._known[call, isolated] = self._majority(call, [one for one in answers if was_asked(one)])
-        found = {call: self._known[call, isolated] for call in calls}
-        return {call: expected for call, expected in found.items() if expected is not None}
+                self._known[call, alone] = self._majority(call, [one for one in answers if was_asked(one)])
+        return {call: expected for call in calls if (expected := self._known[call, alone]) is not None}
 
     def _majority(self, call: Call, answers: list[CallResult]) -> Expected | None:
         if not answers:
@@ -165,8 +151,8 @@ class MajorityExpectation(Expectation):
         groups = group_answers(answers)
         alone = [(index,) for index in range(len(answers)) if not any(index in group for group in groups)]
         ranked = sorted([*groups, *alone], key=lambda group: -len(group))  # stable: ties in the order of the programs
-        votes = tuple(Votes(answer=answers[group[0]], count=len(group)) for group in ranked)
-        first = votes[0].answer
+        votes = tuple((answers[group[0]], len(group)) for group in ranked)
+        first = votes[0][0]
         if first.status is not CallStatus.VALUE:
             self.refusals["most other programs fail"] += 1
             return None
@@ -200,8 +186,9 @@ def failure_of(expected: Expected, answer: CallResult) -> Failure | None:
     if answer.status is CallStatus.VALUE and matches(expected.value, answer.value):
         return None
     if expected.votes:
-        same = sum(vote.count for vote in expected.votes[1:] if len(group_answers([vote.answer, answer])) == 1)
-        if answer.status in (CallStatus.VALUE, CallStatus.RAISED) and same + 1 > expected.votes[0].count:
+        (_, most), *others = expected.votes
+        same = sum(count for other, count in others if len(group_answers([other, answer])) == 1)
+        if answer.status in (CallStatus.VALUE, CallStatus.RAISED) and same + 1 > most:
             return None
     return Failure(kind=_kind(expected, answer), shown=show_answer(answer))
 

@@ -52,15 +52,6 @@ class Finding:
     """Different minimal calls; empty where others took the room, or the failure did not come again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherExpectation:
-    """A test whose expected output is not what the program returns. Which of the two is wrong is not known."""
-
-    text: str
-    num_suites: int
-    answer: str
-
-
 def starts_of(failures: Mapping[Call, Failure]) -> dict[str, list[Call]]:
     """Failing calls to shrink, by kind of failure: some of each, the shortest and others spread over all lengths."""
     kinds: dict[str, list[Call]] = {}
@@ -69,11 +60,11 @@ def starts_of(failures: Mapping[Call, Failure]) -> dict[str, list[Call]]:
     return {kind: spread(calls, _TIME_OUT_STARTS if kind == TIME_OUT else _STARTS) for kind, calls in kinds.items()}
 
 
-def other_expectations(cases: Sequence[Case], answers: Mapping[Call, CallResult]) -> list[OtherExpectation]:
-    """Tests that expect another output than the program's, the most frequent first.
+def other_expectations(cases: Sequence[Case], answers: Mapping[Call, CallResult]) -> list[str]:
+    """A line for each test that expects another output than the program's; which is wrong is not known.
 
     Args:
-        cases: of all suites; a test of several suites stands there several times.
+        cases: of all suites; a test of several suites stands there several times. The most frequent comes first.
         answers: the program's.
     """
     counts = Counter((case.call, case.expected_value) for case in cases)
@@ -82,8 +73,9 @@ def other_expectations(cases: Sequence[Case], answers: Mapping[Call, CallResult]
     for (call, expected), count in counts.most_common():
         answer = answers.get(call)
         if answer and was_asked(answer) and not (answer.status is CallStatus.VALUE and matches(expected, answer.value)):
+            suites = f"; {count} suites" * (count > 1)
             text = f"assert {call.text} == {texts[call, expected]}"
-            found.append(OtherExpectation(text=text, num_suites=count, answer=show_answer(answer)))
+            found.append(f"  {text}  # your function: {show_answer(answer)}{suites}")
     return found
 
 

@@ -11,7 +11,7 @@ from sandbox import LIBRARY_MODULES, LIBRARY_NAMES, Call
 
 from ...stats.tables import counted
 from .expectations import TIME_OUT, show_answer
-from .findings import HANG_SECONDS, Bug, Finding, OtherExpectation
+from .findings import HANG_SECONDS, Bug, Finding
 
 MARK = "# Written by `code-a1 attack`."
 """First words of the file; a file that begins otherwise is not overwritten."""
@@ -117,17 +117,6 @@ def finding_lines(findings: Sequence[Finding]) -> list[str]:
             lines.append(f"  {after}{_cut(text)}  # your function: {bug.failure.shown}{seed}{votes}")
         if not finding.bugs:
             lines.append("  (no minimal call: it fails only after several others, or --max-bugs left no room)")
-    return lines
-
-
-def expectation_lines(unmet: Sequence[OtherExpectation], *, most: int) -> list[str]:
-    """Hints: tests that expect something else."""
-    lines = [
-        f"  {test.text}  # your function: {test.answer}" + (f"; {test.num_suites} suites" * (test.num_suites > 1))
-        for test in unmet[:most]
-    ]
-    if len(unmet) > most:
-        lines.append(f"  ... and {len(unmet) - most} more (--max-bugs)")
     return lines
 
 
@@ -246,5 +235,4 @@ def _identifier(kind: str) -> str:
 
 
 def _votes(bug: Bug) -> str:
-    shown = [f"{counted(vote.count, 'other')}: {show_answer(vote.answer)}" for vote in bug.expected.votes]
-    return "".join(f" | {text}" for text in shown)
+    return "".join(f" | {counted(count, 'other')}: {show_answer(answer)}" for answer, count in bug.expected.votes)

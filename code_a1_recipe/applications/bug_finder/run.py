@@ -4,19 +4,18 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sandbox import Call, Case, Gate, Limits, Rejection, RejectionReason, Runner, matches
+from sandbox import Call, Case, Gate, Limits, Program, ProgramResult, Rejection, RejectionReason, Role, Runner, matches
 
 from ...errors import InputError
 from ...files import write_whole
 from ...jobs.outputs import Report
-from ...jobs.progress import Progress
 from ...stats.tables import counted, counts_text
 from .call_variants import variants
 from .expectations import Expectation, Expected, MajorityExpectation, ReferenceExpectation
-from .findings import Finding, other_expectations, starts_of
+from .findings import Finding, other_expectations
 from .inputs import Suites, Target
-from .output import expectation_lines, finding_lines, pytest_text
-from .search import Attack, check_loads
+from .output import finding_lines, pytest_text
+from .search import Attack
 
 LIMITS = Limits(reference_cpu_seconds_per_case=1.0, total_seconds=240.0)
 """The reference is asked for large inputs too; what takes it longer is left out. An attack says nothing about calls
@@ -30,11 +29,20 @@ def check_programs(target: Target, runner: Runner) -> None:
         InputError: names the program and says why.
         SandboxUnavailableError: it could not be run.
     """
-    check_loads(target.source, f"the program under attack, {target.options.solution},", runner, limits=LIMITS)
-    if target.reference is not None:
-        check_loads(target.reference, f"--reference {target.options.reference}", runner, limits=LIMITS)
-    for number, candidate in enumerate(target.candidates, start=1):
-        check_loads(candidate, f"program {number} of --candidates", runner, limits=LIMITS)
+    named = [(target.source, f"the program under attack, {target.options.solution},")]
+    named += [(target.reference, f"--reference {target.options.reference}")] if target.reference is not None else []
+    named += [(text, f"program {number} of --candidates") for number, text in enumerate(target.candidates, start=1)]
+    for source, name in named:
+        result = _loaded(source, runner)
+        if not result.loaded:
+            raise InputError(
+                f"{name} does not load in the sandbox: {result.load_error}. It must be one file that imports installed "
+                "packages only, and does at import neither reading of files nor other input"
+            )
+
+
+def _loaded(source: str, runner: Runner) -> ProgramResult:
+    return runner.run(Program(source=source, calls=(), limits=LIMITS), role=Role.CANDIDATE)
 
 
 def run_attack(target: Target, suites: Suites, runner: Runner, *, drawn: Sequence[str] = ()) -> Report:
@@ -57,11 +65,13 @@ def run_attack(target: Target, suites: Suites, runner: Runner, *, drawn: Sequenc
     _check_some(cases, rejections, suites, target)
     tested = list(dict.fromkeys(case.call for case in cases))
     calls = [*tested, *_variants(tested, gate, target)]
-    target = replace(target, candidates=(*target.candidates, *_loading(drawn, runner)))
+    loading = [source for source in drawn if _loaded(source, runner).loaded]
+    target = replace(target, candidates=(*target.candidates, *loading))
     attack = Attack(
         source=target.source,
-        entry_points=(target.entry,),
-        expectation=_expectation(target, runner),
+        expectation=ReferenceExpectation(target.reference, runner, limits=LIMITS)
+        if target.reference is not None
+        else MajorityExpectation(target.candidates, runner, limits=LIMITS, num_threads=target.options.workers),
         runner=runner,
         limits=LIMITS,
         gate=gate,
@@ -72,8 +82,9 @@ def run_attack(target: Target, suites: Suites, runner: Runner, *, drawn: Sequenc
     compares = target.reference is not None or bool(target.candidates)
     if compares and not expected:
         raise InputError(_nothing_compared(target, attack.expectation, len(calls)))
-    findings, num_unasked = _findings(attack, list(expected), max_bugs=target.options.max_bugs)
-    num_unasked += len(attack.expectation.unasked.intersection(calls))
+    failures = attack.failures(list(expected), confirm=True)
+    num_unasked = len(attack.unasked) + len(attack.expectation.unasked.intersection(calls))
+    findings = attack.shrink_all(failures, max_bugs=target.options.max_bugs)
     lines += finding_lines(findings)
     if target.reference is not None:
         return _report([*lines, *_write_tests(target, findings)], target, bool(findings), num_unasked)
@@ -81,7 +92,8 @@ def run_attack(target: Target, suites: Suites, runner: Runner, *, drawn: Sequenc
     unmet = other_expectations(cases, attack.answers(tested, {}))
     if unmet:
         lines.append("tests that expect another output than your function's (which of the two is wrong is not known)")
-        lines += expectation_lines(unmet, most=target.options.max_bugs)
+        most = target.options.max_bugs
+        lines += [*unmet[:most], *([f"  ... and {len(unmet) - most} more (--max-bugs)"] if len(unmet) > most else [])]
     is_found = bool(findings) or (bool(unmet) and not target.candidates)
     return _report(lines, target, is_found, num_unasked if target.candidates else len(attack.unasked))
 
@@ -113,34 +125,6 @@ def _variants(tested: Sequence[Call], gate: Gate, target: Target) -> list[Call]:
     texts = variants([call.text for call in tested], {target.entry}, max_calls=room)
     cases = [case for text in texts if isinstance(case := gate.call(text), Case)]
     return list(dict.fromkeys(case.call for case in cases if case.call not in tested))
-
-
-def _loading(programs: Sequence[str], runner: Runner) -> list[str]:
-    found = []
-    for source in programs:
-        try:
-            check_loads(source, "a drawn program", runner, limits=LIMITS)
-        except InputError:
-            continue
-        found.append(source)
-    return found
-
-
-def _expectation(target: Target, runner: Runner) -> Expectation:
-    if target.reference is not None:
-        return ReferenceExpectation(target.reference, runner, limits=LIMITS)
-    return MajorityExpectation(target.candidates, runner, limits=LIMITS, num_threads=target.options.workers)
-
-
-def _findings(attack: Attack, calls: Sequence[Call], *, max_bugs: int) -> tuple[list[Finding], int]:
-    """What fails, and how many calls could not be asked."""
-    failures = attack.failures(calls, confirm=True)
-    num_unasked = len(attack.unasked)
-    num_starts = sum(map(len, starts_of(failures).values()))
-    if not failures:
-        return [], num_unasked
-    with Progress("shrink", total=num_starts, unit="call") as progress:
-        return attack.shrink_all(failures, max_bugs=max_bugs, on_shrunk=progress.advance), num_unasked
 
 
 def _start_lines(

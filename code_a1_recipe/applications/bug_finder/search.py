@@ -13,6 +13,7 @@ from itertools import zip_longest
 from sandbox import Call, CallResult, CallStatus, Case, Gate, Limits, Program, Role, Runner
 
 from ...errors import InputError
+from ...jobs.progress import watched
 from .expectations import TIME_OUT, Expectation, Expected, Failure, differ, failure_of, failures_of, was_asked
 from .findings import HANG_SECONDS, Bug, Finding, spread, starts_of
 from .shrink import BATCH_CALLS, MAX_ASKED, Shrunk, StillFails, shrink
@@ -33,7 +34,6 @@ class Attack:
     """One program, what it should answer, and where it runs."""
 
     source: str
-    entry_points: tuple[str, ...]
     expectation: Expectation
     runner: Runner
     limits: Limits
@@ -76,7 +76,7 @@ class Attack:
             return failures_of(expected, answers)
         answers |= self._time_outs_again(expected, answers)
         found = failures_of(expected, answers)
-        return failures_of(self.expectation.expect_alone(list(found)), answers) if found else found
+        return failures_of(self.expectation.expect(list(found), alone=True), answers) if found else found
 
     def _time_outs_again(
         self, expected: Mapping[Call, Expected], answers: Mapping[Call, CallResult]
@@ -89,34 +89,29 @@ class Attack:
             again |= self.answers(late, expected, limits=limits)
         return again
 
-    def shrink_all(
-        self,
-        failures: Mapping[Call, Failure],
-        *,
-        max_bugs: int,
-        on_shrunk: Callable[[], None] = lambda: None,
-    ) -> list[Finding]:
+    def shrink_all(self, failures: Mapping[Call, Failure], *, max_bugs: int) -> list[Finding]:
         """Shrink failing calls of each kind, kinds in turns, until ``max_bugs`` different ones are found.
 
         Args:
             failures: of ``failures``.
             max_bugs: in all.
-            on_shrunk: called after each of ``starts_of(failures)``, for a progress bar.
 
         Raises:
             SandboxUnavailableError: something could not be run.
         """
         starts = starts_of(failures)
         bugs: dict[str, dict[tuple[str, ...], Bug]] = {kind: {} for kind in starts}
-        for turn in zip_longest(*starts.values()):
-            for kind, call in zip(starts, turn, strict=True):
-                if call is None:
-                    continue
-                if sum(map(len, bugs.values())) < max_bugs:
-                    bug = self._shrunk(call, kind, others=list(failures))
-                    if bug is not None:
-                        bugs[kind].setdefault((*(one.text for one in bug.earlier), bug.call.text), bug)
-                on_shrunk()
+        turns = [
+            (kind, call)
+            for turn in zip_longest(*starts.values())
+            for kind, call in zip(starts, turn, strict=True)
+            if call is not None
+        ]
+        for kind, call in watched(turns, total=len(turns), what="shrink", unit="call"):
+            if sum(map(len, bugs.values())) < max_bugs:
+                bug = self._shrunk(call, kind, others=list(failures))
+                if bug is not None:
+                    bugs[kind].setdefault((*(one.text for one in bug.earlier), bug.call.text), bug)
         counts = Counter(failure.kind for failure in failures.values())
         return [
             Finding(kind=kind, num_calls=count, bugs=self._seeds_tried(list(bugs[kind].values())))
@@ -135,7 +130,7 @@ class Attack:
             return False
         sequences = [(*bug.earlier, bug.call)] if bug.earlier else [(bug.call,), (self._call(bug.start),)]
         for calls in sequences:
-            expected = self.expectation.expect_alone(calls)
+            expected = self.expectation.expect(calls, alone=True)
             # The roles of references have other hash seeds; nothing is asked of references after this.
             first, *others = (self._run(calls, expected, role=role)[-1] for role in Role)
             if any(differ(first, other) for other in others):
@@ -206,7 +201,7 @@ class Attack:
     def _bug(
         self, call: Call, failure: Failure | None, shrunk: Shrunk, *, earlier: tuple[Call, ...] = ()
     ) -> Bug | None:
-        expected = self.expectation.expect_alone([call]).get(call)
+        expected = self.expectation.expect([call], alone=True).get(call)
         if failure is None or expected is None:
             return None
         return Bug(
@@ -221,7 +216,8 @@ class Attack:
     def _shrink(
         self, call: Call, still_fails: StillFails, *, batch: int = BATCH_CALLS, max_asked: int = MAX_ASKED
     ) -> Shrunk:
-        return shrink(call.text, still_fails, entry_points=self.entry_points, batch=batch, max_asked=max_asked)
+        entry_points = self.gate.interface.entry_points
+        return shrink(call.text, still_fails, entry_points=entry_points, batch=batch, max_asked=max_asked)
 
     def _shrink_alone(self, call: Call, kind: str, sequence: Callable[[Call], tuple[Call, ...]]) -> Shrunk:
         """Shrink a call by what the last call of its ``sequence`` answers in a fresh process."""
@@ -252,7 +248,7 @@ class Attack:
 
     def _failure_alone(self, *calls: Call, limits: Limits | None = None) -> Failure | None:
         """The failure of the last of these calls, in a fresh process."""
-        expected = self.expectation.expect_alone(calls[-1:])
+        expected = self.expectation.expect(calls[-1:], alone=True)
         return failure_of(expected[calls[-1]], self._run(calls, expected, limits=limits)[-1]) if expected else None
 
     def _run(
@@ -276,18 +272,3 @@ class Attack:
         if not result.loaded:
             raise InputError(f"the program under attack does not load in the sandbox: {result.load_error}")
         return result.results
-
-
-def check_loads(source: str, name: str, runner: Runner, *, limits: Limits) -> None:
-    """Refuse a program that does not load in the sandbox.
-
-    Raises:
-        InputError: it does not; names it and says why.
-        SandboxUnavailableError: it could not be run.
-    """
-    result = runner.run(Program(source=source, calls=(), limits=limits), role=Role.CANDIDATE)
-    if not result.loaded:
-        raise InputError(
-            f"{name} does not load in the sandbox: {result.load_error}. It must be one file that imports installed "
-            "packages only, and does at import neither reading of files nor other input"
-        )

@@ -125,11 +125,8 @@ class EvalIndex:
         for place, question in enumerate(self._questions):
             words = content_words(question.prompt, _NO_PHRASES)
             hashes, prompt = _prompt_hashes(words), _prompt_hashes(words_of(question.prompt))
-            twins = (
-                near.place
-                for near in wholes.similar_to(hashes)
-                if jaccard(prompt, prompts[near.place]) >= self._threshold / 2
-            )
+            near = wholes.similar_to(hashes)
+            twins = (twin for twin in near if jaccard(prompt, prompts[twin]) >= self._threshold / 2)
             same_as.append(same_as[twin] if (twin := next(twins, None)) is not None else place)
             prompts.append(prompt)
             wholes.add(hashes)
@@ -181,8 +178,8 @@ class EvalIndex:
         words = content_words(question.prompt, self._phrases)
         bare = content_words(question.prompt, self._all_phrases)
         for compared in [words] if bare == words else [words, bare]:
-            for one in self._contents.similar_to(_prompt_hashes(compared)):
-                yield one.place, "prompt", f"statements, Jaccard similarity {one.similarity:.2f}"
+            for place, similarity in self._contents.similar_to(_prompt_hashes(compared)).items():
+                yield place, "prompt", f"statements, Jaccard similarity {similarity:.2f}"
         yield from self._whole_hits(content_words(question.prompt, _NO_PHRASES))
         yield from self._ngram_hits(words)
         yield from self._reference_hits(question.reference)
@@ -224,9 +221,8 @@ class EvalIndex:
             return
         for place in self._places_of_form.get(form, ()):
             yield place, "reference", "the same program up to names"
-        for near in self._programs.similar_to(_program_hashes(tokens_of(form))):
-            detail = f"programs up to names, Jaccard similarity {near.similarity:.2f}"
-            yield near.place, "reference", detail
+        for place, similarity in self._programs.similar_to(_program_hashes(tokens_of(form))).items():
+            yield place, "reference", f"programs up to names, Jaccard similarity {similarity:.2f}"
 
     def _test_hits(self, question: Question) -> Iterator[_Hit]:
         shared: dict[int, list[str]] = defaultdict(list)

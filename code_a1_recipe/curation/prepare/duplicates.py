@@ -65,15 +65,12 @@ class _Prompts:
     def repeated_by(self, entry: Entry) -> str:
         """Which kept prompt the entry repeats most closely, and how closely; "" for none."""
         whole = _whole(entry)
-        near = [
-            one
-            for one in self._index.similar_to(self._compared(entry, self._statement(entry)))
-            if jaccard(whole, _whole(self._entries[one.place])) >= self._least_whole
-        ]
-        if not near:
+        near = self._index.similar_to(self._compared(entry, self._statement(entry)))
+        same = [place for place in near if jaccard(whole, _whole(self._entries[place])) >= self._least_whole]
+        if not same:
             return ""
-        best = max(near, key=lambda one: one.similarity)
-        return f"of {_named(self._entries[best.place])}, Jaccard similarity {best.similarity:.2f}"
+        best = max(same, key=near.__getitem__)
+        return f"of {_named(self._entries[best])}, Jaccard similarity {near[best]:.2f}"
 
     def _compared(self, entry: Entry, statement: Hashes) -> Hashes:
         return _whole(entry) if self._num_with[_key(statement)] >= LEAST_PROMPTS else statement

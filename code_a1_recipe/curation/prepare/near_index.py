@@ -6,7 +6,6 @@ sections 3.3 and 3.4; the tables are those of ``datasketch``.
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -19,16 +18,6 @@ MOST_PERMUTATIONS = 128
 _SEED = 1
 
 Hashes = npt.NDArray[np.uint64]
-
-
-@dataclass(frozen=True, slots=True)
-class Neighbour:
-    """A set in the index."""
-
-    place: int
-    """Of the set in the index, from 0 in the order of ``add``."""
-    similarity: float
-    """Jaccard similarity, at least the index's threshold."""
 
 
 def hashes_of(ngrams: Iterable[str]) -> Hashes:
@@ -77,7 +66,7 @@ class NearIndex:
 
         self._threshold = threshold
         bands, rows = bands_and_rows(threshold)
-        self._blank = MinHash(num_perm=bands * rows, seed=_SEED, hashfunc=_as_it_is)
+        self._blank = MinHash(num_perm=bands * rows, seed=_SEED, hashfunc=int)
         self._tables = MinHashLSH(num_perm=bands * rows, params=(bands, rows))
         self._sets: list[Hashes] = []
 
@@ -89,19 +78,13 @@ class NearIndex:
             self._tables.insert(place, self._sketch(hashes))
         return place
 
-    def similar_to(self, hashes: Hashes) -> list[Neighbour]:
-        """The kept sets at or above the threshold, in order of their places."""
-        if not hashes.size:
-            return []
-        places = sorted(self._tables.query(self._sketch(hashes)))
-        found = [Neighbour(place, jaccard(self._sets[place], hashes)) for place in places]
-        return [one for one in found if one.similarity >= self._threshold]
+    def similar_to(self, hashes: Hashes) -> dict[int, float]:
+        """Place -> Jaccard similarity of the kept sets at or above the threshold, in order of their places."""
+        places = sorted(self._tables.query(self._sketch(hashes))) if hashes.size else []
+        found = {place: jaccard(self._sets[place], hashes) for place in places}
+        return {place: similarity for place, similarity in found.items() if similarity >= self._threshold}
 
     def _sketch(self, hashes: Hashes) -> Any:
         sketch = self._blank.copy()
         sketch.update_batch((hashes & np.uint64(0xFFFFFFFF)).tolist())
         return sketch
-
-
-def _as_it_is(value: int) -> int:
-    return value

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
+from ...algorithm.question import Question
 from ...jobs.confinement import Confinement, judge_confined
 from ...jobs.jsonl_store import JsonlStore, Row
 from .decontaminate import CommonHits, EvalIndex
@@ -122,15 +123,15 @@ def _decided(
             yield entry, Dropped.of(entry, Reason.OUTAGE, row["outage"])
             continue
         facts = msgspec.convert(row, ReferenceFacts)
-        decision = decide(
+        decided = decide(
             entry.question,
             facts,
             drop_tests=options.drop_tests,
             min_tests=options.min_tests,
             num_golden=options.golden,
         )
-        if decision.reason is not None:
-            yield entry, Dropped.of(entry, decision.reason, decision.detail)
+        if isinstance(decided, Question):
+            prepared.num_removed_tests.update(one.fault.value for one in facts.faults)
+            yield replace(entry, question=decided), None
         else:
-            prepared.num_removed_tests.update(decision.num_removed)
-            yield replace(entry, question=decision.question), None
+            yield entry, Dropped.of(entry, *decided)

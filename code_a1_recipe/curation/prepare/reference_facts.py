@@ -3,7 +3,7 @@
 import enum
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import msgspec
 
@@ -47,19 +47,6 @@ class ReferenceFacts(msgspec.Struct, frozen=True, kw_only=True):
     """CPU time of one run of the reference on all tests."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """What becomes of a row."""
-
-    question: Question
-    """With the tests that remain, where the row stays."""
-    reason: Reason | None = None
-    """Why the row is left out; None where it stays."""
-    detail: str = ""
-    num_removed: Counter[str] = field(default_factory=Counter)
-    """Tests that were taken out of a row that stays, by ``Fault``."""
-
-
 _ALWAYS = {
     Fault.NONDETERMINISTIC: Reason.REFERENCE_NONDETERMINISTIC,
     Fault.SLOW: Reason.REFERENCE_SLOW,
@@ -79,8 +66,8 @@ def distinct_tests(question: Question) -> tuple[str, ...]:
 
 def decide(
     question: Question, facts: ReferenceFacts, *, drop_tests: bool, min_tests: int, num_golden: int = 0
-) -> Decision:
-    """Keep the row, perhaps with fewer tests, or leave it out.
+) -> Question | tuple[Reason, str]:
+    """The question with the tests that remain where its row stays; otherwise why the row is left out, with a detail.
 
     Args:
         question: what was judged.
@@ -90,14 +77,14 @@ def decide(
         num_golden: tests, the first ones, that become golden where the row has no golden ones.
     """
     if facts.load_error:
-        return Decision(question=question, reason=Reason.LOAD_FAILED, detail=facts.load_error)
+        return Reason.LOAD_FAILED, facts.load_error
     for fault, reason in _ALWAYS.items():
         if found := [one for one in facts.faults if one.fault is fault]:
-            return Decision(question=question, reason=reason, detail=_told(found, facts))
+            return reason, _told(found, facts)
     failing = [one for one in facts.faults if one.fault in _OF_A_TEST]
     num_readable = facts.num_tests - sum(one.fault is Fault.UNREADABLE for one in facts.faults)
     if failing and (not drop_tests or len(failing) == num_readable):
-        return Decision(question=question, reason=_OF_A_TEST[failing[0].fault], detail=_told(failing, facts))
+        return _OF_A_TEST[failing[0].fault], _told(failing, facts)
     texts = distinct_tests(question)
     gone = {texts[one.place] for one in facts.faults}
     tests = tuple(text for text in dict.fromkeys(question.tests) if text not in gone)
@@ -105,11 +92,8 @@ def decide(
     if not golden:
         golden, tests = tests[:num_golden], tests[num_golden:]
     if len(tests) < min_tests:
-        return Decision(question=question, reason=Reason.TOO_FEW_TESTS, detail=_too_few(question, facts, tests, golden))
-    return Decision(
-        question=replace(question, tests=tests, golden_tests=golden),
-        num_removed=Counter(one.fault.value for one in facts.faults),
-    )
+        return Reason.TOO_FEW_TESTS, _too_few(question, facts, tests, golden)
+    return replace(question, tests=tests, golden_tests=golden)
 
 
 def _told(faults: list[TestFault], facts: ReferenceFacts) -> str:

@@ -71,20 +71,18 @@ def ngrams(words: Sequence[str], size: int) -> set[str]:
     return {" ".join(words[at : at + size]) for at in range(len(words) - size + 1)}
 
 
-def common_phrases(statements: Sequence[Sequence[str]]) -> frozenset[str]:
-    """Phrases that more than ``PHRASE_SHARE`` of one set's statements share, and more than ``LEAST_PROMPTS``."""
+def phrases_of_prompts(prompts: Sequence[str]) -> frozenset[str]:
+    """Phrases that more than ``PHRASE_SHARE`` of one set's statements share, and more than ``LEAST_PROMPTS``.
+
+    Of many prompts a sample is looked at.
+    """
+    sampled = prompts[:: max(1, len(prompts) // SAMPLED_PROMPTS)]
     found: Counter[str] = Counter()
-    for words in statements:
+    for words in map(statement_words, sampled):
         if len(words) >= PHRASE_WORDS:
             found.update(ngrams(words, PHRASE_WORDS))
-    least = max(LEAST_PROMPTS, PHRASE_SHARE * len(statements))
+    least = max(LEAST_PROMPTS, PHRASE_SHARE * len(sampled))
     return frozenset(phrase for phrase, count in found.items() if count > least)
-
-
-def phrases_of_prompts(prompts: Sequence[str]) -> frozenset[str]:
-    """``common_phrases`` of one set's prompts, of a sample of them where there are many."""
-    step = max(1, len(prompts) // SAMPLED_PROMPTS)
-    return common_phrases([statement_words(prompt) for prompt in prompts[::step]])
 
 
 def without_phrases(words: Sequence[str], phrases: frozenset[str]) -> Words:

@@ -2,28 +2,29 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ...algorithm.question import Question
+from ...data.reader import read_rows
 from ...errors import CodeA1Error, InputError
 from ...evaluation.rescore.input import QuestionTable, question_table
 from ...files import fingerprint, replacing, write_whole
 from ...jobs.confinement import Confinement, judge_confined
-from ...jobs.jsonl_store import JsonlStore, files_of
+from ...jobs.jsonl_store import JsonlStore, Row, files_of
 from ...jobs.outputs import Report, check_outputs, note_work
 from ...jobs.progress import watched
-from ...runs.reader import RunRecords
+from ...runs.reader import RunRecords, rollout_of
+from ...runs.rollout_record import RolloutRecord
 from ...stats.tables import counts_text
 from ..minimal_tests import require_mutants
-from .card import card
-from .demonstrations import Demonstration, PromptStyle, Row, Selection, held_out, select
-from .from_rollouts import RecordedSuites, demonstrations_from, recorded_rows, recorded_run
-from .from_tests import demonstrations_of, demonstrations_row
+from .demonstrations import SHOWN, Demonstration, PromptStyle, Selection, held_out, select
+from .from_rollouts import demonstrations_from
+from .from_tests import demonstrations_row
 from .options import SftOptions
-from .training_command import TrainingPlan, training_command, training_overrides
+from .training_command import CPU_RATE, DEFAULT_MODEL, GPU_RATE, training_command, training_overrides
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,7 +51,7 @@ def make_demonstrations(options: SftOptions) -> Report:
     """
     options.check()
     if options.run is not None:
-        return _from_rollouts(options, *_open_rollouts(options, options.run))
+        return _from_rollouts(options, options.run)
     _check_outputs(options, options.files)
     table = question_table(options.files, adapter=options.adapter, columns=options.columns)
     if options.mutants:
@@ -81,7 +82,15 @@ def _from_questions(options: SftOptions, table: QuestionTable, store: JsonlStore
         row = store.row(question.id)
         made.num_outages += bool(row["outage"])
         made.left_out.update(row["counts"])
-        made.demonstrations += demonstrations_of(row, question)
+        made.demonstrations += [
+            Demonstration(
+                question_id=question.id,
+                statement=question.prompt,
+                data_source=question.data_source,
+                **{**suite, "asserts": tuple(suite["asserts"])},
+            )
+            for suite in row["suites"]
+        ]
     made.left_out = +made.left_out
     report = _write(options, made)
     if not made.num_outages:
@@ -105,37 +114,36 @@ def _check_outputs(options: SftOptions, inputs: Sequence[Path]) -> None:
 # ------------------------------ of rollouts ------------------------------
 
 
-def _open_rollouts(options: SftOptions, source: Path) -> tuple[RecordedSuites, QuestionTable]:
-    """The scored suites and the questions that they name."""
-    adapter, columns = options.adapter, options.columns
+def _from_rollouts(options: SftOptions, source: Path) -> Report:
+    """Demonstrations that a Test LLM wrote: of a run's training rollouts, or of a file of such rows.
+
+    A question of a run's validation stays unseen.
+    """
     run = RunRecords.open(source) if source.is_dir() else None
     _check_outputs(options, [*options.questions, *(run.files() if run else [source])])
+    num_cases, style = options.num_cases, PromptStyle(options.prompt or "chat_v2")
+    records: Iterable[RolloutRecord]
+    questions: Sequence[Question] = ()
     if run is not None:
-        recorded = recorded_run(run)
-        questions: Sequence[Question] = [] if options.questions else run.questions("train_files")
-        table = {question.id: question for question in questions}
+        records = (record for step in run.training_steps for record in run.training(step))
+        prompts = run.config.get("prompts") or {}
+        num_cases = int((run.config.get("episode") or {}).get("cases_per_suite", 8))
+        pair = options.prompt or str(prompts.get("test") or prompts.get("name", "chat_v2"))
+        style = PromptStyle(pair, bool(prompts.get("black_box", False)))
+        questions = () if options.questions else run.questions("train_files")
+    elif options.questions:
+        records = [rollout_of(row, f"{source}: row {number}") for number, row in enumerate(read_rows(source))]
     else:
-        if not options.questions:
-            raise InputError(
-                f"--run {source} is no run folder, so it does not say where its questions are; name their files by "
-                "--questions"
-            )
-        records = recorded_rows(source)
-        recorded = RecordedSuites(
-            records=records, num_cases=options.num_cases, pair=options.prompt or "chat_v2", black_box=False
+        raise InputError(
+            f"--run {source} is no run folder, so it does not say where its questions are; name their files by "
+            "--questions"
         )
-        table = {}
-    return recorded, table or question_table(options.questions, adapter=adapter, columns=columns)
-
-
-def _from_rollouts(options: SftOptions, recorded: RecordedSuites, table: QuestionTable) -> Report:
-    made = Made(
-        source=f"rollouts of {options.run}",
-        style=PromptStyle(options.prompt or recorded.pair, recorded.black_box),
-        num_questions=len(table),
+    table = {question.id: question for question in questions} or question_table(
+        options.questions, adapter=options.adapter, columns=options.columns
     )
-    records = watched(recorded.records, total=None, what="sft", unit="program")
-    made.demonstrations = list(demonstrations_from(records, table, num_cases=recorded.num_cases, counts=made.left_out))
+    made = Made(source=f"rollouts of {options.run}", style=style, num_questions=len(table))
+    watched_records = watched(records, total=None, what="sft", unit="program")
+    made.demonstrations = list(demonstrations_from(watched_records, table, num_cases=num_cases, counts=made.left_out))
     made.num_outages = made.left_out.pop("programs lost to an outage", 0)
     return _write(options, made)
 
@@ -167,21 +175,22 @@ def _write(options: SftOptions, made: Made) -> Report:
         _write_rows(options.val_output, val)
     elif options.val_output.exists():  # maybe somebody else's
         note = f"note: {options.val_output} is older and has nothing to do with these demonstrations"
-    plan = TrainingPlan.of(
+    overrides = training_overrides(
         train_file=options.output,
         val_file=options.val_output,
         num_train=len(train),
         num_val=len(val),
         longest_bytes=max(_num_bytes(row) for row in (*train, *val)),
+        model=options.model or ("MODEL" if options.cpu else DEFAULT_MODEL),
+        folder=options.output.with_name(f"{options.output.stem}_model"),
+        rate=CPU_RATE if options.cpu else GPU_RATE,
     )
-    folder = options.output.with_name(f"{options.output.stem}_model")
-    model, rate = options.model_and_rate
-    command = training_command(training_overrides(plan, model=model, folder=folder, rate=rate), on_cpu=options.cpu)
-    text = card(made, selection, options=options, num_train=len(train), num_val=len(val), command=command)
-    write_whole(options.card_output, text)
+    command = training_command(overrides, on_cpu=options.cpu)
+    counts: dict[str, Any] = {"num_train": len(train), "num_val": len(val), "command": command}
+    write_whole(options.card_output, _card(options, made, selection, **counts))
     repeat = f"{made.num_outages} questions met an outage of the sandbox; repeat the command to judge them"
     return Report(
-        text=_summary(options, made, selection, num_train=len(train), num_val=len(val), command=command),
+        text=_summary(options, made, selection, **counts),
         note=note,
         failure=repeat if made.num_outages and options.run is None else "",
     )
@@ -213,3 +222,52 @@ def _summary(
         lines.append(f"{made.num_outages} programs of the run had been lost to an outage, with their suites")
     lines += ["", "train on them:", f"  {command}"]
     return "\n".join(lines)
+
+
+def _card(options: SftOptions, made: Made, selection: Selection, *, num_train: int, num_val: int, command: str) -> str:
+    """What is in the set, what is not, and how to train on it, as Markdown."""
+    kept = selection.kept
+    shown = Counter(one.shown for one in kept)
+    breaking = Counter(one.shown for one in kept if one.num_breaking)
+    sizes = Counter(len(one.asserts) for one in kept)
+    rows = [
+        f"| {name} | {shown[name]} | {breaking[name]} | {meaning} |" for name, meaning in SHOWN.items() if shown[name]
+    ]
+    left_out = made.left_out + selection.dropped
+    return "\n".join(
+        [
+            f"# {options.output.name}",
+            "",
+            "Demonstrations for a cold start of a Test LLM, made by `code-a1 data sft`. Every assert is a valid case",
+            "whose expected output equals the return value of the question's reference.",
+            "",
+            f"- source: {made.source}",
+            f"- {num_train} demonstrations for training, {num_val} for validation "
+            f"({options.val_output.name}), split by question, seed {options.seed}",
+            f"- {len({one.question_id for one in kept})} of {made.num_questions} questions, at most "
+            f"{options.max_per_question} demonstrations each",
+            f"- prompts: `{made.style.template}` (`prompts.name={made.style.pair}`"
+            f"{', black box' if made.style.black_box else ''}); answers are "
+            + ("one ```python block" if made.style.is_fenced else "bare asserts"),
+            f"- asserts in a suite: {', '.join(f'{size} ({count} times)' for size, count in sorted(sizes.items()))}",
+            f"- outages of the sandbox: {made.num_outages}",
+            "",
+            "| Program shown | Demonstrations | whose suite breaks it | |",
+            "| --- | ---: | ---: | --- |",
+            *rows,
+            "",
+            "## Left out",
+            "",
+            *([f"- {reason}: {count}" for reason, count in left_out.most_common()] or ["- nothing"]),
+            "",
+            "## Train",
+            "",
+            "```bash",
+            command,
+            "```",
+            "",
+            "The last step's folder `huggingface` is the model: give it as `policies.test.model.path`, with `arm=sft`",
+            "for a Test LLM that learns nothing more, or without for one that begins there.",
+            "",
+        ]
+    )

@@ -4,11 +4,11 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from ...algorithm.prompts import render, template_for
 from ...algorithm.question import entry_points_text
 from ...algorithm.sampling import beginning_of_answer
+from ...jobs.jsonl_store import Row
 
 SHOWN = {
     "reference": "the question's reference: the suite can only be right",
@@ -17,8 +17,6 @@ SHOWN = {
     "rollout": "a program that a run's Code LLM wrote",
 }
 """Where the program under test comes from."""
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,13 +157,9 @@ def _in_turns(demonstrations: Sequence[Demonstration]) -> list[Demonstration]:
 def held_out(question_ids: Iterable[str], *, share: float, seed: int) -> frozenset[str]:
     """Ids of the questions whose demonstrations are for validation, the same ones for the same ids and seed.
 
-    ``round(share * n)`` of n questions; where the share is above 0 and there are two, at least 1, and never all.
-
-    Raises:
-        ValueError: ``share`` is outside [0, 1).
+    ``round(share * n)`` of n questions, with the share in [0, 1); where it is above 0 and there are two, at least 1,
+    and never all.
     """
-    if not 0 <= share < 1:
-        raise ValueError(f"--val-frac must be at least 0 and below 1, got {share!r}")
     ids = sorted(set(question_ids))
     number = max(1, min(round(share * len(ids)), len(ids) - 1)) if share and len(ids) > 1 else 0
     random.Random(f"held out {seed}").shuffle(ids)

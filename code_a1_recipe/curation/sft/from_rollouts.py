@@ -2,49 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 
 from reward_fns import ExtractionFailure, extract_suite
 
 from ...algorithm.question import Question
-from ...data.reader import read_rows
-from ...runs.reader import RunRecords, rollout_of
 from ...runs.rollout_record import RolloutRecord, SuiteRecord
 from .demonstrations import Demonstration
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedSuites:
-    """Scored rollouts: those of a run folder, or a file of such rows."""
-
-    records: Iterable[RolloutRecord]
-    num_cases: int
-    """K, the asserts each suite was asked for."""
-    pair: str
-    """The prompt pair that they were written with, or the Test LLM's own template file (``prompts.test``)."""
-    black_box: bool
-
-
-def recorded_run(run: RunRecords) -> RecordedSuites:
-    """The training rollouts of a run, read as they are asked for; a question of its validation stays unseen."""
-    prompts = run.config.get("prompts") or {}
-    episode = run.config.get("episode") or {}
-    return RecordedSuites(
-        records=(record for step in run.training_steps for record in run.training(step)),
-        num_cases=int(episode.get("cases_per_suite", 8)),
-        pair=str(prompts.get("test") or prompts.get("name", "chat_v2")),
-        black_box=bool(prompts.get("black_box", False)),
-    )
-
-
-def recorded_rows(path: Path) -> list[RolloutRecord]:
-    """Rows of a file as a run's ``rollouts/*.jsonl`` or ``code-a1 score`` of them has it.
-
-    Raises:
-        InputError: the file cannot be read, or a row is no rollout record.
-    """
-    return [rollout_of(row, f"{path}: row {number}") for number, row in enumerate(read_rows(path))]
 
 
 def demonstrations_from(

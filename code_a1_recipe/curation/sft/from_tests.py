@@ -10,7 +10,6 @@ from ...algorithm.question import Question, request_for
 from ...jobs.confinement import JudgeAll
 from ...jobs.jsonl_store import Row
 from ...test_quality.kill_matrix import cases_by_place, is_broken
-from .demonstrations import Demonstration
 from .options import SftOptions
 
 MOST_TESTS = 256
@@ -64,19 +63,6 @@ def demonstrations_row(question: Question, options: SftOptions, judge_all: Judge
             }
         )
     return row
-
-
-def demonstrations_of(row: Row, question: Question) -> list[Demonstration]:
-    """The suites of a row of the work file."""
-    return [
-        Demonstration(
-            question_id=question.id,
-            statement=question.prompt,
-            data_source=question.data_source,
-            **{**suite, "asserts": tuple(suite["asserts"])},
-        )
-        for suite in row["suites"]
-    ]
 
 
 def _tests(question: Question, options: SftOptions, counts: Counter[str]) -> list[str]:

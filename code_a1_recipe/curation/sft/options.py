@@ -9,11 +9,8 @@ import typer
 from ...algorithm.prompts import PROMPT_PAIRS
 from ...errors import InputError
 from ...jobs import options as shared
-from .training_command import DEFAULT_MODEL
 
 DEFAULT_CASES = 8
-_GPU_RATE, _CPU_RATE = 1e-5, 3e-4
-"""Learning rates: for an instruction-tuned model, and for one of half a million parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +78,6 @@ class SftOptions:
     @property
     def card_output(self) -> Path:
         return self.output.with_name(f"{self.output.name}.card.md")
-
-    @property
-    def model_and_rate(self) -> tuple[str, float]:
-        """What the printed command trains, and how fast."""
-        return self.model or ("MODEL" if self.cpu else DEFAULT_MODEL), _CPU_RATE if self.cpu else _GPU_RATE
 
     def check(self) -> None:
         """Raises InputError."""

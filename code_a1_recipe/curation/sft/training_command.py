@@ -3,13 +3,14 @@
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 TRAINER = "verl.trainer.sft_trainer"
 CPU_TRAINER = "code_a1_recipe.verl_plugin.cpu.sft"
 DEFAULT_MODEL = "Qwen/Qwen2.5-Coder-1.5B-Instruct"
 """The Test LLM of the smallest GPU preset."""
+GPU_RATE, CPU_RATE = 1e-5, 3e-4
+"""Learning rates: for an instruction-tuned model, and for one of half a million parameters."""
 
 _LARGEST_BATCH = 64
 _LEAST_VALIDATION_BATCH = 4
@@ -19,53 +20,44 @@ _TOKENS_PER_DEVICE = 8192
 _PLAIN = re.compile(r"[\w./~@-]+", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingPlan:
-    """Sizes that fit the demonstrations."""
+def training_overrides(
+    *,
+    train_file: Path,
+    val_file: Path,
+    num_train: int,
+    num_val: int,
+    longest_bytes: int,
+    model: str,
+    folder: Path,
+    rate: float = GPU_RATE,
+) -> list[str]:
+    """verl's keys, each as ``key=value`` with hydra's quotes, with sizes that fit the demonstrations.
 
-    train_file: Path
-    val_file: Path | None
-    """None where there are too few for a batch: verl drops incomplete ones."""
-    batch_size: int
-    max_tokens: int
-    """No row can have more: a token of a byte-level tokenizer is at least one byte."""
+    A batch has at most 64 rows, which both parts can fill, for verl drops incomplete ones; validation is left out where
+    it has fewer than 4 rows. No row can have more tokens than its bytes: one of a byte-level tokenizer is at least one.
 
-    @classmethod
-    def of(
-        cls, *, train_file: Path, val_file: Path, num_train: int, num_val: int, longest_bytes: int
-    ) -> "TrainingPlan":
-        """A batch of at most 64 that both parts can fill; validation is left out where it has fewer than 4 rows.
+    Where the keys differ from verl's defaults: its learning rate (1e-3) would undo an instruction-tuned model;
+    ``hf_model`` writes a folder that vLLM and `code-a1` load; the default of ``enable_thinking_default`` is the text
+    "none", which verl takes for true.
 
-        Args:
-            train_file: parquet with ``num_train`` rows, at least 1.
-            val_file: parquet with ``num_val`` rows.
-            longest_bytes: UTF-8 bytes of the longest row's messages.
-        """
-        has_validation = num_val >= _LEAST_VALIDATION_BATCH
-        most = min(_LARGEST_BATCH, num_train, num_val if has_validation else num_train)
-        return cls(
-            train_file=train_file.absolute(),
-            val_file=val_file.absolute() if has_validation else None,
-            batch_size=1 << (most.bit_length() - 1),
-            max_tokens=-(-(longest_bytes + _TEMPLATE_TOKENS) // 1024) * 1024,
-        )
-
-
-def training_overrides(plan: TrainingPlan, *, model: str, folder: Path, rate: float = 1e-5) -> list[str]:
-    """verl's keys, each as ``key=value`` with hydra's quotes.
-
-    Where they differ from verl's defaults: its learning rate (1e-3) would undo an instruction-tuned model; ``hf_model``
-    writes a folder that vLLM and `code-a1` load; the default of ``enable_thinking_default`` is the text "none", which
-    verl takes for true.
+    Args:
+        train_file: parquet with ``num_train`` rows, at least 1.
+        val_file: parquet with ``num_val`` rows.
+        longest_bytes: UTF-8 bytes of the longest row's messages.
+        model: to be trained.
+        folder: gets the trained model.
+        rate: of learning.
     """
-    validation = ["trainer.test_freq=after_each_epoch"] if plan.val_file else []
+    has_validation = num_val >= _LEAST_VALIDATION_BATCH
+    most = min(_LARGEST_BATCH, num_train, num_val if has_validation else num_train)
+    max_tokens = -(-(longest_bytes + _TEMPLATE_TOKENS) // 1024) * 1024
     return [
-        f"data.train_files={_quoted(plan.train_file)}",
-        f"data.val_files={_quoted(plan.val_file) if plan.val_file else 'null'}",
+        f"data.train_files={_quoted(train_file.absolute())}",
+        f"data.val_files={_quoted(val_file.absolute()) if has_validation else 'null'}",
         "data.messages_key=messages",
-        f"data.train_batch_size={plan.batch_size}",
-        f"data.max_length={plan.max_tokens}",
-        f"data.max_token_len_per_gpu={max(_TOKENS_PER_DEVICE, plan.max_tokens)}",
+        f"data.train_batch_size={1 << (most.bit_length() - 1)}",
+        f"data.max_length={max_tokens}",
+        f"data.max_token_len_per_gpu={max(_TOKENS_PER_DEVICE, max_tokens)}",
         "data.truncation=error",
         "data.enable_thinking_default=null",
         f"model.path={_quoted(model)}",
@@ -79,7 +71,7 @@ def training_overrides(plan: TrainingPlan, *, model: str, folder: Path, rate: fl
         "trainer.experiment_name=test-llm-sft",
         f"trainer.default_local_dir={_quoted(folder.absolute())}",
         f"hydra.run.dir={_quoted(folder.absolute() / 'hydra')}",
-        *validation,
+        *(["trainer.test_freq=after_each_epoch"] if has_validation else []),
     ]
 
 

@@ -340,7 +340,7 @@ def test_gpus_that_are_not_there_are_refused_before_the_first_run(grid, fake_tra
 
 
 def test_harvested_tests_are_the_valid_cases_those_that_broke_programs_first(run_folder, tmp_path):
-    first, second = (found.tests for _, found in collect(RunRecords.open(run_folder), last_frac=1.0))
+    first, second = (found.tests for _, found in collect(RunRecords.open(run_folder)))
     assert first == ("assert f(1) == 2",)
     assert second == ("assert f(3) == 4", "assert f(1) == 2")
     harvest_tests(HarvestOptions(run=run_folder, output=tmp_path / "tests.jsonl", minimise=False))

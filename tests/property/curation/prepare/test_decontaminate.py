@@ -67,7 +67,7 @@ def test_the_index_gives_nothing_below_its_threshold_and_every_equal_set(sets, a
     index = NearIndex(threshold)
     for one in sets:
         index.add(hashes_of(one))
-    found = {near.place: near.similarity for near in index.similar_to(hashes_of(asked))}
+    found = index.similar_to(hashes_of(asked))
     similar = {place: len(one & asked) / len(one | asked) for place, one in enumerate(sets) if one and asked}
     assert all(found[place] == similar[place] >= threshold for place in found)
     assert {place for place, similarity in similar.items() if similarity == 1.0} <= set(found)

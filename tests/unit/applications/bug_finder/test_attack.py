@@ -356,7 +356,7 @@ def test_the_majority_is_the_most_frequent_value_and_failing_others_give_none(ru
     calls = [Call(expression="f(1)"), Call(expression="f(0)"), Call(expression="f()")]
     found = expectation.expect(calls)
     assert {call.text: expected.literal for call, expected in found.items()} == {"f(1)": "1", "f(0)": "0"}
-    assert [vote.count for vote in found[calls[1]].votes] == [2, 1]
+    assert [count for _, count in found[calls[1]].votes] == [2, 1]
     assert dict(expectation.refusals) == {"most other programs fail": 1}
 
 
@@ -393,7 +393,6 @@ def test_a_failure_that_does_not_come_again_alone_is_no_bug(runner):
     gate = Gate("def f(x): return x", ("f",), assert_chars=1000)
     attack = Attack(
         source=source,
-        entry_points=("f",),
         expectation=MajorityExpectation(["def f(x): return x"], runner, limits=Limits()),
         runner=runner,
         limits=Limits(),

@@ -52,14 +52,14 @@ def test_the_index_gives_places_and_exact_similarities_at_or_above_the_threshold
     for kept in (base, base[:30], base[:20], base[:19], ["other"]):
         index.add(hashes_of(kept))
     found = index.similar_to(hashes_of(base))
-    assert [(one.place, one.similarity) for one in found] == [(0, 1.0), (1, 0.75), (2, 0.5)]
+    assert list(found.items()) == [(0, 1.0), (1, 0.75), (2, 0.5)]
 
 
 def test_an_empty_set_is_similar_to_nothing_and_keeps_its_place():
     index = NearIndex(0.8)
     assert [index.add(hashes_of(())), index.add(hashes_of({"a"}))] == [0, 1]
-    assert index.similar_to(hashes_of(())) == []
-    assert [one.place for one in index.similar_to(hashes_of({"a"}))] == [1]
+    assert index.similar_to(hashes_of(())) == {}
+    assert index.similar_to(hashes_of({"a"})) == {1: 1.0}
 
 
 def test_the_bound_on_recall_is_not_far_off():
@@ -70,5 +70,5 @@ def test_the_bound_on_recall_is_not_far_off():
         shared = [f"{pair}-{number}" for number in range(80)]
         place = index.add(hashes_of([*shared, *(f"{pair}-l{number}" for number in range(10))]))
         pairs.append((place, hashes_of([*shared, *(f"{pair}-r{number}" for number in range(10))])))
-    missed = sum(place not in [one.place for one in index.similar_to(hashes)] for place, hashes in pairs)
+    missed = sum(place not in index.similar_to(hashes) for place, hashes in pairs)
     assert missed <= math.ceil(300 * (1 - RECALL)) + 2

@@ -6,7 +6,6 @@ import pytest
 
 from code_a1_recipe.curation.prepare.texts import (
     assert_key,
-    common_phrases,
     content_words,
     ngrams,
     phrases_of_prompts,
@@ -86,12 +85,12 @@ def test_ngrams_of_a_short_text_are_the_whole_of_it():
 
 
 def test_a_phrase_is_common_above_five_prompts_and_one_in_twenty():
-    statements = [f"write a function to w{index}".split() for index in range(6)]
-    assert common_phrases(statements) == {"write a function to"}
-    assert common_phrases(statements[:5]) == frozenset()
-    others = [[f"x{index}{place}" for place in range(5)] for index in range(114)]
-    assert common_phrases(statements + others) == frozenset()  # 6 of 120 are not more than 5 %
-    assert common_phrases(statements + others[1:]) == {"write a function to"}  # 6 of 119 are
+    prompts = [f"write a function to w{index}" for index in range(6)]
+    assert phrases_of_prompts(prompts) == {"write a function to"}
+    assert phrases_of_prompts(prompts[:5]) == frozenset()
+    others = [" ".join(f"x{index}{place}" for place in range(5)) for index in range(114)]
+    assert phrases_of_prompts(prompts + others) == frozenset()  # 6 of 120 are not more than 5 %
+    assert phrases_of_prompts(prompts + others[1:]) == {"write a function to"}  # 6 of 119 are
 
 
 def test_common_phrases_of_a_large_set_are_those_of_a_sample(monkeypatch):

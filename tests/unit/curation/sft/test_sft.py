@@ -228,6 +228,7 @@ def test_questions_without_right_tests_make_nothing(make, tmp_path):
         (["q.jsonl", "--output", "x.jsonl"], "--output must end in .parquet, got x.jsonl"),
         (["gone.jsonl"], "gone.jsonl: cannot be read"),
         (["--run", "gone"], "--run gone: no such file or folder"),
+        (["q.jsonl", "--val-frac", "1"], "'--val-frac'"),
         (["q.jsonl", "--questions", "q.jsonl"], "--questions says what the rollouts of --run name"),
         (["--run", "r", "--mutants", "2"], "--mutants 2 makes programs for question files"),
         (["--run", ".", "--cases", "3"], "--cases 3: a run folder says how many asserts its suites have"),

@@ -11,19 +11,20 @@ import pyarrow.parquet
 import pytest
 
 from code_a1_recipe.curation.sft.demonstrations import Demonstration, PromptStyle
-from code_a1_recipe.curation.sft.training_command import TrainingPlan, training_command, training_overrides
+from code_a1_recipe.curation.sft.training_command import training_command, training_overrides
 from code_a1_recipe.verl_plugin.cpu.sft import OVERRIDES
 
 pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh setup")
 
 
-def plan_of(**changes):
-    sizes = {"num_train": 300, "num_val": 20, "longest_bytes": 5000}
-    return TrainingPlan.of(train_file=Path("/d/t.parquet"), val_file=Path("/d/v.parquet"), **(sizes | changes))
-
-
 def overrides(model="some/model", folder=Path("/d/model"), **changes):
-    return training_overrides(plan_of(**changes), model=model, folder=folder)
+    sizes = {"num_train": 300, "num_val": 20, "longest_bytes": 5000} | changes
+    files = {"train_file": Path("/d/t.parquet"), "val_file": Path("/d/v.parquet")}
+    return training_overrides(**files, **sizes, model=model, folder=folder)
+
+
+def value_of(key, **changes):
+    return dict(word.split("=", 1) for word in overrides(**changes))[key]
 
 
 def composed(*words):
@@ -37,17 +38,17 @@ def composed(*words):
 
 
 def test_batches_fit_into_both_parts():
-    assert plan_of().batch_size == 16
-    assert plan_of(num_val=500).batch_size == 64
-    assert plan_of(num_train=1, num_val=0).batch_size == 1
-    few = plan_of(num_val=3)
-    assert (few.batch_size, few.val_file) == (64, None), "verl drops batches that are not full"
+    assert value_of("data.train_batch_size") == "16"
+    assert value_of("data.train_batch_size", num_val=500) == "64"
+    assert value_of("data.train_batch_size", num_train=1, num_val=0) == "1"
+    few = [value_of(key, num_val=3) for key in ("data.train_batch_size", "data.val_files")]
+    assert few == ["64", "null"], "verl drops batches that are not full"
 
 
 def test_no_row_can_be_longer_than_the_limit():
-    assert plan_of(longest_bytes=100).max_tokens == 1024
-    assert plan_of(longest_bytes=768).max_tokens == 1024
-    assert plan_of(longest_bytes=769).max_tokens == 2048
+    assert value_of("data.max_length", longest_bytes=100) == "1024"
+    assert value_of("data.max_length", longest_bytes=768) == "1024"
+    assert value_of("data.max_length", longest_bytes=769) == "2048"
 
 
 def test_verl_knows_every_key():
@@ -77,7 +78,7 @@ def test_verl_knows_the_keys_for_a_processor():
 
 @pytest.mark.parametrize("odd", ["/d/a b", "/d/it's", "/d/a,b=c", "/d/[x]{y}", "/d/a\\b", "/d/ü"])
 def test_paths_survive_the_shell_and_hydra(odd):
-    (*_, word) = shlex.split(training_command(training_overrides(plan_of(), model=odd, folder=Path("/d"))))
+    (*_, word) = shlex.split(training_command(overrides(model=odd, folder=Path("/d"))))
     assert word
     words = shlex.split(training_command(overrides(model=odd)))
     assert composed(*words[6:]).model.path == odd
@@ -165,12 +166,11 @@ def test_verls_data_set_learns_the_suite_and_nothing_else(parquet, test_model, p
 @pytest.mark.e2e
 def test_verls_sft_trainer_trains_the_tiny_test_llm_without_a_gpu(parquet, test_model, tmp_path):
     path = parquet("micro")
-    plan = TrainingPlan.of(train_file=path, val_file=path, num_train=16, num_val=0, longest_bytes=400)
-    words = shlex.split(
-        training_command(
-            training_overrides(plan, model=str(test_model), folder=tmp_path / "model", rate=1e-3), on_cpu=True
-        )
+    sizes = {"num_train": 16, "num_val": 0, "longest_bytes": 400}
+    keys = training_overrides(
+        train_file=path, val_file=path, **sizes, model=str(test_model), folder=tmp_path / "model", rate=1e-3
     )
+    words = shlex.split(training_command(keys, on_cpu=True))
     done = subprocess.run(
         [sys.executable, *words[1:], "data.train_batch_size=8", "trainer.total_training_steps=2"],
         cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
