@@ -65,9 +65,10 @@ class Results:
         return sum(number for name, number in self.counts.items() if name.endswith(LOST))
 
     @property
-    def sources(self) -> list[str]:
-        """Data sources in order of first appearance."""
-        return list(dict.fromkeys(self.source_of.values()))
+    def sources(self) -> list[str | None]:
+        """Data sources in order of first appearance, and None for all where there are several."""
+        found = list(dict.fromkeys(self.source_of.values()))
+        return [*found, *([None] if len(found) > 1 else [])]
 
     @property
     def metrics(self) -> list[str]:
@@ -109,7 +110,7 @@ def results_table(results: Results) -> Table:
     rows = []
     for metric in results.metrics:
         row = {"metric": _metric_label(metric, results)}
-        for source in _sources(results):
+        for source in results.sources:
             questions = results.questions(metric, source)
             number = sum(source is None or one == source for one in results.source_of.values())
             estimate = results.estimate(metric, questions) if questions else None
@@ -120,11 +121,6 @@ def results_table(results: Results) -> Table:
     if results.counts:
         note += " " + "; ".join(f"{name}: {value}" for name, value in results.counts.items()) + "."
     return table_of(results.label, rows, note=note)
-
-
-def _sources(results: Results) -> list[str | None]:
-    """Each data source, and None for all where there are several."""
-    return [*results.sources, *([None] if len(results.sources) > 1 else [])]
 
 
 def _metric_label(metric: str, results: Results) -> str:
@@ -149,7 +145,7 @@ def comparison_table(first: Results, second: Results) -> Table:
         if metric not in second.metrics:
             continue
         known = set(second.questions(metric))
-        for source in _sources(first):
+        for source in first.sources:
             shared = [name for name in first.questions(metric, source) if name in known]
             if metric in first.parts:
                 shared = [name for name in shared if first.parts[metric][name][1] and second.parts[metric][name][1]]
@@ -161,15 +157,10 @@ def comparison_table(first: Results, second: Results) -> Table:
         "Percent; 95 % intervals by paired bootstrap over questions. Settled: of at least "
         f"{MIN_QUESTIONS} questions, and the interval excludes zero."
     )
-    if differing := _differing(first, second):
-        note += f" Not the same in both: {differing}."
-    return table_of(f"{labels[1]} against {labels[0]}", rows, note=note)
-
-
-def _differing(first: Results, second: Results) -> str:
-    """Settings, the model itself left out, that are not the same."""
     names = sorted({*first.settings, *second.settings} - {"model"})
-    return ", ".join(name for name in names if first.settings.get(name) != second.settings.get(name))
+    if differing := [name for name in names if first.settings.get(name) != second.settings.get(name)]:
+        note += f" Not the same in both: {', '.join(differing)}."
+    return table_of(f"{labels[1]} against {labels[0]}", rows, note=note)
 
 
 def _compared(

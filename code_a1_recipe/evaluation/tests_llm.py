@@ -22,7 +22,7 @@ from .models.options import run_of, usual_prompt
 from .models.source import choose_model
 from .options import SuiteEvalOptions
 from .results import LOST, Pair, Results
-from .written_tests import WrittenSuite, load_subjects, own_suites, sample_suites
+from .written_tests import WrittenSuite, load_subjects, sample_suites
 
 MUTANTS = "mutants"
 OWN_TESTS = "own tests"
@@ -44,7 +44,7 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
     subjects, counts = load_subjects(options)
     model = None
     if options.own_tests:
-        written = own_suites(subjects, num_tests=options.tests)
+        written = [WrittenSuite(subject=one, sample=0, asserts=one.question.tests[: options.tests]) for one in subjects]
     else:
         model = choose_model(options.model, policy="test", work_folder=options.output, stored_only=options.judge_only)
         written = sample_suites(subjects, model, options)

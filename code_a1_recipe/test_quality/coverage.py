@@ -91,10 +91,8 @@ class CallCoverage:
     branches: frozenset[Arc]
     """All ways out of the lines that have several."""
     lines_of_call: tuple[frozenset[int], ...]
-    """In the order of the calls; empty where there was none, or it was lost."""
+    """In the order of the calls; empty where there was none, or it timed out or ended its process."""
     branches_of_call: tuple[frozenset[Arc], ...]
-    num_lost: int
-    """Calls that timed out or ended their process, so that nothing is known of them."""
 
 
 def measure_coverage(runner: Runner, source: str, calls: Sequence[Call | None], *, prelude: str = "") -> CallCoverage:
@@ -127,7 +125,6 @@ def measure_coverage(runner: Runner, source: str, calls: Sequence[Call | None], 
         branches=scheme.branches,
         lines_of_call=tuple(covered.get(index, nothing)[0] for index in range(len(calls))),
         branches_of_call=tuple(covered.get(index, nothing)[1] for index in range(len(calls))),
-        num_lost=len(made) - len(covered),
     )
 
 

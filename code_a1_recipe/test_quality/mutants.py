@@ -23,7 +23,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -53,17 +53,13 @@ OPERATORS = {
     "ReplaceUnaryOperator": "one of + - ~ becomes another or goes; not goes",
     "ZeroIterationForLoop": "a for loop runs over an empty list",
 }
-"""Families of operators used here, and what they do. cosmic-ray has a class for each pair, named after both."""
+"""Families of operators used here, and what they do. cosmic-ray has a class for each pair, named after both.
 
-LEFT_OUT = {
-    "VariableInserter": "needs the names of two variables, and picks an operator by chance",
-    "VariableReplacer": "needs the name of a variable, and puts a number there by chance",
-}
-"""Families not used, as in cosmic-ray's default configuration, which applies no operator that has arguments."""
+As in its default configuration, which applies no operator that has arguments, two are not used: VariableInserter needs
+the names of two variables, VariableReplacer that of one, and both go by chance."""
 
 _FORMAT = 2
 _PROVIDER = "core/"
-_NEEDED = "mutants need the package cosmic-ray"
 _MUTANT = "<mutant>"
 _NEW_LINE = re.compile(r"\r\n|\r|\n")
 # The compiler's remarks on style (`x is 1`) are not for our log, and must not become errors under -W error.
@@ -86,11 +82,6 @@ class Mutant:
     """Where, from 1."""
     diff: str
     """The changed lines, the old ones after ``-``, the new ones after ``+``."""
-
-    @property
-    def family(self) -> str:
-        """A key of ``OPERATORS``."""
-        return family_of(self.operator)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +203,7 @@ def _library(name: str) -> Any:
     try:
         return importlib.import_module(f"cosmic_ray.{name}")
     except ModuleNotFoundError as error:
-        raise InputError(f"{_NEEDED} ({error}): pip install cosmic-ray") from error
+        raise InputError(f"mutants need the package cosmic-ray ({error}): pip install cosmic-ray") from error
 
 
 def cosmic_ray_version() -> str:
@@ -221,10 +212,8 @@ def cosmic_ray_version() -> str:
     Raises:
         InputError: it is not installed.
     """
-    try:
-        return version("cosmic-ray")
-    except PackageNotFoundError as error:
-        raise InputError(f"{_NEEDED} ({error}): pip install cosmic-ray") from error
+    _library("plugins")
+    return version("cosmic-ray")
 
 
 @dataclass(frozen=True, slots=True)

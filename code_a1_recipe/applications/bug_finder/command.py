@@ -80,7 +80,7 @@ def _sampled(
     with ResponseStore(responses) as store:
         model = choose_model(options, policy=policy, work_folder=responses.parent)
         parameters = options.sampling(policy)
-        (found,) = sample_all(model, [prompt], seeds=seeds, parameters=parameters, store=store, description=what)
+        (found,) = sample_all(model, [("0", prompt)], seeds=seeds, parameters=parameters, store=store, description=what)
         return [one.text if one else None for one in found]
 
 

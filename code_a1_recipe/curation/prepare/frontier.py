@@ -112,11 +112,10 @@ class Frontier:
         with ResponseStore(options.base_output / RESPONSES) as store:
             responses = sample_all(
                 self.model,
-                [one.messages for one in asked],
+                [(question.id, one.messages) for question, one in zip(questions, asked, strict=True)],
                 seeds=[[sampling_seed(options.seed, "code", one.id, n) for n in numbers] for one in questions],
                 parameters=options.base_model.sampling("code"),
                 store=store,
-                sessions=[one.id for one in questions],
                 description=f"programs of {self.model.label}",
             )
         with (

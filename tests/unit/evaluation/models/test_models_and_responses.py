@@ -18,7 +18,7 @@ from code_a1_recipe.evaluation.models.source import choose_model, folder_fingerp
 
 from ..stand_in_endpoint import RefusedError, StandInEndpoint
 
-ASK = [[{"role": "user", "content": "one"}], [{"role": "user", "content": "two"}]]
+ASK = [("0", [{"role": "user", "content": "one"}]), ("1", [{"role": "user", "content": "two"}])]
 PARAMETERS = SamplingParameters(temperature=0.7, top_p=0.95, top_k=-1, max_prompt_tokens=64, max_response_tokens=16)
 
 
@@ -158,7 +158,7 @@ def test_an_endpoint_is_not_asked_to_go_on_from_a_beginning(tmp_path):
     ):
         model = of_endpoint(tmp_path, server.url)
         parameters = ModelOptions().sampling("code")
-        [[found]] = sample_all(model, [prompt], seeds=[[1]], parameters=parameters, store=store)
+        [[found]] = sample_all(model, [("0", prompt)], seeds=[[1]], parameters=parameters, store=store)
     assert found.text == "one"
     assert [message["role"] for message in server.requests[0]["messages"]] == ["user"]
 
