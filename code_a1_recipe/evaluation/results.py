@@ -1,6 +1,7 @@
 """What an evaluation found, on disk: per-question values, from which every table and comparison is made."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -97,12 +98,7 @@ def product_of_ratios(*columns: Array) -> Any:
     In a product a ratio that no question counts for is 0: Mul of tests of which no function passes the baseline.
     """
     ratios = [ratio_of_sums(columns[place], columns[place + 1]) for place in range(0, len(columns), 2)]
-    if len(ratios) == 1:
-        return ratios[0]
-    value: Any = 1.0
-    for ratio in ratios:
-        value = value * np.nan_to_num(ratio, nan=0.0)
-    return value
+    return ratios[0] if len(ratios) == 1 else math.prod(np.nan_to_num(ratio, nan=0.0) for ratio in ratios)
 
 
 def results_table(results: Results) -> Table:

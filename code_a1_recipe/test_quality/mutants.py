@@ -21,7 +21,7 @@ import sys
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -139,14 +139,14 @@ def family_of(operator: str) -> str:
 
 def _make_all(source: str) -> MutantSet:
     try:
-        bodies = _Bodies.of(source)
+        is_in_body = _bodies(source)
         keys = {syntax_key(source): "unchanged", bytecode_key(source): "equivalent"}
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ValueError(f"mutants are made of Python programs, but this one does not compile: {error}") from error
     dropped: Counter[str] = Counter()
     mutants: list[Mutant] = []
     for operator, occurrence, position in _places(source):
-        if position not in bodies:
+        if not is_in_body(position):
             continue
         text = _mutated(source, operator, occurrence)
         reason = "operator_failed" if text is None else _why_dropped(text, keys)
@@ -216,44 +216,37 @@ def cosmic_ray_version() -> str:
     return version("cosmic-ray")
 
 
-@dataclass(frozen=True, slots=True)
-class _Bodies:
-    """The places of a program where mutants are made: inside functions and lambdas, outside annotations."""
+def _bodies(source: str) -> Callable[[_Position], bool]:
+    """Says of a place whether mutants are made there: inside functions and lambdas, outside annotations.
 
-    inside: Sequence[tuple[_Position, _Position]]
-    outside: Sequence[tuple[_Position, _Position]]
+    Raises what ``ast.parse`` raises.
+    """
+    lines = [line.encode("utf-8", "surrogatepass") for line in _NEW_LINE.split(source)]
 
-    @classmethod
-    def of(cls, source: str) -> "_Bodies":
-        """Raises what ``ast.parse`` raises."""
-        lines = [line.encode("utf-8", "surrogatepass") for line in _NEW_LINE.split(source)]
+    def span(first: ast.AST, last: ast.AST) -> tuple[_Position, _Position]:
+        """From the start of one node to the end of another; ``ast`` counts bytes, cosmic-ray characters."""
+        one, other = (first.lineno, first.col_offset), (last.end_lineno, last.end_col_offset)  # type: ignore[attr-defined]
+        return tuple((row, len(lines[row - 1][:at].decode("utf-8", "surrogatepass"))) for row, at in (one, other))  # type: ignore[return-value]
 
-        def span(first: ast.AST, last: ast.AST) -> tuple[_Position, _Position]:
-            """From the start of one node to the end of another; ``ast`` counts bytes, cosmic-ray characters."""
-            one, other = (first.lineno, first.col_offset), (last.end_lineno, last.end_col_offset)  # type: ignore[attr-defined]
-            return tuple((row, len(lines[row - 1][:at].decode("utf-8", "surrogatepass"))) for row, at in (one, other))  # type: ignore[return-value]
+    inside, outside = [], []
+    for node in ast.walk(ast.parse(source, filename=_MUTANT)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            first = node.body[0]
+            start, end = span(first, node.body[-1])
+            decorators = getattr(first, "decorator_list", ())  # stand above the place that `ast` tells
+            inside.append(((decorators[0].lineno, 0) if decorators else start, end))
+            if ast.get_docstring(node, clean=False) is not None:
+                outside.append(span(first, first))
+        elif isinstance(node, ast.Lambda):
+            inside.append(span(node.body, node.body))
+        for name in ("annotation", "returns"):
+            if (annotation := getattr(node, name, None)) is not None:
+                outside.append(span(annotation, annotation))
 
-        inside, outside = [], []
-        for node in ast.walk(ast.parse(source, filename=_MUTANT)):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                first = node.body[0]
-                start, end = span(first, node.body[-1])
-                decorators = getattr(first, "decorator_list", ())  # stand above the place that `ast` tells
-                inside.append(((decorators[0].lineno, 0) if decorators else start, end))
-                if ast.get_docstring(node, clean=False) is not None:
-                    outside.append(span(first, first))
-            elif isinstance(node, ast.Lambda):
-                inside.append(span(node.body, node.body))
-            for name in ("annotation", "returns"):
-                if (annotation := getattr(node, name, None)) is not None:
-                    outside.append(span(annotation, annotation))
-        return cls(inside, outside)
+    def within(spans: Sequence[tuple[_Position, _Position]], position: _Position) -> bool:
+        return any(start <= position < end for start, end in spans)
 
-    def __contains__(self, position: _Position) -> bool:
-        def within(spans: Sequence[tuple[_Position, _Position]]) -> bool:
-            return any(start <= position < end for start, end in spans)
-
-        return within(self.inside) and not within(self.outside)
+    return lambda position: within(inside, position) and not within(outside, position)
 
 
 def _sample(found: MutantSet, size: int, *, seed: str) -> MutantSet:

@@ -24,9 +24,8 @@ from ..jobs import options as shared
 from ..jobs.confinement import Confinement, JudgeAll, judge_confined
 from ..jobs.jsonl_store import JsonlStore, Row
 from ..jobs.outputs import Report
-from ..jobs.terminal import table
 from .metrics import verdicts_of
-from .mutants import MutantSet, cosmic_ray_version, family_of, make_mutants
+from .mutants import OPERATORS, MutantSet, cosmic_ray_version, family_of, make_mutants
 
 STAGES = (8, 64, None)
 """Tests of a question that its mutants have met after each stage; None is all."""
@@ -198,11 +197,11 @@ def report(rows: Sequence[Mapping[str, Any]], *, num_judged: int = 0, seconds: f
 def _operator_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     mutants = sum((Counter[str](row["mutants_by_operator"]) for row in rows), Counter[str]())
     survivors = Counter(family_of(one["operator"]) for row in rows for one in row["survivors"])
-    cells = [
-        (name, str(count), f"{survivors[name]}{_percent(survivors[name], count)}")
-        for name, count in mutants.most_common()
-    ]
-    return [f"  {line}" for line in table(("operator", "mutants", "survivors"), cells)] if cells else []
+    width = max(map(len, OPERATORS))
+    lines = [f"  {'operator':{width}}  mutants  survivors"] if mutants else []
+    for name, count in mutants.most_common():
+        lines.append(f"  {name:{width}}  {count:7d}  {survivors[name]:9d}{_percent(survivors[name], count)}")
+    return lines
 
 
 def _percent(part: int, whole: int) -> str:
