@@ -16,7 +16,7 @@ from ..jobs.judge_loop import judge_into
 from ..stats.estimates import pass_at_k
 from .benchmarks.registry import loaded_tasks
 from .benchmarks.tasks import CodeTask
-from .models.options import RunDefaults
+from .models.options import run_of, usual_prompt
 from .models.prompt_styles import Asked, ask_code, check_style
 from .models.source import ModelChoice, choose_model, sample_stored
 from .options import CodeEvalOptions
@@ -59,7 +59,7 @@ def evaluate(options: CodeEvalOptions) -> tuple[Results | int, list[str]]:
         InputError, SandboxConfigError: something cannot be used.
         OutageError, SandboxUnavailableError: the model or the sandbox is down; what is done is kept.
     """
-    options = replace(options, prompt=options.prompt or RunDefaults.of(options.model).prompt("code"))
+    options = replace(options, prompt=options.prompt or usual_prompt(run_of(options.model), "code"))
     check_style(str(options.prompt))
     model = None
     if not options.references:
@@ -100,7 +100,7 @@ def evaluate(options: CodeEvalOptions) -> tuple[Results | int, list[str]]:
 
 def _with_lengths(options: CodeEvalOptions, tasks: Sequence[CodeTask]) -> CodeEvalOptions:
     """Options with EvalPlus's length of a response, where its sanitizer reads all and nobody says another."""
-    is_stated = options.model.max_tokens is not None or RunDefaults.of(options.model).config is not None
+    is_stated = options.model.max_tokens is not None or run_of(options.model) is not None
     if is_stated or not all(task.extraction for task in tasks):
         return options
     return replace(options, model=replace(options.model, max_tokens=MAX_TOKENS))

@@ -1,6 +1,7 @@
 """What an evaluation found, on disk: per-question values, from which every table and comparison is made."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -65,9 +66,10 @@ class Results:
         return sum(number for name, number in self.counts.items() if name.endswith(LOST))
 
     @property
-    def sources(self) -> list[str]:
-        """Data sources in order of first appearance."""
-        return list(dict.fromkeys(self.source_of.values()))
+    def sources(self) -> list[str | None]:
+        """Data sources in order of first appearance, and None for all where there are several."""
+        found = list(dict.fromkeys(self.source_of.values()))
+        return [*found, *([None] if len(found) > 1 else [])]
 
     @property
     def metrics(self) -> list[str]:
@@ -96,12 +98,7 @@ def product_of_ratios(*columns: Array) -> Any:
     In a product a ratio that no question counts for is 0: Mul of tests of which no function passes the baseline.
     """
     ratios = [ratio_of_sums(columns[place], columns[place + 1]) for place in range(0, len(columns), 2)]
-    if len(ratios) == 1:
-        return ratios[0]
-    value: Any = 1.0
-    for ratio in ratios:
-        value = value * np.nan_to_num(ratio, nan=0.0)
-    return value
+    return ratios[0] if len(ratios) == 1 else math.prod(np.nan_to_num(ratio, nan=0.0) for ratio in ratios)
 
 
 def results_table(results: Results) -> Table:
@@ -109,7 +106,7 @@ def results_table(results: Results) -> Table:
     rows = []
     for metric in results.metrics:
         row = {"metric": _metric_label(metric, results)}
-        for source in _sources(results):
+        for source in results.sources:
             questions = results.questions(metric, source)
             number = sum(source is None or one == source for one in results.source_of.values())
             estimate = results.estimate(metric, questions) if questions else None
@@ -120,11 +117,6 @@ def results_table(results: Results) -> Table:
     if results.counts:
         note += " " + "; ".join(f"{name}: {value}" for name, value in results.counts.items()) + "."
     return table_of(results.label, rows, note=note)
-
-
-def _sources(results: Results) -> list[str | None]:
-    """Each data source, and None for all where there are several."""
-    return [*results.sources, *([None] if len(results.sources) > 1 else [])]
 
 
 def _metric_label(metric: str, results: Results) -> str:
@@ -149,7 +141,7 @@ def comparison_table(first: Results, second: Results) -> Table:
         if metric not in second.metrics:
             continue
         known = set(second.questions(metric))
-        for source in _sources(first):
+        for source in first.sources:
             shared = [name for name in first.questions(metric, source) if name in known]
             if metric in first.parts:
                 shared = [name for name in shared if first.parts[metric][name][1] and second.parts[metric][name][1]]
@@ -161,15 +153,10 @@ def comparison_table(first: Results, second: Results) -> Table:
         "Percent; 95 % intervals by paired bootstrap over questions. Settled: of at least "
         f"{MIN_QUESTIONS} questions, and the interval excludes zero."
     )
-    if differing := _differing(first, second):
-        note += f" Not the same in both: {differing}."
-    return table_of(f"{labels[1]} against {labels[0]}", rows, note=note)
-
-
-def _differing(first: Results, second: Results) -> str:
-    """Settings, the model itself left out, that are not the same."""
     names = sorted({*first.settings, *second.settings} - {"model"})
-    return ", ".join(name for name in names if first.settings.get(name) != second.settings.get(name))
+    if differing := [name for name in names if first.settings.get(name) != second.settings.get(name)]:
+        note += f" Not the same in both: {', '.join(differing)}."
+    return table_of(f"{labels[1]} against {labels[0]}", rows, note=note)
 
 
 def _compared(

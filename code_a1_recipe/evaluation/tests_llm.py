@@ -18,11 +18,11 @@ from ..test_quality.metrics import FunctionResult, judge_assertions, judge_kills
 from ..test_quality.mutants import Mutant, mutants_of
 from ..test_quality.mutation_kill import kill_mutants
 from .code_llm import VERDICTS
-from .models.options import RunDefaults
+from .models.options import run_of, usual_prompt
 from .models.source import choose_model
 from .options import SuiteEvalOptions
 from .results import LOST, Pair, Results
-from .written_tests import WrittenSuite, load_subjects, own_suites, sample_suites
+from .written_tests import WrittenSuite, load_subjects, sample_suites
 
 MUTANTS = "mutants"
 OWN_TESTS = "own tests"
@@ -40,11 +40,11 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
         InputError, SandboxConfigError: something cannot be used.
         OutageError, SandboxUnavailableError: the model or the sandbox is down; what is done is kept.
     """
-    options = replace(options, prompt=options.prompt or RunDefaults.of(options.model).prompt("test"))
+    options = replace(options, prompt=options.prompt or usual_prompt(run_of(options.model), "test"))
     subjects, counts = load_subjects(options)
     model = None
     if options.own_tests:
-        written = own_suites(subjects, num_tests=options.tests)
+        written = [WrittenSuite(subject=one, sample=0, asserts=one.question.tests[: options.tests]) for one in subjects]
     else:
         model = choose_model(options.model, policy="test", work_folder=options.output, stored_only=options.judge_only)
         written = sample_suites(subjects, model, options)

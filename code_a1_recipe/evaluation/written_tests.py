@@ -1,4 +1,4 @@
-"""Suites that a Test LLM writes for functions with references, or that the functions have already."""
+"""Suites that a Test LLM writes for functions with references."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -71,11 +71,6 @@ def load_subjects(options: SuiteEvalOptions) -> tuple[list[Subject], dict[str, i
         for number, program in enumerate(question.buggy_programs, 1)
     ]
     return subjects, dict(counts)
-
-
-def own_suites(subjects: Sequence[Subject], *, num_tests: int) -> list[WrittenSuite]:
-    """The questions' own first tests, one suite a subject."""
-    return [WrittenSuite(subject=one, sample=0, asserts=one.question.tests[:num_tests]) for one in subjects]
 
 
 def sample_suites(subjects: Sequence[Subject], model: ModelChoice, options: SuiteEvalOptions) -> list[WrittenSuite]:

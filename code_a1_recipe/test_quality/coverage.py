@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from coverage.config import DEFAULT_EXCLUDE, DEFAULT_PARTIAL, DEFAULT_PARTIAL_ALWAYS
 from coverage.exceptions import CoverageException
+from coverage.misc import join_regex
 from coverage.parser import PythonParser
 
 from sandbox import (
@@ -91,10 +92,8 @@ class CallCoverage:
     branches: frozenset[Arc]
     """All ways out of the lines that have several."""
     lines_of_call: tuple[frozenset[int], ...]
-    """In the order of the calls; empty where there was none, or it was lost."""
+    """In the order of the calls; empty where there was none, or it timed out or ended its process."""
     branches_of_call: tuple[frozenset[Arc], ...]
-    num_lost: int
-    """Calls that timed out or ended their process, so that nothing is known of them."""
 
 
 def measure_coverage(runner: Runner, source: str, calls: Sequence[Call | None], *, prelude: str = "") -> CallCoverage:
@@ -127,7 +126,6 @@ def measure_coverage(runner: Runner, source: str, calls: Sequence[Call | None], 
         branches=scheme.branches,
         lines_of_call=tuple(covered.get(index, nothing)[0] for index in range(len(calls))),
         branches_of_call=tuple(covered.get(index, nothing)[1] for index in range(len(calls))),
-        num_lost=len(made) - len(covered),
     )
 
 
@@ -157,7 +155,7 @@ class _Scheme:
 
     def __init__(self, source: str) -> None:
         text = source.replace("\r\n", "\n").replace("\r", "\n")
-        self._parser = PythonParser(text=f"{text}\n", filename=_FILE, exclude=_any_of(DEFAULT_EXCLUDE))
+        self._parser = PythonParser(text=f"{text}\n", filename=_FILE, exclude=join_regex(DEFAULT_EXCLUDE))
         try:
             self._parser.parse_source()
             possible = self._parser.arcs()
@@ -168,7 +166,7 @@ class _Scheme:
         self.branches = frozenset(
             (line, to) for line, to in possible if exits.get(line, 0) > 1 and to not in self._parser.excluded
         )
-        one_way = self._parser.lines_matching(_any_of([*DEFAULT_PARTIAL, *DEFAULT_PARTIAL_ALWAYS]))
+        one_way = self._parser.lines_matching(join_regex([*DEFAULT_PARTIAL, *DEFAULT_PARTIAL_ALWAYS]))
         self._never_missed = frozenset(branch for branch in self.branches if branch[0] in one_way)
 
     def covered_by(self, arcs: Iterable[Arc]) -> tuple[frozenset[int], frozenset[Arc]]:
@@ -178,10 +176,6 @@ class _Scheme:
         # Twice, as coverage.py does: the ends of a `with` are known by the first lines of its statements.
         jumps = self._parser.translate_arcs(self._parser.translate_arcs(arcs))
         return self.lines & lines, (self.branches & jumps) | self._never_missed
-
-
-def _any_of(patterns: Iterable[str]) -> str:
-    return "|".join(f"(?:{pattern})" for pattern in patterns)
 
 
 def _run(runner: Runner, source: str, calls: Sequence[Call], *, prelude: str) -> tuple[CallResult, ...]:

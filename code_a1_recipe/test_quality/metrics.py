@@ -5,7 +5,7 @@ percentages and all are a ratio of two sums over functions, so that the function
 
 - ``pass@k``: right tests among the first k, over N * k; a missing test counts as wrong.
 - ``line_cov@k``, ``branch_cov@k``: covered by the first k tests, right or wrong, over all there are (micro average).
-- ``mut@k``: mean over functions of killed / all mutants, under one of three rules, see ``MutationRule``.
+- ``mut@k``: mean over functions of killed / all mutants, under one of three rules, see ``MUTATION_RULES``.
 - ``Mul = pass@5 * mut@5 / 100`` (Code-A1, arXiv 2603.15611), which ``evaluation`` makes of the two.
 
 What the scripts do otherwise: they choose the functions of ``mut@k`` by the first five tests whatever k is (here by
@@ -14,7 +14,6 @@ report 100 % when no function qualifies (here nothing), leave a function whose r
 its tests cover nothing), and count the import lines that they put before the function as covered lines.
 """
 
-import enum
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -33,15 +32,12 @@ Pair = tuple[float, float]
 """Numerator and denominator of a metric; 0 and 0 where nothing counts."""
 
 
-class MutationRule(enum.StrEnum):
-    """Which functions and tests ``mut@k`` counts."""
-
-    BASELINE = "baseline"
-    """Only functions whose first tests are all right, at least one of them there; cosmic-ray's baseline."""
-    ALL = "all"
-    """All functions; one that fails the baseline kills nothing."""
-    RIGHT_ONLY = "right_only"
-    """All functions; their right tests among the first k do the killing. Not of UnLeakedTestBench."""
+MUTATION_RULES = {
+    "mut": "only functions whose first tests are all right, at least one of them there; cosmic-ray's baseline",
+    "mut_all": "all functions; one that fails the baseline kills nothing",
+    "mut_right_only": "all functions; their right tests among the first k do the killing; not of UnLeakedTestBench",
+}
+"""Metric -> which functions and tests it counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,20 +87,19 @@ def parts_of(results: Sequence[FunctionResult], *, ks: Sequence[int] = (1, 2, 5)
             f"branch_cov@{k}": _sums((len(set().union(*one.branches[:k])), one.num_branches) for one in results),
         }
         for only_killable in (False, True):
-            for rule in MutationRule:
-                name = "mut" if rule is MutationRule.BASELINE else f"mut_{rule}"
-                name = f"{name}_killable@{k}" if only_killable else f"{name}@{k}"
+            for rule in MUTATION_RULES:
+                name = f"{rule}_killable@{k}" if only_killable else f"{rule}@{k}"
                 found[name] = _sums(_killed(one, k, rule, only_killable=only_killable) for one in results)
     return found
 
 
-def _killed(result: FunctionResult, k: int, rule: MutationRule, *, only_killable: bool) -> Pair:
+def _killed(result: FunctionResult, k: int, rule: str, *, only_killable: bool) -> Pair:
     """The share of its mutants that the first k tests kill, and 1; 0 and 0 where the function does not count."""
     killable = result.killable if result.killable is not None else tuple(map(any, result.kills))
     mutants = [row for row, one in zip(result.kills, killable, strict=True) if one or not only_killable]
     passes_baseline = bool(result.right[:k]) and all(result.right[:k])
-    may_kill = rule is MutationRule.RIGHT_ONLY or passes_baseline
-    if not mutants or not (may_kill or rule is MutationRule.ALL):
+    may_kill = rule == "mut_right_only" or passes_baseline
+    if not mutants or not (may_kill or rule == "mut_all"):
         return 0.0, 0.0
     return (sum(any(row[:k]) for row in mutants) / len(mutants) if may_kill else 0.0), 1.0
 

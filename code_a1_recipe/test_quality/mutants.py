@@ -21,9 +21,9 @@ import sys
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -53,17 +53,13 @@ OPERATORS = {
     "ReplaceUnaryOperator": "one of + - ~ becomes another or goes; not goes",
     "ZeroIterationForLoop": "a for loop runs over an empty list",
 }
-"""Families of operators used here, and what they do. cosmic-ray has a class for each pair, named after both."""
+"""Families of operators used here, and what they do. cosmic-ray has a class for each pair, named after both.
 
-LEFT_OUT = {
-    "VariableInserter": "needs the names of two variables, and picks an operator by chance",
-    "VariableReplacer": "needs the name of a variable, and puts a number there by chance",
-}
-"""Families not used, as in cosmic-ray's default configuration, which applies no operator that has arguments."""
+As in its default configuration, which applies no operator that has arguments, two are not used: VariableInserter needs
+the names of two variables, VariableReplacer that of one, and both go by chance."""
 
 _FORMAT = 2
 _PROVIDER = "core/"
-_NEEDED = "mutants need the package cosmic-ray"
 _MUTANT = "<mutant>"
 _NEW_LINE = re.compile(r"\r\n|\r|\n")
 # The compiler's remarks on style (`x is 1`) are not for our log, and must not become errors under -W error.
@@ -86,11 +82,6 @@ class Mutant:
     """Where, from 1."""
     diff: str
     """The changed lines, the old ones after ``-``, the new ones after ``+``."""
-
-    @property
-    def family(self) -> str:
-        """A key of ``OPERATORS``."""
-        return family_of(self.operator)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,14 +139,14 @@ def family_of(operator: str) -> str:
 
 def _make_all(source: str) -> MutantSet:
     try:
-        bodies = _Bodies.of(source)
+        is_in_body = _bodies(source)
         keys = {syntax_key(source): "unchanged", bytecode_key(source): "equivalent"}
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ValueError(f"mutants are made of Python programs, but this one does not compile: {error}") from error
     dropped: Counter[str] = Counter()
     mutants: list[Mutant] = []
     for operator, occurrence, position in _places(source):
-        if position not in bodies:
+        if not is_in_body(position):
             continue
         text = _mutated(source, operator, occurrence)
         reason = "operator_failed" if text is None else _why_dropped(text, keys)
@@ -212,7 +203,7 @@ def _library(name: str) -> Any:
     try:
         return importlib.import_module(f"cosmic_ray.{name}")
     except ModuleNotFoundError as error:
-        raise InputError(f"{_NEEDED} ({error}): pip install cosmic-ray") from error
+        raise InputError(f"mutants need the package cosmic-ray ({error}): pip install cosmic-ray") from error
 
 
 def cosmic_ray_version() -> str:
@@ -221,50 +212,41 @@ def cosmic_ray_version() -> str:
     Raises:
         InputError: it is not installed.
     """
-    try:
-        return version("cosmic-ray")
-    except PackageNotFoundError as error:
-        raise InputError(f"{_NEEDED} ({error}): pip install cosmic-ray") from error
+    _library("plugins")
+    return version("cosmic-ray")
 
 
-@dataclass(frozen=True, slots=True)
-class _Bodies:
-    """The places of a program where mutants are made: inside functions and lambdas, outside annotations."""
+def _bodies(source: str) -> Callable[[_Position], bool]:
+    """Says of a place whether mutants are made there: inside functions and lambdas, outside annotations.
 
-    inside: Sequence[tuple[_Position, _Position]]
-    outside: Sequence[tuple[_Position, _Position]]
+    Raises what ``ast.parse`` raises.
+    """
+    lines = [line.encode("utf-8", "surrogatepass") for line in _NEW_LINE.split(source)]
 
-    @classmethod
-    def of(cls, source: str) -> "_Bodies":
-        """Raises what ``ast.parse`` raises."""
-        lines = [line.encode("utf-8", "surrogatepass") for line in _NEW_LINE.split(source)]
+    def span(first: ast.AST, last: ast.AST) -> tuple[_Position, _Position]:
+        """From the start of one node to the end of another; ``ast`` counts bytes, cosmic-ray characters."""
+        one, other = (first.lineno, first.col_offset), (last.end_lineno, last.end_col_offset)  # type: ignore[attr-defined]
+        return tuple((row, len(lines[row - 1][:at].decode("utf-8", "surrogatepass"))) for row, at in (one, other))  # type: ignore[return-value]
 
-        def span(first: ast.AST, last: ast.AST) -> tuple[_Position, _Position]:
-            """From the start of one node to the end of another; ``ast`` counts bytes, cosmic-ray characters."""
-            one, other = (first.lineno, first.col_offset), (last.end_lineno, last.end_col_offset)  # type: ignore[attr-defined]
-            return tuple((row, len(lines[row - 1][:at].decode("utf-8", "surrogatepass"))) for row, at in (one, other))  # type: ignore[return-value]
+    inside, outside = [], []
+    for node in ast.walk(ast.parse(source, filename=_MUTANT)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            first = node.body[0]
+            start, end = span(first, node.body[-1])
+            decorators = getattr(first, "decorator_list", ())  # stand above the place that `ast` tells
+            inside.append(((decorators[0].lineno, 0) if decorators else start, end))
+            if ast.get_docstring(node, clean=False) is not None:
+                outside.append(span(first, first))
+        elif isinstance(node, ast.Lambda):
+            inside.append(span(node.body, node.body))
+        for name in ("annotation", "returns"):
+            if (annotation := getattr(node, name, None)) is not None:
+                outside.append(span(annotation, annotation))
 
-        inside, outside = [], []
-        for node in ast.walk(ast.parse(source, filename=_MUTANT)):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                first = node.body[0]
-                start, end = span(first, node.body[-1])
-                decorators = getattr(first, "decorator_list", ())  # stand above the place that `ast` tells
-                inside.append(((decorators[0].lineno, 0) if decorators else start, end))
-                if ast.get_docstring(node, clean=False) is not None:
-                    outside.append(span(first, first))
-            elif isinstance(node, ast.Lambda):
-                inside.append(span(node.body, node.body))
-            for name in ("annotation", "returns"):
-                if (annotation := getattr(node, name, None)) is not None:
-                    outside.append(span(annotation, annotation))
-        return cls(inside, outside)
+    def within(spans: Sequence[tuple[_Position, _Position]], position: _Position) -> bool:
+        return any(start <= position < end for start, end in spans)
 
-    def __contains__(self, position: _Position) -> bool:
-        def within(spans: Sequence[tuple[_Position, _Position]]) -> bool:
-            return any(start <= position < end for start, end in spans)
-
-        return within(self.inside) and not within(self.outside)
+    return lambda position: within(inside, position) and not within(outside, position)
 
 
 def _sample(found: MutantSet, size: int, *, seed: str) -> MutantSet:

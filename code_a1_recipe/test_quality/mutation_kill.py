@@ -25,7 +25,7 @@ from ..jobs.confinement import Confinement, JudgeAll, judge_confined
 from ..jobs.jsonl_store import JsonlStore, Row
 from ..jobs.outputs import Report
 from .metrics import verdicts_of
-from .mutants import OPERATORS, MutantSet, cosmic_ray_version, make_mutants
+from .mutants import OPERATORS, MutantSet, cosmic_ray_version, family_of, make_mutants
 
 STAGES = (8, 64, None)
 """Tests of a question that its mutants have met after each stage; None is all."""
@@ -158,7 +158,7 @@ def row_of(item: int, question: Question, found: MutantSet, judge_all: JudgeAll)
         "num_mutants": len(found.mutants),
         "killed": len(found.mutants) - len(survivors),
         "killed_by_stage": result.killed_by_stage,
-        "mutants_by_operator": Counter(mutant.family for mutant in found.mutants),
+        "mutants_by_operator": Counter(family_of(mutant.operator) for mutant in found.mutants),
         "dropped": found.dropped,
         "survivors": [
             {"operator": one.operator, "occurrence": one.occurrence, "line": one.line, "diff": one.diff}
@@ -196,7 +196,7 @@ def report(rows: Sequence[Mapping[str, Any]], *, num_judged: int = 0, seconds: f
 
 def _operator_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     mutants = sum((Counter[str](row["mutants_by_operator"]) for row in rows), Counter[str]())
-    survivors = Counter(one["operator"].partition("_")[0] for row in rows for one in row["survivors"])
+    survivors = Counter(family_of(one["operator"]) for row in rows for one in row["survivors"])
     width = max(map(len, OPERATORS))
     lines = [f"  {'operator':{width}}  mutants  survivors"] if mutants else []
     for name, count in mutants.most_common():

@@ -188,14 +188,13 @@ def _write_programs(cross: CrossPlay, step: str, store: ResponseStore) -> Player
     numbers = range(cross.options.candidates)
     texts = sample_all(
         code.model,
-        [render(template, **question.prompt_fields) for question in cross.questions],
+        [(question.id, render(template, **question.prompt_fields)) for question in cross.questions],
         # As the episode asks for them in the second phase, and the run's validation did.
         seeds=[
             [sampling_seed(settings.seed, "code", int(step), one.id, c) for c in numbers] for one in cross.questions
         ],
         parameters=cross.pair.sampling("code"),
         store=store,
-        sessions=[question.id for question in cross.questions],
         stored_only=cross.options.judge_only,
         description=f"programs of step {step}",
     )

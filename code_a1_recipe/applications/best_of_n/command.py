@@ -15,7 +15,7 @@ from ...algorithm.prompts import PROMPT_PAIRS, render
 from ...algorithm.question import Question
 from ...errors import InputError
 from ...evaluation.benchmarks.tasks import AssertGrading, CodeVerdict, Grading
-from ...evaluation.models.options import RunDefaults
+from ...evaluation.models.options import run_of, usual_prompt
 from ...evaluation.models.response_store import RESPONSES
 from ...evaluation.models.source import ModelChoice, choose_model, sample_stored
 from ...evaluation.rescore.input import question_table
@@ -72,11 +72,11 @@ def select(options: SelectOptions) -> Report:
 
 def _completed(options: SelectOptions) -> SelectOptions:
     """Options in which the run's prompts and sizes, or the usual ones, stand for what was left open."""
-    defaults = RunDefaults.of(options.model, options.test_model)
-    prompt = options.prompt or defaults.prompt("code", "test")
+    run = run_of(options.model, options.test_model)
+    prompt = options.prompt or usual_prompt(run, "code", "test")
     if prompt not in PROMPT_PAIRS:
         raise InputError(f"--prompt must be one of {', '.join(PROMPT_PAIRS)}, got {prompt!r}")
-    return replace(options, prompt=prompt, tests=options.tests or defaults.cases_per_suite or 8)
+    return replace(options, prompt=prompt, tests=options.tests or (run.episode.cases_per_suite if run else 8))
 
 
 def _models(options: SelectOptions) -> tuple[ModelChoice, ModelChoice]:

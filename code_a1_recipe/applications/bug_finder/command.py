@@ -12,7 +12,7 @@ from ...algorithm.prompts import render, template_for
 from ...algorithm.question import entry_points_text
 from ...algorithm.sampling import sampling_seed
 from ...errors import InputError
-from ...evaluation.models.options import ModelOptions, RunDefaults
+from ...evaluation.models.options import ModelOptions, run_of, usual_prompt
 from ...evaluation.models.response_store import ResponseStore
 from ...evaluation.models.source import choose_model, sample_all
 from ...jobs.outputs import Report
@@ -31,10 +31,10 @@ def attack(options: AttackOptions) -> Report:
     """
     if options.code_model.is_named or options.question is not None:
         _question(options, "Code")
-    defaults = RunDefaults.of(options.model, options.code_model)
-    cases = options.cases or defaults.cases_per_suite or 8
+    run = run_of(options.model, options.code_model)
+    cases = options.cases or (run.episode.cases_per_suite if run else 8)
     policies = ("code", "test") if options.code_model.is_named else ("test",)
-    options = replace(options, prompt=options.prompt or defaults.prompt(*policies), cases=cases)
+    options = replace(options, prompt=options.prompt or usual_prompt(run, *policies), cases=cases)
     target = _target(options)
     suites = read_suites(options.suites) if options.suites else None
     prompt = [] if suites is not None else _prompt(options, target.source)
@@ -80,7 +80,7 @@ def _sampled(
     with ResponseStore(responses) as store:
         model = choose_model(options, policy=policy, work_folder=responses.parent)
         parameters = options.sampling(policy)
-        (found,) = sample_all(model, [prompt], seeds=seeds, parameters=parameters, store=store, description=what)
+        (found,) = sample_all(model, [("0", prompt)], seeds=seeds, parameters=parameters, store=store, description=what)
         return [one.text if one else None for one in found]
 
 

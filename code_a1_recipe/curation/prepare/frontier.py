@@ -13,7 +13,7 @@ from ...algorithm.sampling import sampling_seed
 from ...errors import InputError
 from ...evaluation.benchmarks.tasks import AssertGrading, CodeTask
 from ...evaluation.code_llm import VERDICTS, judge, samples_of
-from ...evaluation.models.options import RunDefaults
+from ...evaluation.models.options import run_of, usual_prompt
 from ...evaluation.models.prompt_styles import OWN, ask_code, check_style
 from ...evaluation.models.response_store import RESPONSES, ResponseStore
 from ...evaluation.models.source import ModelChoice, choose_model, sample_all
@@ -42,7 +42,7 @@ class Frontier:
             InputError: it is no model, it or the prompt cannot be used, or its context is too short.
         """
         base = options.base_model
-        options = replace(options, prompt=options.prompt or RunDefaults.of(base).prompt("code"))
+        options = replace(options, prompt=options.prompt or usual_prompt(run_of(base), "code"))
         if options.prompt == OWN:
             raise InputError(f"--prompt={OWN} is for benchmarks with chat messages of their own; name another")
         check_style(str(options.prompt))
@@ -112,11 +112,10 @@ class Frontier:
         with ResponseStore(options.base_output / RESPONSES) as store:
             responses = sample_all(
                 self.model,
-                [one.messages for one in asked],
+                [(question.id, one.messages) for question, one in zip(questions, asked, strict=True)],
                 seeds=[[sampling_seed(options.seed, "code", one.id, n) for n in numbers] for one in questions],
                 parameters=options.base_model.sampling("code"),
                 store=store,
-                sessions=[one.id for one in questions],
                 description=f"programs of {self.model.label}",
             )
         with (

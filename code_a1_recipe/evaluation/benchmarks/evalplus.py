@@ -5,10 +5,10 @@ whole, with EvalPlus's own rules (EvalPlus 0.3.1, ``evalplus/eval``; Liu et al.,
 problem, results compared as sets, "something or None", roots of a polynomial, and a second right answer where the
 statement has two readings. Infinity among the inputs and results is read; there is no NaN in either set.
 
-What cannot be covered: an input whose reference answer is longer than ``EVALPLUS_LIMITS.value_bytes`` is left out and
-listed in ``EvalPlusProblem.left_out`` (five inputs of MBPP/255 that ask for millions of combinations). The files do
-not say which inputs are HumanEval's or MBPP's own ("base") and which EvalPlus added ("plus"): one verdict covers both,
-which is EvalPlus's score on the "+" set, and its base score cannot be computed from them.
+What cannot be covered: an input whose reference answer is longer than ``EVALPLUS_LIMITS.value_bytes`` is left out
+(five inputs of MBPP/255 that ask for millions of combinations). The files do not say which inputs are HumanEval's or
+MBPP's own ("base") and which EvalPlus added ("plus"): one verdict covers both, which is EvalPlus's score on the "+"
+set, and its base score cannot be computed from them.
 """
 
 import ast
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sandbox import Call, CallResult, CallStatus, Limits, Program, Role, Runner, encode
+from sandbox import Call, CallStatus, Program, Role, Runner, encode
 
 from ...data.asserts import literal_text
 from ...data.formats import ADAPTERS, Row, evalplus_row
@@ -95,8 +95,6 @@ class EvalPlusProblem:
     """``humaneval`` or ``mbpp``, in EvalPlus's spelling."""
     entry_point: str
     prompt: str
-    prelude: str
-    """Imports of the prompt. EvalPlus runs a program as it stands; put them before it for one that lacks them."""
     reference: str
     """A whole program."""
     calls: tuple[str, ...]
@@ -108,8 +106,6 @@ class EvalPlusProblem:
     """Absolute tolerance: 0, 1e-6 or 1e-4."""
     reference_cpu_seconds: tuple[float, ...] = ()
     """Per call, once the reference ran."""
-    left_out: tuple[str, ...] = ()
-    """``call: reason`` of the inputs that the reference gives no usable answer to; they are not among ``calls``."""
 
     @property
     def is_prepared(self) -> bool:
@@ -160,7 +156,6 @@ def read_problem(row: Row) -> EvalPlusProblem:
         dataset=dataset,
         entry_point=check.entry,
         prompt=native.prompt,
-        prelude=native.prelude,
         reference=native.reference,
         calls=tuple(_call_text(check.entry, given) for given in check.inputs),
         expected=tuple(encode(_value(result)) for result in check.results),
@@ -189,10 +184,10 @@ def _call_text(entry_point: str, given: ast.expr) -> str:
     return f"{entry_point}({', '.join(map(_literal, given.elts))})"
 
 
-def prepare(problem: EvalPlusProblem, runner: Runner, *, limits: Limits = EVALPLUS_LIMITS) -> EvalPlusProblem:
+def prepare(problem: EvalPlusProblem, runner: Runner) -> EvalPlusProblem:
     """Run the reference once: its seconds per call, and its answers where the file lists none.
 
-    Calls without a usable answer (too long, too slow) are left out and listed.
+    Calls without a usable answer (too long, too slow) are left out.
 
     Raises:
         SandboxUnavailableError: the reference could not be run.
@@ -201,7 +196,7 @@ def prepare(problem: EvalPlusProblem, runner: Runner, *, limits: Limits = EVALPL
     program = Program(
         source=problem.reference,
         calls=tuple(Call(expression=text) for text in problem.calls),
-        limits=limits.for_reference(),
+        limits=EVALPLUS_LIMITS.for_reference(),
         timed=True,
     )
     result = runner.run(program, role=Role.REFERENCE)
@@ -212,20 +207,12 @@ def prepare(problem: EvalPlusProblem, runner: Runner, *, limits: Limits = EVALPL
         return replace(problem, reference_cpu_seconds=seconds)
     kept = [index for index, answer in enumerate(result.results) if answer.status is CallStatus.VALUE]
     if not kept:
-        detail = _remark(result.results[0])
+        first = result.results[0]
+        detail = f"{first.status.value} {first.detail}".strip()
         raise InputError(f"{problem.id}: the reference answers no call ({detail}); correct the row")
     return replace(
         problem,
         calls=tuple(problem.calls[index] for index in kept),
         expected=tuple(result.results[index].value for index in kept),
         reference_cpu_seconds=tuple(seconds[index] for index in kept),
-        left_out=tuple(
-            f"{text[:100]}: {_remark(answer)}"
-            for text, answer in zip(problem.calls, result.results, strict=True)
-            if answer.status is not CallStatus.VALUE
-        ),
     )
-
-
-def _remark(answer: CallResult) -> str:
-    return f"{answer.status.value} {answer.detail}".strip()

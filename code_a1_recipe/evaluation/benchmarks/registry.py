@@ -2,51 +2,50 @@
 
 import contextlib
 import functools
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from sandbox import JudgeProcesses, LocalRunner
+from sandbox import Closing, JudgeProcesses, LocalRunner
 
 from ...data.formats import ADAPTERS
 from ...data.reader import columns_of, iter_rows, row_reader
 from ...errors import InputError
 from ..models.prompt_styles import EVALPLUS
 from ..options import CodeEvalOptions
-from ..scoring import check_function, evalplus_sanitizer, livecodebench_judge
+from ..scoring import evalplus_sanitizer, in_process, livecodebench_judge
 from ..scoring.evalplus_grading import evalplus_tasks
-from ..scoring.in_process import InProcessGrading, failing_references
 from . import livecodebench
 from .tasks import CodeTask, check_distinct, question_tasks
 
+Started = TypeVar("Started", bound=Closing)
 _SHOWN_IDS = 20
 FORGEABLE = "problems graded in the program's own process, which could forge the outcome"
 FAILING = "problems left out because their own reference fails here"
 OUTSIDE = "LiveCodeBench problems outside --since and --until"
 
 
+@dataclass(eq=False, kw_only=True)
 class _Runners:
     """Where programs run, each started when the first file needs it; where nothing is judged, none is."""
 
-    def __init__(self, num_workers: int, stack: contextlib.ExitStack, *, is_used: bool) -> None:
-        self._num_workers = num_workers
-        self._stack = stack
-        self._is_used = is_used
+    num_workers: int
+    stack: contextlib.ExitStack
+    is_used: bool
 
     @functools.cached_property
     def judges(self) -> JudgeProcesses:
-        judges: JudgeProcesses = self._started(JudgeProcesses, self._num_workers)
-        return judges
+        return self._started(JudgeProcesses, self.num_workers)
 
     @functools.cache  # noqa: B019 - lives as long as the evaluation
     def runner(self, *preload: str) -> LocalRunner:
         """With these modules."""
-        runner: LocalRunner = self._started(LocalRunner, num_workers=self._num_workers, preload=preload)
-        return runner
+        return self._started(LocalRunner, num_workers=self.num_workers, preload=preload)
 
-    def _started(self, make: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        return self._stack.enter_context(make(*arguments, **options)) if self._is_used else None
+    def _started(self, make: Callable[..., Started], *arguments: Any, **options: Any) -> Started:
+        return self.stack.enter_context(make(*arguments, **options)) if self.is_used else None  # type: ignore[return-value]
 
 
 @contextlib.contextmanager
@@ -59,29 +58,25 @@ def loaded_tasks(options: CodeEvalOptions) -> Iterator[tuple[list[CodeTask], dic
         OutputError: the output folder cannot be written.
     """
     tasks: list[CodeTask] = []
-    counts: dict[str, Any] = {}
+    num_left_out: Counter[str] = Counter()
     with contextlib.ExitStack() as stack:
-        runners = _Runners(options.workers, stack, is_used=not options.sample_only)
+        runners = _Runners(num_workers=options.workers, stack=stack, is_used=not options.sample_only)
         kinds = [_kind_of(path, options) for path in options.files]
         _check_used(options, kinds)
         for path, kind in zip(options.files, kinds, strict=True):
             found, left_out = _tasks_of(kind, path, options, runners)
             is_sanitized = (kind == "evalplus" or options.prompt == EVALPLUS) and not options.references
-            tasks += [
-                _sanitized(task, runners, is_judged=not options.sample_only)
-                if is_sanitized and task.entry_point
-                else task
-                for task in found
-            ]
-            _add(counts, left_out)
+            tasks += [_sanitized(task, runners) if is_sanitized and task.entry_point else task for task in found]
+            num_left_out.update(left_out)
         check_distinct([task.id for task in tasks], what="problems")
         tasks = tasks[: options.limit]
+        counts: dict[str, Any] = {name: number for name, number in num_left_out.items() if number}
         if not options.sample_only:
-            failing = failing_references(tasks, options.output, num_workers=options.workers)
+            failing = in_process.failing_references(tasks, options.output, num_workers=options.workers)
             tasks = [task for task in tasks if task.id not in failing]
             if failing:
                 counts[FAILING] = _listed(failing)
-        if num_forgeable := sum(isinstance(task.grading, InProcessGrading) for task in tasks):
+        if num_forgeable := sum(isinstance(task.grading, in_process.InProcessGrading) for task in tasks):
             counts[FORGEABLE] = num_forgeable
         if not tasks:
             what = "; ".join(f"{name}: {value}" for name, value in counts.items()) or "the files hold none"
@@ -98,13 +93,13 @@ def _kind_of(path: Path, options: CodeEvalOptions) -> str:
         return "livecodebench"
     if options.in_process_tests and columns:
         reader = row_reader(columns, where=path, adapter=options.adapter, columns=options.columns)
-        if reader.adapter in check_function.SOURCES:
+        if reader.adapter in in_process.SOURCES:
             return "check"
     return "questions"
 
 
-def _sanitized(task: CodeTask, runners: _Runners, *, is_judged: bool) -> CodeTask:
-    if is_judged:
+def _sanitized(task: CodeTask, runners: _Runners) -> CodeTask:
+    if runners.is_used:
         evalplus_sanitizer.sanitizer_source()
     runner = runners.runner(*evalplus_sanitizer.PRELOAD)
     sanitize = functools.partial(evalplus_sanitizer.sanitize, entry_point=task.entry_point, runner=runner)
@@ -113,12 +108,12 @@ def _sanitized(task: CodeTask, runners: _Runners, *, is_judged: bool) -> CodeTas
 
 def _tasks_of(
     kind: str, path: Path, options: CodeEvalOptions, runners: _Runners
-) -> tuple[list[CodeTask], Mapping[str, Any]]:
+) -> tuple[list[CodeTask], Mapping[str, int]]:
     """The tasks of one file, and counts of what could not be taken."""
     if kind == "evalplus":
         return evalplus_tasks(path, runners.runner()), {}
     if kind == "check":
-        return check_function.check_tasks(path, runners.runner(), adapter=options.adapter), {}
+        return in_process.check_tasks(path, runners.runner(), adapter=options.adapter), {}
     if kind == "livecodebench":
         tasks, num_outside = livecodebench.livecodebench_tasks(
             path,
@@ -153,17 +148,6 @@ def _check_used(options: CodeEvalOptions, kinds: Sequence[str]) -> None:
             "--in-process-tests is for files with a test source: HumanEval, LeetCodeDataset or MBPP as published; none "
             "of the FILEs has their columns; leave it out, or name such a file"
         )
-
-
-def _add(counts: dict[str, Any], more: Mapping[str, Any]) -> None:
-    """Numbers are added up, texts put one after another; nothing is said about a zero."""
-    for name, value in more.items():
-        if isinstance(value, int):
-            value += counts.get(name, 0)
-        elif name in counts and counts[name] != value:
-            value = f"{counts[name]}, {value}"
-        if value:
-            counts[name] = value
 
 
 def _listed(failing: Mapping[str, str]) -> str:

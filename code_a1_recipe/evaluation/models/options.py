@@ -103,56 +103,40 @@ class ModelOptions:
             "max_prompt_tokens": self.max_prompt_tokens,
         }
         known: dict[str, Any] = {name: value for name, value in stated.items() if value is not None}
-        parameters = replace(RunDefaults.of(source).sampling(policy, usual=source.usual), **known)
+        parameters = source.usual
+        if run := run_of(source):
+            rollout = run.policy(policy).rollout
+            parameters = replace(SamplingParameters.of_rollout(rollout, validation=True), top_k=-1)
+        parameters = replace(parameters, **known)
         return parameters if parameters.temperature else parameters.greedy()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunDefaults:
-    """How a run asks its models, or the usual way. A model answers well only what it was trained on."""
+def run_of(*models: ModelOptions) -> "RunConfig | None":
+    """The ``resolved_config.yaml`` of the first model that is a run; None without one.
 
-    config: "RunConfig | None" = None
-    """The run's ``resolved_config.yaml``; None without a run."""
+    A model answers well only what it was trained on, so a run says how its models are asked where options do not.
 
-    @classmethod
-    def of(cls, *models: ModelOptions) -> "RunDefaults":
-        """Of the first model that is a run.
+    Raises:
+        InputError: it cannot be read.
+    """
+    configs = (_config_of(Path(one.model)) for one in models if one.model)
+    return next((config for config in configs if config is not None), None)
 
-        Raises:
-            InputError: its configuration cannot be read.
-        """
-        configs = (_config_of(Path(one.model)) for one in models if one.model)
-        return cls(config=next((config for config in configs if config is not None), None))
 
-    def prompt(self, *policies: str) -> str:
-        """Name of the pair of templates, or the run's own template for the one policy that is asked.
+def usual_prompt(run: "RunConfig | None", *policies: str) -> str:
+    """Name of the pair of templates, or the run's own template for the one policy that is asked.
 
-        Raises:
-            InputError: several policies are asked, and the run has templates of its own.
-        """
-        if self.config is None:
-            return USUAL_PROMPT
-        prompts = self.config.prompts
-        templates = {"code": prompts.code, "test": prompts.test}
-        own = {policy: path for policy in policies if (path := templates[policy])}
-        if own and len(policies) > 1:
-            keys = " and ".join(f"prompts.{policy}={path}" for policy, path in own.items())
-            raise InputError(
-                f"the run was trained with {keys}, and this command asks both policies; name a pair of them"
-            )
-        return next(iter(own.values()), prompts.name)
-
-    @property
-    def cases_per_suite(self) -> int | None:
-        """Asserts that a suite is asked for."""
-        return self.config.episode.cases_per_suite if self.config else None
-
-    def sampling(self, policy: str, *, usual: SamplingParameters = USUAL_SAMPLING) -> SamplingParameters:
-        """As the run samples in validation; without a run ``usual``."""
-        if self.config is None:
-            return usual
-        rollout = self.config.policy(policy).rollout
-        return replace(SamplingParameters.of_rollout(rollout, validation=True), top_k=-1)
+    Raises:
+        InputError: several policies are asked, and the run has templates of its own.
+    """
+    if run is None:
+        return USUAL_PROMPT
+    templates = {"code": run.prompts.code, "test": run.prompts.test}
+    own = {policy: path for policy in policies if (path := templates[policy])}
+    if own and len(policies) > 1:
+        keys = " and ".join(f"prompts.{policy}={path}" for policy, path in own.items())
+        raise InputError(f"the run was trained with {keys}, and this command asks both policies; name a pair of them")
+    return next(iter(own.values()), run.prompts.name)
 
 
 def _config_of(model: Path) -> "RunConfig | None":

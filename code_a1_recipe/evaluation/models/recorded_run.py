@@ -20,11 +20,9 @@ _ENGINE_KEYS = (
     "max_num_batched_tokens",
     "enable_prefix_caching",
     "enforce_eager",
-    "tensor_parallel_size",
     "seed",
 )
-"""Of a policy's block ``rollout``, under vLLM's own names or nearly; they decide kernels and rounding."""
-_RENAMED = {"tensor_parallel_size": "tensor_model_parallel_size"}
+"""Of a policy's block ``rollout``, under vLLM's own names; they decide kernels and rounding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +75,8 @@ class RecordedPair:
     def _engine(self, policy: str) -> Mapping[str, Any]:
         rollout = self.settings.policy(policy).rollout
         return {
-            **{name: getattr(rollout, _RENAMED.get(name, name)) for name in _ENGINE_KEYS},
+            **{name: getattr(rollout, name) for name in _ENGINE_KEYS},
+            "tensor_parallel_size": rollout.tensor_model_parallel_size,
             "gpu_memory_utilization": min(rollout.gpu_memory_utilization, 0.45),  # two engines, beside each other
             **(rollout.engine_kwargs.get("vllm") or {}),
         }

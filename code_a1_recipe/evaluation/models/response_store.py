@@ -65,7 +65,6 @@ class StoredSampler:
         model: names the weights; part of every key.
         parameters: part of every key.
         open_model: starts the model, at the first miss; None: a miss is an error.
-        on_response: called after each response with whether it was sampled now.
     """
 
     def __init__(
@@ -75,13 +74,11 @@ class StoredSampler:
         model: str,
         parameters: SamplingParameters,
         open_model: Callable[[SamplingParameters], Awaitable[OpenModel]] | None,
-        on_response: Callable[[bool], None] = lambda is_new: None,
     ) -> None:
         self._store = store
         self._parameters = parameters
         self._salt = json.dumps([model, asdict(parameters)], sort_keys=True)
         self._open_model = open_model
-        self._on_response = on_response
         self._opening: asyncio.Future[OpenModel] | None = None
         self._room = asyncio.Semaphore(REQUESTS_AT_ONCE)
 
@@ -98,17 +95,11 @@ class StoredSampler:
             InputError: it is not stored and no model may be asked.
         """
         key = self.key(messages, seed=seed)
-        is_new = key not in self._store
-        if is_new:
-            try:
-                row = await self._sampled(messages, seed=seed, session=session)
-            except PromptTooLongError:
-                self._on_response(True)
-                raise
-            self._store.append({"key": key, **row})
-        else:
+        if key in self._store:
             row = self._store.row(key)
-        self._on_response(is_new)
+        else:
+            row = await self._sampled(messages, seed=seed, session=session)
+            self._store.append({"key": key, **row})
         if row["too_long"]:
             raise PromptTooLongError(row["too_long"])
         token_ids = (0,) * row["response_tokens"]

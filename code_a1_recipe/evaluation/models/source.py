@@ -1,6 +1,7 @@
 """A model to sample from: a Hugging Face folder, a run's checkpoint, or an endpoint; and sampling from it."""
 
 import asyncio
+import contextlib
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -34,13 +35,12 @@ class ModelChoice:
     """A model that can be opened."""
 
     label: str
-    """As tables show it."""
+    """As tables show it; at an endpoint the model's name there."""
     fingerprint: str
     """Equal for equal weights; part of the key of every stored response."""
     path: str = ""
     """Folder or hub id, for a vLLM engine of this process."""
     endpoint: str = ""
-    endpoint_model: str = ""
     engine: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of vLLM's engine."""
 
@@ -66,7 +66,7 @@ class ModelChoice:
             InputError: it cannot be loaded or reached.
         """
         if self.endpoint:
-            return EndpointModel(url=self.endpoint, name=self.endpoint_model, parameters=parameters)
+            return EndpointModel(url=self.endpoint, name=self.label, parameters=parameters)
         from .engine import EngineModel
 
         return EngineModel.start(self.path, parameters=parameters, options=self.engine)
@@ -92,22 +92,22 @@ def choose_model(options: ModelOptions, *, policy: str, work_folder: Path, store
             raise InputError(f"--{prefix}endpoint needs --{prefix}endpoint-model, the model's name there")
         if not endpoint.startswith(("http://", "https://")):
             raise InputError(f"--{prefix}endpoint must begin with http:// or https://, got {endpoint!r}")
-        return ModelChoice(label=name, fingerprint=f"{endpoint} {name}", endpoint=endpoint, endpoint_model=name)
+        return ModelChoice(label=name, fingerprint=f"{endpoint} {name}", endpoint=endpoint)
     assert model is not None
     engine, path = options.engine, Path(model)
     if path.is_dir() and not (path / "config.json").is_file():
         found = checkpoint_model(
             path, options.step, policy, work_folder=work_folder, engine=engine, stored_only=stored_only
         )
-        return replace(found, fingerprint=_of_engine(found.fingerprint, engine))
-    if path.is_dir():
-        fingerprint = _of_engine(folder_fingerprint(path), engine)
-        return ModelChoice(label=path.name, fingerprint=fingerprint, path=str(path), engine=engine)
-    if model.startswith((".", "/", "~")) or model.count("/") != 1:
+    elif path.is_dir():
+        found = ModelChoice(label=path.name, fingerprint=folder_fingerprint(path), path=str(path), engine=engine)
+    elif model.startswith((".", "/", "~")) or model.count("/") != 1:
         raise InputError(
             f"--{prefix}model={model!r} is no folder here (relative paths start at {Path.cwd()}), nor a hub id org/name"
         )
-    return ModelChoice(label=model, fingerprint=_of_engine(model, engine), path=model, engine=engine)
+    else:
+        found = ModelChoice(label=model, fingerprint=model, path=model, engine=engine)
+    return replace(found, fingerprint=_of_engine(found.fingerprint, engine))
 
 
 def checkpoint_model(
@@ -116,7 +116,7 @@ def checkpoint_model(
     policy: str,
     *,
     work_folder: Path,
-    engine: Mapping[str, Any] | None = None,
+    engine: Mapping[str, Any],
     stored_only: bool = False,
 ) -> ModelChoice:
     """One policy of a run's checkpoint, exported once into ``work_folder/models``.
@@ -142,12 +142,8 @@ def checkpoint_model(
         except (InputError, OSError) as error:
             raise InputError(f"--model={source}, step {found.step}, cannot be exported: {error}") from error
     run = RunFolder(source).root.name if (source / "checkpoints").is_dir() else found.folder.parent.parent.name
-    return ModelChoice(
-        label=f"{run} step {found.step} ({policy})",
-        fingerprint=f"{policy} {digest}",
-        path=str(target),
-        engine=engine or {},
-    )
+    label = f"{run} step {found.step} ({policy})"
+    return ModelChoice(label=label, fingerprint=f"{policy} {digest}", path=str(target), engine=engine)
 
 
 def folder_fingerprint(folder: Path) -> str:
@@ -178,27 +174,25 @@ def _of_engine(fingerprint: str, engine: Mapping[str, Any]) -> str:
 
 def sample_all(
     model: ModelChoice,
-    prompts: Sequence[Sequence[Message]],
+    prompts: Sequence[tuple[str, Sequence[Message]]],
     *,
     seeds: Sequence[Sequence[int]],
     parameters: SamplingParameters,
     store: ResponseStore,
-    sessions: Sequence[str] | None = None,
     stored_only: bool = False,
     description: str = "sample",
 ) -> list[list[Response | None]]:
     """``[prompt][sample]`` responses, stored ones first looked up; None where the prompt is too long.
 
     Args:
+        prompts: each with a name, for error messages and the store.
         seeds: for each prompt one seed per sample.
-        sessions: a name for each prompt, for error messages and the store; default: its number.
         stored_only: never ask the model.
 
     Raises:
         InputError: the model cannot be started, reached or asked; what was sampled is stored.
-        MissingResponseError: ``stored_only``, and something is not stored.
+        InputError: ``stored_only``, and something is not stored.
     """
-    names = list(sessions) if sessions is not None else [str(number) for number in range(len(prompts))]
 
     async def run(progress: Progress) -> list[list[Response | None]]:
         sampler = StoredSampler(
@@ -206,16 +200,16 @@ def sample_all(
             model=model.fingerprint,
             parameters=parameters,
             open_model=None if stored_only else model.open,
-            on_response=lambda is_new: progress.advance(),
         )
 
-        async def one(place: int, seed: int) -> Response | None:
-            try:
-                return await sampler.sample(prompts[place], seed=seed, session=names[place])
-            except PromptTooLongError:
-                return None
+        async def one(name: str, messages: Sequence[Message], seed: int) -> Response | None:
+            response = None
+            with contextlib.suppress(PromptTooLongError):
+                response = await sampler.sample(messages, seed=seed, session=name)
+            progress.advance()
+            return response
 
-        work = [one(place, seed) for place, row in enumerate(seeds) for seed in row]
+        work = [one(*prompt, seed) for prompt, row in zip(prompts, seeds, strict=True) for seed in row]
         responses = iter(await finish_all(work, samplers=[sampler]))
         return [[next(responses) for _ in row] for row in seeds]
 
@@ -235,18 +229,17 @@ def sample_stored(
 ) -> list[list[Response | None]]:
     """``[prompt][sample]`` responses of an evaluation, kept in its output folder.
 
-    Each prompt has a name, which its seeds depend on. Without ``parameters`` the command's one model samples as the
+    The seeds depend on the prompts' names. Without ``parameters`` the command's one model samples as the
     options say. Other arguments, result and errors as of :func:`sample_all`.
     """
-    names = [name for name, _ in prompts]
+    numbers = range(num_samples)
     with ResponseStore(options.output / RESPONSES) as store:
         return sample_all(
             model,
-            [messages for _, messages in prompts],
-            seeds=[[sampling_seed(options.seed, policy, name, n) for n in range(num_samples)] for name in names],
+            prompts,
+            seeds=[[sampling_seed(options.seed, policy, name, n) for n in numbers] for name, _ in prompts],
             parameters=parameters or options.model.sampling(policy),
             store=store,
-            sessions=names,
             stored_only=options.judge_only,
             description=description,
         )

@@ -56,14 +56,13 @@ class Item:
     """Items of equal value are rewarded together, as they were in training; a flat row is rewarded by itself."""
     labels: Mapping[str, Any]
     """What the output row repeats to say where it comes from."""
-    has_hidden_tests: bool = False
-    """Validation: the program is judged on the question's own tests as well."""
-    is_greedy: bool = False
-    """Validation at temperature 0: judged on the question's own tests only, and not rewarded."""
-    is_buggy_program: bool = False
-    """Validation: a buggy program of the question, rewarded by the paper's rule."""
     record: RolloutRecord | None = None
     """The recorded line; None for a flat row."""
+
+    @property
+    def kind(self) -> str:
+        """Of a recorded program, see ``RolloutRecord``; empty for a flat row."""
+        return self.record.kind if self.record else ""
 
 
 QuestionTable = dict[str, Question]
@@ -256,8 +255,5 @@ def _recorded_item(record: RolloutRecord, question: Question, history: tuple[str
         history=history,
         episode=(record.kind, record.step, record.index, record.question),
         labels={},
-        has_hidden_tests=record.hidden_tests is not None and bool(question.tests),
-        is_greedy=record.kind == "greedy",
-        is_buggy_program=record.kind == "buggy_program",
         record=record,
     )

@@ -33,13 +33,17 @@ class Scorer:
         self._buggy_program_rewards = QuestionRewards(rewards.by_the_paper(), num_cases=num_cases)
 
     def requests(self, item: Item) -> list[JudgeRequest]:
-        """What the judge is asked: suites and replays, then the question's own tests where they were recorded."""
+        """What the judge is asked: suites and replays, then the question's own tests where they were recorded.
+
+        A program of temperature 0 meets the question's own tests only, and is not rewarded.
+        """
         program, suites = item.result.source, [suite.asserts for suite in item.result.suites]
         hidden = request_for(item.question, program, item.question.tests)
-        if item.is_greedy:
+        if item.kind == "greedy":
             return [hidden]
         request = request_for(item.question, program, *suites, history=item.history)
-        return [request, *([hidden] if item.has_hidden_tests else [])]
+        has_hidden = item.record is not None and item.record.hidden_tests is not None and item.question.tests
+        return [request, *([hidden] if has_hidden else [])]
 
     def score(self, items: Sequence[Item], judge_all: JudgeAll) -> list[Row]:
         """Rows of some items of one question, among them all of an episode. An outage leaves ``reward`` null."""
@@ -56,9 +60,9 @@ class Scorer:
         return [rows[place] for place in range(len(items))]
 
     def _rewarded(self, items: Sequence[Item], results: Sequence[CandidateResult]) -> Sequence[CandidateResult]:
-        if items[0].is_greedy:
+        if items[0].kind == "greedy":
             return results
-        rewards = self._buggy_program_rewards if items[0].is_buggy_program else self._rewards
+        rewards = self._buggy_program_rewards if items[0].kind == "buggy_program" else self._rewards
         if items[0].role != "code":
             return rewards.apply(items[0].question.id, results)
         # The tests of a flat row are the question's, not suites that somebody wrote.
@@ -72,7 +76,7 @@ def _judged(item: Item, found: Sequence[CandidateVerdict | SandboxUnavailableErr
         if isinstance(one, SandboxUnavailableError):
             return replace(item.result, outage=f"{type(one).__name__}: {one}")
         verdicts.append(one)
-    if item.is_greedy:
+    if item.kind == "greedy":
         return replace(item.result, hidden=verdicts[0])
     return replace(item.result, verdict=verdicts[0], hidden=verdicts[1] if len(verdicts) > 1 else None)
 

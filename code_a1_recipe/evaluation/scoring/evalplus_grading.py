@@ -59,11 +59,14 @@ def evalplus_tasks(path: Path, runner: Runner) -> list[CodeTask]:
     """
     tasks = []
     for row, problem in read_problems(path):
+        description = str(row.get("description") or "").strip()
+        # EvalPlus's statement: of HumanEval+ the signature with its docstring, of MBPP+ a docstring of task and assert.
+        is_docstring = problem.dataset == "mbpp" and description
         tasks.append(
             CodeTask(
                 id=problem.id,
                 data_source=_SOURCES[problem.dataset],
-                prompt=official_prompt(problem, description=str(row.get("description") or "")),
+                prompt=f'"""\n{description}\n"""\n' if is_docstring else problem.prompt,
                 own_chat=tuple(row["prompt"]) if isinstance(row.get("prompt"), list) else (),
                 entry_points=entry_points_text(problem.reference, [problem.entry_point]),
                 reference=problem.reference,
@@ -72,10 +75,3 @@ def evalplus_tasks(path: Path, runner: Runner) -> list[CodeTask]:
             )
         )
     return tasks
-
-
-def official_prompt(problem: EvalPlusProblem, *, description: str) -> str:
-    """EvalPlus's statement: of HumanEval+ the signature with its docstring, of MBPP+ a docstring of task and assert."""
-    if problem.dataset == "mbpp" and description.strip():
-        return f'"""\n{description.strip()}\n"""\n'
-    return problem.prompt

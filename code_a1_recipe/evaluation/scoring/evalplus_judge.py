@@ -38,7 +38,6 @@ from sandbox import (
     CallResult,
     CallStatus,
     CaseOutcome,
-    Limits,
     Program,
     RawDict,
     RawRatio,
@@ -81,16 +80,13 @@ class EvalPlusVerdict:
         return self.outcome is CaseOutcome.PASSED
 
 
-def judge_program(
-    problem: EvalPlusProblem, program: str, *, runner: Runner, limits: Limits = EVALPLUS_LIMITS
-) -> EvalPlusVerdict:
-    """Judge one whole program, imports included.
+def judge_program(problem: EvalPlusProblem, program: str, *, runner: Runner) -> EvalPlusVerdict:
+    """Judge one whole program, imports included, under ``EVALPLUS_LIMITS``.
 
     Args:
         problem: with its expected answers; without the reference's seconds only slow references suffer.
         program: source text, untrusted.
         runner: where it runs, in the role of candidates.
-        limits: of one program; ``value_bytes`` is lowered to what the problem's answers need.
 
     Raises:
         SandboxUnavailableError: it could not be run. That is no verdict.
@@ -98,11 +94,11 @@ def judge_program(
     """
     if not problem.calls or len(problem.expected) != len(problem.calls):
         raise ValueError(f"{problem.id} has no expected answers: run prepare() first, which asks the reference")
-    first = _judge_calls(problem, program, min(FIRST_CALLS, len(problem.calls)), runner, limits)
+    first = _judge_calls(problem, program, min(FIRST_CALLS, len(problem.calls)), runner)
     if not first.passed or len(problem.calls) <= FIRST_CALLS:
         return first
     # From the first call on again, in one process: what the program remembers of earlier calls counts.
-    return _judge_calls(problem, program, len(problem.calls), runner, limits)
+    return _judge_calls(problem, program, len(problem.calls), runner)
 
 
 def tolerances(problem: EvalPlusProblem) -> Iterator[tuple[float, float]]:
@@ -119,9 +115,9 @@ def accepts(problem: EvalPlusProblem, index: int, answer: CallResult, *, atol_be
     """Whether an answer is right for the call at ``index``; see ``tolerances`` for the last two."""
     if problem.comparison in (Comparison.ANYTHING, Comparison.NOT_NONE):
         has_value = answer.status in (CallStatus.VALUE, CallStatus.UNENCODABLE, CallStatus.OUTPUT_LIMIT)
-        return has_value and (
-            problem.comparison is Comparison.ANYTHING or _truth(answer) == (problem.expected[index] == b"T")
-        )
+        is_true = answer.status is not CallStatus.VALUE or answer.value not in (b"F", b"N")
+        is_expected = is_true == (problem.expected[index] == b"T")
+        return has_value and (problem.comparison is Comparison.ANYTHING or is_expected)
     if answer.status is not CallStatus.VALUE:
         return False
     expected = problem.expected[index]
@@ -143,14 +139,14 @@ def accepts(problem: EvalPlusProblem, index: int, answer: CallResult, *, atol_be
         return False
 
 
-def _judge_calls(
-    problem: EvalPlusProblem, source: str, num_calls: int, runner: Runner, limits: Limits
-) -> EvalPlusVerdict:
+def _judge_calls(problem: EvalPlusProblem, source: str, num_calls: int, runner: Runner) -> EvalPlusVerdict:
+    # No longer answers than a right one can be: a thousand wrong ones must fit into our memory.
+    longest = max(_LEAST_VALUE_BYTES, _SIZE_FACTOR * max(map(len, problem.expected)) + _SIZE_SLACK)
     program = Program(
         source=source,
         calls=tuple(_call(problem, text) for text in problem.calls[:num_calls]),
         reference_cpu_seconds=problem.reference_cpu_seconds[:num_calls],
-        limits=_limits_for(problem, limits),
+        limits=replace(EVALPLUS_LIMITS, value_bytes=min(EVALPLUS_LIMITS.value_bytes, longest)),
         max_timeouts_without_result=1,
     )
     result = runner.run(program, role=Role.CANDIDATE)
@@ -167,17 +163,6 @@ def _judge_calls(
 def _call(problem: EvalPlusProblem, text: str) -> Call:
     """Sets are made in the program's process, which alone can run through a generator it returned."""
     return Call(expression=f"{{*{text}}}" if problem.comparison is Comparison.SET else text)
-
-
-def _limits_for(problem: EvalPlusProblem, limits: Limits) -> Limits:
-    """No longer answers than a right one can be: a thousand wrong ones must fit into our memory."""
-    longest = _SIZE_FACTOR * max(map(len, problem.expected)) + _SIZE_SLACK
-    return replace(limits, value_bytes=min(limits.value_bytes, max(_LEAST_VALUE_BYTES, longest)))
-
-
-def _truth(answer: CallResult) -> bool:
-    """What an answer of "something or None" stands for."""
-    return answer.status is not CallStatus.VALUE or answer.value == b"T" or answer.value not in (b"F", b"N")
 
 
 def _is_floats(data: bytes) -> bool:

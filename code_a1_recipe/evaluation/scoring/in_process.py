@@ -1,28 +1,45 @@
-"""Grading by tests that run in the program's own process.
+"""HumanEval, LeetCodeDataset and MBPP graded by the whole test source of a row, in the program's own process.
 
-Some tests cannot be taken out of it: mocks, files, plots, list nodes, helper functions. Here program and tests are one
-source in one confined process, which tells us itself how the tests went.
+``data.formats`` keeps of such a source what can be said as ``assert f(literals) == literal``, which the judge compares
+outside. Asserts on list nodes and trees, on several right answers, or with a computed expectation fall away there.
+Here nothing does: program and tests are one source in one confined process, which tells us itself how the tests went.
 
 **A program can read the expected values there, and could forge the outcome.** That is fine for evaluating a model that
 was not trained on this verdict; the published figures of such benchmarks are made that way. It must never be a
 training reward: use the judge of ``sandbox``, whose expected values stay outside.
+
+A row's own code comes first, as in the sets' own harnesses: HumanEval's prompt (its imports, its helper functions and
+a function of the asked name that returns nothing), LeetCodeDataset's imports and node classes, MBPP's
+``test_setup_code`` after the program.
 
 Whether a test can pass here also depends on this machine: no network, no further processes, which libraries and data
 are installed. So every reference is run first, and a problem whose own reference fails is left out.
 """
 
 import functools
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from sandbox import CallResult, CallStatus, Limits, Role, Runner, SandboxUnavailableError
+from sandbox import CallResult, CallStatus, Role, Runner, SandboxUnavailableError
 
+from ...data.formats import Row, list_of, text_of
+from ...data.reader import iter_rows, read_each, read_questions
+from ...errors import RowError
 from ...files import fingerprint
-from ...jobs.jsonl_store import JsonlStore, Row
+from ...jobs.jsonl_store import JsonlStore, Row as StoredRow
 from ...jobs.judge_loop import judge_into
-from ..benchmarks.tasks import CodeTask, CodeVerdict, grade_each, plain_program
+from ..benchmarks.tasks import MIB, USUAL_LIMITS, CodeTask, CodeVerdict, grade_each, plain_program
 
+CHECK_LIMITS = replace(
+    USUAL_LIMITS,
+    cpu_seconds_per_case=20.0,
+    wall_seconds_per_case=20.0,
+    total_seconds=60.0,
+    source_bytes=16 * MIB,
+)
+"""Of one program. A call is a whole ``check`` with all of its asserts, or one assert of MBPP."""
 REFERENCES = "references.jsonl"
 """In the output folder: whether each reference passes its own tests here. Failures are tried again each time."""
 _COMPLETED = (CallStatus.VALUE, CallStatus.UNENCODABLE, CallStatus.OUTPUT_LIMIT)
@@ -34,8 +51,8 @@ def _failure(call: str, answer: CallResult) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InProcessTests:
-    """The tests of one problem, as source around a program's."""
+class InProcessGrading:
+    """The tests of one problem, as source around a program's; see the module for what its verdicts are good for."""
 
     before: str = ""
     """Executed before the program, in its namespace."""
@@ -43,15 +60,6 @@ class InProcessTests:
     """Put after the program, into the same source."""
     calls: tuple[str, ...]
     """Expressions to evaluate then, one after another."""
-    limits: Limits
-    """``cpu_seconds_per_case`` is for one of the calls."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InProcessGrading:
-    """See the module for what its verdicts are good for."""
-
-    tests: InProcessTests
     reference: str
     """A program that should pass."""
     runner: Runner
@@ -71,18 +79,52 @@ class InProcessGrading:
     @property
     def key(self) -> str:
         """Changes with the tests and with the reference."""
-        return fingerprint(self.tests.before, self.tests.after, *self.tests.calls, self.reference)
+        return fingerprint(self.before, self.after, *self.calls, self.reference)
 
     def _run(self, program: str, role: Role) -> CodeVerdict:
-        tests = self.tests
-        source = f"{program}\n{tests.after}\n"
-        request = plain_program(source, tests.calls, limits=tests.limits, prelude=tests.before)
+        source = f"{program}\n{self.after}\n"
+        request = plain_program(source, self.calls, limits=CHECK_LIMITS, prelude=self.before)
         result = self.runner.run(request, role=role)
         if not result.loaded:
             return CodeVerdict(passed=False, reason=f"not loaded: {result.load_error[:200]}")
-        failures = map(_failure, tests.calls, result.results)
-        reason = next(filter(None, failures), "")
+        reason = next(filter(None, map(_failure, self.calls, result.results)), "")
         return CodeVerdict(passed=not reason, reason=reason)
+
+
+def _of_check(row: Row) -> dict[str, Any]:
+    """HumanEval and LeetCodeDataset: ``check`` is called with the program's function."""
+    calls = (f"check({text_of(row, 'entry_point')})",)
+    return {"before": text_of(row, "prompt"), "after": text_of(row, "test"), "calls": calls}
+
+
+def _of_mbpp(row: Row) -> dict[str, Any]:
+    setup = row.get("test_setup_code") or "\n".join(row.get("test_imports") or [])
+    if not isinstance(setup, str):
+        raise RowError("test_setup_code", f"must be a text, got {type(setup).__name__}")
+    return {"after": setup, "calls": tuple(f"exec({text.strip()!r})" for text in list_of(row, "test_list"))}
+
+
+SOURCES: dict[str, Callable[[Row], dict[str, Any]]] = {
+    "humaneval": _of_check,
+    "leetcode": _of_check,
+    "mbpp": _of_mbpp,
+    "mbpp_sanitized": _of_mbpp,
+}
+"""Names of ``data.formats.ADAPTERS`` whose rows have a test source, and the fields of the grading that it gives."""
+
+
+def check_tasks(path: Path, runner: Runner, *, adapter: str = "auto") -> list[CodeTask]:
+    """All problems of a file that one of ``SOURCES`` reads.
+
+    Raises:
+        InputError: the file cannot be read, or a row breaks a rule.
+    """
+    loaded = read_questions(path, adapter=adapter)
+    tests_of_rows = read_each(iter_rows(path), SOURCES[loaded.adapter], where=path)
+    return [
+        CodeTask.of(question, InProcessGrading(**tests, reference=question.reference, runner=runner))
+        for tests, question in zip(tests_of_rows, loaded.questions, strict=True)
+    ]
 
 
 def failing_references(tasks: Sequence[CodeTask], folder: Path, *, num_workers: int) -> dict[str, str]:
@@ -117,6 +159,6 @@ def failing_references(tasks: Sequence[CodeTask], folder: Path, *, num_workers: 
     return {name: str(row["reason"]) for name, row in rows.items() if not row["passed"]}
 
 
-def _reference_row(name: str, grading: InProcessGrading) -> Row:
+def _reference_row(name: str, grading: InProcessGrading) -> StoredRow:
     verdict = grading.check_reference()
     return {"key": grading.key, "question": name, "passed": verdict.passed, "reason": verdict.reason}

@@ -41,7 +41,6 @@ def problem(**changes) -> EvalPlusProblem:
         "dataset": "mbpp",
         "entry_point": "f",
         "prompt": "",
-        "prelude": "",
         "reference": REFERENCE,
         "calls": ("f([1, 2, 3, 4])", "f([])", "f([5])"),
         "expected": (encode(6), encode(0), encode(5)),

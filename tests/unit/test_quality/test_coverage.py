@@ -195,7 +195,7 @@ def test_lines_and_branches_are_those_of_coverage_py_for_every_number_of_calls(r
     path = tmp_path / "benign.py"
     path.write_text(source)
     found = measured(runner, source, *calls)
-    assert found.num_lost == 0
+    assert all(found.lines_of_call)
     for k in range(1, len(calls) + 1):
         command = [sys.executable, "-c", REAL, str(path), json.dumps(calls[:k])]
         done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
@@ -228,7 +228,6 @@ def test_a_call_that_hangs_or_dies_loses_its_own_lines_only(runner):
         "import os\ndef f(x):\n    while x == 1:\n        pass\n    if x == 2:\n        os._exit(1)\n    return x\n"
     )
     found = measured(runner, source, "f(0)", "f(1)", "f(0)", "f(2)", "f(0)")
-    assert found.num_lost == 2
     assert [len(lines) for lines in found.lines_of_call] == [5, 0, 5, 0, 5]
 
 

@@ -155,7 +155,7 @@ def test_a_function_is_measured_on_its_reference_and_its_mutants(judge_all):
     lines = ({1}, set(), {1, 2}, set(), {1})
     coverage = CallCoverage(
         lines=frozenset({1, 2, 3, 4}), branches=frozenset({(2, 3)}), lines_of_call=lines,
-        branches_of_call=(set(),) * 5, num_lost=0,
+        branches_of_call=(set(),) * 5,
     )  # fmt: skip
     found = measure_function(
         QUESTION, ASSERTS, judge_all=judge_all, mutants=as_mutants(MUTANTS), coverage=coverage, killable=[YES] * 6

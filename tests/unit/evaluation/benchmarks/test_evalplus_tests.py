@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from code_a1_recipe.errors import InputError
+from code_a1_recipe.evaluation.benchmarks import evalplus
 from code_a1_recipe.evaluation.benchmarks.evalplus import (
     EVALPLUS_LIMITS,
     Comparison,
@@ -55,7 +56,7 @@ def test_listed_inputs_and_results_become_calls_and_encoded_answers():
     problem = read_problem(row(listed("[[1], [[2, 'a']]]", "[2, (3, None)]")))
     assert problem.calls == ("f(1)", "f([2, 'a'])")
     assert problem.expected == (encode(2), encode((3, None)))
-    assert (problem.id, problem.dataset, problem.entry_point, problem.prelude) == ("MBPP/8", "mbpp", "f", "import re")
+    assert (problem.id, problem.dataset, problem.entry_point) == ("MBPP/8", "mbpp", "f")
     assert (problem.comparison, problem.atol) == (Comparison.VALUE, 0.0)
     assert problem.arguments(1) == [[2, "a"]]
 
@@ -154,11 +155,11 @@ def test_listed_results_stay_whatever_the_reference_says(runner):
     assert prepared.is_prepared
 
 
-def test_an_input_with_a_longer_answer_than_is_read_is_left_out_and_listed(runner):
+def test_an_input_with_a_longer_answer_than_is_read_is_left_out(runner, monkeypatch):
+    monkeypatch.setattr(evalplus, "EVALPLUS_LIMITS", replace(EVALPLUS_LIMITS, value_bytes=1000))
     problem = read_problem(row(COMPUTED.format(inputs="[[1], [5000], [2]]"), code="def f(x):\n    return 'a' * x\n"))
-    prepared = prepare(problem, runner, limits=replace(EVALPLUS_LIMITS, value_bytes=1000))
+    prepared = prepare(problem, runner)
     assert prepared.calls == ("f(1)", "f(2)")
-    assert prepared.left_out == ("f(5000): output_limit",)
 
 
 def test_a_reference_that_does_not_load_or_answer_is_refused(runner):

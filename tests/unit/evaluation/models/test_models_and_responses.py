@@ -11,14 +11,14 @@ from code_a1_recipe.cli.app import main
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.errors import InputError, OutageError, OutputError
 from code_a1_recipe.evaluation.models.engine import check_context
-from code_a1_recipe.evaluation.models.options import ModelOptions, RunDefaults
+from code_a1_recipe.evaluation.models.options import ModelOptions, run_of, usual_prompt
 from code_a1_recipe.evaluation.models.prompt_styles import Asked, ask_code, check_style, evalplus_phrases
 from code_a1_recipe.evaluation.models.response_store import ResponseStore, StoredSampler
 from code_a1_recipe.evaluation.models.source import choose_model, folder_fingerprint, sample_all
 
 from ..stand_in_endpoint import RefusedError, StandInEndpoint
 
-ASK = [[{"role": "user", "content": "one"}], [{"role": "user", "content": "two"}]]
+ASK = [("0", [{"role": "user", "content": "one"}]), ("1", [{"role": "user", "content": "two"}])]
 PARAMETERS = SamplingParameters(temperature=0.7, top_p=0.95, top_k=-1, max_prompt_tokens=64, max_response_tokens=16)
 
 
@@ -158,7 +158,7 @@ def test_an_endpoint_is_not_asked_to_go_on_from_a_beginning(tmp_path):
     ):
         model = of_endpoint(tmp_path, server.url)
         parameters = ModelOptions().sampling("code")
-        [[found]] = sample_all(model, [prompt], seeds=[[1]], parameters=parameters, store=store)
+        [[found]] = sample_all(model, [("0", prompt)], seeds=[[1]], parameters=parameters, store=store)
     assert found.text == "one"
     assert [message["role"] for message in server.requests[0]["messages"]] == ["user"]
 
@@ -306,20 +306,20 @@ def test_a_run_is_asked_as_it_validated_unless_told_otherwise(tmp_path, inside):
     folder = tmp_path / inside
     folder.mkdir(parents=True, exist_ok=True)
     found = ModelOptions(model=str(folder), top_p=0.5)
-    sampling, defaults = found.sampling("test"), RunDefaults.of(ModelOptions(), found)
+    sampling, run = found.sampling("test"), run_of(ModelOptions(), found)
     assert (sampling.temperature, sampling.top_p) == (1.0, 0.5)
     assert (sampling.max_prompt_tokens, sampling.max_response_tokens) == (704, 64)
-    assert (defaults.prompt("test"), defaults.cases_per_suite) == ("micro", 1)
+    assert (usual_prompt(run, "test"), run.episode.cases_per_suite) == ("micro", 1)
     assert ModelOptions().sampling("test", shared=found).max_prompt_tokens == 704
     assert ModelOptions(model="org/name").sampling("test", shared=found).max_prompt_tokens == 8192
 
 
 def test_a_model_that_is_no_run_gets_the_usual_values():
     found = ModelOptions(model="org/name")
-    sampling, defaults = found.sampling("code"), RunDefaults.of(found)
+    sampling, run = found.sampling("code"), run_of(found)
     assert (sampling.temperature, sampling.top_p) == (0.7, 0.95)
     assert (sampling.max_prompt_tokens, sampling.max_response_tokens) == (8192, 4096)
-    assert (defaults.prompt("test"), defaults.cases_per_suite) == ("chat_v2", None)
+    assert (run, usual_prompt(run, "test")) == (None, "chat_v2")
 
 
 def test_lengths_that_a_model_does_not_have_are_refused_before_it_is_started(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.errors import InputError
 from code_a1_recipe.evaluation.results import Results
-from code_a1_recipe.evaluation.scoring.check_function import check_tasks
+from code_a1_recipe.evaluation.scoring.in_process import check_tasks
 from sandbox import LocalRunner, SandboxUnavailableError
 
 from ..stand_in_endpoint import StandInEndpoint
