@@ -62,6 +62,7 @@ class Scorer:
     def _rewarded(self, items: Sequence[Item], results: Sequence[CandidateResult]) -> Sequence[CandidateResult]:
         if items[0].kind == "greedy":
             return results
+        # A buggy program of a validation question is rewarded by the paper's rule.
         rewards = self._buggy_program_rewards if items[0].kind == "buggy_program" else self._rewards
         if items[0].role != "code":
             return rewards.apply(items[0].question.id, results)
