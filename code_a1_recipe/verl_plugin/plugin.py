@@ -22,15 +22,15 @@ def refuse_launcher(arguments: list[str]) -> None:
     Args:
         arguments: of the process, as in ``sys.orig_argv``.
 
-    Raises:
-        SystemExit: with the command to use.
+    The message has the command to use.
     """
     joined = " ".join(arguments).partition(f"-m {_LAUNCHER} ")[2]
     if any(map(_ASKS_FOR_RECIPE.search, joined.split())) or re.search(r"--?(config-\w+|c[dpn]) \S*code_a1", joined):
-        sys.exit(
+        sys.stderr.write(
             f"error: `python -m {_LAUNCHER}` trains one policy; run `code-a1 PRESET_OR_FILE.yaml key=value ...` "
-            "(or `python -m code_a1_recipe ...`) with the same keys. `code-a1 --help` has the presets"
+            "(or `python -m code_a1_recipe ...`) with the same keys. `code-a1 --help` has the presets\n"
         )
+        os._exit(2)  # an exception would end as one of verl's debug messages
 
 
 refuse_launcher(sys.orig_argv)

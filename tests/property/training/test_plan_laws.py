@@ -65,8 +65,9 @@ def test_more_devices_never_need_more_of_each(size):
 def test_an_adapter_needs_less_than_its_model_where_it_is_smaller(size, rank):
     if size.adapter(rank) * 4 > size.parameters:
         return
-    full = config("qwen2.5-coder-1.5b")
-    adapted = config("qwen2.5-coder-1.5b", f"actor_rollout_ref.model.lora_rank={rank}")
+    resident = [f"actor_rollout_ref.actor.fsdp_config.{part}_offload=false" for part in ("param", "optimizer")]
+    full = config("qwen2.5-coder-1.5b", *resident)
+    adapted = config("qwen2.5-coder-1.5b", *resident, f"actor_rollout_ref.model.lora_rank={rank}")
     assert on_a_card(adapted, size) < on_a_card(full, size)
 
 

@@ -334,7 +334,7 @@ def test_gpus_that_are_not_there_are_refused_before_the_first_run(grid, fake_tra
     _, started = fake_training
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     wrong = replace(grid, arms=(*grid.arms, Arm(name="large", overrides=("trainer.device=cuda",))))
-    with pytest.raises(SettingsError, match=r"arms.large: trainer.device=cuda, but torch finds no GPU here"):
+    with pytest.raises(SettingsError, match=r"arms.large: trainer.device=cuda, but torch sees no GPU here"):
         run_experiment(wrong)
     assert started == []
 

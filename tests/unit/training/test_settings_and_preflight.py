@@ -340,7 +340,7 @@ def test_prompts_are_written_by_the_template_and_arguments_of_the_run_as_verl_wo
     model = config.policies.code.model
     endpoint = PolicyEndpoint(
         client=None, tokenizer_path=str(tiny_model), model=model, training=None, validation=None,
-        chat_arguments=config.data.apply_chat_template_kwargs,
+        chat_arguments=config.data.apply_chat_template_kwargs, is_seeded=True, max_calls=1,
     )  # fmt: skip
     verls = omega_conf_to_dataclass(config.for_policy("code").actor_rollout_ref.model).tokenizer
     messages = [{"role": "user", "content": "a"}]

@@ -172,9 +172,10 @@ def test_logical_cpus(overrides, cpus):
     assert needed(plan("qwen2.5-coder-1.5b", *overrides), Place.CPUS) == cpus
 
 
+RESIDENT = [f"actor_rollout_ref.actor.fsdp_config.{part}_offload=false" for part in ("param", "optimizer")]
 REFUSED = [
     (
-        "qwen2.5-coder-1.5b", ["trainer.n_gpus_per_node=2"], {"num_gpus": 2},
+        "qwen2.5-coder-1.5b", ["trainer.n_gpus_per_node=2", *RESIDENT], {"num_gpus": 2},
         ["GPU memory: 82.7 GiB needed (episodes), 79.0 GiB there, most of it code server's KV cache ",
          "it fits with actor_rollout_ref.actor.fsdp_config.param_offload=true "
          "actor_rollout_ref.actor.fsdp_config.optimizer_offload=true"],
@@ -215,7 +216,7 @@ def test_what_cannot_fit_is_refused_with_the_numbers_and_what_fits(preset, overr
 
 def test_little_to_spare_is_said():
     assert [row.verdict for row in plan("qwen2.5-coder-1.5b", num_gpus=8).rows] == ["fits"] * 7
-    tight = plan("qwen2.5-coder-1.5b", "trainer.n_gpus_per_node=4").tight()
+    tight = plan("qwen2.5-coder-1.5b", "trainer.n_gpus_per_node=4", *RESIDENT).tight()
     assert tight == ["tight: GPU memory: 74.0 GiB needed (episodes), 79.0 GiB there"]
 
 
@@ -253,7 +254,7 @@ def test_the_command_prints_tables_and_a_verdict(capsys):
     assert "| code worker " in text
     assert "| memory " in text
     assert text.endswith("it fits\n")
-    assert main(["plan", "qwen2.5-coder-3b", "--gpus", "2", "--gpu-memory", "80", "--memory", "512"]) == 2
+    assert main(["plan", "qwen2.5-coder-3b", *RESIDENT, "--gpus", "2", "--gpu-memory", "80", "--memory", "512"]) == 2
     output = capsys.readouterr()
     assert "| code worker " in output.out
     assert "GPU memory: 100.2 GiB needed (episodes), 79.4 GiB there" in output.err
