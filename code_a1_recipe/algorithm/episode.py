@@ -155,7 +155,7 @@ class EpisodeRunner:
         await gate.wait(task, "code")
         found = await asyncio.gather(*[self._tested(task, c, found[c]) for c in numbers])
         await gate.wait(task, "suites")
-        return await asyncio.gather(*[self._judged(task, one) for one in found])
+        return await asyncio.gather(*[self._judged_with_hidden(task, one) for one in found])
 
     async def _candidate(self, task: EpisodeTask, c: int, firsts: Firsts | None) -> CandidateResult:
         written = await self._written(task, c)
@@ -178,10 +178,17 @@ class EpisodeRunner:
         )
         return await self._judged(task, replace(tested, hidden=hidden, hidden_span=span, outage=outage))
 
+    async def _judged_with_hidden(self, task: EpisodeTask, result: CandidateResult) -> CandidateResult:
+        hidden, span, outage = await self._hidden(task, result)
+        return await self._judged(task, replace(result, hidden=hidden, hidden_span=span, outage=outage))
+
     async def _hidden(
         self, task: EpisodeTask, written: CandidateResult
     ) -> tuple[CandidateVerdict | None, Span | None, str]:
-        """Verdict on the hidden tests, when it was made, and the outage that took its place."""
+        """Verdict on the hidden tests, when it was made, and the outage that took its place.
+
+        In training the verdict is for metrics only, and an outage takes nothing but that.
+        """
         if not (task.with_hidden_tests and task.question.tests):
             return None, None, ""
         started = time.time()
@@ -189,7 +196,7 @@ class EpisodeRunner:
         try:
             return await self._ask(request), task.span_since(started), ""
         except (SandboxUnavailableError, TimeoutError) as error:
-            return None, None, _outage(error)
+            return None, None, _outage(error) if task.is_validation else ""
 
     async def _written(self, task: EpisodeTask, c: int) -> CandidateResult:
         started = time.time()
@@ -239,12 +246,9 @@ class EpisodeRunner:
             suites = [given_tests(task.question, self.rewards)]
         try:
             verdict = await self._ask(request_for(task.question, result.source, *suites, history=task.history))
-            hidden = result.hidden
-            if hidden is None and task.with_hidden_tests and task.question.tests:
-                hidden = await self._ask(request_for(task.question, result.source, task.question.tests))
         except (SandboxUnavailableError, TimeoutError) as error:
             return replace(result, outage=_outage(error))
-        return replace(result, verdict=verdict, hidden=hidden, judge_span=task.span_since(started))
+        return replace(result, verdict=verdict, judge_span=task.span_since(started))
 
     async def _pooled(
         self, task: EpisodeTask, result: CandidateResult, pool: tuple[str, ...], *, is_rewarded: bool

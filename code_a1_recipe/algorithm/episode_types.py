@@ -92,6 +92,8 @@ class EpisodeTask:
     """Questions of the step."""
     with_hidden_tests: bool = False
     """Judge every candidate on the question's own tests as well, for metrics only."""
+    is_validation: bool = False
+    """Its hidden tests are what is measured: an outage of theirs is one of the program."""
     with_greedy: bool = False
     """Validation: also one program at temperature 0, without suites."""
     num_buggy_program_suites: int = 0

@@ -5,7 +5,7 @@ equal for all spellings and reads of one call, so ``f(3)``, ``f(n=3)``, ``f(3.0)
 case with the text that failed first.
 
 Beyond the paper the book is an archive of good cases of every kind (MAP-Elites, arXiv 1504.04909): each has a cell and
-a quality, and ``BookBounds`` say how many are kept.
+a quality, and ``BookRules`` say how many are kept.
 """
 
 import heapq
@@ -20,8 +20,8 @@ from pathlib import Path
 
 from sandbox import CaseOutcome
 
-from .book_bounds import BookBounds, QuestionSizes
 from .book_file import Buffers, Rows, read_rows, write_rows
+from .book_rules import IN_TURN, BookRules, QuestionSizes
 from .case_kinds import cell_of
 from .hindsight import Lesson
 from .opponents import OpponentPool, OpponentSettings, OpponentUpdate
@@ -82,6 +82,8 @@ class BookUpdate:
     """Calls with the reference's answer, one per candidate and suite that fails it as a valid case."""
     passed_replays: Sequence[str] = ()
     """Keys, one per candidate that passes it as a replay."""
+    dropped_replays: Sequence[str] = ()
+    """Calls, one per candidate that did not meet it as a replay, for the reference has no answer to it any more."""
     failed_replays: Sequence[str] = ()
     """Keys, one per candidate that fails it as a replay; they do not change the frequency."""
     passed_new: Sequence[str] = ()
@@ -111,11 +113,11 @@ class MistakeBook:
     Not thread-safe: the trainer updates it once a step, from one place.
     """
 
-    def __init__(self, bounds: BookBounds | None = None, opponents: OpponentSettings | None = None) -> None:
-        self._bounds = bounds or BookBounds()
+    def __init__(self, rules: BookRules | None = None, opponents: OpponentSettings | None = None) -> None:
+        self._rules = rules or BookRules()
         self._entries: dict[str, dict[str, BookEntry]] = {}
         self._num_cases = 0
-        self.lessons: deque[Lesson] = deque(maxlen=self._bounds.max_lessons)
+        self.lessons: deque[Lesson] = deque(maxlen=self._rules.max_lessons)
         """What the Test LLM may imitate, the newest last."""
         self.opponents = OpponentPool(opponents)
         """What earlier policies wrote."""
@@ -173,11 +175,12 @@ class MistakeBook:
     def update(self, question_id: str, update: BookUpdate) -> BookChange:
         """Count one step's outcomes of a question.
 
-        A case gains 1 for each item of ``failed`` (one per candidate and suite that fails it as a valid
-        case) and loses 1 for each item of ``passed_replays`` (one per candidate that passes it as a
-        replay); at 0 or below it is deleted. Only the **net** change counts: a case failed by 3 and passed
-        by 2 in one step gains 1, one failed and passed equally often stays as it was, or stays out. So the
-        order of the items does not matter. A pass of a case that is not in the book does nothing by itself.
+        A case loses 1 for each item of ``passed_replays`` (one per candidate that passes it as a replay) and at 0 or
+        below it is deleted; then it gains 1 for each item of ``failed`` (one per candidate and suite that fails it as
+        a valid case), and is new where it was deleted. So it is by default; with ``counting`` "net" only the difference
+        counts: a case failed and passed equally often stays as it was, or stays out. The order of the items does not
+        matter. A pass of a case that is not in the book does nothing by itself. One without an answer
+        (``dropped_replays``) counts as passed, since it can break nobody any more.
 
         New cases are appended in the order of their call texts, which keeps ties of ``retrieve`` the same
         for any order of ``failed``. Of several texts with one key the shortest is kept, or the first among
@@ -191,17 +194,24 @@ class MistakeBook:
         self.lessons.extend(update.lessons)
         if update.opponents is not None:
             self.opponents.update(question_id, update.opponents)
-        net: Counter[str] = Counter(case.key or case.call for case in update.failed)
-        num_failed = net + Counter(update.failed_replays)
+        gained: Counter[str] = Counter(case.key or case.call for case in update.failed)
+        num_failed = gained + Counter(update.failed_replays)
         num_met = num_failed + Counter(update.passed_replays) + Counter(update.passed_new)
-        net.subtract(update.passed_replays)
+        lost: Counter[str] = Counter(update.passed_replays)
         texts = _texts_by_key(question_id, update.failed)
         entries = self._entries.setdefault(question_id, {})
         self._num_cases -= len(entries)
         change = BookChange()
-        touched = [key for key in num_met if key in entries or net[key] > 0]
-        for key in sorted(touched, key=lambda key: texts.get(key, (key, "", ""))):
-            change += _apply(entries, key, net[key], texts.get(key), num_met=num_met[key], num_failed=num_failed[key])
+        if dropped := Counter(update.dropped_replays):
+            lost.update({key: dropped[entry.call] for key, entry in entries.items() if entry.call in dropped})
+        touched = sorted({*num_met, *lost}, key=lambda key: texts.get(key, (key, "", "")))
+        if self._rules.counting == IN_TURN:
+            change += _delete_passed(entries, lost)
+        for key in touched:
+            net = gained[key] - lost[key]
+            if key in entries or net > 0:
+                counts = {"num_met": num_met[key], "num_failed": num_failed[key]}
+                change += _apply(entries, key, net, texts.get(key), **counts)
         self._num_cases += len(entries)
         return change + BookChange(num_removed=self._keep_bounds(question_id))
 
@@ -215,7 +225,7 @@ class MistakeBook:
 
     @classmethod
     def load(
-        cls, path: Path, bounds: BookBounds | None = None, opponents: OpponentSettings | None = None
+        cls, path: Path, rules: BookRules | None = None, opponents: OpponentSettings | None = None
     ) -> "MistakeBook":
         """Read a saved book; what is beyond the bounds is left out.
 
@@ -223,7 +233,7 @@ class MistakeBook:
             FileNotFoundError: no such file.
             InputError: it is damaged, of another version, or no Mistake Book.
         """
-        book = cls(bounds, opponents)
+        book = cls(rules, opponents)
         rows, buffers = read_rows(path)
         book.lessons.extend(Lesson(**item | {"asserts": tuple(item["asserts"])}) for item in buffers["lessons"])
         book.opponents.restore(buffers["opponents"])
@@ -242,7 +252,7 @@ class MistakeBook:
 
     def _keep_bounds(self, question_id: str) -> int:
         """Drop the cases beyond the bounds after a change of a question; how many."""
-        before, bounds = self._num_cases, self._bounds
+        before, bounds = self._num_cases, self._rules
         most = bounds.max_cases_per_question or len(self._entries[question_id])
         self._evict(question_id, len(self._entries[question_id]) - most)
         while bounds.max_size and (excess := self._num_cases - bounds.max_size) > 0:
@@ -286,6 +296,15 @@ def _texts_by_key(question_id: str, failed: Sequence[FailedCase]) -> dict[str, t
             )
         texts[case.key or case.call] = min(known, text, key=lambda text: (len(text[0]), text))
     return texts
+
+
+def _delete_passed(entries: dict[str, BookEntry], lost: Counter[str]) -> BookChange:
+    """Delete what was passed as a replay as often as it was in the book; such passes are then used up."""
+    deleted = [key for key, number in lost.items() if key not in entries or entries[key].frequency <= number]
+    num_removed = sum(entries.pop(key, None) is not None for key in deleted)
+    for key in deleted:
+        del lost[key]
+    return BookChange(num_removed=num_removed)
 
 
 def _apply(

@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable, Sequence
 from itertools import islice, zip_longest
 
-from sandbox import CandidateVerdict, CaseOutcome, CaseResult
+from sandbox import CandidateVerdict, CaseOutcome, CaseResult, RejectionReason
 
 from .hindsight import Lesson
 from .mistake_book import BookEntry, BookUpdate, FailedCase, MistakeBook
@@ -87,6 +87,12 @@ def collect_book_update(
         ),
         passed_replays=tuple(case.key or case.call for case in replayed if not case.outcome.failed),
         failed_replays=tuple(case.key or case.call for case in replayed if _is_failure(case)),
+        dropped_replays=tuple(
+            dropped.text
+            for verdict in verdicts
+            for dropped in verdict.dropped_history
+            if dropped.reason is not RejectionReason.DUPLICATE
+        ),
         passed_new=tuple(case.key or case.call for case in new if not case.outcome.failed),
         lessons=lessons,
         opponents=opponents,

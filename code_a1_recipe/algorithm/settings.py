@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, PlainValidator
 
 from sandbox import OPTIONAL_FEATURES, Limits
 
-from .book_bounds import BookBounds
+from .book_rules import BookRules
 from .curriculum import CurriculumSettings
 from .hindsight import HindsightSettings
 from .opponents import OpponentSettings
@@ -68,7 +68,7 @@ class EpisodeSettings(Block):
     """Mean difference between the probability of a token at its server and in training, above which a run stops."""
 
 
-class MistakeBookSettings(BookBounds):
+class MistakeBookSettings(BookRules):
     enabled: bool
     replay_limit: Amount
     """Cases replayed for one question."""

@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from code_a1_recipe.algorithm.book_bounds import BookBounds
+from code_a1_recipe.algorithm.book_rules import BookRules
 from code_a1_recipe.algorithm.mistake_book import BookUpdate, FailedCase, MistakeBook
 from code_a1_recipe.algorithm.opponents import Opponent, OpponentPool, OpponentUpdate
 from code_a1_recipe.algorithm.replay import REPLAY_SAMPLERS
@@ -54,7 +54,7 @@ def update(book: MistakeBook, name: str, number: int, chance: random.Random, *, 
 
 def one_book(size: int, largest: int, questions: int) -> None:
     chance, before = random.Random(0), resident_mib()
-    book = MistakeBook(BookBounds(max_cases_per_question=largest // questions, max_size=size))
+    book = MistakeBook(BookRules(max_cases_per_question=largest // questions, max_size=size))
     for _ in range(3):
         for number in range(questions):
             update(book, f"question-{number}", round(MORE * largest / questions / 3), chance)

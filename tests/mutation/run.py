@@ -40,7 +40,7 @@ TESTS = {
         f"{UNIT}/algorithm/test_curriculum.py",
         f"{PROPERTY}/algorithm/test_curriculum.py",
     ),
-    f"{ALGORITHM}/book_bounds.py": (
+    f"{ALGORITHM}/book_rules.py": (
         f"{UNIT}/algorithm/test_mistake_book.py",
         f"{PROPERTY}/algorithm/test_book_laws.py",
     ),

@@ -5,13 +5,14 @@ from pathlib import Path
 
 from hypothesis import given, strategies as st
 
-from code_a1_recipe.algorithm.book_bounds import BookBounds
+from code_a1_recipe.algorithm.book_rules import BookRules
 from code_a1_recipe.algorithm.mistake_book import BookChange, BookUpdate, FailedCase, MistakeBook
 
 calls = st.one_of(
     st.sampled_from(["f(0)", "f('it\\'s')", 'f("\\"")', "f('\\n')", 'f("\'\\"")']),
     st.text(alphabet=st.characters(codec=None, categories=None), max_size=6),
 )
+counting = st.sampled_from(["in_turn", "net"])
 questions = st.sampled_from(["q", "p", "\ud800", ""])
 
 
@@ -60,15 +61,16 @@ def test_the_order_within_an_update_does_not_matter(history, update, data):
     assert one_change == two_change
 
 
-@given(history=st.lists(updates(), max_size=4), update=updates())
-def test_each_frequency_moves_by_failures_less_passes(history, update):
+@given(history=st.lists(updates(), max_size=4), update=updates(), counting=counting)
+def test_each_frequency_moves_by_failures_less_passes(history, update, counting):
     question_id, failures, passes = update
-    book = book_of(history)
+    book = book_of(history, BookRules(counting=counting))
     before = {entry.call: entry.frequency for entry in book.entries(question_id)}
     book.update(question_id, BookUpdate(failed=failed(failures), passed_replays=passes))
     after = {entry.call: entry.frequency for entry in book.entries(question_id)}
     for call in {*before, *after, *failures, *passes}:
-        expected = before.get(call, 0) + failures.count(call) - passes.count(call)
+        left = before.get(call, 0) - passes.count(call)
+        expected = max(0, left) + failures.count(call) if counting == "in_turn" else left + failures.count(call)
         assert after.get(call, 0) == max(0, expected)
 
 
@@ -102,7 +104,10 @@ def test_a_saved_book_comes_back_whole(history):
 
 
 bounds = st.builds(
-    BookBounds, max_cases_per_question=st.none() | st.integers(1, 4), max_size=st.none() | st.integers(1, 8)
+    BookRules,
+    counting=counting,
+    max_cases_per_question=st.none() | st.integers(1, 4),
+    max_size=st.none() | st.integers(1, 8),
 )
 
 
@@ -146,7 +151,7 @@ def test_a_bounded_book_goes_on_as_if_it_had_not_been_saved(history, more, bound
 
 @given(history=st.lists(updates(), max_size=8), most=st.integers(1, 8))
 def test_the_size_is_kept_as_by_one_case_at_a_time_from_the_largest_question(history, most):
-    book, plain = MistakeBook(BookBounds(max_size=most)), {}
+    book, plain = MistakeBook(BookRules(max_size=most)), {}
     for question_id, failures, passes in history:
         book.update(question_id, BookUpdate(failed=failed(failures), passed_replays=passes))
         one = MistakeBook()

@@ -467,8 +467,14 @@ def test_the_program_that_is_there_first_has_the_suites_whatever_its_number():
     assert (first.duplicate_of, second.duplicate_of) == (1, None)
 
 
+@pytest.mark.parametrize("has_barrier", [False, True])
+@pytest.mark.parametrize("is_validation", [False, True])
 @pytest.mark.parametrize("error", [SandboxUnavailableError("no answer"), TimeoutError("too slow")])
-def test_an_outage_of_the_hidden_tests_masks_the_candidate(error):
+def test_an_outage_of_the_hidden_tests_masks_the_candidate_where_they_are_what_is_measured(
+    error, is_validation, has_barrier
+):
+    """In training they are for metrics only, and the program keeps its verdict and its reward."""
+
     class Judge(ScriptedJudge):
         async def judge(self, request):
             if request.candidate == PROGRAMS[0] and len(request.suites) == 1:
@@ -476,10 +482,16 @@ def test_an_outage_of_the_hidden_tests_masks_the_candidate(error):
             return await super().judge(request)
 
     code, test = ScriptedSampler("code", PROGRAMS, []), ScriptedSampler("test", ["assert f(1) == 1"], [])
-    wanted = task(question=replace(QUESTION, tests=("assert f(8) == 9",)), with_hidden_tests=True)
-    first, second = asyncio.run(runner(code, test, Judge([])).run(wanted)).candidates
-    assert (first.outage, first.verdict, first.reward) == (f"{type(error).__name__}: {error}", None, None)
-    assert (second.outage, second.verdict is None) == ("", False)
+    question = replace(QUESTION, tests=("assert f(8) == 9",))
+    wanted = task(question=question, with_hidden_tests=True, is_validation=is_validation)
+    gate = NotedGate([]) if has_barrier else None
+    first, second = asyncio.run(runner(code, test, Judge([]), gate=gate).run(wanted)).candidates
+    if is_validation:
+        assert (first.outage, first.verdict, first.reward) == (f"{type(error).__name__}: {error}", None, None)
+    else:
+        assert (first.outage, first.hidden) == ("", None)
+        assert first.reward is not None
+    assert (second.outage, second.hidden is None, second.reward is None) == ("", False, False)
 
 
 def test_an_outage_of_the_first_masks_those_that_share_with_it():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
-from code_a1_recipe.algorithm.book_bounds import BookBounds
+from code_a1_recipe.algorithm.book_rules import BookRules
 from code_a1_recipe.algorithm.episode_types import CandidateResult, Response
 from code_a1_recipe.algorithm.hindsight import HindsightSettings, Lesson, draw_lessons, find_lessons
 from code_a1_recipe.algorithm.mistake_book import BookUpdate, MistakeBook
@@ -97,11 +97,11 @@ def test_a_draw_is_of_distinct_lessons_and_depends_on_seed_and_lessons_alone(num
 
 
 def test_the_newest_lessons_are_kept(tmp_path):
-    book = MistakeBook(BookBounds(max_lessons=8))
+    book = MistakeBook(BookRules(max_lessons=8))
     book.update("q", BookUpdate(lessons=[replace(LESSON, prompt=str(number)) for number in range(11)]))
     assert [lesson.prompt for lesson in book.lessons] == [str(number) for number in range(3, 11)]
     book.save(tmp_path / "book.json")
-    small = MistakeBook.load(tmp_path / "book.json", BookBounds(max_lessons=2))
+    small = MistakeBook.load(tmp_path / "book.json", BookRules(max_lessons=2))
     assert [lesson.prompt for lesson in small.lessons] == ["9", "10"]
 
 

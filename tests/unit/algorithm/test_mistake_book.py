@@ -3,7 +3,7 @@ import pickle
 
 import pytest
 
-from code_a1_recipe.algorithm.book_bounds import BookBounds
+from code_a1_recipe.algorithm.book_rules import BookRules
 from code_a1_recipe.algorithm.mistake_book import BookChange, BookEntry, BookUpdate, FailedCase, MistakeBook
 from code_a1_recipe.errors import InputError
 from sandbox import CaseOutcome
@@ -69,16 +69,35 @@ def test_more_passes_than_failures_forget_too(book):
     assert "f(1)" not in frequencies(book)
 
 
-def test_only_the_net_of_failures_and_passes_of_one_step_counts(book):
-    change = book.update("q", BookUpdate(failed=failed("f(0)", "f(0)", "f(1)"), passed_replays=["f(0)", "f(1)"]))
+def test_passes_of_a_step_are_subtracted_before_its_failures_are_added(book):
+    """The release's order: a case passed as often as it was in the book leaves it, and may come back as new."""
+    passed = BookUpdate(failed=failed("f(0)", "f(0)", "f(1)"), passed_replays=["f(0)"] * 6 + ["f(1)"])
+    assert book.update("q", passed) == BookChange(num_added=1, num_removed=1)
     assert frequencies(book) == {"f(0)": 2, "f(1)": 3, "f(2)": 3}
-    assert change == BookChange()
+    assert [entry.call for entry in book.entries("q")] == ["f(1)", "f(2)", "f(0)"]
 
 
-def test_a_new_case_failed_and_passed_equally_often_stays_out(book):
-    change = book.update("q", BookUpdate(failed=failed("f(9)"), passed_replays=["f(9)"]))
-    assert "f(9)" not in frequencies(book)
-    assert change == BookChange()
+def test_a_new_case_that_was_failed_stays_however_often_it_was_passed(book):
+    book.update("q", BookUpdate(failed=failed("f(9)"), passed_replays=["f(9)"] * 3))
+    assert frequencies(book)["f(9)"] == 1
+
+
+def test_by_the_net_only_the_difference_of_failures_and_passes_counts():
+    book = MistakeBook(BookRules(counting="net"))
+    book.update("q", BookUpdate(failed=failed("f(0)", "f(1)", "f(1)")))
+    change = book.update(
+        "q", BookUpdate(failed=failed("f(0)", "f(1)", "f(9)"), passed_replays=["f(0)"] * 6 + ["f(1)", "f(9)"])
+    )
+    assert frequencies(book) == {"f(1)": 2}
+    assert change == BookChange(num_removed=1)
+
+
+def test_a_case_without_an_answer_loses_its_place(book):
+    """Neither passed nor failed, it would keep its place among those that are replayed for ever."""
+    book.update("q", BookUpdate(failed=[FailedCase(call="f(x=7)", answer="1", key="k7")] * 3))
+    book.update("q", BookUpdate(dropped_replays=["f(x=7)", "f(x=7)", "f(9)"]))
+    assert frequencies(book)["f(x=7)"] == 1
+    assert book.update("q", BookUpdate(dropped_replays=["f(x=7)"])) == BookChange(num_removed=1)
 
 
 def test_a_pass_of_a_case_that_is_not_in_the_book_does_nothing(book):
@@ -352,7 +371,7 @@ def test_the_cell_is_that_of_the_failure_that_put_the_case_there():
 
 
 def test_the_least_telling_case_leaves_a_full_question_and_of_equal_ones_the_older():
-    book = MistakeBook(BookBounds(max_cases_per_question=2))
+    book = MistakeBook(BookRules(max_cases_per_question=2))
     book.update("q", BookUpdate(failed=failed("f(0)", "f(1)")))
     change = book.update("q", BookUpdate(failed=failed("f(2)"), failed_replays=["f(1)"]))
     assert change == BookChange(num_added=1, num_removed=1)
@@ -362,13 +381,13 @@ def test_the_least_telling_case_leaves_a_full_question_and_of_equal_ones_the_old
 
 
 def test_of_equal_quality_the_less_frequent_case_leaves():
-    book = MistakeBook(BookBounds(max_cases_per_question=1))
+    book = MistakeBook(BookRules(max_cases_per_question=1))
     book.update("q", BookUpdate(failed=failed("f(0)", "f(0)", "f(1)"), passed_new=["f(0)", "f(1)"] * 1 + ["f(0)"]))
     assert list(counts(book)) == ["f(0)"]
 
 
 def test_beyond_the_size_cases_leave_the_largest_question():
-    book = MistakeBook(BookBounds(max_size=6))
+    book = MistakeBook(BookRules(max_size=6))
     for name, number in (("a", 2), ("b", 4), ("c", 3)):
         book.update(name, BookUpdate(failed=failed(*(f"f({n})" for n in range(number)))))
     assert {name: list(counts(book, name)) for name in "abc"} == {
@@ -382,14 +401,14 @@ def test_beyond_the_size_cases_leave_the_largest_question():
 
 
 def test_a_size_below_the_number_of_questions_forgets_questions():
-    book = MistakeBook(BookBounds(max_size=1))
+    book = MistakeBook(BookRules(max_size=1))
     for name in ("a", "b", "c"):
         book.update(name, BookUpdate(failed=failed("f(0)")))
     assert book.question_ids() == ("c",)
 
 
 def test_nothing_of_an_evicted_case_stays(tmp_path):
-    book = MistakeBook(BookBounds(max_cases_per_question=1, max_size=1))
+    book = MistakeBook(BookRules(max_cases_per_question=1, max_size=1))
     book.update("q", BookUpdate(failed=failed("old(0)", "old(0)")))
     book.update("q", BookUpdate(failed=failed("f(1)")))
     book.update("q", BookUpdate(failed_replays=["old(0)"], passed_new=["old(0)"]))
@@ -405,7 +424,7 @@ def test_a_loaded_book_keeps_the_bounds_and_its_counts(tmp_path, book):
     book.update("p", BookUpdate(failed=failed("f(0)"), passed_new=["f(0)"]))
     book.save(tmp_path / "book.json")
     assert MistakeBook.load(tmp_path / "book.json") == book
-    small = MistakeBook.load(tmp_path / "book.json", BookBounds(max_cases_per_question=2, max_size=2))
+    small = MistakeBook.load(tmp_path / "book.json", BookRules(max_cases_per_question=2, max_size=2))
     assert [list(counts(small, name)) for name in "pq"] == [["f(0)"], ["f(0)"]]
     assert small.num_cases == 2
     small.update("p", BookUpdate(failed=failed("f(1)")))
@@ -429,4 +448,4 @@ def test_a_book_of_more_questions_than_its_new_size_loads(tmp_path):
     for number in range(6):
         book.update(f"q{number}", BookUpdate(failed=failed("f(0)")))
     book.save(tmp_path / "book.json")
-    assert MistakeBook.load(tmp_path / "book.json", BookBounds(max_size=2)).num_cases == 2
+    assert MistakeBook.load(tmp_path / "book.json", BookRules(max_size=2)).num_cases == 2

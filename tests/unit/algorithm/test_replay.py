@@ -2,7 +2,7 @@ import pytest
 
 from code_a1_recipe.algorithm.mistake_book import BookUpdate, FailedCase, MistakeBook
 from code_a1_recipe.algorithm.replay import REPLAY_SAMPLERS, collect_book_update
-from sandbox import CaseOutcome, SuiteVerdict
+from sandbox import CandidateVerdict, CaseOutcome, Rejection, RejectionReason, SuiteVerdict
 
 
 @pytest.fixture
@@ -96,3 +96,20 @@ def test_every_other_failure_is_stored_with_the_references_answer(make_case, mak
     book_update = collect_book_update([make_verdict(SuiteVerdict(cases=cases, rejections=()))])
     assert book_update.failed == tuple(FailedCase(call=kind.value, answer="1", outcome=kind) for kind in kinds)
     assert len(kinds) == 6
+
+
+def test_a_replay_that_the_reference_has_no_answer_to_is_dropped_and_a_repeated_one_is_not():
+    def verdict(*dropped):
+        return CandidateVerdict(
+            loaded=True,
+            load_error="",
+            suites=(),
+            history=(),
+            dropped_history=dropped,
+            cpu_seconds=0.0,
+            wall_seconds=0.0,
+        )
+
+    slow = Rejection(text="f(1)", reason=RejectionReason.REFERENCE_TIMED_OUT, detail="")
+    again = Rejection(text="f(n=2)", reason=RejectionReason.DUPLICATE, detail="f(2)")
+    assert collect_book_update([verdict(slow, again), verdict(slow)]).dropped_replays == ("f(1)", "f(1)")

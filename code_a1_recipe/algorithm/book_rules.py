@@ -1,13 +1,18 @@
-"""The size of a Mistake Book: its bounds, and which question has most cases."""
+"""How a Mistake Book counts, how much it keeps, and which question has most cases."""
 
 import heapq
+from typing import Annotated
 
-from .settings_block import Block, Count
+from .settings_block import Block, Count, one_of
+
+IN_TURN, NET = "in_turn", "net"
 
 
-class BookBounds(Block):
-    """The most cases and lessons that a book keeps; None: no bound."""
+class BookRules(Block):
+    """How a book counts, and the most cases and lessons that it keeps; None: no bound."""
 
+    counting: Annotated[str, one_of((IN_TURN, NET))] = IN_TURN
+    """Passed replays of a step are subtracted before its failures are added, or only their difference counts."""
     max_cases_per_question: Count | None = None
     """Cases kept of one question."""
     max_size: Count | None = None
