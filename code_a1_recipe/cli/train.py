@@ -44,6 +44,7 @@ def register(app: typer.Typer) -> None:
     text = HELP.format(presets=", ".join(preset_names()))
     app.command(rich_help_panel="Train", help=text, no_args_is_help=False)(train)
     app.command(rich_help_panel="Train")(plan)
+    app.command(rich_help_panel="Train")(doctor)
 
 
 def train(
@@ -96,6 +97,17 @@ def plan(
     if refused := list(problems(config, machine, found)):
         raise SettingsError(*refused)
     typer.echo("it fits")
+
+
+def doctor(
+    folder: Annotated[Path, typer.Argument(help="where runs are to be written")] = Path(),
+) -> None:
+    """Look at versions, GPUs, sandbox, Ray, shared memory and disk; exit status 1 where no run would start."""
+    from ..training.doctor import check_findings, examine, table_of_findings
+
+    findings = examine(str(folder))
+    print_table(table_of_findings(findings))
+    check_findings(findings)
 
 
 def _default_preset() -> str:

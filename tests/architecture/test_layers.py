@@ -41,7 +41,7 @@ ARROWS = {
     "test_quality": {"algorithm", "data", "jobs", "stats"},
     "verl_plugin": {"algorithm"},
     "micro_world": {"algorithm"},
-    "training": {"algorithm", "config", "data", "jobs", "micro_world", "runs", "verl_plugin"},
+    "training": {"algorithm", "config", "data", "jobs", "micro_world", "runs", "stats", "verl_plugin"},
     "evaluation": {
         "algorithm", "config", "data", "jobs", "runs", "stats", "test_quality", "training", "verl_plugin"
     },

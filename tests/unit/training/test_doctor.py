@@ -1,0 +1,53 @@
+"""What `code-a1 doctor` finds lacking, and what it says to do about it."""
+
+import pytest
+
+pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh setup")
+
+from code_a1_recipe.cli.app import main
+from code_a1_recipe.errors import CodeA1Error
+from code_a1_recipe.training import doctor
+from code_a1_recipe.training.doctor import Finding, check_findings
+from code_a1_recipe.training.plan.machine import Machine
+
+
+def found(folder="."):
+    return {one.what: one for one in doctor.examine(str(folder))}
+
+
+def test_what_a_run_needs_is_here_and_told_apart_from_what_only_some_commands_need(tmp_path, capsys):
+    assert main(["doctor", str(tmp_path)]) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    assert any(row.startswith("| verl ") and "| ok " in row for row in rows)
+    assert any("sandbox tier 0" in row and "works" in row for row in rows)
+    assert any(f"free in {tmp_path}" in row for row in rows)
+
+
+def test_another_verl_is_lacking_with_the_command_that_installs_the_right_one(monkeypatch, capsys):
+    monkeypatch.setattr(doctor, "VERL_VERSION", "9.9.9")
+    assert main(["doctor"]) == 1
+    output = capsys.readouterr()
+    assert "pip install verl==9.9.9" in output.out
+    assert output.err == "error: a run would fail here for want of: verl\n"
+
+
+def test_little_room_is_said_with_what_to_do(monkeypatch):
+    small = Machine(cores=1, memory=1, shared_memory=64 << 20, disk=1 << 20, num_gpus=0, gpu_memory=0)
+    monkeypatch.setattr(Machine, "here", lambda *given, **named: small)
+    rows = found()
+    assert "--shm-size=2g" in rows["/dev/shm"].lack
+    assert "make room" in rows["disk"].lack
+    with pytest.raises(CodeA1Error, match="for want of: /dev/shm, disk"):
+        check_findings(list(rows.values()))
+
+
+def test_gpus_are_shown_with_their_memory_and_what_attention_there_is(monkeypatch):
+    large = Machine(cores=8, memory=1, shared_memory=1 << 33, disk=1 << 40, num_gpus=8, gpu_memory=80 << 30)
+    monkeypatch.setattr(Machine, "here", lambda *given, **named: large)
+    rows = found()
+    assert rows["GPUs"].found == "8, 80 GiB each"
+    assert rows["flash-attn"].state in ("ok", "note")
+
+
+def test_a_note_keeps_nothing_from_starting():
+    check_findings([Finding(what="GPUs", found="none", lack="the preset `cpu` needs none", is_needed=False)])
