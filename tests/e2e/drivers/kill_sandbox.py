@@ -11,11 +11,13 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from processes import children_of, command_of, descendants
+from processes import age_of, children_of, command_of, descendants
 
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.training.lifecycle.launch import configure_logging, prepare_environment, train
 
+# A fork server that starts is left alone: three killed in a row while they start are a broken machine to a judge, rightly.
+STARTED_SECONDS = 2.0
 KILLS_PER_KIND = {"fork server": 2, "judge": 1, "candidate": 5, "episode worker": 1}
 
 
@@ -28,6 +30,7 @@ def targets() -> dict[str, list[int]]:
         fork_servers = [pid for pid in pids if "fork_server_main" in command_of(pid)]
         if fork_servers and "JudgeWorker" in command_of(parent):
             found["judge"].append(parent)
+            fork_servers = [pid for pid in fork_servers if age_of(pid) > STARTED_SECONDS]
             found["fork server"] += fork_servers
             found["candidate"] += [child for pid in fork_servers for child in tree.get(pid, [])]
     if found["candidate"]:  # the worker is to die with episodes under way
