@@ -129,10 +129,11 @@ def program_lines(record: RolloutRecord, paint: Paint) -> list[str]:
         if name != SUITE:
             lines += [f"  {name}", *[f"    {_case(case, paint)}" for case in cases]]
     if (hidden := record.hidden_tests) is not None:
-        broken = [case for case in hidden.cases if case.outcome.failed]
-        first = f"; the first {_HIDDEN_SHOWN} that did not" if len(broken) > _HIDDEN_SHOWN else ""
-        lines.append(f"  hidden tests: {hidden.num_valid - len(broken)} of {hidden.num_valid} passed{first}")
-        lines += [f"    {_case(case, paint)}" for case in broken[:_HIDDEN_SHOWN]]
+        broken = [case for case in hidden.cases if case.outcome.failed][:_HIDDEN_SHOWN]
+        first = f"; the first {_HIDDEN_SHOWN} that did not" if hidden.num_failed > len(broken) else ""
+        num_passed = hidden.num_valid - hidden.num_failed
+        lines.append(f"  hidden tests: {num_passed} of {hidden.num_valid} passed{first}")
+        lines += [f"    {_case(case, paint)}" for case in broken]
     return lines
 
 

@@ -232,6 +232,8 @@ class RunConfig(RecipeSettings):
     """The same seed on the same devices gives the same weights."""
     check_resources: bool = True
     """Refuse a run that this machine has no room for."""
+    start_timeout_seconds: Annotated[float, Field(gt=0)] = 3600
+    """Seconds a start may take before the run ends and names what it waits for."""
     micro: dict[str, Any] | None
     """Settings of the synthetic task suite, where data and models are made by the recipe."""
     data: DataConfig

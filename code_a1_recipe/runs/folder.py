@@ -1,7 +1,7 @@
 """The folder of one run: where everything is written, and the lines a user sees.
 
 ``resolved_config.yaml``, ``metrics.jsonl`` (one object a step), ``rollouts/`` (JSONL), ``mistake_book.json`` (the book
-after the newest step), ``tensorboard/``, ``checkpoints/``.
+of the newest save), ``tensorboard/``, ``checkpoints/``.
 """
 
 import contextlib

@@ -136,7 +136,7 @@ class RunRecords:
         return sorted(int(stem) for stem in stems if stem.isdecimal())
 
     def mistake_book(self) -> MistakeBook:
-        """The book after the newest step; empty where the run wrote none.
+        """The book of the newest save, or of the last step; empty where the run wrote none.
 
         Raises:
             InputError: it is damaged.

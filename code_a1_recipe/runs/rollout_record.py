@@ -10,13 +10,16 @@ from typing import Final, Literal
 import msgspec
 
 from reward_fns import Breakdown
-from sandbox import CandidateVerdict, CaseResult, SuiteVerdict
+from sandbox import CandidateVerdict, CaseResult, Rejection, SuiteVerdict
 
 from ..algorithm.episode_types import CandidateResult, Episode
 from ..algorithm.spans import Span
 
-VERSION: Final = 4
+VERSION: Final = 5
 """Format of a line; raise it whenever a field of these classes, or of the sandbox's verdicts in them, changes."""
+
+MAX_FAILED_CASES: Final = 20
+"""Failed hidden tests of a program that its record shows."""
 
 SUITE, REPLAYED = "suite", "replayed from the Mistake Book"
 """Names of ``RolloutRecord.met_cases``."""
@@ -45,6 +48,26 @@ class VerdictRecord(msgspec.Struct, frozen=True, kw_only=True):
     cpu_seconds: float
 
 
+class HiddenTestsRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A program's verdict on the hidden tests: counts and the first failed cases, as there may be thousands."""
+
+    cases: tuple[CaseResult, ...]
+    """At most ``MAX_FAILED_CASES``, failed ones only; in formats before 5 all cases."""
+    rejections: tuple[Rejection, ...] = ()
+    num_passed: int = 0
+    """Cases that are not in ``cases`` because the program passed them."""
+    num_more_failed: int = 0
+    """Failed cases beyond those in ``cases``."""
+
+    @property
+    def num_failed(self) -> int:
+        return self.num_more_failed + sum(case.outcome.failed for case in self.cases)
+
+    @property
+    def num_valid(self) -> int:
+        return self.num_passed + self.num_more_failed + len(self.cases)
+
+
 class SuiteRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One suite that was written for a program."""
 
@@ -65,8 +88,8 @@ class SuiteRecord(msgspec.Struct, frozen=True, kw_only=True):
 class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One program with the suites written for it."""
 
-    v: Literal[3, 4]
-    """``VERSION``; 3 has no opponents."""
+    v: Literal[3, 4, 5]
+    """``VERSION``; 3 has no opponents, 3 and 4 all cases of the hidden tests."""
     index: int
     """Place of the question in its step."""
     step: int
@@ -92,7 +115,7 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The dataset's own tests, where the reward is made of them."""
     pooled_tests: SuiteVerdict | None
     """All cases written for any program of the question, where the reward is made of them."""
-    hidden_tests: SuiteVerdict | None
+    hidden_tests: HiddenTestsRecord | None
     """The question's own tests, where they were asked for; no reward is made of them."""
     selected: bool
     """The program's suites train the Test LLM."""
@@ -108,7 +131,7 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     def is_solved(self) -> bool:
         """Whether the program passed every hidden test, and there were some."""
         hidden = self.hidden_tests
-        return hidden is not None and bool(hidden.cases) and hidden.num_failed == 0
+        return hidden is not None and hidden.num_valid > 0 and hidden.num_failed == 0
 
     @property
     def is_loaded(self) -> bool:
@@ -139,6 +162,20 @@ def reward_record(reward: Breakdown | None) -> RewardRecord | None:
 def verdict_record(verdict: CandidateVerdict | None) -> VerdictRecord | None:
     """None after an outage."""
     return msgspec.convert(verdict, VerdictRecord | None, from_attributes=True)
+
+
+def hidden_tests_record(verdict: CandidateVerdict | None) -> HiddenTestsRecord | None:
+    """Counts of the verdict's only suite, and its first failed cases; None where nothing was asked."""
+    if verdict is None:
+        return None
+    hidden = verdict.suites[0]
+    failed = [case for case in hidden.cases if case.outcome.failed]
+    return HiddenTestsRecord(
+        cases=tuple(failed[:MAX_FAILED_CASES]),
+        rejections=hidden.rejections,
+        num_passed=hidden.num_valid - len(failed),
+        num_more_failed=max(0, len(failed) - MAX_FAILED_CASES),
+    )
 
 
 def encode_records(records: Iterable[RolloutRecord]) -> bytes:
@@ -197,7 +234,7 @@ def _record(
         reward=reward_record(candidate.reward),
         given_tests=_given(candidate),
         pooled_tests=candidate.pooled,
-        hidden_tests=candidate.hidden.suites[0] if candidate.hidden else None,
+        hidden_tests=hidden_tests_record(candidate.hidden),
         selected=selected,
         span=candidate.span,
         judge_span=candidate.judge_span,

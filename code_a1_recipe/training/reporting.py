@@ -57,7 +57,7 @@ def _verdict(record: RolloutRecord) -> str:
     hidden = record.hidden_tests
     if hidden is None or record.outage:
         return record.outage or record.extraction_failure or "no hidden tests"
-    return f"failed {hidden.num_failed} of {len(hidden.cases)} hidden tests"
+    return f"failed {hidden.num_failed} of {hidden.num_valid} hidden tests"
 
 
 def profiler_arguments(config: DictConfig) -> dict[str, Any]:

@@ -6,6 +6,7 @@ what a step is.
 
 import math
 import time
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,10 +86,8 @@ class CodeA1Trainer(PPOTrainerSync):
 
     def processes(self) -> dict[str, Any]:
         """Handles of the processes that the run cannot do without, by what a user would call them."""
-        found = queue_actors()
-        for policy in self.policies.values():
-            found |= policy.processes()
-        return found
+        of_policies = (policy.processes() for policy in self.policies.values())
+        return dict(ChainMap(*of_policies, queue_actors()))
 
     def on_init_end(self) -> None:
         self._sync_weights()
@@ -292,7 +291,8 @@ class CodeA1Trainer(PPOTrainerSync):
         metrics["time_frac/exposed_judging"] = metrics["timing_s/exposed_judging"] / timing_raw["step"]
         metrics.update(self._row(metrics))
         self.run_folder.append_metrics(global_steps, metrics)
-        self.book.save(self.run_folder.mistake_book)
+        if global_steps >= self.total_training_steps:  # where no checkpoint is saved
+            self.book.save(self.run_folder.mistake_book)
         self.run_folder.show(step_line(global_steps, self.total_training_steps, metrics))
 
     @property

@@ -12,7 +12,7 @@ from typing import Any
 
 from code_a1_recipe.errors import InputError
 from code_a1_recipe.runs.reader import RunRecords, read_rollouts
-from code_a1_recipe.runs.rollout_record import RolloutRecord, SuiteRecord
+from code_a1_recipe.runs.rollout_record import HiddenTestsRecord, RolloutRecord, SuiteRecord
 from sandbox import SuiteVerdict
 
 from .blocks import SimulationError
@@ -172,6 +172,6 @@ def _num_judged(record: RolloutRecord) -> int:
     return len(replayed) + sum(_num_cases(block) or 0 for block in blocks)
 
 
-def _num_cases(tests: SuiteVerdict | None) -> int | None:
+def _num_cases(tests: SuiteVerdict | HiddenTestsRecord | None) -> int | None:
     """None where the program was not judged on these tests."""
     return None if tests is None else tests.num_valid

@@ -13,7 +13,7 @@ from ...algorithm.question import request_for
 from ...algorithm.rewards import QuestionRewards, RewardSettings
 from ...jobs.confinement import JudgeAll
 from ...jobs.jsonl_store import Row
-from ...runs.rollout_record import reward_record, verdict_record
+from ...runs.rollout_record import hidden_tests_record, reward_record, verdict_record
 from .input import Item
 
 ITEMS_TOGETHER = 32
@@ -109,7 +109,7 @@ def _row(item: Item, result: CandidateResult) -> Row:
             **judged,
             source=result.source,
             extraction_failure=result.extraction_failure,
-            hidden_tests=result.hidden.suites[0] if result.hidden else None,
+            hidden_tests=hidden_tests_record(result.hidden),
             suites=tuple(
                 msgspec.structs.replace(
                     old,

@@ -14,7 +14,7 @@ from ray.exceptions import RayTaskError
 from ...algorithm.mistake_book import MistakeBook
 from ...config.run_config import RunConfig
 from ...errors import CheckpointError, SettingsError
-from ...files import file_fingerprint
+from ...files import file_fingerprint, write_whole
 from ...runs.folder import RunFolder, plain_number, versions_text
 from ..lifecycle.failures import explain
 from ..policy import Policy
@@ -75,6 +75,8 @@ class CheckpointKeeper:
                 _check_shards(folder, policies)
                 checkpointing.write_state(folder, self._state_of(finished))
             self.saved_step = finished.step
+            saved_book = checkpointing.step_folder(self._root, finished.step) / checkpointing.BOOK_NAME
+            write_whole(self._run_folder.mistake_book, saved_book.read_bytes())
             checkpointing.keep_newest(self._root, self._config.trainer.max_actor_ckpt_to_keep)
         return checkpointing.step_folder(self._root, finished.step)
 

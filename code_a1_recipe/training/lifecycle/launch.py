@@ -122,6 +122,7 @@ def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers) -> N
 
     from ..trainer import CodeA1Trainer  # its imports take seconds and end before Ray's processes start
     from .process_watch import ProcessWatch
+    from .start_watch import StartWatch
 
     limit = config.checkpoint.leave_within_seconds
     signals = SignalHandler(leave_within_seconds=limit, show=folder.show, clean_up=leftovers.remove)
@@ -133,9 +134,14 @@ def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers) -> N
             folder.show(line)
         folder.show("starting two policies and their servers (about a minute on a small machine)")
         try:
-            tq.init(config.for_verl().transfer_queue)
-            trainer = CodeA1Trainer(config, signals=signals)
-            trainer.init()
+            with StartWatch(
+                config.start_timeout_seconds,
+                note=lambda waiting: folder.show(f"the start waits: {waiting}"),
+                give_up=lambda why: _exit(f"\nerror: {why}", 1, config, leftovers),
+            ):
+                tq.init(config.for_verl().transfer_queue)
+                trainer = CodeA1Trainer(config, signals=signals)
+                trainer.init()
             leftovers.segments = segments_below(os.getpid())
             with ProcessWatch(
                 trainer.processes(),

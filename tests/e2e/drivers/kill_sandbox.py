@@ -16,7 +16,7 @@ from processes import age_of, children_of, command_of, descendants
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.training.lifecycle.launch import configure_logging, prepare_environment, train
 
-# A fork server that starts is left alone: three killed in a row while they start are a broken machine to a judge, rightly.
+# A fork server that starts is left alone: three in a row that die while they start rightly make a judge give up.
 STARTED_SECONDS = 2.0
 KILLS_PER_KIND = {"fork server": 2, "judge": 1, "candidate": 5, "episode worker": 1}
 

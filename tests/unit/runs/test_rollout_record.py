@@ -8,8 +8,17 @@ import pytest
 
 from code_a1_recipe.errors import InputError
 from code_a1_recipe.runs.reader import RunRecords, read_rollouts
-from code_a1_recipe.runs.rollout_record import REPLAYED, SUITE, VERSION, RewardRecord, SuiteRecord, encode_records
-from sandbox import CaseResult, SuiteVerdict
+from code_a1_recipe.runs.rollout_record import (
+    MAX_FAILED_CASES,
+    REPLAYED,
+    SUITE,
+    VERSION,
+    RewardRecord,
+    SuiteRecord,
+    encode_records,
+    hidden_tests_record,
+)
+from sandbox import CandidateVerdict, CaseResult, SuiteVerdict
 
 from ..conftest import case, loaded, record, suite, write_run
 
@@ -19,7 +28,7 @@ REWARD = ("total", "parts", "terms")
 
 def test_the_fields_are_those_of_the_version():
     """Whoever changes one of these raises ``VERSION``."""
-    assert VERSION == 4
+    assert VERSION == 5
     assert tuple(field.name for field in fields(CaseResult)) == CASE
     assert tuple(field.name for field in fields(SuiteVerdict)) == ("cases", "rejections")
     assert RewardRecord.__struct_fields__ == REWARD
@@ -44,6 +53,25 @@ def test_records_come_back_as_they_were_one_a_line(tmp_path):
     assert b'"outcome":"died"' in path.read_bytes()
 
 
+def test_hidden_tests_are_kept_as_counts_and_the_first_failed_cases():
+    outcomes = ["wrong_value"] * (MAX_FAILED_CASES + 5) + ["passed"] * 3000
+    results = tuple(msgspec.convert(case(outcome, call=f"f({n})"), CaseResult) for n, outcome in enumerate(outcomes))
+    judged = SuiteVerdict(cases=results, rejections=())
+    verdict = CandidateVerdict(
+        loaded=True, load_error="", suites=(judged,), history=(), dropped_history=(), cpu_seconds=0.0, wall_seconds=0.0
+    )
+    kept = hidden_tests_record(verdict)
+    assert kept.cases == results[:MAX_FAILED_CASES]
+    assert (kept.num_failed, kept.num_valid) == (judged.num_failed, judged.num_valid)
+    assert hidden_tests_record(None) is None
+
+
+def test_hidden_tests_of_earlier_formats_hold_all_cases():
+    earlier = record(0, v=4, hidden_tests={"cases": [case("passed"), case("died")], "rejections": []})
+    assert (earlier.hidden_tests.num_failed, earlier.hidden_tests.num_valid) == (1, 2)
+    assert not earlier.is_solved
+
+
 def test_half_a_character_becomes_a_question_mark(tmp_path):
     path = tmp_path / "rollouts.jsonl"
     path.write_bytes(encode_records([record(0, response="a\ud800b")]))
@@ -66,8 +94,8 @@ def test_a_duplicate_is_read_with_the_suites_that_it_was_judged_on(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"v": 1}, "line 2: rollout record of format version 1, this release reads 4; train again"),
-        ({"v": None}, "so this is no rollout record of format version 4; an earlier release wrote it"),
+        ({"v": 1}, "line 2: rollout record of format version 1, this release reads 5; train again"),
+        ({"v": None}, "so this is no rollout record of format version 5; an earlier release wrote it"),
         ({"index": "0"}, "line 2: Expected `int`, got `str` - at `$.index`; the file was changed: restore it"),
         ({"span": [1]}, "Expected `array` of length 2 - at `$.span`"),
         ({"suites": ["f(1)"]}, "Expected `object`, got `str` - at `$.suites[0]`"),
