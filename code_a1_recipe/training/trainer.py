@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils.debug import marked_timer
@@ -27,7 +26,8 @@ from ..jobs.judge_loop import in_parallel
 from ..runs import metrics as measures
 from ..runs.console import running_totals, step_line, time_fractions
 from ..runs.folder import RunFolder
-from ..verl_plugin.compat import SYNC_MODE, TRAINER_NAME, queue_actors, step_marker
+from ..verl_plugin.compat import SYNC_MODE, TRAINER_NAME
+from ..verl_plugin.row_queue import KVBatchMeta, queue_actors, step_marker
 from .checkpoint import random_states
 from .checkpoint.keeper import CheckpointKeeper, TrainState
 from .episode_actors import EpisodePool, EpisodeReport, seconds_of_exposed_judging
@@ -144,6 +144,10 @@ class CodeA1Trainer(PPOTrainerSync):
         with self._saving(on_signal=False):
             measures.check_served_weights(metrics, limit=self.settings.episode.max_probs_diff, step=self.global_steps)
         return step_marker(self.global_steps)
+
+    def prepare_step(self) -> dict[str, Any]:
+        """Nothing: ``step`` takes its own batch. verl's would submit another one, whenever its loop calls this."""
+        return {}
 
     def _next_questions(self) -> list[Question]:
         if self.train_dataloader_it is None:
