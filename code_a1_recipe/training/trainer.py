@@ -1,7 +1,6 @@
 """CodeA1Trainer: a verl V1 trainer with two policies.
 
-verl's loop (``PPOTrainer.fit``) is used as it is: step, checkpoint, weight sync, validation, logging. This class says
-what a step is.
+verl's loop (``PPOTrainer.fit``) is used as it is: checkpoint, weight sync, validation, logging. The step is ours.
 """
 
 import math
@@ -79,9 +78,7 @@ class CodeA1Trainer(PPOTrainerSync):
         endpoints = {name: policy.endpoint() for name, policy in self.policies.items()}
         self.episodes = EpisodePool.start(self.settings, endpoints=endpoints, judges=self.judges)
         self._load_checkpoint()
-        self.actor_rollout_wg = self.ref_policy_wg = AllWorkers(
-            [one.actor_rollout_wg for one in self.policies.values()]
-        )
+        self.actor_rollout_wg = self.ref_policy_wg = AllWorkers(one.actor_rollout_wg for one in self.policies.values())
 
     def processes(self) -> dict[str, Any]:
         """Handles of the processes that the run cannot do without, by what a user would call them."""
@@ -213,10 +210,9 @@ class CodeA1Trainer(PPOTrainerSync):
             metrics.update(self.curriculum.metrics())
 
     def _collect_grpo_groups(self, reports: Sequence[EpisodeReport]) -> dict[str, StoredRows]:
-        """The rows that each policy may train on.
+        """Keys of the rows that each policy may train on, which episode workers selected and stored.
 
-        A group of the Code LLM holds a question's candidates; a group of the Test LLM the suites of a candidate that
-        TOPVAR (``selection.name``) selected. Episode workers select and store them, so only keys pass through here.
+        A group of the Code LLM is a question's candidates, one of the Test LLM the suites of a candidate of TOPVAR's.
         """
         return {name: join_rows([report.grpo_rows[name] for report in reports]) for name in self.policies}
 
