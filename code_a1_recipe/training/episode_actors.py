@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import ray
-import transfer_queue as tq
 from ray import cloudpickle
 from verl.utils import hf_tokenizer
 from verl.workers.rollout.llm_server import LLMServerClient
@@ -26,6 +25,7 @@ from ..algorithm.spans import Span, outside, seconds_of
 from ..config.run_config import ModelConfig
 from ..runs.metrics import MetricAccumulator, accumulate_episode, busy_spans
 from ..runs.rollout_record import encode_records, episode_records
+from ..verl_plugin import row_queue
 from .judge_actors import JudgePool
 from .phase_gate import SharedGate
 from .plan.needs import CPUS_PER_EPISODE_WORKER
@@ -112,7 +112,7 @@ class EpisodeWorker:
         """``connections``: pickled ``(endpoints, judges, gate)``, see :meth:`EpisodePool.start`."""
         endpoints, judges, gate = cloudpickle.loads(connections)
         self._gate: SharedGate | None = gate
-        tq.init()
+        row_queue.init()
         self._settings = settings
         self._tokenizers = {name: endpoint.load_tokenizer() for name, endpoint in endpoints.items()}
         self._endpoints: Mapping[str, PolicyEndpoint] = endpoints

@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import ray
-import transfer_queue as tq
 from omegaconf import OmegaConf
 from ray.exceptions import RayError
-from transfer_queue import KVBatchMeta
 from verl import DataProto
 from verl.checkpoint_engine import CheckpointEngineManager
 from verl.single_controller.ray import (
@@ -38,6 +36,7 @@ from ..config.run_config import RunConfig
 from ..errors import OutageError
 from ..verl_plugin.client import OneServerClient
 from ..verl_plugin.compat import SYNC_MODE, rename_training_metrics
+from ..verl_plugin.row_queue import KVBatchMeta, clear_rows, get_fields, put_rows
 from .batch_parts import balanced_parts, group_parts
 from .episode_actors import PolicyEndpoint
 from .lifecycle.time_limit import within
@@ -254,7 +253,7 @@ class Policy(PPOTrainerSync):
         # verl reads the rollout's share of the step from this timer; here episodes serve both policies.
         timing["gen"] = 0.0
         self._compute_metrics(batch, metrics, timing, global_steps=step, epoch=epoch)
-        tq.kv_clear(keys=batch.keys, partition_id=batch.partition_id)
+        clear_rows(keys=batch.keys, partition_id=batch.partition_id)
         self._empty_caches()
         return rename_training_metrics(metrics)
 
@@ -270,12 +269,12 @@ class Policy(PPOTrainerSync):
             return batch
         # No server sampled a lesson: the trainer's probabilities stand for the server's, and both are compared on the
         # other rows alone.
-        rows = tq.kv_batch_get(keys=lessons, partition_id=self.name, select_fields=["old_log_probs"])
+        rows = get_fields(keys=lessons, partition_id=self.name, select_fields=["old_log_probs"])
         rows["rollout_log_probs"] = rows.pop("old_log_probs")
-        tq.kv_batch_put(keys=lessons, partition_id=self.name, fields=rows)
+        put_rows(keys=lessons, partition_id=self.name, fields=rows)
         if sampled:
             fields = ["rollout_log_probs", "old_log_probs", "response_mask", "responses"]
-            rows = tq.kv_batch_get(keys=sampled, partition_id=self.name, select_fields=fields)
+            rows = get_fields(keys=sampled, partition_id=self.name, select_fields=fields)
             metrics.update(calculate_debug_metrics(DataProto(batch=rows.to_padded_tensor())))
         return batch
 
@@ -337,7 +336,7 @@ class Policy(PPOTrainerSync):
     def discard(self, rows: StoredRows) -> None:
         """Remove rows of a step in which this policy does not update."""
         if rows.keys:
-            tq.kv_clear(keys=list(rows.keys), partition_id=self.name)
+            clear_rows(keys=list(rows.keys), partition_id=self.name)
 
     def save(self, folder: Path, *, step: int) -> None:
         """Weights, optimizer, scheduler and random state of every rank, in verl's own format."""

@@ -1,6 +1,6 @@
 """What verl's keys ask for beside the run's folder: a table of validation, and profiles."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,8 +75,8 @@ def profiler_arguments(config: DictConfig) -> dict[str, Any]:
 class AllWorkers:
     """The worker groups of all policies as the one group that verl's trainer starts and stops its profiler in."""
 
-    def __init__(self, groups: list[Any]) -> None:
-        self._groups = groups
+    def __init__(self, groups: Iterable[Any]) -> None:
+        self._groups = list(groups)
 
     def start_profile(self, **arguments: Any) -> None:
         for group in self._groups:

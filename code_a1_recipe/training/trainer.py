@@ -1,7 +1,6 @@
 """CodeA1Trainer: a verl V1 trainer with two policies.
 
-verl's loop (``PPOTrainer.fit``) is used as it is: step, checkpoint, weight sync, validation, logging. This class says
-what a step is.
+verl's loop (``PPOTrainer.fit``) is used as it is: checkpoint, weight sync, validation, logging. The step is ours.
 """
 
 import math
@@ -12,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils.debug import marked_timer
@@ -28,7 +26,8 @@ from ..jobs.judge_loop import in_parallel
 from ..runs import metrics as measures
 from ..runs.console import running_totals, step_line, time_fractions
 from ..runs.folder import RunFolder
-from ..verl_plugin.compat import SYNC_MODE, TRAINER_NAME, queue_actors, step_marker
+from ..verl_plugin.compat import SYNC_MODE, TRAINER_NAME
+from ..verl_plugin.row_queue import KVBatchMeta, queue_actors, step_marker
 from .checkpoint import random_states
 from .checkpoint.keeper import CheckpointKeeper, TrainState
 from .episode_actors import EpisodePool, EpisodeReport, seconds_of_exposed_judging
@@ -80,9 +79,7 @@ class CodeA1Trainer(PPOTrainerSync):
         endpoints = {name: policy.endpoint() for name, policy in self.policies.items()}
         self.episodes = EpisodePool.start(self.settings, endpoints=endpoints, judges=self.judges)
         self._load_checkpoint()
-        self.actor_rollout_wg = self.ref_policy_wg = AllWorkers(
-            [one.actor_rollout_wg for one in self.policies.values()]
-        )
+        self.actor_rollout_wg = self.ref_policy_wg = AllWorkers(one.actor_rollout_wg for one in self.policies.values())
 
     def processes(self) -> dict[str, Any]:
         """Handles of the processes that the run cannot do without, by what a user would call them."""
@@ -143,6 +140,10 @@ class CodeA1Trainer(PPOTrainerSync):
         with self._saving(on_signal=False):
             measures.check_served_weights(metrics, limit=self.settings.episode.max_probs_diff, step=self.global_steps)
         return step_marker(self.global_steps)
+
+    def prepare_step(self) -> dict[str, Any]:
+        """Nothing: ``step`` takes its own batch. verl's would submit another one, whenever its loop calls this."""
+        return {}
 
     def _next_questions(self) -> list[Question]:
         if self.train_dataloader_it is None:
@@ -208,10 +209,9 @@ class CodeA1Trainer(PPOTrainerSync):
             metrics.update(self.curriculum.metrics())
 
     def _collect_grpo_groups(self, reports: Sequence[EpisodeReport]) -> dict[str, StoredRows]:
-        """The rows that each policy may train on.
+        """Keys of the rows that each policy may train on, which episode workers selected and stored.
 
-        A group of the Code LLM holds a question's candidates; a group of the Test LLM the suites of a candidate that
-        TOPVAR (``selection.name``) selected. Episode workers select and store them, so only keys pass through here.
+        A group of the Code LLM is a question's candidates, one of the Test LLM the suites of a candidate of TOPVAR's.
         """
         return {name: join_rows([report.grpo_rows[name] for report in reports]) for name in self.policies}
 

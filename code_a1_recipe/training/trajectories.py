@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import transfer_queue as tq
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
 from ..algorithm.episode_types import Episode, Response
+from ..verl_plugin.row_queue import put_rows_async
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ async def store(partition: str, rows: Sequence[Trajectory], *, step: int) -> Sto
         return StoredRows()
     keys = [row.key for row in rows]
     tags = [_tag(row, step=step) for row in rows]
-    await tq.async_kv_batch_put(
+    await put_rows_async(
         keys=keys,
         fields=list_of_dict_to_tensordict([_fields(row) for row in rows]),
         tags=tags,

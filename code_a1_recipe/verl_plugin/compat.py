@@ -5,7 +5,6 @@ fails there, with a reason, and not in the middle of a run.
 """
 
 from importlib.metadata import version
-from typing import Any
 
 VERL_VERSION = "0.9.1"
 """The release this recipe was checked on; also in REQUIRED_VERL.txt."""
@@ -22,7 +21,6 @@ CPUS_PER_DEVICE = 3
 CPUS_PER_QUEUE_ACTOR = 1
 """CPUs of TransferQueue's controller, and of each of its storage units."""
 
-_MARKER_PARTITION = "steps"
 _TRAINING_PREFIX = "training/"
 _NOT_A_POLICYS = frozenset({"global_step", "epoch", "timing_s/gen", "timing_per_token_ms/gen"})
 
@@ -30,16 +28,6 @@ _NOT_A_POLICYS = frozenset({"global_step", "epoch", "timing_s/gen", "timing_per_
 def installed_verl() -> str:
     """Version of the installed verl distribution."""
     return version("verl")
-
-
-def queue_actors() -> dict[str, Any]:
-    """Handles of TransferQueue's processes that this process started; it has no public way to them."""
-    from transfer_queue import interface
-
-    storages = (getattr(interface, "_TQ_STORAGE", None) or {}).get("SimpleStorage", {})
-    found = {f"queue storage {name}": handle for name, handle in storages.items()}
-    controller = getattr(interface, "_TQ_CONTROLLER", None)
-    return found | ({"queue controller": controller} if controller is not None else {})
 
 
 def rename_training_metrics(metrics: dict[str, float]) -> dict[str, float]:
@@ -50,12 +38,3 @@ def rename_training_metrics(metrics: dict[str, float]) -> dict[str, float]:
     """
     renamed = {name.removeprefix(_TRAINING_PREFIX): value for name, value in metrics.items()}
     return {name: value for name, value in renamed.items() if name not in _NOT_A_POLICYS}
-
-
-def step_marker(step: int) -> Any:
-    """A ``KVBatchMeta`` for verl's loop, which removes the batch that a step hands it from the queue."""
-    import transfer_queue as tq
-
-    marker: dict[str, Any] = {"keys": [f"step{step}"], "tags": [{"global_steps": step}]}
-    tq.kv_batch_put(partition_id=_MARKER_PARTITION, **marker)
-    return tq.KVBatchMeta(partition_id=_MARKER_PARTITION, **marker)

@@ -139,6 +139,11 @@ def imported_rooms(path):
     return rooms
 
 
+def test_verls_queue_is_known_in_one_file_only():
+    importers = [path.name for path in sources("code_a1_recipe") if "transfer_queue" in imported_packages(path)]
+    assert importers == ["row_queue.py"]
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_a_package_refers_to_itself_by_relative_imports(package):
     absolute = [str(path) for path in sources(package) if package in imported_packages(path)]

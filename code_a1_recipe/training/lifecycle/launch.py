@@ -118,8 +118,8 @@ def _note_start(folder: RunFolder, config: RunConfig, command: str) -> None:
 
 def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers) -> None:
     import ray
-    import transfer_queue as tq
 
+    from ...verl_plugin import row_queue
     from ..trainer import CodeA1Trainer  # its imports take seconds and end before Ray's processes start
     from .process_watch import ProcessWatch
     from .start_watch import StartWatch
@@ -139,7 +139,7 @@ def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers) -> N
                 note=lambda waiting: folder.show(f"the start waits: {waiting}"),
                 give_up=lambda why: _exit(f"\nerror: {why}", 1, config, leftovers),
             ):
-                tq.init(config.for_verl().transfer_queue)
+                row_queue.init(config.for_verl().transfer_queue)
                 trainer = CodeA1Trainer(config, signals=signals)
                 trainer.init()
             leftovers.segments = segments_below(os.getpid())
@@ -193,7 +193,8 @@ def ray_log_folder() -> Path:
 def _close(trainer: Any, failure: BaseException | None, config: RunConfig, leftovers: Leftovers) -> None:
     """End everything that the run started. With a part of it lost the rest may never answer: that has a limit."""
     import ray
-    import transfer_queue as tq
+
+    from ...verl_plugin import row_queue
 
     def give_up() -> None:
         if failure is None:
@@ -210,7 +211,7 @@ def _close(trainer: Any, failure: BaseException | None, config: RunConfig, lefto
     steps: list[Callable[[], object]] = [trainer.close] if trainer is not None else []
     steps += [lambda: tracking.finish(exit_code=0 if failure is None else 1)] if tracking is not None else []
     try:
-        for step in (*steps, tq.close, ray.shutdown, leftovers.remove):
+        for step in (*steps, row_queue.close, ray.shutdown, leftovers.remove):
             try:
                 step()
             except Exception as error:  # noqa: BLE001  # what ended the run matters, not what its end runs into

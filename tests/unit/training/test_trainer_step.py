@@ -5,6 +5,7 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+from verl.trainer.ppo.v1.trainer_base import PPOTrainer
 
 from code_a1_recipe.algorithm.curriculum import Curriculum
 from code_a1_recipe.algorithm.mistake_book import BookUpdate, FailedCase, MistakeBook
@@ -125,6 +126,34 @@ def test_a_step_is_the_papers_rules_in_their_order(make_trainer):
     finished = trainer.finished
     assert (finished.step, finished.data, finished.random_states) == (3, "order", "states")
     assert finished.row["training/epoch"] == 1
+
+
+def test_a_loop_of_verls_that_prepares_steps_ahead_submits_no_second_batch(make_trainer, monkeypatch):
+    def fit(self, agent_loop_manager):
+        """As a loop that overlaps steps might: the next batch is asked for before the step ends."""
+        self.prepare_step()
+        for _ in range(2):
+            assert self.step({}, {}) == f"marker {self.global_steps}"
+            prepared.append(self.prepare_step())
+            self.global_steps += 1
+
+    def prepare_step(self):
+        self.submitted.append(next(self.train_dataloader_it))
+        return {"prepared": 1.0}
+
+    prepared = []
+    monkeypatch.setattr(PPOTrainer, "fit", fit)
+    monkeypatch.setattr(PPOTrainer, "prepare_step", prepare_step, raising=False)
+    trainer, log = make_trainer()
+    trainer.submitted = []
+    trainer.train_dataloader_it = iter([{"question": QUESTIONS[:1]}, {"question": QUESTIONS[1:]}, "a third batch"])
+    trainer.fit(None)
+    assert (trainer.submitted, prepared) == ([], [{}, {}])
+    assert [line for line in log if "updates" in line and "code" in line] == [
+        "code updates on code-q0 at step 3 of epoch 1",
+        "code updates on code-q1 at step 4 of epoch 1",
+    ]
+    assert next(trainer.train_dataloader_it) == "a third batch"  # nothing was drawn ahead
 
 
 def test_what_the_book_holds_is_replayed_in_the_next_step(make_trainer):

@@ -19,6 +19,8 @@ from code_a1_recipe.verl_plugin.compat import (
 
 pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh setup")
 
+from code_a1_recipe.verl_plugin import row_queue
+
 
 def test_the_pinned_version_is_the_same_in_all_places(repository: Path):
     assert installed_verl() == VERL_VERSION
@@ -148,6 +150,31 @@ def test_the_queue_asks_ray_for_the_cpus_that_a_plan_counts():
 
     for actor in (TransferQueueController, SimpleStorageUnit):
         assert actor._default_options["num_cpus"] == CPUS_PER_QUEUE_ACTOR
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        ("init", ["conf"]),
+        ("close", []),
+        ("put_rows", ["keys", "partition_id", "fields"]),
+        ("put_rows", ["keys", "partition_id", "tags"]),
+        ("put_rows_async", ["keys", "partition_id", "fields", "tags"]),
+        ("get_fields", ["keys", "partition_id", "select_fields"]),
+        ("clear_rows", ["keys", "partition_id"]),
+        ("KVBatchMeta", ["keys", "partition_id", "tags"]),
+    ],
+)
+def test_the_queue_takes_the_arguments_that_we_give(function, arguments):
+    inspect.signature(getattr(row_queue, function)).bind(**dict.fromkeys(arguments))
+
+
+def test_verls_loop_removes_the_batch_of_a_step_from_the_queue_that_we_use():
+    from verl.trainer.ppo.v1 import trainer_base
+
+    assert "tq.kv_clear(keys=batch.keys, partition_id=batch.partition_id)" in inspect.getsource(trainer_base)
+    assert trainer_base.KVBatchMeta is row_queue.KVBatchMeta
+    assert trainer_base.tq.kv_clear is row_queue.clear_rows
 
 
 def test_a_pool_sets_aside_the_cpus_that_a_plan_counts():

@@ -1,0 +1,47 @@
+"""The one place that knows TransferQueue, in which verl's V1 trainer keeps its rows.
+
+Its functions have our names here and keep their own arguments. A verl with another queue needs another version of this
+file, and of nothing else in the recipe.
+"""
+
+from typing import Any
+
+from transfer_queue import (
+    KVBatchMeta,
+    async_kv_batch_put as put_rows_async,
+    close,
+    init,
+    interface,
+    kv_batch_get as get_fields,
+    kv_batch_put as put_rows,
+    kv_clear as clear_rows,
+)
+
+__all__ = [
+    "KVBatchMeta",
+    "clear_rows",
+    "close",
+    "get_fields",
+    "init",
+    "put_rows",
+    "put_rows_async",
+    "queue_actors",
+    "step_marker",
+]
+
+_MARKER_PARTITION = "steps"
+
+
+def queue_actors() -> dict[str, Any]:
+    """Handles of the queue's processes that this process started; it has no public way to them."""
+    storages = (getattr(interface, "_TQ_STORAGE", None) or {}).get("SimpleStorage", {})
+    found = {f"queue storage {name}": handle for name, handle in storages.items()}
+    controller = getattr(interface, "_TQ_CONTROLLER", None)
+    return found | ({"queue controller": controller} if controller is not None else {})
+
+
+def step_marker(step: int) -> KVBatchMeta:
+    """A stored batch for verl's loop, which removes the one that a step hands it from the queue."""
+    marker: dict[str, Any] = {"keys": [f"step{step}"], "tags": [{"global_steps": step}]}
+    put_rows(partition_id=_MARKER_PARTITION, **marker)
+    return KVBatchMeta(partition_id=_MARKER_PARTITION, **marker)
