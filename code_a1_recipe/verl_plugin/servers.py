@@ -48,7 +48,7 @@ class PolicyHttpServer(vLLMHttpServer):
         if reject_request and self.node_rank == 0:
             self._submission_paused = self._rejecting = True
             await self.engine.abort(list(self.engine.output_processor.request_states), internal=True)
-        return await super().abort_all_requests(reset_prefix_cache, reject_request)  # type: ignore[no-any-return]
+        return await super().abort_all_requests(reset_prefix_cache, reject_request)
 
 
 class PolicyReplica(vLLMReplica):

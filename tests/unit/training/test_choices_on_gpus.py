@@ -184,3 +184,11 @@ def test_on_gpus_a_policy_starts_when_the_one_before_has(monkeypatch, preset):
         assert log[:2] == ["code begins", "test begins"]
     else:
         assert log == ["code begins", "code has started", "test begins", "test has started"]
+
+
+@pytest.mark.parametrize(("overrides", "share"), [((), 0.4), (("layout=separate",), 0.8)])
+def test_a_server_with_a_card_to_itself_takes_more_of_it(overrides, share):
+    config = config_of(PRESET, *overrides)
+    for name in ("code", "test"):
+        assert config.for_policy(name).actor_rollout_ref.rollout.gpu_memory_utilization == share
+        assert config.policy(name).rollout.gpu_memory_utilization == share
