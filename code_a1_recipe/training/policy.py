@@ -64,10 +64,9 @@ def _rendezvous_ports() -> list[int]:
     return [first, first + _TRIED_PORTS]
 
 
-def _empty_cache(worker: Any) -> None:
+def _empty_cache(_: Any) -> None:
     import torch
 
-    del worker
     torch.cuda.empty_cache()
 
 
@@ -258,7 +257,7 @@ class Policy(PPOTrainerSync):
         return rename_training_metrics(metrics)
 
     def _empty_caches(self) -> None:
-        """Hand back what torch keeps on the GPUs: the other policy trains on them next, and vLLM does not see it."""
+        """Hand back what torch keeps on the GPUs: the other policy uses them next, and vLLM does not see it."""
         if self.settings.trainer.device == "cuda":
             ray.get([worker.__ray_call__.remote(_empty_cache) for worker in self.actor_rollout_wg.workers])
 
@@ -344,6 +343,7 @@ class Policy(PPOTrainerSync):
 
     def load(self, folder: Path) -> None:
         self.actor_rollout_wg.load_checkpoint(local_path=str(folder / "actor"), del_local_after_load=False)
+        self._empty_caches()
 
     def _get_n_gpus_for_throughput(self) -> int:
         return int(self.pool.world_size)

@@ -43,6 +43,13 @@ class PolicyHttpServer(vLLMHttpServer):
         os.environ[_JOB_VARIABLE] = socket_job(os.environ[_JOB_VARIABLE], rollout_config.name, address)
         return rollout_config
 
+    async def abort_all_requests(self, reset_prefix_cache: bool = True, reject_request: bool = False) -> dict[str, Any]:
+        """verl's, which waits up to a minute for a first token of each request: those in vLLM's queue end before it."""
+        if reject_request and self.node_rank == 0:
+            self._submission_paused = self._rejecting = True
+            await self.engine.abort(list(self.engine.output_processor.request_states), internal=True)
+        return await super().abort_all_requests(reset_prefix_cache, reject_request)
+
 
 class PolicyReplica(vLLMReplica):
     """One replica; its server actors carry the backend name."""

@@ -52,10 +52,12 @@ echo "$(basename "$0") $*" >> "$LOG"
 case "$*" in
     *"-m venv "*) mkdir -p "${@: -1}/bin"; cp "$0" "${@: -1}/bin/python" ;;
     *--only-binary*) exit "${FLASH_STATUS:-0}" ;;
+    *flash-attn*) exit "${COMPILE_STATUS:-0}" ;;
     *Python.h*) exit "${HEADER_STATUS:-0}" ;;
 esac
 """
 SMI = """#!/bin/bash
+[ -z "${SMI_STATUS:-}" ] || exit "$SMI_STATUS"
 case "$*" in
     *driver_version*) echo "$DRIVER" ;;
     *compute_cap*) printf '9.0\\n%s\\n' "$CAPABILITY" ;;
@@ -64,11 +66,15 @@ esac
 """
 
 
-def set_up(repository, tmp_path, **changes):
+NVCC = "#!/bin/bash\necho release ${NVCC_RELEASE:-13.0}\n"
+
+
+def set_up(repository, tmp_path, *words, **changes):
     """Run the set-up for GPUs with stand-ins for Python, pip and the driver; its result, and what was called."""
     commands = tmp_path / "bin"
-    commands.mkdir()
-    for name, text in (("python3.11", SHIM), ("python3.12", SHIM), ("nvidia-smi", SMI), ("cc", "#!/bin/bash\n")):
+    commands.mkdir(exist_ok=True)
+    programs = {"python3.11": SHIM, "python3.12": SHIM, "nvidia-smi": SMI, "nvcc": NVCC, "cc": "#!/bin/bash\n"}
+    for name, text in programs.items():
         (commands / name).write_text(text)
         (commands / name).chmod(0o755)
     environment = {
@@ -76,7 +82,7 @@ def set_up(repository, tmp_path, **changes):
         "DRIVER": "580.95.05", "CAPABILITY": "8.6",
     }  # fmt: skip
     done = subprocess.run(
-        ["bash", "run_codea1.sh", "setup", "--gpu"],
+        ["bash", "run_codea1.sh", *(words or ("setup", "--gpu"))],
         cwd=repository, env=environment | changes, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     log = tmp_path / "log"
@@ -115,10 +121,57 @@ def test_what_would_fail_later_is_refused_before_anything_is_downloaded(reposito
     done, calls = set_up(repository, tmp_path, **changes)
     assert done.returncode == 2
     assert words in done.stderr
-    assert not any("pip" in call for call in calls)
+    assert not any("pip install" in call for call in calls)
 
 
 def test_a_machine_that_sees_no_gpu_may_be_set_up_for_one(repository, tmp_path):
     done, _ = set_up(repository, tmp_path, DRIVER="")
     assert done.returncode == 0
     assert "neither driver nor GPUs are checked" in done.stderr
+
+
+@pytest.mark.parametrize(("changes", "flavour"), [({}, "gpu"), ({"SMI_STATUS": "9"}, "cpu")])
+def test_an_nvidia_gpu_decides_which_stack_is_set_up_and_an_environment_keeps_its_own(
+    repository, tmp_path, changes, flavour
+):
+    done, calls = set_up(repository, tmp_path, "setup", **changes)
+    assert done.returncode == 0, done.stderr
+    assert any(f".[{flavour},eval]" in call for call in calls)
+    stamp = tmp_path / "venv" / ".code-a1-run"
+    assert stamp.read_text().split()[0] == flavour
+    (tmp_path / "log").unlink()
+    other = {"SMI_STATUS": "9"} if flavour == "gpu" else {}
+    done, calls = set_up(repository, tmp_path, "train", "key=value", **other)
+    assert done.returncode == 0, done.stderr
+    assert calls == ["python -m code_a1_recipe train key=value"]
+
+
+COMPILE = {"FLASH_STATUS": "1", "CODE_A1_COMPILE_FLASH_ATTN": "1"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_compiled", "words"),
+    [
+        (COMPILE, True, "3: compiling flash-attn for this machine's GPUs"),
+        (COMPILE | {"COMPILE_STATUS": "1"}, True, "could not be compiled: attention is computed by torch (sdpa)"),
+        (COMPILE | {"NVCC_RELEASE": "12.9"}, False, "CODE_A1_COMPILE_FLASH_ATTN=1 compiles it with a CUDA 13 toolkit"),
+    ],
+)
+def test_flash_attn_is_compiled_only_where_that_is_asked_for_and_can_work(
+    repository, tmp_path, changes, is_compiled, words
+):
+    done, calls = set_up(repository, tmp_path, **changes)
+    assert done.returncode == 0, done.stderr
+    assert words in done.stderr
+    assert any("--no-build-isolation" in call for call in calls) == is_compiled
+    assert (tmp_path / "venv" / ".code-a1-run").is_file()
+
+
+def test_too_little_room_for_the_stack_of_gpus_is_said_before_anything_is_downloaded(repository, tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "df").write_text("#!/bin/bash\nprintf 'x\\nx 1 1 19922943 1 /\\n'\n")
+    (tmp_path / "bin" / "df").chmod(0o755)
+    done, calls = set_up(repository, tmp_path)
+    assert done.returncode == 2
+    assert "18 GB are free where" in done.stderr
+    assert not any("pip install" in call for call in calls)

@@ -61,13 +61,12 @@ def _lost_process(error: BaseException) -> str | None:
         ActorDiedError,
         ActorUnavailableError,
         NodeDiedError,
-        OutOfMemoryError,
         RayError,
         WorkerCrashedError,
     )
 
     lost = (ActorDiedError, ActorUnavailableError, NodeDiedError, WorkerCrashedError)
-    if any(isinstance(one, OutOfMemoryError) or "OutOfMemory" in type(one).__name__ for one in _chain(error)):
+    if any("OutOfMemory" in f"{type(one).__name__} {one}" for one in _chain(error)):  # Ray's or torch's, at a start too
         return (
             "a machine ran out of memory, and Ray or CUDA ended what used most; nothing was made up for what was not "
             "finished. Run fewer things beside it, or lower data.train_batch_size, max_num_seqs or "

@@ -86,6 +86,7 @@ def prepare_environment(config: RunConfig) -> dict[str, str]:
             threads=_threads(config, at_a_time=not config.episode.barrier),
             training_threads=_threads(config, at_a_time=config.layout == SEPARATE),
         )
+    if config.trainer.device == "cpu" or _address(config) == "local":  # other nodes of a cluster may not have it
         variables[_VLLM_SOCKETS] = os.environ.get(_VLLM_SOCKETS) or make_sockets_folder()
     os.environ.update(variables)
     return variables
@@ -156,12 +157,16 @@ def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers) -> N
             _close(trainer, sys.exception(), config, leftovers)
 
 
+def _address(config: RunConfig) -> str:
+    """A cluster of its own unless one is named: without an address Ray would join whatever runs on this machine."""
+    return str(config.ray_kwargs.ray_init.get("address") or os.environ.get("RAY_ADDRESS") or "local")
+
+
 def _ray_arguments(config: RunConfig) -> dict[str, Any]:
     from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
 
     arguments = dict(config.ray_kwargs.ray_init)
-    # A cluster of its own unless one is named: without an address Ray would join whatever runs on this machine.
-    arguments["address"] = arguments.get("address") or os.environ.get("RAY_ADDRESS") or "local"
+    arguments["address"] = _address(config)
     if arguments["address"] != "local":
         arguments = {key: value for key, value in arguments.items() if key not in _OF_A_CLUSTERS_START}
     elif config.trainer.device == "cpu" and arguments.get("num_gpus") is None:

@@ -104,6 +104,17 @@ def test_each_validation_has_the_ten_steps_of_training_before_it(tmp_path):
     assert result.final["reward_false_positive_rate"] == 0.0
 
 
+@pytest.mark.parametrize(
+    ("layout", "counted"), [("separate", ["update_test"]), ("colocated", ["update_code", "update_test"])]
+)
+def test_of_updates_at_once_an_experiment_counts_the_longer_one(tmp_path, layout, counted):
+    row = {"step": 1, "timing_s/step": 10.0, "time_frac/update_code": 0.2, "time_frac/update_test": 0.3}
+    run = write_run(tmp_path / "run", validation={0: [record(0)]}, metrics=[row])
+    config = run / "resolved_config.yaml"
+    config.write_text(f"{config.read_text()}layout: {layout}\n")
+    assert list(result_of(RunRecords.open(run)).parts) == counted
+
+
 def visit(*solved):
     """One step; of each question the outcomes of its programs."""
     return [record(index, solved=value) for index, values in enumerate(solved) for value in values]

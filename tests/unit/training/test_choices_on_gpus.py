@@ -1,0 +1,194 @@
+"""What a run chooses on a machine with GPUs: device, attention, environment, pools, and the order of a start."""
+
+import importlib.util
+import threading
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh setup")
+
+from code_a1_recipe.cli import train as train_command
+from code_a1_recipe.config.compose import read_config
+from code_a1_recipe.errors import InputError
+from code_a1_recipe.training import preflight, startup
+from code_a1_recipe.training.lifecycle import launch
+from code_a1_recipe.training.plan import machine
+from code_a1_recipe.training.plan.memory import GIB
+
+PRESET = "qwen2.5-coder-1.5b"
+
+
+def config_of(preset, *overrides):
+    return read_config(preset, ["run_dir=/nowhere/x", *overrides])
+
+
+@pytest.fixture
+def gpus(monkeypatch):
+    """Set how much memory each GPU has that torch sees."""
+
+    def see(*sizes):
+        properties = [SimpleNamespace(total_memory=size) for size in sizes]
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(sizes))
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: len(sizes))
+        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda number: properties[number])
+
+    return see
+
+
+def test_a_run_for_gpus_needs_one_here_or_a_cluster(gpus, monkeypatch):
+    gpus()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    (words,) = preflight._device(config_of(PRESET))
+    assert "trainer.device=cuda, but torch sees no GPU here: " in words
+    assert "(CUDA_VISIBLE_DEVICES='')" in words
+    assert list(preflight._device(config_of(PRESET, "+ray_kwargs.ray_init.address=auto"))) == []
+    assert list(preflight._device(config_of("cpu"))) == []
+    gpus(80 * GIB)
+    assert list(preflight._device(config_of(PRESET))) == []
+
+
+def test_the_smallest_gpu_counts(gpus):
+    gpus(80 * GIB, 40 * GIB)
+    here = machine.Machine.here("/tmp", device="cuda")
+    assert (here.num_gpus, here.gpu_memory) == (2, 40 * GIB)
+    here = machine.Machine.here("/tmp", device="cpu")
+    assert (here.num_gpus, here.gpu_memory) == (0, 0)
+
+
+@pytest.mark.parametrize("raised", [RuntimeError("The NVIDIA driver on your system is too old\nsecond"), None])
+def test_why_there_is_no_gpu_is_in_torchs_words(monkeypatch, raised):
+    def init():
+        if raised:
+            raise raised
+
+    monkeypatch.setattr(torch.cuda, "init", init)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    expected = "The NVIDIA driver on your system is too old" if raised else "torch found none at its start"
+    assert machine.why_no_gpu() == expected
+
+
+@pytest.mark.parametrize(
+    ("sizes", "stamp", "preset"),
+    [((80,), "cpu 1", PRESET), ((), None, "cpu"), ((), "cpu 1", "cpu"), ((), "gpu 1", None)],
+)
+def test_without_a_preset_the_machine_decides(gpus, monkeypatch, tmp_path, sizes, stamp, preset):
+    gpus(*sizes)
+    monkeypatch.setattr(train_command.sys, "prefix", str(tmp_path))
+    if stamp:
+        (tmp_path / train_command.SETUP_STAMP).write_text(stamp)
+    if preset:
+        assert train_command._default_preset() == preset
+        return
+    with pytest.raises(InputError, match="this environment was set up for GPUs, and torch sees none: "):
+        train_command._default_preset()
+
+
+@pytest.mark.parametrize(
+    ("preset", "overrides", "is_installed", "chosen"),
+    [
+        (PRESET, (), True, None),
+        (PRESET, (), False, "sdpa"),
+        (PRESET, ("+actor_rollout_ref.model.override_config.attn_implementation=eager",), False, "eager"),
+        ("cpu", (), False, "sdpa"),  # the preset's own
+    ],
+)
+def test_attention_is_torchs_where_flash_attn_is_missing(monkeypatch, capfd, preset, overrides, is_installed, chosen):
+    find = importlib.util.find_spec
+    found = SimpleNamespace() if is_installed else None
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: found if name == "flash_attn" else find(name))
+    config = preflight.with_attention(config_of(preset, *overrides))
+    for name in ("code", "test"):
+        model = config.for_policy(name).actor_rollout_ref.model
+        assert model.override_config.get("attn_implementation") == chosen
+    is_said = "attention is computed by torch" in capfd.readouterr().out
+    assert is_said == (preset == PRESET and not is_installed and not overrides)
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    monkeypatch.setattr(launch, "make_sockets_folder", lambda: "/nowhere/code-a1-1")
+
+    def prepare(preset, *overrides, **variables):
+        monkeypatch.setattr(launch.os, "environ", dict(variables))
+        return launch.prepare_environment(config_of(preset, *overrides))
+
+    return prepare
+
+
+@pytest.mark.parametrize(("preset", "is_asked"), [(PRESET, True), (PRESET, False), ("cpu", True)])
+def test_kernels_repeat_their_results_on_gpus_where_a_run_is_to(environment, preset, is_asked):
+    variables = environment(preset, f"deterministic={is_asked}", "data.seed=7")
+    names = ("VERL_FULL_DETERMINISM", "VLLM_BATCH_INVARIANT", "PYTHONHASHSEED")
+    expected = ("1", "1", "7") if is_asked and preset != "cpu" else (None, None, None)
+    assert tuple(variables.get(name) for name in names) == expected
+
+
+def test_the_environment_of_a_cpu_is_not_that_of_gpus(environment):
+    assert {"VERL_PLATFORM", "OMP_NUM_THREADS", "CODE_A1_TRAINING_THREADS"}.isdisjoint(environment(PRESET))
+    assert environment("cpu")["VERL_PLATFORM"] == "cpu"
+
+
+def test_sockets_of_vllm_are_in_a_folder_that_the_run_removes_unless_other_nodes_would_need_it(environment):
+    folder = launch._VLLM_SOCKETS
+    for preset in ("cpu", PRESET):
+        assert environment(preset)[folder] == "/nowhere/code-a1-1"
+        assert environment(preset, VLLM_RPC_BASE_PATH="/mine")[folder] == "/mine"
+    assert folder not in environment(PRESET, "+ray_kwargs.ray_init.address=10.0.0.1:6379")
+    assert folder not in environment(PRESET, RAY_ADDRESS="auto")
+
+
+def test_ray_counts_the_gpus_itself_where_there_are_some():
+    assert launch._ray_arguments(config_of("cpu", "trainer.n_gpus_per_node=2"))["num_gpus"] == 2
+    assert launch._ray_arguments(config_of(PRESET)).get("num_gpus") is None
+    joined = launch._ray_arguments(config_of("cpu", "+ray_kwargs.ray_init.address=auto"))
+    assert (joined["address"], "num_gpus" in joined) == ("auto", False)
+
+
+class Pool:
+    def __init__(self, name, log):
+        self.name, self.log = name, log
+
+    def get_placement_groups(self, **arguments):
+        self.log.append((self.name, arguments))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"), [((), {"colocated": [8]}), (("layout=separate",), {"code": [4], "test": [4]})]
+)
+def test_pools_never_spread_a_nodes_group_over_nodes(overrides, expected):
+    log = []
+    manager = SimpleNamespace(create_resource_pool=lambda: None)
+    manager.resource_pool_dict = {name: Pool(name, log) for name in expected}
+    pools = startup.make_pools(manager, config_of(PRESET, *overrides))
+    assert manager.resource_pool_spec == expected
+    assert log == [(name, {"strategy": "STRICT_PACK", "device_name": "cuda"}) for name in expected]
+    assert [pool.name for pool in pools.values()] == (["colocated"] * 2 if len(expected) == 1 else ["code", "test"])
+
+
+@pytest.mark.parametrize("preset", [PRESET, "cpu"])
+def test_on_gpus_a_policy_starts_when_the_one_before_has(monkeypatch, preset):
+    log, other = [], threading.Event()
+
+    def start(name, config, *, pool, total_updates):
+        log.append(f"{name} begins")
+        other.wait(0.5) if name == "code" else other.set()
+        log.append(f"{name} has started")
+
+    monkeypatch.setattr(startup.Policy, "start", start)
+    monkeypatch.setattr(startup.JudgePool, "start", lambda settings, seed: None)
+    pools = {"code": None, "test": None}
+    startup.start_policies_and_judges(config_of(preset), pools=pools, total_steps=1, log=lambda line: None)
+    if preset == "cpu":
+        assert log[:2] == ["code begins", "test begins"]
+    else:
+        assert log == ["code begins", "code has started", "test begins", "test has started"]
+
+
+@pytest.mark.parametrize(("overrides", "share"), [((), 0.4), (("layout=separate",), 0.8)])
+def test_a_server_with_a_card_to_itself_takes_more_of_it(overrides, share):
+    config = config_of(PRESET, *overrides)
+    for name in ("code", "test"):
+        assert config.for_policy(name).actor_rollout_ref.rollout.gpu_memory_utilization == share
+        assert config.policy(name).rollout.gpu_memory_utilization == share
