@@ -74,3 +74,11 @@ def flush(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def portable(text: str) -> str:
+    """The text with the working folder left out and the home folder as ``~``: results are made to be passed on."""
+    for folder, short in ((Path.cwd(), ""), (Path.home(), "~/")):
+        if folder != Path(folder.anchor):
+            text = text.replace(f"{folder}/", short)
+    return text

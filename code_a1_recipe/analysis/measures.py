@@ -86,11 +86,22 @@ class Change:
     after: Estimate
     difference: Estimate
 
+    @property
+    def cells(self) -> tuple[str, str, str, str]:
+        """A row of a table."""
+        return MEASURES[self.measure], self.before.plus_minus(), self.after.plus_minus(), self.difference.starred()
 
-def changes_of(run: RunRecords) -> list[Change]:
-    """Each measure's change between the first and the last validation; empty with fewer than two."""
-    steps = run.validation_steps
-    if len(steps) < 2:
+
+def validations(run: RunRecords, until: int | None = None) -> tuple[int, ...]:
+    """The steps of the first and the last validation up to ``until``; empty with fewer than two."""
+    steps = [step for step in run.validation_steps if until is None or step <= until]
+    return (steps[0], steps[-1]) if len(steps) > 1 else ()
+
+
+def changes_of(run: RunRecords, *, until: int | None = None) -> list[Change]:
+    """Each measure's change between the first and the last validation up to a step; empty with fewer than two."""
+    steps = validations(run, until)
+    if not steps:
         return []
     # Other sources may be there to see how far what was learned carries; they are no part of this comparison.
     first, last = (

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from ..algorithm.question import Question
 from ..errors import InputError
-from ..files import write_whole
+from ..files import portable, write_whole
 from ..jobs.terminal import Paint
 from ..runs.folder import RunFolder
 from ..runs.reader import RunRecords
@@ -26,9 +26,9 @@ from ..runs.rollout_record import RolloutRecord
 from ..stats.tables import Table, counted, table_with_head
 from . import figures
 from .experiment import EXPERIMENT_FILE, FINISHED, Experiment
-from .measures import MEASURES, changes_of
+from .measures import changes_of, validations
 from .question_view import pick_episodes, program_lines, questions_by_id
-from .run_results import RESULTS_FILE, Results, RunResult, load_results, portable, result_of, save_results
+from .run_results import RESULTS_FILE, Results, RunResult, load_results, result_of, save_results
 from .summary import HEADLINE_MEASURES, ExperimentSummary, tables_of, tables_text
 
 REPORT_FOLDER, PAGE, TABLES = "report", "index.html", "tables.md"
@@ -163,17 +163,9 @@ def _run_report(run: RunRecords, target: Path) -> tuple[str, str, list[Section]]
 
 
 def _changes_section(run: RunRecords) -> Section:
-    steps = run.validation_steps
-    table = table_with_head(
-        [
-            ["measure", f"step {steps[0]}", f"step {steps[-1]}", "difference, 95 % interval"],
-            *[
-                [MEASURES[one.measure], f"{one.before.value:.3f}", f"{one.after.value:.3f}", one.difference.starred()]
-                for one in changes_of(run)
-            ],
-        ]
-    )
-    text = "Paired over the same held-out questions. * marks intervals that exclude zero."
+    head = ["measure", *(f"step {step}" for step in validations(run)), "difference"]
+    table = table_with_head([head, *(one.cells for one in changes_of(run))])
+    text = "± is half a 95 % interval, of the difference paired by question. * marks intervals that exclude zero."
     return Section(title="Before and after, on held-out questions", text=text, table=table)
 
 
@@ -238,9 +230,7 @@ def _seeds_text(summary: ExperimentSummary) -> str:
 
 
 def _command_of(run: RunRecords) -> str:
-    """Every command that started the run, each with the versions it found; not those of whoever reports."""
-    path = run.paths.command
-    return portable(path.read_text(encoding="utf-8").strip() if path.is_file() else f"(not recorded: {run.folder})")
+    return portable(run.paths.commands() or f"(not recorded: {run.folder})")
 
 
 def _provenance(commands: Sequence[str]) -> Section:

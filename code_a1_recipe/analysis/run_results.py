@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ..errors import InputError
-from ..files import write_whole
+from ..files import portable, write_whole
 from ..runs.console import PHASES, UPDATES
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
@@ -162,14 +162,6 @@ def _held_out(records: Sequence[RolloutRecord]) -> dict[str, float]:
     if "kill" in found:
         found["product"] = found["valid"] * found["kill"]
     return found
-
-
-def portable(text: str) -> str:
-    """The text with the working folder left out and the home folder as ``~``: results are made to be passed on."""
-    for folder, short in ((Path.cwd(), ""), (Path.home(), "~/")):
-        if folder != Path(folder.anchor):
-            text = text.replace(f"{folder}/", short)
-    return text
 
 
 def save_results(results: Results, path: Path) -> None:

@@ -40,8 +40,9 @@ def prepare(options: PrepareOptions) -> None:
     their share becomes the column base_pass_rate. Always or never solved, a question teaches nothing. Responses and
     verdicts are in OUTPUT.base/, from which a repeated command resumes.
 
-    Beside OUTPUT: OUTPUT.card.md (counts, overlaps, settings, how to train), OUTPUT.dropped.jsonl (file, row, id,
-    reason and detail of what was left out) and OUTPUT.judged.jsonl, from which a repeated command resumes. Reasons:
+    Beside OUTPUT: OUTPUT.card.md (counts, overlaps, settings, how to train; the README where --push uploads both),
+    OUTPUT.dropped.jsonl (file, row, id, reason and detail of what was left out) and OUTPUT.judged.jsonl, from which a
+    repeated command resumes. Reasons:
 
     - `unusable row`: it has no text, or no Python, where some is needed; the rule follows
 
@@ -130,7 +131,8 @@ def harvest(options: HarvestOptions) -> None:
     the run unless --tier or --allow-missing say otherwise.
 
     `code-a1 harvest outputs/my-run --output tests.jsonl`, then `code-a1 cpu arm=static data.train_files=tests.jsonl`.
-    A repeated command resumes from OUTPUT.kills.jsonl.
+    OUTPUT.card.md says where they come from; it is the README where --push uploads both. A repeated command resumes
+    from OUTPUT.kills.jsonl.
     """
     from ..curation.harvest import harvest_tests
 

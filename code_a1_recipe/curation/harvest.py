@@ -5,7 +5,7 @@ As few of a question's tests stay as kill the same programs, or all of them, the
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -17,17 +17,21 @@ from sandbox import CaseOutcome, syntax_key
 from ..algorithm.question import Question
 from ..algorithm.settings import SandboxSettings
 from ..errors import InputError
-from ..files import fingerprint, write_whole
+from ..files import file_fingerprint, fingerprint, write_whole
 from ..jobs import options as shared
 from ..jobs.confinement import Confinement, judge_confined
+from ..jobs.hub import Public, Push
 from ..jobs.jsonl_store import JsonlStore, files_of
 from ..jobs.outputs import Report, check_outputs, note_work
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
+from .dataset_card import CARD_ENDING, dataset_card, repository_for
 from .minimal_tests import Found, Harvested, minimal_row, require_mutants, summary
 
 MAX_TESTS = 32
 """Per question, those that broke most programs first, where nothing is minimised."""
+_SETTINGS = ("min_tests", "max_mutants", "seed")
+"""What decides on the tests that stay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +41,8 @@ class HarvestOptions:
     run: Annotated[Path, typer.Argument(help="folder of a finished run")]
     output: Annotated[Path, typer.Option(help="JSON lines, for data.train_files with arm=static")]
     overwrite: shared.Overwrite = False
+    push: Push = None
+    public: Public = False
     minimise: Annotated[
         bool,
         typer.Option(help=f"drop tests that kill nothing new; otherwise the best {MAX_TESTS} stay, not judged again"),
@@ -52,6 +58,10 @@ class HarvestOptions:
     def work_output(self) -> Path:
         """What is done, for a repeated command."""
         return self.output.with_name(f"{self.output.name}.kills.jsonl")
+
+    @property
+    def card_output(self) -> Path:
+        return self.output.with_name(f"{self.output.name}{CARD_ENDING}")
 
 
 def collect(run: RunRecords) -> list[Harvested]:
@@ -78,14 +88,6 @@ def collect(run: RunRecords) -> list[Harvested]:
         for question in run.questions("train_files")
         if question.id in late and late[question.id].broken
     ]
-
-
-def write_questions(target: Path, found: Iterable[tuple[Question, Sequence[str]]]) -> int:
-    """Questions with ``golden_tests`` as JSON lines in the native columns, all at once; returns how many."""
-    rows = (asdict(replace(question, golden_tests=tuple(tests))) for question, tests in found)
-    lines = [json.dumps(row) + "\n" for row in rows]
-    write_whole(target, "".join(lines))
-    return len(lines)
 
 
 def _found(run: RunRecords, steps: Sequence[int]) -> dict[str, Found]:
@@ -119,20 +121,47 @@ def harvest_tests(options: HarvestOptions) -> Report:
     if options.output.is_dir():
         raise InputError(f"{options.output} is a folder; name the file to write")
     run = RunRecords.open(options.run)
-    work_files = files_of(options.work_output)
-    check_outputs([options.output], inputs=run.files(), overwrite=options.overwrite, work_files=work_files)
+    outputs, work_files = [options.output, options.card_output], files_of(options.work_output)
+    check_outputs(outputs, inputs=run.files(), overwrite=options.overwrite, work_files=work_files)
+    repository = repository_for(options.output, options.push, public=options.public)
     found = collect(run)
-    if not options.minimise:
-        number = write_questions(options.output, [(question, one.tests[:MAX_TESTS]) for question, one in found])
-        return Report(text=f"{options.output}: {number} questions", note=_unfinished(run))
-    return _minimised(options, run, found)
+    if options.minimise:
+        report = _minimised(options, run, found)
+    else:
+        number = _write(options, run, [(question, one.tests[:MAX_TESTS]) for question, one in found])
+        report = Report(text=f"{options.output}: {number} questions", note=_unfinished(run))
+    if repository and not report.failure:
+        address = repository.push_files([options.output], card=options.card_output)
+        report = replace(report, text=f"{report.text}\npushed to {address}")
+    return report
+
+
+def _write(
+    options: HarvestOptions, run: RunRecords, kept: Sequence[tuple[Question, Sequence[str]]], effect: str = ""
+) -> int:
+    """Write the questions, with ``golden_tests``, and their card; returns how many. ``effect``: of minimising."""
+    rows = [asdict(replace(question, golden_tests=tuple(tests))) for question, tests in kept]
+    write_whole(options.output, "".join(json.dumps(row) + "\n" for row in rows))
+    card = dataset_card(
+        options.output,
+        Path(__file__).with_name("harvest_card.md.jinja"),
+        num_rows=len(rows),
+        sources=[(file, file_fingerprint(file)) for file in run.question_files("train_files")],
+        run=run,
+        num_tests=sum(len(tests) for _, tests in kept),
+        effect=effect,
+        settings=[(f"`--{name.replace('_', '-')}`", getattr(options, name)) for name in ("minimise", *_SETTINGS)],
+        command=run.paths.commands(),
+    )
+    write_whole(options.card_output, card)
+    return len(rows)
 
 
 def _minimised(options: HarvestOptions, run: RunRecords, found: Sequence[Harvested]) -> Report:
     started = time.monotonic()
     sandbox = SandboxSettings.read(run.config.get("sandbox") or {}, where=f"the run in {run.folder}: sandbox")
     confinement = Confinement.of_run(sandbox, tier=options.tier, allow_missing=options.allow_missing)
-    settings = {name: getattr(options, name) for name in ("min_tests", "max_mutants", "seed")}
+    settings = {name: getattr(options, name) for name in _SETTINGS}
     require_mutants()
     decisive = {**settings, **confinement.described(), "run": _fingerprint(found)}
     with JsonlStore(options.work_output, settings=decisive, key="question") as store:
@@ -147,11 +176,11 @@ def _minimised(options: HarvestOptions, run: RunRecords, found: Sequence[Harvest
         )
         rows = [store.row(question.id) for question, _ in found]
         kept = [(question, row["kept"]) for (question, _), row in zip(found, rows, strict=True) if row["kept"]]
-        number = write_questions(options.output, kept)
+        number = _write(options, run, kept, summary(rows))
         num_outages = sum(bool(row["outage"]) for row in rows)
         if not num_outages:
             store.delete()
-        note_work([options.output], is_finished=not num_outages)
+        note_work([options.output, options.card_output], is_finished=not num_outages)
     text = f"{options.output}: {number} questions in {time.monotonic() - started:.0f} s\n{summary(rows)}"
     failure = (
         f"{num_outages} questions met an outage of the sandbox and kept all their tests; repeat the command to judge "

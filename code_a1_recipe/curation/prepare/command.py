@@ -11,7 +11,8 @@ from ...algorithm.question import Question
 from ...files import replacing, write_whole
 from ...jobs.jsonl_store import JsonlStore, files_of
 from ...jobs.outputs import Report, check_outputs, note_work
-from .data_card import Preparation, card_text, summary_text
+from ..dataset_card import repository_for
+from .data_card import Preparation, card_of, summary_text
 from .entries import Entry
 from .frontier import Frontier
 from .options import PrepareOptions
@@ -47,6 +48,7 @@ def _prepare(options: PrepareOptions, command: Sequence[str]) -> Report:
         work_files=files_of(options.work_output),
     )
     confinement = options.confinement
+    repository = repository_for(options.output, options.push, public=options.public)
     sources = [open_source(text) for text in dict.fromkeys(options.inputs)]
     readers = readers_of(sources, adapter=options.adapter, columns=options.columns)
     eval_sources = [open_source(text) for text in dict.fromkeys(options.against)]
@@ -72,6 +74,8 @@ def _prepare(options: PrepareOptions, command: Sequence[str]) -> Report:
     failure = _failure(preparation)
     note_work(options.outputs, is_finished=not failure)
     text = f"{summary_text(preparation)}wrote {', '.join(map(str, written))}"
+    if repository and not failure:
+        text += f"\npushed to {repository.push_files([options.output], card=options.card_output)}"
     return Report(text=text, failure=failure)
 
 
@@ -84,7 +88,7 @@ def _write_outputs(preparation: Preparation) -> list[Path]:
     options, prepared = preparation.options, preparation.prepared
     lines = "".join(json.dumps(dropped.record()) + "\n" for dropped in prepared.dropped)
     write_whole(options.dropped_output, lines)
-    write_whole(options.card_output, card_text(preparation).encode("utf-8", "replace"))
+    write_whole(options.card_output, card_of(preparation))
     if not prepared.kept:
         return [options.dropped_output, options.card_output]
     _write_entries(options.output, prepared.kept, preparation.frontier)

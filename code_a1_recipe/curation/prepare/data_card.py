@@ -2,11 +2,13 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from ...runs.folder import versions
-from ...stats.tables import counts_text, table_with_head
+from ...stats.tables import counts_text
+from ..dataset_card import dataset_card
 from .entries import Overlap
 from .frontier import Frontier
 from .options import PrepareOptions
@@ -102,51 +104,31 @@ def summary_text(preparation: Preparation) -> str:
     return "\n".join(lines) + "\n"
 
 
-def card_text(preparation: Preparation) -> str:
-    """The data card, as Markdown."""
-    prepared = preparation.prepared
-    parts = [
-        f"# {preparation.options.output.name}\n",
-        f"{len(prepared.kept)} of {preparation.num_rows} rows, each with a reference that the judge ran on its own "
-        f"tests. Made by\n\n```bash\n{shlex.join(preparation.command)}\n```\n",
-        _sources_part(preparation),
-        _rows_part(preparation),
-        _overlap_part(preparation),
-        _settings_part(preparation),
-        _training_part(preparation),
-    ]
-    return "\n".join(parts)
-
-
-def _sources_part(preparation: Preparation) -> str:
-    rows: list[tuple[object, ...]] = [
-        (source.name, preparation.read.adapters[source.name], preparation.read.num_rows[source.name], _sha(source))
-        for source in preparation.sources
-    ]
-    rows += [(source.name, "evaluation set", source.num_rows, _sha(source)) for source in preparation.eval_sources]
-    return "## Sources\n\n" + _table(("Source", "Read as", "Rows", "sha256"), rows)
-
-
-def _sha(source: Source) -> str:
-    return source.fingerprint() or "not read from files"
-
-
-def _rows_part(preparation: Preparation) -> str:
-    prepared = preparation.prepared
-    reasons = Counter(dropped.reason for dropped in prepared.dropped).most_common()
-    rows = [
-        ("read", preparation.num_rows),
-        ("kept", len(prepared.kept)),
-        *(("dropped: " + name, n) for name, n in reasons),
-    ]
-    text = "## Rows\n\n" + _table(("", "Rows"), rows)
-    text += f"\nEach dropped row stands in `{preparation.options.output.name}.dropped.jsonl` with its reason.\n"
-    text += f"Tests: {_tests_text(preparation)}.\n"
-    if preparation.frontier:
-        text += f"\nColumn `base_pass_rate`: {preparation.frontier.rates}.\n"
-    if prepared.num_outages:
-        text += f"\n**{prepared.num_outages} rows could not be judged**; they are left out.\n"
-    return text
+def card_of(preparation: Preparation) -> bytes:
+    """The data card: ``data_card.md.jinja``, filled in."""
+    options, prepared, read = preparation.options, preparation.prepared, preparation.read
+    sources, eval_sources = preparation.sources, preparation.eval_sources
+    described = options.described() | (preparation.frontier.described() if preparation.frontier else {})
+    settings = [(f"`--{name.replace('_', '-')}`", "" if value is None else value) for name, value in described.items()]
+    reasons = [(f"dropped: {name}", n) for name, n in Counter(one.reason for one in prepared.dropped).most_common()]
+    return dataset_card(
+        options.output,
+        Path(__file__).with_name("data_card.md.jinja"),
+        num_rows=len(prepared.kept),
+        sources=[(one.name, read.adapters[one.name], read.num_rows[one.name], one.fingerprint()) for one in sources],
+        eval_sources=[(one.name, "evaluation set", one.num_rows, one.fingerprint(), "") for one in eval_sources],
+        command=shlex.join(preparation.command),
+        rows=[("read", preparation.num_rows), ("kept", len(prepared.kept)), *reasons],
+        tests=_tests_text(preparation),
+        preparation=preparation,
+        overlaps=[
+            (one.set_name, one.num_questions, one.num_met, one.num_rows, *(one.num_by_rule[rule] for rule in _RULES))
+            for one in overlaps_by_set(preparation.eval_sets, prepared)
+        ],
+        common=_common_text(prepared),
+        settings=[*settings, *versions(_PACKAGES)],
+        path=shlex.quote(str(options.output)),
+    )
 
 
 def _tests_text(preparation: Preparation) -> str:
@@ -162,45 +144,6 @@ def _tests_text(preparation: Preparation) -> str:
     return "; ".join(texts)
 
 
-def _overlap_part(preparation: Preparation) -> str:
-    title = "## Overlap with evaluation sets\n\n"
-    if not preparation.eval_sources:
-        return title + "Not looked for: no evaluation set was named (`--against`). Do so before you report results.\n"
-    rows = [
-        (one.set_name, one.num_questions, one.num_met, one.num_rows, *(one.num_by_rule[rule] for rule in _RULES))
-        for one in overlaps_by_set(preparation.eval_sets, preparation.prepared)
-    ]
-    heads = ("Set", "Questions", "Met", "Rows removed", *(f"by {rule}" for rule in _RULES))
-    text = title + _table(heads, rows)
-    text += "\nA row is counted under the first rule that found it; one row may meet several sets.\n"
-    text += f"\nDiscarded as common to many different questions of a set: {_common_text(preparation.prepared)}.\n"
-    for name, count in preparation.eval_sets.num_unreadable.items():
-        text += f"\n{count} rows of {name} have no prompt that can be read and were **not** compared.\n"
-    return text
-
-
 def _common_text(prepared: Prepared) -> str:
     common = prepared.common_hits
     return f"{common.num_hits} shared runs of words; {common.num_rows} rows have nothing else in common with a question"
-
-
-def _settings_part(preparation: Preparation) -> str:
-    described = preparation.options.described() | (preparation.frontier.described() if preparation.frontier else {})
-    names = [(f"`--{name.replace('_', '-')}`", "" if value is None else value) for name, value in described.items()]
-    return (
-        "## Settings and versions\n\n"
-        + _table(("", ""), [*names, *versions(_PACKAGES)])
-        + "\nSeconds are CPU seconds of the machine that prepared the data; another may find other references slow.\n"
-    )
-
-
-def _training_part(preparation: Preparation) -> str:
-    path = shlex.quote(str(preparation.options.output))
-    return (
-        "## Train on it\n\n```bash\n"
-        f"bash run_codea1.sh qwen2.5-coder-1.5b data.train_files={path} data.val_files=VALIDATION.parquet\n```\n"
-    )
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    return table_with_head([heads, *(tuple(map(str, row)) for row in rows)]).markdown()

@@ -13,6 +13,8 @@ from ...errors import InputError
 from ...evaluation.models.options import USUAL_SAMPLING, ModelOptions, option
 from ...jobs import options as shared
 from ...jobs.confinement import Confinement
+from ...jobs.hub import Public, Push
+from ..dataset_card import CARD_ENDING
 
 TRAINING_SAMPLING = replace(USUAL_SAMPLING, temperature=1.0, top_p=1.0, max_prompt_tokens=4096)
 """As the Code LLM samples where nobody configures it."""
@@ -40,6 +42,8 @@ class PrepareOptions:
     inputs: Annotated[tuple[str, ...], typer.Argument(metavar="INPUT...", help="files, folders, or ids of the hub")]
     output: Annotated[Path, typer.Option(help="the training set; must end in .parquet")]
     overwrite: shared.Overwrite = False
+    push: Push = None
+    public: Public = False
     against: Annotated[
         tuple[str, ...], typer.Option(metavar="SET", help="evaluation set that no row may repeat; repeatable")
     ] = ()
@@ -87,7 +91,7 @@ class PrepareOptions:
 
     @property
     def card_output(self) -> Path:
-        return self.output.with_name(f"{self.output.name}.card.md")
+        return self.output.with_name(f"{self.output.name}{CARD_ENDING}")
 
     @property
     def dropped_output(self) -> Path:

@@ -41,11 +41,11 @@ class Source:
         return name.removesuffix(ending) or "data"
 
     def fingerprint(self) -> str:
-        """sha256 of the one file, or of the digests of all of them, in hexadecimal; "" without files."""
+        """sha256 of the one file, or of the digests of all of them, in hexadecimal."""
         digests = [file_digest(path).hex() for path in self.files]
         if len(digests) == 1:
             return digests[0]
-        return hashlib.sha256("\n".join(digests).encode()).hexdigest() if digests else ""
+        return hashlib.sha256("\n".join(digests).encode()).hexdigest() if digests else "not read from files"
 
 
 def open_source(text: str) -> Source:

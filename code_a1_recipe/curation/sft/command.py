@@ -19,6 +19,7 @@ from ...jobs.progress import watched
 from ...runs.reader import RunRecords, rollout_of
 from ...runs.rollout_record import RolloutRecord
 from ...stats.tables import counts_text
+from ..dataset_card import dataset_card
 from ..minimal_tests import require_mutants
 from .demonstrations import SHOWN, Demonstration, PromptStyle, Selection, held_out, select
 from .from_rollouts import demonstrations_from
@@ -224,50 +225,25 @@ def _summary(
     return "\n".join(lines)
 
 
-def _card(options: SftOptions, made: Made, selection: Selection, *, num_train: int, num_val: int, command: str) -> str:
-    """What is in the set, what is not, and how to train on it, as Markdown."""
+def _card(
+    options: SftOptions, made: Made, selection: Selection, *, num_train: int, num_val: int, command: str
+) -> bytes:
+    """What is in the set, what is not, and how to train on it."""
     kept = selection.kept
-    shown = Counter(one.shown for one in kept)
-    breaking = Counter(one.shown for one in kept if one.num_breaking)
-    sizes = Counter(len(one.asserts) for one in kept)
-    rows = [
-        f"| {name} | {shown[name]} | {breaking[name]} | {meaning} |" for name, meaning in SHOWN.items() if shown[name]
-    ]
-    left_out = made.left_out + selection.dropped
-    return "\n".join(
-        [
-            f"# {options.output.name}",
-            "",
-            "Demonstrations for a cold start of a Test LLM, made by `code-a1 data sft`. Every assert is a valid case",
-            "whose expected output equals the return value of the question's reference.",
-            "",
-            f"- source: {made.source}",
-            f"- {num_train} demonstrations for training, {num_val} for validation "
-            f"({options.val_output.name}), split by question, seed {options.seed}",
-            f"- {len({one.question_id for one in kept})} of {made.num_questions} questions, at most "
-            f"{options.max_per_question} demonstrations each",
-            f"- prompts: `{made.style.template}` (`prompts.name={made.style.pair}`"
-            f"{', black box' if made.style.black_box else ''}); answers are "
-            + ("one ```python block" if made.style.is_fenced else "bare asserts"),
-            f"- asserts in a suite: {', '.join(f'{size} ({count} times)' for size, count in sorted(sizes.items()))}",
-            f"- outages of the sandbox: {made.num_outages}",
-            "",
-            "| Program shown | Demonstrations | whose suite breaks it | |",
-            "| --- | ---: | ---: | --- |",
-            *rows,
-            "",
-            "## Left out",
-            "",
-            *([f"- {reason}: {count}" for reason, count in left_out.most_common()] or ["- nothing"]),
-            "",
-            "## Train",
-            "",
-            "```bash",
-            command,
-            "```",
-            "",
-            "The last step's folder `huggingface` is the model: give it as `policies.test.model.path`, with `arm=sft`",
-            "for a Test LLM that learns nothing more, or without for one that begins there.",
-            "",
-        ]
+    shown, breaking = Counter(one.shown for one in kept), Counter(one.shown for one in kept if one.num_breaking)
+    return dataset_card(
+        options.output,
+        Path(__file__).with_name("sft_card.md.jinja"),
+        splits={"train": options.output} | ({"validation": options.val_output} if num_val else {}),
+        num_rows=num_train + num_val,
+        sources=[(file,) for file in options.files],
+        options=options,
+        made=made,
+        num_train=num_train,
+        num_val=num_val,
+        num_used=len({one.question_id for one in kept}),
+        sizes=sorted(Counter(len(one.asserts) for one in kept).items()),
+        rows=[(name, shown[name], breaking[name], meaning) for name, meaning in SHOWN.items() if shown[name]],
+        left_out=(made.left_out + selection.dropped).most_common(),
+        command=command,
     )

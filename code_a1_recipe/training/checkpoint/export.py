@@ -3,11 +3,18 @@
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...algorithm.schedule import POLICY_NAMES
 from ...errors import CheckpointError, InputError
+from ...files import write_whole
+from ...jobs.hub import HOLDS, README, Repository, encoded
 from .folder import CHECKPOINTS, TRACKER_NAME, Checkpoint, best_checkpoint, find_checkpoint, saved_steps, step_folder
+
+if TYPE_CHECKING:
+    from huggingface_hub import ModelCard
 
 _ACTOR = "actor"
 _ADAPTER = "lora_adapter"
@@ -57,12 +64,13 @@ def check_export(checkpoint: Checkpoint, policy: str, output: Path) -> None:
         raise InputError(f"--output={output} exists; name a folder that does not, or remove it")
 
 
-def export_policy(checkpoint: Checkpoint, policy: str, output: Path) -> None:
+def export_policy(checkpoint: Checkpoint, policy: str, output: Path, *, card: bytes = b"") -> None:
     """Write weights, configuration and tokenizer of one policy; a LoRA adapter is merged into the weights.
 
     Args:
         policy: "code" or "test".
         output: a folder that does not exist; it appears when it is whole.
+        card: content of its README.md; without one there is none.
 
     Raises:
         InputError: the checkpoint has no such policy, ``output`` exists, or verl's merger fails.
@@ -79,6 +87,8 @@ def export_policy(checkpoint: Checkpoint, policy: str, output: Path) -> None:
         raise InputError(f"verl's merger failed on {actor}:\n{told}")
     if (partial / _ADAPTER).is_dir():
         _merge_adapter(partial)
+    if card:
+        write_whole(partial / README, card)
     output.parent.mkdir(parents=True, exist_ok=True)
     partial.rename(output)
 
@@ -93,20 +103,41 @@ def _merge_adapter(folder: Path) -> None:
     shutil.rmtree(folder / _ADAPTER)
 
 
-def export(source: Path, output: Path, *, policy: str = "code", step: str = "latest") -> dict[str, Path]:
-    """Write one policy of a run, or with "both" each into its own folder below ``output``.
+def export(
+    source: Path,
+    output: Path,
+    *,
+    policy: str = "code",
+    step: str = "latest",
+    card_of: Callable[[Checkpoint, str], "ModelCard"],
+    push: str | None = None,
+    public: bool = False,
+) -> dict[str, str]:
+    """Write one policy of a run with its card, or with "both" each into its own folder below ``output``.
+
+    Args:
+        card_of: the card of a policy.
+        push, public: the repository of the hub that gets the folder too.
 
     Returns:
-        Policy name -> folder, as written.
+        Policy name -> its folder, as written, and the repository's address.
 
     Raises:
-        CheckpointError, InputError: no such checkpoint or policy, or a folder exists; nothing was written.
+        CheckpointError, InputError, OutageError: no such checkpoint or policy, a folder exists, or the hub does not
+            take it; nothing was written, or the hint says what was.
     """
     names = POLICY_NAMES if policy == "both" else (policy,)
+    if push and len(names) > 1:
+        raise InputError(f"--push={push} takes one policy: --policy code or --policy test, got both; call it twice")
     checkpoint = find_step(source, step)
     targets = {name: output / name if len(names) > 1 else output for name in names}
     for name, target in targets.items():
         check_export(checkpoint, name, target)
+    cards = {name: card_of(checkpoint, name) for name in names}
+    repository = Repository.open(push, kind="model", public=public, holds=str(cards[names[0]].data.get(HOLDS)))
     for name, target in targets.items():
-        export_policy(checkpoint, name, target)
-    return targets
+        export_policy(checkpoint, name, target, card=encoded(cards[name]))
+    written = {name: str(target) for name, target in targets.items()}
+    if repository is not None:
+        written[names[0]] += f", pushed to {repository.push(output)}"
+    return written

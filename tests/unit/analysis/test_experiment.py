@@ -20,7 +20,6 @@ from code_a1_recipe.analysis.run_results import (
     RunResult,
     Validation,
     load_results,
-    portable,
     result_of,
     save_results,
 )
@@ -29,6 +28,7 @@ from code_a1_recipe.cli.app import main
 from code_a1_recipe.curation.harvest import HarvestOptions, collect, harvest_tests
 from code_a1_recipe.data.reader import load_questions
 from code_a1_recipe.errors import InputError, SettingsError
+from code_a1_recipe.files import portable
 from code_a1_recipe.runs.reader import RunRecords
 
 from ..conftest import record, write_run

@@ -5,6 +5,7 @@ import json
 from collections import Counter
 
 import pytest
+from huggingface_hub import DatasetCard
 
 from code_a1_recipe.algorithm.question import Question, request_for
 from code_a1_recipe.algorithm.settings import SandboxSettings
@@ -198,6 +199,30 @@ def test_without_minimising_the_command_writes_what_it_always_did(run_folder, tm
     assert capsys.readouterr().out == f"{tmp_path / 'new.jsonl'}: 2 questions\n"
 
 
+def test_the_card_says_whose_tests_these_are_in_the_hubs_form(run_folder, tmp_path):
+    (run_folder / "questions.jsonl.card.md").write_text("---\nlicense: cc-by-4.0\n---\n")
+    (run_folder / "command.txt").write_text("code-a1 cpu run_dir=run\n")
+    target = tmp_path / "new.jsonl"
+    assert harvest_command([str(run_folder), "--output", str(target), "--no-minimise"]) == 0
+    card = DatasetCard.load(tmp_path / "new.jsonl.card.md")
+    assert card.data.configs == [{"config_name": "default", "data_files": [{"split": "train", "path": "new.jsonl"}]}]
+    assert (card.data.license, card.data.get("code_a1")) == ("cc-by-4.0", "questions new.jsonl")
+    number = sum(len(question.golden_tests) for question in load_questions(target))
+    assert (
+        f"2 training questions of the run `run` with {number} tests that its Test LLM wrote up\nto step 2" in card.text
+    )
+    assert "```bash\ncode-a1 cpu run_dir=run\n```" in card.text
+
+
+def test_a_harvest_is_pushed_with_its_card(run_folder, tmp_path, local_hub, capsys):
+    command = [str(run_folder), "--output", str(tmp_path / "new.jsonl"), "--no-minimise", "--push", "ada/tests"]
+    assert harvest_command(command) == 0
+    assert f"pushed to {local_hub.endpoint}/datasets/ada/tests" in capsys.readouterr().out
+    files = local_hub.files("ada/tests", "dataset")
+    assert files["new.jsonl"] == (tmp_path / "new.jsonl").read_bytes()
+    assert files["README.md"] == (tmp_path / "new.jsonl.card.md").read_bytes()
+
+
 @pytest.fixture
 def real_run(tmp_path):
     """Two micro questions, each with six tests that hold."""
@@ -220,7 +245,9 @@ def test_the_command_writes_few_tests_and_says_what_they_kill(real_run, tmp_path
     questions = load_questions(target)
     assert [len(question.golden_tests) < 6 for question in questions] == [True, True]
     assert all(set(question.golden_tests) <= set(question.tests) for question in questions)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "tests.jsonl"], "nothing is left to take up"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "tests.jsonl", "tests.jsonl.card.md"], (
+        "nothing is left to take up"
+    )
 
 
 def test_an_outage_keeps_all_tests_and_is_judged_again_by_the_same_command(real_run, tmp_path, one_judge, capsys):
@@ -329,4 +356,4 @@ def test_an_unfinished_harvest_replaces_its_own_file_and_no_other(real_run, tmp_
     assert harvest_command(command) == 2
     target.write_bytes(written)
     assert harvest_command(command) == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "tests.jsonl"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "tests.jsonl", "tests.jsonl.card.md"]

@@ -1,7 +1,11 @@
 """``code-a1 data prepare`` from the command line down, with the real judge."""
 
+import shutil
+
+import datasets
 import pyarrow.parquet as pq
 import pytest
+from huggingface_hub import DatasetCard
 
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.data.reader import COLUMNS, load_questions
@@ -130,6 +134,42 @@ def test_the_card_says_where_the_data_is_from_and_how_to_train(run, write, tmp_p
     assert f"data.train_files={tmp_path / 'out.parquet'}" in card
     assert "code-a1 data prepare" in card
     assert "| `--slow-seconds` | 1.0 |" in card
+
+
+def test_the_hub_finds_the_questions_and_what_they_are_by_the_card(run, write, tmp_path):
+    run(write(*ROWS))
+    card, published = DatasetCard.load(tmp_path / "out.parquet.card.md"), tmp_path / "published"
+    assert (card.data.size_categories, card.data.task_categories) == (["n<1K"], ["text-generation"])
+    assert (card.data.license, card.data.get("code_a1")) == (None, "questions out.parquet")
+    published.mkdir()
+    for name, file in (("README.md", "out.parquet.card.md"), ("out.parquet", "out.parquet")):
+        shutil.copy(tmp_path / file, published / name)
+    (published / "other.parquet").write_bytes(b"no part of the set")
+    loaded = datasets.load_dataset(str(published), cache_dir=str(tmp_path / "cache"))
+    assert {split: rows["id"][:] for split, rows in loaded.items()} == {"train": ["alpha", "kilo"]}
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [(("mit", "mit"), "mit"), (("mit", "apache-2.0"), ["apache-2.0", "mit"]), (("mit", ""), None)],
+)
+def test_the_licence_is_that_of_all_sources_where_each_states_one(run, write, tmp_path, stated, expected):
+    sources = [write(row(name), name=f"{name}.jsonl") for name in ("alpha", "bravo")]
+    for source, license in zip(sources, stated, strict=True):
+        if license:
+            source.with_name(f"{source.name}.card.md").write_text(f"---\nlicense: {license}\n---\n")
+    run(*sources)
+    assert DatasetCard.load(tmp_path / "out.parquet.card.md").data.license == expected
+    row_of = next(line for line in card_in(tmp_path).splitlines() if line.startswith(f"| {sources[1]} | native | 1 | "))
+    assert row_of.endswith(f" | {stated[1] or 'not stated'} |")
+
+
+def test_what_cannot_be_pushed_is_refused_before_a_row_is_judged(run, write, judge, local_hub, tmp_path):
+    status, _, err = run(write(GOOD), "--push", "bob/set")
+    assert (status, judge.num_requests, (tmp_path / "out.parquet").exists()) == (2, 0, False)
+    assert "--push=bob/set: the hub refuses" in err
+    assert run(write(GOOD), "--push", "ada/set")[0] == 0
+    assert sorted(local_hub.files("ada/set", "dataset")) == [".gitattributes", "README.md", "out.parquet"]
 
 
 def test_an_interrupted_command_goes_on_where_it_stopped(run, write, judge, tmp_path, monkeypatch):
