@@ -48,7 +48,7 @@ kill, since the others may be equivalent to the original. bugs_killed: buggy pro
 Examples:
 
 - `code-a1 eval test ULT_Lite.jsonl --model outputs/my-run --tests 5 --output out/trained`
-- `code-a1 eval test QuixBugs/ --model Qwen/Qwen2.5-Coder-1.5B-Instruct --buggy-programs --output out/quixbugs`
+- `code-a1 eval test bugs.jsonl --model Qwen/Qwen2.5-Coder-1.5B-Instruct --buggy-programs --output out/bugs`
 - `code-a1 eval test ULT_Lite.jsonl --own-tests --output out/baseline`
 - `code-a1 eval compare out/baseline out/trained`
 """

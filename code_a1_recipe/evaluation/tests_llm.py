@@ -41,7 +41,7 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
         OutageError, SandboxUnavailableError: the model or the sandbox is down; what is done is kept.
     """
     options = replace(options, prompt=options.prompt or usual_prompt(run_of(options.model), "test"))
-    subjects, counts = load_subjects(options)
+    subjects = load_subjects(options)
     model = None
     if options.own_tests:
         written = [WrittenSuite(subject=one, sample=0, asserts=one.question.tests[: options.tests]) for one in subjects]
@@ -66,7 +66,7 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
         source_of={one.question.id: one.question.data_source or "questions" for one in subjects},
         parts=parts,
         products=products,
-        counts={**counts, **found},
+        counts=found,
     )
     results.save(options.output)
     return results

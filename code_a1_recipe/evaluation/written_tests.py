@@ -1,6 +1,5 @@
 """Suites that a Test LLM writes for functions with references."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,7 +10,6 @@ from ..algorithm.prompts import render, template_for
 from ..algorithm.question import Question
 from ..data.reader import read_questions
 from ..files import fingerprint
-from .benchmarks.quixbugs import read_quixbugs
 from .benchmarks.tasks import check_distinct
 from .models.source import ModelChoice, sample_stored
 from .options import SuiteEvalOptions
@@ -47,21 +45,15 @@ class WrittenSuite:
         return f"{self.subject.name} {self.sample} {fingerprint(*self.asserts)}"
 
 
-def load_subjects(options: SuiteEvalOptions) -> tuple[list[Subject], dict[str, int]]:
-    """Programs that tests are written for, and counts of what could not be taken.
+def load_subjects(options: SuiteEvalOptions) -> list[Subject]:
+    """Programs that tests are written for.
 
     Raises:
-        InputError: a file or folder cannot be used, or an id comes twice.
+        InputError: a file cannot be used, or an id comes twice.
     """
     questions: list[Question] = []
-    counts: Counter[str] = Counter()
     for path in options.files:
-        if path.is_dir():
-            found, skipped = read_quixbugs(path)
-            questions += found
-            counts.update(f"programs left out, {reason}" for reason in skipped.values())
-        else:
-            questions += read_questions(path, adapter=options.adapter, columns=options.columns).questions
+        questions += read_questions(path, adapter=options.adapter, columns=options.columns).questions
     check_distinct([question.id for question in questions], what="functions")
     chosen = questions[: options.limit]
     subjects = [Subject(question=question, program=question.reference, number=0) for question in chosen]
@@ -70,7 +62,7 @@ def load_subjects(options: SuiteEvalOptions) -> tuple[list[Subject], dict[str, i
         for question in (chosen if options.buggy_programs else ())
         for number, program in enumerate(question.buggy_programs, 1)
     ]
-    return subjects, dict(counts)
+    return subjects
 
 
 def sample_suites(subjects: Sequence[Subject], model: ModelChoice, options: SuiteEvalOptions) -> list[WrittenSuite]:

@@ -13,10 +13,11 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
-from code_a1_recipe.algorithm.spans import Span, running, union
+from code_a1_recipe.algorithm.spans import Span, union
 from code_a1_recipe.analysis.figures import COLORS
 from code_a1_recipe.runs.console import PHASES, UPDATES
 
+from .busy_spans import running
 from .step_times import QuestionSpans, StepTimes
 
 # Axes: A activities (Code LLM, Test LLM, judge), Q questions of a step, T slices of time.

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from code_a1_recipe.algorithm.spans import BusySeconds, Span, busy_seconds, mean_running
+from code_a1_recipe.algorithm.spans import Span
 from code_a1_recipe.errors import InputError
 from code_a1_recipe.runs.console import PHASES, UPDATES
 from code_a1_recipe.runs.reader import RunRecords
+
+from .busy_spans import BusySeconds, busy_seconds, mean_running
 
 
 @dataclass(slots=True, kw_only=True)

@@ -7,16 +7,8 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from code_a1_recipe.algorithm.spans import (
-    BusySeconds,
-    busy_seconds,
-    inside,
-    mean_running,
-    outside,
-    running,
-    seconds_of,
-    union,
-)
+from code_a1_recipe.algorithm.spans import outside, seconds_of, union
+from examples.timeline.busy_spans import BusySeconds, busy_seconds, inside, mean_running, running
 
 LAST = 16
 times = st.integers(0, LAST)

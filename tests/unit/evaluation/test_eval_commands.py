@@ -198,16 +198,10 @@ def test_sampling_alone_needs_no_sandbox(questions, tmp_path, monkeypatch, capsy
         assert eval_code(words(questions, tmp_path / "out", server, "--sample-only")) == 0
 
 
-def test_a_quixbugs_folder_is_evaluated(tmp_path, capsys):
-    folder = tmp_path / "bugs"
-    for name, text in (
-        ("python_programs/double.py", SQUARE),
-        ("correct_python_programs/double.py", RIGHT),
-        ("json_testcases/double.json", "[[3], 6]\n[[0], 0]\n"),
-    ):
-        (folder / name).parent.mkdir(parents=True)
-        (folder / name).write_text(text)
-    asked = [str(folder), "--own-tests", "--tests", "2", "--buggy-programs", "--output", str(tmp_path / "out")]
+def test_shipped_bugs_are_broken_by_correct_tests(tmp_path, capsys):
+    path = tmp_path / "bugs.jsonl"
+    path.write_text(json.dumps({**QUESTIONS[0], "tests": ["assert double(3) == 6"]}) + "\n")
+    asked = [str(path), "--own-tests", "--tests", "2", "--buggy-programs", "--output", str(tmp_path / "out")]
     assert eval_test(asked) == 0
     assert list(Results.load(tmp_path / "out").parts["bugs_killed"].values()) == [[1.0, 1.0]]
     assert eval_test([str(tmp_path / "nowhere.jsonl"), "--own-tests", "--output", str(tmp_path / "other")]) == 2
