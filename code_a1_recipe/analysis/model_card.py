@@ -44,13 +44,14 @@ def model_card(checkpoint: Checkpoint, policy: str) -> "ModelCard":
         except InputError as error:
             problem = f"its records cannot be read ({error})"
     command = run.paths.commands() if run else ""
+    name = f"{run.folder.name if run else 'run'}-{policy}"
     data = ModelCardData(
         library_name="transformers",
         pipeline_tag="text-generation",
         base_model=base or None,
         license=stated_license(path, kind="model") if path else None,
         tags=["code-a1", who.lower().replace(" ", "-"), "reinforcement-learning", "verl"],
-        model_name=f"{run.folder.name if run else 'run'}-{policy}",
+        model_name=name if changes else None,
         eval_results=[_eval_result(one, files) for one in changes] or None,
         code_a1=f"{who} trained from {base} {'' if path == model_hash else model_hash}".strip(),
     )
@@ -64,7 +65,7 @@ def model_card(checkpoint: Checkpoint, policy: str) -> "ModelCard":
         identity=identity,
         seed=(config.get("data") or {}).get("seed"),
         arm=_arm(command),
-        model_name=data.model_name,
+        model_name=name,
         step=checkpoint.step,
         validated=validations(run, checkpoint.step) if changes and run else (),
         changes=changes,

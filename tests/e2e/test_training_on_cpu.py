@@ -12,8 +12,8 @@ import yaml
 from transformers import AutoModelForCausalLM
 
 from code_a1_recipe.algorithm.mistake_book import MistakeBook
+from tests.unit.jobs.local_hub import LocalHub
 
-from ..unit.jobs.local_hub import LocalHub
 from .proofs import replayed_book, state_differences
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("trained")]

@@ -77,6 +77,7 @@ def test_a_test_llm_has_its_own_measures_and_its_bases_folder_by_name(run):
 def test_an_earlier_step_has_no_figures_of_later_ones(run):
     card = card_at(run, step="1")
     assert card.data.eval_results is None
+    assert "model_name" not in card.data.to_dict()
     assert "There are none: the run did not validate this policy twice up to this step." in squeezed(card)
 
 
