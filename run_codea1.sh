@@ -50,7 +50,7 @@ pip_install() { "$VENV/bin/python" -m pip install -qq "$@"; }
 # What would fail after gigabytes were downloaded, or in the middle of a run.
 check_gpu_machine() {  # PYTHON
     local driver capability free
-    driver="$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1)"
+    driver="$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1 || true)"
     if [ -z "$driver" ]; then
         printf 'no GPU is seen here, so neither driver nor GPUs are checked\n' >&2
     else
