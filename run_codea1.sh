@@ -80,7 +80,7 @@ install_torch_cpu() {
 install_flash_attn() {
     pip_install --no-deps --only-binary :all: --index-url "$FLASH_INDEX" "$FLASH_ATTN" >/dev/null 2>&1 && return
     if [ -z "${CODE_A1_COMPILE_FLASH_ATTN:-}" ] || ! nvcc --version 2>/dev/null | grep -q 'release 13\.'; then
-        printf '%s\n' "flash-attn is not installed ($FLASH_INDEX has no wheel for this Python): attention is computed by torch (sdpa)." \
+        printf '%s\n' "flash-attn is not installed (no wheel for this Python at $FLASH_INDEX, or no answer from there): attention is computed by torch (sdpa)." \
             'CODE_A1_COMPILE_FLASH_ATTN=1 compiles it with a CUDA 13 toolkit, which can take an hour.' >&2
         return
     fi
