@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The GPU stack on a machine without a GPU: `bash tests/gpu_stack.sh FOLDER` installs it as a user with GPUs would, then
-# runs in it the unit tests of what stands on torch, verl, vLLM and Ray, and tests/gpu_stack. At the end it says what
-# passed; the exit status is 1 where something did not. FOLDER becomes an environment of 11 GB, kept and used again.
+# runs in it the unit tests of the rooms that stand on torch, verl, vLLM and Ray, and tests/gpu_stack. At the end it
+# says what passed; the exit status is 1 where something did not. FOLDER becomes an environment of 11 GB, kept and used
+# again.
 set -uo pipefail
 
 if [ $# -ne 1 ] || [ "${1#-}" != "$1" ]; then
@@ -30,9 +31,7 @@ bash run_codea1.sh setup --gpu --dev || exit
 summary+=("$(printf '%-22s %s' installation "$((SECONDS - start)) s, $(du -sh "$CODE_A1_VENV" | cut -f 1)")")
 
 pytest() { "$CODE_A1_VENV/bin/python" -m pytest -q -n 2 "$@"; }
-# The rooms that are left out hardly touch the stack and take as long again.
-part "unit tests" pytest --dist loadfile tests/unit \
-    --ignore tests/unit/applications --ignore tests/unit/curation --ignore tests/unit/evaluation --ignore tests/unit/examples
+part "unit tests" pytest --dist loadfile tests/unit/{algorithm,config,runs,training,verl_plugin}
 part "GPU presets" pytest tests/gpu_stack
 
 printf '%s\n' "${summary[@]}"

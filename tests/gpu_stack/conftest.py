@@ -19,7 +19,7 @@ from code_a1_recipe.config.compose import read_config
 from .stand_ins import build_driver, write_model, write_questions
 
 PROBE = Path(__file__).with_name("probe.py")
-PROBE_TIMEOUT_SECONDS = 600
+PROBE_TIMEOUT_SECONDS = 2400
 """Imports of torch, vLLM, verl and Ray, and a second a policy, on cores that others use too."""
 
 
