@@ -50,7 +50,7 @@ pip_install() { "$VENV/bin/python" -m pip install -qq "$@"; }
 # What would fail after gigabytes were downloaded, or in the middle of a run.
 check_gpu_machine() {  # PYTHON
     local driver capability free
-    driver="$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1)"
+    driver="$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1 || true)"
     if [ -z "$driver" ]; then
         printf 'no GPU is seen here, so neither driver nor GPUs are checked\n' >&2
     else
@@ -80,7 +80,7 @@ install_torch_cpu() {
 install_flash_attn() {
     pip_install --no-deps --only-binary :all: --index-url "$FLASH_INDEX" "$FLASH_ATTN" >/dev/null 2>&1 && return
     if [ -z "${CODE_A1_COMPILE_FLASH_ATTN:-}" ] || ! nvcc --version 2>/dev/null | grep -q 'release 13\.'; then
-        printf '%s\n' "flash-attn is not installed ($FLASH_INDEX has no wheel for this Python): attention is computed by torch (sdpa)." \
+        printf '%s\n' "flash-attn is not installed (no wheel for this Python at $FLASH_INDEX, or no answer from there): attention is computed by torch (sdpa)." \
             'CODE_A1_COMPILE_FLASH_ATTN=1 compiles it with a CUDA 13 toolkit, which can take an hour.' >&2
         return
     fi

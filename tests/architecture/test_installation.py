@@ -108,6 +108,14 @@ def test_without_a_wheel_of_flash_attn_the_set_up_says_what_is_done_instead_and_
     assert (tmp_path / "venv" / ".code-a1-run").is_file()
 
 
+def test_the_gpu_stack_installs_on_a_machine_without_a_driver(repository, tmp_path):
+    """An image is built without a card; ``setup --gpu`` ended there without a word."""
+    done, calls = set_up(repository, tmp_path, SMI_STATUS="127")
+    assert done.returncode == 0, done.stderr
+    assert "no GPU is seen here, so neither driver nor GPUs are checked" in done.stderr
+    assert any(".[gpu,eval]" in call for call in calls)
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
