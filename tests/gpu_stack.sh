@@ -17,18 +17,18 @@ failed=0
 summary=()
 
 part() {  # NAME COMMAND...
-    local name="$1" log
+    local name="$1" result=passed log
     shift
     log="$(mktemp)"
-    "$@" 2>&1 | tee "$log" || failed=1
-    summary+=("$(printf '%-22s %s' "$name" "$(grep -E '(passed|failed|skipped|error).* in [0-9.]+s' "$log" | tail -n 1)")")
+    "$@" 2>&1 | tee "$log" || { result=FAILED; failed=1; }
+    summary+=("$(printf '%-13s %s: %s' "$name" "$result" "$(grep -E '(passed|failed|skipped|error).* in [0-9.]+s' "$log" | tail -n 1)")")
     while read -r line; do summary+=("    $line"); done < <(grep '^arguments of ' "$log")
     rm -f "$log"
 }
 
 start=$SECONDS
 bash run_codea1.sh setup --gpu --dev || exit
-summary+=("$(printf '%-22s %s' installation "$((SECONDS - start)) s, $(du -sh "$CODE_A1_VENV" | cut -f 1)")")
+summary+=("$(printf '%-13s %s' installation "$((SECONDS - start)) s, $(du -sh "$CODE_A1_VENV" | cut -f 1)")")
 
 pytest() { "$CODE_A1_VENV/bin/python" -m pytest -q -n 2 "$@"; }
 part "unit tests" pytest --dist loadfile tests/unit/{algorithm,config,runs,training,verl_plugin}
