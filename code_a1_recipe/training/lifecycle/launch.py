@@ -136,12 +136,13 @@ def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers) -> N
         try:
             tq.init(config.for_verl().transfer_queue)
             trainer = CodeA1Trainer(config, signals=signals)
-            trainer.init()
-            leftovers.segments = segments_below(os.getpid())
+            trainer._setup()  # verl's `init` in its two parts: the first weights wait for a server that is lost
             with ProcessWatch(
                 trainer.processes(),
                 lambda lost: _exit(f"\nerror: the {lost} was lost, and the run waits for it", 1, config, leftovers),
             ):
+                trainer.on_init_end()
+                leftovers.segments = segments_below(os.getpid())
                 trainer.fit(None)
         except KeyboardInterrupt:  # Ray raises one of its own, without words, where a signal meets it waiting
             if signals.signal_number is None:
