@@ -18,7 +18,8 @@ TABLE = tomllib.loads((REPOSITORY / "tests" / "gpu_branches.toml").read_text(enc
 BRANCHES, NONE = TABLE["branch"], TABLE["none"]
 SPEAKS_OF_A_DEVICE = re.compile(
     r"cuda|nvidia|flash_?attn|free_cache_engine|(?<!time\.)(?<!asyncio\.)\bsleeps?\b|\bwake|\bawake|offload|empty_cache"
-    r"|OutOfMemory|\bdevice\b|on_gpu|on_cpu|\b_gpus\(|no_gpu|num_gpus|[=!]= (SEPARATE|COLOCATED)|[\"']separate|full_determinism"
+    r"|OutOfMemory|\bdevice\b|on_gpu|on_cpu|\b_gpus\(|no_gpu|num_gpus"
+    r"|[=!]= (SEPARATE|COLOCATED)|[\"']separate|full_determinism"
     r"|is_seeded|BATCH_INVARIANT|FLASHINFER|VERL_PLATFORM|PLATFORM_|STRICT_PACK|abort_replicas|abort_all_requests",
     re.IGNORECASE,
 )

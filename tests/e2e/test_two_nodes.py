@@ -6,6 +6,7 @@ from collections import Counter
 from itertools import groupby
 
 import pytest
+import torch
 
 from code_a1_recipe.algorithm.mistake_book import MistakeBook
 
@@ -62,6 +63,34 @@ def test_a_server_that_stops_answering_ends_the_run_with_the_finished_step_saved
     saved = two_nodes.folder / "checkpoints" / "global_step_2"
     assert f"step 2 is saved in {saved}" in two_nodes.output
     assert (saved.parent / "latest_checkpointed_iteration.txt").read_text() == "2"
+
+
+def test_the_shards_of_two_ranks_are_resumed_from_on_one_node_with_two_devices(two_nodes, train, tmp_path):
+    step = two_nodes.folder / "checkpoints" / "global_step_2"
+    shards = sorted(path.name for path in (step / "test" / "actor").glob("model_*.pt"))
+    assert shards == [f"model_world_size_2_rank_{rank}.pt" for rank in range(2)]
+    again = train(
+        tmp_path / "run",
+        f"resume={step}",
+        "trainer.n_gpus_per_node=2",
+        "trainer.total_training_steps=3",
+        "trainer.save_freq=3",
+        "trainer.test_freq=-1",
+        "trainer.val_before_train=false",
+    )
+    assert again.returncode == 0, again.output[-4000:]
+    assert f"resumed from {step}" in again.output
+    assert [row["step"] for row in again.metrics] == [2, 3]
+    for policy in ("code", "test"):
+        assert again.metrics[-1][f"{policy}/rollout_probs_diff_mean"] <= 1e-5
+        saved = tmp_path / "run" / "checkpoints" / "global_step_3" / policy / "actor"
+        for rank in range(2):  # Adam's moments went on from those of step 2
+            steps = [
+                {float(state["step"]) for state in torch.load(file, weights_only=False)["state"].values()}
+                for folder in (step / policy / "actor", saved)
+                for file in [folder / f"optim_world_size_2_rank_{rank}.pt"]
+            ]
+            assert max(steps[1]) > max(steps[0]) > 0
 
 
 def test_the_suites_have_the_rewards_of_the_users_function(two_nodes):

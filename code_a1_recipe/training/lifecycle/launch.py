@@ -8,6 +8,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -135,19 +136,24 @@ def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers) -> N
             folder.show(line)
         folder.show("starting two policies and their servers (about a minute on a small machine)")
         try:
-            with StartWatch(
-                config.start_timeout_seconds,
-                note=lambda waiting: folder.show(f"the start waits: {waiting}"),
-                give_up=lambda why: _exit(f"\nerror: {why}", 1, config, leftovers),
-            ):
+            with ExitStack() as watches:
+                start = StartWatch(
+                    config.start_timeout_seconds,
+                    note=lambda waiting: folder.show(f"the start waits: {waiting}"),
+                    give_up=lambda why: _exit(f"\nerror: {why}", 1, config, leftovers),
+                )
+                watches.enter_context(start)
                 row_queue.init(config.for_verl().transfer_queue)
                 trainer = CodeA1Trainer(config, signals=signals)
-                trainer.init()
-            leftovers.segments = segments_below(os.getpid())
-            with ProcessWatch(
-                trainer.processes(),
-                lambda lost: _exit(f"\nerror: the {lost} was lost, and the run waits for it", 1, config, leftovers),
-            ):
+                trainer._setup()  # verl's `init` in its two parts: the first weights wait for a server that is lost
+                processes = ProcessWatch(
+                    trainer.processes(),
+                    lambda lost: _exit(f"\nerror: the {lost} was lost, and the run waits for it", 1, config, leftovers),
+                )
+                watches.enter_context(processes)
+                trainer.on_init_end()
+                start.stop()
+                leftovers.segments = segments_below(os.getpid())
                 trainer.fit(None)
         except KeyboardInterrupt:  # Ray raises one of its own, without words, where a signal meets it waiting
             if signals.signal_number is None:

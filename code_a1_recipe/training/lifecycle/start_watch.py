@@ -32,6 +32,10 @@ class StartWatch:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the watch: everything has started."""
         self._is_over.set()
 
     def _watch(self) -> None:

@@ -407,8 +407,9 @@ def install(device, monkeypatch):
     monkeypatch.setattr(
         policy_module.Policy, "_init_model_config", lambda policy: setattr(policy, "tokenizer_path", "")
     )
-    queue = SimpleNamespace(kv_clear=lambda *, keys, partition_id: device.log.append(f"{partition_id} rows removed"))
-    monkeypatch.setattr(policy_module, "tq", queue)
+    monkeypatch.setattr(
+        policy_module, "clear_rows", lambda *, keys, partition_id: device.log.append(f"{partition_id} rows removed")
+    )
 
     # verl's phases, each with the calls of its workers and without the rows.
     def phase(name):

@@ -82,6 +82,13 @@ def test_verls_loop_asks_for_what_we_override():
         assert call in loop
 
 
+def test_verls_start_is_the_two_parts_that_the_launcher_calls():
+    from verl.trainer.ppo.v1.trainer_base import PPOTrainer
+
+    calls = re.findall(r"self\.(\w+)\(", inspect.getsource(PPOTrainer.init))
+    assert calls == ["_setup", "on_init_end"]
+
+
 def test_both_ends_of_the_weight_socket_are_named_by_job_and_rank():
     from verl.workers.rollout.vllm_rollout import utils, vllm_async_server, vllm_rollout
 
