@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 MIB, GIB = 1 << 20, 1 << 30
-_POLL_MILLISECONDS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,16 +23,13 @@ class Card:
     used: int
 
 
-def _query(fields: str) -> list[str]:
-    number = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
-    return ["nvidia-smi", "-i", number, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
-
-
 def read_card() -> Card | None:
     """The card now; None where nvidia-smi is not there or shows none."""
     if shutil.which("nvidia-smi") is None:
         return None
-    command = _query("name,driver_version,memory.total,memory.used")
+    number = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+    fields = "name,driver_version,memory.total,memory.used"
+    command = ["nvidia-smi", "-i", number, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     if done.returncode:
         return None
@@ -50,19 +45,18 @@ class Peak:
 
 @contextmanager
 def watched_peak(card: Card | None) -> Iterator[Peak]:
-    """Look at the card's memory five times a second while the block runs."""
-    peak = Peak()
-    if card is None:
+    """Look at the card's memory about twice a second while the block runs."""
+    peak, ended = Peak(), threading.Event()
+
+    def look() -> None:
+        while card is not None and not ended.wait(0.5):
+            now = read_card()
+            peak.used = max(peak.used, now.used if now else 0)
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
         yield peak
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "used"
-        with log.open("w") as handle:
-            watcher = subprocess.Popen([*_query("memory.used"), f"-lms={_POLL_MILLISECONDS}"], stdout=handle)
-            try:
-                yield peak
-            finally:
-                watcher.terminate()
-                watcher.wait(10)
-        lines = [line.strip() for line in log.read_text().splitlines()]
-        peak.used = max((int(line) * MIB for line in lines if line.isdecimal()), default=0)
+    finally:
+        ended.set()
+        watcher.join()

@@ -7,7 +7,6 @@ within a group, and both policies have something to learn.
 
 import json
 import math
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -17,6 +16,8 @@ from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast, Qwen2Con
 from code_a1_recipe.micro_world.settings import MicroSettings
 from code_a1_recipe.micro_world.tokenizer import build_tokenizer
 from code_a1_recipe.micro_world.world import write_rows
+
+from .runs import QUESTIONS, World
 
 _KEYS = (
     "hidden_size",
@@ -33,7 +34,6 @@ SHAPES = {
 }
 """The first two as published; the third is for the rehearsal."""
 POSITIONS = 2048
-QUESTIONS = 24
 
 # Standard deviation of the logits, as a part of sqrt(2 ln V), at which a few tokens take all probability. Other weights
 # must be seen and bfloat16 must not: computed on a CPU for the shape of 1.5B, a sampled token has a probability of 0.03
@@ -41,17 +41,8 @@ QUESTIONS = 24
 SPREAD_OF_LOGITS = 0.72
 
 
-@dataclass(frozen=True, kw_only=True)
-class World:
-    """What a run starts from."""
-
-    code_model: Path
-    test_model: Path
-    questions: Path
-
-
 def make_world(folder: Path, shape: dict[str, int], *, device: str) -> World:
-    """Write both models, with weights and tokenizers of their own, and the questions."""
+    """Write both models, with weights and tokenizers of their own, and the questions of three steps."""
     split = MicroSettings(num_train=1000, num_heldout=1, num_hard=1).split()
     rows = [question.row() for question in split.train]
     programs = [f"\n```python\n{row['reference']}\n```" for row in rows]
@@ -59,7 +50,7 @@ def make_world(folder: Path, shape: dict[str, int], *, device: str) -> World:
     for seed, (name, pieces) in enumerate({"code": programs, "test": asserts}.items()):
         tokenizer = _tokenizer([str(row["prompt"]) for row in rows] + programs, pieces, shape["vocab_size"])
         _save_model(folder / name, tokenizer, shape, seed=seed, device=device)
-    write_rows(split.train[:QUESTIONS], folder / "questions.jsonl")
+    write_rows(split.train[: 3 * QUESTIONS], folder / "questions.jsonl")
     return World(code_model=folder / "code", test_model=folder / "test", questions=folder / "questions.jsonl")
 
 
