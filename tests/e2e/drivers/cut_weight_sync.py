@@ -1,4 +1,7 @@
-"""A run whose servers keep their first weights: the negative control of the weight sync test."""
+"""A run whose servers keep their first weights: the negative control of the weight sync tests.
+
+A first argument without "=" is its preset; `cpu` otherwise.
+"""
 
 import sys
 
@@ -8,7 +11,8 @@ from code_a1_recipe.training.lifecycle.launch import configure_logging, prepare_
 
 def main() -> None:
     configure_logging()
-    config = read_config("cpu", sys.argv[1:])
+    preset, *overrides = sys.argv[1:] if "=" not in sys.argv[1] else ["cpu", *sys.argv[1:]]
+    config = read_config(preset, overrides)
     prepare_environment(config)
 
     from code_a1_recipe.training.policy import Policy
