@@ -10,7 +10,7 @@ from ray.exceptions import RayError
 from ray.util.placement_group import placement_group_table
 
 NOTE_SECONDS = 60.0
-"""Until a user hears of processes that have no place."""
+"""Until a user hears of processes that do not start."""
 
 
 class StartWatch:
@@ -18,7 +18,7 @@ class StartWatch:
 
     Args:
         limit_seconds: of the whole start, above 0.
-        note: gets one line when processes have had no place for ``NOTE_SECONDS``.
+        note: gets one line when processes have not started after ``NOTE_SECONDS``.
         give_up: gets the reason when the block has not ended in time, in a thread of its own; it ends the process.
     """
 
@@ -42,15 +42,15 @@ class StartWatch:
         first = min(NOTE_SECONDS, self._limit)
         if self._is_over.wait(first):
             return
-        if waiting := waiting_for_a_place():
+        if waiting := not_started():
             self._note(waiting)
         if not self._is_over.wait(min(self._limit - first, threading.TIMEOUT_MAX)):
-            why = waiting_for_a_place() or "every process has its place; the worker logs say what each one does"
+            why = not_started() or "every process has started; the worker logs say what each one does"
             self._give_up(f"not started after start_timeout_seconds={self._limit:g}: {why}")
 
 
-def waiting_for_a_place() -> str:
-    """What Ray has no place for, what it asks for, and what is free; empty where everything has its place."""
+def not_started() -> str:
+    """What Ray has not started, what it asks for, and what is free; empty where everything has started."""
     try:
         actors = Counter(
             actor["ActorClassName"] for actor in state.actors().values() if actor["State"] == "PENDING_CREATION"
@@ -65,7 +65,7 @@ def waiting_for_a_place() -> str:
     for group in groups:
         asked = ", ".join(_resources(bundle) for bundle in group["bundles"].values())
         waiting.append(f"a placement group ({group['strategy']}) of {asked}")
-    return f"Ray has no place for {'; '.join(waiting)}. Free are {_resources(free)}"
+    return f"Ray has not started {'; '.join(waiting)}. Free are {_resources(free)}"
 
 
 def _resources(amounts: dict[str, float]) -> str:

@@ -1,4 +1,4 @@
-"""A start that stalls: what Ray has no place for is named, with what it asks for and what is free."""
+"""A start that stalls: what Ray has not started is named, with what it asks for and what is free."""
 
 import os
 import subprocess
@@ -43,15 +43,15 @@ def lines():
     return run.stdout.splitlines()
 
 
-def test_a_start_in_which_all_have_a_place_ends_at_its_limit(lines):
+def test_a_start_in_which_everything_runs_ends_at_its_limit(lines):
     assert lines[0] == (
-        "gave up: not started after start_timeout_seconds=2: every process has its place; the worker logs say what "
+        "gave up: not started after start_timeout_seconds=2: every process has started; the worker logs say what "
         "each one does"
     )
 
 
-def test_what_waits_for_a_place_is_named_early_and_at_the_limit(lines):
-    waiting = "Ray has no place for 1 JudgeWorker; a placement group (STRICT_PACK) of 4 CPU. Free are 1 CPU"
+def test_what_does_not_start_is_named_early_and_at_the_limit(lines):
+    waiting = "Ray has not started 1 JudgeWorker; a placement group (STRICT_PACK) of 4 CPU. Free are 1 CPU"
     assert lines[1] == waiting
     assert lines[2] == f"gave up: not started after start_timeout_seconds=2: {waiting}"
 
