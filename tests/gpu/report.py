@@ -1,5 +1,6 @@
 """`gpu_report.md`: what the runs took, beside what was planned, for whoever reads it far from the machine."""
 
+import math
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,7 +41,9 @@ class Report:
             (
                 f"# GPU report: {where}\n",
                 f"Random weights, shape of {self.shape}; {versions_text()}; {platform.platform()}\n",
-                _table((*_COLUMNS, "probs diff mean", "max"), [self._row(run) for run in self.runs.values()]),
+                _table(
+                    (*_COLUMNS, "probs diff mean", "max", "correlation"), [self._row(run) for run in self.runs.values()]
+                ),
                 "Seconds of the last step; start and end are all that is no step.\n",
                 *(f"- {note}" for note in self._notes()),
                 f"- {passed} tests passed\n",
@@ -55,7 +58,10 @@ class Report:
         outside = measured.seconds - sum(row["timing_s/step"] for row in rows)
         parts = [f"{last[key]:.1f}" if (key := f"timing_s/{part}") in last else "-" for part in _PARTS]
         amounts = [f"{amount / GIB:.1f}" if self.card else "-" for amount in (measured.peak, measured.planned)]
-        diffs = [f"{max(measured.diffs(kind), default=float('nan')):.2g}" for kind in ("mean", "max")]
+        diffs = [
+            f"{max(measured.values(f'rollout_probs_diff_{kind}'), default=math.nan):.2g}" for kind in ("mean", "max")
+        ]
+        diffs.append(f"{min(measured.values('rollout_actor_probs_pearson_corr'), default=math.nan):.4f}")
         return (measured.name, str(measured.run.returncode), str(len(rows)), f"{outside:.0f}", *parts, *amounts, *diffs)
 
     def _notes(self) -> list[str]:

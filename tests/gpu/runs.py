@@ -116,9 +116,9 @@ class Measured:
         """Most memory of a card at a moment, by `code-a1 plan`."""
         return max((row.needed for row in self.plan.rows if row.place.startswith(Place.CARD)), default=0)
 
-    def diffs(self, kind: str) -> list[float]:
-        """Differences between servers and training of all steps and policies; ``kind`` is "mean" or "max"."""
-        names = [f"{policy}/rollout_probs_diff_{kind}" for policy in POLICIES]
+    def values(self, figure: str) -> list[float]:
+        """One figure of both policies, in all steps."""
+        names = [f"{policy}/{figure}" for policy in POLICIES]
         return [row[name] for row in self.rows for name in names if name in row]
 
 

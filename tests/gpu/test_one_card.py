@@ -14,6 +14,8 @@ from .runs import CANDIDATES, POLICIES, QUESTIONS, STEPS, SUITES
 pytestmark = [pytest.mark.gpu, pytest.mark.e2e, pytest.mark.alone]
 
 MIN_FREED = 0.6
+# Servers without the weights sample nearly uniformly: a small difference, and no correlation (bfloat16: about 0.995).
+MIN_CORRELATION = 0.9
 
 
 @pytest.fixture(params=STEPS)
@@ -55,6 +57,7 @@ def test_servers_sample_with_the_trained_weights_after_each_sync(measured, stage
     for row in measured.rows:
         for policy in POLICIES:
             assert row[f"{policy}/rollout_probs_diff_valid"] == 1
+            assert row[f"{policy}/rollout_actor_probs_pearson_corr"] > MIN_CORRELATION
             assert row[f"{policy}/rollout_probs_diff_mean"] < stage.max_mean_diff
             assert row[f"{policy}/rollout_probs_diff_max"] < measured.config.episode.max_probs_diff
 
