@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..curation.dataset_card import CARD_ENDING, stated_license, table
+from ..curation.dataset_card import card_path, stated_license, table
 from ..errors import InputError
 from ..files import file_fingerprint
 from ..runs.reader import RunRecords
@@ -95,7 +95,7 @@ def _question_files(run: RunRecords) -> Iterator[tuple[str, ...]]:
         for path in run.question_files(key):
             lead = ""
             with contextlib.suppress(OSError, UnicodeDecodeError):
-                text = path.with_name(f"{path.name}{CARD_ENDING}").read_text(encoding="utf-8").partition("\n# ")[2]
+                text = card_path(path).read_text(encoding="utf-8").partition("\n# ")[2]
                 lead = text.partition("\n\n")[2].partition("\n\n")[0].removesuffix(" Made by")
             try:
                 number, hashed = str(len(run.questions_in(path))), file_fingerprint(path).rpartition(" ")[2]

@@ -105,6 +105,8 @@ def doctor(
     """Look at versions, GPUs, sandbox, Ray, shared memory and disk; exit status 1 where no run would start."""
     from ..training.doctor import check_findings, examine, table_of_findings
 
+    if "=" in str(folder) and not folder.exists():
+        raise InputError(f"doctor takes the folder where runs are to be written and no settings, got {folder}")
     findings = examine(str(folder))
     print_table(table_of_findings(findings))
     check_findings(findings)

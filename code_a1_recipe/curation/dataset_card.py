@@ -10,9 +10,12 @@ import yaml
 from ..jobs.hub import README, Kind, Repository, encoded
 from ..stats.tables import table_with_head
 
-CARD_ENDING = ".card.md"
-"""After the name of a set: its card, which is the README where the set is pushed."""
 _SIZES = {10**3: "n<1K", 10**4: "1K<n<10K", 10**5: "10K<n<100K", 10**6: "100K<n<1M", 10**7: "1M<n<10M"}
+
+
+def card_path(output: Path) -> Path:
+    """The card beside a set; it is the README where the set is pushed."""
+    return output.with_name(f"{output.name}.card.md")
 
 
 def repository_for(output: Path, push: str | None, *, public: bool) -> Repository | None:
@@ -78,7 +81,7 @@ def stated_license(place: str, *, kind: Kind = "dataset") -> str | None:
 
     path = Path(place if Path(place).exists() else place.rpartition(":")[0] or place)
     folder = path if path.is_dir() else path.parent
-    cards = [path.with_name(f"{path.name}{CARD_ENDING}"), folder / README]
+    cards = [card_path(path), folder / README]
     if not path.exists() and not path.is_absolute() and place.count("/") <= 1:
         cards = [Path(str(try_to_load_from_cache(str(path), README, repo_type=kind)))]
     for card in cards:

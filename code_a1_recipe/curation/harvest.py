@@ -25,7 +25,7 @@ from ..jobs.jsonl_store import JsonlStore, files_of
 from ..jobs.outputs import Report, check_outputs, note_work
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
-from .dataset_card import CARD_ENDING, dataset_card, repository_for
+from .dataset_card import card_path, dataset_card, repository_for
 from .minimal_tests import Found, Harvested, minimal_row, require_mutants, summary
 
 MAX_TESTS = 32
@@ -58,10 +58,6 @@ class HarvestOptions:
     def work_output(self) -> Path:
         """What is done, for a repeated command."""
         return self.output.with_name(f"{self.output.name}.kills.jsonl")
-
-    @property
-    def card_output(self) -> Path:
-        return self.output.with_name(f"{self.output.name}{CARD_ENDING}")
 
 
 def collect(run: RunRecords) -> list[Harvested]:
@@ -121,7 +117,7 @@ def harvest_tests(options: HarvestOptions) -> Report:
     if options.output.is_dir():
         raise InputError(f"{options.output} is a folder; name the file to write")
     run = RunRecords.open(options.run)
-    outputs, work_files = [options.output, options.card_output], files_of(options.work_output)
+    outputs, work_files = [options.output, card_path(options.output)], files_of(options.work_output)
     check_outputs(outputs, inputs=run.files(), overwrite=options.overwrite, work_files=work_files)
     repository = repository_for(options.output, options.push, public=options.public)
     found = collect(run)
@@ -131,7 +127,7 @@ def harvest_tests(options: HarvestOptions) -> Report:
         number = _write(options, run, [(question, one.tests[:MAX_TESTS]) for question, one in found])
         report = Report(text=f"{options.output}: {number} questions", note=_unfinished(run))
     if repository and not report.failure:
-        address = repository.push_files([options.output], card=options.card_output)
+        address = repository.push_files([options.output], card=card_path(options.output))
         report = replace(report, text=f"{report.text}\npushed to {address}")
     return report
 
@@ -153,7 +149,7 @@ def _write(
         settings=[(f"`--{name.replace('_', '-')}`", getattr(options, name)) for name in ("minimise", *_SETTINGS)],
         command=run.paths.commands(),
     )
-    write_whole(options.card_output, card)
+    write_whole(card_path(options.output), card)
     return len(rows)
 
 
@@ -180,7 +176,7 @@ def _minimised(options: HarvestOptions, run: RunRecords, found: Sequence[Harvest
         num_outages = sum(bool(row["outage"]) for row in rows)
         if not num_outages:
             store.delete()
-        note_work([options.output, options.card_output], is_finished=not num_outages)
+        note_work([options.output, card_path(options.output)], is_finished=not num_outages)
     text = f"{options.output}: {number} questions in {time.monotonic() - started:.0f} s\n{summary(rows)}"
     failure = (
         f"{num_outages} questions met an outage of the sandbox and kept all their tests; repeat the command to judge "

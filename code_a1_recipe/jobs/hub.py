@@ -110,6 +110,8 @@ def _asking_for(name: str) -> Iterator[None]:
         raise InputError(f"{place} must be OWNER/NAME: {_line(error)}") from error
     except errors.LocalTokenNotFoundError as error:
         raise InputError(f"{place} needs a token of the hub and finds none; `hf auth login`, or HF_TOKEN") from error
+    except UnicodeError as error:  # a ValueError too, before anything is sent
+        raise InputError(f"{place}: the token holds characters that no token has; `hf auth login`") from error
     except (errors.HfHubHTTPError, ValueError) as error:  # the latter of a card's front matter
         if isinstance(error, errors.HfHubHTTPError) and error.response.status_code not in (400, 401, 403, 404):
             raise OutageError(f"{place}: the hub failed: {_line(error)}; repeat the command later") from error

@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from sandbox import probe
 
@@ -113,12 +114,16 @@ def _room(folder: str) -> Iterator[Finding]:
     machine = Machine.here(folder, device="cpu")
     address = os.environ.get("RAY_ADDRESS")
     cluster = f"the cluster at {address}" if address else f"one of its own, {machine.cores} CPUs"
-    yield Finding(what="Ray", found=cluster)
+    lack = "not asked whether it answers: RAY_ADDRESS names it" if address else ""
+    yield Finding(what="Ray", found=cluster, lack=lack, is_needed=False)
     yield Finding(what="memory", found=f"{machine.memory / GIB:.1f} GiB")
     small = "enlarge it: docker run --shm-size=2g" if machine.shared_memory < _MIN_SHARED else ""
     yield Finding(what="/dev/shm", found=f"{machine.shared_memory / GIB:.1f} GiB", lack=small)
+    place = Path(folder).absolute()
+    there = next(path for path in (place, *place.parents) if path.exists())
+    lack = "" if os.access(there, os.W_OK) else f"{there} may not be written; run elsewhere (run_dir=)"
     full = "make room, or run elsewhere (run_dir=)" if machine.disk < _MIN_DISK else ""
-    yield Finding(what="disk", found=f"{machine.disk / GIB:.1f} GiB free in {os.path.abspath(folder)}", lack=full)
+    yield Finding(what="disk", found=f"{machine.disk / GIB:.1f} GiB free in {place}", lack=lack or full)
     compiler = shutil.which(os.environ.get("CC", "cc")) or ""
     lack = "" if compiler else "install gcc: Triton and torch compile with it on GPUs"
     yield Finding(what="C compiler", found=compiler or "none", lack=lack, is_needed=False)

@@ -22,7 +22,14 @@ from .checkpoint.folder import FORMAT, find_checkpoint, saved_steps
 from .plan.check import plan_of, problems
 from .plan.machine import Machine, why_no_gpu
 from .plan.sizes import check_adapter, size_of
-from .question_checks import check_given_tests, check_prompt_lengths, read_questions, with_questions_that_fit
+from .question_checks import (
+    check_chat_template,
+    check_given_tests,
+    check_prompt_lengths,
+    read_questions,
+    with_questions_that_fit,
+)
+from .reporting import check_reporting
 from .runners import service_answers
 
 
@@ -190,6 +197,7 @@ def check_run(config: RunConfig) -> None:
             found.extend(error.args)
             return None
 
+    attempt(check_reporting, config)
     tokenizers = {}
     for name in config.policy_names:
         attempt(_check_verl_config, config, name)
@@ -282,6 +290,7 @@ def _load_tokenizer(config: RunConfig, name: str) -> Any:
             f"policies.{name}.rollout: max_model_len (null: prompt_length + response_length) is {needed} tokens, but "
             f"{model.path!r} has {limit} positions (max_position_embeddings)"
         )
+    check_chat_template(config, name, tokenizer)
     return tokenizer
 
 

@@ -12,11 +12,12 @@ from ..errors import SettingsError
 from ..runs.folder import RunFolder
 
 
-def read_questions(config: RunConfig, key: str) -> Sequence[Question]:
+def read_questions(config: RunConfig, key: str, *, whole: bool = False) -> Sequence[Question]:
+    """The questions of ``data.<key>``, ``whole`` without ``*_max_samples``; raises SettingsError if too few or none."""
     from ..data.torch_dataset import QuestionDataset
 
     data, files = config.data, getattr(config.data, key)
-    samples = data.train_max_samples if key == "train_files" else data.val_max_samples
+    samples = -1 if whole else data.train_max_samples if key == "train_files" else data.val_max_samples
     try:
         questions = QuestionDataset(files, config=dict(data), max_samples=samples).questions
     except (OSError, ValueError) as error:
@@ -45,6 +46,22 @@ def check_given_tests(config: RunConfig, train: Sequence[Question]) -> None:
         )
 
 
+def check_chat_template(config: RunConfig, name: str, tokenizer: Any) -> None:
+    """Raises SettingsError where a policy's chat template refuses its prompt: some know no [system] section."""
+    from jinja2 import TemplateError
+
+    model, prompts = config.policy(name).model, config.prompts
+    place = "path" if model.custom_chat_template is None else "custom_chat_template"
+    template = prompts.code_template if name == "code" else prompts.test_template
+    try:
+        prompt_token_ids(tokenizer, render(template, prompt="", entry_points="", candidate="", num_cases=1))
+    except TemplateError as error:
+        raise SettingsError(
+            f"policies.{name}.model.{place}={getattr(model, place)!r}: its chat template refuses prompt "
+            f"{template!r}: {error}; change either"
+        ) from error
+
+
 def with_questions_that_fit(config: RunConfig, tokenizer: Any) -> RunConfig:
     """Put the questions that are too long for the Code LLM into ``data.left_out``; says how many.
 
@@ -53,7 +70,7 @@ def with_questions_that_fit(config: RunConfig, tokenizer: Any) -> RunConfig:
     """
     left_out: list[str] = []
     for key in ("train_files", "val_files"):
-        questions = read_questions(config, key)
+        questions = read_questions(config, key, whole=True)  # what moves up below `*_max_samples` must fit too
         too_long = list(_too_long(config, questions, tokenizer))
         left_out += too_long
         if too_long:
@@ -64,18 +81,9 @@ def with_questions_that_fit(config: RunConfig, tokenizer: Any) -> RunConfig:
 
 def _too_long(config: RunConfig, questions: Sequence[Question], tokenizer: Any) -> dict[str, int]:
     """Tokens of the Code LLM's prompt for each question that exceeds its limit, by id."""
-    from jinja2 import TemplateError
-
     limit = config.policies.code.rollout.prompt_length
-    template = config.prompts.code_template
-    prompts = {question.id: render(template, **question.prompt_fields) for question in questions}
-    try:
-        lengths = {identity: len(prompt_token_ids(tokenizer, prompt)) for identity, prompt in prompts.items()}
-    except TemplateError as error:  # some models' templates know no [system] section
-        where = f"policies.code.model.path={config.policies.code.model.path!r}"
-        raise SettingsError(
-            f"{where}: its chat template refuses prompt {template!r}: {error}; change either"
-        ) from error
+    prompts = {one.id: render(config.prompts.code_template, **one.prompt_fields) for one in questions}
+    lengths = {identity: len(prompt_token_ids(tokenizer, prompt)) for identity, prompt in prompts.items()}
     return {identity: length for identity, length in lengths.items() if length > limit}
 
 

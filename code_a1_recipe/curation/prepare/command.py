@@ -11,7 +11,7 @@ from ...algorithm.question import Question
 from ...files import replacing, write_whole
 from ...jobs.jsonl_store import JsonlStore, files_of
 from ...jobs.outputs import Report, check_outputs, note_work
-from ..dataset_card import repository_for
+from ..dataset_card import card_path, repository_for
 from .data_card import Preparation, card_of, summary_text
 from .entries import Entry
 from .frontier import Frontier
@@ -75,7 +75,7 @@ def _prepare(options: PrepareOptions, command: Sequence[str]) -> Report:
     note_work(options.outputs, is_finished=not failure)
     text = f"{summary_text(preparation)}wrote {', '.join(map(str, written))}"
     if repository and not failure:
-        text += f"\npushed to {repository.push_files([options.output], card=options.card_output)}"
+        text += f"\npushed to {repository.push_files([options.output], card=card_path(options.output))}"
     return Report(text=text, failure=failure)
 
 
@@ -88,9 +88,9 @@ def _write_outputs(preparation: Preparation) -> list[Path]:
     options, prepared = preparation.options, preparation.prepared
     lines = "".join(json.dumps(dropped.record()) + "\n" for dropped in prepared.dropped)
     write_whole(options.dropped_output, lines)
-    write_whole(options.card_output, card_of(preparation))
+    write_whole(card_path(options.output), card_of(preparation))
     if not prepared.kept:
-        return [options.dropped_output, options.card_output]
+        return [options.dropped_output, card_path(options.output)]
     _write_entries(options.output, prepared.kept, preparation.frontier)
     return list(options.outputs)
 

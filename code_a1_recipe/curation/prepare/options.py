@@ -14,7 +14,7 @@ from ...evaluation.models.options import USUAL_SAMPLING, ModelOptions, option
 from ...jobs import options as shared
 from ...jobs.confinement import Confinement
 from ...jobs.hub import Public, Push
-from ..dataset_card import CARD_ENDING
+from ..dataset_card import card_path
 
 TRAINING_SAMPLING = replace(USUAL_SAMPLING, temperature=1.0, top_p=1.0, max_prompt_tokens=4096)
 """As the Code LLM samples where nobody configures it."""
@@ -90,10 +90,6 @@ class PrepareOptions:
     allow_missing: shared.AllowMissing = ()
 
     @property
-    def card_output(self) -> Path:
-        return self.output.with_name(f"{self.output.name}{CARD_ENDING}")
-
-    @property
     def dropped_output(self) -> Path:
         """One JSON line a row that was left out."""
         return self.output.with_name(f"{self.output.name}.dropped.jsonl")
@@ -111,7 +107,7 @@ class PrepareOptions:
     @property
     def outputs(self) -> tuple[Path, ...]:
         """Whatever may be written, ``output`` first."""
-        return (self.output, self.card_output, self.dropped_output)
+        return (self.output, card_path(self.output), self.dropped_output)
 
     @property
     def confinement(self) -> Confinement:

@@ -19,7 +19,7 @@ from ...jobs.progress import watched
 from ...runs.reader import RunRecords, rollout_of
 from ...runs.rollout_record import RolloutRecord
 from ...stats.tables import counts_text
-from ..dataset_card import dataset_card
+from ..dataset_card import card_path, dataset_card
 from ..minimal_tests import require_mutants
 from .demonstrations import SHOWN, Demonstration, PromptStyle, Selection, held_out, select
 from .from_rollouts import demonstrations_from
@@ -188,7 +188,7 @@ def _write(options: SftOptions, made: Made) -> Report:
     )
     command = training_command(overrides, on_cpu=options.cpu)
     counts: dict[str, Any] = {"num_train": len(train), "num_val": len(val), "command": command}
-    write_whole(options.card_output, _card(options, made, selection, **counts))
+    write_whole(card_path(options.output), _card(options, made, selection, **counts))
     repeat = f"{made.num_outages} questions met an outage of the sandbox; repeat the command to judge them"
     return Report(
         text=_summary(options, made, selection, **counts),
@@ -217,7 +217,7 @@ def _summary(
         f"{options.output}: {num_train} demonstrations, {num_val} more for validation, of "
         f"{len({one.question_id for one in selection.kept})} of {made.num_questions} questions",
         f"{breaking} of the suites break the program shown",
-        f"counts: {options.card_output}",
+        f"counts: {card_path(options.output)}",
     ]
     if made.num_outages and options.run is not None:
         lines.append(f"{made.num_outages} programs of the run had been lost to an outage, with their suites")

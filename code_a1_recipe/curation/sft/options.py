@@ -9,6 +9,7 @@ import typer
 from ...algorithm.prompts import PROMPT_PAIRS
 from ...errors import InputError
 from ...jobs import options as shared
+from ..dataset_card import card_path
 
 DEFAULT_CASES = 8
 
@@ -68,16 +69,12 @@ class SftOptions:
     @property
     def outputs(self) -> tuple[Path, ...]:
         """Whatever may be written, ``output`` first."""
-        return (self.output, self.card_output, *([self.val_output] if self.val_frac else []))
+        return (self.output, card_path(self.output), *([self.val_output] if self.val_frac else []))
 
     @property
     def work_output(self) -> Path:
         """What is done, for a repeated command."""
         return self.output.with_name(f"{self.output.name}.judged.jsonl")
-
-    @property
-    def card_output(self) -> Path:
-        return self.output.with_name(f"{self.output.name}.card.md")
 
     def check(self) -> None:
         """Raises InputError."""

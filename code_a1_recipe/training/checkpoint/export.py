@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,7 +47,7 @@ def find_step(source: Path, step: str) -> Checkpoint:
                 f"steps there: {saved_steps(root)}"
             )
         step = str(best["step"])
-    if not step.isdigit() or int(step) not in saved_steps(root):
+    if not step.isdecimal() or int(step) not in saved_steps(root):
         raise CheckpointError(f"--step must be latest, best or one of {saved_steps(root)}, got {step!r}")
     return Checkpoint(folder=step_folder(root, int(step)), step=int(step))
 
@@ -62,6 +63,11 @@ def check_export(checkpoint: Checkpoint, policy: str, output: Path) -> None:
     check_policy(checkpoint, policy)
     if output.exists():
         raise InputError(f"--output={output} exists; name a folder that does not, or remove it")
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=output.parent).close()
+    except OSError as error:
+        raise InputError(f"--output={output} cannot be written: {error}; name another folder") from error
 
 
 def export_policy(checkpoint: Checkpoint, policy: str, output: Path, *, card: bytes = b"") -> None:
@@ -89,7 +95,6 @@ def export_policy(checkpoint: Checkpoint, policy: str, output: Path, *, card: by
         _merge_adapter(partial)
     if card:
         write_whole(partial / README, card)
-    output.parent.mkdir(parents=True, exist_ok=True)
     partial.rename(output)
 
 

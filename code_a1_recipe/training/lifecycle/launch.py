@@ -5,6 +5,7 @@ import io
 import logging
 import os
 import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Callable
@@ -104,12 +105,15 @@ def _threads(config: RunConfig, *, at_a_time: bool) -> int:
 
 
 def _create_folder(config: RunConfig) -> RunFolder:
-    folder = RunFolder(Path(config.run_dir))
-    try:
-        folder.root.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SettingsError(f"run_dir={config.run_dir!r} cannot be made: {error}; choose another") from error
-    return folder
+    copies = {f"trainer.{name}": getattr(config.trainer, name) for name in ("rollout_data_dir", "validation_data_dir")}
+    for key, path in {"run_dir": config.run_dir, **copies}.items():
+        try:
+            if path is not None:
+                Path(path).mkdir(parents=True, exist_ok=True)
+                tempfile.TemporaryFile(dir=path).close()
+        except OSError as error:
+            raise SettingsError(f"{key}={path!r} cannot be written: {error}; choose another") from error
+    return RunFolder(Path(config.run_dir))
 
 
 def _note_start(folder: RunFolder, config: RunConfig, command: str) -> None:
@@ -124,7 +128,7 @@ def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers) -> N
     from ...verl_plugin import row_queue
     from ..trainer import CodeA1Trainer  # its imports take seconds and end before Ray's processes start
     from .process_watch import ProcessWatch
-    from .start_watch import StartWatch
+    from .start_watch import start_watch
 
     limit = config.checkpoint.leave_within_seconds
     signals = SignalHandler(leave_within_seconds=limit, show=folder.show, clean_up=leftovers.remove)
@@ -137,12 +141,12 @@ def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers) -> N
         folder.show("starting two policies and their servers (about a minute on a small machine)")
         try:
             with ExitStack() as watches:
-                start = StartWatch(
+                watch = start_watch(
                     config.start_timeout_seconds,
                     note=lambda waiting: folder.show(f"the start waits: {waiting}"),
                     give_up=lambda why: _exit(f"\nerror: {why}", 1, config, leftovers),
                 )
-                watches.enter_context(start)
+                has_started = watches.enter_context(watch)
                 row_queue.init(config.for_verl().transfer_queue)
                 trainer = CodeA1Trainer(config, signals=signals)
                 trainer._setup()  # verl's `init` in its two parts: the first weights wait for a server that is lost
@@ -152,7 +156,7 @@ def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers) -> N
                 )
                 watches.enter_context(processes)
                 trainer.on_init_end()
-                start.stop()
+                has_started()
                 leftovers.segments = segments_below(os.getpid())
                 trainer.fit(None)
         except KeyboardInterrupt:  # Ray raises one of its own, without words, where a signal meets it waiting

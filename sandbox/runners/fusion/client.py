@@ -94,7 +94,7 @@ class FusionClient:
         if status != 200:
             said = data[:300].decode("utf-8", "replace")
             raise ServiceOutageError(
-                f"the service responseed with status {status}: {said}",
+                f"the service answered with status {status}: {said}",
                 is_final=status < 500 and status not in _RETRIED_STATUSES,
                 retry_after_seconds=retry_after,
             )
@@ -180,7 +180,7 @@ def _retry_after(header: str | None) -> float:
 
 
 def _parse(data: bytes) -> ServiceResponse:
-    """The part of an response that counts, every field checked.
+    """The part of a response that counts, every field checked.
 
     Raises:
         ServiceOutageError: it is not one, or it reports an error of the service's own.

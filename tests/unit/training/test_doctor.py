@@ -41,6 +41,15 @@ def test_little_room_is_said_with_what_to_do(monkeypatch):
         check_findings(list(rows.values()))
 
 
+def test_what_is_not_looked_at_is_not_called_well(monkeypatch, capsys):
+    monkeypatch.setenv("RAY_ADDRESS", "head:6379")
+    assert (found()["Ray"].state, found()["Ray"].found) == ("note", "the cluster at head:6379")
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    assert "may not be written" in found()["disk"].lack
+    assert main(["doctor", "run_dir=x"]) == 2
+    assert "takes the folder where runs are to be written and no settings, got run_dir=x" in capsys.readouterr().err
+
+
 def test_gpus_are_shown_with_their_memory_and_what_attention_there_is(monkeypatch):
     large = Machine(cores=8, memory=1, shared_memory=1 << 33, disk=1 << 40, num_gpus=8, gpu_memory=80 << 30)
     monkeypatch.setattr(Machine, "here", lambda *given, **named: large)

@@ -11,6 +11,7 @@ from code_a1_recipe.config.run_config import RunConfig
 from code_a1_recipe.data.torch_dataset import QuestionDataset
 from code_a1_recipe.errors import CheckpointError, SettingsError
 from code_a1_recipe.training.checkpoint.folder import write_state, writing
+from code_a1_recipe.training.lifecycle import launch
 from code_a1_recipe.training.plan.machine import Machine
 from code_a1_recipe.training.preflight import START_RULES, check_run, run_identity, without_long_questions
 
@@ -498,3 +499,43 @@ def test_a_run_folder_of_another_run_is_refused_where_nothing_may_be_resumed(tmp
 )
 def test_values_that_would_fail_at_the_first_checkpoint_are_refused(tmp_path, overrides, words):
     assert words in refused_run(tmp_path, *overrides)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (["trainer.logger=foo"], "trainer.logger must be of wandb, mlflow"),
+        (["trainer.logger=clearml"], "trainer.logger=clearml needs its package: pip install clearml"),
+        (["global_profiler.steps=3"], "global_profiler.steps must be a list of steps from 1 on, or null, got 3"),
+        (["global_profiler.steps=[a]"], "global_profiler.steps must be a list of steps from 1 on"),
+        (["global_profiler.steps=[1]", "global_profiler.tool=foo"], "global_profiler.tool must be one of nsys, npu"),
+    ],
+)
+def test_loggers_and_profilers_that_verl_meets_late_are_refused_before_the_start(
+    tmp_path, whole_model, overrides, words
+):
+    assert words in refused_run(tmp_path, *two_files(tmp_path), *whole_model, *overrides)
+
+
+def test_a_chat_template_that_fails_is_named_for_the_policy_that_has_it(tmp_path, whole_model):
+    broken = "policies.test.model.custom_chat_template='{% for m in'"
+    words = refused_run(tmp_path, *two_files(tmp_path), *whole_model, broken)
+    assert words.startswith("policies.test.model.custom_chat_template='{% for m in': its chat template refuses prompt")
+
+
+def test_questions_that_move_up_in_place_of_long_ones_fit_too(tmp_path, whole_model):
+    path = questions_file(tmp_path, *(f"q{i}" for i in range(8)))
+    long = [json.dumps({"id": f"long{i}", "prompt": "a " * 600, "reference": "def f(x): pass"}) for i in range(20)]
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*long[:10], *lines[:4], *long[10:], *lines[4:]]))
+    given = [f"data.train_files={path}", f"data.val_files={path}", "data.filter_overlong_prompts=true"]
+    limits = ["data.train_max_samples=8", "data.val_max_samples=8"]
+    run = ["micro=null", f"run_dir={tmp_path / 'run'}", *whole_model]
+    check_run(without_long_questions(started("cpu", [*run, *given, *limits])))
+
+
+def test_folders_of_copies_are_made_before_the_start(tmp_path):
+    (tmp_path / "file").write_text("")
+    config = started("cpu", [f"run_dir={tmp_path / 'run'}", f"trainer.rollout_data_dir={tmp_path / 'file' / 'x'}"])
+    with pytest.raises(SettingsError, match=r"trainer\.rollout_data_dir=.*cannot be written"):
+        launch._create_folder(config)

@@ -105,8 +105,9 @@ def test_export_finds_the_step_that_is_meant(tmp_path):
     assert [find_step(run, step).step for step in ("latest", "best", "2")] == [4, 2, 2]
     assert find_step(run / "checkpoints", "2").step == 2
     assert find_step(step_folder(run / "checkpoints", 2), "latest").step == 2
-    with pytest.raises(CheckpointError, match=r"--step must be latest, best or one of \[2, 4\], got '3'"):
-        find_step(run, "3")
+    for step in ("3", "²"):
+        with pytest.raises(CheckpointError, match=rf"--step must be latest, best or one of \[2, 4\], got '{step}'"):
+            find_step(run, step)
 
 
 def test_export_refuses_what_it_would_overwrite_and_a_policy_that_is_not_there(tmp_path, capsys):
@@ -117,6 +118,11 @@ def test_export_refuses_what_it_would_overwrite_and_a_policy_that_is_not_there(t
     (tmp_path / "out").mkdir()
     assert main(["export", str(run), "--output", str(tmp_path / "out")]) == 2
     assert "exists; name a folder that does not" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    assert main(["export", str(run), "--output", str(tmp_path / "file" / "out")]) == 2
+    output = capsys.readouterr().err
+    assert f"--output={tmp_path / 'file' / 'out'} cannot be written" in output
+    assert "merger" not in output
 
 
 def test_what_cannot_be_pushed_is_refused_before_anything_is_merged(tmp_path, capsys, local_hub):

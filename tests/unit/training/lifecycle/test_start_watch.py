@@ -1,4 +1,4 @@
-"""A start that stalls: what Ray has not started is named, with what it asks for and what is free."""
+"""A start that stalls: what Ray has no place for is named, with what it asks for and what is free."""
 
 import os
 import subprocess
@@ -8,6 +8,8 @@ import pytest
 
 # In a process of its own, as Ray's driver state is one a process.
 STALLED = """
+import threading
+import time
 import ray
 from ray.util.placement_group import placement_group
 from code_a1_recipe.training.lifecycle import start_watch
@@ -19,18 +21,32 @@ ray.init(address="local", num_cpus=1, include_dashboard=False, logging_level="er
 class JudgeWorker:
     pass
 
+@ray.remote(num_cpus=0)
+class SlowServer:  # has its place, and takes its time
+    def __init__(self):
+        time.sleep(60)
+
+slow = SlowServer.remote()
+time.sleep(3)
+
 def stalled(*, is_waiting):
     if is_waiting:
         keep = JudgeWorker.remote(), placement_group([{"CPU": 4}], strategy="STRICT_PACK")
     said = []
-    with start_watch.StartWatch(2.0, note=said.append, give_up=lambda why: said.append(f"gave up: {why}")) as watch:
-        watch._thread.join(20)
+    given_up = threading.Event()
+
+    def give_up(why):
+        said.append(f"gave up: {why}")
+        given_up.set()
+
+    with start_watch.start_watch(2.0, note=said.append, give_up=give_up):
+        assert given_up.wait(20)
     return said
 
 print(*stalled(is_waiting=False), *stalled(is_waiting=True), sep="\\n")
-with start_watch.StartWatch(0.5, note=print, give_up=print) as watch:
-    pass
-watch._thread.join(20)
+with start_watch.start_watch(0.5, note=print, give_up=print) as has_started:
+    has_started()
+    time.sleep(2)
 print("in time")
 """
 
@@ -43,15 +59,15 @@ def lines():
     return run.stdout.splitlines()
 
 
-def test_a_start_in_which_everything_runs_ends_at_its_limit(lines):
+def test_a_start_in_which_all_have_a_place_ends_at_its_limit(lines):
     assert lines[0] == (
-        "gave up: not started after start_timeout_seconds=2: every process has started; the worker logs say what "
+        "gave up: not started after start_timeout_seconds=2: every process has its place; the worker logs say what "
         "each one does"
     )
 
 
-def test_what_does_not_start_is_named_early_and_at_the_limit(lines):
-    waiting = "Ray has not started 1 JudgeWorker; a placement group (STRICT_PACK) of 4 CPU. Free are 1 CPU"
+def test_what_has_no_place_is_named_early_and_at_the_limit(lines):
+    waiting = "Ray has no place for 1 JudgeWorker; a placement group (STRICT_PACK) of 4 CPU. Free are 1 CPU"
     assert lines[1] == waiting
     assert lines[2] == f"gave up: not started after start_timeout_seconds=2: {waiting}"
 
