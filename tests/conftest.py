@@ -1,5 +1,6 @@
 """Fixtures shared by all tests."""
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,11 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 # How long an example takes says something about the machine, not about the code.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+# Levels of their own, because importing vLLM raises the root logger's: a test of a warning may not depend on whether
+# another test of its process imported it.
+for package in ("code_a1_recipe", "reward_fns", "sandbox"):
+    logging.getLogger(package).setLevel(logging.WARNING)
 
 
 @pytest.fixture(scope="session")
