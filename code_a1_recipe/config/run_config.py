@@ -56,6 +56,7 @@ class DataConfig(SeedSettings, VerlBlock):
     """Leave out questions whose prompt is longer than the Code LLM's prompts may be."""
     left_out: tuple[str, ...] = Field(strict=False)
     """Ids of questions that the run leaves out."""
+    dataloader_num_workers: Amount
     apply_chat_template_kwargs: dict[str, Any]
     """Arguments of both models' chat templates, such as ``enable_thinking``."""
 

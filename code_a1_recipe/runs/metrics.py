@@ -4,6 +4,7 @@ A ``MetricAccumulator`` maps a metric to (sum, count); those of episodes are mer
 Names carry the prefixes ``code/``, ``test/``, ``judge/`` and ``book/``.
 """
 
+import logging
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,10 +17,15 @@ from ..algorithm.rewards import FULL_REWARD
 from ..algorithm.spans import Span, union
 from ..errors import OutageError
 
+logger = logging.getLogger(__name__)
+
 MetricAccumulator = dict[str, tuple[float, int]]
 
 # Reported as totals; everything else is a mean.
 _TOTALS = frozenset({"judge/outages", "judge/cases", "book/replayed", "test/suites", "code/candidates"})
+
+_LOW_CORRELATION = 0.5
+"""Servers with random weights gave 0.03, the right ones above 0.99."""
 
 
 class _Accumulator(MetricAccumulator):
@@ -199,8 +205,12 @@ def book_metrics(book: MistakeBook, change: BookChange) -> dict[str, float]:
 def check_served_weights(metrics: Mapping[str, float], *, limit: float | None, step: int) -> None:
     """Refuse to go on with servers that hold other weights than the trainer.
 
+    A model that is nearly certain of every token, or of none, hides other weights from the mean difference: there a low
+    correlation of both probabilities is reported.
+
     Args:
-        metrics: of the step, with verl's ``rollout_probs_diff_mean`` of each policy that was updated.
+        metrics: of the step, with verl's ``rollout_probs_diff_mean`` and ``rollout_actor_probs_pearson_corr`` of each
+            policy that was updated.
         limit: ``episode.max_probs_diff``; None: none.
 
     Raises:
@@ -212,6 +222,14 @@ def check_served_weights(metrics: Mapping[str, float], *, limit: float | None, s
                 f"step {step}: {name} is {value:.3g}, above episode.max_probs_diff={limit:g}: the servers sample from "
                 "other weights than those that are trained (a weight sync that failed, or kernels that differ). Resume "
                 "from an earlier step, or raise the limit if so much is expected"
+            )
+        if limit is not None and name.endswith("/rollout_actor_probs_pearson_corr") and value < _LOW_CORRELATION:
+            logger.warning(
+                "step %d: %s is %.3g (1: the same): either the policy hardly varies, or its servers hold other weights "
+                "than those that are trained",
+                step,
+                name,
+                value,
             )
 
 

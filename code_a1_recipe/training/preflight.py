@@ -25,6 +25,7 @@ from .plan.sizes import check_adapter, size_of
 from .question_checks import (
     check_chat_template,
     check_given_tests,
+    check_left_out,
     check_prompt_lengths,
     read_questions,
     with_questions_that_fit,
@@ -205,6 +206,7 @@ def check_run(config: RunConfig) -> None:
         if tokenizers[name] is not None and config.policy(name).model.rank_of_lora:
             attempt(_check_adapter, config, name)
     train, held_out = (attempt(read_questions, config, key) for key in ("train_files", "val_files"))
+    attempt(check_left_out, config)
     for key, questions in (("train_files", train), ("val_files", held_out)):
         if questions is not None and tokenizers["code"] is not None:
             attempt(check_prompt_lengths, config, key, questions, tokenizers["code"])

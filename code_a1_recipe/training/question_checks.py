@@ -32,6 +32,18 @@ def read_questions(config: RunConfig, key: str, *, whole: bool = False) -> Seque
     return questions
 
 
+def check_left_out(config: RunConfig) -> None:
+    """Every id of ``data.left_out`` is a question's."""
+    if not config.data.left_out:
+        return
+    whole = config.with_values({"data.left_out": []})
+    known = {one.id for key in ("train_files", "val_files") for one in read_questions(whole, key, whole=True)}
+    if unknown := [identity for identity in config.data.left_out if identity not in known]:
+        raise SettingsError(
+            f"data.left_out names {unknown!r}: no question of data.train_files or data.val_files has it"
+        )
+
+
 def check_given_tests(config: RunConfig, train: Sequence[Question]) -> None:
     """Every question brings the tests that the Code LLM is to be rewarded on."""
     if not config.rewards.uses_given_tests:
@@ -47,19 +59,22 @@ def check_given_tests(config: RunConfig, train: Sequence[Question]) -> None:
 
 
 def check_chat_template(config: RunConfig, name: str, tokenizer: Any) -> None:
-    """Raises SettingsError where a policy's chat template refuses its prompt: some know no [system] section."""
+    """Raises SettingsError where a policy's chat template refuses its prompt (some know no [system]) or drops it."""
     from jinja2 import TemplateError
 
     model, prompts = config.policy(name).model, config.prompts
     place = "path" if model.custom_chat_template is None else "custom_chat_template"
     template = prompts.code_template if name == "code" else prompts.test_template
+    told = f"policies.{name}.model.{place}={getattr(model, place)!r}: its chat template"
+    fields = {"entry_points": "", "candidate": "", "num_cases": 1}
     try:
-        prompt_token_ids(tokenizer, render(template, prompt="", entry_points="", candidate="", num_cases=1))
+        short, long = (
+            prompt_token_ids(tokenizer, render(template, prompt=text, **fields)) for text in ("", "f(x) " * 9)
+        )
     except TemplateError as error:
-        raise SettingsError(
-            f"policies.{name}.model.{place}={getattr(model, place)!r}: its chat template refuses prompt "
-            f"{template!r}: {error}; change either"
-        ) from error
+        raise SettingsError(f"{told} refuses prompt {template!r}: {error}; change either") from error
+    if short == long:
+        raise SettingsError(f"{told} leaves the question out of prompt {template!r}; it must print `messages`")
 
 
 def with_questions_that_fit(config: RunConfig, tokenizer: Any) -> RunConfig:

@@ -23,7 +23,6 @@ from ...errors import SandboxConfigError, SandboxUnavailableError
 _CONNECT_SECONDS = 10.0
 _READ_BYTES = 1 << 16
 _MAX_RESPONSE_BYTES = 64 << 20
-_MAX_IDLE_CONNECTIONS = 64
 _RETRIED_STATUSES = frozenset({408, 425, 429})
 """Beside all of 500 to 599; any other status than 200 will not get better by asking again."""
 
@@ -52,7 +51,7 @@ class ServiceResponse:
 
 
 class FusionClient:
-    """Requests over kept connections. Thread-safe; each thread that asks uses a connection of its own.
+    """Requests, each over a connection of its own. Thread-safe.
 
     Args:
         url: of the service, with or without ``/run_code``.
@@ -73,10 +72,14 @@ class FusionClient:
         self._host, self._port = parts.hostname, port
         self._context = ssl.create_default_context() if parts.scheme == "https" else None
         self._path = parts.path.rstrip("/").removesuffix("/run_code") + "/run_code"
-        self._headers = {"Content-Type": "application/json", "Accept": "application/json", **headers}
+        self._headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "Connection": "close",
+            **headers,
+        }
         self._lock = threading.Lock()
-        self._idle: list[http.client.HTTPConnection] = []
-        self._busy: set[http.client.HTTPConnection] = set()
+        self._open: set[http.client.HTTPConnection] = set()
         self._is_closed = False
 
     def run_code(self, request: Mapping[str, Any], *, seconds: float) -> ServiceResponse:
@@ -104,33 +107,30 @@ class FusionClient:
         """Hang up; requests under way fail. Idempotent."""
         with self._lock:
             self._is_closed = True
-            connections = [*self._idle, *self._busy]
-            self._idle.clear()
+            connections = list(self._open)
         for connection in connections:
             with contextlib.suppress(OSError, AttributeError):
                 connection.sock.shutdown(socket.SHUT_RDWR)
             connection.close()
 
     def _exchange(self, body: bytes, seconds: float) -> tuple[int, float, bytes]:
-        """Post once. A kept connection that the service has dropped meanwhile is replaced without further ado."""
-        while True:
-            connection, is_kept = self._take()
-            is_usable = False
-            try:
-                response = self._post(connection, body, seconds)
-                is_usable = True
-                return response
-            except (OSError, http.client.HTTPException) as error:
-                if is_kept and isinstance(error, (ConnectionError, http.client.BadStatusLine)):
-                    continue  # RemoteDisconnected is both
-                raise ServiceOutageError(f"{self._host}: {type(error).__name__}: {error}") from error
-            finally:
-                self._give_back(connection, keep=is_usable)
+        connection = self._connection()
+        with self._lock:
+            if self._is_closed:
+                raise ServiceOutageError("the runner is closed", is_final=True)
+            self._open.add(connection)
+        try:
+            return self._post(connection, body, seconds)
+        except (OSError, http.client.HTTPException) as error:
+            raise ServiceOutageError(f"{self._host}: {type(error).__name__}: {error}") from error
+        finally:
+            with self._lock:
+                self._open.discard(connection)
+            connection.close()
 
     def _post(self, connection: http.client.HTTPConnection, body: bytes, seconds: float) -> tuple[int, float, bytes]:
         deadline = time.monotonic() + seconds
-        if connection.sock is None:
-            connection.connect()
+        connection.connect()
         connection.sock.settimeout(seconds)
         connection.request("POST", self._path, body=body, headers=self._headers)
         response = connection.getresponse()
@@ -148,27 +148,10 @@ class FusionClient:
             raise http.client.IncompleteRead(bytes(data), response.length)
         return response.status, _retry_after(response.getheader("Retry-After")), bytes(data)
 
-    def _take(self) -> tuple[http.client.HTTPConnection, bool]:
-        with self._lock:
-            if self._is_closed:
-                raise ServiceOutageError("the runner is closed", is_final=True)
-            is_kept = bool(self._idle)
-            connection = self._idle.pop() if is_kept else self._connection()
-            self._busy.add(connection)
-            return connection, is_kept
-
     def _connection(self) -> http.client.HTTPConnection:
         if self._context is None:
             return http.client.HTTPConnection(self._host, self._port, timeout=_CONNECT_SECONDS)
         return http.client.HTTPSConnection(self._host, self._port, timeout=_CONNECT_SECONDS, context=self._context)
-
-    def _give_back(self, connection: http.client.HTTPConnection, *, keep: bool) -> None:
-        with self._lock:
-            self._busy.discard(connection)
-            if keep and not self._is_closed and len(self._idle) < _MAX_IDLE_CONNECTIONS:
-                self._idle.append(connection)
-                return
-        connection.close()
 
 
 def _retry_after(header: str | None) -> float:

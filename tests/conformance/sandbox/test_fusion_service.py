@@ -207,13 +207,6 @@ def test_closing_ends_a_run_under_way(fusion_service):
     assert len(raised) == 1
 
 
-def test_a_dropped_connection_is_replaced_without_costing_a_try(fusion_service):
-    """A kept connection may be closed by the service at any time between two requests."""
-    with SandboxFusionRunner(fusion_service.url, limits=LIMITS, tries=1) as runner:
-        fusion_service.misbehave("hang_up")
-        assert kinds(run(runner, DOUBLING, "f(1)")) == ["value"]
-
-
 def test_programs_leave_no_process_behind(fusion_service, runner):
     source = (
         "import os, time\ndef f():\n    pid = os.fork()\n"

@@ -523,6 +523,16 @@ def test_a_chat_template_that_fails_is_named_for_the_policy_that_has_it(tmp_path
     assert words.startswith("policies.test.model.custom_chat_template='{% for m in': its chat template refuses prompt")
 
 
+def test_a_chat_template_that_leaves_the_question_out_is_refused(tmp_path, whole_model):
+    words = refused_run(tmp_path, *two_files(tmp_path), *whole_model, "policies.code.model.custom_chat_template=hello")
+    assert "its chat template leaves the question out of prompt" in words
+
+
+def test_a_question_that_is_to_be_left_out_must_be_one(tmp_path, whole_model):
+    words = refused_run(tmp_path, *two_files(tmp_path), *whole_model, "data.left_out=[1x,qq]")
+    assert words.startswith("data.left_out names ['qq']: no question of data.train_files or data.val_files has it")
+
+
 def test_questions_that_move_up_in_place_of_long_ones_fit_too(tmp_path, whole_model):
     path = questions_file(tmp_path, *(f"q{i}" for i in range(8)))
     long = [json.dumps({"id": f"long{i}", "prompt": "a " * 600, "reference": "def f(x): pass"}) for i in range(20)]

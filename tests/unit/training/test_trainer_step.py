@@ -212,6 +212,15 @@ def test_a_difference_that_is_no_number_stops_the_run_too():
         check_served_weights({"code/rollout_probs_diff_mean": float("nan")}, limit=0.1, step=1)
 
 
+def test_servers_with_other_weights_that_the_mean_difference_hides_are_reported(caplog):
+    same = {"code/rollout_probs_diff_mean": 3e-4, "code/rollout_actor_probs_pearson_corr": 0.99}
+    check_served_weights(same, limit=0.1, step=1)
+    check_served_weights(same | {"code/rollout_actor_probs_pearson_corr": float("nan")}, limit=0.1, step=1)
+    assert not caplog.records
+    check_served_weights(same | {"code/rollout_actor_probs_pearson_corr": 0.028}, limit=0.1, step=2)
+    assert caplog.messages[0].startswith("step 2: code/rollout_actor_probs_pearson_corr is 0.028 (1: the same)")
+
+
 def test_servers_end_their_profile_with_the_episodes(make_trainer):
     trainer, log = make_trainer()
     trainer.curr_step_profile = True
