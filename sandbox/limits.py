@@ -18,14 +18,14 @@ _MAX = 1 << 50
 class Limits:
     """Limits of one program. CPU time judges; wall time only ends programs that wait without working.
 
-    The CPU limit of a case is ``max(cpu_seconds_per_case, reference_factor * t)`` with ``t`` the
-    reference's own CPU seconds for the same call. Every time-out of the same program takes it to a quarter,
-    down to ``max(min_cpu_seconds_per_case, 2 * t)``, and a program that has answered nothing after a few
-    time-outs is asked no more: one that hangs in every case costs less than a second in all, one that
-    hangs in some is caught in each of them. ``total_seconds`` bounds the sum over all cases.
+    The CPU limit of a case is ``max(cpu_seconds_per_case, reference_factor * t)`` with ``t`` the reference's own CPU
+    seconds for the same call. Every time-out of a program after its first takes it to a quarter, down to
+    ``max(min_cpu_seconds_per_case, 5 * t, 5 * s)`` with ``s`` the slowest call that the program has answered, and one
+    that has answered nothing after a few time-outs is asked no more: a program that hangs in every case costs little
+    more than a second in all, one that hangs in some is caught in each of them. ``total_seconds`` bounds the sum.
     """
 
-    cpu_seconds_per_case: float = 0.2
+    cpu_seconds_per_case: float = 0.5
     """CPU seconds of all threads of the program in one case, before the reference's own time is looked at."""
     min_cpu_seconds_per_case: float = 0.01
     """The CPU limit of a case never falls below this."""

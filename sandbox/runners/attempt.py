@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Protocol
 
 from ..limits import Limits
-from .base import TOTAL_SPENT, CallResult, CallStatus, Program, cpu_limits, first_call_cpu_limits
+from .base import TOTAL_SPENT, CallResult, CallStatus, Program, cpu_limit, import_cpu_seconds
 from .child import CPU_TIME, HEADER, pack_call
 from .clocks import Stopwatch, is_stopped, process_cpu_seconds
 
@@ -112,8 +112,12 @@ class Attempt:
 
     program: Program
     indices: Sequence[int]
-    timeout_scale: float
-    """Share of a case's full CPU limit that is left after earlier time-outs, in (0, 1]."""
+    num_timeouts: int = 0
+    """Calls of the program that timed out before."""
+    slowest_seconds: float = 0.0
+    """CPU seconds of the slowest call that the program has answered, at most; grows."""
+    is_first: bool = True
+    """The program has not loaded before."""
     seconds_left: float
     """CPU and idle seconds this process may use in all."""
     take: Callable[[CallResult | None], bool] = lambda result: True
@@ -147,7 +151,8 @@ class Attempt:
     def run(self, forker: Forker) -> ExitReason:
         """Start the process, run it, reap it. What ``forker`` raises goes through; ``results`` has what came before."""
         limits = self.program.limits
-        seconds = limits.load_cpu_seconds + sum(self._cpu_limit(index) for index in self.indices)
+        seconds = limits.load_cpu_seconds + import_cpu_seconds(self.program)
+        seconds += sum(self._cpu_limit(index, is_first=True) for index in self.indices)
         self.cpu_ceiling = int(min(seconds, self.seconds_left)) + _SPARE_CPU_SECONDS
         channel, pid = forker.fork(limits, cpu_seconds=self.cpu_ceiling)
         total = Stopwatch.of_new_process(pid)
@@ -165,22 +170,16 @@ class Attempt:
         status, detail = _EARLY_ENDS.get(stop, (CallStatus.DIED, ""))
         return status, self.detail or detail or (self.ending.describe() if self.ending else "")
 
-    def _cpu_limit(self, index: int) -> float:
-        if index != self.indices[0]:
-            return self._seconds_after_timeouts(index)
-        full, least = first_call_cpu_limits(self.program, index)
-        return max(self.timeout_scale * full, least)
-
-    def _seconds_after_timeouts(self, index: int) -> float:
-        full, least = cpu_limits(self.program, index)
-        return max(self.timeout_scale * full, least)
+    def _cpu_limit(self, index: int, *, is_first: bool) -> float:
+        return cpu_limit(
+            self.program, index, num_timeouts=self.num_timeouts, slowest=self.slowest_seconds, is_first=is_first
+        )
 
     def _converse(self, channel: socket.socket, pid: int, total: Stopwatch) -> ExitReason:
         for source in (self.program.prelude, self.program.source):
             if source:
                 self._request(b"P", source)
-        self._request(b"B", "")
-        self._request_calls()
+        self._request(b"B", "")  # the calls only when it has loaded: a program could read them while it loads
         watch = Stopwatch(pid)
         poller = select.poll()
         poller.register(channel, select.POLLIN | select.POLLOUT)
@@ -191,7 +190,7 @@ class Attempt:
             events = poller.poll(1000 * wait_seconds)
             late = None
             # Whatever arrives: a program that keeps writing must not keep us from the clock.
-            if not events or time.monotonic() - looked_at > _MAX_POLL_SECONDS:
+            if not events or time.monotonic() - looked_at > wait_seconds:
                 # Clock first, then the channel again: what came before the reading is in time.
                 late, wait_seconds = self._check_clock(watch, total)
                 looked_at = time.monotonic()
@@ -201,8 +200,11 @@ class Attempt:
                 if (stop := self._read(channel)) is not None:
                     return stop
                 if len(self.results) > num_results or self._phase is not phase:
-                    watch.restart()
+                    seconds = watch.restart()
+                    if len(self.results) > num_results:
+                        self.slowest_seconds = max(self.slowest_seconds, seconds)
                     wait_seconds, late = _TICK_SECONDS, None
+                    looked_at = time.monotonic()
             if late is not None:
                 self.detail = late
                 if is_stopped(pid):
@@ -221,19 +223,22 @@ class Attempt:
         limits = self.program.limits
         self._was_slow = True
         if self._phase is _Phase.CALLING:
-            index = self.indices[len(self.results)]
-            cpu_limit, idle_limit = self._cpu_limit(index), limits.wall_seconds(self._seconds_after_timeouts(index))
+            is_first, index = not self.results, self.indices[len(self.results)]
+            most_cpu = self._cpu_limit(index, is_first=is_first)
+            idle_limit = limits.wall_seconds(self._cpu_limit(index, is_first=False))
+            if is_first and self.is_first:
+                most_cpu += import_cpu_seconds(self.program)
         else:
-            cpu_limit, idle_limit = limits.load_cpu_seconds, limits.load_idle_seconds
+            most_cpu, idle_limit = limits.load_cpu_seconds, limits.load_idle_seconds
         cpu, idle = watch.read()
-        if cpu >= cpu_limit:
-            return f"more than {cpu_limit:.3g} s of CPU time", 0.0
+        if cpu >= most_cpu:
+            return f"more than {most_cpu:.3g} s of CPU time", 0.0
         if idle >= idle_limit:
             return f"idle for more than {idle_limit:.3g} s", 0.0
         left = self.seconds_left - sum(total.read())
         if left <= 0 and self._phase is not _Phase.SETUP:
             return TOTAL_SPENT, 0.0
-        return None, min(max(min(cpu_limit - cpu, idle_limit - idle, left), 0.002), _MAX_POLL_SECONDS)
+        return None, min(max(min(most_cpu - cpu, idle_limit - idle, left), 0.002), _MAX_POLL_SECONDS)
 
     def _request(self, kind: bytes, text: str) -> None:
         payload = text.encode("utf-8", "surrogatepass")
@@ -292,6 +297,7 @@ class Attempt:
                 return ExitReason.BROKE_PROTOCOL
             self._phase = _Phase.CALLING
             self.take(None)
+            self._request_calls()
         elif (
             kind not in _STATUSES
             or len(self.results) >= len(self.indices)

@@ -17,10 +17,11 @@ TOTAL_SPENT = "the program's total time is spent"
 """Detail of a TIMED_OUT result of a call that was not made, or not finished, for want of ``total_seconds``."""
 HANGS_THROUGHOUT = "the first calls all timed out"
 """Detail of the TIMED_OUT results of the calls that were not made, see ``Program.max_timeouts_without_result``."""
-TIMEOUT_DECAY, TIMEOUT_DECAY_OF_REFERENCES = 4, 2
-"""What a time-out divides the limits of the program's later calls by."""
-MIN_REFERENCE_FACTOR = 5
-"""After any number of time-outs a call still has this many times the reference's CPU seconds."""
+_DECAY, _DECAY_OF_REFERENCES = 4, 2
+"""What a time-out divides the limits of the program's later calls by; not a candidate's first."""
+MIN_FACTOR = 5
+"""After any number of time-outs a call still has this many times the CPU seconds of the reference, and of the slowest
+call that the program has answered itself."""
 _TOTAL_FACTOR = 2
 _IMPORT_SECONDS = 1.0
 _INNER_IMPORT = re.compile(
@@ -98,7 +99,10 @@ class ProgramResult:
 
 
 def import_cpu_seconds(program: Program) -> float:
-    """CPU seconds beside its limit for the first call of each process, where calls import what is not preloaded."""
+    """CPU seconds beside its limit for a program's first call, where calls import what is not preloaded.
+
+    Not of each process: a program that ends its process after every answer would get them for all of its calls.
+    """
     if any(call.awaited for call in program.calls):
         return _IMPORT_SECONDS  # asyncio
     for found in _INNER_IMPORT.finditer(program.source):
@@ -108,25 +112,21 @@ def import_cpu_seconds(program: Program) -> float:
     return 0.0
 
 
-def first_call_cpu_limits(program: Program, index: int) -> tuple[float, float]:
-    """``cpu_limits`` of the first call that a process makes.
+def cpu_limit(program: Program, index: int, *, num_timeouts: int, slowest: float, is_first: bool) -> float:
+    """CPU seconds of a call.
 
-    Whoever is asked first fills caches and tables that the later calls find; among the reference's calls
-    that was another one, so the slowest of them counts. Imports come on top, for they are no time-out's fault.
+    Args:
+        num_timeouts: of the program's calls so far.
+        slowest: CPU seconds of the slowest call that the program has answered.
+        is_first: of its process. Whoever is asked first fills caches and tables that the later calls find; among the
+            reference's calls that was another one, so the slowest of them counts.
     """
-    slowest = max(range(len(program.calls)), key=program.reference_cpu_seconds.__getitem__)
-    imports = import_cpu_seconds(program)
-    full, least = (max(pair) for pair in zip(cpu_limits(program, index), cpu_limits(program, slowest), strict=True))
-    return full + imports, least + imports
-
-
-def cpu_limits(program: Program, index: int) -> tuple[float, float]:
-    """CPU seconds of a call before any time-out, and after any number of them."""
-    limits, reference = program.limits, program.reference_cpu_seconds[index]
-    return (
-        max(limits.cpu_seconds_per_case, limits.reference_factor * reference),
-        max(limits.min_cpu_seconds_per_case, min(MIN_REFERENCE_FACTOR, limits.reference_factor) * reference),
-    )
+    limits = program.limits
+    reference = max(program.reference_cpu_seconds) if is_first else program.reference_cpu_seconds[index]
+    full = max(limits.cpu_seconds_per_case, limits.reference_factor * reference)
+    least = max(limits.min_cpu_seconds_per_case, MIN_FACTOR * max(reference, slowest))
+    decay: float = _DECAY_OF_REFERENCES**num_timeouts if program.timed else _DECAY ** max(0, num_timeouts - 1)
+    return min(full, max(full / decay, least))
 
 
 def total_seconds(program: Program) -> float:

@@ -56,26 +56,29 @@ class _Reading:
 
 
 class Stopwatch:
-    """Time used since ``restart``, read only when somebody waits: a prompt answer costs no system call.
+    """Time used since ``restart``, read in full only when somebody waits: a prompt answer costs one system call.
 
-    Measuring begins at the first ``read`` after a restart, so it errs in the program's favour.
+    CPU time is measured from the restart, idle time from the first ``read`` after it, in the program's favour.
     """
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, *, cpu_start: float | None = None) -> None:
         self._pid = pid
-        self._start: _Reading | None = None
-        self._last = _Reading(cpu=0.0, wall=0.0, waiting=0.0)
+        self._cpu_start = process_cpu_seconds(pid) if cpu_start is None else cpu_start
+        self._last: _Reading | None = None
         self._idle = 0.0
 
     @classmethod
     def of_new_process(cls, pid: int) -> "Stopwatch":
         """Measures from now on a process that was started just now and has used nothing."""
-        watch = cls(pid)
-        watch._start = watch._last = _Reading(cpu=0.0, wall=time.monotonic(), waiting=0.0)
+        watch = cls(pid, cpu_start=0.0)
+        watch._last = _Reading(cpu=0.0, wall=time.monotonic(), waiting=0.0)
         return watch
 
-    def restart(self) -> None:
-        self._start = None
+    def restart(self) -> float:
+        """Measure from now on; the CPU seconds since the last restart."""
+        before, self._cpu_start = self._cpu_start, process_cpu_seconds(self._pid)
+        self._last = None
+        return self._cpu_start - before
 
     def read(self) -> tuple[float, float]:
         """CPU seconds and idle seconds. Without scheduler statistics waiting for a processor counts as idle.
@@ -84,13 +87,12 @@ class Stopwatch:
         who stalls the watcher (a paused virtual machine, a crowded processor) stalls the program too.
         """
         now = _Reading(cpu=process_cpu_seconds(self._pid), wall=time.monotonic(), waiting=waiting_seconds(self._pid))
-        if self._start is None:
-            self._start = self._last = now
-            self._idle = 0.0
+        if self._last is None:
+            self._last, self._idle = now, 0.0
         last, self._last = self._last, now
         waiting = 0.0
         if now.waiting is not None and last.waiting is not None:
             waiting = now.waiting - last.waiting
         idle = now.wall - last.wall - (now.cpu - last.cpu) - waiting
         self._idle += min(max(0.0, idle), MAX_CREDIBLE_IDLE_SECONDS)
-        return now.cpu - self._start.cpu, self._idle
+        return now.cpu - self._cpu_start, self._idle

@@ -69,7 +69,7 @@ def _attempt(*, timed: bool) -> Attempt:
         limits=_LIMITS,
         timed=timed,
     )
-    return Attempt(program=program, indices=range(_NUM_CALLS), timeout_scale=1.0, seconds_left=1.0)
+    return Attempt(program=program, indices=range(_NUM_CALLS), seconds_left=1.0)
 
 
 def _chunks(data: bytes, cuts: bytes) -> list[bytes]:

@@ -43,8 +43,6 @@ from ...limits import Limits
 from ..attempt import Attempt, ExitReason, ProcessExit
 from ..base import (
     HANGS_THROUGHOUT,
-    TIMEOUT_DECAY,
-    TIMEOUT_DECAY_OF_REFERENCES,
     TOTAL_SPENT,
     CallResult,
     CallStatus,
@@ -230,6 +228,7 @@ class _Harness:
             calls=tuple(calls.get(index, Call(expression="")) for index in range(len(seconds))),  # the others were made
             reference_cpu_seconds=tuple(seconds),
             limits=Limits(**task["limits"]),
+            max_timeouts_without_result=task["max_timeouts_without_result"],
             isolated=task["isolated"],
             timed=task["timed"],
         )
@@ -237,8 +236,9 @@ class _Harness:
         self._processes = _Processes(task["hash_seed"])
         self._pending = list(calls)
         self._has_loaded: bool = task["has_loaded"]
-        self._timeout_scale: float = task["timeout_scale"]
-        self._timeouts_left: int | None = task["timeouts_left"]
+        self._num_timeouts: int = task["num_timeouts"]
+        self._has_answered: bool = task["has_answered"]
+        self._slowest_seconds = 0.0
         self._seconds_left: float = task["seconds_left"]
         self._cpu_seconds = self._used_seconds = 0.0
         self._num_kills = 0
@@ -254,7 +254,8 @@ class _Harness:
 
     def _attempt_next(self) -> bool:
         """Start one process for what is left; False when nothing is."""
-        if self._has_loaded and self._timeouts_left == 0:
+        hangs = self._num_timeouts >= self._program.max_timeouts_without_result
+        if hangs and not self._has_answered and not self._program.timed:
             self._time_out_pending(HANGS_THROUGHOUT)
             return False
         if self._has_loaded and not self._pending:
@@ -268,13 +269,16 @@ class _Harness:
         attempt = Attempt(
             program=self._program,
             indices=self._pending[:1] if self._program.isolated else list(self._pending),
-            timeout_scale=self._timeout_scale,
+            num_timeouts=self._num_timeouts,
+            slowest_seconds=self._slowest_seconds,
+            is_first=not self._has_loaded,
             seconds_left=left,
             take=self._take,
         )
         stop = attempt.run(self._processes)
         self._cpu_seconds += attempt.cpu_seconds
         self._used_seconds += attempt.used_seconds
+        self._slowest_seconds = attempt.slowest_seconds
         return self._settle(attempt, stop)
 
     def _time_out_pending(self, detail: str) -> None:
@@ -303,15 +307,13 @@ class _Harness:
             self._send("result", value="", **(fields | {"kind": "output_limit", "detail": detail}))
         del self._pending[0]
         self._num_kills = 0
-        if status is not CallStatus.TIMED_OUT:
-            self._timeouts_left = None
-        elif self._timeouts_left:
-            self._timeouts_left -= 1
+        self._num_timeouts += status is CallStatus.TIMED_OUT
+        self._has_answered |= status is not CallStatus.TIMED_OUT
         return True
 
     def _send(self, event: str, **fields: Any) -> bool:
         used = {"cpu_seconds": self._cpu_seconds, "used_seconds": self._used_seconds}
-        return self._report.send(event=event, **fields, **used, timeout_scale=self._timeout_scale)
+        return self._report.send(event=event, **fields, **used)
 
     def _settle(self, attempt: Attempt, stop: ExitReason) -> bool:
         """Charge an early end to the one call, or the load, it happened in; False when nothing can follow."""
@@ -327,8 +329,6 @@ class _Harness:
                 return True
             detail = f"killed by SIGKILL in {KILLS} of {KILLS} tries"
         if attempt.has_loaded:
-            if status is CallStatus.TIMED_OUT:
-                self._timeout_scale /= TIMEOUT_DECAY_OF_REFERENCES if self._program.timed else TIMEOUT_DECAY
             self._report_result(status, detail=detail)
             return True
         reason = attempt.load_error or f"{status.value} while loading: {detail}"

@@ -19,7 +19,7 @@ HARNESS_KILLS = 3
 waits and holds little memory: what ends it three times in a row, with pauses between, is the program."""
 _MAX_DETAIL = 400
 _KINDS = {kind.value: kind for kind in CallStatus}
-_COUNTERS = ("cpu_seconds", "used_seconds", "timeout_scale")
+_COUNTERS = ("cpu_seconds", "used_seconds")
 
 
 class FusionProgress:
@@ -33,7 +33,6 @@ class FusionProgress:
         self._has_loaded = False
         self._load_error = ""
         self._cpu_seconds = self._used_seconds = 0.0
-        self._timeout_scale = 1.0
         self._num_kills = 0
 
     @property
@@ -44,17 +43,19 @@ class FusionProgress:
     def task(self) -> dict[str, Any]:
         """What the harness needs for the calls that are open; expected values are not known here."""
         program, pending = self.program, self._pending()
+        results = [result for result in self._results if result is not None]
         return {
             "prelude": program.prelude,
             "source": program.source,
             "calls": [{"index": index, **asdict(program.calls[index])} for index in pending],
             "reference_cpu_seconds": program.reference_cpu_seconds,
             "limits": asdict(program.limits),
+            "max_timeouts_without_result": program.max_timeouts_without_result,
             "isolated": program.isolated,
             "timed": program.timed,
             "has_loaded": self._has_loaded,
-            "timeout_scale": self._timeout_scale,
-            "timeouts_left": self._timeouts_left(),
+            "num_timeouts": sum(result.status is CallStatus.TIMED_OUT for result in results),
+            "has_answered": any(result.status is not CallStatus.TIMED_OUT for result in results),
             "seconds_left": max(0.0, total_seconds(program) - self._used_seconds),
         }
 
@@ -100,17 +101,9 @@ class FusionProgress:
     def _pending(self) -> list[int]:
         return [index for index, result in enumerate(self._results) if result is None]
 
-    def _timeouts_left(self) -> int | None:
-        """Further time-outs after which the program is asked no more; None: whatever happens, it is."""
-        results = [result for result in self._results if result is not None]
-        if self.program.timed or any(result.status is not CallStatus.TIMED_OUT for result in results):
-            return None
-        return max(0, self.program.max_timeouts_without_result - len(results))
-
     def _count(self, event: dict[str, Any], before: tuple[float, float]) -> None:
-        cpu, used, timeout_scale = (_number(event, name) for name in _COUNTERS)
+        cpu, used = (_number(event, name) for name in _COUNTERS)
         self._cpu_seconds, self._used_seconds = before[0] + cpu, before[1] + used
-        self._timeout_scale = min(max(timeout_scale, 2.0**-64), self._timeout_scale)
         self.num_events += 1
 
     def _take_event(self, event: dict[str, Any]) -> bool:

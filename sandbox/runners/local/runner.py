@@ -16,8 +16,6 @@ from ..attempt import Attempt, ExitReason
 from ..base import (
     HANGS_THROUGHOUT,
     HASH_SEEDS,
-    TIMEOUT_DECAY,
-    TIMEOUT_DECAY_OF_REFERENCES,
     TOTAL_SPENT,
     CallResult,
     CallStatus,
@@ -210,7 +208,7 @@ class _Progress:
     cpu_seconds: float = 0.0
     _has_loaded: bool = False
     _used_seconds: float = 0.0
-    _timeout_scale: float = 1.0
+    _slowest_seconds: float = 0.0
     _num_outside_kills: int = 0
 
     def run(self, fork_server: ForkServer) -> None:
@@ -226,7 +224,9 @@ class _Progress:
             attempt = Attempt(
                 program=self.program,
                 indices=pending[:1] if self.program.isolated else pending,
-                timeout_scale=self._timeout_scale,
+                num_timeouts=self._num_timeouts(),
+                slowest_seconds=self._slowest_seconds,
+                is_first=not self._has_loaded,
                 seconds_left=seconds_left,
             )
             try:
@@ -236,6 +236,7 @@ class _Progress:
                 self.cpu_seconds += attempt.cpu_seconds
                 self._used_seconds += attempt.used_seconds
                 self._has_loaded |= attempt.has_loaded
+                self._slowest_seconds = attempt.slowest_seconds
             self._settle(attempt, stop)
 
     def result(self, wall_seconds: float) -> ProgramResult:
@@ -281,22 +282,19 @@ class _Progress:
             self._fail_load(attempt, status, detail)
             return
         self.results[attempt.indices[len(attempt.results)]] = CallResult(status=status, detail=detail)
-        if stop is ExitReason.TIMED_OUT:
-            self._timeout_scale /= TIMEOUT_DECAY_OF_REFERENCES if self.program.timed else TIMEOUT_DECAY
-            # Not a reference: one suite's hanging calls must not cost another suite its results.
-            if (
-                len(self.results) == self.program.max_timeouts_without_result
-                and self._only_timed_out()
-                and not self.program.timed
-            ):
-                self.results |= {
-                    index: CallResult(status=CallStatus.TIMED_OUT, detail=HANGS_THROUGHOUT)
-                    for index in range(len(self.program.calls))
-                    if index not in self.results
-                }
+        # Not a reference: one suite's hanging calls must not cost another suite its results.
+        if (
+            self._num_timeouts() == len(self.results) == self.program.max_timeouts_without_result
+            and not self.program.timed
+        ):
+            self.results |= {
+                index: CallResult(status=CallStatus.TIMED_OUT, detail=HANGS_THROUGHOUT)
+                for index in range(len(self.program.calls))
+                if index not in self.results
+            }
 
-    def _only_timed_out(self) -> bool:
-        return all(result.status is CallStatus.TIMED_OUT for result in self.results.values())
+    def _num_timeouts(self) -> int:
+        return sum(result.status is CallStatus.TIMED_OUT for result in self.results.values())
 
     def _fail_load(self, attempt: Attempt, status: CallStatus, detail: str) -> None:
         reason = attempt.load_error or detail

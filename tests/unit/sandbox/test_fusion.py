@@ -46,7 +46,7 @@ def answered(index, of=5, **changes):
 
 
 READY, LOADED, END = {"event": "ready"}, {"event": "loaded"}, {"event": "end"}
-COUNTERS = {"cpu_seconds": 0.1, "used_seconds": 0.2, "timeout_scale": 1.0}
+COUNTERS = {"cpu_seconds": 0.1, "used_seconds": 0.2}
 
 
 def take(open_calls, *events, return_code=0, timed_out=False, noise=""):
@@ -66,10 +66,10 @@ def test_a_whole_answer_finishes_the_program():
 
 def test_seconds_and_patience_of_several_requests_add_up():
     made = progress(timed=True)
-    take(made, READY, LOADED, answered(0, seconds=0.05, timeout_scale=0.5), {"event": "more", "timeout_scale": 0.5})
+    take(made, READY, LOADED, answered(0, seconds=0.05, kind="timed_out"), {"event": "more", "timeout_scale": 0.5})
     task = made.task()
     assert [call["index"] for call in task["calls"]] == [1]
-    assert (task["has_loaded"], task["timeout_scale"]) == (True, 0.5)
+    assert (task["has_loaded"], task["num_timeouts"], task["has_answered"]) == (True, 1, False)
     assert task["seconds_left"] == pytest.approx(LIMITS.total_seconds - 0.2)
     take(made, READY, answered(1), END)
     assert made.result(0.0).cpu_seconds == pytest.approx(0.2)

@@ -1,0 +1,107 @@
+"""Time that a slow program must not get, and time that an honest one must not lose, at the default limits."""
+
+from collections import Counter
+
+import pytest
+
+from sandbox import Call, Judge, JudgeRequest, Limits, LocalRunner, Program, Role
+
+TRIANGLE = "def tri(n):\n    return n * (n + 1) // 2\n"
+ASSERTS = tuple(f"assert tri({n}) == {n * (n + 1) // 2}" for n in range(16))
+SPENDING = """
+import time
+
+def spend(seconds):
+    start = time.process_time()
+    while time.process_time() - start < seconds:
+        pass
+"""
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    """How many of the sixteen cases a program passes, and why it fails the others."""
+    with LocalRunner() as runner:
+
+        def judge(source: str, *asserts: str) -> Counter[str]:
+            request = JudgeRequest(
+                question_id="tri", reference=TRIANGLE, candidate=SPENDING + source, suites=(asserts or ASSERTS,)
+            )
+            return Counter(case.outcome.value for case in Judge(runner).judge(request).suites[0].cases)
+
+        yield judge
+
+
+@pytest.mark.parametrize("seconds", ["0.26 if n == 0 else 0.06", "0.26 if not seen else 0.06", "0.2"])
+def test_a_program_under_the_limit_keeps_every_case(outcomes, seconds):
+    source = f"seen = []\ndef tri(n):\n    spend({seconds})\n    seen.append(n)\n    return n * (n + 1) // 2\n"
+    assert outcomes(source) == {"passed": 16}
+
+
+@pytest.mark.parametrize("hanging", [(0,), (7,), (0, 7)])
+def test_a_hang_costs_a_slow_program_no_other_case(outcomes, hanging):
+    source = f"def tri(n):\n    spend(9 if n in {hanging} else 0.15)\n    return n * (n + 1) // 2\n"
+    assert outcomes(source) == {"passed": 16 - len(hanging), "timed_out": len(hanging)}
+
+
+def test_a_program_that_fills_200_mb_in_each_call_keeps_every_case(outcomes):
+    source = "def tri(n):\n    block = bytearray(200 << 20)\n    block[::4096] = b'x' * (200 << 8)\n"
+    source += "    return n * (n + 1) // 2\n"
+    assert outcomes(source) == {"passed": 16}
+
+
+def test_the_calls_cannot_be_read_while_the_program_loads(outcomes):
+    source = """
+import os, select, sys
+
+frame, taken = sys._getframe(), b""
+while frame is not None:  # what was read already, in the harness's frames
+    taken += bytes(getattr(frame.f_locals.get("channel"), "_buffer", b""))
+    frame = frame.f_back
+while select.select([3], [], [], 0.3)[0] and b"tri" not in taken:  # what lies in the channel
+    taken += os.read(3, 65536)
+
+def tri(n):
+    return n * (n + 1) // 2 if b"tri" not in taken else -1
+"""
+    assert outcomes(source) == {"passed": 16}
+
+
+def test_imports_inside_functions_buy_one_call_more_time_and_no_more(outcomes):
+    source = """
+import os, threading
+
+def never():
+    import unheard_of
+
+def tri(n):
+    spend(0.8)
+    threading.Timer(0.01, os._exit, [0]).start()
+    return n * (n + 1) // 2
+"""
+    assert outcomes(source, *ASSERTS[:4])["passed"] <= 1
+
+
+def test_bytes_that_trickle_in_do_not_keep_the_clock_from_being_read(outcomes):
+    source = """
+import os, struct
+
+def tri(n):
+    answer = b"i%x;" % (n * (n + 1) // 2)
+    frame = struct.pack("<cI", b"V", len(answer)) + answer
+    for place in range(len(frame) - 1):
+        spend(0.6 / (len(frame) - 1))
+        os.write(3, frame[place : place + 1])
+    os.write(3, frame[-1:])
+    spend(60)
+"""
+    assert outcomes(source, *ASSERTS[:4])["passed"] == 0
+
+
+def test_hangs_with_an_inner_import_do_not_cost_a_second_each():
+    source = "def f(x):\n    if x < 0:\n        import unheard_of\n    while True:\n        pass\n"
+    calls = tuple(Call(expression=f"f({x})") for x in range(8))
+    with LocalRunner() as runner:
+        result = runner.run(Program(source=source, calls=calls, limits=Limits()), role=Role.CANDIDATE)
+    assert {one.status.value for one in result.results} == {"timed_out"}
+    assert result.cpu_seconds < 4
