@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from itertools import zip_longest
 
 from ..cases.case import Call, Case, Rejection, Suite
 from ..cases.gate import Gate
@@ -18,7 +17,7 @@ from ..errors import ValueFormatError
 from ..limits import Limits
 from ..runners.base import CallResult, CallStatus, Program, ProgramResult, Role, Runner
 from ..values.comparison import matches, to_literal
-from .oracle import NoOracle, OracleBatch, OracleValue, ReferencePass
+from .oracle import NoOracle, OracleBatch, OracleValue, ReferencePass, in_turns
 from .run_cache import RunCache
 from .verdict import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
 
@@ -100,7 +99,7 @@ class Judge:
         started = time.monotonic()
         suites = self._parse(request)
         groups = _calls_of(suites)
-        batch = self._ask_references(request, _in_turns(groups))
+        batch = self._ask_references(request, groups)
         answers, result, is_cached = self._run_candidate(request, batch, groups)
         *verdicts, history = (_suite_verdict(suite, batch, answers) for suite in suites)
         return CandidateVerdict(
@@ -117,7 +116,8 @@ class Judge:
     def prepare(self, requests: Sequence[JudgeRequest]) -> None:
         """Ask a question's reference, in one go, everything that ``judge`` will ask for these requests.
 
-        Never needed, but two reference processes then serve all candidates of a question.
+        Never needed, but two reference processes then serve all candidates of a question, and all are judged on the
+        same cases: a call for which the reference had no time left stays refused until the next ``prepare``.
 
         Args:
             requests: of one question, prelude and reference; at least one.
@@ -126,7 +126,7 @@ class Judge:
             SandboxUnavailableError: the reference could not be run.
         """
         groups = [calls for request in requests for calls in _calls_of(self._parse(request))]
-        self._ask_references(requests[0], _in_turns(groups))
+        self._ask_references(requests[0], groups, final=True)
 
     def _parse(self, request: JudgeRequest) -> list[Suite]:
         """The request's suites and, as the last one, its replays: a call that is repeated must not count twice."""
@@ -134,9 +134,9 @@ class Judge:
         replays = sorted(map(gate.call, request.history), key=lambda read: isinstance(read, Case))  # refused ones first
         return [*map(gate.suite, request.suites), gather_suite(replays)]
 
-    def _ask_references(self, request: JudgeRequest, calls: list[Call]) -> OracleBatch:
+    def _ask_references(self, request: JudgeRequest, suites: list[list[Call]], *, final: bool = False) -> OracleBatch:
         return self._references.answer(
-            request.question_id, prelude=request.prelude, reference=request.reference, calls=calls
+            request.question_id, prelude=request.prelude, reference=request.reference, suites=suites, final=final
         )
 
     def forget(self, question_id: str) -> None:
@@ -152,7 +152,7 @@ class Judge:
         for group in shuffled:
             rng.shuffle(group)
         rng.shuffle(shuffled)
-        return _in_turns(shuffled)
+        return in_turns(shuffled)
 
     def _run_candidate(
         self, request: JudgeRequest, batch: OracleBatch, groups: list[list[Call]]
@@ -187,11 +187,6 @@ class Judge:
             result = self._runner.run(program, role=Role.CANDIDATE)
             self._runs.keep(known, result)
         return result, False
-
-
-def _in_turns(groups: Iterable[Iterable[Call]]) -> list[Call]:
-    """The first of each group, then the second of each, and so on; each call once."""
-    return list(dict.fromkeys(call for turn in zip_longest(*groups) for call in turn if call is not None))
 
 
 def _calls_of(suites: Iterable[Suite]) -> list[list[Call]]:

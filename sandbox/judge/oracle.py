@@ -12,8 +12,10 @@ import hashlib
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
+from operator import itemgetter
 from typing import Protocol
 
 from ..cases.case import Call, RejectionReason
@@ -91,6 +93,11 @@ def _size(call: Call, oracle: Oracle) -> int:
     return _ENTRY_BYTES + len(call.text) + sum(map(len, texts))
 
 
+def in_turns(groups: Iterable[Iterable[Call]]) -> list[Call]:
+    """The first of each group, then the second of each, and so on; each call once."""
+    return list(dict.fromkeys(call for turn in zip_longest(*groups) for call in turn if call is not None))
+
+
 class ReferencePass:
     """Oracle answers per question, each computed once while it is cached. Thread-safe."""
 
@@ -101,26 +108,34 @@ class ReferencePass:
         self._questions: OrderedDict[tuple[str, str], _Question] = OrderedDict()
         self._bytes = 0
 
-    def answer(self, question_id: str, *, prelude: str, reference: str, calls: Sequence[Call]) -> OracleBatch:
-        """The oracles of ``calls``; threads that ask about one question wait for one another.
+    def answer(
+        self, question_id: str, *, prelude: str, reference: str, suites: Sequence[Sequence[Call]], final: bool = False
+    ) -> OracleBatch:
+        """The oracles of all calls; threads that ask about one question wait for one another.
+
+        Args:
+            suites: the calls of each. They take turns, and where the time was not enough, those with the fewest hangs
+                are asked first.
+            final: a call for which no time was left stays refused until such a request asks it again; else until any.
 
         Raises:
             SandboxUnavailableError: the reference could not be run.
         """
-        question = self._question(question_id, prelude, reference)
+        question, calls = self._question(question_id, prelude, reference), in_turns(suites)
         with question.lock:
-            missing = [call for call in dict.fromkeys(calls) if call not in question.oracles]
+            known = question.oracles
+            missing = [call for call in calls if call not in known or (final and known[call] == _UNASKED)]
             if missing:
                 was_stateful = question.is_stateful
-                found = self._compute_in_passes(question, prelude, reference, missing)
+                found = self._compute_in_passes(question, prelude, reference, missing, suites)
                 if question.is_stateful and not was_stateful:
                     # Earlier answers were taken in a shared process: take them again.
                     question.oracles.clear()
                     question.num_bytes = 0
-                    earlier = [call for call in dict.fromkeys(calls) if call not in found]
+                    earlier = [call for call in calls if call not in found]
                     found |= self._compute(question, prelude, reference, earlier) if earlier else {}
                 # A call for which no time was left may have an answer in another batch.
-                settled = {call: oracle for call, oracle in found.items() if oracle != _UNASKED}
+                settled = {call: oracle for call, oracle in found.items() if final or oracle != _UNASKED}
                 question.oracles.update(settled)
                 question.num_bytes += sum(_size(call, oracle) for call, oracle in settled.items())
             oracles = {call: question.oracles.get(call, _UNASKED) for call in calls}
@@ -164,15 +179,27 @@ class ReferencePass:
         question.counted_bytes = 0
 
     def _compute_in_passes(
-        self, question: _Question, prelude: str, reference: str, calls: list[Call]
+        self, question: _Question, prelude: str, reference: str, calls: list[Call], suites: Sequence[Sequence[Call]]
     ) -> dict[Call, Oracle]:
         """Calls that found the time spent by others are asked again, among themselves."""
+
+        def hangs(suite: Sequence[Call]) -> int:
+            oracles = (found.get(call) for call in suite)
+            return sum(
+                isinstance(one, NoOracle) and one.reason is RejectionReason.REFERENCE_TIMED_OUT and one != _UNASKED
+                for one in oracles
+            )
+
         found = self._compute(question, prelude, reference, calls)
         for _ in range(_FURTHER_PASSES):
             unasked = [call for call, oracle in found.items() if oracle == _UNASKED]
             if not unasked or len(unasked) == len(calls):
                 break
             was_stateful = question.is_stateful
+            fewest: dict[Call, int] = {}  # hangs, of the suites that a call is in
+            for number, suite in sorted(((hangs(suite), suite) for suite in suites), key=itemgetter(0)):
+                fewest |= dict.fromkeys((call for call in suite if call not in fewest), number)
+            unasked.sort(key=fewest.__getitem__)
             found |= self._compute(question, prelude, reference, unasked)
             if question.is_stateful and not was_stateful:
                 return self._compute(question, prelude, reference, calls)

@@ -199,6 +199,21 @@ def test_slow_but_valid_calls_do_not_use_up_an_honest_programs_time(runner):
     assert outcomes == ["passed"] * 4
 
 
+@pytest.mark.parametrize("num_hostile", [1, 3, 7])
+def test_hanging_suites_cost_an_honest_one_nothing_and_all_candidates_alike(runner, num_hostile):
+    source = f"# {num_hostile}\ndef w(n):\n    while n >= 10**9:\n        pass\n    return n\n"
+    hostile = [[f"assert w({10**9 + 1000 * suite + i}) == 0" for i in range(16)] for suite in range(num_hostile)]
+    suites = (*map(tuple, hostile), tuple(f"assert w({i}) == {i}" for i in range(16)))
+    candidates = [f"# {number}\n{source}" for number in range(3)]
+    requests = [JudgeRequest(question_id="w", reference=source, candidate=one, suites=suites) for one in candidates]
+    judge = Judge(runner, limits=replace(runner.limits, reference_cpu_seconds_per_case=0.2, total_seconds=1.2))
+    judge.prepare(requests)
+    verdicts = [judge.judge(request) for request in requests]
+    assert [verdict.suites[-1].num_valid for verdict in verdicts] == [16] * 3
+    assert [verdict.suites[-1].num_failed for verdict in verdicts] == [0] * 3
+    assert len({tuple(suite.num_valid for suite in verdict.suites) for verdict in verdicts}) == 1
+
+
 def test_the_same_assert_a_thousand_times_counts_once(judged):
     suite = judged(HONEST, *["assert f(1) == 0"] * 1000)
     assert (suite.num_valid, suite.num_rejected) == (1, 999)

@@ -336,7 +336,7 @@ def test_answers_of_the_oldest_questions_go_where_all_together_take_too_much(run
     def ask(name, *numbers):
         suite = [f"assert f({number}) == 'x'" for number in numbers]
         calls = [case.call for case in Gate(LONG, (), assert_chars=1000).suite(suite).cases]
-        return references.answer(name, prelude="", reference=LONG, calls=calls).oracles
+        return references.answer(name, prelude="", reference=LONG, suites=[calls]).oracles
 
     for name in ("a", "b", "a", "c", "d"):
         assert len(ask(name, *range(8))) == 8
