@@ -32,7 +32,8 @@ class Question:
     reference: str
     """Source of a correct solution: the oracle. Never shown to a model."""
     entry_points: tuple[str, ...] = ()
-    """Names a test must call; empty means every top-level function and class of the reference."""
+    """Names a test must call; empty means every top-level function and class of the reference. ``Stack.items`` among
+    them is an attribute that a test may read."""
     prelude: str = ""
     """Source that runs before the reference and before each candidate: imports, given helpers."""
     tests: tuple[str, ...] = ()
@@ -77,8 +78,10 @@ def entry_points_text(source: str, names: Collection[str] = ()) -> str:
         any name ``UNNAMED``.
     """
     defined = definitions(source)
-    listed = Interface.of(source, tuple(names)).entry_points
-    return ", ".join(f"`{call}`" for name in listed for call in _calls(name, defined.get(name))) or UNNAMED
+    calls = [
+        call for name in Interface.of(source, tuple(names)).entry_points for call in _calls(name, defined.get(name))
+    ]
+    return ", ".join(f"`{text}`" for text in [*calls, *(name for name in names if "." in name)]) or UNNAMED
 
 
 def definitions(source: str) -> dict[str, ast.AST]:

@@ -13,6 +13,7 @@ from reward_fns.lookup import lookup
 
 from ..algorithm.question import Question, definitions
 from ..errors import InputError, RowError
+from .asserts import called_names
 from .formats import ADAPTERS, NativeRow, list_of, parsed, text_of
 
 Read = TypeVar("Read")
@@ -29,7 +30,7 @@ _CURES = {
     "id": "give every row its own id; the Mistake Book is kept by it",
     "prompt": "put the problem statement there, as text; chat templates are applied later",
     "reference": "put a correct solution there: it is the oracle of every test; rows without one must go",
-    "entry_points": "list the names a test must call, or leave it empty for all that the reference defines",
+    "entry_points": "list the names a test must call, or leave it empty for those that its tests call",
     "prelude": "put imports there that run before reference and candidate, or leave it empty",
     "tests": "give a list of assert statements, or leave it empty",
     "golden_tests": "give a list of assert statements, or leave it empty",
@@ -129,9 +130,13 @@ def check_row(row: NativeRow) -> Question:
     names = list(definitions(row.reference))
     given = [*names, *definitions(row.prelude)]
     entry_points = tuple(list_of(columns, "entry_points"))
+    if not entry_points:  # what the tests call; a program need not have the reference's helpers
+        tests = [*list_of(columns, "tests"), *list_of(columns, "golden_tests")]
+        called = {name for text in tests for name in called_names(text)}
+        entry_points = tuple(name for name in names if name in called)
     if not entry_points and not any(isinstance(node, _CALLABLES) for node in program.body):
         raise RowError("reference", "must define a function or a class at top level")
-    if unknown := [name for name in entry_points if name not in given]:
+    if unknown := [name for name in entry_points if name.partition(".")[0] not in given]:
         raise RowError("entry_points", f"must be names that the reference defines ({names}), got {unknown}")
     return Question(
         id=str(row.id),

@@ -4,7 +4,7 @@ Suites repeat one another: S suites of C candidates of one question share many a
 assert costs about as much as judging it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 
 from .case import Case, Rejection, Suite
@@ -13,7 +13,8 @@ from .reference_interface import Interface
 
 MAX_TEXTS_PER_QUESTION = 1024
 _MAX_KEPT = 256
-"""Characters; longer texts are read each time, so that the memory stays within a few hundred MB at worst."""
+"""Characters; of longer texts only the last ``_MAX_LONG_TEXTS`` of all questions are kept, for the sake of memory."""
+_MAX_LONG_TEXTS = 512
 
 
 class Gate:
@@ -35,9 +36,15 @@ class Gate:
     def suite(self, texts: Iterable[str]) -> Suite:
         """Gate every assert of one suite; the second assert making a call is a duplicate."""
         return gather_suite(
-            self._kept_asserts(text) if len(text) <= _MAX_KEPT else self._parse_assert(text) for text in texts
+            self._kept_asserts(text) if len(text) <= _MAX_KEPT else _read_long(self._parse_assert, text)
+            for text in texts
         )
 
     def call(self, text: str) -> Case | Rejection:
         """Gate one replayed call, the left side of an assert alone."""
-        return self._kept_calls(text) if len(text) <= _MAX_KEPT else self._parse_call(text)
+        return self._kept_calls(text) if len(text) <= _MAX_KEPT else _read_long(self._parse_call, text)
+
+
+@lru_cache(_MAX_LONG_TEXTS)
+def _read_long(parse: Callable[[str], Case | Rejection], text: str) -> Case | Rejection:
+    return parse(text)

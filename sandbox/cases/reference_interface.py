@@ -3,7 +3,7 @@
 import ast
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import ValueFormatError
@@ -71,7 +71,7 @@ class EntryPoint:
     """A function whose text never returns a value, so that its result is None whatever it does."""
     methods: "dict[str, EntryPoint]" = field(default_factory=dict)
     members: frozenset[str] = frozenset()
-    """Methods and attributes that the class's own text mentions."""
+    """Methods and attributes that a test may read: what only the reference's text names is not among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +84,13 @@ class Interface:
     def of(cls, reference: str, names: Sequence[str] = ()) -> "Interface":
         """Read the reference's text. ``names`` restricts the entry points; empty means all at top level.
 
+        ``Stack.items`` among them lets tests read that attribute of ``Stack``'s objects. Other attributes than fields
+        and the constructor's parameters are the reference's own affair: another program need not have them.
+
         A reference that does not parse yields the given names without parameters.
         """
+        read = [name.partition(".")[::2] for name in names if "." in name]
+        names = list(dict.fromkeys(name.partition(".")[0] for name in names))
         try:
             found = _top_level(parse_untrusted(reference))
             if not names:  # helpers of the reference, which a candidate need not have
@@ -94,6 +99,8 @@ class Interface:
             found = {}
         if names:
             found = {name: found.get(name, EntryPoint()) for name in names}
+        for owner, attribute in read:
+            found[owner] = replace(found[owner], members=found[owner].members | {attribute})
         return cls(entry_points=found)
 
 
@@ -177,6 +184,7 @@ def _parameters(arguments: ast.arguments, *, skip_first: bool) -> Parameters:
 def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], seen: frozenset[str] = frozenset()) -> EntryPoint:
     methods: dict[str, EntryPoint] = {}
     members: set[str] = set()
+    stored: set[str] = set()
     constructor: Parameters | None = None
     for base in node.bases:
         if isinstance(base, ast.Name) and base.id in classes and base.id not in seen | {node.name}:
@@ -188,13 +196,15 @@ def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], seen: frozenset
         if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
             methods[part.name] = _function(part, skip_first=True)
             members.add(part.name)
-            members |= _stored_attributes(part)
+            stored |= _stored_attributes(part)
         elif isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
             members.add(part.target.id)
         elif isinstance(part, ast.Assign):
             members |= {target.id for target in part.targets if isinstance(target, ast.Name)}
     if "__init__" in methods:
         constructor = methods["__init__"].parameters
+    if constructor:
+        members |= stored & {*constructor.positional, *constructor.keyword_only}
     return EntryPoint(parameters=constructor, methods=methods, members=frozenset(members))
 
 

@@ -102,7 +102,10 @@ def num_items(value: Any) -> int:
 
 
 class LiteralReader:
-    """Reads the literals of one assert; their folded parts share one allowance of ``MAX_ITEMS`` items."""
+    """Reads the literals of one assert; their folded parts share one allowance of ``MAX_ITEMS`` items.
+
+    A computed integer counts an item for each 64 bits: dividing large ones takes quadratic time.
+    """
 
     def __init__(self, *, arithmetic: bool) -> None:
         self._arithmetic = arithmetic
@@ -167,7 +170,9 @@ class LiteralReader:
         if not self._arithmetic and not _has_power(node):
             raise ValueFormatError(f"{_source(node)} is computed, not literal")
         if isinstance(left, number) and isinstance(right, number):
-            return _fold_numbers(node.op, left, right)
+            value = _fold_numbers(node.op, left, right)
+            self._take(value.bit_length() // 64 if isinstance(value, int) else 0, "arithmetic on large integers")
+            return value
         return self._fold_sequences(node.op, left, right)
 
     def _fold_sequences(self, op: ast.operator, left: Any, right: Any) -> Any:
@@ -233,6 +238,8 @@ def _bounded(value: Any, name: str) -> Any:
         raise ValueFormatError(f"{name} of a range beyond {_MAX_RANGE_END}")
     if name.endswith("Fraction") and isinstance(value, str) and not _RATIO_TEXT.fullmatch(value):
         raise ValueFormatError("Fraction takes 'n', 'n/d' or 'n.d' of at most 400 digits")
+    if name.endswith(("Fraction", "Decimal")) and isinstance(value, int) and value.bit_length() > MAX_DECIMAL_INT_BITS:
+        raise ValueFormatError(f"{name} of an integer of more than {MAX_DECIMAL_INT_BITS} bits")
     if name.endswith("Fraction") and isinstance(value, Decimal):
         raise ValueFormatError("Fraction of a Decimal may be too large")
     return value

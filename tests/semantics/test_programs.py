@@ -28,6 +28,16 @@ def test_s62_each_case_makes_its_own_object_and_may_chain_methods_and_read_attri
     assert outcomes(program, program, *asserts, "assert Stack([1]).pop() == 1") == ["passed"] * 3
 
 
+def test_s62_attributes_that_only_the_reference_has_are_read_where_the_question_names_them(reasons, ask):
+    program = (
+        "class Stack:\n    def __init__(self, items=()):\n        self.buf = list(items)\n"
+        "    def top(self):\n        return self.buf[-1]\n"
+    )
+    check = "assert Stack([1]).buf == [1]"
+    assert reasons(program, program, check) == ["no_call"]
+    assert ask(program, program, check, entry_points=("Stack", "Stack.buf")).suites[0].num_valid == 1
+
+
 def test_s63_each_call_gets_fresh_arguments_and_what_becomes_of_them_is_not_compared(outcomes):
     candidate = "def f(xs):\n    xs.append(9)\n    return sum(xs) - 9\n"
     asserts = ("assert f([1, 2]) == 3", "assert f([1, 2, 0]) == 3")

@@ -97,7 +97,7 @@ class ReferenceExpectation(Expectation):
         self._references = ReferencePass(runner, limits=limits)
 
     def expect(self, calls: Sequence[Call], *, alone: bool = False) -> dict[Call, Expected]:
-        batch = self._references.answer("attack", prelude="", reference=self._reference, calls=calls)
+        batch = self._references.answer("attack", prelude="", reference=self._reference, suites=[calls])
         self.is_stateful = batch.is_stateful
         found = {}
         for call, oracle in batch.oracles.items():

@@ -55,6 +55,23 @@ def test_counts_beyond_the_data_allocate_nothing():
         assert not matches(encode([1]), claim)
 
 
+@pytest.mark.parametrize("number", ["Decimal(3**32000)", "Fraction(3**32000,7**21000)", "7**21000%3**32000"])
+def test_large_integers_are_not_computed_with_hundreds_of_times(number):
+    text = f"assert f([{','.join([number] * 400)}]) == 1"
+    assert len(text) < 16_000
+    assert isinstance(parse_assert(text, INTERFACE), Rejection)
+
+
+def test_a_long_text_is_read_once_for_all_candidates():
+    from sandbox.cases import gate
+
+    gate._read_long.cache_clear()
+    kept = gate.Gate("def f(x): pass", (), assert_chars=16_384)
+    for _ in range(8):
+        kept.suite([f"assert f({'1 + ' * 100}1) == 101"])
+    assert gate._read_long.cache_info().misses == 1
+
+
 def test_a_set_of_a_range_whose_items_collide_is_no_argument():
     parsed = parse_assert("assert f(set(range(0, (2 ** 61 - 1) * 99999, 2 ** 61 - 1))) == 1", INTERFACE)
     assert isinstance(parsed, Rejection)

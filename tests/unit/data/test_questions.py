@@ -81,6 +81,16 @@ def test_an_entry_point_may_come_from_the_prelude_or_an_assignment(write):
     assert len(load_questions(path)) == 2
 
 
+def test_without_entry_points_tests_must_call_what_the_rows_own_tests_call(write):
+    reference = "def helper(x): return x\ndef f(x): return helper(x)"
+    path = write(
+        row(reference=reference, tests=["assert f(1) == 1"]),
+        row(id="q2", reference=reference),
+        row(id="q3", reference="class A:\n    def __init__(self):\n        self.b = 1", entry_points=["A", "A.b"]),
+    )
+    assert [one.entry_points for one in load_questions(path)] == [("f",), (), ("A", "A.b")]
+
+
 @pytest.mark.parametrize(
     ("changes", "column", "words"),
     [
