@@ -4,18 +4,7 @@ An adapter is a name, the columns it needs, and a function of one row. ``ADAPTER
 ``reader.load_questions`` picks the first whose columns are all there.
 
 Tests become ``assert f(literals) == literal``, the one form the judge accepts. What cannot be said that way
-is left out and counted in ``NativeRow.num_dropped_tests``:
-
-- asserts with another operator, without ``==``, with names or calls among the arguments (list nodes, trees,
-  variables) or with a computed expectation;
-- EvalPlus rows with an oracle of their own, which keep no tests: a ``ref_func`` instead of listed results
-  (HumanEval/14, 15, 83, 100, 130, 139; MBPP/88, 255, 630), a root check (HumanEval/32), results compared as
-  sets (MBPP/2, 7, 111, 140, 232, 579, 769), and "a match or None" read as a truth value (MBPP/737, 787, 794).
-
-TACO and APPS rows whose programs read standard input cannot be used at all: the judge calls functions.
-
-EvalPlus rows with a wider tolerance than the judge's (``atol`` of 1e-4 or 1e-6: HumanEval/2 and 4, MBPP/82
-and twelve more) keep their tests, judged more strictly than by EvalPlus.
+is left out and counted in ``NativeRow.num_dropped_tests``; data/README.md says which.
 """
 
 import ast

@@ -1,14 +1,7 @@
 """HumanEval+ and MBPP+ problems with all their inputs, and how EvalPlus compares each of them.
 
-``adapters.from_evalplus`` keeps what can be said as ``assert f(literals) == literal``. Here every problem is kept
-whole, with EvalPlus's own rules (EvalPlus 0.3.1, ``evalplus/eval``; Liu et al., arXiv 2305.01210): a tolerance per
-problem, results compared as sets, "something or None", roots of a polynomial, and a second right answer where the
-statement has two readings. Infinity among the inputs and results is read; there is no NaN in either set.
-
-What cannot be covered: an input whose reference answer is longer than ``EVALPLUS_LIMITS.value_bytes`` is left out
-(five inputs of MBPP/255 that ask for millions of combinations). The files do not say which inputs are HumanEval's or
-MBPP's own ("base") and which EvalPlus added ("plus"): one verdict covers both, which is EvalPlus's score on the "+"
-set, and its base score cannot be computed from them.
+``adapters.from_evalplus`` keeps what can be said as ``assert f(literals) == literal``. Here problems are kept whole, with
+EvalPlus's own rules (0.3.1, ``evalplus/eval``; arXiv 2305.01210); evaluation/README.md says what cannot be covered.
 """
 
 import ast

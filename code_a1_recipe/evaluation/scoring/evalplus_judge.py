@@ -1,30 +1,8 @@
 """A program on an EvalPlus problem: run in our sandbox, compared by EvalPlus's rules.
 
-The program's process gets calls and gives values; it never holds an expected one. The rules are those of EvalPlus
-0.3.1 (Liu et al., arXiv 2305.01210), applied here to canonical bytes, in this process:
-
-- equal as Python compares (``1 == 1.0 == True``, a list is no tuple, NaN equals nothing), or else, where there is a
-  tolerance, of the same type, a sequence also of the same length, and ``numpy.allclose`` with ``rtol=1e-7``;
-- the tolerance is the problem's own; where that is 0 it becomes 1e-6 at the first expected value that is a float, or
-  a list or tuple of floats only, **and stays so for all later inputs** of the problem;
-- sets, "something or None", roots and second right answers as ``evalplus_tests.Comparison`` says;
-- all calls in one process, in order, so that a program's own state counts.
-
-Where this differs from EvalPlus, all of it on purpose or for want of what a value's bytes say:
-
-- Time is CPU time with twice EvalPlus's seconds; a program that sleeps or waits has as many idle seconds. EvalPlus
-  counts wall time, and 60 s of it for a whole problem.
-- Subclasses count as their builtin base: a NumPy number is a number, a namedtuple a tuple, also where a tolerance
-  makes EvalPlus ask for the very same type. An object of the program's own making is refused, whatever its ``__eq__``
-  says; EvalPlus believes it. A NumPy array is refused; EvalPlus accepts it where it has one equal item.
-- A returned of more than eight times the expected value's size is unequal; ``numpy.allclose`` may find it equal by
-  repeating the shorter side.
-- A Decimal equals no integer of more than 32,768 bits.
-- In set comparisons a failure has no second chance by tolerance, which EvalPlus gives after a float was expected.
-- Coefficients that a program changes in place stay as they were asked when its root is checked.
-- EvalPlus 0.3.1 fails every program for HumanEval/32, because it counts no input of it as passed. Here right ones pass.
-- Protections differ: EvalPlus takes ``open``, ``os.kill`` and others away from the program, here the kernel refuses
-  what they would do. A recursion limit is met some ten frames later here.
+The program's process gets calls and gives values; it never holds an expected one. The rules are those of EvalPlus 0.3.1
+(Liu et al., arXiv 2305.01210), applied here to canonical bytes, in this process; where verdicts differ is in
+evaluation/README.md. Once a tolerance was 1e-6, because a float was expected, **it stays so for all later inputs**.
 """
 
 import math

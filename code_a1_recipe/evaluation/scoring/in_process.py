@@ -1,19 +1,7 @@
 """HumanEval, LeetCodeDataset and MBPP graded by the whole test source of a row, in the program's own process.
 
-``data.formats`` keeps of such a source what can be said as ``assert f(literals) == literal``, which the judge compares
-outside. Asserts on list nodes and trees, on several right answers, or with a computed expectation fall away there.
-Here nothing does: program and tests are one source in one confined process, which tells us itself how the tests went.
-
-**A program can read the expected values there, and could forge the outcome.** That is fine for evaluating a model that
-was not trained on this verdict; the published figures of such benchmarks are made that way. It must never be a
-training reward: use the judge of ``sandbox``, whose expected values stay outside.
-
-A row's own code comes first, as in the sets' own harnesses: HumanEval's prompt (its imports, its helper functions and
-a function of the asked name that returns nothing), LeetCodeDataset's imports and node classes, MBPP's
-``test_setup_code`` after the program.
-
-Whether a test can pass here also depends on this machine: no network, no further processes, which libraries and data
-are installed. So every reference is run first, and a problem whose own reference fails is left out.
+**A program can read the expected values there, and could forge the outcome**: for evaluating a model that was not
+trained on this verdict, never a training reward. evaluation/README.md says what is run and why.
 """
 
 import functools

@@ -1,27 +1,7 @@
 """A program on the tests of a LiveCodeBench problem: run in our sandbox, compared outside by LiveCodeBench's rules.
 
-The program's process gets inputs; it never holds an expected output. Our reading of LiveCodeBench's evaluation (Jain
-et al., arXiv 2403.07974, and its ``testing_util.py``):
-
-- **Functional tests** hold one JSON value a line, the arguments, and a JSON value, the result. The function is the
-  method of a top-level class ``Solution`` where the program has one, else a top-level function. A returned tuple counts
-  as a list, at the outermost level only; then the values must be equal as Python compares (``1 == 1.0 == True``),
-  floats exactly.
-- **Standard-input tests** compare the printed lines, stripped, after both outputs as wholes were stripped: as many
-  lines, each the same text, or else the same decimal numbers, token by token and exactly (``1.0`` is ``1``, ``yes 1.0``
-  is not ``yes 1``).
-- Common names of the standard library are in scope without an import, and the recursion limit is 50,000.
-- The first test that fails decides.
-
-Where this differs from LiveCodeBench, all of it on purpose:
-
-- A test has 6 s of CPU time, where LiveCodeBench gives 6 s of wall time, and 4 GiB of address space.
-- A standard-input program runs as ``__main__`` in a fresh process for each test, with pipes for standard input and
-  output. LiveCodeBench calls it as a function, again and again in one process, with imitations of ``sys.stdin``;
-  programs that use descriptors or ``sys.stdin.buffer`` may fail there and pass here.
-- A method is called on a new ``Solution`` each time, there on one and the same. An object of the program's own making
-  is refused, whatever its ``__eq__`` says.
-- What is far longer than the expected output or result fails unread, and so does more than 32 MiB.
+The program's process gets inputs; it never holds an expected output. Source: LiveCodeBench's evaluation (Jain et al.,
+arXiv 2403.07974) and its ``testing_util.py``, as evaluation/README.md reads them, with where verdicts differ.
 """
 
 import json
