@@ -39,14 +39,22 @@ _RLIMIT_STACK = 3
 _FCNTL_COMMANDS = (0, 1, 2, 3, 4, 1030)
 # TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX.
 _IOCTL_REQUESTS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
-# PR_SET_NAME, PR_GET_NAME. Not PR_SET_PDEATHSIG: programs die with their fork server.
-_PRCTL_OPTIONS = (15, 16)
+_CHECKED_VALUES = {
+    "fcntl": (1, _FCNTL_COMMANDS, errno.EPERM),
+    "ioctl": (1, _IOCTL_REQUESTS, errno.ENOTTY),
+    "socketpair": (0, (_AF_UNIX,), errno.EPERM),
+    "prctl": (0, (15, 16), errno.EPERM),  # PR_SET_NAME and GET_NAME; not PDEATHSIG: programs die with their fork server
+    "clock_gettime": (0, (2, 3, 0, 1, 4, 5, 6, 7, 8, 9, 11), errno.EPERM),  # its own; others are of processes by pid
+    "setsockopt": (2, (7, 8), errno.EPERM),  # SO_SNDBUF, SO_RCVBUF; not SO_ATTACH_FILTER
+    "getsockopt": (2, (3, 4, 7, 8, 30, 38, 39), errno.EPERM),  # SO_TYPE, ERROR...; not PEERCRED, PEERPIDFD
+}
+"""Which argument must be one of which values, and the answer otherwise."""
 
 # name: (x86-64, aarch64); None where the architecture has no such call. Hot ones first.
 ALLOWED: dict[str, tuple[int | None, int | None]] = {
     "read": (0, 63), "write": (1, 64), "futex": (202, 98), "mmap": (9, 222), "munmap": (11, 215),
     "brk": (12, 214), "madvise": (28, 233), "mremap": (25, 216), "mprotect": (10, 226),
-    "clock_gettime": (228, 113), "lseek": (8, 62), "close": (3, 57), "fstat": (5, 80),
+    "lseek": (8, 62), "close": (3, 57), "fstat": (5, 80),
     "newfstatat": (262, 79), "stat": (4, None), "lstat": (6, None), "statx": (332, 291),
     "getdents64": (217, 61), "readlink": (89, None), "readlinkat": (267, 78), "access": (21, None),
     "faccessat": (269, 48), "faccessat2": (439, 439), "getcwd": (79, 17), "pread64": (17, 67),
@@ -55,7 +63,6 @@ ALLOWED: dict[str, tuple[int | None, int | None]] = {
     "epoll_ctl": (233, 21), "epoll_wait": (232, None), "epoll_pwait": (281, 22), "epoll_pwait2": (441, 441),
     "poll": (7, None), "ppoll": (271, 73), "select": (23, None), "pselect6": (270, 72),
     "recvfrom": (45, 207), "shutdown": (48, 210), "getsockname": (51, 204), "getpeername": (52, 205),
-    "setsockopt": (54, 208), "getsockopt": (55, 209),
     "rt_sigaction": (13, 134), "rt_sigprocmask": (14, 135), "rt_sigreturn": (15, 139),
     "rt_sigtimedwait": (128, 137), "sigaltstack": (131, 132), "pause": (34, None),
     "alarm": (37, None), "setitimer": (38, 103), "getitimer": (36, 102), "nanosleep": (35, 101),
@@ -92,6 +99,7 @@ UNSUPPORTED_WRITING: dict[str, tuple[int | None, int | None]] = {
 CHECKED: dict[str, tuple[int | None, int | None]] = {
     "openat": (257, 56), "open": (2, None), "clone": (56, 220), "clone3": (435, 435), "fcntl": (72, 25),
     "ioctl": (16, 29), "prlimit64": (302, 261), "socketpair": (53, 199), "sendto": (44, 206), "prctl": (157, 167),
+    "clock_gettime": (228, 113), "setsockopt": (54, 208), "getsockopt": (55, 209),
 }  # fmt: skip
 
 
@@ -199,10 +207,8 @@ def _argument_rules(name: str) -> list[_Instruction]:
         return [_argument(0), (_JUMP_SET, 0, 2, _CLONE_THREAD), (_JUMP_SET, 1, 0, _CLONE_NAMESPACES), allow, refuse]
     if name == "clone3":  # its flags are behind a pointer; the C library then falls back to clone
         return [_deny(errno.ENOSYS)]
-    if name == "fcntl":
-        return _one_of(1, _FCNTL_COMMANDS, errno.EPERM)
-    if name == "ioctl":
-        return _one_of(1, _IOCTL_REQUESTS, errno.ENOTTY)
+    if name in _CHECKED_VALUES:
+        return _one_of(*_CHECKED_VALUES[name])
     if name == "prlimit64":
         # Its own limits: any may be read; only the stack's may be set, which programs do for deep recursion.
         # Not the CPU time's: the kernel's SIGKILL at its end would look like somebody else's.
@@ -212,10 +218,6 @@ def _argument_rules(name: str) -> list[_Instruction]:
             _argument(2), (_JUMP_EQUAL, 0, 2, 0), _argument(2, high=True), (_JUMP_EQUAL, 1, 0, 0),
             refuse, allow,
         ]  # fmt: skip
-    if name == "socketpair":
-        return _one_of(0, (_AF_UNIX,), errno.EPERM)
-    if name == "prctl":
-        return _one_of(0, _PRCTL_OPTIONS, errno.EPERM)
     if name == "sendto":  # to the connected end only: no address
         return [
             _argument(4), (_JUMP_EQUAL, 0, 3, 0), _argument(4, high=True), (_JUMP_EQUAL, 0, 1, 0), allow, refuse

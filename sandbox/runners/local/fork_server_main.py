@@ -70,7 +70,7 @@ def main(argv: list[str]) -> None:
         preload(settings["preload"])
         forbid_inspection()
         sys.setrecursionlimit(sys.getrecursionlimit() + _RECURSION_SLACK)
-        sys.argv = [""]
+        sys.argv = sys.orig_argv = [""]
         facts = ForkServerFacts.read(has_own_user=settings["has_own_user"])
         layout = plan_layout(readable_paths(settings["readable"]))
         open_proc()

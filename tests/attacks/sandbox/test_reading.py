@@ -190,3 +190,33 @@ def test_shared_memory_blocks_are_refused(refused):
     refused(
         "SharedMemory('planted', create=True, size=64)", setup="from multiprocessing.shared_memory import SharedMemory"
     )
+
+
+def test_clocks_of_other_processes_are_out_of_reach(refused):
+    refused("time.clock_gettime((~os.getppid() << 3) | 2)", setup="import time")
+
+
+def test_the_judges_process_cannot_be_named_over_the_channel(refused):
+    refused("socket.socket(fileno=os.dup(3)).getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)")
+
+
+def test_a_socket_takes_no_packet_filter(refused):
+    refused("socket.socketpair()[0].setsockopt(socket.SOL_SOCKET, 26, bytes(16))")
+
+
+def test_the_clocks_and_socket_options_that_programs_use_work(attack):
+    source = """
+        import socket, time
+        def secret(n):
+            clocks = (time.time, time.monotonic, time.process_time, time.thread_time, time.perf_counter)
+            one, other = socket.socketpair()
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+            assert all(clock() >= 0 for clock in clocks) and not one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            return (n * 7919 + 104729) % 1000003
+    """
+    assert [outcome for outcome, _ in attack(source)] == ["passed"] * 4
+
+
+def test_the_command_line_that_started_python_is_not_kept(attack):
+    found = attack("import sys\ndef secret(n):\n    return sys.orig_argv")
+    assert {detail for _, detail in found} == {"['']"}
