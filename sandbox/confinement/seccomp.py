@@ -39,7 +39,7 @@ _RLIMIT_STACK = 3
 _FCNTL_COMMANDS = (0, 1, 2, 3, 4, 1030)
 # TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX.
 _IOCTL_REQUESTS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
-_CHECKED_VALUES = {
+_CHECKED_VALUES = {  # which argument must be one of which values, and the answer otherwise
     "fcntl": (1, _FCNTL_COMMANDS, errno.EPERM),
     "ioctl": (1, _IOCTL_REQUESTS, errno.ENOTTY),
     "socketpair": (0, (_AF_UNIX,), errno.EPERM),
@@ -48,7 +48,6 @@ _CHECKED_VALUES = {
     "setsockopt": (2, (7, 8), errno.EPERM),  # SO_SNDBUF, SO_RCVBUF; not SO_ATTACH_FILTER
     "getsockopt": (2, (3, 4, 7, 8, 30, 38, 39), errno.EPERM),  # SO_TYPE, ERROR...; not PEERCRED, PEERPIDFD
 }
-"""Which argument must be one of which values, and the answer otherwise."""
 
 # name: (x86-64, aarch64); None where the architecture has no such call. Hot ones first.
 ALLOWED: dict[str, tuple[int | None, int | None]] = {

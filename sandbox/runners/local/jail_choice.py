@@ -20,6 +20,7 @@ PROBE_LIMITS = ProcessLimits(
     scratch_bytes=1 << 16,
     scratch_files=8,
 )
+_SHARED_UID = "the uid is one for all programs in this user namespace, which lacks ids of their own: no limits.threads"
 
 
 def isolate(jail: Jail, *, channel: int) -> None:
@@ -49,7 +50,7 @@ def choose_jail(
     policies = list(UidPolicy) if can_change else [UidPolicy.SAME_USER]
     if "landlock" not in features and UidPolicy.OTHER_USER_READING in policies:
         policies.remove(UidPolicy.OTHER_USER_READING)  # it would read the whole machine
-    notes: list[str] = []
+    notes = [_SHARED_UID] if can_change and not facts.has_own_uids else []
     if scratch is not None:
         roots = [scratch.place_of(root) for root in roots]
     for policy in policies:

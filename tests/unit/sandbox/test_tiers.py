@@ -179,6 +179,19 @@ def test_check_shows_a_tier_and_passes_its_self_tests(capsys):
     assert "17 of 17 self-tests passed" in printed
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a user namespace 65,536 ids")
+def test_check_says_where_programs_share_one_uid(repository):
+    check = [sys.executable, "-m", "sandbox", "check"]
+    namespace = [sys.executable, "tests/unit/sandbox/in_user_namespace.py", *check]
+    inside, outside = (
+        subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False).stdout
+        for command in (namespace, check)
+    )
+    assert "self-tests passed" in inside
+    assert "the uid is one for all programs in this user namespace" in inside
+    assert "the uid is one for all programs" not in outside
+
+
 def test_files_work_and_do_not_stay(walled):
     # A virtual environment below /tmp has its mount point in the folder.
     source = (
