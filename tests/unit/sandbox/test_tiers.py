@@ -183,10 +183,13 @@ def test_check_shows_a_tier_and_passes_its_self_tests(capsys):
 def test_check_says_where_programs_share_one_uid(repository):
     check = [sys.executable, "-m", "sandbox", "check"]
     namespace = [sys.executable, "tests/unit/sandbox/in_user_namespace.py", *check]
-    inside, outside = (
-        subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False).stdout
+    runs = [
+        subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
         for command in (namespace, check)
-    )
+    ]
+    if runs[0].returncode == 125:
+        pytest.skip("this machine has no user namespaces")
+    inside, outside = (run.stdout for run in runs)
     assert "self-tests passed" in inside
     assert "the uid is one for all programs in this user namespace" in inside
     assert "the uid is one for all programs" not in outside
