@@ -215,7 +215,7 @@ def check_run(config: RunConfig) -> None:
     if all(tokenizers.values()):
         attempt(_check_plan, config)
     if found:
-        raise SettingsError(*found)
+        raise SettingsError(*dict.fromkeys(found))
     trainer = config.trainer
     checkpoint = find_checkpoint(
         Path(trainer.default_local_dir), mode=trainer.resume_mode, path=trainer.resume_from_path

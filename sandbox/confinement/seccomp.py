@@ -44,7 +44,10 @@ _CHECKED_VALUES = {  # which argument must be one of which values, and the answe
     "ioctl": (1, _IOCTL_REQUESTS, errno.ENOTTY),
     "socketpair": (0, (_AF_UNIX,), errno.EPERM),
     "prctl": (0, (15, 16), errno.EPERM),  # PR_SET_NAME and GET_NAME; not PDEATHSIG: programs die with their fork server
-    "clock_gettime": (0, (2, 3, 0, 1, 4, 5, 6, 7, 8, 9, 11), errno.EPERM),  # its own; others are of processes by pid
+    **dict.fromkeys(
+        ("clock_gettime", "clock_nanosleep", "clock_getres"),  # its own; other numbers are of processes by pid
+        (0, (2, 3, 0, 1, 4, 5, 6, 7, 8, 9, 11), errno.EPERM),
+    ),
     "setsockopt": (2, (7, 8), errno.EPERM),  # SO_SNDBUF, SO_RCVBUF; not SO_ATTACH_FILTER
     "getsockopt": (2, (3, 4, 7, 8, 30, 38, 39), errno.EPERM),  # SO_TYPE, ERROR...; not PEERCRED, PEERPIDFD
 }
@@ -65,7 +68,7 @@ ALLOWED: dict[str, tuple[int | None, int | None]] = {
     "rt_sigaction": (13, 134), "rt_sigprocmask": (14, 135), "rt_sigreturn": (15, 139),
     "rt_sigtimedwait": (128, 137), "sigaltstack": (131, 132), "pause": (34, None),
     "alarm": (37, None), "setitimer": (38, 103), "getitimer": (36, 102), "nanosleep": (35, 101),
-    "clock_nanosleep": (230, 115), "clock_getres": (229, 114), "gettimeofday": (96, 169), "time": (201, None),
+    "gettimeofday": (96, 169), "time": (201, None),
     "times": (100, 153), "sched_yield": (24, 124), "sched_getaffinity": (204, 123), "getcpu": (309, 168),
     "set_robust_list": (273, 99), "set_tid_address": (218, 96), "rseq": (334, 293), "membarrier": (324, 283),
     "restart_syscall": (219, 128), "exit": (60, 93), "exit_group": (231, 94), "getrandom": (318, 278),
@@ -98,7 +101,8 @@ UNSUPPORTED_WRITING: dict[str, tuple[int | None, int | None]] = {
 CHECKED: dict[str, tuple[int | None, int | None]] = {
     "openat": (257, 56), "open": (2, None), "clone": (56, 220), "clone3": (435, 435), "fcntl": (72, 25),
     "ioctl": (16, 29), "prlimit64": (302, 261), "socketpair": (53, 199), "sendto": (44, 206), "prctl": (157, 167),
-    "clock_gettime": (228, 113), "setsockopt": (54, 208), "getsockopt": (55, 209),
+    "clock_gettime": (228, 113), "clock_nanosleep": (230, 115), "clock_getres": (229, 114),
+    "setsockopt": (54, 208), "getsockopt": (55, 209),
 }  # fmt: skip
 
 

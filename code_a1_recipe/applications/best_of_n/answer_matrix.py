@@ -28,8 +28,8 @@ from .selection_rules import NO_ANSWER, Answers, Passes
 
 def interface_of(programs: Sequence[str], entry_points: Sequence[str]) -> Interface:
     """Signatures as the first program that defines all entry points has them; without one, names alone."""
-    defining = (source for source in programs if set(entry_points) <= definitions(source).keys())
-    return Interface.of(next(defining, ""), tuple(entry_points))
+    names = {name.partition(".")[0] for name in entry_points}  # `Stack.items` is read of what `Stack` makes
+    return Interface.of(next((one for one in programs if names <= definitions(one).keys()), ""), tuple(entry_points))
 
 
 def ask_programs(

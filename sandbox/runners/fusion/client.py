@@ -72,12 +72,7 @@ class FusionClient:
         self._host, self._port = parts.hostname, port
         self._context = ssl.create_default_context() if parts.scheme == "https" else None
         self._path = parts.path.rstrip("/").removesuffix("/run_code") + "/run_code"
-        self._headers = {
-            "Content-Type": "application/json",
-            "Accept": "application/json",
-            "Connection": "close",
-            **headers,
-        }
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json", **headers}
         self._lock = threading.Lock()
         self._open: set[http.client.HTTPConnection] = set()
         self._is_closed = False

@@ -23,9 +23,9 @@ def outcomes():
     """How many of the sixteen cases a program passes, and why it fails the others."""
     with LocalRunner() as runner:
 
-        def judge(source: str, *asserts: str) -> Counter[str]:
+        def judge(source: str, *asserts: str, reference: str = TRIANGLE) -> Counter[str]:
             request = JudgeRequest(
-                question_id="tri", reference=TRIANGLE, candidate=SPENDING + source, suites=(asserts or ASSERTS,)
+                question_id="tri", reference=reference, candidate=SPENDING + source, suites=(asserts or ASSERTS,)
             )
             return Counter(case.outcome.value for case in Judge(runner).judge(request).suites[0].cases)
 
@@ -42,12 +42,6 @@ def test_a_program_under_the_limit_keeps_every_case(outcomes, seconds):
 def test_a_hang_costs_a_slow_program_no_other_case(outcomes, hanging):
     source = f"def tri(n):\n    spend(9 if n in {hanging} else 0.15)\n    return n * (n + 1) // 2\n"
     assert outcomes(source) == {"passed": 16 - len(hanging), "timed_out": len(hanging)}
-
-
-def test_a_program_that_fills_200_mb_in_each_call_keeps_every_case(outcomes):
-    source = "def tri(n):\n    block = bytearray(200 << 20)\n    block[::4096] = b'x' * (200 << 8)\n"
-    source += "    return n * (n + 1) // 2\n"
-    assert outcomes(source) == {"passed": 16}
 
 
 def test_the_calls_cannot_be_read_while_the_program_loads(outcomes):
@@ -83,19 +77,21 @@ def tri(n):
 
 
 def test_bytes_that_trickle_in_do_not_keep_the_clock_from_being_read(outcomes):
+    reference = "def many(n):\n    return [n] * 300\n"
     source = """
 import os, struct
 
-def tri(n):
-    answer = b"i%x;" % (n * (n + 1) // 2)
+def many(n):
+    answer = b"l300:" + b"i%x;" % n * 300
     frame = struct.pack("<cI", b"V", len(answer)) + answer
-    for place in range(len(frame) - 1):
-        spend(0.6 / (len(frame) - 1))
+    for place in range(len(frame)):
+        spend(0.6 / len(frame))  # a byte arrives before each look at the clock
         os.write(3, frame[place : place + 1])
-    os.write(3, frame[-1:])
     spend(60)
 """
-    assert outcomes(source, *ASSERTS[:4])["passed"] == 0
+    asserts = [f"assert many({n}) == {[n] * 300}" for n in range(4)]
+    assert outcomes(source, *asserts, reference=reference)["passed"] == 0
+    assert outcomes(source.replace("0.6", "0.2"), *asserts, reference=reference)["passed"] > 0
 
 
 def test_hangs_with_an_inner_import_do_not_cost_a_second_each():

@@ -66,7 +66,7 @@ def test_a_whole_answer_finishes_the_program():
 
 def test_seconds_and_patience_of_several_requests_add_up():
     made = progress(timed=True)
-    take(made, READY, LOADED, answered(0, seconds=0.05, kind="timed_out"), {"event": "more", "timeout_scale": 0.5})
+    take(made, READY, LOADED, answered(0, seconds=0.05, kind="timed_out"), {"event": "more"})
     task = made.task()
     assert [call["index"] for call in task["calls"]] == [1]
     assert (task["has_loaded"], task["num_timeouts"], task["has_answered"]) == (True, 1, False)

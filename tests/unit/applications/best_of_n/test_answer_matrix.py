@@ -79,6 +79,8 @@ def test_signatures_are_those_of_the_first_program_that_defines_the_entry_point(
     interface = interface_of(["def g(): pass", BROKEN, "def f(a, b=1): pass", "def f(z): pass"], ("f",))
     assert interface.entry_points["f"].parameters.positional == ("a", "b")
     assert interface_of([BROKEN], ("f",)).entry_points["f"].parameters is None
+    entry = interface_of(["class A:\n    def __init__(self, a): self.b = a"], ("A", "A.b")).entry_points["A"]
+    assert (entry.parameters.positional, "b" in entry.members) == (("a",), True)
 
 
 def test_without_tests_or_programs_the_matrix_is_empty(runner):
