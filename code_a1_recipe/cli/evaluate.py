@@ -1,4 +1,4 @@
-"""``code-a1 eval`` and ``code-a1 score``: models on benchmarks, tables of what was found, rollouts on disk."""
+"""``code-a1 eval``: models on benchmarks, and tables of what was found."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,8 +6,6 @@ from typing import Annotated
 import typer
 
 from ..evaluation.options import CodeEvalOptions, SuiteEvalOptions
-from ..evaluation.rescore.command import ScoreOptions
-from ..evaluation.rescore.input import FLAT_COLUMNS
 from ..evaluation.results import Results, comparison_table, results_table
 from ..jobs import options as shared
 from ..jobs.outputs import Report
@@ -53,16 +51,6 @@ Examples:
 - `code-a1 eval compare out/baseline out/trained`
 """
 
-SCORE_HELP = """Judge and reward rollouts on disk: extraction, judge and rewards, to JSON lines.
-
-Columns of INPUT (JSON lines, JSON or parquet):
-
-{columns}
-
-A run folder, or its rollouts/*.jsonl, is read as it is: the run's own settings and questions are then the defaults, so
-that the same command gives its rewards again, and --alpha and the rest say what differs.
-"""
-
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
@@ -73,8 +61,6 @@ def register(app: typer.Typer) -> None:
     group.command("compare")(compare)
     group.command("table")(table)
     group.command("mutants")(with_options(mutants))
-    columns = "\n".join(f"- {name}: {meaning}" for name, meaning in FLAT_COLUMNS.items())
-    app.command(rich_help_panel="Evaluate", help=SCORE_HELP.format(columns=columns))(with_options(score))
 
 
 def evaluate_code(options: CodeEvalOptions) -> None:
@@ -155,12 +141,6 @@ def mutants(options: MutantsOptions) -> None:
     from ..test_quality.mutation_kill import kill_all
 
     resume(options.output, kill_all, options)
-
-
-def score(options: ScoreOptions) -> None:
-    from ..evaluation.rescore.command import score as score_rollouts
-
-    resume(options.output, score_rollouts, options)
 
 
 def _show(results: Results | int, output: Path) -> None:

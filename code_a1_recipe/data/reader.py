@@ -4,7 +4,7 @@ import ast
 import gzip
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -17,6 +17,7 @@ from .asserts import called_names
 from .formats import ADAPTERS, NativeRow, list_of, parsed, text_of
 
 Read = TypeVar("Read")
+QuestionTable = dict[str, Question]
 logger = logging.getLogger(__name__)
 
 COLUMNS = tuple(column.name for column in fields(Question))
@@ -117,6 +118,26 @@ def read_questions(
     return QuestionFile(
         questions=questions, adapter=reader.adapter, num_dropped_tests=sum(number for _, number in found)
     )
+
+
+def question_table(
+    files: Sequence[Path], *, adapter: str = "auto", columns: Mapping[str, str] | None = None
+) -> QuestionTable:
+    """Questions of all files by id.
+
+    Raises:
+        InputError: a file cannot be read, or a row breaks a rule.
+        InputError: an id stands for two different questions.
+    """
+    table: QuestionTable = {}
+    for path in files:
+        for question in load_questions(path, adapter=adapter, columns=columns):
+            if table.setdefault(question.id, question) != question:
+                raise InputError(
+                    f"{path}: id {question.id!r} stands for another question in an earlier file; questions are known "
+                    "by their ids, which must be unique over all files"
+                )
+    return table
 
 
 def check_row(row: NativeRow) -> Question:

@@ -13,12 +13,12 @@ from sandbox import JudgeProcesses, LocalRunner, Runner, SandboxUnavailableError
 
 from ...algorithm.prompts import PROMPT_PAIRS, render
 from ...algorithm.question import Question
+from ...data.reader import question_table
 from ...errors import InputError
 from ...evaluation.benchmarks.tasks import AssertGrading, CodeVerdict, Grading
 from ...evaluation.models.options import run_of, usual_prompt
 from ...evaluation.models.response_store import RESPONSES
 from ...evaluation.models.source import ModelChoice, choose_model, sample_stored
-from ...evaluation.rescore.input import question_table
 from ...files import fingerprint, write_whole
 from ...jobs.jsonl_store import JsonlStore, Row
 from ...jobs.judge_loop import judge_into

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ...algorithm.question import Question
-from ...data.reader import read_rows
+from ...data.reader import QuestionTable, question_table, read_rows
 from ...errors import CodeA1Error, InputError
-from ...evaluation.rescore.input import QuestionTable, question_table
 from ...files import fingerprint, replacing, write_whole
 from ...jobs.confinement import Confinement, judge_confined
 from ...jobs.jsonl_store import JsonlStore, Row, files_of

@@ -1,4 +1,4 @@
-"""``code-a1 score`` from the command line down, with the real judge: what it writes, refuses and takes up again."""
+"""``python -m examples.score_rollouts`` with the real judge: what it writes, refuses and takes up again."""
 
 import asyncio
 import contextlib
@@ -17,12 +17,12 @@ from code_a1_recipe.algorithm.episode_types import EpisodeTask, Response
 from code_a1_recipe.algorithm.prompts import PromptSettings
 from code_a1_recipe.algorithm.rewards import RewardSettings
 from code_a1_recipe.algorithm.settings import EpisodeSettings
-from code_a1_recipe.cli.app import main
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.data.reader import load_questions
-from code_a1_recipe.evaluation.rescore import command as score
 from code_a1_recipe.runs.folder import RunFolder
 from code_a1_recipe.runs.rollout_record import encode_records, episode_records
+from examples.score_rollouts import command as score
+from examples.score_rollouts.__main__ import main
 from reward_fns.verl_entry import compute_score
 from sandbox import Judge, LocalRunner
 
@@ -170,7 +170,7 @@ def recorded_rows(run: Path) -> list[dict]:
 
 def test_a_runs_rollouts_scored_again_get_the_verdicts_and_rewards_they_had(recorded_run, tmp_path):
     output = tmp_path / "scored.jsonl"
-    assert main(["score", str(recorded_run), "--output", str(output)]) == 0
+    assert main([str(recorded_run), "--output", str(output)]) == 0
     recorded = recorded_rows(recorded_run)
     scored = rows_of(output)
     assert len(scored) == len(recorded) == 8
@@ -184,7 +184,7 @@ def test_a_runs_rollouts_scored_again_get_the_verdicts_and_rewards_they_had(reco
 
 def test_another_alpha_moves_the_test_rewards_alone(recorded_run, tmp_path):
     output = tmp_path / "scored.jsonl"
-    assert main(["score", str(recorded_run / "rollouts"), "--output", str(output), "--alpha", "1"]) == 0
+    assert main([str(recorded_run / "rollouts"), "--output", str(output), "--alpha", "1"]) == 0
     for old, new in zip(recorded_rows(recorded_run), rows_of(output), strict=True):
         assert new["reward"] == old["reward"]
         for old_suite, new_suite in zip(old["suites"], new["suites"], strict=True):
@@ -198,7 +198,7 @@ def test_a_program_lost_to_an_outage_meets_the_replays_of_its_siblings(recorded_
     lost = {**rows[1], "outage": "lost", "verdict": None, "reward": None}
     path.write_text("".join(json.dumps(row) + "\n" for row in (rows[0], lost)))
     output = tmp_path / "scored.jsonl"
-    assert main(["score", str(path), "--output", str(output)]) == 0
+    assert main([str(path), "--output", str(output)]) == 0
     assert without_times(rows_of(output)[1]["verdict"]) == without_times(rows[1]["verdict"])
     assert rows_of(output)[1]["reward"] == rows[1]["reward"]
 
@@ -207,7 +207,7 @@ def test_rollouts_of_two_runs_are_not_mixed(recorded_run, tmp_path, questions, c
     other = tmp_path / "other"
     (other / "rollouts").mkdir(parents=True)
     write_config(other, questions)
-    assert main(["score", str(recorded_run), str(other), "--output", str(tmp_path / "scored.jsonl")]) == 2
+    assert main([str(recorded_run), str(other), "--output", str(tmp_path / "scored.jsonl")]) == 2
     assert "belong to 2 runs" in capsys.readouterr().err
 
 
@@ -222,7 +222,7 @@ def test_flat_rows_get_the_rewards_of_a_verl_job(questions, write_rows, tmp_path
     )
     output = tmp_path / "scored.jsonl"
     options = ["--questions", str(questions), "--output", str(output), "--cases", "3", "--alpha", "0.75"]
-    assert main(["score", str(rollouts), *options]) == 0
+    assert main([str(rollouts), *options]) == 0
     *code, suite, inline = rows_of(output)
     truth = {"reference": REFERENCE, "tests": QUESTION["tests"]}
     assert [row["reward"]["total"] for row in code] == [compute_score("", text, truth)["score"] for text in PROGRAMS]
@@ -244,7 +244,7 @@ def test_parquet_is_read_as_well(questions, tmp_path):
     pyarrow.parquet.write_table(table, tmp_path / "rollouts.parquet")
     output = tmp_path / "scored.jsonl"
     arguments = [str(tmp_path / "rollouts.parquet"), "--questions", str(questions), "--output", str(output)]
-    assert main(["score", *arguments]) == 0
+    assert main(arguments) == 0
     assert [row["reward"]["total"] for row in rows_of(output)] == [1.0, 0.5]
 
 
@@ -254,7 +254,7 @@ def test_the_summary_counts_what_was_found(questions, write_rows, tmp_path, caps
         {"question": "double", "candidate": "def double(x): return x + 2", "responses": list(SUITES)},
     )
     arguments = ["--questions", str(questions), "--output", str(tmp_path / "out.jsonl"), "--cases", "3"]
-    assert main(["score", str(rollouts), *arguments]) == 0
+    assert main([str(rollouts), *arguments]) == 0
     said = capsys.readouterr().out
     assert "5 items, 0 of them outages" in said
     assert "code: 2 responses, reward 0.5000, loaded 0.5000, reward 1 0.5000" in said
@@ -290,7 +290,7 @@ TEST_ROW = {"question": "double", "role": "test", "candidate": "def double(x): r
 def test_a_bad_row_is_refused_with_its_place(row, options, words, questions, write_rows, tmp_path, capsys):
     rollouts = write_rows({"question": "double", "response": RIGHT}, row)
     output = tmp_path / "out.jsonl"
-    assert main(["score", str(rollouts), "--questions", str(questions), "--output", str(output), *options]) == 2
+    assert main([str(rollouts), "--questions", str(questions), "--output", str(output), *options]) == 2
     said = capsys.readouterr().err
     assert words in said
     assert "rollouts.jsonl: row 1" in said
@@ -308,7 +308,7 @@ def test_a_bad_row_is_refused_with_its_place(row, options, words, questions, wri
 def test_bad_settings_are_refused(options, words, questions, write_rows, tmp_path, capsys):
     rollouts = write_rows({"question": "double", "response": RIGHT})
     arguments = [str(rollouts), "--questions", str(questions), "--output", str(tmp_path / "out.jsonl")]
-    assert main(["score", *arguments, *options]) == 2
+    assert main([*arguments, *options]) == 2
     assert words in capsys.readouterr().err
 
 
@@ -319,7 +319,7 @@ def test_inputs_without_rows_are_refused(kind, tmp_path, capsys):
         path.mkdir()
     elif kind != "missing":
         path.write_text("" if kind == "empty file" else "{")
-    assert main(["score", str(path), "--output", str(tmp_path / "out.jsonl")]) == 2
+    assert main([str(path), "--output", str(tmp_path / "out.jsonl")]) == 2
     assert str(path) in capsys.readouterr().err
 
 
@@ -327,7 +327,7 @@ def test_one_id_for_two_questions_is_refused(questions, write_rows, tmp_path, ca
     other = write_rows(QUESTION | {"reference": "def double(x): return 3 * x"}, name="other.jsonl")
     rollouts = write_rows({"question": "double", "response": RIGHT})
     options = ["--questions", str(questions), "--questions", str(other), "--output", str(tmp_path / "out.jsonl")]
-    assert main(["score", str(rollouts), *options]) == 2
+    assert main([str(rollouts), *options]) == 2
     assert "id 'double' stands for another question" in capsys.readouterr().err
 
 
@@ -343,7 +343,7 @@ def many(questions, write_rows, tmp_path):
 
 def test_a_run_that_was_killed_goes_on_where_it_stopped(many, tmp_path, monkeypatch):
     output = tmp_path / "out.jsonl"
-    assert main(["score", *many]) == 0
+    assert main(many) == 0
     whole = rows_of(output)
     lines = output.read_text().splitlines(keepends=True)
     # As a kill leaves it: in the order of judging, the last line torn.
@@ -351,36 +351,36 @@ def test_a_run_that_was_killed_goes_on_where_it_stopped(many, tmp_path, monkeypa
     scored = []
     original = score.Scorer.requests
     monkeypatch.setattr(score.Scorer, "requests", lambda self, item: scored.append(item.index) or original(self, item))
-    assert main(["score", *many]) == 0
+    assert main(many) == 0
     assert sorted(scored) == [1, 2, 3, 5]
     assert without_times(rows_of(output)) == without_times(whole)
 
 
 def test_a_finished_run_is_not_judged_again(many, tmp_path, monkeypatch):
-    assert main(["score", *many]) == 0
+    assert main(many) == 0
     before = (tmp_path / "out.jsonl").read_bytes()
     monkeypatch.setattr(score.Confinement, "judges", None)
-    assert main(["score", *many]) == 0
+    assert main(many) == 0
     assert (tmp_path / "out.jsonl").read_bytes() == before
 
 
 def test_other_settings_do_not_go_on_in_the_same_file(many, tmp_path, capsys):
-    assert main(["score", *many]) == 0
+    assert main(many) == 0
     before = (tmp_path / "out.jsonl").read_bytes()
-    assert main(["score", *many, "--alpha", "0.7"]) == 2
+    assert main([*many, "--alpha", "0.7"]) == 2
     assert "alpha was 0.5, now is 0.7" in capsys.readouterr().err
     Path(many[0]).write_text(json.dumps(TEST_ROW) + "\n")
-    assert main(["score", *many]) == 2
+    assert main(many) == 2
     assert "inputs was" in capsys.readouterr().err
     assert (tmp_path / "out.jsonl").read_bytes() == before
 
 
 def test_scoring_loads_no_torch_ray_or_verl(many):
     script = (
-        "import sys; from code_a1_recipe.cli.app import main; status = main(sys.argv[1:]);"
+        "import sys; from examples.score_rollouts.__main__ import main; status = main(sys.argv[1:]);"
         "print([name for name in ('torch', 'ray', 'verl', 'vllm', 'transformers') if name in sys.modules], status)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, "score", *many], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", script, *many], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.stdout.splitlines()[-1] == "[] 0", done.stderr

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import msgspec
 
+from code_a1_recipe.algorithm.episode_types import CandidateResult
+from code_a1_recipe.algorithm.question import request_for
+from code_a1_recipe.algorithm.rewards import QuestionRewards, RewardSettings
+from code_a1_recipe.jobs.confinement import JudgeAll
+from code_a1_recipe.jobs.jsonl_store import Row
+from code_a1_recipe.runs.rollout_record import hidden_tests_record, reward_record, verdict_record
 from sandbox import CandidateVerdict, JudgeRequest, SandboxUnavailableError
 
-from ...algorithm.episode_types import CandidateResult
-from ...algorithm.question import request_for
-from ...algorithm.rewards import QuestionRewards, RewardSettings
-from ...jobs.confinement import JudgeAll
-from ...jobs.jsonl_store import Row
-from ...runs.rollout_record import hidden_tests_record, reward_record, verdict_record
 from .input import Item
 
 ITEMS_TOGETHER = 32

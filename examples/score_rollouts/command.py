@@ -7,24 +7,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from code_a1_recipe.algorithm.rewards import RewardSettings
+from code_a1_recipe.data.reader import question_table
+from code_a1_recipe.errors import SettingsError
+from code_a1_recipe.files import file_fingerprint
+from code_a1_recipe.jobs import options as shared
+from code_a1_recipe.jobs.confinement import Confinement, JudgeAll
+from code_a1_recipe.jobs.jsonl_store import JsonlStore
+from code_a1_recipe.jobs.judge_loop import judge_into
+from code_a1_recipe.jobs.outputs import Report
+from code_a1_recipe.runs.reader import RunRecords, rollout_files
 from reward_fns import ADVERSARIAL_READINGS
 from sandbox import DEFAULT_QUESTIONS_PER_WORKER, Limits
 
-from ...algorithm.rewards import RewardSettings
-from ...errors import SettingsError
-from ...files import file_fingerprint
-from ...jobs import options as shared
-from ...jobs.confinement import Confinement, JudgeAll
-from ...jobs.jsonl_store import JsonlStore
-from ...jobs.judge_loop import judge_into
-from ...jobs.outputs import Report
-from ...runs.reader import RunRecords, rollout_files
-from .input import ROLES, Item, question_table, read_items
+from .input import ROLES, Item, read_items
 from .rows import Scorer, in_pieces
 from .summary import Summary
 
 if TYPE_CHECKING:
-    from ...config.run_config import RunConfig
+    from code_a1_recipe.config.run_config import RunConfig
 
 _REWARD_OPTIONS = ("alpha", "adversarial", "nonprintable_penalty")
 _NOT_SO = "Copy the rollouts out of the run folder and name the questions by --questions to score them so"

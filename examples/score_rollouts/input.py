@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...algorithm.episode import candidate_result, suite_result
-from ...algorithm.episode_types import CandidateResult, Response, SuiteResult
-from ...algorithm.question import Question
-from ...data.formats import from_native, list_of, text_of
-from ...data.reader import check_row, load_questions, read_rows
-from ...errors import InputError, RowError
-from ...runs.reader import rollout_of
-from ...runs.rollout_record import RolloutRecord
+from code_a1_recipe.algorithm.episode import candidate_result, suite_result
+from code_a1_recipe.algorithm.episode_types import CandidateResult, Response, SuiteResult
+from code_a1_recipe.algorithm.question import Question
+from code_a1_recipe.data.formats import from_native, list_of, text_of
+from code_a1_recipe.data.reader import QuestionTable, check_row, read_rows
+from code_a1_recipe.errors import InputError, RowError
+from code_a1_recipe.runs.reader import rollout_of
+from code_a1_recipe.runs.rollout_record import RolloutRecord
 
 ROLES = ("code", "test")
 RECORDED = "recorded"
@@ -63,29 +63,6 @@ class Item:
     def kind(self) -> str:
         """Of a recorded program, see ``RolloutRecord``; empty for a flat row."""
         return self.record.kind if self.record else ""
-
-
-QuestionTable = dict[str, Question]
-
-
-def question_table(
-    files: Sequence[Path], *, adapter: str = "auto", columns: Mapping[str, str] | None = None
-) -> QuestionTable:
-    """Questions of all files by id.
-
-    Raises:
-        InputError: a file cannot be read, or a row breaks a rule.
-        InputError: an id stands for two different questions.
-    """
-    table: QuestionTable = {}
-    for path in files:
-        for question in load_questions(path, adapter=adapter, columns=columns):
-            if table.setdefault(question.id, question) != question:
-                raise InputError(
-                    f"{path}: id {question.id!r} stands for another question in an earlier file; questions are known "
-                    "by their ids, which must be unique over all files"
-                )
-    return table
 
 
 def read_items(files: Sequence[Path], questions: QuestionTable, *, role: str = "auto") -> list[Item]:

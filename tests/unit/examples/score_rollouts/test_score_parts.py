@@ -1,4 +1,4 @@
-"""Outages, order and the output file of ``code-a1 score``, without a sandbox."""
+"""Outages, order and the output file of ``python -m examples.score_rollouts``, without a sandbox."""
 
 import json
 import threading
@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 
 from code_a1_recipe.algorithm.rewards import RewardChoice, RewardSettings
+from code_a1_recipe.data.reader import question_table
 from code_a1_recipe.errors import OutageError, OutputError
-from code_a1_recipe.evaluation.rescore.command import judge_items
-from code_a1_recipe.evaluation.rescore.input import Item, question_table, read_items
-from code_a1_recipe.evaluation.rescore.rows import ITEMS_TOGETHER, Scorer, in_pieces
-from code_a1_recipe.evaluation.rescore.summary import Summary
 from code_a1_recipe.jobs.jsonl_store import JsonlStore
 from code_a1_recipe.jobs.judge_loop import MAX_OUTAGES_IN_A_ROW
+from examples.score_rollouts.command import judge_items
+from examples.score_rollouts.input import Item, read_items
+from examples.score_rollouts.rows import ITEMS_TOGETHER, Scorer, in_pieces
+from examples.score_rollouts.summary import Summary
 from sandbox import SandboxUnavailableError
 
 REWARDS = RewardSettings(alpha=0.5, adversarial="release", nonprintable_penalty=False)

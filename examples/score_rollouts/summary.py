@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from statistics import fmean
 from typing import Any
 
-from ...stats.tables import counts_text
+from code_a1_recipe.stats.tables import counts_text
 
 Row = Mapping[str, Any]
 _TOO_LONG = "without a reward: too long to be shown to the Test LLM"

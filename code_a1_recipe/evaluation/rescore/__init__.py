@@ -1,1 +1,0 @@
-"""Rollouts on disk through extraction, judge and rewards again."""

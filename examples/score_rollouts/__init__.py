@@ -1,0 +1,1 @@
+"""A study: rollouts on disk through extraction, judge and rewards once more."""
