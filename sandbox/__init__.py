@@ -28,19 +28,25 @@ measure what confinement costs          ``start_as_fork_server``
 read an assert without running it       ``Gate``, ``parse_assert``, ``Interface``
 ask references for expected values      ``ReferencePass``
 compare, decode and print values        ``matches``, ``decode``, ``to_literal``
+programs that read standard input       ``Kind``, ``CHECKERS``, ``output_checker``, ``INPUT_ENTRY``
 ======================================  ===========================================================================
 """
 
 from .cases.case import (
     Call as Call,
     Case as Case,
+    Kind as Kind,
     Rejection as Rejection,
     RejectionReason as RejectionReason,
     Suite as Suite,
 )
 from .cases.gate import Gate as Gate
 from .cases.parser import parse_assert as parse_assert, parse_call as parse_call, parse_suite as parse_suite
-from .cases.reference_interface import Interface as Interface, parse_untrusted as parse_untrusted
+from .cases.reference_interface import (
+    INPUT_ENTRY as INPUT_ENTRY,
+    Interface as Interface,
+    parse_untrusted as parse_untrusted,
+)
 from .confinement.jail import OPTIONAL_FEATURES as OPTIONAL_FEATURES
 from .confinement.tiers import LOCAL_TIERS as LOCAL_TIERS, probe as probe
 from .errors import (
@@ -98,3 +104,4 @@ from .values.literals import (
     LiteralReader as LiteralReader,
     spell as spell,
 )
+from .values.outputs import CHECKERS as CHECKERS, DEFAULT_CHECKER as DEFAULT_CHECKER, output_checker as output_checker

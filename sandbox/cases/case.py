@@ -4,6 +4,17 @@ import enum
 from dataclasses import dataclass
 
 
+class Kind(enum.StrEnum):
+    """What a question's tests do with a program."""
+
+    FUNCTIONS = "functions"
+    """They call its functions and classes, and compare what these return."""
+    STDIN = "stdin"
+    """They give it a standard input, and compare what it prints: ``run("3\\n") == "6\\n"``."""
+    IN_PLACE = "in_place"
+    """They call its functions, and compare what becomes of the first argument."""
+
+
 class RejectionReason(enum.StrEnum):
     """Why an assert is no valid case. The first seven are decided on the text alone."""
 
@@ -39,9 +50,19 @@ class Call:
     """The expression yields an awaitable, whose result is the value."""
     uses_library: bool = False
     """The arguments name standard library constructors, which the program need not have imported."""
+    callee_chars: int = 0
+    """Length of what is called, where the value is the first argument after the call; 0 where it is the result."""
 
     def __hash__(self) -> int:
         return hash(self.expression)  # a string keeps its hash; calls are looked up a dozen times each
+
+    @property
+    def evaluated(self) -> str:
+        """What a program's process evaluates."""
+        if not self.callee_chars:
+            return self.expression
+        callee, arguments = self.expression[: self.callee_chars], self.expression[self.callee_chars + 1 :]
+        return f"(lambda f, a, *o, **k: (f(a, *o, **k), a)[1])({callee}, {arguments}"
 
     @property
     def text(self) -> str:

@@ -7,7 +7,7 @@ assert costs about as much as judging it.
 from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 
-from .case import Case, Rejection, Suite
+from .case import Case, Kind, Rejection, Suite
 from .parser import gather_suite, parse_assert, parse_call
 from .reference_interface import Interface
 
@@ -24,10 +24,13 @@ class Gate:
         reference: source of the reference solution.
         entry_points: names that tests must call; empty means all at top level.
         assert_chars: longest text that is read.
+        kind: what tests do with a program.
     """
 
-    def __init__(self, reference: str, entry_points: tuple[str, ...], *, assert_chars: int) -> None:
-        self.interface = Interface.of(reference, entry_points)
+    def __init__(
+        self, reference: str, entry_points: tuple[str, ...], *, assert_chars: int, kind: Kind = Kind.FUNCTIONS
+    ) -> None:
+        self.interface = Interface.of(reference, entry_points, kind=kind)
         self._parse_assert = partial(parse_assert, interface=self.interface, assert_chars=assert_chars)
         self._parse_call = partial(parse_call, interface=self.interface, assert_chars=assert_chars)
         self._kept_asserts = lru_cache(MAX_TEXTS_PER_QUESTION)(self._parse_assert)

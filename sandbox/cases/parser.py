@@ -37,8 +37,8 @@ from ..values.literals import (
     names_library,
     spell,
 )
-from .case import Call, Case, Rejection, RejectionReason, Suite
-from .reference_interface import EntryPoint, Interface, Parameters, parse_untrusted
+from .case import Call, Case, Kind, Rejection, RejectionReason, Suite
+from .reference_interface import INPUT_ENTRY, EntryPoint, Interface, Parameters, parse_untrusted
 
 DEFAULT_ASSERT_CHARS = 16_384
 _READERS = frozenset(
@@ -133,7 +133,10 @@ def _gated(text: str, interface: Interface, assert_chars: int, *, is_assert: boo
         if right is not None:
             try:
                 expected = _segment(text.strip(), right)
-                expected_value = encode(LiteralReader(arithmetic=False).read(right))
+                value = LiteralReader(arithmetic=False).read(right)
+                if interface.kind is Kind.STDIN and not isinstance(value, str):
+                    raise ValueFormatError(f"a program prints text, not {type(value).__name__}")
+                expected_value = encode(value)
             except (UnencodableError, ValueFormatError) as error:
                 raise _RejectedError(RejectionReason.EXPECTED_NOT_LITERAL, str(error)) from error
         return Case(text=text, call=call, key=key, expected=expected, expected_value=expected_value)
@@ -178,9 +181,15 @@ class _CallReader:
         self._literals = LiteralReader(arithmetic=True)
 
     def read(self, node: ast.expr) -> tuple[Call, bytes]:
+        if self._interface.kind is Kind.STDIN:
+            return self._input_call(node)
         node, awaited = _strip_await(node)
         target = self._target(node)
-        if target.shows_nothing:
+        is_in_place = self._interface.kind is Kind.IN_PLACE
+        if is_in_place and (awaited or target.awaitable or not self._has_argument(node)):
+            detail = "what is compared is the first argument after the call: f(argument, ...) == what it is then"
+            raise _RejectedError(RejectionReason.NO_CALL, detail)
+        if target.shows_nothing and not is_in_place:
             detail = f"{target.steps[-1][0]}() returns nothing in the reference; read the object's state after it"
             raise _RejectedError(RejectionReason.NO_CALL, detail)
         try:
@@ -189,8 +198,29 @@ class _CallReader:
             raise _RejectedError(RejectionReason.ARGUMENT_NOT_LITERAL, str(error)) from error
         expression, uses_library = self._expression(node, target)
         awaited = awaited or target.awaitable
-        call = Call(expression=expression, awaited=awaited, uses_library=uses_library)
+        callee_chars = _callee_chars(expression) if is_in_place else 0
+        call = Call(expression=expression, awaited=awaited, uses_library=uses_library, callee_chars=callee_chars)
         return call, blake2b(key, digest_size=_KEY_BYTES).digest()
+
+    def _input_call(self, node: ast.expr) -> tuple[Call, bytes]:
+        """``run(text)``. Spaces at the ends of lines do not count, and other whitespace makes no further case."""
+        arguments: list[Any] = []
+        keywords: dict[str, Any] = {}
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == INPUT_ENTRY:
+            arguments, keywords = self._values(node)
+        if len(arguments) != 1 or keywords or not isinstance(arguments[0], str):
+            detail = f"a program that reads standard input is tested by {INPUT_ENTRY}(text) == text, and nothing else"
+            raise _RejectedError(RejectionReason.NO_CALL, detail)
+        lines = [line.rstrip() for line in arguments[0].rstrip().split("\n")]
+        text = "\n".join(lines) + "\n"
+        key = canonical_key([line.split() for line in lines])
+        return Call(expression=f"{INPUT_ENTRY}({text!r})"), blake2b(key, digest_size=_KEY_BYTES).digest()
+
+    def _has_argument(self, node: ast.expr) -> bool:
+        """The outermost thing is a call of what is under test, with an argument by position."""
+        if not isinstance(node, ast.Call) or not node.args:
+            return False
+        return not isinstance(node.func, ast.Name) or node.func.id in self._interface.entry_points
 
     def _expression(self, node: ast.expr, target: _Target) -> tuple[str, bool]:
         """The text to evaluate, and whether it needs the library's names."""
@@ -261,6 +291,12 @@ class _CallReader:
             return self._literals.read(node)
         except ValueFormatError as error:
             raise _RejectedError(RejectionReason.ARGUMENT_NOT_LITERAL, str(error)) from error
+
+
+def _callee_chars(expression: str) -> int:
+    called = ast.parse(expression, mode="eval").body
+    assert isinstance(called, ast.Call), "the reader has seen that"
+    return len(ast.get_source_segment(expression, called.func) or "")
 
 
 def _strip_await(node: ast.expr) -> tuple[ast.expr, bool]:

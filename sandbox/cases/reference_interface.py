@@ -8,9 +8,12 @@ from typing import Any
 
 from ..errors import ValueFormatError
 from ..values.literals import LiteralReader
+from .case import Kind
 
 _NO_SHAPE_DECORATORS = frozenset({"staticmethod", "classmethod", "property", "cache", "lru_cache", "cached_property"})
 _UNTRUSTED = "<untrusted>"
+INPUT_ENTRY = "run"
+"""What a program that reads standard input is called by, and the only thing that its tests may call."""
 # Invalid escapes and the like, common in generated code, and errors under -W error. By file name because
 # warnings.catch_warnings is not thread-safe.
 warnings.filterwarnings("ignore", module=_UNTRUSTED)
@@ -79,16 +82,21 @@ class Interface:
     """The entry points of one reference solution."""
 
     entry_points: dict[str, EntryPoint]
+    kind: Kind = Kind.FUNCTIONS
 
     @classmethod
-    def of(cls, reference: str, names: Sequence[str] = ()) -> "Interface":
-        """Read the reference's text. ``names`` restricts the entry points; empty means all at top level.
+    def of(cls, reference: str, names: Sequence[str] = (), *, kind: Kind = Kind.FUNCTIONS) -> "Interface":
+        """Read the reference's text; of a program that reads standard input nothing is to be read.
+
+        ``names`` restricts the entry points; empty means all at top level.
 
         ``Stack.items`` among them lets tests read that attribute of ``Stack``'s objects. Other attributes than fields
         and the constructor's parameters are the reference's own affair: another program need not have them.
 
         A reference that does not parse yields the given names without parameters.
         """
+        if kind is Kind.STDIN:
+            return cls(entry_points={INPUT_ENTRY: EntryPoint()}, kind=kind)
         read = [name.partition(".")[::2] for name in names if "." in name]
         names = list(dict.fromkeys(name.partition(".")[0] for name in names))
         try:
@@ -101,7 +109,7 @@ class Interface:
             found = {name: found.get(name, EntryPoint()) for name in names}
         for owner, attribute in read:
             found[owner] = replace(found[owner], members=found[owner].members | {attribute})
-        return cls(entry_points=found)
+        return cls(entry_points=found, kind=kind)
 
 
 def parse_untrusted(text: str) -> ast.Module:

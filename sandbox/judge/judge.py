@@ -10,13 +10,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
-from ..cases.case import Call, Case, Rejection, Suite
+from ..cases.case import Call, Case, Kind, Rejection, Suite
 from ..cases.gate import Gate
 from ..cases.parser import gather_suite
 from ..errors import ValueFormatError
 from ..limits import Limits
 from ..runners.base import CallResult, CallStatus, Program, ProgramResult, Role, Runner
 from ..values.comparison import matches, to_literal
+from ..values.outputs import DEFAULT_CHECKER, Same, output_checker
 from .oracle import NoOracle, OracleBatch, OracleValue, ReferencePass, in_turns
 from .run_cache import RunCache
 from .verdict import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
@@ -45,6 +46,10 @@ class JudgeRequest:
     """Executed before the reference and before the candidate."""
     entry_points: tuple[str, ...] = ()
     """Names a test must call; empty means every top-level function and class of the reference."""
+    kind: str = Kind.FUNCTIONS
+    """What tests do with a program: a value of ``Kind``."""
+    checker: str = DEFAULT_CHECKER
+    """How printed outputs are compared, see ``CHECKERS``; for ``Kind.STDIN`` only."""
 
     def __post_init__(self) -> None:
         for name in ("question_id", "reference", "prelude"):
@@ -56,6 +61,17 @@ class JudgeRequest:
             raise TypeError(f"JudgeRequest.suites must be suites of assert texts, got the text {self.suites[:80]!r}")
         for suite in self.suites:
             _require_texts("suites[s]", suite)
+        if self.kind not in list(Kind):
+            raise ValueError(f"JudgeRequest.kind must be one of {', '.join(Kind)}, got {self.kind!r}")
+
+    @property
+    def same(self) -> Same:
+        """How two values of its calls are compared.
+
+        Raises:
+            SandboxConfigError: there is no such checker.
+        """
+        return output_checker(self.checker) if self.kind == Kind.STDIN else matches
 
 
 def _require_texts(name: str, texts: object) -> None:
@@ -101,7 +117,7 @@ class Judge:
         groups = _calls_of(suites)
         batch = self._ask_references(request, groups)
         answers, result, is_cached = self._run_candidate(request, batch, groups)
-        *verdicts, history = (_suite_verdict(suite, batch, answers) for suite in suites)
+        *verdicts, history = (_suite_verdict(suite, batch, answers, request.same) for suite in suites)
         return CandidateVerdict(
             loaded=result is not None and result.loaded,
             load_error="no program in the response" if result is None else result.load_error,
@@ -130,13 +146,18 @@ class Judge:
 
     def _parse(self, request: JudgeRequest) -> list[Suite]:
         """The request's suites and, as the last one, its replays: a call that is repeated must not count twice."""
-        gate = self._gate(request.reference, request.entry_points)
+        gate = self._gate(request.reference, request.entry_points, kind=Kind(request.kind))
         replays = sorted(map(gate.call, request.history), key=lambda read: isinstance(read, Case))  # refused ones first
         return [*map(gate.suite, request.suites), gather_suite(replays)]
 
     def _ask_references(self, request: JudgeRequest, suites: list[list[Call]], *, final: bool = False) -> OracleBatch:
         return self._references.answer(
-            request.question_id, prelude=request.prelude, reference=request.reference, suites=suites, final=final
+            request.question_id,
+            prelude=request.prelude,
+            reference=request.reference,
+            suites=suites,
+            reads_input=request.kind == Kind.STDIN,
+            final=final,
         )
 
     def forget(self, question_id: str) -> None:
@@ -173,6 +194,7 @@ class Judge:
             # Each suite has been asked for once before a program is given up.
             max_timeouts_without_result=max(_MIN_TIMEOUTS_WITHOUT_RESULT, sum(map(bool, groups))),
             isolated=batch.is_stateful,
+            reads_input=request.kind == Kind.STDIN,
         )
         result, is_cached = self._run(request.question_id, program)
         return dict(zip(calls, result.results, strict=False)), result, is_cached
@@ -193,7 +215,7 @@ def _calls_of(suites: Iterable[Suite]) -> list[list[Call]]:
     return [[case.call for case in suite.cases] for suite in suites]
 
 
-def _suite_verdict(suite: Suite, batch: OracleBatch, answers: dict[Call, CallResult]) -> SuiteVerdict:
+def _suite_verdict(suite: Suite, batch: OracleBatch, answers: dict[Call, CallResult], same: Same) -> SuiteVerdict:
     """What became of the cases that have an oracle, and why the others have none."""
     results, refused = [], []
     for case in suite.cases:
@@ -201,13 +223,13 @@ def _suite_verdict(suite: Suite, batch: OracleBatch, answers: dict[Call, CallRes
         if isinstance(oracle, NoOracle):
             refused.append(Rejection(text=case.text, reason=oracle.reason, detail=oracle.detail))
             continue
-        outcome, detail = _outcome(oracle, answers.get(case.call))
+        outcome, detail = _outcome(oracle, answers.get(case.call), same)
         results.append(
             CaseResult(
                 call=case.call.text,
                 reference_value=oracle.literal,
                 expected=case.expected or oracle.literal,
-                expected_correct=not case.expected or matches(oracle.value, case.expected_value),
+                expected_correct=not case.expected or same(oracle.value, case.expected_value),
                 outcome=outcome,
                 detail=detail,
                 key=case.key.hex(),
@@ -216,12 +238,12 @@ def _suite_verdict(suite: Suite, batch: OracleBatch, answers: dict[Call, CallRes
     return SuiteVerdict(cases=tuple(results), rejections=(*suite.rejections, *refused))
 
 
-def _outcome(oracle: OracleValue, answer: CallResult | None) -> tuple[CaseOutcome, str]:
+def _outcome(oracle: OracleValue, answer: CallResult | None, same: Same) -> tuple[CaseOutcome, str]:
     if answer is None:
         return CaseOutcome.NOT_LOADED, ""
     if answer.status is not CallStatus.VALUE:
         return CaseOutcome(answer.status.value), answer.detail
-    if matches(oracle.value, answer.value):
+    if same(oracle.value, answer.value):
         return CaseOutcome.PASSED, ""
     return CaseOutcome.WRONG_VALUE, _show(answer.value)
 

@@ -13,7 +13,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from operator import itemgetter
 from typing import Protocol
@@ -109,31 +109,43 @@ class ReferencePass:
         self._bytes = 0
 
     def answer(
-        self, question_id: str, *, prelude: str, reference: str, suites: Sequence[Sequence[Call]], final: bool = False
+        self,
+        question_id: str,
+        *,
+        prelude: str,
+        reference: str,
+        suites: Sequence[Sequence[Call]],
+        reads_input: bool = False,
+        final: bool = False,
     ) -> OracleBatch:
         """The oracles of all calls; threads that ask about one question wait for one another.
 
         Args:
             suites: the calls of each. They take turns, and where the time was not enough, those with the fewest hangs
                 are asked first.
+            reads_input: the reference reads standard input, see ``Program``.
             final: a call for which no time was left stays refused until such a request asks it again; else until any.
 
         Raises:
             SandboxUnavailableError: the reference could not be run.
         """
-        question, calls = self._question(question_id, prelude, reference), in_turns(suites)
+        limits = self._limits.for_reference()
+        program = Program(
+            prelude=prelude, source=reference, calls=(), limits=limits, timed=True, reads_input=reads_input
+        )
+        question, calls = self._question(question_id, program), in_turns(suites)
         with question.lock:
             known = question.oracles
             missing = [call for call in calls if call not in known or (final and known[call] == _UNASKED)]
             if missing:
                 was_stateful = question.is_stateful
-                found = self._compute_in_passes(question, prelude, reference, missing, suites)
+                found = self._compute_in_passes(question, program, missing, suites)
                 if question.is_stateful and not was_stateful:
                     # Earlier answers were taken in a shared process: take them again.
                     question.oracles.clear()
                     question.num_bytes = 0
                     earlier = [call for call in calls if call not in found]
-                    found |= self._compute(question, prelude, reference, earlier) if earlier else {}
+                    found |= self._compute(question, program, earlier) if earlier else {}
                 # A call for which no time was left may have an answer in another batch.
                 settled = {call: oracle for call, oracle in found.items() if final or oracle != _UNASKED}
                 question.oracles.update(settled)
@@ -154,9 +166,9 @@ class ReferencePass:
             for key in [key for key in self._questions if key[0] == question_id]:
                 self._drop(self._questions.pop(key))
 
-    def _question(self, question_id: str, prelude: str, reference: str) -> _Question:
-        text = f"{len(prelude)}:{prelude}{reference}".encode("utf-8", "surrogatepass")
-        key = (question_id, hashlib.sha256(text).hexdigest())
+    def _question(self, question_id: str, program: Program) -> _Question:
+        text = f"{program.reads_input}{len(program.prelude)}:{program.prelude}{program.source}"
+        key = (question_id, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
         with self._lock:
             question = self._questions.setdefault(key, _Question())
             self._questions.move_to_end(key)
@@ -179,7 +191,7 @@ class ReferencePass:
         question.counted_bytes = 0
 
     def _compute_in_passes(
-        self, question: _Question, prelude: str, reference: str, calls: list[Call], suites: Sequence[Sequence[Call]]
+        self, question: _Question, program: Program, calls: list[Call], suites: Sequence[Sequence[Call]]
     ) -> dict[Call, Oracle]:
         """Calls that found the time spent by others are asked again, among themselves."""
 
@@ -190,7 +202,7 @@ class ReferencePass:
                 for one in oracles
             )
 
-        found = self._compute(question, prelude, reference, calls)
+        found = self._compute(question, program, calls)
         for _ in range(_FURTHER_PASSES):
             unasked = [call for call, oracle in found.items() if oracle == _UNASKED]
             if not unasked or len(unasked) == len(calls):
@@ -200,25 +212,17 @@ class ReferencePass:
             for number, suite in sorted(((hangs(suite), suite) for suite in suites), key=itemgetter(0)):
                 fewest |= dict.fromkeys((call for call in suite if call not in fewest), number)
             unasked.sort(key=fewest.__getitem__)
-            found |= self._compute(question, prelude, reference, unasked)
+            found |= self._compute(question, program, unasked)
             if question.is_stateful and not was_stateful:
-                return self._compute(question, prelude, reference, calls)
+                return self._compute(question, program, calls)
         return found
 
-    def _compute(self, question: _Question, prelude: str, reference: str, calls: list[Call]) -> dict[Call, Oracle]:
+    def _compute(self, question: _Question, program: Program, calls: list[Call]) -> dict[Call, Oracle]:
         load_errors: list[str] = []
 
         def run(ordered: list[Call], role: Role, *, isolated: bool) -> list[CallResult]:
-            program = Program(
-                prelude=prelude,
-                source=reference,
-                calls=tuple(ordered),
-                limits=self._limits.for_reference(),
-                isolated=isolated,
-                timed=True,
-            )
             if not load_errors:
-                result = self._runner.run(program, role=role)
+                result = self._runner.run(replace(program, calls=tuple(ordered), isolated=isolated), role=role)
                 if result.loaded:
                     return list(result.results)
                 load_errors.append(result.load_error)

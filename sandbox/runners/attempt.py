@@ -176,9 +176,10 @@ class Attempt:
         )
 
     def _converse(self, channel: socket.socket, pid: int, total: Stopwatch) -> ExitReason:
-        for source in (self.program.prelude, self.program.source):
-            if source:
-                self._request(b"P", source)
+        kind = b"I" if self.program.reads_input else b"P"
+        for request, source in ((b"P", self.program.prelude), (kind, self.program.source)):
+            if source or request == b"I":
+                self._request(request, source)
         self._request(b"B", "")  # the calls only when it has loaded: a program could read them while it loads
         watch = Stopwatch(pid)
         poller = select.poll()
@@ -246,7 +247,7 @@ class Attempt:
 
     def _request_calls(self) -> None:
         calls = (self.program.calls[index] for index in self.indices)
-        payload = b"".join([_pack_call(call.expression, call.awaited, call.uses_library) for call in calls])
+        payload = b"".join([_pack_call(call.evaluated, call.awaited, call.uses_library) for call in calls])
         self._unsent += HEADER.pack(b"T" if self.program.timed else b"C", len(payload)) + payload
 
     def _write(self, channel: socket.socket) -> None:

@@ -68,6 +68,8 @@ class Program:
     """Every call in a process of its own, freshly loaded."""
     timed: bool = False
     """Measure each call's CPU time; costs a round trip a call."""
+    reads_input: bool = False
+    """``run(text)`` in a call is what the program prints for ``text`` on standard input."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reference_cpu_seconds", self.reference_cpu_seconds or (0.0,) * len(self.calls))

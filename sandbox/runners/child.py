@@ -9,6 +9,8 @@ Frames in both directions: one byte of kind, four bytes of length (little-endian
 request  payload
 =======  ================================================================
 P        source to execute in the program's namespace (prelude, program)
+I        source of a program that reads standard input: ``run(text)`` in the
+         namespace is what it prints
 B        none; loading is over, respond with L
 C        calls (see ``pack_call``), made one by one in their order
 T        the same, timed: the payload of every response begins with the
@@ -42,6 +44,7 @@ from typing import Any
 from ..errors import UnencodableError
 from ..values.encoding import encode
 from ..values.literals import LIBRARY_MODULES, LIBRARY_NAMES
+from .stdin_program import InputProgram
 
 PRELOADED = (
     "abc bisect collections.abc contextlib copy dataclasses datetime decimal enum fractions functools heapq io "
@@ -56,6 +59,8 @@ HEADER = struct.Struct("<cI")
 CPU_TIME = struct.Struct("<Q")
 _CALL_HEADER = struct.Struct("<BI")
 CHANNEL_FD = 3
+ENTRY = "run"
+"""What a program that reads standard input is called by."""
 MODULE_NAME = "solution"
 """Not ``__main__``: a program's ``if __name__ == "__main__"`` block wants a terminal, not a judge."""
 _AWAITED, _USES_LIBRARY, _IS_SOURCE = 1, 2, 4
@@ -134,7 +139,7 @@ class Server:
         """Serve requests until the other side hangs up. The caller then ends the process without clean-up."""
         channel, scope = _Channel(CHANNEL_FD), self._scope
         channel.send(b"R")
-        if not _load(channel, scope):
+        if not _load(channel, scope, value_bytes):
             return
         while True:
             request, payload = channel.receive()
@@ -148,7 +153,7 @@ class Server:
                 channel.send(kind, CPU_TIME.pack(process_time_ns() - started) + data)
 
 
-def _load(channel: _Channel, scope: dict[str, Any]) -> bool:
+def _load(channel: _Channel, scope: dict[str, Any], value_bytes: int) -> bool:
     while True:
         kind, payload = channel.receive()
         if kind == b"B":
@@ -156,7 +161,10 @@ def _load(channel: _Channel, scope: dict[str, Any]) -> bool:
             return True
         try:
             source = payload.decode("utf-8", "surrogatepass")
-            exec(compile(source, "<program>", "exec", dont_inherit=True), scope)
+            if kind == b"I":
+                scope[ENTRY] = InputProgram(source, scope, most_bytes=value_bytes)
+            else:
+                exec(compile(source, "<program>", "exec", dont_inherit=True), scope)
         except BaseException as error:  # noqa: BLE001 - whatever a program raises is its result
             channel.send(b"X", _describe(error))
             return False

@@ -63,7 +63,9 @@ def check_distinct(ids: Sequence[str], *, what: str) -> None:
         raise InputError(f"id {repeated[0]!r} stands for several {what}; ids must be unique over all files")
 
 
-def plain_program(source: str, calls: Iterable[str], *, limits: Limits, prelude: str = "") -> Program:
+def plain_program(
+    source: str, calls: Iterable[str], *, limits: Limits, prelude: str = "", reads_input: bool = False
+) -> Program:
     """A program whose calls nobody has timed; once its first one hangs it is asked no more."""
     return Program(
         prelude=prelude,
@@ -71,6 +73,7 @@ def plain_program(source: str, calls: Iterable[str], *, limits: Limits, prelude:
         calls=tuple(Call(expression=call) for call in calls),
         limits=limits,
         max_timeouts_without_result=1,
+        reads_input=reads_input,
     )
 
 

@@ -8,9 +8,9 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, DecimalException
-from pathlib import Path
 
 from sandbox import (
+    INPUT_ENTRY,
     CallResult,
     CallStatus,
     Program,
@@ -49,8 +49,6 @@ _ARGUMENTS = """
 def __arguments__(place, _texts=__texts__, _read=json.loads):
     return [_read(line) for line in _texts[place].split("\\n")]
 """
-_STDIN_PROGRAM = Path(__file__).with_name("stdin_program.py").read_text(encoding="utf-8")
-"""Executed in the sandbox around a program that reads standard input."""
 _BATCH_CHARS = 4 * MIB
 """Of inputs that go to one process."""
 _BATCH_CALLS = 64
@@ -112,10 +110,11 @@ def _printing_programs(program: str, cases: Sequence[TestCase]) -> Iterator[_Req
     for case in cases:
         # The input is part of the prelude rather than of the call: what is called is kept in a cache.
         request = plain_program(
-            f"__code__ = compile({program!r}, '<program>', 'exec', dont_inherit=True)\n",
-            [f"run_with_input(__code__, __imports__, __input__, {LIVECODEBENCH_LIMITS.value_bytes})"],
+            program,
+            [f"{INPUT_ENTRY}(__input__)"],
             limits=LIVECODEBENCH_LIMITS,
-            prelude=f"{_STDIN_PROGRAM}\n__imports__ = {_IMPORTS!r}\n__input__ = {case.input!r}\n",
+            prelude=f"{_IMPORTS}\n__input__ = {case.input!r}\n",
+            reads_input=True,
         )
         yield [case], request
 
@@ -156,7 +155,7 @@ def _is_printed(expected: str, answer: CallResult) -> bool:
         value = decode_raw(answer.value) if answer.status is CallStatus.VALUE else None
     except ValueFormatError:
         return False
-    return isinstance(value, bytes) and same_output(expected, value.decode("utf-8", "replace"))
+    return isinstance(value, str) and same_output(expected, value)
 
 
 def _is_result(expected: str, answer: CallResult) -> bool:

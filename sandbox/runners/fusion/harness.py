@@ -231,6 +231,7 @@ class _Harness:
             max_timeouts_without_result=task["max_timeouts_without_result"],
             isolated=task["isolated"],
             timed=task["timed"],
+            reads_input=task["reads_input"],
         )
         self._report = report
         self._processes = _Processes(task["hash_seed"])

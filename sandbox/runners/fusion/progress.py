@@ -53,6 +53,7 @@ class FusionProgress:
             "max_timeouts_without_result": program.max_timeouts_without_result,
             "isolated": program.isolated,
             "timed": program.timed,
+            "reads_input": program.reads_input,
             "has_loaded": self._has_loaded,
             "num_timeouts": sum(result.status is CallStatus.TIMED_OUT for result in results),
             "has_answered": any(result.status is not CallStatus.TIMED_OUT for result in results),

@@ -31,8 +31,8 @@ from .progress import FusionProgress
 logger = logging.getLogger(__name__)
 
 MODULES = (
-    "errors", "limits", "cases.case", "values.literals", "values.encoding", "runners.child", "runners.base",
-    "runners.clocks", "runners.attempt", "runners.fusion.harness",
+    "errors", "limits", "cases.case", "values.literals", "values.encoding", "runners.stdin_program", "runners.child",
+    "runners.base", "runners.clocks", "runners.attempt", "runners.fusion.harness",
 )  # fmt: skip
 """Files of this package that are sent, in the order in which they are executed."""
 MAX_WAIT_SECONDS = 30.0

@@ -72,6 +72,7 @@ READERS = {
     "main": "def main():\n    print(sum(map(int, input().split())))\nif __name__ == '__main__':\n    main()",
     "sys.exit": "import sys\nprint(3)\nsys.exit(1)",
     "exit": "print(3)\nexit()",
+    "os._exit": "import os, sys\nprint(3)\nsys.stdout.flush()\nos._exit(0)",
     "without imports": "print(Counter('aab')['a'] + gcd(3, 7))",
     "thread": "import threading, time\ndef f():\n    time.sleep(0.05)\n    print(sum(map(int, input().split())))\n"
     "threading.stack_size(1 << 26)\nthreading.Thread(target=f).start()",
@@ -100,8 +101,7 @@ def test_a_program_may_read_and_print_in_any_way(runner, program):
         ("print(3)\nraise ValueError('late')", "raised in test 1 of 1 ValueError: late"),
         ("input()\ninput()\nprint(3)", "raised in test 1 of 1 EOFError"),
         ("print(3", "not loaded: SyntaxError"),
-        ("import os, sys\nprint(3)\nsys.stdout.flush()\nos._exit(0)", "died in test 1 of 1"),
-        ("import os\nwhile True:\n    os.write(1, b'3' * 60000)", "raised in test 1 of 1 BrokenPipeError"),
+        ("import os\nwhile True:\n    os.write(1, b'3' * 60000)", "output_limit in test 1 of 1"),
         ("import os\nos.write(1, b'\\xff')", "wrong_value in test 1 of 1"),
         ("print(open('/etc/passwd').read())", "raised in test 1 of 1 PermissionError"),
     ],

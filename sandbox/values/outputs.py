@@ -1,0 +1,89 @@
+"""Is a printed output the reference's? The checkers of questions whose programs read standard input and print."""
+
+import math
+from collections.abc import Callable
+from functools import lru_cache, partial
+
+from ..errors import SandboxConfigError, ValueFormatError
+from .decoding import decode_raw
+
+Same = Callable[[bytes, bytes], bool]
+"""Of two encoded values: the reference's, then the one that is compared with it."""
+
+CHECKERS = ("exact", "tokens", "floats", "accepted")
+"""How printed texts are compared; ``floats:1e-9`` gives a tolerance of its own.
+
+- exact: line by line, without the spaces at their ends and the empty lines at the end of all;
+- tokens: word by word, whatever whitespace is between them;
+- floats: as tokens, and two words that are numbers are the same where they differ by at most the tolerance, absolute or
+  relative to the reference's (1e-6);
+- accepted: the reference prints every accepted output, separated by lines that hold ``SEPARATOR`` alone; one of them is
+  right, by the rule of tokens.
+"""
+DEFAULT_CHECKER = "tokens"
+SEPARATOR = "---"
+_TOLERANCE = 1e-6
+
+
+@lru_cache
+def output_checker(name: str) -> Same:
+    """The comparison called ``name``; it takes any bytes, and is False for what is no text.
+
+    Raises:
+        SandboxConfigError: there is none.
+    """
+    kind, _, tolerance = name.partition(":")
+    try:
+        number = float(tolerance) if tolerance else _TOLERANCE
+    except ValueError:
+        number = math.nan
+    if kind not in CHECKERS or (tolerance and kind != "floats") or not 0 <= number < math.inf:
+        raise SandboxConfigError(
+            f"unknown checker {name!r}; known: {', '.join(CHECKERS)}, and floats:TOLERANCE with a number of at least 0"
+        )
+    rules: dict[str, Callable[[str, str], bool]] = {
+        "exact": lambda reference, printed: _lines(reference) == _lines(printed),
+        "tokens": lambda reference, printed: reference.split() == printed.split(),
+        "floats": partial(_near, tolerance=number),
+        "accepted": _is_accepted,
+    }
+    return partial(_same, rule=rules[kind])
+
+
+def _same(reference: bytes, value: bytes, *, rule: Callable[[str, str], bool]) -> bool:
+    if reference == value:
+        return True
+    try:
+        one, other = decode_raw(reference), decode_raw(value)
+    except (ValueFormatError, RecursionError, MemoryError):
+        return False
+    return isinstance(one, str) and isinstance(other, str) and rule(one, other)
+
+
+def _lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.rstrip().split("\n")]
+
+
+def _near(reference: str, printed: str, *, tolerance: float) -> bool:
+    words, others = reference.split(), printed.split()
+    return len(words) == len(others) and all(
+        word == other or _are_near(word, other, tolerance) for word, other in zip(words, others, strict=True)
+    )
+
+
+def _are_near(word: str, other: str, tolerance: float) -> bool:
+    try:
+        one, two = float(word), float(other)
+    except ValueError:
+        return False
+    return abs(one - two) <= tolerance * max(1.0, abs(one)) if math.isfinite(one) and math.isfinite(two) else one == two
+
+
+def _is_accepted(reference: str, printed: str) -> bool:
+    outputs: list[list[str]] = [[]]
+    for line in reference.split("\n"):
+        if line.strip() == SEPARATOR:
+            outputs.append([])
+        else:
+            outputs[-1] += line.split()
+    return printed.split() in outputs
