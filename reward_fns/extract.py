@@ -38,7 +38,7 @@ class _Block:
     text: str
 
 
-def extract_candidate(text: str) -> str | ExtractionFailure:
+def extract_candidate(text: str, *, reads_input: bool = False) -> str | ExtractionFailure:
     """Find the program in a Code LLM's response.
 
     The last complete fenced block tagged as Python, else the last complete untagged one, else the whole
@@ -47,6 +47,8 @@ def extract_candidate(text: str) -> str | ExtractionFailure:
 
     Args:
         text: the decoded response.
+        reads_input: a program that reads standard input is asked for, which need not define anything: without a fence
+            any text that parses and calls something is one.
 
     Returns:
         The program's source, or an ``ExtractionFailure``. Never raises, whatever the text.
@@ -55,12 +57,13 @@ def extract_candidate(text: str) -> str | ExtractionFailure:
     if block is not None:
         return block
     module = _parse(text)
-    if module is None or not any(
-        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) for node in module.body
-    ):
-        return ExtractionFailure(
-            reason="no_code", detail="neither a fenced block nor bare code that defines a function"
+    parts = () if module is None else ast.walk(module) if reads_input else module.body
+    wanted = ast.Call if reads_input else ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    if not any(isinstance(node, wanted) for node in parts):
+        detail = (
+            f"neither a fenced block nor bare code that {'calls something' if reads_input else 'defines a function'}"
         )
+        return ExtractionFailure(reason="no_code", detail=detail)
     return text
 
 

@@ -29,7 +29,18 @@ from typing import Any
 
 from .code_reward import code_reward
 from .extract import ExtractionFailure, extract_candidate, extract_suite
-from .sandbox_seam import CandidateVerdict, Judge, JudgeRequest, Limits, LocalRunner, parse_untrusted
+from .sandbox_seam import (
+    DEFAULT_CHECKER,
+    CandidateVerdict,
+    Judge,
+    JudgeRequest,
+    Kind,
+    Limits,
+    LocalRunner,
+    SandboxConfigError,
+    output_checker,
+    parse_untrusted,
+)
 from .suite_reward import test_reward
 
 logger = logging.getLogger(__name__)
@@ -42,7 +53,7 @@ MAX_CACHED_QUESTIONS = 1024
 """Questions whose oracle answers stay cached. verl deals a step's responses to its reward processes at random, so
 each of them meets most questions of a step, in the order in which generation ends."""
 
-_TRUTH_KEYS = frozenset({"id", "reference", "tests", "prelude", "entry_points", "candidate"})
+_TRUTH_KEYS = frozenset({"id", "reference", "tests", "prelude", "entry_points", "candidate", "kind", "checker"})
 
 
 def compute_score(
@@ -116,7 +127,7 @@ def compute_score(
 
 
 def _score_code(solution: str, truth: JudgeRequest, sandbox: dict[str, Any]) -> dict[str, float]:
-    found = extract_candidate(solution)
+    found = extract_candidate(solution, reads_input=truth.kind == Kind.STDIN)
     candidate = None if isinstance(found, ExtractionFailure) else found
     verdict = _SHARED.judge(replace(truth, candidate=candidate), sandbox)
     num_valid = len(verdict.suites[0].cases)
@@ -169,7 +180,15 @@ def read_ground_truth(raw: Mapping[str, Any] | str, *, role: str, where: str) ->
         raise ValueError(f"{where} needs 'tests', a list of assert statements, to score code")
     if role == "test" and not candidate:
         raise ValueError(f"{where} needs 'candidate', the program the suite was written for, to score tests")
-    oracle = json.dumps([reference, prelude, entry_points])
+    kind = _text(raw, "kind", where=where) or Kind.FUNCTIONS
+    checker = _text(raw, "checker", where=where) or DEFAULT_CHECKER
+    if kind not in list(Kind):
+        raise ValueError(f"{where}: 'kind' must be one of {', '.join(Kind)}, got {kind!r}")
+    try:
+        output_checker(checker)
+    except SandboxConfigError as error:
+        raise ValueError(f"{where}: 'checker': {error}") from error
+    oracle = json.dumps([reference, prelude, entry_points, kind])
     return JudgeRequest(
         question_id=hashlib.sha256(oracle.encode()).hexdigest(),
         reference=reference,
@@ -177,6 +196,8 @@ def read_ground_truth(raw: Mapping[str, Any] | str, *, role: str, where: str) ->
         suites=(tests,),
         prelude=prelude,
         entry_points=entry_points,
+        kind=kind,
+        checker=checker,
     )
 
 

@@ -104,4 +104,10 @@ from .values.literals import (
     LiteralReader as LiteralReader,
     spell as spell,
 )
-from .values.outputs import CHECKERS as CHECKERS, DEFAULT_CHECKER as DEFAULT_CHECKER, output_checker as output_checker
+from .values.outputs import (
+    CHECKERS as CHECKERS,
+    DEFAULT_CHECKER as DEFAULT_CHECKER,
+    Same as Same,
+    comparison as comparison,
+    output_checker as output_checker,
+)

@@ -119,7 +119,7 @@ class EpisodeRunner:
             return None
         messages = render(self.prompts.code_template, **task.question.prompt_fields)
         response = await self._sample(self.greedy, messages, seed=0, session=task.question.id)
-        result = candidate_result(response)
+        result = candidate_result(response, reads_input=task.question.reads_input)
         try:
             hidden = await self._ask(request_for(task.question, result.source, task.question.tests))
         except (SandboxUnavailableError, TimeoutError) as error:
@@ -204,7 +204,8 @@ class EpisodeRunner:
         messages = render(self.prompts.code_template, **task.question.prompt_fields)
         seed = sampling_seed(task.seed, "code", *key)
         response = await self._sample(self.code, messages, seed=seed, session=task.question.id)
-        return replace(candidate_result(response), span=task.span_since(started))
+        found = candidate_result(response, reads_input=task.question.reads_input)
+        return replace(found, span=task.span_since(started))
 
     async def _tested(self, task: EpisodeTask, c: int, written: CandidateResult) -> CandidateResult:
         """The program with the suites that the Test LLM writes for it."""
@@ -292,9 +293,9 @@ def given_tests(question: Question, rewards: RewardSettings) -> tuple[str, ...]:
     return question.tests if rewards.code_tests == "hidden" else question.golden_tests[: rewards.num_golden]
 
 
-def candidate_result(response: Response) -> CandidateResult:
+def candidate_result(response: Response, *, reads_input: bool = False) -> CandidateResult:
     """The response with the program found in it, or why there is none."""
-    extracted = extract_candidate(response.text)
+    extracted = extract_candidate(response.text, reads_input=reads_input)
     if isinstance(extracted, ExtractionFailure):
         return CandidateResult(response=response, source=None, extraction_failure=extracted.reason)
     return CandidateResult(response=response, source=extracted)

@@ -39,7 +39,8 @@ class Lesson:
 
     prompt: str
     entry_points: str
-    """Of the question, as in its ``prompt_fields``."""
+    reads_input: bool = False
+    """These three of the question, as in its ``prompt_fields``."""
     candidate_source: str
     asserts: tuple[str, ...]
     """At most K, those that break the program first, all right as written."""

@@ -23,6 +23,7 @@ FIELDS = ("prompt", "entry_points", "candidate", "num_cases")
 """What a template may ask for: problem statement, how a program's functions are called, program under test, K."""
 
 _OPTIONAL = {"entry_points"}
+_STDIN = "_stdin"
 _PLACEHOLDER = re.compile(r"\{\{([A-Za-z_][A-Za-z_0-9]*)\}\}")
 _SECTION = re.compile(r"^\[(system|user|assistant)\]\n", re.MULTILINE)
 
@@ -120,12 +121,13 @@ def placeholders(template_name: str) -> set[str]:
     return {name for _, text in _load(template_name) for name in _PLACEHOLDER.findall(text)}
 
 
+@functools.cache
 def template_names() -> tuple[str, ...]:
     """Names of the shipped templates, sorted."""
     return tuple(sorted(path.stem for path in TEMPLATE_FOLDER.glob("*.txt")))
 
 
-def render(template_name: str, **fields: object) -> list[dict[str, str]]:
+def render(template_name: str, *, reads_input: bool = False, **fields: object) -> list[dict[str, str]]:
     """Fill a template.
 
     Values are put in once and never read again: braces, dollar signs, placeholders or section lines inside
@@ -133,6 +135,7 @@ def render(template_name: str, **fields: object) -> list[dict[str, str]]:
 
     Args:
         template_name: a name of :func:`template_names`, or the path of a file that ends in ``.txt``.
+        reads_input: of a program that reads standard input; of a shipped template ``NAME_stdin`` is taken, if any.
         fields: values for ``FIELDS``; a template need not use all of them. Numbers are written as by str.
 
     Returns:
@@ -144,6 +147,8 @@ def render(template_name: str, **fields: object) -> list[dict[str, str]]:
     """
     if unknown := sorted(set(fields) - set(FIELDS)):
         raise InputError(f"unknown prompt fields {unknown}; known: {', '.join(FIELDS)}")
+    if reads_input and f"{template_name}{_STDIN}" in template_names():
+        template_name += _STDIN
     sections = _load(template_name)
     needed = sorted(placeholders(template_name))
     if missing := [name for name in needed if name not in fields]:

@@ -5,10 +5,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
-from sandbox import Interface, JudgeRequest, parse_untrusted
+from sandbox import DEFAULT_CHECKER, INPUT_ENTRY, Interface, JudgeRequest, Kind, parse_untrusted
 
 UNNAMED = "what the problem names"
 """Entry points of a problem that comes without a program, in a prompt."""
+IN_PLACE = "The program changes its first argument in place; a test compares what that argument is after the call."
+"""Put after the statement of such a question."""
 _FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -19,6 +21,8 @@ class PromptFields(TypedDict):
     """The statement."""
     entry_points: str
     """What a program must define: :func:`entry_points_text`."""
+    reads_input: bool
+    """A program reads standard input and prints; it defines nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +48,21 @@ class Question:
     """Programs that fail a hidden test; in validation the Test LLM is measured on them."""
     data_source: str = ""
     """Name of the dataset, for metrics."""
+    kind: str = Kind.FUNCTIONS
+    """What tests do with a program: functions, stdin or in_place (``sandbox.Kind``)."""
+    checker: str = DEFAULT_CHECKER
+    """How printed outputs are compared, for ``stdin``: a name of ``sandbox.CHECKERS``."""
+
+    @property
+    def reads_input(self) -> bool:
+        return self.kind == Kind.STDIN
 
     @property
     def prompt_fields(self) -> PromptFields:
         """What a prompt template may know of it."""
-        return {"prompt": self.prompt, "entry_points": entry_points_text(self.reference, self.entry_points)}
+        names = f"`{INPUT_ENTRY}(text)`" if self.reads_input else entry_points_text(self.reference, self.entry_points)
+        prompt = f"{self.prompt}\n\n{IN_PLACE}" if self.kind == Kind.IN_PLACE else self.prompt
+        return {"prompt": prompt, "entry_points": names, "reads_input": self.reads_input}
 
 
 def request_for(
@@ -63,6 +77,8 @@ def request_for(
         history=history,
         prelude=question.prelude,
         entry_points=question.entry_points,
+        kind=question.kind,
+        checker=question.checker,
     )
 
 

@@ -162,6 +162,15 @@ def signature_of(source: str, name: str) -> str:
     return f"{name}({ast.unparse(node.args) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else '...'})"
 
 
+def callee_in(source: str, name: str) -> str:
+    """How to call ``name`` in a solution: ``name``, ``Solution().name``, or "" where it is not defined."""
+    defined = definitions(source)
+    if name in defined:
+        return name
+    methods = [node.name for node in getattr(defined.get("Solution"), "body", ()) if isinstance(node, ast.FunctionDef)]
+    return f"Solution().{name}" if name in methods else ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalPlusCheck:
     """The ``check`` function of an EvalPlus test: inputs and results as two lists, and how they are compared."""

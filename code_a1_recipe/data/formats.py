@@ -9,11 +9,10 @@ is left out and counted in ``NativeRow.num_dropped_tests``; data/README.md says 
 
 import ast
 import hashlib
-import json
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+
+from sandbox import Kind
 
 from ..algorithm.question import Question, definitions
 from ..errors import RowError
@@ -23,12 +22,13 @@ from .asserts import (
     asserts_in,
     asserts_of_pairs,
     called_names,
+    callee_in,
     literal_assert,
     literal_asserts,
     signature_of,
 )
-
-Row = Mapping[str, Any]
+from .native_row import NativeRow, Row, json_of, list_of, parsed, text_of
+from .stdin_rows import from_codecontests, from_livecodebench, input_asserts, is_python, with_inputs
 
 UNLEAKED_PRELUDE = "import itertools, logging, math, operator, os, random, re, sys, time\n"
 """The standard modules that functions of UnLeakedTestBench name without importing them."""
@@ -40,23 +40,6 @@ TACO_PRELUDE = (
     "from typing import *\n"
 )
 """What the sites that TACO and APPS collected from import before a solution."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NativeRow:
-    """A row in native columns, not yet checked."""
-
-    id: Any = None
-    prompt: Any = None
-    reference: Any = None
-    entry_points: Any = ()
-    prelude: Any = ""
-    tests: Any = ()
-    golden_tests: Any = ()
-    buggy_programs: Any = ()
-    data_source: Any = ""
-    num_dropped_tests: int = 0
-    """Tests of the row that cannot be written as ``assert f(literals) == literal``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +55,8 @@ class Adapter:
 def from_native(row: Row) -> NativeRow:
     """Columns ``id, prompt, reference`` and whichever of the others a row has."""
     names = [column.name for column in fields(Question)]
-    return NativeRow(**{name: row[name] for name in names if row.get(name) is not None})
+    native = NativeRow(**{name: row[name] for name in names if row.get(name) is not None})
+    return with_inputs(row, native) if row.get("inputs") is not None else native
 
 
 def from_mbpp(row: Row) -> NativeRow:
@@ -209,85 +193,40 @@ def evalplus_row(row: Row) -> tuple[NativeRow, EvalPlusCheck]:
 def from_taco(row: Row) -> NativeRow:
     """TACO and APPS: ``question, solutions, starter_code, input_output``, the second and the last as JSON texts.
 
+    Where ``input_output`` names no function, programs read standard input.
+
     The reference is the first solution that is Python 3 and defines the function; the sets hold Python 2 too. An
     answer may be wrapped in a list of one; it is unwrapped where all answers of a row are such lists. TACO has no ids:
     a digest of the question serves.
     """
     cases = json_of(row, "input_output")
-    name = cases.get("fn_name") if isinstance(cases, Mapping) else None
-    if not name:
-        raise RowError("input_output", "must name 'fn_name': programs that read standard input cannot be judged")
+    if not isinstance(cases, Mapping):
+        raise RowError("input_output", f"must be a mapping, got {type(cases).__name__}")
+    name, inputs, outputs = cases.get("fn_name"), cases.get("inputs") or [], cases.get("outputs") or []
     solutions = [text.replace("\r\n", "\n") for text in json_of(row, "solutions") if isinstance(text, str)]
-    callees = [(text, callee) for text in solutions if (callee := _callee_in(text, str(name)))]
+    callees = [
+        (text, callee) for text in solutions if (callee := callee_in(text, str(name)) if name else is_python(text))
+    ]
     if not callees:
-        raise RowError("solutions", f"none of {len(solutions)} is Python 3 and defines {name!r}")
+        wanted = f"defines {name!r}" if name else "reads standard input"
+        raise RowError("solutions", f"none of {len(solutions)} is Python 3 and {wanted}")
     reference, callee = callees[0]
-    tests, num_dropped = asserts_of_pairs(callee, cases.get("inputs") or [], cases.get("outputs") or [])
+    tests, num_dropped = asserts_of_pairs(str(callee), inputs, outputs) if name else input_asserts(inputs, outputs)
     question, starter = text_of(row, "question"), str(row.get("starter_code") or "").rstrip()
     given = f"Complete this code:\n```python\n{starter}\n```" if starter else f"Name the function `{name}`."
     source = "taco" if row.get("problem_id") is None else "apps"
     digest = hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return NativeRow(
         id=f"{source.upper()}/{digest if source == 'taco' else row['problem_id']}",
-        prompt=f"{question.rstrip()}\n\n{given}",
+        prompt=f"{question.rstrip()}\n\n{given}" if name else question,
         reference=reference,
-        entry_points=(callee.partition("(")[0],),
+        entry_points=(str(callee).partition("(")[0],) if name else (),
         prelude=TACO_PRELUDE,
         tests=tests,
         data_source=source,
         num_dropped_tests=num_dropped,
+        kind=Kind.FUNCTIONS if name else Kind.STDIN,
     )
-
-
-def _callee_in(source: str, name: str) -> str:
-    """How to call ``name`` in a solution: ``name``, ``Solution().name``, or "" where it is not defined."""
-    defined = definitions(source)
-    if name in defined:
-        return name
-    methods = [node.name for node in getattr(defined.get("Solution"), "body", ()) if isinstance(node, ast.FunctionDef)]
-    return f"Solution().{name}" if name in methods else ""
-
-
-def json_of(row: Row, column: str) -> Any:
-    """The row's JSON in ``column``, as text or read already; RowError when it is none."""
-    value: Any = row.get(column)
-    if not isinstance(value, str):
-        if not isinstance(value, list | Mapping):
-            raise RowError(column, f"must be JSON, got {type(value).__name__}")
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError) as error:
-        raise RowError(column, f"must be JSON: {str(error)[:80]}") from error
-
-
-def text_of(row: Row, column: str) -> str:
-    """The row's string in ``column``; RowError when it is something else."""
-    value = row.get(column)
-    if not isinstance(value, str):
-        raise RowError(column, f"must be a string, got {type(value).__name__}: {str(value)[:60]!r}")
-    return value
-
-
-def list_of(row: Row, column: str) -> list[str]:
-    """The row's list of strings in ``column``; RowError otherwise."""
-    items = row.get(column)
-    if not isinstance(items, list | tuple):
-        raise RowError(column, f"must be a list of strings, got {type(items).__name__}: {str(items)[:60]!r}")
-    if odd := [item for item in items if not isinstance(item, str)]:
-        raise RowError(column, f"must hold strings only, got {type(odd[0]).__name__}: {str(odd[0])[:60]!r}")
-    return list(items)
-
-
-def parsed(row: Row, column: str) -> ast.Module:
-    """The row's Python source in ``column``, parsed; RowError when it is not Python 3."""
-    text = text_of(row, column)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the compiler's remarks on the style of others
-            return ast.parse(text)
-    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        raise RowError(column, f"must be Python 3, but does not parse: {error}") from error
 
 
 ADAPTERS: dict[str, Adapter] = {
@@ -308,5 +247,13 @@ ADAPTERS: dict[str, Adapter] = {
     ),
     "mbpp_sanitized": Adapter(needs=frozenset({"task_id", "prompt", "code", "test_list"}), convert=from_mbpp),
     "taco": Adapter(needs=frozenset({"question", "solutions", "starter_code", "input_output"}), convert=from_taco),
+    "codecontests": Adapter(
+        needs=frozenset({"name", "description", "public_tests", "solutions", "incorrect_solutions"}),
+        convert=from_codecontests,
+    ),
+    "livecodebench": Adapter(
+        needs=frozenset({"question_id", "question_content", "public_test_cases", "private_test_cases", "reference"}),
+        convert=from_livecodebench,
+    ),
 }
 """In the order in which ``adapter="auto"`` tries them."""

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from reward_fns.lookup import lookup
+from sandbox import INPUT_ENTRY, Kind, SandboxConfigError, output_checker
 
 from ..algorithm.question import Question, definitions
 from ..errors import InputError, RowError
 from .asserts import called_names
-from .formats import ADAPTERS, NativeRow, list_of, parsed, text_of
+from .formats import ADAPTERS
+from .native_row import NativeRow, list_of, parsed, text_of
 
 Read = TypeVar("Read")
 QuestionTable = dict[str, Question]
@@ -22,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 COLUMNS = tuple(column.name for column in fields(Question))
 """The native columns; the first three must be there. See ``Question`` for their meaning."""
+_READABLE = (*COLUMNS, "inputs", "outputs")
+"""And two for programs that read standard input, which become ``tests``."""
 
 _CALLABLES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _BATCH_ROWS = 1024
@@ -37,6 +41,10 @@ _CURES = {
     "golden_tests": "give a list of assert statements, or leave it empty",
     "buggy_programs": "give a list of programs, or leave it empty",
     "data_source": "give a short name, or leave it empty",
+    "kind": "say functions, stdin or in_place, or leave it empty for functions",
+    "checker": "name one for questions of kind stdin, or leave it empty for tokens",
+    "inputs": "give a list of texts, and as many outputs, or leave both empty",
+    "outputs": "give a list of texts, one for each of the inputs",
 }
 
 
@@ -145,17 +153,20 @@ def check_row(row: NativeRow) -> Question:
     if isinstance(row.id, bool) or not isinstance(row.id, str | int) or row.id == "":
         raise RowError("id", f"must be a string that is not empty, or an integer, got {row.id!r}")
     columns = {name: getattr(row, name) for name in COLUMNS}
+    kind, checker = _kind_of(columns)
     if empty := [name for name in ("prompt", "reference") if not text_of(columns, name).strip()]:
         raise RowError(empty[0], "must not be empty")
     program, _ = parsed(columns, "reference"), parsed(columns, "prelude")
     names = list(definitions(row.reference))
     given = [*names, *definitions(row.prelude)]
     entry_points = tuple(list_of(columns, "entry_points"))
-    if not entry_points:  # what the tests call; a program need not have the reference's helpers
+    if kind == Kind.STDIN:
+        names = given = [INPUT_ENTRY]  # whatever it defines, a test gives it a standard input
+    elif not entry_points:  # what the tests call; a program need not have the reference's helpers
         tests = [*list_of(columns, "tests"), *list_of(columns, "golden_tests")]
         called = {name for text in tests for name in called_names(text)}
         entry_points = tuple(name for name in names if name in called)
-    if not entry_points and not any(isinstance(node, _CALLABLES) for node in program.body):
+    if kind != Kind.STDIN and not entry_points and not any(isinstance(node, _CALLABLES) for node in program.body):
         raise RowError("reference", "must define a function or a class at top level")
     if unknown := [name for name in entry_points if name.partition(".")[0] not in given]:
         raise RowError("entry_points", f"must be names that the reference defines ({names}), got {unknown}")
@@ -166,8 +177,23 @@ def check_row(row: NativeRow) -> Question:
         entry_points=entry_points,
         prelude=row.prelude,
         data_source=text_of(columns, "data_source"),
-        **{name: tuple(list_of(columns, name)) for name in ("tests", "golden_tests", "buggy_programs")},
+        tests=tuple(list_of(columns, "tests")),
+        golden_tests=tuple(list_of(columns, "golden_tests")),
+        buggy_programs=tuple(list_of(columns, "buggy_programs")),
+        kind=kind,
+        checker=checker,
     )
+
+
+def _kind_of(columns: Mapping[str, Any]) -> tuple[str, str]:
+    kind, checker = text_of(columns, "kind"), text_of(columns, "checker")
+    if kind not in list(Kind):
+        raise RowError("kind", f"must be one of {', '.join(Kind)}, got {kind!r}")
+    try:
+        output_checker(checker)
+    except SandboxConfigError as error:
+        raise RowError("checker", str(error)) from error
+    return kind, checker
 
 
 def row_reader(
@@ -179,14 +205,14 @@ def row_reader(
         there: names of all columns, whichever rows have them.
         where: the file, for messages.
     """
-    if columns and (unknown := sorted(set(columns) - set(COLUMNS))):
-        raise ValueError(f"unknown native columns {unknown}; known: {', '.join(COLUMNS)}")
+    if columns and (unknown := sorted(set(columns) - set(_READABLE))):
+        raise ValueError(f"unknown native columns {unknown}; known: {', '.join(_READABLE)}")
     if columns and _is_native(there, columns):
         if missing := sorted({column.split(".")[0] for column in columns.values()} - there):
             logger.warning("%s has no column %r: its own native columns are read", where, missing[0])
         columns = None
     if columns:
-        there = {native for native in COLUMNS if columns.get(native, native).split(".")[0] in there}
+        there = {native for native in _READABLE if columns.get(native, native).split(".")[0] in there}
         adapter = "native" if adapter == "auto" else adapter
     name = _detect(there, where) if adapter == "auto" else adapter
     missing = sorted(lookup(name, ADAPTERS, what="dataset adapter").needs - there)
@@ -222,7 +248,7 @@ def _is_native(there: Set[str], columns: Mapping[str, str]) -> bool:
 def _renamed(row: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
     """The row's native columns, some under another name; absent ones stay absent."""
     found: dict[str, Any] = {}
-    for native in COLUMNS:
+    for native in _READABLE:
         value: Any = row
         for step in columns.get(native, native).split("."):
             value = value.get(step) if isinstance(value, Mapping) else None

@@ -122,6 +122,7 @@ def _sampled(tasks: Sequence[CodeTask], model: ModelChoice | None, options: Code
             str(options.prompt),
             prompt=task.prompt,
             entry_points=task.entry_points,
+            reads_input=task.reads_input,
             own=task.own_chat,
             can_prefill=not model.endpoint,
         )
@@ -190,7 +191,7 @@ def _extracted_row(sample: Sample) -> Row:
         return {**row, "extraction_failure": TOO_LONG}
     if sample.asked is None:
         return {**row, "program": sample.text}
-    usual = extract_candidate(sample.asked.program_text(sample.text))
+    usual = extract_candidate(sample.asked.program_text(sample.text), reads_input=sample.task.reads_input)
     if sample.task.extraction is None:
         if isinstance(usual, ExtractionFailure):
             return {**row, "extraction_failure": usual.reason}

@@ -9,6 +9,7 @@ from ..algorithm.episode_types import Response
 from ..algorithm.prompts import render, template_for
 from ..algorithm.question import Question
 from ..data.reader import read_questions
+from ..errors import InputError
 from ..files import fingerprint
 from .benchmarks.tasks import check_distinct
 from .models.source import ModelChoice, sample_stored
@@ -55,6 +56,11 @@ def load_subjects(options: SuiteEvalOptions) -> list[Subject]:
     for path in options.files:
         questions += read_questions(path, adapter=options.adapter, columns=options.columns).questions
     check_distinct([question.id for question in questions], what="functions")
+    if readers := [question.id for question in questions if question.reads_input]:
+        raise InputError(
+            f"question {readers[0]!r} reads standard input; eval test measures tests of functions. Leave the "
+            f"{len(readers)} questions of kind stdin out"
+        )
     chosen = questions[: options.limit]
     subjects = [Subject(question=question, program=question.reference, number=0) for question in chosen]
     subjects += [

@@ -8,8 +8,10 @@ import ast
 import random
 import re
 
+from sandbox import Kind
+
 from .operations import Value
-from .world import ENTRY_POINT
+from .world import READS, assert_text
 
 _OTHERS = 3
 
@@ -28,7 +30,8 @@ def write_suites(question: str, program: str, *, num_suites: int, num_cases: int
     if " in v " in question:
         mixed = [rng.sample(known, len(known)) for _ in range(_OTHERS)]
         values = [[], *([x] for x in bounds), *mixed, *([x] for x in known)]
-    calls = list(dict.fromkeys(f"assert {ENTRY_POINT}({value}) == 0" for value in values))
+    kind = Kind.STDIN if question.endswith((READS.format("x"), READS.format("v"))) else Kind.FUNCTIONS
+    calls = list(dict.fromkeys(assert_text(value, 0, kind) for value in values))
     asked = [calls[i % len(calls)] for i in range(num_suites * num_cases)]
     return ["\n".join(asked[s::num_suites]) for s in range(num_suites)]
 

@@ -33,7 +33,7 @@ def draw_code_demonstrations(
         if question.mistakes and rng.random() < noise.mistake_chance:
             operation = draw_mistake(rng, question.mistakes).operation
         operation = misread(rng, operation, chance=noise.misread_chance)
-        yield Demonstration(messages=code_messages(question.prompt), response=operation.python)
+        yield Demonstration(messages=code_messages(question.prompt), response=question.program(operation))
 
 
 def draw_test_demonstrations(
@@ -65,8 +65,9 @@ def draw_test_demonstrations(
             else:
                 x = question.draw_input(rng)
             expected = _expected_output(rng, right=question.operation, shown=shown, x=x, noise=noise)
-            asserts[assert_text(x, expected)] = None
-        messages = test_messages(question.prompt, candidate=shown.python, num_cases=num_cases, black_box=black_box)
+            asserts[assert_text(x, expected, question.kind)] = None
+        program = question.program(shown)
+        messages = test_messages(question.prompt, candidate=program, num_cases=num_cases, black_box=black_box)
         yield Demonstration(messages=messages, response="\n".join(asserts))
 
 

@@ -8,7 +8,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from reward_fns.extract import extract_candidate
-from sandbox import Judge, JudgeRequest, LocalRunner
+from sandbox import Judge, JudgeRequest, Kind, LocalRunner
 
 from .messages import Messages, code_messages
 from .world import ENTRY_POINT, MicroQuestion
@@ -30,7 +30,9 @@ def record_buggy_programs(code_model: Path, questions: Sequence[MicroQuestion]) 
     with LocalRunner() as runner:
         judge = Judge(runner)
         for question, texts in zip(questions, sampled, strict=True):
-            programs = dict.fromkeys(program for text in texts if isinstance(program := extract_candidate(text), str))
+            reads_input = question.kind == Kind.STDIN
+            extracted = (extract_candidate(text, reads_input=reads_input) for text in texts)
+            programs = dict.fromkeys(program for program in extracted if isinstance(program, str))
             others = (program for program in programs if program != question.mutant)
             wrong = (program for program in others if not _solves(judge, question, program))
             found[question.id] = [question.mutant, *itertools.islice(wrong, 1)]
@@ -68,6 +70,7 @@ def _solves(judge: Judge, question: MicroQuestion, candidate: str) -> bool:
         candidate=candidate,
         suites=(question.hidden_tests,),
         entry_points=(ENTRY_POINT,),
+        kind=question.kind,
     )
     verdict = judge.judge(request)
     suite = verdict.suites[0]

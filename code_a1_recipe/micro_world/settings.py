@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from sandbox import Kind
+
 from ..algorithm.settings_block import Amount, Block, Count, Rate, one_of
 from .world import WORLDS, Split, draw_questions
 
@@ -71,6 +73,8 @@ class MicroSettings(Block):
     """A name of ``VARIANTS``."""
     world: Annotated[str, one_of(WORLDS)] = "narrow"
     """How far bounds and inputs reach (``WORLDS``)."""
+    kind: Annotated[str, one_of((Kind.FUNCTIONS.value, Kind.STDIN.value))] = Kind.FUNCTIONS.value
+    """What programs do: "functions", or "stdin", the same tasks for programs that read standard input and print."""
     seed: Amount = 0
     num_train: Count = 3000
     num_heldout: Count = 200
@@ -99,8 +103,8 @@ class MicroSettings(Block):
     def split(self) -> Split:
         """The questions of these settings, the same on every machine and for every hash seed."""
         number, seed, world = self.num_heldout + self.num_train, self.seed, self.world
-        drawn = draw_questions(seed=seed, num_questions=number, world=world)
-        hard = draw_questions(seed=seed, num_questions=self.num_hard, hard=True, world=world)
+        drawn = draw_questions(seed=seed, num_questions=number, world=world, kind=self.kind)
+        hard = draw_questions(seed=seed, num_questions=self.num_hard, hard=True, world=world, kind=self.kind)
         return Split(heldout=drawn[: self.num_heldout], train=drawn[self.num_heldout :], hard=hard)
 
     def model_settings(self, role: str) -> ModelSettings:

@@ -25,11 +25,11 @@ PAD, END, USER, MODEL = "<|pad|>", "<|end|>", "<|user|>", "<|model|>"
 _SPECIALS = (PAD, END, USER, MODEL)
 
 _INTEGERS = r"-?\d+"
-_STARTS = r"\n?assert f\(|def f\("
+_STARTS = r"\n?assert (?:f|run)\(|def f\("
 _REST = r"\n *| ?[^\sA-Za-z0-9\n-]+ ?| ?- ?"
 _SPLIT_RULES: dict[str, str] = {
     "code": rf"{_STARTS}|{_INTEGERS}|[xvw]\b| ?[A-Za-z]+:? ?|{_REST}",
-    "test": rf"{_STARTS}|[)\]]* == |{_INTEGERS}| ?[A-Za-z]+(?: [A-Za-z]+)*:? ?|{_REST}",
+    "test": rf"{_STARTS}|\"?[)\]]* == \"?|{_INTEGERS}| ?[A-Za-z]+(?: [A-Za-z]+)*:? ?|{_REST}",
 }
 
 # A merge costs one entry; beyond this many entries the corpus has nothing left to merge.

@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from sandbox import INPUT_ENTRY, Kind
+
 from .mistakes import Mistake, draw_mistake, mistakes_of
 from .operations import ORDERS, Action, Condition, Decision, Operation, Selection, Value, answer_or_none, conditions_of
 
 DATA_SOURCE, HARD_DATA_SOURCE = "micro", "micro-hard"
 ENTRY_POINT = "f"
+READS = "Read {} and print the result."
+"""Put after the task where programs read standard input."""
 
 _AMOUNTS = range(1, 4)
 _CONSTANTS = range(10)
@@ -64,6 +68,8 @@ class MicroQuestion:
     mistakes: tuple[Mistake, ...]
     """Typical buggy programs, those that answer everything rightly left out."""
     data_source: str = DATA_SOURCE
+    kind: str = Kind.FUNCTIONS
+    """"functions", or "stdin": the same task for programs that read standard input and print."""
 
     @property
     def id(self) -> str:
@@ -72,15 +78,25 @@ class MicroQuestion:
 
     @property
     def prompt(self) -> str:
-        return self.operation.english
+        if self.kind == Kind.FUNCTIONS:
+            return self.operation.english
+        return f"{self.operation.english} {READS.format('v' if self.operation.takes_list else 'x')}"
 
     @property
     def reference(self) -> str:
-        return self.operation.python
+        return self.program(self.operation)
+
+    def program(self, operation: Operation) -> str:
+        """What is written for ``operation``: a function, and for a program that reads standard input its call."""
+        if self.kind == Kind.FUNCTIONS:
+            return operation.python
+        read = "[*map(int, input().split())]" if operation.takes_list else "int(input())"
+        shown = "*f" if isinstance(operation, Selection) and operation.kind in ORDERS else "f"
+        return f"{operation.python}\nprint({shown}({read}))"
 
     @property
     def hidden_tests(self) -> tuple[str, ...]:
-        return tuple(assert_text(x, self.operation.answer(x)) for x in self.hidden_inputs)
+        return tuple(assert_text(x, self.operation.answer(x), self.kind) for x in self.hidden_inputs)
 
     @property
     def golden_tests(self) -> tuple[str, ...]:
@@ -89,7 +105,7 @@ class MicroQuestion:
         found: dict[str, None] = {}
         while len(found) < _GOLDEN_TESTS_PER_QUESTION:
             x = self.draw_input(rng)
-            found[assert_text(x, self.operation.answer(x))] = None
+            found[assert_text(x, self.operation.answer(x), self.kind)] = None
         return tuple(found)
 
     def draw_input(self, rng: random.Random) -> Value:
@@ -103,7 +119,7 @@ class MicroQuestion:
     @property
     def mutant(self) -> str:
         """One typical buggy program, the same on every machine."""
-        return draw_mistake(random.Random("mutant of " + self.prompt), self.mistakes).operation.python
+        return self.program(draw_mistake(random.Random("mutant of " + self.prompt), self.mistakes).operation)
 
     def describe(self) -> str:
         """The question, its reference and hidden tests, and each typical mistake with what catches it."""
@@ -119,7 +135,7 @@ class MicroQuestion:
             right, wrong = self.operation.answer(x), answer_or_none(mistake.operation, x)
             if right != wrong:
                 says = "raises an error" if wrong is None else f"answers {wrong}"
-                return f"{assert_text(x, right)}  (it {says})"
+                return f"{assert_text(x, right, self.kind)}  (it {says})"
         raise AssertionError(f"no hidden test of {self.id} catches {mistake.name!r}")
 
     def row(self, *, buggy_programs: Sequence[str] = ()) -> dict[str, object]:
@@ -128,11 +144,12 @@ class MicroQuestion:
             "id": self.id,
             "prompt": self.prompt,
             "reference": self.reference,
-            "entry_points": [ENTRY_POINT],
+            "entry_points": [ENTRY_POINT] if self.kind == Kind.FUNCTIONS else [],
             "tests": list(self.hidden_tests),
             "golden_tests": list(self.golden_tests),
             "buggy_programs": list(buggy_programs),
             "data_source": self.data_source,
+            **({} if self.kind == Kind.FUNCTIONS else {"kind": self.kind}),
         }
 
 
@@ -146,12 +163,15 @@ class Split:
     """Compositions deeper than any in the other two."""
 
 
-def assert_text(x: Value, expected: Value) -> str:
-    return f"assert {ENTRY_POINT}({x}) == {expected}"
+def assert_text(x: Value, expected: Value, kind: str = Kind.FUNCTIONS) -> str:
+    if kind == Kind.FUNCTIONS:
+        return f"assert {ENTRY_POINT}({x}) == {expected}"
+    given, printed = (str(one).strip("[]").replace(",", "") for one in (x, expected))
+    return f'assert {INPUT_ENTRY}("{given}") == "{printed}"'
 
 
 def draw_questions(
-    *, seed: int, num_questions: int, hard: bool = False, world: str = "narrow"
+    *, seed: int, num_questions: int, hard: bool = False, world: str = "narrow", kind: str = Kind.FUNCTIONS
 ) -> tuple[MicroQuestion, ...]:
     """``num_questions`` questions of one of ``WORLDS`` with distinct prompts."""
     rng, place = random.Random(seed), WORLDS[world]
@@ -161,7 +181,7 @@ def draw_questions(
     for _ in range(200 * num_questions + 1000):
         if len(operations) == num_questions:
             source = HARD_DATA_SOURCE if hard else DATA_SOURCE
-            return tuple(_complete(one, world=place, data_source=source) for one in operations.values())
+            return tuple(_complete(one, world=place, data_source=source, kind=kind) for one in operations.values())
         operation = _draw_hard_operation(rng, place) if hard else _draw_operation(rng, place)
         operations.setdefault(operation.english, operation)
     raise ValueError(f"only {len(operations)} distinct micro questions found, {num_questions} asked for; ask for fewer")
@@ -244,7 +264,7 @@ _ACTION_POOL: tuple[Action, ...] = (
 )
 
 
-def _complete(operation: Operation, *, world: World, data_source: str) -> MicroQuestion:
+def _complete(operation: Operation, *, world: World, data_source: str, kind: str) -> MicroQuestion:
     """Choose the hidden inputs and keep the mistakes that make a difference."""
     pool: Sequence[Value] = _list_pool(operation, world) if operation.takes_list else world.all_integers
     answers = [operation.answer(x) for x in pool]
@@ -257,7 +277,12 @@ def _complete(operation: Operation, *, world: World, data_source: str) -> MicroQ
             told_apart_by.append(differs)
     inputs = _choose_inputs(operation, pool, told_apart_by)
     return MicroQuestion(
-        world=world, operation=operation, hidden_inputs=inputs, mistakes=tuple(visible), data_source=data_source
+        world=world,
+        operation=operation,
+        hidden_inputs=inputs,
+        mistakes=tuple(visible),
+        data_source=data_source,
+        kind=kind,
     )
 
 

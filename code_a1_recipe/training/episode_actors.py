@@ -181,9 +181,14 @@ class EpisodeWorker:
     def _lesson_response(self, lesson: Lesson, step: int) -> Response | None:
         """The lesson as if the Test LLM had written it; None where it does not fit."""
         settings, tokenizer = self._settings, self._tokenizers["test"]
-        fields = {"prompt": lesson.prompt, "entry_points": lesson.entry_points, "candidate": lesson.candidate_source}
-        num_cases = settings.episode.cases_per_suite
-        messages = render(settings.prompts.test_template, **fields, num_cases=num_cases)
+        messages = render(
+            settings.prompts.test_template,
+            prompt=lesson.prompt,
+            entry_points=lesson.entry_points,
+            reads_input=lesson.reads_input,
+            candidate=lesson.candidate_source,
+            num_cases=settings.episode.cases_per_suite,
+        )
         prompt_ids, text = prompt_token_ids(tokenizer, messages), lesson.answer(messages)
         token_ids = [*tokenizer.encode(text, add_special_tokens=False), tokenizer.eos_token_id]
         room = self._endpoints["test"].training

@@ -66,7 +66,7 @@ def check_chat_template(config: RunConfig, name: str, tokenizer: Any) -> None:
     place = "path" if model.custom_chat_template is None else "custom_chat_template"
     template = prompts.code_template if name == "code" else prompts.test_template
     told = f"policies.{name}.model.{place}={getattr(model, place)!r}: its chat template"
-    fields = {"entry_points": "", "candidate": "", "num_cases": 1}
+    fields: dict[str, Any] = {"entry_points": "", "candidate": "", "num_cases": 1}
     try:
         short, long = (
             prompt_token_ids(tokenizer, render(template, prompt=text, **fields)) for text in ("", "f(x) " * 9)

@@ -16,7 +16,8 @@ from typing import Any
 from code_a1_recipe.algorithm.episode import candidate_result, suite_result
 from code_a1_recipe.algorithm.episode_types import CandidateResult, Response, SuiteResult
 from code_a1_recipe.algorithm.question import Question
-from code_a1_recipe.data.formats import from_native, list_of, text_of
+from code_a1_recipe.data.formats import from_native
+from code_a1_recipe.data.native_row import list_of, text_of
 from code_a1_recipe.data.reader import QuestionTable, check_row, read_rows
 from code_a1_recipe.errors import InputError, RowError
 from code_a1_recipe.runs.reader import rollout_of
@@ -37,7 +38,7 @@ FLAT_COLUMNS: dict[str, str] = {
 """Columns of a flat row; all others are ignored."""
 
 _RECORDED_COLUMNS = frozenset({"question", "candidate", "response", "suites", "verdict"})
-_INLINE_COLUMNS = ("id", "reference", "entry_points", "prelude", "data_source")
+_INLINE_COLUMNS = ("id", "reference", "entry_points", "prelude", "data_source", "kind", "checker")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +165,7 @@ def _code_result(row: Mapping[str, Any], question: Question, text: str) -> Candi
             "column 'tests' of the row or of the question",
         )
     suite = SuiteResult(response=response_of(""), asserts=tests)
-    return replace(candidate_result(response_of(text)), suites=(suite,))
+    return replace(candidate_result(response_of(text), reads_input=question.reads_input), suites=(suite,))
 
 
 def _role_of(row: Mapping[str, Any], role: str) -> str:
@@ -222,7 +223,8 @@ def _histories(records: Iterable[RolloutRecord]) -> dict[tuple[int, str], tuple[
 
 def _recorded_item(record: RolloutRecord, question: Question, history: tuple[str, ...]) -> Item:
     suites = tuple(suite_result(response_of(suite.response)) for suite in record.suites)
-    result = replace(candidate_result(response_of(record.response)), suites=suites)
+    response = response_of(record.response)
+    result = replace(candidate_result(response, reads_input=question.reads_input), suites=suites)
     if record.is_too_long_to_test:
         result = replace(result, is_too_long_to_test=True)
     return Item(

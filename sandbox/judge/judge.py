@@ -16,8 +16,8 @@ from ..cases.parser import gather_suite
 from ..errors import ValueFormatError
 from ..limits import Limits
 from ..runners.base import CallResult, CallStatus, Program, ProgramResult, Role, Runner
-from ..values.comparison import matches, to_literal
-from ..values.outputs import DEFAULT_CHECKER, Same, output_checker
+from ..values.comparison import to_literal
+from ..values.outputs import DEFAULT_CHECKER, Same, comparison
 from .oracle import NoOracle, OracleBatch, OracleValue, ReferencePass, in_turns
 from .run_cache import RunCache
 from .verdict import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
@@ -71,7 +71,7 @@ class JudgeRequest:
         Raises:
             SandboxConfigError: there is no such checker.
         """
-        return output_checker(self.checker) if self.kind == Kind.STDIN else matches
+        return comparison(self.kind, self.checker)
 
 
 def _require_texts(name: str, texts: object) -> None:

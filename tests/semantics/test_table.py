@@ -8,7 +8,7 @@ from pathlib import Path
 
 def table_rows(repository: Path) -> Counter[str]:
     text = (repository / "sandbox" / "README.md").read_text(encoding="utf-8")
-    return Counter(re.findall(r"^\| (S\d\d) \|", text, flags=re.MULTILINE))
+    return Counter(re.findall(r"^\| (S\d{2,3}) \|", text, flags=re.MULTILINE))
 
 
 def rows_with_tests(folder: Path) -> Counter[str]:
@@ -16,7 +16,7 @@ def rows_with_tests(folder: Path) -> Counter[str]:
         found[1].upper()
         for path in folder.glob("test_*.py")
         for node in ast.parse(path.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.FunctionDef) and (found := re.match(r"test_(s\d\d)_", node.name))
+        if isinstance(node, ast.FunctionDef) and (found := re.match(r"test_(s\d{2,3})_", node.name))
     )
 
 

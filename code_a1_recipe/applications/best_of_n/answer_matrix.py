@@ -10,13 +10,17 @@ from typing import Any
 import numpy as np
 
 from sandbox import (
+    DEFAULT_CHECKER,
     CallResult,
     CallStatus,
     Interface,
+    Kind,
     Program,
     ProgramResult,
     Role,
     Runner,
+    Same,
+    comparison,
     matches,
     parse_suite,
 )
@@ -26,10 +30,11 @@ from ...jobs.judge_loop import in_parallel
 from .selection_rules import NO_ANSWER, Answers, Passes
 
 
-def interface_of(programs: Sequence[str], entry_points: Sequence[str]) -> Interface:
+def interface_of(programs: Sequence[str], entry_points: Sequence[str], *, kind: Kind = Kind.FUNCTIONS) -> Interface:
     """Signatures as the first program that defines all entry points has them; without one, names alone."""
     names = {name.partition(".")[0] for name in entry_points}  # `Stack.items` is read of what `Stack` makes
-    return Interface.of(next((one for one in programs if names <= definitions(one).keys()), ""), tuple(entry_points))
+    definer = next((one for one in programs if names <= definitions(one).keys()), "")
+    return Interface.of(definer, tuple(entry_points), kind=kind)
 
 
 def ask_programs(
@@ -61,6 +66,8 @@ def answer_matrix(
     *,
     entry_points: Sequence[str],
     prelude: str = "",
+    kind: str = Kind.FUNCTIONS,
+    checker: str = DEFAULT_CHECKER,
     num_threads: int = 1,
 ) -> tuple[Passes, Answers]:
     """Run N programs on all M tests of all suites.
@@ -72,21 +79,24 @@ def answer_matrix(
         runner: runs the programs.
         entry_points: names of the functions and classes that tests may call.
         prelude: executed before each program.
+        kind: what tests do with a program.
+        checker: how printed outputs are compared.
         num_threads: programs that run at once.
 
     Returns:
-        passes_NM: the answer is the value that the test expects, by ``sandbox.matches``.
+        passes_NM: the answer is the value that the test expects, by ``sandbox.matches`` or the checker.
         answers_NM: equal numbers in a column, from 0, are equal answers: values that match, or exceptions of one type.
             A program that hangs, dies, gives no plain value or does not load has ``NO_ANSWER``.
 
     Raises:
         SandboxUnavailableError: a program could not be run.
     """
-    interface = interface_of(programs, entry_points)
+    interface, same = interface_of(programs, entry_points, kind=Kind(kind)), comparison(kind, checker)
     cases = [case for suite in suites for case in parse_suite(suite, interface).cases]
     column = {call: index for index, call in enumerate(dict.fromkeys(case.call for case in cases))}
     distinct = list(dict.fromkeys(programs))
-    asked = Program(prelude=prelude, source="", calls=tuple(column), limits=runner.limits)
+    reads_input = kind == Kind.STDIN
+    asked = Program(prelude=prelude, source="", calls=tuple(column), limits=runner.limits, reads_input=reads_input)
     results = dict(zip(distinct, ask_programs(distinct, asked, runner, num_threads=num_threads), strict=True))
     passes_NM = np.zeros((len(programs), len(cases)), dtype=np.bool_)
     answers_NM = np.full((len(programs), len(cases)), NO_ANSWER, dtype=np.int64)
@@ -94,28 +104,28 @@ def answer_matrix(
         index = column[case.call]
         answers_N = [results[one].results[index] if results[one].loaded else None for one in programs]
         passes_NM[:, place] = [
-            answer is not None and answer.status is CallStatus.VALUE and matches(case.expected_value, answer.value)
+            answer is not None and answer.status is CallStatus.VALUE and same(case.expected_value, answer.value)
             for answer in answers_N
         ]
-        for number, group in enumerate(group_answers(answers_N)):
+        for number, group in enumerate(group_answers(answers_N, same)):
             answers_NM[list(group), place] = number
     return passes_NM, answers_NM
 
 
-def group_answers(answers: Sequence[CallResult | None]) -> list[tuple[int, ...]]:
+def group_answers(answers: Sequence[CallResult | None], same: Same = matches) -> list[tuple[int, ...]]:
     """Indices of equal answers to one call, in order of first appearance; what is no answer is in no group.
 
     Floats are equal within the judge's tolerance, and so are those that a chain of such answers joins: a tolerance
     alone is not transitive, and groups must not depend on the order of the programs.
     """
-    same: dict[Any, list[int]] = {}
+    indices_of: dict[Any, list[int]] = {}
     for index, answer in enumerate(answers):
         key = _key(answer)
         if key is not None:
-            same.setdefault(key, []).append(index)
+            indices_of.setdefault(key, []).append(index)
     groups: list[tuple[list[Any], list[int]]] = []
-    for key, indices in same.items():
-        joined = [group for group in groups if any(_match(key, other) for other in group[0])]
+    for key, indices in indices_of.items():
+        joined = [group for group in groups if any(_match(key, other, same) for other in group[0])]
         groups = [group for group in groups if group not in joined]
         keys = [key, *(other for group in joined for other in group[0])]
         groups.append((keys, sorted([*indices, *(index for group in joined for index in group[1])])))
@@ -136,7 +146,7 @@ def error_name(detail: str) -> str:
     return detail.partition(":")[0].strip()[:80]
 
 
-def _match(one: bytes | str, other: bytes | str) -> bool:
+def _match(one: bytes | str, other: bytes | str, same: Same) -> bool:
     if isinstance(one, str) or isinstance(other, str):
         return one == other
-    return matches(one, other) or matches(other, one)
+    return same(one, other) or same(other, one)

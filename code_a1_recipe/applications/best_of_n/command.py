@@ -120,7 +120,10 @@ def _programs(questions: Sequence[Question], model: ModelChoice, options: Select
     responses = sample_stored(
         model, prompts, options, policy="code", num_samples=options.samples, description="programs"
     )
-    programs = [[extract_candidate(one.text) for one in row if one] for row in responses]
+    programs = [
+        [extract_candidate(one.text, reads_input=question.reads_input) for one in row if one]
+        for question, row in zip(questions, responses, strict=True)
+    ]
     return [[program for program in row if isinstance(program, str)] for row in programs]
 
 
@@ -199,6 +202,8 @@ def judged_row(pool: Pool, runner: Runner, grading: Grading | None, *, num_threa
             runner,
             entry_points=pool.question.entry_points,
             prelude=pool.question.prelude,
+            kind=pool.question.kind,
+            checker=pool.question.checker,
             num_threads=num_threads,
         )
         expected = _expected(pool, passes, answers, grading) if grading else None

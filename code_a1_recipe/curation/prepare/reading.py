@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from ...algorithm.question import Question
-from ...data.formats import NativeRow
+from ...data.native_row import NativeRow
 from ...data.reader import COLUMNS, RowReader, check_row, row_reader
 from ...errors import InputError, RowError
 from ...jobs.progress import watched

@@ -15,6 +15,7 @@ from sandbox import (
     CaseOutcome,
     CaseResult,
     JudgeRequest,
+    Kind,
     Rejection,
     RejectionReason,
     SandboxUnavailableError,
@@ -41,6 +42,7 @@ _REJECTED = {
 def content_key(question: Question) -> str:
     """sha256 of what decides the facts of a question, in hexadecimal."""
     content = [question.prelude, question.reference, question.entry_points, distinct_tests(question)]
+    content += [question.kind, question.checker] if question.kind != Kind.FUNCTIONS else []
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 

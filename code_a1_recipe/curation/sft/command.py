@@ -86,6 +86,7 @@ def _from_questions(options: SftOptions, table: QuestionTable, store: JsonlStore
             Demonstration(
                 question_id=question.id,
                 statement=question.prompt,
+                reads_input=question.reads_input,
                 data_source=question.data_source,
                 **{**suite, "asserts": tuple(suite["asserts"])},
             )

@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from sandbox import INPUT_ENTRY
+
 from ...algorithm.prompts import render, template_for
 from ...algorithm.question import entry_points_text
 from ...algorithm.sampling import beginning_of_answer
@@ -33,6 +35,8 @@ class Demonstration:
     asserts: tuple[str, ...]
     num_breaking: int
     """How many of the asserts the program fails."""
+    reads_input: bool = False
+    """The program reads standard input and prints."""
     data_source: str = ""
     step: int = -1
     """Training step of the run that wrote the suite; -1 where none did."""
@@ -63,7 +67,8 @@ class PromptStyle:
         messages = render(
             self.template,
             prompt=shown.statement,
-            entry_points=entry_points_text(shown.program),
+            entry_points=f"`{INPUT_ENTRY}(text)`" if shown.reads_input else entry_points_text(shown.program),
+            reads_input=shown.reads_input,
             candidate=shown.program,
             num_cases=len(shown.asserts),
         )

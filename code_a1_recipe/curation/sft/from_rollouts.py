@@ -38,6 +38,7 @@ def demonstrations_from(
             yield Demonstration(
                 question_id=question.id,
                 statement=question.prompt,
+                reads_input=question.reads_input,
                 shown="rollout",
                 program=record.source,
                 asserts=asserts,

@@ -13,7 +13,8 @@ from typing import Any
 from sandbox import Call, CallStatus, Program, Role, Runner, encode
 
 from ...data.asserts import literal_text
-from ...data.formats import ADAPTERS, Row, evalplus_row
+from ...data.formats import ADAPTERS, evalplus_row
+from ...data.native_row import Row
 from ...data.reader import iter_rows, read_each
 from ...errors import InputError, RowError
 from .tasks import MIB, USUAL_LIMITS

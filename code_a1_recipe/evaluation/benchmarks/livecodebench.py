@@ -1,27 +1,17 @@
-"""LiveCodeBench's problems as tasks for a Code LLM, from files of ``livecodebench/code_generation_lite`` as they are.
+"""LiveCodeBench's problems as tasks for a Code LLM, from files of ``livecodebench/code_generation_lite``."""
 
-A row's private tests are JSON, or a pickled JSON text, compressed and in base64. A pickle can run anything when it is
-unpickled, so this one is only read: it must hold one text and nothing else.
-"""
-
-import base64
-import binascii
 import json
-import pickletools
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
-
-import msgspec
 
 from sandbox import Runner, SandboxUnavailableError
 
-from ...data.formats import Row, json_of, text_of
+from ...data.native_row import Row, json_of, text_of
 from ...data.reader import iter_rows, read_each
+from ...data.stdin_rows import read_cases
 from ...errors import RowError
 from ...jobs.progress import watched
 from ..scoring.livecodebench_judge import TestCase, judge_cases
@@ -31,17 +21,7 @@ COLUMNS = frozenset(
     {"question_id", "question_content", "starter_code", "public_test_cases", "private_test_cases", "metadata"}
 )
 """Columns that must all exist; they also recognise the benchmark."""
-MOST_TEST_BYTES = 1 << 30
-"""Of one problem's private tests, unpacked."""
 _CURE = "take the file as livecodebench/code_generation_lite has it, or remove the row"
-_TEXT_OPCODES = frozenset({"UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8"})
-_HARMLESS_OPCODES = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"})
-
-
-class _TypedCase(msgspec.Struct):
-    input: str
-    output: str
-    testtype: Literal["stdin", "functional"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +36,7 @@ class LiveCodeBenchGrading:
 
     def grade(self, programs: Sequence[str]) -> list[CodeVerdict | SandboxUnavailableError]:
         """As ``tasks.Grading``."""
-        cases, _ = read_cases(self.row)
+        cases = _cases(self.row)[0]
         return grade_each(programs, partial(judge_cases, cases=cases, function=self.function, runner=self.runner))
 
 
@@ -78,71 +58,16 @@ def livecodebench_tasks(
     return tasks, len(found) - len(tasks)
 
 
-def read_cases(row: Row) -> tuple[list[TestCase], str]:
-    """Public and private tests of a row, and their kind, "stdin" or "functional".
-
-    Raises:
-        RowError: a column holds something else.
-    """
-    cases: list[_TypedCase] = []
-    for column in ("public_test_cases", "private_test_cases"):
-        try:
-            cases += msgspec.convert(_items(row, column), list[_TypedCase])
-        except msgspec.ValidationError as error:
-            rule = "must be a list of tests with texts 'input' and 'output' and a 'testtype', stdin or functional"
-            raise RowError(column, f"{rule}: {error}") from error
-    kinds = {case.testtype for case in cases}
-    if len(kinds) != 1:
-        raise RowError("private_test_cases", "the tests must be of one type, " + ("got both" if kinds else "got none"))
-    return [TestCase(input=case.input, output=case.output) for case in cases], kinds.pop()
-
-
-def _items(row: Row, column: str) -> Any:
-    value = row.get(column)
-    if isinstance(value, str) and not value.lstrip().startswith(("[", "{")):
-        value = _unpacked(value, column)
-    return json_of({column: value}, column)
-
-
-def _unpacked(text: str, column: str) -> str:
-    try:
-        stream = zlib.decompressobj()
-        data = stream.decompress(base64.b64decode(text, validate=True), MOST_TEST_BYTES)
-    except (binascii.Error, ValueError, zlib.error) as error:
-        raise RowError(column, f"must be JSON, or base64 of zlib of a pickled text: {error}") from error
-    if not stream.eof:
-        full = len(data) == MOST_TEST_BYTES
-        raise RowError(column, f"holds more than {MOST_TEST_BYTES} bytes" if full else "is cut off")
-    return read_pickled_text(data, column)
-
-
-def read_pickled_text(data: bytes, column: str = "") -> str:
-    """The one text that a pickle holds, without unpickling it.
-
-    Raises:
-        RowError: it holds something else.
-    """
-    texts: list[str] = []
-    try:
-        for opcode, argument, _ in pickletools.genops(data):
-            if opcode.name in _TEXT_OPCODES and not texts:
-                texts.append(str(argument))
-            elif opcode.name not in _HARMLESS_OPCODES:
-                raise RowError(column, f"must be a pickled text and nothing else, found {opcode.name}")
-    except RowError:
-        raise
-    except ValueError as error:
-        raise RowError(column, f"must be a pickled text: {str(error)[:80]}") from error
-    if not texts:
-        raise RowError(column, "must be a pickled text, found none")
-    return texts[0]
+def _cases(row: Row) -> tuple[list[TestCase], str]:
+    cases, kind = read_cases(row)
+    return [TestCase(input=case.input, output=case.output) for case in cases], kind
 
 
 def _read_task(row: Row, runner: Runner) -> CodeTask:
     name = row.get("question_id")
     if isinstance(name, bool) or not isinstance(name, str | int) or name == "":
         raise RowError("question_id", f"must be a text or an integer, got {name!r}")
-    cases, kind = read_cases(row)
+    cases, kind = _cases(row)
     function = _function(row) if kind == "functional" else ""
     if function:
         _check_values(cases)
@@ -150,6 +75,7 @@ def _read_task(row: Row, runner: Runner) -> CodeTask:
     return CodeTask(
         id=f"LiveCodeBench/{name}",
         data_source=f"LiveCodeBench {difficulty}" if difficulty else "LiveCodeBench",
+        reads_input=not function,
         prompt=_prompt(text_of(row, "question_content"), text_of(row, "starter_code"), reads_input=not function),
         grading=LiveCodeBenchGrading(
             row={column: row[column] for column in ("public_test_cases", "private_test_cases")},

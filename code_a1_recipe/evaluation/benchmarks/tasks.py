@@ -101,6 +101,8 @@ class CodeTask:
     """The file's own chat messages, where it has such a column."""
     entry_points: str = UNNAMED
     """What a program must define, as prompts say it."""
+    reads_input: bool = False
+    """It reads standard input and prints."""
     reference: str = ""
     """A right program, where the file has one."""
     entry_point: str = ""

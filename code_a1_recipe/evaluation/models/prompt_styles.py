@@ -59,7 +59,13 @@ def check_style(style: str) -> None:
 
 
 def ask_code(
-    style: str, *, prompt: str, entry_points: str = UNNAMED, own: tuple[Message, ...] = (), can_prefill: bool
+    style: str,
+    *,
+    prompt: str,
+    entry_points: str = UNNAMED,
+    reads_input: bool = False,
+    own: tuple[Message, ...] = (),
+    can_prefill: bool,
 ) -> Asked:
     """The Code LLM's prompt for one problem.
 
@@ -67,6 +73,7 @@ def ask_code(
         style: a name of ``STYLES``, or the path of a template with ``{{prompt}}``.
         prompt: the problem statement, in EvalPlus's form for that style.
         entry_points: what the program must define, for templates that say it.
+        reads_input: the program reads standard input and prints.
         own: the file's chat messages.
         can_prefill: the answer may be begun for the model; endpoints do not allow it in general.
 
@@ -80,7 +87,8 @@ def ask_code(
             )
         return Asked(messages=own)
     if style != EVALPLUS:
-        return Asked(messages=tuple(render(template_for("code", style), prompt=prompt, entry_points=entry_points)))
+        fields = {"prompt": prompt, "entry_points": entry_points}
+        return Asked(messages=tuple(render(template_for("code", style), reads_input=reads_input, **fields)))
     instruction, beginning, ends = evalplus_phrases()
     if not can_prefill:
         text = f"{instruction}\n{_FENCE}python\n{prompt.strip()}\n{_FENCE}"

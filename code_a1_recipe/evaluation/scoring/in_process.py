@@ -12,7 +12,7 @@ from typing import Any
 
 from sandbox import CallResult, CallStatus, Role, Runner, SandboxUnavailableError
 
-from ...data.formats import Row, list_of, text_of
+from ...data.native_row import Row, list_of, text_of
 from ...data.reader import iter_rows, read_each, read_questions
 from ...errors import RowError
 from ...files import fingerprint

@@ -1,0 +1,135 @@
+"""Rows S100 to S109: programs that read standard input and print, and calls that change an argument in place."""
+
+import pytest
+
+SUM = "import sys\nprint(sum(map(int, sys.stdin.read().split())))\n"
+TWO = ('assert run("1 2") == "3"', 'assert run("4\\n5\\n") == "9\\n"')
+ROTATE = "class S:\n    def rotate(self, a, k):\n        a[:] = a[-k:] + a[:-k]\n"
+
+
+@pytest.fixture
+def printed(outcomes):
+    return lambda reference, candidate, *asserts, **request: outcomes(
+        reference, candidate, *asserts, kind="stdin", **request
+    )
+
+
+@pytest.mark.parametrize(
+    "candidate",
+    [
+        "print(sum(map(int, open(0).read().split())))",
+        "import os\nos.write(1, b'%d' % sum(map(int, os.read(0, 99).split())))",
+        "if __name__ == '__main__':\n    import sys\n    print(sum(int(w) for l in sys.stdin for w in l.split()))",
+        "out, rest = open(1, 'w'), open(0)\nout.write(str(sum(map(int, rest.read().split()))))\nout.flush()",
+        "import sys\nsys.stdout = open(1, 'w')\nprint(sum(map(int, sys.stdin.buffer.read().split())))",
+        "from threading import Thread\ndef f():\n    print(sum(map(int, open(0).read().split())))\n"
+        "Thread(target=f).start()",
+    ],
+)
+def test_programs_may_read_and_print_in_any_way_call_after_call(printed, candidate):
+    asserts = [f'assert run("{n} {n}") == "{2 * n}"' for n in range(6)]
+    assert printed(SUM, candidate, *asserts) == ["passed"] * 6
+
+
+def test_s100_a_case_gives_a_text_and_compares_what_is_printed_each_time_from_the_start(printed):
+    counting = "n = globals().get('n', 0) + 1\nimport sys\nprint(sum(map(int, sys.stdin.read().split())) + n - 1)\n"
+    assert printed(SUM, counting, *TWO) == ["passed"] * 2
+    assert printed(SUM, "print(3)", *TWO) == ["passed", "wrong_value"]
+    assert printed(SUM, "", *TWO) == ["wrong_value"] * 2
+    assert printed(SUM, "def f(:", *TWO) == ["not_loaded"] * 2
+
+
+def test_s101_nothing_but_run_of_a_text_is_a_call_and_nothing_but_a_text_is_expected(reasons):
+    asserts = (
+        'assert len(run("1")) == 1',
+        'assert run("1")[0] == "1"',
+        'assert run(text="1") == "1"',
+        'assert run(b"1") == "1"',
+        'assert run("1", "2") == "3"',
+        'assert sum([1]) == "1"',
+        'assert run("1") == 1',
+        'assert run("1") == "%d" % 1',
+    )
+    assert reasons(SUM, SUM, *asserts, kind="stdin") == ["no_call"] * 6 + ["expected_not_literal"] * 2
+
+
+def test_s102_spaces_at_the_ends_of_lines_go_and_other_whitespace_makes_no_further_case(ask):
+    suite = ask(SUM, SUM, 'assert run("1 \\n 2\\n\\n") == "3"', 'assert run("1\\n2") == "3"', kind="stdin").suites[0]
+    assert [case.call for case in suite.cases] == ["run('1\\n 2\\n')"]
+    assert [one.reason.value for one in suite.rejections] == ["duplicate"]
+    assert ask(SUM, SUM, 'assert run("") == "0"', kind="stdin").suites[0].cases[0].call == "run('\\n')"
+
+
+@pytest.mark.parametrize(
+    ("checker", "right", "printed_text", "outcome"),
+    [
+        ("exact", "1 2\n3\n", "1 2  \n3\n\n", "passed"),
+        ("exact", "1 2\n3\n", "1  2\n3\n", "wrong_value"),
+        ("exact", " 1\n", "1\n", "wrong_value"),
+        ("tokens", "1 2\n3\n", "1\n2   3", "passed"),
+        ("tokens", "1.0", "1", "wrong_value"),
+        ("floats", "0.5 yes", "0.5000004\nyes", "passed"),
+        ("floats", "0.5", "0.50001", "wrong_value"),
+        ("floats", "1000000000", "1000000100", "passed"),
+        ("floats", "inf", "nan", "wrong_value"),
+        ("floats:0.1", "10", "10.9", "passed"),
+        ("floats:0.1", "10", "11.1", "wrong_value"),
+        ("accepted", "1 2\n---\n2 1\n", "2  1", "passed"),
+        ("accepted", "1 2\n---\n2 1\n", "1 2 --- 2 1", "wrong_value"),
+        ("accepted", "1 2\n---\n2 1\n", "1 1", "wrong_value"),
+    ],
+)
+def test_checkers(printed, checker, right, printed_text, outcome):
+    programs = (f"print({text!r}, end='')" for text in (right, printed_text))
+    assert printed(*programs, 'assert run("") == ""', checker=checker) == [outcome]
+
+
+def test_s103_an_expected_output_is_right_by_the_checker_too(ask):
+    reference = "print('0 1')\nprint('---')\nprint('1 0')"
+    asserts = ('assert run("1") == "1 0"', 'assert run("2") == "1 1"')
+    cases = ask(reference, reference, *asserts, kind="stdin", checker="accepted").suites[0].cases
+    assert [case.expected_correct for case in cases] == [True, False]
+    assert [case.outcome.value for case in cases] == ["passed"] * 2  # the same text, all of it
+
+
+def test_s104_any_exit_is_an_end_and_an_exception_fails_whatever_was_printed(printed):
+    for end in ("import sys\nsys.exit(1)", "raise SystemExit('bad')", "exit()", "import os\nos._exit(3)", "quit(2)"):
+        flushed = "import sys\nprint(sum(map(int, sys.stdin.read().split())), flush=True)\n" + end
+        assert printed(SUM, flushed, *TWO) == ["passed"] * 2
+    assert printed(SUM, SUM + "raise ValueError", *TWO) == ["raised"] * 2
+
+
+def test_s105_output_beyond_the_limit_of_one_value_is_its_end(printed):
+    assert printed(SUM, "print('3' * 3000000)", *TWO) == ["output_limit"] * 2
+    assert printed(SUM, "while True:\n    print('3' * 60000)", *TWO) == ["output_limit"] * 2
+
+
+def test_s106_reading_beyond_the_input_raises(printed, reasons):
+    assert printed(SUM, "input()\ninput()\ninput()\nprint(3)", *TWO) == ["raised"] * 2
+    assert reasons("input()\nprint(int(input()))", SUM, *TWO, kind="stdin") == ["reference_raised"]
+
+
+def test_s107_imports_of_the_program_are_loading_and_a_prelude_gives_names(printed):
+    numeric = "import decimal, statistics, sqlite3, unittest, asyncio, email.mime.text\n"
+    assert printed(SUM, numeric + SUM, *TWO) == ["passed"] * 2
+    prelude = "def add(text):\n    return sum(map(int, text.split()))\n"
+    assert printed(SUM, "print(add(open(0).read()))", *TWO, prelude=prelude) == ["passed"] * 2
+
+
+def test_s108_in_place_the_first_argument_is_compared_after_the_call(ask, outcomes):
+    asserts = ("assert S().rotate([1, 2, 3], 1) == [3, 1, 2]", "assert S().rotate([1, 2, 3], 2) == [1]")
+    pop = "class S:\n    def rotate(self, a, k):\n        a.insert(0, a.pop())\n"
+    cases = ask(ROTATE, pop, *asserts, kind="in_place").suites[0].cases
+    assert [(case.call, case.outcome.value, case.expected_correct) for case in cases] == [
+        ("S().rotate([1, 2, 3], 1)", "passed", True),
+        ("S().rotate([1, 2, 3], 2)", "wrong_value", False),
+    ]
+    renamed = "class S:\n    def rotate(self, a, k):\n        a = a[-k:] + a[:-k]\n        return a\n"
+    assert outcomes(ROTATE, renamed, *asserts, kind="in_place") == ["wrong_value"] * 2
+    plain = "def f(xs, *, by=1):\n    for i in range(len(xs)):\n        xs[i] += by\n"
+    assert outcomes(plain, plain, "assert f(['é', 'b'], by='x') == ['éx', 'bx']", kind="in_place") == ["passed"]
+
+
+def test_s109_in_place_nothing_is_read_of_the_result(reasons):
+    asserts = ("assert sorted(S().rotate([1], 1)) == [1]", "assert S().rotate(a=[1], k=1) == [1]", "assert S() == 1")
+    assert reasons(ROTATE, ROTATE, *asserts, kind="in_place") == ["no_call"] * 3
