@@ -55,7 +55,7 @@ from .errors import (
     SandboxUnavailableError as SandboxUnavailableError,
     ValueFormatError as ValueFormatError,
 )
-from .judge.judge import Judge as Judge, JudgeRequest as JudgeRequest
+from .judge.judge import Judge as Judge, JudgeRequest as JudgeRequest, comparison as comparison
 from .judge.oracle import (
     NoOracle as NoOracle,
     OracleBatch as OracleBatch,
@@ -108,6 +108,5 @@ from .values.outputs import (
     CHECKERS as CHECKERS,
     DEFAULT_CHECKER as DEFAULT_CHECKER,
     Same as Same,
-    comparison as comparison,
     output_checker as output_checker,
 )

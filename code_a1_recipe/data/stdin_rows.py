@@ -9,10 +9,8 @@ import json
 import pickletools
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Literal
-
-import msgspec
+from dataclasses import dataclass, replace
+from typing import Any
 
 from sandbox import INPUT_ENTRY, Kind
 
@@ -32,12 +30,14 @@ _TEXT_OPCODES = frozenset({"UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNIC
 _HARMLESS_OPCODES = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"})
 
 
-class TypedCase(msgspec.Struct):
-    """One test of LiveCodeBench."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestCase:
+    """One test of LiveCodeBench, as texts of the file."""
+
+    __test__ = False  # no class of pytest's
 
     input: str
     output: str
-    testtype: Literal["stdin", "functional"]
 
 
 def input_asserts(inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[list[str], int]:
@@ -150,7 +150,7 @@ def from_livecodebench(row: Row) -> NativeRow:
     return replace(native, tests=tests, num_dropped_tests=num_dropped, entry_points=(callee.partition("(")[0],))
 
 
-def read_cases(row: Row) -> tuple[list[TypedCase], str]:
+def read_cases(row: Row) -> tuple[list[TestCase], str]:
     """Public and private tests of a row of LiveCodeBench, and their kind, "stdin" or "functional".
 
     Private tests are JSON, or a pickled JSON text, compressed and in base64. A pickle can run anything when it is
@@ -159,14 +159,19 @@ def read_cases(row: Row) -> tuple[list[TypedCase], str]:
     Raises:
         RowError: a column holds something else.
     """
-    cases: list[TypedCase] = []
+    cases: list[TestCase] = []
+    kinds: set[str] = set()
     for column in ("public_test_cases", "private_test_cases"):
-        try:
-            cases += msgspec.convert(_items(row, column), list[TypedCase])
-        except msgspec.ValidationError as error:
-            rule = "must be a list of tests with texts 'input' and 'output' and a 'testtype', stdin or functional"
-            raise RowError(column, f"{rule}: {error}") from error
-    kinds = {case.testtype for case in cases}
+        items = _items(row, column)
+        for number, item in enumerate(items if isinstance(items, list) else [None]):
+            given, printed, kind = (
+                (item.get(name) for name in ("input", "output", "testtype")) if isinstance(item, dict) else (None,) * 3
+            )
+            if not isinstance(given, str) or not isinstance(printed, str) or kind not in ("stdin", "functional"):
+                rule = "must be a list of tests with texts 'input' and 'output' and a 'testtype', stdin or functional"
+                raise RowError(column, f"{rule}; number {number} is {str(item)[:60]!r}")
+            cases.append(TestCase(input=given, output=printed))
+            kinds.add(str(kind))
     if len(kinds) != 1:
         raise RowError("private_test_cases", "the tests must be of one type, " + ("got both" if kinds else "got none"))
     return cases, kinds.pop()

@@ -16,8 +16,8 @@ from ..cases.parser import gather_suite
 from ..errors import ValueFormatError
 from ..limits import Limits
 from ..runners.base import CallResult, CallStatus, Program, ProgramResult, Role, Runner
-from ..values.comparison import to_literal
-from ..values.outputs import DEFAULT_CHECKER, Same, comparison
+from ..values.comparison import matches, to_literal
+from ..values.outputs import DEFAULT_CHECKER, Same, output_checker
 from .oracle import NoOracle, OracleBatch, OracleValue, ReferencePass, in_turns
 from .run_cache import RunCache
 from .verdict import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
@@ -63,15 +63,16 @@ class JudgeRequest:
             _require_texts("suites[s]", suite)
         if self.kind not in list(Kind):
             raise ValueError(f"JudgeRequest.kind must be one of {', '.join(Kind)}, got {self.kind!r}")
+        output_checker(self.checker)
 
-    @property
-    def same(self) -> Same:
-        """How two values of its calls are compared.
 
-        Raises:
-            SandboxConfigError: there is no such checker.
-        """
-        return comparison(self.kind, self.checker)
+def comparison(kind: str, checker: str) -> Same:
+    """How values of a question are compared: what its programs print by its checker, all else by ``matches``.
+
+    Raises:
+        SandboxConfigError: there is no such checker.
+    """
+    return output_checker(checker) if kind == Kind.STDIN else matches
 
 
 def _require_texts(name: str, texts: object) -> None:
@@ -117,7 +118,8 @@ class Judge:
         groups = _calls_of(suites)
         batch = self._ask_references(request, groups)
         answers, result, is_cached = self._run_candidate(request, batch, groups)
-        *verdicts, history = (_suite_verdict(suite, batch, answers, request.same) for suite in suites)
+        same = comparison(request.kind, request.checker)
+        *verdicts, history = (_suite_verdict(suite, batch, answers, same) for suite in suites)
         return CandidateVerdict(
             loaded=result is not None and result.loaded,
             load_error="no program in the response" if result is None else result.load_error,

@@ -4,9 +4,7 @@ import math
 from collections.abc import Callable
 from functools import lru_cache, partial
 
-from ..cases.case import Kind
 from ..errors import SandboxConfigError, ValueFormatError
-from .comparison import matches
 from .decoding import decode_raw
 
 Same = Callable[[bytes, bytes], bool]
@@ -50,11 +48,6 @@ def output_checker(name: str) -> Same:
         "accepted": _is_accepted,
     }
     return partial(_same, rule=rules[kind])
-
-
-def comparison(kind: str, checker: str) -> Same:
-    """How values of a question are compared: what its programs print by its checker, all else by ``matches``."""
-    return output_checker(checker) if kind == Kind.STDIN else matches
 
 
 def _same(reference: bytes, value: bytes, *, rule: Callable[[str, str], bool]) -> bool:

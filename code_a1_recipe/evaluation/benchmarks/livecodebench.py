@@ -11,10 +11,10 @@ from sandbox import Runner, SandboxUnavailableError
 
 from ...data.native_row import Row, json_of, text_of
 from ...data.reader import iter_rows, read_each
-from ...data.stdin_rows import read_cases
+from ...data.stdin_rows import TestCase, read_cases
 from ...errors import RowError
 from ...jobs.progress import watched
-from ..scoring.livecodebench_judge import TestCase, judge_cases
+from ..scoring.livecodebench_judge import judge_cases
 from .tasks import CodeTask, CodeVerdict, grade_each
 
 COLUMNS = frozenset(
@@ -36,7 +36,7 @@ class LiveCodeBenchGrading:
 
     def grade(self, programs: Sequence[str]) -> list[CodeVerdict | SandboxUnavailableError]:
         """As ``tasks.Grading``."""
-        cases = _cases(self.row)[0]
+        cases = read_cases(self.row)[0]
         return grade_each(programs, partial(judge_cases, cases=cases, function=self.function, runner=self.runner))
 
 
@@ -58,16 +58,11 @@ def livecodebench_tasks(
     return tasks, len(found) - len(tasks)
 
 
-def _cases(row: Row) -> tuple[list[TestCase], str]:
-    cases, kind = read_cases(row)
-    return [TestCase(input=case.input, output=case.output) for case in cases], kind
-
-
 def _read_task(row: Row, runner: Runner) -> CodeTask:
     name = row.get("question_id")
     if isinstance(name, bool) or not isinstance(name, str | int) or name == "":
         raise RowError("question_id", f"must be a text or an integer, got {name!r}")
-    cases, kind = _cases(row)
+    cases, kind = read_cases(row)
     function = _function(row) if kind == "functional" else ""
     if function:
         _check_values(cases)

@@ -6,7 +6,7 @@ arXiv 2403.07974) and its ``testing_util.py``, as evaluation/README.md reads the
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal, DecimalException
 
 from sandbox import (
@@ -22,6 +22,7 @@ from sandbox import (
 )
 
 from ...algorithm.question import definitions
+from ...data.stdin_rows import TestCase
 from ..benchmarks.tasks import MIB, USUAL_LIMITS, CodeVerdict, plain_program
 from .evalplus_judge import equal_raw
 
@@ -56,16 +57,6 @@ _OUTPUT_FACTOR, _OUTPUT_SLACK = 16, MIB
 _RESULT_FACTOR, _RESULT_SLACK = 8, 64
 """What an untrusted process sends is read up to so many times the expected text's length, and a bit more: the shortest
 JSON of a number takes a fifth of the number's bytes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TestCase:
-    """One test, as texts of the file."""
-
-    __test__ = False  # no class of pytest's
-
-    input: str
-    output: str
 
 
 _Request = tuple[list[TestCase], Program]

@@ -63,4 +63,4 @@ def test_a_questions_fields():
     question = Question(
         id="q", prompt="Add.", reference="def add(a, b):\n    return a + b\ndef other(): ...", entry_points=("add",)
     )
-    assert question.prompt_fields == {"prompt": "Add.", "entry_points": "`add(a, b)`"}
+    assert question.prompt_fields == {"prompt": "Add.", "entry_points": "`add(a, b)`", "reads_input": False}

@@ -127,7 +127,7 @@ def test_an_adapter_that_lacks_columns_names_them(write):
 
 
 def test_an_unknown_adapter_lists_the_known_ones(write):
-    with pytest.raises(ValueError, match=r"unknown dataset adapter 'mpbb'; known: evalplus, humaneval"):
+    with pytest.raises(ValueError, match=r"unknown dataset adapter 'mpbb'; known: codecontests, evalplus, humaneval"):
         load_questions(write(row()), adapter="mpbb")
 
 

@@ -61,10 +61,10 @@ def test_lists_that_were_read_already_are_taken_as_they_are():
 @pytest.mark.parametrize(
     ("changes", "column", "rule"),
     [
-        ({"input_output": json.dumps({"inputs": ["1\n"], "outputs": ["2\n"]})}, "input_output", "standard input"),
+        ({"input_output": "{}", "solutions": '["print x"]'}, "solutions", "none of 1 is Python 3 and reads standard"),
         ({"input_output": "{"}, "input_output", "must be JSON"),
         ({"input_output": None}, "input_output", "must be JSON, got NoneType"),
-        ({"input_output": "[]"}, "input_output", "fn_name"),
+        ({"input_output": "[]"}, "input_output", "must be a mapping"),
         ({"solutions": "[]"}, "solutions", "none of 0 is Python 3 and defines 'double'"),
         ({"solutions": json.dumps(["class Solution:\n    pass", "print 1"])}, "solutions", "none of 2"),
         ({"question": None}, "question", "must be a string"),
