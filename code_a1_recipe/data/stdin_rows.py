@@ -169,7 +169,7 @@ def read_cases(row: Row) -> tuple[list[TestCase], str]:
             )
             if not isinstance(given, str) or not isinstance(printed, str) or kind not in ("stdin", "functional"):
                 rule = "must be a list of tests with texts 'input' and 'output' and a 'testtype', stdin or functional"
-                raise RowError(column, f"{rule}; number {number} is {str(item)[:60]!r}")
+                raise RowError(column, f"{rule}; number {number} is {str(item)[:60]}")
             cases.append(TestCase(input=given, output=printed))
             kinds.add(str(kind))
     if len(kinds) != 1:

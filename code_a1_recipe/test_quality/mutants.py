@@ -58,7 +58,7 @@ OPERATORS = {
 As in its default configuration, which applies no operator that has arguments, two are not used: VariableInserter needs
 the names of two variables, VariableReplacer that of one, and both go by chance."""
 
-_FORMAT = 2
+_FORMAT = 3
 _PROVIDER = "core/"
 _MUTANT = "<mutant>"
 _NEW_LINE = re.compile(r"\r\n|\r|\n")
@@ -106,7 +106,8 @@ def make_mutants(
 ) -> MutantSet:
     """All distinct mutants of the function bodies of a program, inner functions and methods included.
 
-    Docstrings, annotations, code outside functions, and signatures and decorators of outer functions stay as they are.
+    Docstrings, annotations, and signatures and decorators of outer functions stay as they are, and so does code outside
+    functions where there are any.
 
     Args:
         source: a Python program, such as a reference. It is parsed and compiled, never run.
@@ -219,6 +220,8 @@ def cosmic_ray_version() -> str:
 def _bodies(source: str) -> Callable[[_Position], bool]:
     """Says of a place whether mutants are made there: inside functions and lambdas, outside annotations.
 
+    A program without any is taken whole, as one that reads standard input may be.
+
     Raises what ``ast.parse`` raises.
     """
     lines = [line.encode("utf-8", "surrogatepass") for line in _NEW_LINE.split(source)]
@@ -246,7 +249,7 @@ def _bodies(source: str) -> Callable[[_Position], bool]:
     def within(spans: Sequence[tuple[_Position, _Position]], position: _Position) -> bool:
         return any(start <= position < end for start, end in spans)
 
-    return lambda position: within(inside, position) and not within(outside, position)
+    return lambda position: (not inside or within(inside, position)) and not within(outside, position)
 
 
 def _sample(found: MutantSet, size: int, *, seed: str) -> MutantSet:

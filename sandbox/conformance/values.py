@@ -112,6 +112,21 @@ def standard_input_is_empty(runner: Runner) -> None:
     expect(result.results[1].status is not V or decode(result.results[1].value) == "", "an empty text", result.results)
 
 
+comes_to(
+    "a_program_that_reads_standard_input_is_a_function_of_it",
+    "import sys\nn = int(input())\nif n == 3:\n    1 / 0\nprint(n + extra, sys.stdin.read())\nsys.exit(1)\n",
+    {"run('1\\nrest')": "11 rest\n", "run('3')": RAISED, "run('2\\n' + 'x' * 9999)": f"12 {'x' * 9999}\n"},
+    prelude="extra = 10",
+    reads_input=True,
+)
+comes_to(
+    "printed_output_beyond_the_limit_is_output_limit",
+    "print('x' * int(input()))",
+    {"run('9')": "xxxxxxxxx\n", "run('2000000')": OUTPUT_LIMIT, "run('1')": "x\n"},
+    reads_input=True,
+)
+
+
 @check()
 def only_values_carry_bytes(runner: Runner) -> None:
     result = run(runner, "def f(): raise ValueError", "f()", "object()", "1")

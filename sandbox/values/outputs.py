@@ -72,6 +72,8 @@ def _near(reference: str, printed: str, *, tolerance: float) -> bool:
 
 
 def _are_near(word: str, other: str, tolerance: float) -> bool:
+    if "_" in other or not other.isascii():  # float() takes 1_000 and digits of other scripts; no judge does
+        return False
     try:
         one, two = float(word), float(other)
     except ValueError:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from reward_fns.extract import MAX_RESPONSE_CHARS, ExtractionFailure, extract_candidate, extract_suite
-from sandbox.cases.case import Call, Case, Rejection
+from sandbox.cases.case import Call, Case, Kind, Rejection
 from sandbox.cases.parser import parse_assert, parse_call, parse_suite
 from sandbox.cases.reference_interface import Interface
 from sandbox.errors import UnencodableError, ValueFormatError
@@ -23,6 +23,7 @@ from sandbox.runners.child import CPU_TIME, HEADER, pack_call
 from sandbox.values.comparison import matches, to_literal
 from sandbox.values.decoding import decode, decode_raw
 from sandbox.values.encoding import canonical_key, encode
+from sandbox.values.outputs import CHECKERS, output_checker
 
 _SEEDS = Path(__file__).resolve().parent / "seeds"
 
@@ -309,11 +310,39 @@ def extractor(data: bytes) -> None:
 
 _REASONS = frozenset({"empty", "too_long", "unclosed_block", "no_code", "no_asserts"})
 
+
+# Tests of programs that read standard input, and of arguments changed in place -------------------------------
+
+_RUNS = Interface.of("", kind=Kind.STDIN)
+_IN_PLACE = Interface.of(_REFERENCE, kind=Kind.IN_PLACE)
+_CHECKERS = tuple(map(output_checker, (*CHECKERS, "floats:0", "floats:1e308")))
+
+
+def inputs(data: bytes) -> None:
+    """The gate of the other two kinds: what it accepts it accepts again; and the checkers, on any two texts."""
+    text = _text(data)
+    for written in (text, f"assert run({text!r}) == {text!r}", f"assert run({text}", f"run({text})"):
+        for interface in (_RUNS, _IN_PLACE):
+            for parsed in (parse_assert(written, interface), parse_call(written, interface)):
+                require(isinstance(parsed, Case | Rejection), "any text is a case or a rejection")
+                if isinstance(parsed, Case):
+                    again = parse_call(parsed.call.text, interface, assert_chars=1 << 24)
+                    require(isinstance(again, Case), f"a call's own text is refused: {again}")
+                    require((again.call, again.key) == (parsed.call, parsed.key), "its own text is another call")  # type: ignore[union-attr]
+                    ast.parse(parsed.call.evaluated, mode="eval")
+    one, _, other = text.partition("\n")
+    for same in _CHECKERS:
+        require(same(encode(one), encode(one)), "a text equals itself")
+        require(same(encode(one), encode(other)) in (True, False), "a comparison is a verdict")
+        require(not same(encode(one), data) or data == encode(one), "bytes of a program are no text, or the same")
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "frames": frames,
     "decoder": decoder,
     "parser": parser,
     "extractor": extractor,
+    "inputs": inputs,
 }
 
 
@@ -353,6 +382,16 @@ def valid_inputs(name: str) -> Iterator[bytes]:
         ):
             yield b"\x00" + text.encode()
         yield b"\x01" + bytes(range(0, len(_TOKENS), 3))
+    elif name == "inputs":
+        for text in (
+            "3\n1 2 3\n",
+            "1e-3 2\n0.001 2",
+            "a\n---\nb",
+            "\x0b\x85\u2028 ",
+        ):
+            yield b"\x00" + text.encode()
+        yield b"\x00assert C([1]).m(2) == 3"
+        yield b"\x00f([1], b=2)"
     else:
         for text in (
             "```python\ndef f(x):\n    return x\n```",

@@ -101,3 +101,26 @@ def test_hangs_with_an_inner_import_do_not_cost_a_second_each():
         result = runner.run(Program(source=source, calls=calls, limits=Limits()), role=Role.CANDIDATE)
     assert {one.status.value for one in result.results} == {"timed_out"}
     assert result.cpu_seconds < 4
+
+
+def test_memory_touched_in_every_call_costs_no_case():
+    """800 MB a call are half a second of the kernel's time on a quiet machine; the reference touches none."""
+    source = "def f(x):\n    pages = b'x' * (800 << 20)\n    return x + len(pages[:1])\n"
+    request = JudgeRequest(
+        question_id="memory",
+        reference="def f(x):\n    return x + 1\n",
+        candidate=source,
+        suites=(tuple(f"assert f({x}) == {x + 1}" for x in range(6)),),
+    )
+    with LocalRunner() as runner:
+        verdict = Judge(runner).judge(request)
+    assert [case.outcome.value for case in verdict.suites[0].cases] == ["passed"] * 6
+
+
+def test_work_of_the_kernel_buys_four_times_the_time_and_no_more():
+    source = "import os\ndef f(x):\n    while True:\n        os.urandom(1 << 22)\n"
+    calls = tuple(Call(expression=f"f({x})") for x in range(4))
+    with LocalRunner() as runner:
+        result = runner.run(Program(source=source, calls=calls, limits=Limits()), role=Role.CANDIDATE)
+    assert {one.status.value for one in result.results} == {"timed_out"}
+    assert result.cpu_seconds < 4 * (0.5 + 0.5 + 0.125 + 0.05) + 1

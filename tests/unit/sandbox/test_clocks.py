@@ -48,6 +48,16 @@ def test_a_sleeping_process_is_idle(start):
     assert cpu < 0.1
 
 
+def test_of_the_kernels_time_a_quarter_counts(start):
+    pid = start("import os\nwhile True: os.urandom(1 << 22)")  # the kernel makes them
+    watch = Stopwatch(pid)
+    watch.read()
+    before = process_cpu_seconds(pid)
+    read_until(watch, lambda reading: process_cpu_seconds(pid) - before > 1.0)
+    used = process_cpu_seconds(pid) - before
+    assert 0.2 * used < watch.read()[0] < 0.6 * used
+
+
 def test_a_restarted_stopwatch_begins_at_its_next_reading(start):
     watch = Stopwatch(start("while True: pass"))
     read_until(watch, lambda reading: reading[0] > 0.1)

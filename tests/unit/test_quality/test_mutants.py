@@ -161,4 +161,11 @@ def test_what_is_no_program_or_no_number_is_refused():
         mutants_of("def f(:")
     with pytest.raises(ValueError, match="max_mutants must be at least 1, got 0"):
         mutants_of(ADDS_ONE, max_mutants=0)
-    assert mutants_of("x = 1\n") == []
+    assert mutants_of("x\n") == []
+
+
+def test_a_program_without_functions_is_taken_whole():
+    script = "a, b = map(int, input().split())\nprint(a + b)\n"
+    assert any(one.source.endswith("print(a - b)\n") for one in mutants_of(script))
+    with_function = "def f(a):\n    return a + 1\nprint(f(int(input())) + 2)\n"
+    assert {one.line for one in mutants_of(with_function)} == {2}

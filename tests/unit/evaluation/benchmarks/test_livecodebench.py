@@ -139,7 +139,7 @@ def test_tests_that_unpack_to_too_much_are_refused(monkeypatch):
         ({"private_test_cases": packed("{}")}, "must be a list of tests"),
         ({"private_test_cases": 3}, "must be JSON, got int"),
         ({"public_test_cases": "[1]"}, "column 'public_test_cases': must be a list of tests with texts 'input'"),
-        ({"public_test_cases": json.dumps([case(1, "2")])}, "number 0 is {'input': 1"),
+        ({"public_test_cases": json.dumps([case(1, "2")])}, "number 0 is {"),
         ({"public_test_cases": json.dumps([case("1", "2", "x")])}, "'testtype': 'x'"),
         ({"public_test_cases": json.dumps([case("1", "2", "functional")])}, "must be of one type, got both"),
         ({"public_test_cases": "[]", "private_test_cases": "[]"}, "must be of one type, got none"),

@@ -1,0 +1,132 @@
+"""Rows of problems whose programs read standard input: native, CodeContests, TACO and LiveCodeBench."""
+
+import json
+
+import pytest
+
+from code_a1_recipe.data.reader import check_row, read_questions, row_reader
+from code_a1_recipe.data.stdin_rows import MAX_ASSERT_CHARS, input_asserts
+from code_a1_recipe.errors import InputError, RowError
+
+SUM = "print(sum(map(int, input().split())))"
+NATIVE = {"id": "sum", "prompt": "Add.", "reference": SUM, "inputs": ["1 2\n", "3"], "outputs": ["3\n", "3"]}
+TESTS = ("assert run('1 2\\n') == '3\\n'", "assert run('3') == '3'")
+CODE_CONTESTS = {
+    "name": "1_A. Sum",
+    "description": "Add the numbers.",
+    "public_tests": {"input": ["1 2\n"], "output": ["3\n"]},
+    "private_tests": {"input": ["3"], "output": ["3"]},
+    "generated_tests": {"input": ["4 4", "9" * MAX_ASSERT_CHARS], "output": ["8", "9"]},
+    "solutions": {"language": [2, 3, 3, 3], "solution": ["int main", "print 1", SUM, "print(0)"]},
+    "incorrect_solutions": {"language": [3, 1, 3], "solution": ["print(1)", "print 1", "print(2)"]},
+}
+LIVE_CODE_BENCH = {
+    "question_id": "abc1",
+    "question_content": "Add.",
+    "public_test_cases": json.dumps([{"input": "1 2\n", "output": "3\n", "testtype": "stdin"}]),
+    "private_test_cases": json.dumps([{"input": "3", "output": "3", "testtype": "stdin"}]),
+    "metadata": "{}",
+    "starter_code": "",
+    "reference": SUM,
+}
+
+
+def question_of(row):
+    return check_row(row_reader(row.keys(), where="test").native(row))
+
+
+def test_native_rows_with_inputs_are_of_kind_stdin():
+    question = question_of(NATIVE)
+    assert (question.kind, question.checker, question.tests, question.entry_points) == ("stdin", "tokens", TESTS, ())
+    assert question_of(NATIVE | {"checker": "floats:1e-3"}).checker == "floats:1e-3"
+    assert question_of(NATIVE | {"tests": ["assert run('9') == '9'"]}).tests == ("assert run('9') == '9'", *TESTS)
+
+
+def test_the_reference_of_such_a_row_need_not_define_anything():
+    assert question_of(NATIVE | {"inputs": [], "outputs": []}).tests == ()
+    with pytest.raises(RowError) as caught:
+        question_of({name: NATIVE[name] for name in ("id", "prompt", "reference")})
+    assert caught.value.column == "reference"
+
+
+@pytest.mark.parametrize(
+    ("changes", "column", "rule"),
+    [
+        ({"outputs": ["3"]}, "outputs", "as many as the inputs, 2, got 1"),
+        ({"outputs": None}, "outputs", "must be a list of strings"),
+        ({"inputs": "1 2"}, "inputs", "must be a list of strings"),
+        ({"inputs": [1, 2]}, "inputs", "must hold strings only"),
+        ({"kind": "shell"}, "kind", "must be one of functions, stdin, in_place, got 'shell'"),
+        ({"checker": "float"}, "checker", "unknown checker 'float'"),
+        ({"checker": "floats:-1"}, "checker", "unknown checker 'floats:-1'"),
+        ({"checker": "tokens:1"}, "checker", "unknown checker 'tokens:1'"),
+        ({"entry_points": ["solve"]}, "entry_points", "must be names that the reference defines"),
+    ],
+)
+def test_a_row_that_breaks_a_rule_names_its_column(changes, column, rule):
+    with pytest.raises(RowError) as caught:
+        question_of(NATIVE | changes)
+    assert (caught.value.column, rule in caught.value.rule) == (column, True)
+
+
+def test_columns_under_other_names_are_found(tmp_path):
+    path = tmp_path / "cure.jsonl"
+    path.write_text(json.dumps({"task": "sum", "question": "Add.", "code": SUM, "in": ["1"], "out": ["1"]}) + "\n")
+    columns = {"id": "task", "prompt": "question", "reference": "code", "inputs": "in", "outputs": "out"}
+    assert read_questions(path, columns=columns).questions[0].tests == ("assert run('1') == '1'",)
+    path.write_text(json.dumps(NATIVE | {"outputs": []}) + "\n")
+    with pytest.raises(InputError, match=r"row 0, column 'outputs': .* give a list of texts, one for each"):
+        read_questions(path)
+
+
+def test_code_contests():
+    reader = row_reader(CODE_CONTESTS.keys(), where="test")
+    native = reader.native(CODE_CONTESTS)
+    question = check_row(native)
+    assert (reader.adapter, native.num_dropped_tests, question.kind) == ("codecontests", 1, "stdin")
+    assert (question.id, question.prompt, question.reference) == ("1_A. Sum", "Add the numbers.", SUM)
+    assert (question.golden_tests, question.tests) == (TESTS[:1], (TESTS[1], "assert run('4 4') == '8'"))
+    assert question.buggy_programs == ("print(1)", "print(2)")
+
+
+@pytest.mark.parametrize(
+    ("changes", "column"),
+    [
+        ({"solutions": {"language": [2], "solution": ["int main"]}}, "solutions"),
+        ({"solutions": None}, "solutions"),
+        ({"public_tests": [1]}, "public_tests"),
+        ({"description": 1}, "description"),
+    ],
+)
+def test_a_row_of_code_contests_that_cannot_be_used(changes, column):
+    with pytest.raises(RowError) as caught:
+        question_of(CODE_CONTESTS | changes)
+    assert caught.value.column == column
+
+
+def test_taco_without_a_function_reads_standard_input():
+    cases = {"inputs": [["1 2"], "3", 4], "outputs": [["3"], "3", "4"]}
+    row = {"question": "Add.", "solutions": json.dumps(["print 1", SUM]), "starter_code": ""}
+    native = row_reader({*row, "input_output"}, where="test").native(row | {"input_output": json.dumps(cases)})
+    question = check_row(native)
+    assert (question.kind, question.reference, native.num_dropped_tests) == ("stdin", SUM, 1)
+    assert question.tests == ("assert run('1 2') == '3'", "assert run('3') == '3'")
+
+
+def test_live_code_bench_with_a_reference():
+    question = question_of(LIVE_CODE_BENCH)
+    assert (question.kind, question.tests, question.id) == ("stdin", TESTS, "LiveCodeBench/abc1")
+    functional = json.dumps([{"input": "[1, 2]\n3", "output": "6", "testtype": "functional"}])
+    row = LIVE_CODE_BENCH | {
+        "public_test_cases": functional,
+        "private_test_cases": "[]",
+        "metadata": json.dumps({"func_name": "add"}),
+        "reference": "class Solution:\n    def add(self, xs, x):\n        return sum(xs) + x",
+    }
+    assert question_of(row).tests == ("assert Solution().add([1, 2], 3) == 6",)
+    with pytest.raises(RowError, match="must define 'add'"):
+        question_of(row | {"reference": "def f(): pass"})
+
+
+def test_equal_pairs_are_one_test_and_what_is_no_text_is_counted():
+    assert input_asserts(["1", "1", b"2"], ["1", "1", "2"]) == (["assert run('1') == '1'"], 2)
