@@ -152,7 +152,8 @@ class Attempt:
         """Start the process, run it, reap it. What ``forker`` raises goes through; ``results`` has what came before."""
         limits = self.program.limits
         seconds = limits.load_cpu_seconds + import_cpu_seconds(self.program)
-        seconds += sum(self._cpu_limit(index, is_first=True) for index in self.indices)
+        if self.indices:
+            seconds += len(self.indices) * self._cpu_limit(self.indices[0], is_first=True)  # the same for each of them
         self.cpu_ceiling = int(min(seconds, self.seconds_left)) + _SPARE_CPU_SECONDS
         channel, pid = forker.fork(limits, cpu_seconds=self.cpu_ceiling)
         total = Stopwatch.of_new_process(pid)
@@ -161,7 +162,8 @@ class Attempt:
             self.cpu_seconds = process_cpu_seconds(pid)
             self.used_seconds = sum(total.read()) if self._was_slow else self.cpu_seconds
         if self.program.timed:  # as it says; it cannot have used more in one call than in all
-            self.results = [replace(one, cpu_seconds=min(one.cpu_seconds, self.cpu_seconds)) for one in self.results]
+            most = self.cpu_seconds
+            self.results = [replace(one, cpu_seconds=most) if one.cpu_seconds > most else one for one in self.results]
         self.ending = forker.end(pid, is_closed=self._hung_up)
         return stop
 

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
@@ -138,6 +139,9 @@ def _close_sets(reference: RawSet, value: RawSet) -> bool:
 _close = comparer(_close_numbers, _close_sets)
 
 
+_KEPT_LITERAL_BYTES = 256
+
+
 def to_literal(data: bytes) -> str:
     """Python source that evaluates to the encoded value, as ``literals.spell`` writes it.
 
@@ -147,6 +151,16 @@ def to_literal(data: bytes) -> str:
     Raises:
         ValueFormatError: ``data`` is not an encoded value.
     """
+    return _kept_literal(data) if len(data) <= _KEPT_LITERAL_BYTES else _literal(data)
+
+
+@lru_cache(16_384)
+def _kept_literal(data: bytes) -> str:
+    """Short values repeat: right ones in every suite that asks for them, wrong ones in program after program."""
+    return _literal(data)
+
+
+def _literal(data: bytes) -> str:
     try:
         return spell(_with_sets(decode(data)))
     except (RecursionError, MemoryError) as error:
