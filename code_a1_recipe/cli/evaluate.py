@@ -9,9 +9,8 @@ from ..evaluation.options import CodeEvalOptions, SuiteEvalOptions
 from ..evaluation.results import Results, comparison_table, results_table
 from ..jobs import options as shared
 from ..jobs.outputs import Report
-from ..test_quality.mutation_kill import MutantsOptions
 from .declared import with_options
-from .status import finish, resumable, resume
+from .status import finish, resumable
 from .tables import FORMATS, print_table
 
 group = typer.Typer(help="Evaluate models on benchmarks.", no_args_is_help=True)
@@ -60,7 +59,6 @@ def register(app: typer.Typer) -> None:
     group.command("run")(evaluate_run)
     group.command("compare")(compare)
     group.command("table")(table)
-    group.command("mutants")(with_options(mutants))
 
 
 def evaluate_code(options: CodeEvalOptions) -> None:
@@ -126,21 +124,6 @@ def table(
     """Finished evaluations once more as Markdown, CSV or HTML."""
     for shown in [results_table(Results.load(folder)) for folder in folders]:
         typer.echo(FORMATS[format](shown))
-
-
-def mutants(options: MutantsOptions) -> None:
-    """How many small mistakes in its references do a file's own tests notice?
-
-    Each line of the output is a question with its survivors and the lines they change.
-
-    Examples:
-
-    - `code-a1 eval mutants mbpp.jsonl --output killed.jsonl`
-    - `code-a1 eval mutants train.parquet --max-mutants 20 --output try.jsonl`
-    """
-    from ..test_quality.mutation_kill import kill_all
-
-    resume(options.output, kill_all, options)
 
 
 def _show(results: Results | int, output: Path) -> None:

@@ -3,10 +3,10 @@ import json
 import pytest
 
 from code_a1_recipe.algorithm.question import Question
-from code_a1_recipe.cli.app import main
 from code_a1_recipe.jobs import judge_loop
-from code_a1_recipe.test_quality import mutation_kill
-from code_a1_recipe.test_quality.mutation_kill import kill_mutants, report
+from code_a1_recipe.test_quality.mutation_kill import kill_mutants
+from examples.dataset_mutants import __main__ as dataset_mutants
+from examples.dataset_mutants.__main__ import main, report
 from sandbox import CaseOutcome, SandboxUnavailableError
 
 DOUBLE = {
@@ -33,7 +33,7 @@ def kill(tmp_path, capsys):
     def run(*rows, arguments=()):
         path, output = tmp_path / "data.jsonl", tmp_path / "out" / "killed.jsonl"
         path.write_text("\n".join(map(json.dumps, rows)))
-        code = main(["eval", "mutants", str(path), "--output", str(output), "--workers", "1", *arguments])
+        code = main([str(path), "--output", str(output), "--workers", "1", *arguments])
         found = [json.loads(line) for line in output.read_text().splitlines()] if output.exists() else []
         return code, capsys.readouterr(), found
 
@@ -63,7 +63,7 @@ def test_mutants_survive_where_no_right_test_tells_them_from_the_reference(kill)
 
 
 def test_a_repeated_command_goes_on_where_it_was(kill, monkeypatch):
-    append, row_of = mutation_kill.JsonlStore.append, mutation_kill.row_of
+    append, row_of = dataset_mutants.JsonlStore.append, dataset_mutants.row_of
 
     def append_one(output, row):
         if output.done:
@@ -71,12 +71,12 @@ def test_a_repeated_command_goes_on_where_it_was(kill, monkeypatch):
         append(output, row)
 
     with monkeypatch.context() as patch:
-        patch.setattr(mutation_kill.JsonlStore, "append", append_one)
+        patch.setattr(dataset_mutants.JsonlStore, "append", append_one)
         code, output, rows = kill(DOUBLE, BLIND)
     assert (code, len(rows)) == (130, 1)
     assert "repeat the command to resume" in output.err
     seen = []
-    monkeypatch.setattr(mutation_kill, "row_of", lambda item, *rest: seen.append(item) or row_of(item, *rest))
+    monkeypatch.setattr(dataset_mutants, "row_of", lambda item, *rest: seen.append(item) or row_of(item, *rest))
     code, _, all_rows = kill(DOUBLE, BLIND)
     assert (code, seen, [row["question"] for row in all_rows]) == (0, [1 - rows[0]["item"]], ["double", "blind"])
     monkeypatch.setattr(
@@ -100,7 +100,7 @@ def test_an_outage_is_a_row_without_a_result_and_is_tried_again(kill, monkeypatc
         raise SandboxUnavailableError("no fork server")
 
     with monkeypatch.context() as patch:
-        patch.setattr(mutation_kill, "kill_mutants", outage)
+        patch.setattr(dataset_mutants, "kill_mutants", outage)
         code, output, rows = kill(DOUBLE)
         assert (code, rows[0]["outage"]) == (1, "no fork server")
         assert "1 outages" in output.out
@@ -114,7 +114,7 @@ def test_many_outages_in_a_row_end_the_run(kill, monkeypatch):
     def outage(*_):
         raise SandboxUnavailableError("no fork server")
 
-    monkeypatch.setattr(mutation_kill, "kill_mutants", outage)
+    monkeypatch.setattr(dataset_mutants, "kill_mutants", outage)
     code, output, rows = kill(*(DOUBLE | {"id": str(index)} for index in range(4)))
     assert (code, len(rows)) == (1, 1)
     assert (
@@ -127,13 +127,13 @@ def test_unusable_input_is_refused(kill, tmp_path, capsys):
     code, output, _ = kill({"a": 1})
     assert code == 2
     assert "no adapter knows these columns" in output.err
-    assert main(["eval", "mutants", str(tmp_path / "missing.jsonl"), "--output", str(tmp_path / "x.jsonl")]) == 2
-    assert main(["eval", "mutants", str(tmp_path / "data.jsonl"), "--output", "x", "--max-mutants", "0"]) == 2
+    assert main([str(tmp_path / "missing.jsonl"), "--output", str(tmp_path / "x.jsonl")]) == 2
+    assert main([str(tmp_path / "data.jsonl"), "--output", "x", "--max-mutants", "0"]) == 2
     assert "Invalid value" in capsys.readouterr().err
 
 
 def test_help_says_what_the_command_does(capsys):
-    assert main(["eval", "mutants", "--help"]) == 0
+    assert main(["--help"]) == 0
     assert "How many small mistakes in its references" in capsys.readouterr().out
 
 
