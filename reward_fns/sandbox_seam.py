@@ -7,7 +7,6 @@ Every other module of ``reward_fns`` imports the sandbox's names from this one.
 
 try:
     from sandbox import (
-        DEFAULT_CHECKER as DEFAULT_CHECKER,
         CandidateVerdict as CandidateVerdict,
         CaseResult as CaseResult,
         Judge as Judge,
@@ -15,9 +14,7 @@ try:
         Kind as Kind,
         Limits as Limits,
         LocalRunner as LocalRunner,
-        SandboxConfigError as SandboxConfigError,
         SuiteVerdict as SuiteVerdict,
-        output_checker as output_checker,
         parse_untrusted as parse_untrusted,
     )
 except ImportError as error:  # its message says what is missing, and in which file

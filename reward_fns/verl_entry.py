@@ -16,7 +16,6 @@ never sees a reward for it.
 """
 
 import atexit
-import hashlib
 import inspect
 import json
 import logging
@@ -30,15 +29,12 @@ from typing import Any
 from .code_reward import code_reward
 from .extract import ExtractionFailure, extract_candidate, extract_suite
 from .sandbox_seam import (
-    DEFAULT_CHECKER,
     CandidateVerdict,
     Judge,
     JudgeRequest,
     Kind,
     Limits,
     LocalRunner,
-    SandboxConfigError,
-    output_checker,
     parse_untrusted,
 )
 from .suite_reward import test_reward
@@ -168,57 +164,25 @@ def read_ground_truth(raw: Mapping[str, Any] | str, *, role: str, where: str) ->
         raise ValueError(f"{where} must be a mapping or the JSON text of one, got {type(raw).__name__}")
     if unknown := sorted(str(key) for key in raw if key not in _TRUTH_KEYS):
         raise ValueError(f"{where} has unknown keys {unknown}; known: {sorted(_TRUTH_KEYS)}")
-    reference, prelude, candidate = (_text(raw, key, where=where) for key in ("reference", "prelude", "candidate"))
-    tests, entry_points = (_texts(raw, key, where=where) for key in ("tests", "entry_points"))
-    if not reference.strip():
+    # A numpy array is how parquet lists arrive; numpy itself stays out.
+    given = {key: value.tolist() if hasattr(value, "tolist") else value for key, value in raw.items()}
+    given = {"candidate": None, "tests": ()} | {key: value for key, value in given.items() if value is not None}
+    given.pop("id", None)
+    if not str(given.get("reference", "")).strip():
         raise ValueError(f"{where} needs 'reference', the source of a correct solution; it is the oracle")
     try:
-        parse_untrusted(reference)
+        truth = JudgeRequest.from_mapping(given)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
+    try:
+        parse_untrusted(truth.reference)
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         raise ValueError(f"{where}: 'reference' is not Python 3: {error}") from error
-    if role == "code" and not tests:
+    if role == "code" and not truth.suites[0]:
         raise ValueError(f"{where} needs 'tests', a list of assert statements, to score code")
-    if role == "test" and not candidate:
+    if role == "test" and not truth.candidate:
         raise ValueError(f"{where} needs 'candidate', the program the suite was written for, to score tests")
-    kind = _text(raw, "kind", where=where) or Kind.FUNCTIONS
-    checker = _text(raw, "checker", where=where) or DEFAULT_CHECKER
-    if kind not in list(Kind):
-        raise ValueError(f"{where}: 'kind' must be one of {', '.join(Kind)}, got {kind!r}")
-    try:
-        output_checker(checker)
-    except SandboxConfigError as error:
-        raise ValueError(f"{where}: 'checker': {error}") from error
-    oracle = json.dumps([reference, prelude, entry_points, kind])
-    return JudgeRequest(
-        question_id=hashlib.sha256(oracle.encode()).hexdigest(),
-        reference=reference,
-        candidate=candidate or None,
-        suites=(tests,),
-        prelude=prelude,
-        entry_points=entry_points,
-        kind=kind,
-        checker=checker,
-    )
-
-
-def _text(raw: Mapping[str, Any], key: str, *, where: str) -> str:
-    value = raw.get(key)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise ValueError(f"{where}: {key!r} must be a string, got {type(value).__name__}")
-    return value
-
-
-def _texts(raw: Mapping[str, Any], key: str, *, where: str) -> tuple[str, ...]:
-    value = raw.get(key)
-    if value is None:
-        return ()
-    if hasattr(value, "tolist"):  # a numpy array, which is how parquet lists arrive; numpy itself stays out
-        value = value.tolist()
-    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-        raise ValueError(f"{where}: {key!r} must be a list of strings, got {str(value)[:80]!r}")
-    return tuple(str(item) for item in value)
+    return replace(truth, candidate=truth.candidate or None)
 
 
 def _plain(value: Any) -> Any:

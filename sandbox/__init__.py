@@ -55,7 +55,7 @@ from .errors import (
     SandboxUnavailableError as SandboxUnavailableError,
     ValueFormatError as ValueFormatError,
 )
-from .judge.judge import Judge as Judge, JudgeRequest as JudgeRequest, comparison as comparison
+from .judge.judge import Judge as Judge, comparison as comparison
 from .judge.oracle import (
     NoOracle as NoOracle,
     OracleBatch as OracleBatch,
@@ -67,6 +67,7 @@ from .judge.process_pool import (
     JudgeProcesses as JudgeProcesses,
     WorkerSettings as WorkerSettings,
 )
+from .judge.request import JudgeRequest as JudgeRequest
 from .judge.run_cache import syntax_key as syntax_key
 from .judge.verdict import (
     CandidateVerdict as CandidateVerdict,

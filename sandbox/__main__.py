@@ -1,8 +1,9 @@
-"""Command line: ``python -m sandbox check`` and ``python -m sandbox judge FILE.json``."""
+"""Command line: ``python -m sandbox check``, ``judge FILE.json``, ``conformance`` and ``serve``."""
 
 import argparse
 import contextlib
 import dataclasses
+import ipaddress
 import json
 import os
 import sys
@@ -13,13 +14,14 @@ from .confinement.jail import OPTIONAL_FEATURES, UID_POLICY_MEANINGS, landlock_a
 from .confinement.tiers import LOCAL_TIERS, TIER_MEANINGS, probe
 from .conformance import CHECKS, LIMITS, SELF_TEST, CheckResult, not_applicable, run_checks
 from .errors import SandboxConfigError, SandboxUnavailableError
-from .judge.judge import JudgeRequest
 from .judge.process_pool import JudgeProcesses, WorkerSettings
+from .judge.request import JudgeRequest
 from .limits import Limits
 from .runners.fusion.runner import SandboxFusionRunner
 from .runners.local.runner import LocalRunner
+from .service.server import JudgeService, ServiceSettings
 
-_KEYS: dict[str, type | tuple[type, ...]] = {"id": str, "gt": str, "code": (str, type(None)), "tests": list}
+_SHORT = {"gt": "reference", "code": "candidate"}
 EXIT_OK, EXIT_FAILED, EXIT_BAD_INPUT = 0, 1, 2
 
 
@@ -28,13 +30,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m sandbox", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     check = commands.add_parser("check", help="what this machine's sandbox confines, and a self-test")
-    judge = commands.add_parser("judge", help="judge a JSON list of {id, gt, code, tests}; one JSON line each")
+    judge = commands.add_parser(
+        "judge",
+        help="judge a JSON list of {id, reference, candidate, tests}, all fields of JudgeRequest; a JSON line each",
+    )
     judge.add_argument("file", help="input file; '-' reads standard input")
     conformance = commands.add_parser("conformance", help="what every runner must do, checked on the local one")
     conformance.add_argument(
         "--url", help="check the SandboxFusion service at this address instead of the local runner"
     )
-    for command in (check, judge, conformance):
+    serve = commands.add_parser("serve", help="the judge over HTTP; clients send the token in SANDBOX_TOKEN")
+    serve.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
+    serve.add_argument("--port", type=int, default=8080, help="0 takes a free one (default 8080)")
+    serve.add_argument("--places", type=int, default=64, help="requests at once, waiting ones too (default 64)")
+    serve.add_argument("--max-body-bytes", type=int, default=16 << 20, help="of a request (default 16 MiB)")
+    serve.add_argument("--seconds", type=float, default=10.0, help="most CPU seconds of a /run_code (default 10)")
+    for command in (check, judge, conformance, serve):
         command.add_argument(
             "--workers", type=int, default=1, help="programs run at once; for judge, processes of its own (default 1)"
         )
@@ -57,6 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _conformance(options)
         if options.command == "judge":
             return _judge(options, items)
+        if options.command == "serve":
+            return _serve(options)
         with LocalRunner(num_workers=options.workers, tier=options.tier, allow_missing=options.allow_missing) as runner:
             return _check(runner)
     except SandboxConfigError as error:
@@ -118,7 +131,7 @@ def _show(result: CheckResult) -> None:
     print(f"{mark} {result.name}{': ' + remark if remark else ''}", flush=True)
 
 
-def _read_items(path: str) -> list[dict[str, Any]]:
+def _read_items(path: str) -> list[tuple[Any, JudgeRequest]]:
     """Raises ValueError where the file is not what ``judge`` reads."""
     try:
         if path == "-":
@@ -130,47 +143,56 @@ def _read_items(path: str) -> list[dict[str, Any]]:
         raise ValueError(f"cannot read {path}: {error}") from error
     if not isinstance(items, list):
         raise ValueError(f"{path}: must hold a JSON list of objects, got a {type(items).__name__}")
+    requests = []
     for place, item in enumerate(items):
-        if not isinstance(item, dict):
-            raise ValueError(f"{path}: item {place} must be an object, got a {type(item).__name__}")
-        for key, kind in _KEYS.items():
-            if not isinstance(item.get(key, item), kind):
-                found = f"a {type(item[key]).__name__}" if key in item else "nothing"
-                raise ValueError(f"{path}: item {place}: {key!r} must be {_kind_name(kind)}, got {found}")
-        if not all(isinstance(test, str) for test in item["tests"]):
-            raise ValueError(f"{path}: item {place}: 'tests' must be a list of strings, the texts of asserts")
-    return items
+        try:
+            named = {_SHORT.get(key, key): value for key, value in item.items()} if isinstance(item, dict) else item
+            name = named.pop("id", str(place)) if isinstance(item, dict) else ""
+            requests.append((name, JudgeRequest.from_mapping(named)))
+        except ValueError as error:
+            raise ValueError(f"{path}: item {place}: {error}") from error
+    return requests
 
 
-def _kind_name(kind: type | tuple[type, ...]) -> str:
-    return "a string" if kind is str else "a list of strings" if kind is list else "a string or null"
-
-
-def _judge(options: argparse.Namespace, items: list[dict[str, Any]]) -> int:
-    requests = [
-        JudgeRequest(
-            question_id=f"{place}:{item['id']}",
-            reference=item["gt"],
-            candidate=item["code"],
-            suites=(tuple(item["tests"]),),
-        )
-        for place, item in enumerate(items)
-    ]
-    settings = WorkerSettings(runner={"tier": options.tier, "allow_missing": tuple(options.allow_missing)})
-    with JudgeProcesses(options.workers, settings=settings) as judges:
-        for item, result in zip(items, judges.judge_all(requests), strict=True):
+def _judge(options: argparse.Namespace, items: list[tuple[Any, JudgeRequest]]) -> int:
+    requests = [request for _, request in items]
+    with JudgeProcesses(options.workers, settings=_settings_of(options)) as judges:
+        for (name, _), result in zip(items, judges.judge_all(requests), strict=True):
             if isinstance(result, SandboxUnavailableError):
                 raise result
             suite = result.suites[0]
-            outcomes = [case.outcome.value for case in suite.cases]
             line = {
-                "id": item["id"],
+                "id": name,
                 "valid": suite.num_valid,
                 "expected_correct": suite.num_expected_correct,
                 "passed": suite.num_valid - suite.num_failed,
-                "outcomes": outcomes,
+                "outcomes": [case.outcome.value for case in suite.cases],
             }
             print(json.dumps(line), flush=True)
+    return EXIT_OK
+
+
+def _settings_of(options: argparse.Namespace) -> WorkerSettings:
+    return WorkerSettings(runner={"tier": options.tier, "allow_missing": tuple(options.allow_missing)})
+
+
+def _serve(options: argparse.Namespace) -> int:
+    """Until interrupted. Beyond the loopback only with a token."""
+    token = os.environ.get("SANDBOX_TOKEN", "")
+    if not token and not ipaddress.ip_address(options.host).is_loopback:
+        raise SandboxConfigError(f"--host {options.host} is reached from elsewhere: set SANDBOX_TOKEN")
+    bounds = {"max_places": options.places, "max_body_bytes": options.max_body_bytes}
+    settings = ServiceSettings(host=options.host, port=options.port, token=token, **bounds)
+    limits = dataclasses.replace(Limits(), cpu_seconds_per_case=options.seconds, total_seconds=3 * options.seconds)
+    confined = {"tier": options.tier, "allow_missing": tuple(options.allow_missing)}
+    with (
+        LocalRunner(num_workers=options.workers, limits=limits, **confined) as runner,
+        JudgeProcesses(options.workers, settings=_settings_of(options)) as judges,
+        JudgeService(settings, judges=judges, runner=runner) as service,
+    ):
+        print(f"http://{options.host}:{service.server_port}", flush=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            service.serve_forever()
     return EXIT_OK
 
 

@@ -10,7 +10,7 @@ import typer
 
 from ..config.compose import preset_names
 from ..errors import InputError
-from . import curate, evaluate, micro, runs, status, train, use
+from . import curate, evaluate, model, runs, status, train, use
 
 app = typer.Typer(
     name="code-a1",
@@ -21,7 +21,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (train, runs, evaluate, curate, use, micro):
+for group in (train, runs, evaluate, curate, use, model):
     group.register(app)
 
 

@@ -140,14 +140,18 @@ def from_livecodebench(row: Row) -> NativeRow:
     callee = callee_in(reference, name)
     if not callee:
         raise RowError("reference", f"must define {name!r}, which the tests call")
+    tests, num_dropped = asserts_of_pairs(callee, *functional_values(cases))
+    return replace(native, tests=tests, num_dropped_tests=num_dropped, entry_points=(callee.partition("(")[0],))
+
+
+def functional_values(cases: Sequence[TestCase]) -> tuple[list[Any], list[Any]]:
+    """Arguments and results of functional tests, from JSON; raises RowError where they are none."""
     try:
         given = [[json.loads(line) for line in one.input.split("\n")] for one in cases]
-        outputs = [json.loads(one.output) for one in cases]
+        return given, [json.loads(one.output) for one in cases]
     except (ValueError, RecursionError) as error:
         rule = f"a functional test must hold a JSON value a line and a JSON result: {error}"
         raise RowError("private_test_cases", rule) from error
-    tests, num_dropped = asserts_of_pairs(callee, given, outputs)
-    return replace(native, tests=tests, num_dropped_tests=num_dropped, entry_points=(callee.partition("(")[0],))
 
 
 def read_cases(row: Row) -> tuple[list[TestCase], str]:

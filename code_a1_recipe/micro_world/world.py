@@ -121,23 +121,6 @@ class MicroQuestion:
         """One typical buggy program, the same on every machine."""
         return self.program(draw_mistake(random.Random("mutant of " + self.prompt), self.mistakes).operation)
 
-    def describe(self) -> str:
-        """The question, its reference and hidden tests, and each typical mistake with what catches it."""
-        lines = [f"[{self.id}] {self.prompt}", self.reference, "hidden tests:"]
-        lines += [f"    {test}" for test in self.hidden_tests]
-        lines.append("typical mistakes, and what catches them:")
-        lines += [f"    {mistake.name}: {self._catch(mistake)}" for mistake in self.mistakes]
-        return "\n".join(lines)
-
-    def _catch(self, mistake: Mistake) -> str:
-        """The first hidden test that ``mistake`` fails; there always is one."""
-        for x in self.hidden_inputs:
-            right, wrong = self.operation.answer(x), answer_or_none(mistake.operation, x)
-            if right != wrong:
-                says = "raises an error" if wrong is None else f"answers {wrong}"
-                return f"{assert_text(x, right, self.kind)}  (it {says})"
-        raise AssertionError(f"no hidden test of {self.id} catches {mistake.name!r}")
-
     def row(self, *, buggy_programs: Sequence[str] = ()) -> dict[str, object]:
         """The question in the recipe's native columns."""
         return {

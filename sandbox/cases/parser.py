@@ -42,21 +42,7 @@ from .reference_interface import INPUT_ENTRY, EntryPoint, Interface, Parameters,
 
 DEFAULT_ASSERT_CHARS = 16_384
 _READERS = frozenset(
-    {
-        "list",
-        "tuple",
-        "set",
-        "frozenset",
-        "dict",
-        "sorted",
-        "len",
-        "sum",
-        "min",
-        "max",
-        "abs",
-        "round",
-        "float",
-    }
+    ["list", "tuple", "set", "frozenset", "dict", "sorted", "len", "sum", "min", "max", "abs", "round", "float"]
 )
 """Builtins that may wrap the call under test, with nothing beside it but what ``_reads_plainly`` lists."""
 _MAX_ROUNDED_DIGITS = 15

@@ -7,7 +7,7 @@ trusted process.
 import random
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 
 from ..cases.case import Call, Case, Kind, Rejection, Suite
@@ -17,8 +17,9 @@ from ..errors import ValueFormatError
 from ..limits import Limits
 from ..runners.base import CallResult, CallStatus, Program, ProgramResult, Role, Runner
 from ..values.comparison import matches, to_literal
-from ..values.outputs import DEFAULT_CHECKER, Same, output_checker
+from ..values.outputs import Same, output_checker
 from .oracle import NoOracle, OracleBatch, OracleValue, ReferencePass, in_turns
+from .request import JudgeRequest
 from .run_cache import RunCache
 from .verdict import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
 
@@ -29,43 +30,6 @@ _SHOWN_VALUE_BYTES = 400
 """Wrong values up to this size are shown in the remark of a case."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeRequest:
-    """One candidate, the suites written for it, and the replayed calls of its question."""
-
-    question_id: str
-    reference: str
-    """Source of the reference solution."""
-    candidate: str | None
-    """Source of the candidate; None when no program could be extracted from the response."""
-    suites: tuple[tuple[str, ...], ...]
-    """``suites[s]`` holds the texts of suite s's asserts, as written."""
-    history: tuple[str, ...] = ()
-    """Call texts (``CaseResult.call``) to replay."""
-    prelude: str = ""
-    """Executed before the reference and before the candidate."""
-    entry_points: tuple[str, ...] = ()
-    """Names a test must call; empty means every top-level function and class of the reference."""
-    kind: str = Kind.FUNCTIONS
-    """What tests do with a program: a value of ``Kind``."""
-    checker: str = DEFAULT_CHECKER
-    """How printed outputs are compared, see ``CHECKERS``; for ``Kind.STDIN`` only."""
-
-    def __post_init__(self) -> None:
-        for name in ("question_id", "reference", "prelude"):
-            _require_texts(name, (getattr(self, name),))
-        _require_texts("candidate", (self.candidate or "",))
-        for name in ("history", "entry_points"):
-            _require_texts(name, getattr(self, name))
-        if isinstance(self.suites, str):
-            raise TypeError(f"JudgeRequest.suites must be suites of assert texts, got the text {self.suites[:80]!r}")
-        for suite in self.suites:
-            _require_texts("suites[s]", suite)
-        if self.kind not in list(Kind):
-            raise ValueError(f"JudgeRequest.kind must be one of {', '.join(Kind)}, got {self.kind!r}")
-        output_checker(self.checker)
-
-
 def comparison(kind: str, checker: str) -> Same:
     """How values of a question are compared: what its programs print by its checker, all else by ``matches``.
 
@@ -73,12 +37,6 @@ def comparison(kind: str, checker: str) -> Same:
         SandboxConfigError: there is no such checker.
     """
     return output_checker(checker) if kind == Kind.STDIN else matches
-
-
-def _require_texts(name: str, texts: object) -> None:
-    """A text where a sequence of texts belongs (a forgotten comma) would be taken letter by letter."""
-    if isinstance(texts, str) or not isinstance(texts, Sequence) or not all(isinstance(one, str) for one in texts):
-        raise TypeError(f"JudgeRequest.{name} must hold texts, got {str(texts)[:80]!r} ({type(texts).__name__})")
 
 
 class Judge:

@@ -25,7 +25,8 @@ from ..confinement.libc import end_with_parent
 from ..errors import ProcessLostError, SandboxConfigError, SandboxUnavailableError
 from ..runners.base import Closing
 from ..runners.local.runner import LocalRunner, check_num_workers
-from .judge import Judge, JudgeRequest
+from .judge import Judge
+from .request import JudgeRequest
 from .verdict import CandidateVerdict
 
 logger = logging.getLogger(__name__)

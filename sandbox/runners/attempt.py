@@ -320,6 +320,8 @@ class Attempt:
         return None
 
     def _take_result(self, status: CallStatus, payload: bytes) -> bool:
+        if self.program.reads_input and status is CallStatus.RAISED and self.results:
+            return False  # asked again in a fresh process: an earlier run may have left something in a module
         seconds = 0.0
         if self.program.timed:
             seconds, payload = CPU_TIME.unpack_from(payload)[0] / 1e9, payload[CPU_TIME.size :]

@@ -89,6 +89,7 @@ class InputProgram:
 
     def _put_back(self) -> None:
         """No pipe at 0 and 1: whoever waits at the other end is done, and a new pipe gets other numbers."""
+        _thread.stack_size(0)  # our threads need no deep stack, which the program may have asked for its own
         for number, outside in enumerate(self._outside):
             os.dup2(outside, number)
 

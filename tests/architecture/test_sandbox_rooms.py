@@ -21,6 +21,7 @@ ARROWS = {
     "confinement": {"errors"},
     "runners": {"errors", "limits", "values", "cases", "confinement"},
     "judge": {"errors", "limits", "values", "cases", "confinement", "runners"},
+    "service": {"errors", "limits", "values", "cases", "runners", "judge"},
     "conformance": {"errors", "limits", "values", "cases", "runners", "judge"},
 }
 """Room -> the rooms it may import. ``__init__`` and ``__main__`` may import all."""

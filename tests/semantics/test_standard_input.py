@@ -99,6 +99,19 @@ def test_s104_any_exit_is_an_end_and_an_exception_fails_whatever_was_printed(pri
     assert printed(SUM, SUM + "raise ValueError", *TWO) == ["raised"] * 2
 
 
+@pytest.mark.parametrize(
+    "candidate",
+    [
+        "import fileinput\nfor line in fileinput.input():\n    print(line.strip())\n    break",
+        "import sys, threading\ndef f():\n    print(input())\nthreading.stack_size(1 << 29)\n"
+        "one = threading.Thread(target=f)\none.start()\none.join()",
+    ],
+)
+def test_what_one_run_leaves_in_a_module_costs_the_next_one_nothing(printed, candidate):
+    asserts = [f'assert run("{n}") == "{n}"' for n in range(5)]
+    assert printed("print(input())", candidate, *asserts) == ["passed"] * 5
+
+
 def test_s105_output_beyond_the_limit_of_one_value_is_its_end(printed):
     assert printed(SUM, "print('3' * 3000000)", *TWO) == ["output_limit"] * 2
     assert printed(SUM, "while True:\n    print('3' * 60000)", *TWO) == ["output_limit"] * 2

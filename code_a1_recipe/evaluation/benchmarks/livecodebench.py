@@ -1,6 +1,5 @@
 """LiveCodeBench's problems as tasks for a Code LLM, from files of ``livecodebench/code_generation_lite``."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -11,7 +10,7 @@ from sandbox import Runner, SandboxUnavailableError
 
 from ...data.native_row import Row, json_of, text_of
 from ...data.reader import iter_rows, read_each
-from ...data.stdin_rows import TestCase, read_cases
+from ...data.stdin_rows import functional_values, read_cases
 from ...errors import RowError
 from ...jobs.progress import watched
 from ..scoring.livecodebench_judge import judge_cases
@@ -65,7 +64,7 @@ def _read_task(row: Row, runner: Runner) -> CodeTask:
     cases, kind = read_cases(row)
     function = _function(row) if kind == "functional" else ""
     if function:
-        _check_values(cases)
+        functional_values(cases)  # refused here, before anything is sampled
     difficulty = row.get("difficulty")
     return CodeTask(
         id=f"LiveCodeBench/{name}",
@@ -86,18 +85,6 @@ def _function(row: Row) -> str:
     if not isinstance(name, str) or not name.isidentifier():
         raise RowError("metadata", f"must name the function of functional tests as 'func_name', got {name!r}")
     return name
-
-
-def _check_values(cases: Sequence[TestCase]) -> None:
-    for number, case in enumerate(cases):
-        try:
-            for line in case.input.split("\n"):
-                json.loads(line)
-            json.loads(case.output)
-        except (ValueError, RecursionError) as error:
-            # Which of the two columns holds it does not matter for the cure.
-            rule = f"test {number}: a functional test must hold a JSON value a line and a JSON result: {error}"
-            raise RowError("private_test_cases", rule) from error
 
 
 def _prompt(content: str, starter: str, *, reads_input: bool) -> str:

@@ -7,7 +7,6 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from code_a1_recipe.cli.app import main
 from code_a1_recipe.errors import CodeA1Error
 from code_a1_recipe.micro_world import assets as cache, builder, ensure_assets
 from code_a1_recipe.micro_world.settings import MicroSettings, ModelSettings
@@ -159,19 +158,3 @@ def test_tiny_assets_are_really_trained_and_loadable(tmp_path):
         assert {weight.dtype for weight in model.parameters()} == {torch.float32}
         sizes.add(len(tokenizer))
     assert len(sizes) == 2
-
-
-def test_show_prints_mistakes_with_what_catches_them(capsys):
-    assert main(["micro", "show", "--num", "1"]) == 0
-    printed = capsys.readouterr().out
-    assert "[micro-833c952f39ad] Return the smallest of all x in v that are at least 6" in printed
-    assert "the empty selection forgotten: assert f([]) == 0  (it raises an error)" in printed
-
-
-def test_make_prints_where_the_assets_are_or_what_to_do(tmp_path, fake_build, capsys):
-    fake_build()
-    assert main(["micro", "make", "--cache-dir", str(tmp_path)]) == 0
-    assert f"code_model: {tmp_path}/micro-" in capsys.readouterr().out
-    (tmp_path / "file").write_text("in the way")
-    assert main(["micro", "make", "--cache-dir", str(tmp_path / "file")]) == 1
-    assert "CODE_A1_CACHE" in capsys.readouterr().err

@@ -38,11 +38,11 @@ def test_judge_prints_one_line_an_item_in_order(write, capsys):
     [
         ("{", "cannot read"),
         ({"id": "a"}, "must hold a JSON list"),
-        ([1], "item 0 must be an object"),
-        ([ITEM | {"tests": "assert"}], "item 0: 'tests' must be a list of strings, got a str"),
-        ([ITEM | {"tests": [1]}], "item 0: 'tests' must be a list of strings"),
-        ([ITEM, {"id": "b"}], "item 1: 'gt' must be a string, got nothing"),
-        ([ITEM | {"code": 3}], "item 0: 'code' must be a string or null, got a int"),
+        ([1], "item 0: a request must be a mapping, got int"),
+        ([ITEM | {"tests": "assert"}], "item 0: 'tests' must be a list of texts, got 'assert' (str)"),
+        ([ITEM | {"tests": [1]}], "item 0: 'tests' must be a list of texts"),
+        ([ITEM, {"id": "b"}], "item 1: the fields ['candidate', 'reference', 'suites'] are missing"),
+        ([ITEM | {"code": 3}], "item 0: 'candidate' must be a text, got '3' (int)"),
     ],
 )
 def test_bad_input_is_named_and_ends_with_status_2(write, capsys, content, words):

@@ -1,0 +1,152 @@
+"""``python -m sandbox serve``: the judge over HTTP, with a token and bounds on connections, requests and bodies.
+
+======  ==========  ================================================================
+method  path        body -> answer
+======  ==========  ================================================================
+GET     /health     -> tier, places, and how many answers of each status were given
+POST    /judge      a request, or a list of them -> verdict, or a list (``forms``)
+POST    /run_code   one program in SandboxFusion's form -> what it printed
+======  ==========  ================================================================
+
+400: the body is not understood, or asks for what is not offered. 401: the token. 413: the body is too long. 503: the
+sandbox is down, which says nothing about a program. 504: all places are taken; verl's client tries that one again.
+"""
+
+import hmac
+import json
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from ..errors import SandboxUnavailableError
+from ..judge.process_pool import JudgeProcesses
+from ..judge.request import JudgeRequest
+from ..runners.base import Role
+from ..runners.local.runner import LocalRunner
+from .forms import read_program, run_json
+
+logger = logging.getLogger(__name__)
+
+MAX_CONNECTIONS = 512
+_SOCKET_SECONDS = 60.0
+"""A client that sends or takes nothing for so long is hung up on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceSettings:
+    """How a service is bounded."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    """0 takes a free one."""
+    token: str = ""
+    """What clients send as ``Authorization: Bearer TOKEN``; empty: none is asked for."""
+    max_places: int = 64
+    """Requests that are judged or wait for a worker at once."""
+    max_body_bytes: int = 16 << 20
+
+
+class JudgeService(ThreadingHTTPServer):
+    """A bound server; ``serve_forever`` answers until ``shutdown``. Judges and runner are the caller's to close."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, settings: ServiceSettings, *, judges: JudgeProcesses, runner: LocalRunner) -> None:
+        self.settings, self.judges, self.runner = settings, judges, runner
+        self.places = threading.Semaphore(settings.max_places)
+        self.counts: Counter[str] = Counter()
+        self._connections = threading.Semaphore(MAX_CONNECTIONS)
+        super().__init__((settings.host, settings.port), _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """A thread for each connection, up to ``MAX_CONNECTIONS``; further ones are closed."""
+        if self._connections.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serve one connection to its end."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._connections.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up is no error of ours."""
+        logger.debug("a connection ended", exc_info=True)
+
+    def judge(self, body: Any) -> Any:
+        """Verdicts on one request or a list of them, in its order."""
+        requests = [JudgeRequest.from_mapping(one) for one in (body if isinstance(body, list) else [body])]
+        found = []
+        for result in self.judges.judge_all(requests):
+            if isinstance(result, SandboxUnavailableError):
+                raise result
+            found.append(asdict(result))
+        return found if isinstance(body, list) else found[0]
+
+    def run_code(self, body: Any) -> Any:
+        """What a program prints, in SandboxFusion's form."""
+        return run_json(self.runner.run(read_program(body, self.runner.limits), role=Role.CANDIDATE))
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    timeout = _SOCKET_SECONDS
+    server: JudgeService
+
+    def do_GET(self) -> None:
+        service = self.server
+        health = {"status": "ok", "tier": service.runner.tier, "places": service.settings.max_places}
+        self._send(200 if self.path == "/health" else 404, {**health, "answers": dict(service.counts)})
+
+    def do_POST(self) -> None:
+        service = self.server
+        work = {"/judge": service.judge, "/run_code": service.run_code}.get(self.path)
+        length, token = self.headers.get("Content-Length", ""), f"Bearer {service.settings.token}".encode()
+        if not length.isdecimal() or int(length) > service.settings.max_body_bytes:
+            self.close_connection = True  # its body stays unread
+            rule = f"Content-Length must be at most {service.settings.max_body_bytes}, got {length!r}"
+            self._send(413, {"detail": rule})
+            return
+        body = self.rfile.read(int(length))
+        if service.settings.token and not hmac.compare_digest(self.headers.get("Authorization", "").encode(), token):
+            self._send(401, {"detail": "the header 'Authorization: Bearer TOKEN' is missing, or holds another token"})
+        elif work is None:
+            self._send(404, {"detail": f"no {self.path}; there are GET /health, POST /judge and POST /run_code"})
+        elif not service.places.acquire(blocking=False):
+            self._send(504, {"detail": f"all {service.settings.max_places} places are taken; try again"})
+        else:
+            try:
+                status, answer = _answer(work, body)
+            finally:
+                service.places.release()
+            self._send(status, answer)
+
+    def _send(self, status: int, answer: Any) -> None:
+        self.server.counts[str(status)] += 1
+        data = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        logger.debug(format, *arguments)
+
+
+def _answer(work: Callable[[Any], Any], body: bytes) -> tuple[int, Any]:
+    try:
+        return 200, work(json.loads(body))
+    except SandboxUnavailableError as error:
+        return 503, {"detail": f"the sandbox is unavailable: {error}"}
+    except (ValueError, RecursionError) as error:
+        return 400, {"detail": str(error)}
