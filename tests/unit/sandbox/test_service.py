@@ -1,0 +1,206 @@
+"""``python -m sandbox serve`` over real sockets: the judge's form, SandboxFusion's, refusals, outages, the command."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from sandbox import JudgeProcesses, Limits, LocalRunner
+from sandbox.__main__ import main
+from sandbox.service.server import JudgeService, ServiceSettings
+
+DOUBLE = {"reference": "def f(x): return 2 * x", "candidate": "def f(x): return x * x", "tests": ["assert f(2) == 4"]}
+SUM = "print(sum(map(int, input().split())))"
+
+
+@contextmanager
+def serving(runner, judges, **settings):
+    with JudgeService(ServiceSettings(**settings), judges=judges, runner=runner) as service:
+        thread = threading.Thread(target=service.serve_forever)
+        thread.start()
+        try:
+            yield service
+        finally:
+            service.shutdown()
+            thread.join()
+
+
+@pytest.fixture(scope="module")
+def parts():
+    limits = Limits(cpu_seconds_per_case=1.0, total_seconds=3.0)
+    with LocalRunner(num_workers=2, limits=limits) as runner, JudgeProcesses(1) as judges:
+        yield runner, judges
+
+
+@pytest.fixture(scope="module")
+def service(parts):
+    with serving(*parts, max_body_bytes=1 << 16) as running:
+        yield running
+
+
+def ask(service, path, body, *, method="POST", headers=None):
+    """Status and answer of one request; ``body`` is sent as JSON, or as it is where it is bytes."""
+    connection = http.client.HTTPConnection("127.0.0.1", service.server_port, timeout=60)
+    try:
+        connection.request(method, path, body if isinstance(body, bytes) else json.dumps(body), headers or {})
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    finally:
+        connection.close()
+
+
+def test_one_request_gets_a_verdict_and_a_list_gets_a_list(service):
+    status, verdict = ask(service, "/judge", DOUBLE)
+    assert (status, verdict["suites"][0]["cases"][0]["outcome"]) == (200, "passed")
+    stdin = {"kind": "stdin", "reference": SUM, "candidate": "print(3)", "suites": [['assert run("1 2") == "3"'], []]}
+    status, verdicts = ask(service, "/judge", [DOUBLE | {"tests": ["assert f(3) == 6"]}, stdin])
+    assert [one["suites"][0]["cases"][0]["outcome"] for one in verdicts] == ["wrong_value", "passed"]
+    assert ask(service, "/judge", []) == (200, [])
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"{", "Expecting"),
+        (3, "a request must be a mapping, got int"),
+        ({"reference": "x"}, "the fields ['candidate', 'suites'] are missing"),
+        (DOUBLE | {"gold": 1}, "unknown fields ['gold']"),
+        (DOUBLE | {"reference": 1}, "'reference' must be a text, got '1' (int)"),
+        (DOUBLE | {"tests": "assert f(1) == 2"}, "'tests' must be a list of texts"),
+        (DOUBLE | {"kind": "shell"}, "'kind' must be one of functions, stdin, in_place, got 'shell'"),
+        (DOUBLE | {"checker": "tolerant"}, "unknown checker 'tolerant'"),
+        (DOUBLE | {"history": "f(1)"}, "'history' must be a list of texts"),
+        (b"[" * 20_000, "recursion"),
+    ],
+)
+def test_a_request_that_is_not_understood_is_named(service, body, words):
+    status, answer = ask(service, "/judge", body)
+    assert (status, words in answer["detail"]) == (400, True)
+
+
+def test_a_program_in_the_form_of_sandbox_fusion(service):
+    body = {"code": SUM, "stdin": "1 2\n", "language": "python", "run_timeout": 5, "compile_timeout": 5, "files": {}}
+    status, answer = ask(service, "/run_code", body | {"memory_limit_MB": 512, "fetch_files": []})
+    assert (status, answer["status"], answer["compile_result"]) == (200, "Success", None)
+    ran = answer["run_result"]
+    assert (ran["status"], ran["return_code"], ran["stdout"], ran["stderr"]) == ("Finished", 0, "3\n", "")
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "return_code", "words"),
+    [
+        ("raise ValueError('no')", "Finished", 1, "ValueError: no"),
+        ("print(", "Finished", 1, "SyntaxError"),
+        ("while True: pass", "TimeLimitExceeded", None, "CPU time"),
+        ("print('x' * 9_000_000)", "Finished", 1, "output_limit"),
+        ("open('/etc/passwd')", "Finished", 1, "PermissionError"),
+        ("x = bytes(1 << 40)", "Finished", 1, "MemoryError"),
+    ],
+)
+def test_a_program_that_fails(service, code, status, return_code, words):
+    answer = ask(service, "/run_code", {"code": code, "run_timeout": 0.2})[1]
+    ran = answer["run_result"]
+    assert (answer["status"], ran["status"], ran["return_code"]) == ("Failed", status, return_code)
+    assert words in ran["stderr"]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({}, "a text 'code'"),
+        ({"code": SUM, "language": "cpp"}, "language='cpp' is not offered"),
+        ({"code": SUM, "files": {"a": "b"}}, "['files'] are not offered"),
+        ({"code": SUM, "stdin": 3}, "'stdin' must be a text or null, got int"),
+        ({"code": SUM, "run_timeout": 0}, "'run_timeout' must be a number above 0"),
+        ({"code": SUM, "compile": 1}, "unknown fields ['compile']"),
+    ],
+)
+def test_what_cannot_be_promised_is_refused(service, body, words):
+    status, answer = ask(service, "/run_code", body)
+    assert (status, words in answer["detail"]) == (400, True)
+
+
+def test_other_paths_and_long_bodies(service):
+    assert ask(service, "/", {})[0] == 404
+    assert ask(service, "/judge", b"x" * (1 << 17))[0] == 413
+    assert ask(service, "/health", b"", method="GET")[1]["status"] == "ok"
+    assert ask(service, "/nowhere", b"", method="GET")[0] == 404
+
+
+def test_a_client_that_hangs_up_leaves_the_service_alone(service):
+    for sent in (b"", b"POST /judge HTTP/1.1\r\nContent-Length: 100\r\n\r\n{", b"\x00\xff" * 100 + b"\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", service.server_port)) as client:
+            client.sendall(sent)
+    assert ask(service, "/judge", DOUBLE)[0] == 200
+
+
+def test_a_token_is_asked_for(parts):
+    with serving(*parts, token="secret") as service:
+        assert ask(service, "/judge", DOUBLE)[0] == 401
+        assert ask(service, "/judge", DOUBLE, headers={"Authorization": "Bearer secres"})[0] == 401
+        assert ask(service, "/judge", DOUBLE, headers={"Authorization": "Bearer secret"})[0] == 200
+
+
+def test_more_requests_than_places_are_refused_and_not_judged(parts):
+    slow = {"code": "while True: pass"}
+    with serving(*parts, max_places=2) as service:
+        answers = []
+        threads = [
+            threading.Thread(target=lambda: answers.append(ask(service, "/run_code", slow)[0])) for _ in range(6)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(answers) == [200, 200, 504, 504, 504, 504]
+        assert ask(service, "/run_code", {"code": SUM, "stdin": "1"})[0] == 200
+
+
+def test_an_outage_is_no_verdict():
+    with LocalRunner() as runner, JudgeProcesses(1) as judges:
+        runner.close()
+        judges.close()
+        with serving(runner, judges) as service:
+            assert [
+                ask(service, path, body)[0] for path, body in (("/judge", DOUBLE), ("/run_code", {"code": SUM}))
+            ] == [
+                503,
+                503,
+            ]
+
+
+def test_the_command_serves_until_it_is_interrupted():
+    command = [sys.executable, "-m", "sandbox", "serve", "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"SANDBOX_TOKEN": "t"})
+    address = process.stdout.readline().strip()
+    host, _, port = address.removeprefix("http://").partition(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=60)
+    connection.request("POST", "/judge", json.dumps(DOUBLE), {"Authorization": "Bearer t"})
+    assert connection.getresponse().status == 200
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 0
+    process.stdout.close()
+
+
+def test_beyond_the_loopback_a_token_is_needed(monkeypatch, capsys):
+    monkeypatch.delenv("SANDBOX_TOKEN", raising=False)
+    assert main(["serve", "--host", "0.0.0.0", "--port", "0"]) == 1
+    assert "set SANDBOX_TOKEN" in capsys.readouterr().err
+
+
+def test_verls_own_client_takes_its_answers(service):
+    utils = pytest.importorskip("verl.utils.reward_score.sandbox_fusion.utils")
+    url = f"http://127.0.0.1:{service.server_port}/run_code"
+    tests = {"inputs": ["1 2\n", "3\n", "x\n"], "outputs": ["3\n", "4\n", "0\n"]}
+    results, details = utils.check_correctness(url, tests, SUM, timeout=5)
+    assert (results, [one["status"] for one in details]) == (
+        [True, False, -2],
+        ["success", "wrong_answer", "runtime_error"],
+    )
