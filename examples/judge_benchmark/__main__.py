@@ -32,13 +32,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     bench = commands.add_parser("bench", help="speed, beside three other ways to run programs, in one run")
     bench.add_argument("--quick", action="store_true", help="a minute instead of many; the figures are rough")
+    stdin = commands.add_parser("stdin", help="tasks a second on standard-input problems, beside two other ways")
+    stdin.add_argument("--problems", type=_positive, default=32, help="eight programs each (default 32)")
+    stdin.add_argument("--nodes", type=int, default=0, help="also through Ray, over so many nodes (default 0)")
     soak = commands.add_parser("soak", help="a long run of one pool, or a run under kills")
     kind = soak.add_mutually_exclusive_group(required=True)
     kind.add_argument("--programs", type=_positive, metavar="N", help="run N programs in one pool")
     kind.add_argument("--kills", type=_positive, metavar="N", help="kill N processes at random moments")
     soak.add_argument("--seed", type=int, default=0, help="of the kills (default 0)")
     soak.add_argument("--workers", type=_positive, help="programs run at once (default 2), with --programs only")
-    for command in (bench, soak):
+    for command in (bench, stdin, soak):
         command.add_argument("--json", action="store_true", help="one JSON object on standard output, no text")
     options = parser.parse_args(arguments)
     try:
@@ -56,6 +59,14 @@ def _positive(text: str) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    if options.command == "stdin":
+        from .stdin_tasks import run_stdin_benchmark
+
+        told = _progress(options.json)
+        _print(
+            run_stdin_benchmark(num_problems=options.problems, nodes=options.nodes, report=told), as_json=options.json
+        )
+        return 0
     if options.command == "bench":
         found = run_bench(QUICK if options.quick else FULL, report=_progress(options.json))
         _print(found, as_json=options.json)

@@ -239,12 +239,12 @@ def _scaling(size: Size) -> dict[str, Any]:
                 rate = num_questions * NUM_CANDIDATES / seconds
                 found["candidates_per_second_by_workers"][str(num_workers)] = rate
                 found["candidates_per_second_by_batch"][str(num_questions * NUM_CANDIDATES)] = rate
-            memory = [_tree_mib(pid) for pid in judges.worker_pids()]
+            memory = [tree_mib(pid) for pid in judges.worker_pids()]
             found["memory_mib_per_worker"] = statistics.median(memory)
     return found
 
 
-def _tree_mib(pid: int) -> float:
+def tree_mib(pid: int) -> float:
     """Proportional share of memory of a process and its children, MiB; resident size where it cannot be read."""
     with open(f"/proc/{pid}/task/{pid}/children") as handle:
         below = [int(child) for child in handle.read().split()]
@@ -254,7 +254,7 @@ def _tree_mib(pid: int) -> float:
     except OSError:
         with open(f"/proc/{pid}/statm") as handle:
             kib = int(handle.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
-    return kib / 1024 + sum(map(_tree_mib, below))
+    return kib / 1024 + sum(map(tree_mib, below))
 
 
 def _breakdown(size: Size) -> dict[str, Any]:
