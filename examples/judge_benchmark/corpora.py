@@ -1,8 +1,8 @@
 """``python -m examples.judge_benchmark.corpora FILE...``: files of cheating and honest programs, run after run.
 
-An entry has ``id``, ``gt`` (the reference), ``code``, ``tests`` and ``honest``: the cases (and perhaps the valid asserts)
-that a judge which cannot be fooled credits. Standard library only, so that any user's interpreter can run it. Exit
-status 1 where a program was credited beyond that, or two runs differ.
+An entry has ``id``, ``gt`` (the reference), ``code``, ``tests`` and ``honest``: the cases (and perhaps the valid
+asserts) that a judge which cannot be fooled credits. Standard library only, so that any user's interpreter can run
+it. Exit status 1 where a program was credited beyond that, or two runs differ.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tier", type=int, default=0)
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--busy", type=int, default=0, help="processes that only compute, beside it")
-    parser.add_argument(
-        "--fine", action="append", default=[], metavar="FILE/ID", help="judge it, compare it with no count"
-    )
+    parser.add_argument("--fine", action="append", default=[], metavar="FILE/ID", help="compared with no count")
     options = parser.parse_args(arguments)
     entries: dict[str, Mapping[str, Any]] = {}
     for path in options.files:
