@@ -304,3 +304,22 @@ def test_a_forked_process_gets_a_judge_of_its_own(fresh_judge):
         assert pipe.read() == "1.0 0"
     os.waitpid(child, 0)
     assert compute_score("mine", GOOD, TRUTH, sandbox={"num_workers": 1})["score"] == 1.0
+
+
+def test_kind_and_checker_reach_the_judge(judge_with, make_suite, make_verdict):
+    fake = judge_with(make_verdict(make_suite(1)))
+    truth = {
+        "reference": "print(int(input()))",
+        "tests": ["assert run('1') == '1'"],
+        "kind": "stdin",
+        "checker": "exact",
+    }
+    assert compute_score("mine", "print(1)", truth)["extracted"] == 1.0  # a bare program that defines nothing
+    assert compute_score("mine", "print(1)", TRUTH)["extracted"] == 0.0
+    assert [(one.kind, one.checker) for one in fake.requests] == [("stdin", "exact"), ("functions", "tokens")]
+    for changes, words in (
+        ({"kind": "shell"}, "'kind' must be one of"),
+        ({"checker": "near"}, "unknown checker 'near'"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            compute_score("mine", GOOD, truth | changes)
