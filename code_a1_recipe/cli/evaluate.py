@@ -7,11 +7,10 @@ import typer
 
 from ..evaluation.options import CodeEvalOptions, SuiteEvalOptions
 from ..evaluation.results import Results, comparison_table, results_table
-from ..jobs import options as shared
 from ..jobs.outputs import Report
 from .declared import with_options
 from .status import finish, resumable
-from .tables import FORMATS, print_table
+from .tables import print_table
 
 group = typer.Typer(help="Evaluate models on benchmarks.", no_args_is_help=True)
 
@@ -58,7 +57,6 @@ def register(app: typer.Typer) -> None:
     group.command("test", help=TEST_HELP)(with_options(evaluate_tests))
     group.command("run")(evaluate_run)
     group.command("compare")(compare)
-    group.command("table")(table)
 
 
 def evaluate_code(options: CodeEvalOptions) -> None:
@@ -115,15 +113,6 @@ def compare(
     if output:
         shown.write(output, "comparison")
     print_table(shown)
-
-
-def table(
-    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="--output of an evaluation")],
-    format: Annotated[str, typer.Option(callback=shared.one_of(tuple(FORMATS)), help=", ".join(FORMATS))] = "markdown",
-) -> None:
-    """Finished evaluations once more as Markdown, CSV or HTML."""
-    for shown in [results_table(Results.load(folder)) for folder in folders]:
-        typer.echo(FORMATS[format](shown))
 
 
 def _show(results: Results | int, output: Path) -> None:

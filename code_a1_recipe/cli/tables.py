@@ -1,7 +1,6 @@
 """Tables in the terminal: drawn by rich where somebody looks, Markdown in a pipe."""
 
 import sys
-from collections.abc import Callable
 
 import typer
 from rich.console import Console
@@ -9,8 +8,6 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from ..stats.tables import Table
-
-FORMATS: dict[str, Callable[[Table], str]] = {"markdown": Table.markdown, "csv": Table.csv, "html": Table.html}
 
 
 def print_table(table: Table) -> None:

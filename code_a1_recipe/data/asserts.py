@@ -5,12 +5,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sandbox import NODE_NAMES
+
 from ..algorithm.question import definitions, parsed
 from ..errors import RowError
 
 # EvalPlus's own comparison calls nothing but these; a row whose ``assertion`` calls more (``set``,
 # ``isinstance``) compares something else than the values.
 _PLAIN_COMPARISON_CALLS = frozenset({"is_floats", "np.allclose"})
+
+
+_SAME_NODES = frozenset({"is_same_list", "is_same_tree"})
 
 
 class _InfinityToLiteral(ast.NodeTransformer):
@@ -26,7 +31,10 @@ class _InfinityToLiteral(ast.NodeTransformer):
 
 
 def literal_text(node: ast.expr) -> str | None:
-    """Source of a literal, with ``inf`` written as one; None when ``node`` is no literal."""
+    """Source of a literal, with ``inf`` written as one, or of a list or tree of nodes; None of anything else."""
+    if isinstance(node, ast.Call) and (name := ast.unparse(node.func)) in NODE_NAMES and len(node.args) == 1:
+        values = literal_text(node.args[0])
+        return values and f"{name}({values})"
     try:
         text = repr(ast.literal_eval(node))
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
@@ -109,6 +117,7 @@ def asserts_about_candidate(module: ast.Module, *, called_as: str) -> tuple[list
     for node in asserts_in(module):
         if isinstance(node.test, ast.Constant):
             continue
+        node = _with_equality(node)
         left = node.test.left if isinstance(node.test, ast.Compare) else None
         is_plain = isinstance(left, ast.Call) and ast.unparse(left.func) == "candidate"
         text = literal_assert(node, callee=called_as) if is_plain else None
@@ -117,6 +126,14 @@ def asserts_about_candidate(module: ast.Module, *, called_as: str) -> tuple[list
         else:
             found.append(text)
     return found, num_other
+
+
+def _with_equality(node: ast.Assert) -> ast.Assert:
+    """``assert is_same_list(a, b)``, or ``..._tree``, as ``assert a == b``; any other as it is."""
+    test = node.test
+    if isinstance(test, ast.Call) and ast.unparse(test.func) in _SAME_NODES and len(test.args) == 2:
+        return ast.Assert(test=ast.Compare(left=test.args[0], ops=[ast.Eq()], comparators=test.args[1:]))
+    return node
 
 
 def asserts_of_pairs(callee: str, inputs: list[Any], outputs: list[Any]) -> tuple[list[str], int]:

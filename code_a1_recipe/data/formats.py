@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 
-from sandbox import Kind
+from sandbox import NODE_NAMES, Kind
 
 from ..algorithm.question import Question, definitions
 from ..errors import RowError
@@ -34,6 +34,8 @@ UNLEAKED_PRELUDE = "import itertools, logging, math, operator, os, random, re, s
 """The standard modules that functions of UnLeakedTestBench name without importing them."""
 
 
+NODES = "A test writes linked lists as list_node([1, 2]) and trees as tree_node([1, None, 2]), level by level."
+"""Put after the statement of such a question."""
 TACO_PRELUDE = (
     "import bisect, collections, copy, functools, heapq, itertools, math, operator, random, re, string, sys\n"
     "from collections import *\nfrom functools import *\nfrom heapq import *\nfrom itertools import *\n"
@@ -95,6 +97,8 @@ def from_humaneval(row: Row) -> NativeRow:
 def from_leetcode(row: Row) -> NativeRow:
     """LeetCodeDataset: ``task_id, query, prompt, completion, entry_point, test``; ``prompt`` is a prelude."""
     native = _with_check(row, prompt=text_of(row, "query"), data_source="leetcode")
+    if any(name in text for name in NODE_NAMES for text in native.tests):
+        native = replace(native, prompt=f"{native.prompt}\n\n{NODES}")
     return replace(native, reference=text_of(row, "completion"), prelude=text_of(row, "prompt"))
 
 

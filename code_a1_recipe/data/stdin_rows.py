@@ -48,9 +48,7 @@ def input_asserts(inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[list[s
         (["assert run('3\\\\n') == '6\\\\n'"], 1)
     """
     pairs = [(_text(given), _text(printed)) for given, printed in zip(inputs, outputs, strict=False)]
-    texts = [
-        f"assert {INPUT_ENTRY}({given!r}) == {printed!r}" for given, printed in pairs if None not in (given, printed)
-    ]
+    texts = [f"assert {INPUT_ENTRY}({pair[0]!r}) == {pair[1]!r}" for pair in pairs if None not in pair]
     found = [text for text in dict.fromkeys(texts) if len(text) <= MAX_ASSERT_CHARS]
     return found, max(len(inputs), len(outputs)) - len(found)
 
@@ -114,12 +112,12 @@ def _python_3(row: Row, column: str) -> list[str]:
     if not isinstance(value, Mapping):
         raise RowError(column, f"must be a mapping of 'language' and 'solution', got {type(value).__name__}")
     pairs = zip(value.get("language") or [], value.get("solution") or [], strict=False)
-    return [text for language, text in pairs if language == _PYTHON_3 and is_python(text)]
+    return [text for language, text in pairs if language == _PYTHON_3 and isinstance(text, str) and is_python(text)]
 
 
-def is_python(text: Any) -> bool:
+def is_python(text: str) -> bool:
     """Whether it is a program that parses."""
-    return isinstance(text, str) and bool(parsed(text).body)
+    return bool(parsed(text).body)
 
 
 def from_livecodebench(row: Row) -> NativeRow:

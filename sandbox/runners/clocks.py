@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 _CPUCLOCK_SCHED = 2
 _TICKS = os.sysconf("SC_CLK_TCK")
-KERNEL_WEIGHT = 0.25
-"""Of the kernel's time on a process, from the first look at its clock on: new pages cost several times as much beside
-other jobs, for no reason of the program's."""
+PAGES_WEIGHT, _FAULT_SECONDS = 0.25, 100e-6
+"""Of the kernel's time on new pages, at most so long each, so much counts: it is several times as long beside others."""
 MAX_CREDIBLE_IDLE_SECONDS = 1.0
 """Idle time between two looks that is believed; who watches looks several times a second."""
 
@@ -52,11 +51,12 @@ def is_stopped(pid: int) -> bool:
         return False
 
 
-def kernel_seconds(pid: int) -> float:
-    """CPU seconds that the kernel has spent for a process, to a hundredth; 0 if it cannot be read."""
+def page_seconds(pid: int) -> float:
+    """CPU seconds, at most, that the kernel has spent on new pages of a process; 0 if it cannot be read."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as handle:
-            return int(handle.read().rpartition(b")")[2].split()[12]) / _TICKS
+            numbers = handle.read().rpartition(b")")[2].split()
+        return min(int(numbers[12]) / _TICKS, int(numbers[7]) * _FAULT_SECONDS)  # stime, minflt
     except (OSError, ValueError, IndexError):
         return 0.0
 
@@ -64,7 +64,7 @@ def kernel_seconds(pid: int) -> float:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reading:
     cpu: float
-    kernel: float
+    pages: float
     wall: float
     waiting: float | None
 
@@ -73,7 +73,7 @@ class Stopwatch:
     """Time used since ``restart``, read in full only when somebody waits: a prompt answer costs one system call.
 
     CPU time is measured from the restart, idle time from the first ``read`` after it, in the program's favour; of the
-    kernel's time from there on a quarter counts.
+    kernel's time on new pages from there on a quarter counts.
     """
 
     def __init__(self, pid: int, *, cpu_start: float | None = None) -> None:
@@ -86,7 +86,7 @@ class Stopwatch:
     def of_new_process(cls, pid: int) -> "Stopwatch":
         """Measures from now on a process that was started just now and has used nothing."""
         watch = cls(pid, cpu_start=0.0)
-        watch._last = _Reading(cpu=0.0, kernel=0.0, wall=time.monotonic(), waiting=0.0)
+        watch._last = _Reading(cpu=0.0, pages=0.0, wall=time.monotonic(), waiting=0.0)
         return watch
 
     def restart(self) -> float:
@@ -102,16 +102,16 @@ class Stopwatch:
         who stalls the watcher (a paused virtual machine, a crowded processor) stalls the program too.
         """
         pid = self._pid
-        cpu, kernel = process_cpu_seconds(pid), kernel_seconds(pid)
-        now = _Reading(cpu=cpu, kernel=kernel, wall=time.monotonic(), waiting=waiting_seconds(pid))
+        cpu, pages = process_cpu_seconds(pid), page_seconds(pid)
+        now = _Reading(cpu=cpu, pages=pages, wall=time.monotonic(), waiting=waiting_seconds(pid))
         if self._last is None:
             self._last, self._idle, self._forgiven = now, 0.0, 0.0
         last, self._last = self._last, now
-        self._forgiven += (1 - KERNEL_WEIGHT) * max(0.0, now.kernel - last.kernel)
+        self._forgiven += (1 - PAGES_WEIGHT) * max(0.0, now.pages - last.pages)
         waiting = 0.0
         if now.waiting is not None and last.waiting is not None:
             waiting = now.waiting - last.waiting
         idle = now.wall - last.wall - (now.cpu - last.cpu) - waiting
         self._idle += min(max(0.0, idle), MAX_CREDIBLE_IDLE_SECONDS)
         used = now.cpu - self._cpu_start
-        return max(used - self._forgiven, KERNEL_WEIGHT * used), self._idle
+        return max(used - self._forgiven, PAGES_WEIGHT * used), self._idle

@@ -42,6 +42,7 @@ _MAX_DECIMAL_EXPONENT = 400
 """Decimals beyond 10**+-400, or with more digits, keep their own form under ``unify``: as ratios they
 take ten times their bytes and more, and a set may hold a hundred thousand of them."""
 
+_MAX_NODES = 10_000
 _pack_float = struct.Struct(">d").pack
 _KEYS_VIEW: type = type({}.keys())
 
@@ -232,4 +233,21 @@ def _encode_other(value: Any, kind: type, depth: int, unify: bool) -> bytes:
         plain = value.item()
         if type(plain) is not kind:
             return _encode(plain, depth, unify)
+    if kind.__name__ in ("ListNode", "TreeNode"):
+        return _encode(_node_values(value, is_tree=kind.__name__ == "TreeNode"), depth, unify)
     raise UnencodableError(f"{kind.__module__}.{kind.__qualname__} is not a builtin value")
+
+
+def _node_values(first: Any, *, is_tree: bool) -> list[Any]:
+    """LeetCode's linked list, or its tree level by level: what ``list_node`` and ``tree_node`` make it of."""
+    nodes, values = deque([first]), list[Any]()
+    while nodes and len(values) <= _MAX_NODES:
+        node = nodes.popleft()
+        values.append(None if node is None else node.val)
+        if node is not None:
+            nodes.extend((node.left, node.right) if is_tree else (node.next,) if node.next is not None else ())
+    if nodes:
+        raise UnencodableError(f"more than {_MAX_NODES} nodes, or a circle of them")
+    while values and values[-1] is None:
+        values.pop()
+    return values

@@ -32,6 +32,8 @@ LIBRARY_NAMES: dict[str, Any] = {
     "deque": deque,
 }
 """Names outside the builtins that literals may use. Programs need not import them for their tests."""
+NODE_NAMES = ("list_node", "tree_node")
+"""What LeetCode's linked lists and trees are made with, of a list each; a question's prelude defines them."""
 LIBRARY_MODULES = ("collections", "decimal", "fractions", "math")
 SPELLED_BUILTINS = frozenset({"bytearray", "complex", "float", "frozenset", "range", "set"})
 """Builtins that ``spell`` calls."""
@@ -39,6 +41,12 @@ _MATH_CONSTANTS = {"inf": math.inf, "nan": math.nan, "pi": math.pi, "e": math.e}
 MAX_DECIMAL_INT_BITS = 14_000
 """Beyond about 4,300 digits Python neither prints nor parses a decimal integer; hexadecimal has no such limit."""
 _RATIO_TEXT = re.compile(r"\s*[+-]?\d{1,400}(/\d{1,400}|\.\d{1,400})?\s*")
+
+
+class Nodes(list[Any]):
+    """A linked list, or a tree level by level with None where there is no node; as a value it is the plain list."""
+
+    made_by: str = ""
 
 
 def names_library(node: ast.AST) -> bool:
@@ -56,6 +64,8 @@ def spell(value: Any) -> str:
     Needs at most ``SPELLED_BUILTINS`` and ``LIBRARY_NAMES`` in scope.
     """
     kind = type(value)
+    if kind is Nodes:
+        return f"{value.made_by}({_spell_items(value, list)})"
     if kind in (list, tuple, set, frozenset):
         return _spell_items(value, kind)
     if kind is dict:
@@ -190,6 +200,10 @@ class LiteralReader:
     def _construct(self, node: ast.Call) -> Any:
         name = _dotted(node.func)
         constructor = _CONSTRUCTORS.get(name)
+        if name in NODE_NAMES and len(node.args) == 1 and isinstance(node.args[0], ast.List) and not node.keywords:
+            nodes = Nodes(self._read(node.args[0]))
+            nodes.made_by = name
+            return nodes or None  # as LeetCode has it
         if constructor is None:
             raise ValueFormatError(f"a call of {_source(node.func)} is not a literal")
         if name.rsplit(".", 1)[-1] == "defaultdict":

@@ -56,6 +56,57 @@ def test_s66_printed_output_goes_nowhere(outcomes):
     assert outcomes(DOUBLE, candidate, *TWO) == ["passed"] * 2
 
 
+NODES = """
+class ListNode:
+    def __init__(self, val=0, next=None):
+        self.val, self.next = val, next
+
+class TreeNode:
+    def __init__(self, val=0, left=None, right=None):
+        self.val, self.left, self.right = val, left, right
+
+def list_node(values):
+    head = None
+    for value in reversed(values):
+        head = ListNode(value, head)
+    return head
+
+def tree_node(values):
+    nodes = [None if value is None else TreeNode(value) for value in values]
+    waiting = nodes[::-1]
+    root = waiting.pop() if waiting else None
+    for node in nodes:
+        if node is not None:
+            node.left = waiting.pop() if waiting else None
+            node.right = waiting.pop() if waiting else None
+    return root
+"""
+
+
+def test_s110_lists_and_trees_of_nodes_are_written_and_compared_by_their_values(ask, outcomes, reasons):
+    turn = "class Solution:\n    def f(self, head):\n        back = None\n        while head:\n"
+    turn += "            head.next, back, head = back, head, head.next\n        return back\n"
+    three = "assert Solution().f(list_node([1, 2, 3])) == list_node([3, 2, 1])"
+    asserts = (three, "assert Solution().f(list_node([])) == None")
+    cases = ask(turn, turn, *asserts, prelude=NODES).suites[0].cases
+    assert [(case.call, case.reference_value, case.expected_correct) for case in cases] == [
+        ("Solution().f(list_node([1, 2, 3]))", "[3, 2, 1]", True),
+        ("Solution().f(None)", "None", True),
+    ]
+    keep = "class Solution:\n    def f(self, head):\n        return head\n"
+    assert outcomes(turn, keep, *asserts, prelude=NODES) == ["wrong_value", "passed"]
+    loop = keep.replace("return", "head.next = head\n        return")
+    assert outcomes(turn, loop, three, prelude=NODES) == ["unencodable"]
+    mirror = (
+        "def f(root):\n    if root:\n        root.left, root.right = f(root.right), f(root.left)\n    return root\n"
+    )
+    tree = "assert f(tree_node([4, None, 7, 6, 9])) == tree_node([4, 7, None, 9, 6])"
+    assert ask(mirror, mirror, tree, prelude=NODES).suites[0].cases[0].expected_correct
+    assert outcomes(mirror, "def f(root):\n    return root\n", tree, prelude=NODES) == ["wrong_value"]
+    assert reasons(mirror, mirror, tree) == ["reference_raised"]  # no prelude
+    assert reasons(mirror, mirror, "assert f(tree_node(*[1])) == 1", prelude=NODES) == ["argument_not_literal"]
+
+
 def test_s67_standard_input_is_at_its_end(outcomes):
     assert outcomes(DOUBLE, "import sys\ndef f(n):\n    return 2 * n + len(sys.stdin.read())\n", *TWO) == ["passed"] * 2
     assert outcomes(DOUBLE, "def f(n):\n    return input()\n", *TWO) == ["raised"] * 2

@@ -77,7 +77,7 @@ def test_leetcode_calls_the_method_of_a_solution_and_keeps_the_imports_apart(loa
             "completion": "class Solution:\n    def add(self, a: List[int]) -> int:\n        return sum(a)\n",
             "entry_point": "Solution().add",
             "test": "def check(candidate):\n    assert candidate(a = [1,2]) == 3\n"
-            "    assert is_same(candidate(a = [1]), 1)\n    assert candidate(a = list_node([1])) == 1\n",
+            "    assert is_same(candidate(a = [1]), 1)\n    assert candidate(a = [b]) == 1\n",
         }
     )
     assert loaded.adapter == "leetcode"
@@ -86,6 +86,27 @@ def test_leetcode_calls_the_method_of_a_solution_and_keeps_the_imports_apart(loa
     assert question.entry_points == ("Solution",)
     assert question.tests == ("assert Solution().add(a=[1, 2]) == 3",)
     assert loaded.num_dropped_tests == 2
+
+
+def test_leetcodes_lists_and_trees_of_nodes_stay_and_the_prompt_says_how_they_are_written(load_row):
+    test = "def check(candidate):\n    assert is_same_list(candidate(l1 = list_node([2,4])), list_node([7]))\n"
+    loaded, question = load_row(
+        {
+            "task_id": "nodes",
+            "query": "Add two.",
+            "prompt": "def list_node(values): ...\n",
+            "completion": "class Solution:\n    def add(self, l1):\n        return l1\n",
+            "entry_point": "Solution().add",
+            "test": f"{test}    assert is_same_tree(candidate(l1 = tree_node([1,None,2])), tree_node([]))\n"
+            "    assert is_same_list(candidate(l1 = list_node(x)), list_node([7]))\n",
+        }
+    )
+    assert question.tests == (
+        "assert Solution().add(l1=list_node([2, 4])) == list_node([7])",
+        "assert Solution().add(l1=tree_node([1, None, 2])) == tree_node([])",
+    )
+    assert question.prompt.startswith("Add two.\n\nA test writes linked lists as list_node([1, 2])")
+    assert loaded.num_dropped_tests == 1
 
 
 def evalplus_row(assertion="    assert out == exp", code="def f(a, b):\n    return a", **changes):
