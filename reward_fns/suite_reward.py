@@ -57,11 +57,7 @@ ADVERSARIAL_READINGS: dict[str, Callable[..., float]] = {
 
 
 def valid_and_adversarial_rewards(
-    question: QuestionVerdicts,
-    *,
-    alpha: float = 0.5,
-    adversarial: str = "release",
-    nonprintable_penalty: bool = False,
+    question: QuestionVerdicts, *, alpha: float = 0.5, adversarial: str = "release", nonprintable_penalty: bool = False
 ) -> list[list[Breakdown | None]]:
     """R_T of each suite by itself, see :func:`test_reward`; the default ``rewards.test.name``."""
     return [

@@ -28,15 +28,7 @@ from typing import Any
 
 from .code_reward import code_reward
 from .extract import ExtractionFailure, extract_candidate, extract_suite
-from .sandbox_seam import (
-    CandidateVerdict,
-    Judge,
-    JudgeRequest,
-    Kind,
-    Limits,
-    LocalRunner,
-    parse_untrusted,
-)
+from .sandbox_seam import CandidateVerdict, Judge, JudgeRequest, Kind, Limits, LocalRunner, parse_untrusted
 from .suite_reward import test_reward
 
 logger = logging.getLogger(__name__)

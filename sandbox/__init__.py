@@ -24,6 +24,7 @@ run a program without a verdict         ``LocalRunner``, ``SandboxFusionRunner``
 write another runner                    ``Runner``, ``ProgramResult``, ``CallResult``, ``CallStatus``
 bound what a program may use            ``Limits``
 ask what this machine confines          ``probe``, ``LOCAL_TIERS``, ``OPTIONAL_FEATURES``
+measure what confinement costs          ``start_as_fork_server``
 read an assert without running it       ``Gate``, ``parse_assert``, ``Interface``
 ask references for expected values      ``ReferencePass``
 compare, decode and print values        ``matches``, ``decode``, ``to_literal``
@@ -87,6 +88,7 @@ from .runners.base import (
     Runner as Runner,
 )
 from .runners.fusion.runner import SandboxFusionRunner as SandboxFusionRunner
+from .runners.local.fork_server import start_as_fork_server as start_as_fork_server
 from .runners.local.runner import LocalRunner as LocalRunner
 from .values.comparison import comparer as comparer, matches as matches, to_literal as to_literal
 from .values.decoding import decode as decode, decode_raw as decode_raw

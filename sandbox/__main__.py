@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import dataclasses
-import ipaddress
 import json
 import os
 import sys
@@ -160,13 +159,13 @@ def _judge(options: argparse.Namespace, items: list[tuple[Any, JudgeRequest]]) -
         for (name, _), result in zip(items, judges.judge_all(requests), strict=True):
             if isinstance(result, SandboxUnavailableError):
                 raise result
-            suite = result.suites[0]
+            cases = [case for suite in result.suites for case in suite.cases]
             line = {
                 "id": name,
-                "valid": suite.num_valid,
-                "expected_correct": suite.num_expected_correct,
-                "passed": suite.num_valid - suite.num_failed,
-                "outcomes": [case.outcome.value for case in suite.cases],
+                "valid": len(cases),
+                "expected_correct": sum(case.expected_correct for case in cases),
+                "passed": sum(not case.outcome.failed for case in cases),
+                "outcomes": [case.outcome.value for case in cases],
             }
             print(json.dumps(line), flush=True)
     return EXIT_OK
@@ -176,21 +175,30 @@ def _settings_of(options: argparse.Namespace) -> WorkerSettings:
     return WorkerSettings(runner={"tier": options.tier, "allow_missing": tuple(options.allow_missing)})
 
 
+def _bound(settings: ServiceSettings, **parts: Any) -> JudgeService:
+    try:
+        return JudgeService(settings, **parts)
+    except (OSError, OverflowError) as error:
+        raise SandboxConfigError(f"cannot listen on {settings.host}, port {settings.port}: {error}") from error
+
+
 def _serve(options: argparse.Namespace) -> int:
     """Until interrupted. Beyond the loopback only with a token."""
-    token = os.environ.get("SANDBOX_TOKEN", "")
-    if not token and not ipaddress.ip_address(options.host).is_loopback:
-        raise SandboxConfigError(f"--host {options.host} is reached from elsewhere: set SANDBOX_TOKEN")
+    token, host = os.environ.get("SANDBOX_TOKEN", ""), options.host
+    if not token and host not in ("127.0.0.1", "localhost"):
+        raise SandboxConfigError(f"--host {host} is reached from elsewhere: set SANDBOX_TOKEN for its clients")
+    if min(options.places, options.max_body_bytes) < 1 or not 0 < options.seconds < 1e6:
+        raise SandboxConfigError("--places and --max-body-bytes must be at least 1, --seconds above 0")
     bounds = {"max_places": options.places, "max_body_bytes": options.max_body_bytes}
-    settings = ServiceSettings(host=options.host, port=options.port, token=token, **bounds)
+    settings = ServiceSettings(host=host, port=options.port, token=token, **bounds)
     limits = dataclasses.replace(Limits(), cpu_seconds_per_case=options.seconds, total_seconds=3 * options.seconds)
     confined = {"tier": options.tier, "allow_missing": tuple(options.allow_missing)}
     with (
         LocalRunner(num_workers=options.workers, limits=limits, **confined) as runner,
         JudgeProcesses(options.workers, settings=_settings_of(options)) as judges,
-        JudgeService(settings, judges=judges, runner=runner) as service,
+        _bound(settings, judges=judges, runner=runner) as service,
     ):
-        print(f"http://{options.host}:{service.server_port}", flush=True)
+        print(f"http://{host}:{service.server_port}", flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             service.serve_forever()
     return EXIT_OK

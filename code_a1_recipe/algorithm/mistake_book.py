@@ -288,11 +288,7 @@ def _texts_by_key(question_id: str, failed: Sequence[FailedCase]) -> dict[str, t
         known = texts.setdefault(case.key or case.call, text)
         if known[0] == case.call and known[1] != case.answer:
             logger.warning(
-                "question=%s the reference answered %r and %r to %r",
-                question_id,
-                known[1],
-                case.answer,
-                case.call,
+                "question=%s the reference answered %r and %r to %r", question_id, known[1], case.answer, case.call
             )
         texts[case.key or case.call] = min(known, text, key=lambda text: (len(text[0]), text))
     return texts

@@ -60,10 +60,7 @@ REPLAY_SAMPLERS: dict[str, ReplaySampler] = {
 
 
 def collect_book_update(
-    verdicts: Sequence[CandidateVerdict],
-    *,
-    lessons: tuple[Lesson, ...] = (),
-    opponents: OpponentUpdate | None = None,
+    verdicts: Sequence[CandidateVerdict], *, lessons: tuple[Lesson, ...] = (), opponents: OpponentUpdate | None = None
 ) -> BookUpdate:
     """Collect the cases and replays that a question's candidates failed and passed from their verdicts.
 

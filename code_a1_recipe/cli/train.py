@@ -99,9 +99,7 @@ def plan(
     typer.echo("it fits")
 
 
-def doctor(
-    folder: Annotated[Path, typer.Argument(help="where runs are to be written")] = Path(),
-) -> None:
+def doctor(folder: Annotated[Path, typer.Argument(help="where runs are to be written")] = Path()) -> None:
     """Look at versions, GPUs, sandbox, Ray, shared memory and disk; exit status 1 where no run would start."""
     from ..training.doctor import check_findings, examine, table_of_findings
 

@@ -237,12 +237,10 @@ ADAPTERS: dict[str, Adapter] = {
     "native": Adapter(needs=frozenset({"id", "prompt", "reference"}), convert=from_native),
     "evalplus": Adapter(needs=frozenset({"problem", "GT_code", "test", "extra_info"}), convert=from_evalplus),
     "leetcode": Adapter(
-        needs=frozenset({"task_id", "query", "prompt", "completion", "entry_point", "test"}),
-        convert=from_leetcode,
+        needs=frozenset({"task_id", "query", "prompt", "completion", "entry_point", "test"}), convert=from_leetcode
     ),
     "humaneval": Adapter(
-        needs=frozenset({"task_id", "prompt", "canonical_solution", "entry_point", "test"}),
-        convert=from_humaneval,
+        needs=frozenset({"task_id", "prompt", "canonical_solution", "entry_point", "test"}), convert=from_humaneval
     ),
     "kodcode": Adapter(needs=frozenset({"question_id", "question", "solution", "test_info"}), convert=from_kodcode),
     "mbpp": Adapter(needs=frozenset({"task_id", "text", "code", "test_list"}), convert=from_mbpp),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from reward_fns.lookup import lookup
-from sandbox import INPUT_ENTRY, Kind, SandboxConfigError, output_checker
+from sandbox import DEFAULT_CHECKER, INPUT_ENTRY, Kind, SandboxConfigError, output_checker
 
 from ..algorithm.question import Question, definitions
 from ..errors import InputError, RowError
@@ -167,7 +167,8 @@ def check_row(row: NativeRow) -> Question:
         called = {name for text in tests for name in called_names(text)}
         entry_points = tuple(name for name in names if name in called)
     if kind != Kind.STDIN and not entry_points and not any(isinstance(node, _CALLABLES) for node in program.body):
-        raise RowError("reference", "must define a function or a class at top level")
+        rule = "must define a function or a class at top level, or read standard input (`inputs`, or `kind: stdin`)"
+        raise RowError("reference", rule)
     if unknown := [name for name in entry_points if name.partition(".")[0] not in given]:
         raise RowError("entry_points", f"must be names that the reference defines ({names}), got {unknown}")
     return Question(
@@ -193,6 +194,8 @@ def _kind_of(columns: Mapping[str, Any]) -> tuple[str, str]:
         output_checker(checker)
     except SandboxConfigError as error:
         raise RowError("checker", str(error)) from error
+    if kind != Kind.STDIN and checker != DEFAULT_CHECKER:
+        raise RowError("checker", f"is for kind stdin, got {checker!r} with kind {kind!r}")
     return kind, checker
 
 

@@ -97,7 +97,7 @@ class CodeEvalOptions(SamplingEvalOptions):
         bool,
         typer.Option(
             help="HumanEval, LeetCodeDataset, MBPP as published: run all tests of a problem, also those that are not "
-            "'assert f(literals) == literal', in the program's own process, where it could forge the outcome",
+            "'assert f(literals) == literal', in the program's own process, where it could forge the outcome"
         ),
     ] = False
 

@@ -54,10 +54,7 @@ class Example:
 
 
 def warm_start(
-    role: Role,
-    settings: MicroSettings,
-    *,
-    on_step: Callable[[int, float], None] | None = None,
+    role: Role, settings: MicroSettings, *, on_step: Callable[[int, float], None] | None = None
 ) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
     """Build and train one model with its tokenizer.
 

@@ -9,14 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Literal
 
-from tokenizers import (  # type: ignore[import-untyped]
-    Regex,
-    Tokenizer,
-    decoders,
-    models,
-    pre_tokenizers,
-    trainers,
-)
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers  # type: ignore[import-untyped]
 from transformers import PreTrainedTokenizerFast
 
 Role = Literal["code", "test", "both"]

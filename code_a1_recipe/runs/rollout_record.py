@@ -207,14 +207,7 @@ def episode_records(episode: Episode, *, selected: Sequence[int]) -> Iterator[Ro
         yield _record(episode, "buggy_program", p, buggy, selected=False)
 
 
-def _record(
-    episode: Episode,
-    kind: Kind,
-    number: int,
-    candidate: CandidateResult,
-    *,
-    selected: bool,
-) -> RolloutRecord:
+def _record(episode: Episode, kind: Kind, number: int, candidate: CandidateResult, *, selected: bool) -> RolloutRecord:
     return RolloutRecord(
         v=VERSION,
         index=episode.task.index,

@@ -30,14 +30,7 @@ from .judge_actors import JudgePool
 from .phase_gate import SharedGate
 from .plan.needs import CPUS_PER_EPISODE_WORKER
 from .sampler import ServerSampler
-from .trajectories import (
-    StoredRows,
-    code_trajectories,
-    group_uid,
-    lesson_trajectories,
-    store,
-    test_trajectories,
-)
+from .trajectories import StoredRows, code_trajectories, group_uid, lesson_trajectories, store, test_trajectories
 
 # An actor that dies is started again and its unfinished episodes are run again; rows already stored are overwritten
 # under the same keys.

@@ -142,9 +142,7 @@ class Policy(PPOTrainerSync):
         )
         engine_config = omega_conf_to_dataclass(self.config.actor_rollout_ref.rollout.checkpoint_engine)
         self.checkpoint_manager = CheckpointEngineManager(
-            config=engine_config,
-            actor_wg=self.actor_rollout_wg,
-            replicas=self.llm_server_manager.get_replicas(),
+            config=engine_config, actor_wg=self.actor_rollout_wg, replicas=self.llm_server_manager.get_replicas()
         )
         self.sleep()
 

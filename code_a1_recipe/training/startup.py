@@ -26,11 +26,7 @@ def make_pools(manager: ResourcePoolManager, config: RunConfig) -> dict[str, Ray
 
 
 def start_policies_and_judges(
-    config: RunConfig,
-    *,
-    pools: Mapping[str, RayResourcePool],
-    total_steps: int,
-    log: Callable[[str], None],
+    config: RunConfig, *, pools: Mapping[str, RayResourcePool], total_steps: int, log: Callable[[str], None]
 ) -> tuple[dict[str, Policy], JudgePool]:
     """Both policies by name, and the judges.
 

@@ -145,9 +145,6 @@ async def store(partition: str, rows: Sequence[Trajectory], *, step: int) -> Sto
     keys = [row.key for row in rows]
     tags = [_tag(row, step=step) for row in rows]
     await put_rows_async(
-        keys=keys,
-        fields=list_of_dict_to_tensordict([_fields(row) for row in rows]),
-        tags=tags,
-        partition_id=partition,
+        keys=keys, fields=list_of_dict_to_tensordict([_fields(row) for row in rows]), tags=tags, partition_id=partition
     )
     return StoredRows(keys=tuple(keys), tags=tuple(tags))

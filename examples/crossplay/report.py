@@ -45,10 +45,7 @@ class Findings:
             win=win,
             rates=win_rates(tally.wins, tally.played),
             ratings=rate(tally.wins, tally.played),
-            changes={
-                "code": changes(tally.wins, tally.played),
-                "test": changes(lost, tally.played.transpose(1, 0, 2)),
-            },
+            changes={"code": changes(tally.wins, tally.played), "test": changes(lost, tally.played.transpose(1, 0, 2))},
             tally=tally,
         )
 

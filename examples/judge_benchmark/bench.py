@@ -31,14 +31,15 @@ from sandbox import (
     Role,
     SandboxUnavailableError,
     matches,
+    start_as_fork_server,
 )
 
-from . import forks
 from .baselines import one_script, python_c, running_service, service
 from .programs import NUM_CANDIDATES, NUM_CASES, NUM_SUITES, BenchQuestion, workload
 
 ASSERTS = NUM_SUITES * NUM_CASES
 """Of one candidate."""
+_FORKS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "forks.py")
 _SMALL_PROGRAM = "def f(n):\n    return n + 1\n"
 _HANGING_SHARE = 0.02
 
@@ -160,7 +161,7 @@ def _forks(size: Size) -> dict[str, Any]:
 
 @contextmanager
 def _fork_loops(count: int) -> Iterator[list[subprocess.Popen[str]]]:
-    loops = [forks.start() for _ in range(count)]
+    loops = [start_as_fork_server(_FORKS) for _ in range(count)]
     try:
         for loop in loops:
             assert loop.stdout is not None

@@ -155,11 +155,7 @@ def _request(task: Task) -> JudgeRequest:
         f"assert run({given!r}) == {printed!r}" for given, printed in zip(task.inputs, task.outputs, strict=True)
     )
     return JudgeRequest(
-        question_id=task.problem,
-        reference=task.reference,
-        candidate=task.program,
-        suites=(asserts,),
-        kind="stdin",
+        question_id=task.problem, reference=task.reference, candidate=task.program, suites=(asserts,), kind="stdin"
     )
 
 

@@ -41,8 +41,7 @@ class ScoreOptions:
     adapter: shared.Adapter = "auto"
     columns: shared.Columns = field(default_factory=dict)
     role: Annotated[
-        str,
-        typer.Option(callback=shared.one_of(("auto", *ROLES)), help="what flat rows are: auto, code or test"),
+        str, typer.Option(callback=shared.one_of(("auto", *ROLES)), help="what flat rows are: auto, code or test")
     ] = "auto"
     workers: shared.Workers = shared.NUM_CORES
     tier: shared.RunTier = None

@@ -94,11 +94,7 @@ def _row(item: Item, result: CandidateResult) -> Row:
     verdict = result.verdict
     reward = result.suites[0].reward if item.role == "test" else result.reward
     suites = verdict.suites if verdict else (None,) * len(result.suites)
-    judged = {
-        "outage": result.outage,
-        "reward": reward_record(reward),
-        "verdict": verdict_record(verdict),
-    }
+    judged = {"outage": result.outage, "reward": reward_record(reward), "verdict": verdict_record(verdict)}
     head = {"item": item.index, **item.labels}
     if item.record is None:
         failure = (result.suites[0] if item.role == "test" else result).extraction_failure

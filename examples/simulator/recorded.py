@@ -87,11 +87,7 @@ def read_run(folder: Path, *, first_step: int = FIRST_STEP) -> MeasuredRun:
             "version of the recipe, or leave the run out"
         )
     return MeasuredRun(
-        name=folder.name,
-        mode=BARRIER if barrier else STREAMING,
-        layout=layout,
-        config=config,
-        steps=usable,
+        name=folder.name, mode=BARRIER if barrier else STREAMING, layout=layout, config=config, steps=usable
     )
 
 

@@ -29,14 +29,7 @@ from typing import Any
 
 from ..errors import UnencodableError, ValueFormatError
 from ..values.encoding import canonical_key, encode
-from ..values.literals import (
-    LIBRARY_MODULES,
-    LIBRARY_NAMES,
-    SPELLED_BUILTINS,
-    LiteralReader,
-    names_library,
-    spell,
-)
+from ..values.literals import LIBRARY_MODULES, LIBRARY_NAMES, SPELLED_BUILTINS, LiteralReader, names_library, spell
 from .case import Call, Case, Kind, Rejection, RejectionReason, Suite
 from .reference_interface import INPUT_ENTRY, EntryPoint, Interface, Parameters, parse_untrusted
 
@@ -49,6 +42,7 @@ _MAX_ROUNDED_DIGITS = 15
 _MAX_CANONICAL_TEXT = 4_096
 """Characters; a call whose folded literals (``[0] * 10_000``) make it longer keeps its own text."""
 _KEY_BYTES = 16
+_UNCHANGING = (ast.Constant, ast.Tuple, ast.UnaryOp)
 _LIBRARY = frozenset({*LIBRARY_NAMES, *LIBRARY_MODULES})
 _PARSE_ERRORS = (SyntaxError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError)
 
@@ -136,8 +130,7 @@ def _gated(text: str, interface: Interface, assert_chars: int, *, is_assert: boo
 def _single_statement(text: str, assert_chars: int) -> ast.stmt:
     if len(text) > assert_chars:
         raise _RejectedError(
-            RejectionReason.UNPARSABLE,
-            f"{len(text)} characters, more than limits.assert_chars = {assert_chars}",
+            RejectionReason.UNPARSABLE, f"{len(text)} characters, more than limits.assert_chars = {assert_chars}"
         )
     body = parse_untrusted(text.strip()).body
     if len(body) != 1:
@@ -163,7 +156,7 @@ class _CallReader:
 
     def __init__(self, interface: Interface, assert_chars: int) -> None:
         self._interface = interface
-        self._longest_text = min(_MAX_CANONICAL_TEXT, assert_chars)
+        self._assert_chars, self._longest_text = assert_chars, min(_MAX_CANONICAL_TEXT, assert_chars)
         self._literals = LiteralReader(arithmetic=True)
 
     def read(self, node: ast.expr) -> tuple[Call, bytes]:
@@ -189,7 +182,7 @@ class _CallReader:
         return call, blake2b(key, digest_size=_KEY_BYTES).digest()
 
     def _input_call(self, node: ast.expr) -> tuple[Call, bytes]:
-        """``run(text)``. Spaces at the ends of lines do not count, and other whitespace makes no further case."""
+        """``run(text)``. Spaces at the ends of lines go; whitespace and spellings of integers make no further case."""
         arguments: list[Any] = []
         keywords: dict[str, Any] = {}
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == INPUT_ENTRY:
@@ -197,14 +190,17 @@ class _CallReader:
         if len(arguments) != 1 or keywords or not isinstance(arguments[0], str):
             detail = f"a program that reads standard input is tested by {INPUT_ENTRY}(text) == text, and nothing else"
             raise _RejectedError(RejectionReason.NO_CALL, detail)
-        lines = [line.rstrip() for line in arguments[0].rstrip().split("\n")]
-        text = "\n".join(lines) + "\n"
-        key = canonical_key([line.split() for line in lines])
-        return Call(expression=f"{INPUT_ENTRY}({text!r})"), blake2b(key, digest_size=_KEY_BYTES).digest()
+        text = "\n".join(line.rstrip() for line in arguments[0].rstrip().split("\n")) + "\n"
+        expression = f"{INPUT_ENTRY}({text!r})"
+        if len(expression) > self._assert_chars:
+            detail = f"an input of {len(expression)} characters, more than limits.assert_chars = {self._assert_chars}"
+            raise _RejectedError(RejectionReason.ARGUMENT_NOT_LITERAL, detail)
+        key = canonical_key(list(map(_plain_word, text.split())))
+        return Call(expression=expression), blake2b(key, digest_size=_KEY_BYTES).digest()
 
     def _has_argument(self, node: ast.expr) -> bool:
-        """The outermost thing is a call of what is under test, with an argument by position."""
-        if not isinstance(node, ast.Call) or not node.args:
+        """The outermost thing is a call of what is under test, with an argument by position that can change."""
+        if not isinstance(node, ast.Call) or not node.args or isinstance(node.args[0], _UNCHANGING):
             return False
         return not isinstance(node.func, ast.Name) or node.func.id in self._interface.entry_points
 
@@ -277,6 +273,13 @@ class _CallReader:
             return self._literals.read(node)
         except ValueFormatError as error:
             raise _RejectedError(RejectionReason.ARGUMENT_NOT_LITERAL, str(error)) from error
+
+
+def _plain_word(word: str) -> str:
+    try:
+        return str(int(word)) if len(word) < 100 else word
+    except ValueError:
+        return word
 
 
 def _callee_chars(expression: str) -> int:

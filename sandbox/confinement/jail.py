@@ -135,10 +135,7 @@ def readable_paths(extra: Iterable[str] = ()) -> tuple[str, ...]:
     """
     paths = sysconfig.get_paths()
     roots = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    roots |= {
-        os.path.join(sys.base_exec_prefix, "lib"),
-        *(path for path in sys.path if _is_package_folder(path)),
-    }
+    roots |= {os.path.join(sys.base_exec_prefix, "lib"), *(path for path in sys.path if _is_package_folder(path))}
     roots |= {"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache"}
     roots |= {"/usr/share/zoneinfo", "/etc/localtime", "/dev/null", "/dev/urandom", "/dev/zero", *extra}
     return tuple(sorted(os.path.abspath(root) for root in roots if os.path.exists(root)))

@@ -51,12 +51,7 @@ class Judge:
     """
 
     def __init__(
-        self,
-        runner: Runner,
-        *,
-        limits: Limits | None = None,
-        seed: int = 0,
-        reuse_results: bool = False,
+        self, runner: Runner, *, limits: Limits | None = None, seed: int = 0, reuse_results: bool = False
     ) -> None:
         self._runner = runner
         self._limits = limits if limits is not None else runner.limits
@@ -77,7 +72,8 @@ class Judge:
         batch = self._ask_references(request, groups)
         answers, result, is_cached = self._run_candidate(request, batch, groups)
         same = comparison(request.kind, request.checker)
-        *verdicts, history = (_suite_verdict(suite, batch, answers, same) for suite in suites)
+        is_reference = request.candidate == request.reference
+        *verdicts, history = (_suite_verdict(suite, batch, answers, same, is_reference) for suite in suites)
         return CandidateVerdict(
             loaded=result is not None and result.loaded,
             load_error="no program in the response" if result is None else result.load_error,
@@ -175,7 +171,9 @@ def _calls_of(suites: Iterable[Suite]) -> list[list[Call]]:
     return [[case.call for case in suite.cases] for suite in suites]
 
 
-def _suite_verdict(suite: Suite, batch: OracleBatch, answers: dict[Call, CallResult], same: Same) -> SuiteVerdict:
+def _suite_verdict(
+    suite: Suite, batch: OracleBatch, answers: dict[Call, CallResult], same: Same, is_reference: bool
+) -> SuiteVerdict:
     """What became of the cases that have an oracle, and why the others have none."""
     results, refused = [], []
     for case in suite.cases:
@@ -183,7 +181,7 @@ def _suite_verdict(suite: Suite, batch: OracleBatch, answers: dict[Call, CallRes
         if isinstance(oracle, NoOracle):
             refused.append(Rejection(text=case.text, reason=oracle.reason, detail=oracle.detail))
             continue
-        outcome, detail = _outcome(oracle, answers.get(case.call), same)
+        outcome, detail = _outcome(oracle, answers.get(case.call), same, is_reference)
         results.append(
             CaseResult(
                 call=case.call.text,
@@ -198,12 +196,12 @@ def _suite_verdict(suite: Suite, batch: OracleBatch, answers: dict[Call, CallRes
     return SuiteVerdict(cases=tuple(results), rejections=(*suite.rejections, *refused))
 
 
-def _outcome(oracle: OracleValue, answer: CallResult | None, same: Same) -> tuple[CaseOutcome, str]:
+def _outcome(oracle: OracleValue, answer: CallResult | None, same: Same, is_reference: bool) -> tuple[CaseOutcome, str]:
     if answer is None:
         return CaseOutcome.NOT_LOADED, ""
     if answer.status is not CallStatus.VALUE:
         return CaseOutcome(answer.status.value), answer.detail
-    if same(oracle.value, answer.value):
+    if same(oracle.value, answer.value) or (is_reference and oracle.value == answer.value):
         return CaseOutcome.PASSED, ""
     return CaseOutcome.WRONG_VALUE, _show(answer.value)
 

@@ -46,6 +46,8 @@ class JudgeRequest:
         if self.kind not in list(Kind):
             raise ValueError(f"'kind' must be one of {', '.join(Kind)}, got {self.kind!r}")
         output_checker(self.checker)
+        if self.kind != Kind.STDIN and self.checker != DEFAULT_CHECKER:
+            raise ValueError(f"'checker' is for kind stdin, got {self.checker!r} with {str(self.kind)!r}")
 
     @classmethod
     def from_mapping(cls, raw: object) -> "JudgeRequest":

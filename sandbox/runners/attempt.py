@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Protocol
 
+from ..cases.case import Call
 from ..limits import Limits
 from .base import TOTAL_SPENT, CallResult, CallStatus, Program, cpu_limit, import_cpu_seconds
 from .child import CPU_TIME, HEADER, pack_call
@@ -26,7 +27,7 @@ _MAX_POLL_SECONDS = 0.25
 _READ_BYTES = 1 << 18
 _NAP_SECONDS = 0.0003
 """Between two readings of a program that keeps responding: one reading then takes many responses."""
-_PACKED_CALLS = 8192
+_PACKED_CALLS, _MAX_KEPT_CHARS = 8192, 4096
 """Compiled calls kept; each is asked of the two references and of every candidate it was written for."""
 _SPARE_CPU_SECONDS = 10
 """Added to RLIMIT_CPU, which only ends programs that nobody watches any more."""
@@ -249,7 +250,7 @@ class Attempt:
 
     def _request_calls(self) -> None:
         calls = (self.program.calls[index] for index in self.indices)
-        payload = b"".join([_pack_call(call.evaluated, call.awaited, call.uses_library) for call in calls])
+        payload = b"".join([_packed(call) for call in calls])
         self._unsent += HEADER.pack(b"T" if self.program.timed else b"C", len(payload)) + payload
 
     def _write(self, channel: socket.socket) -> None:
@@ -331,7 +332,13 @@ class Attempt:
             detail = payload.decode("utf-8", "replace")[:_MAX_DETAIL_CHARS]
             result = CallResult(status=status, detail=detail, cpu_seconds=seconds)
         self.results.append(result)
-        return self.take(result)
+        # Printing without end takes as long as a hang: what gives nothing else is asked no more, as one that hangs.
+        return self.take(result) and not (self.program.reads_input and status is CallStatus.OUTPUT_LIMIT)
+
+
+def _packed(call: Call) -> bytes:
+    pack = _pack_call if len(call.expression) <= _MAX_KEPT_CHARS else _pack_call.__wrapped__
+    return pack(call.evaluated, call.awaited, call.uses_library)
 
 
 @lru_cache(_PACKED_CALLS)

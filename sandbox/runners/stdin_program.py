@@ -14,13 +14,14 @@ import io
 import os
 import sys
 import types
+import weakref
 from typing import Any
 
 _CHUNK_BYTES = 1 << 16
 _PIPE_BYTES = 4096
 """Any pipe takes that much at once."""
 _LAST_OUTPUT_SECONDS = 1.0
-"""For the last output to arrive; only a program that kept another copy of its descriptor lets this pass."""
+"""For the last output to arrive; only a program that closed our end of the pipe lets this pass."""
 _open = open
 
 
@@ -40,7 +41,7 @@ class InputProgram:
         tree = ast.parse(source)
         self._code = compile(tree, "<program>", "exec", dont_inherit=True)
         self._given, self._most_bytes = dict(given), most_bytes
-        self._outside = os.dup(0), os.dup(1)
+        self._outside = os.dup(0), os.dup(1), os.dup(2)
         builtins.open = io.open = _open_kept
         _import_early(tree)
 
@@ -51,54 +52,80 @@ class InputProgram:
         """
         self._put_back()
         _feed(text.encode("utf-8", "surrogatepass"))
-        printed, has_ended = _collect(self._most_bytes)
+        output = _Output(self._most_bytes)
         streams = sys.stdin, sys.stdout
         sys.stdin = sys.__stdin__ = _open_kept(0, encoding="utf-8", errors="surrogateescape")  # type: ignore[misc]
-        sys.stdout = sys.__stdout__ = out = _open_kept(  # type: ignore[misc]
-            1, "w", encoding="utf-8", errors="surrogateescape"
-        )
+        sys.stdout = _open_kept(1, "w", encoding="utf-8", errors="surrogateescape")
+        sys.__stdout__ = sys.stdout  # type: ignore[misc]
         main = types.ModuleType("__main__")
         try:
-            self._execute(main)
-            for stream in (sys.stdout, out):  # the program's own stream in its place may hold output back
-                with contextlib.suppress(Exception):
-                    stream.flush()
+            if self._execute(main):
+                _flush(sys.stdout)  # the program's own in its place may hold output back
+                main.__dict__.clear()  # what prints when it goes prints now
+                _flush(*_STREAMS)
+            output.end()
         except BrokenPipeError:
-            if len(printed) <= self._most_bytes:
+            if len(output.printed) <= self._most_bytes:
                 raise
         finally:
             sys.stdin, sys.stdout = streams
             main.__dict__.clear()
-            with contextlib.suppress(Exception):
-                out.close()
             self._put_back()
-        has_ended.acquire(timeout=_LAST_OUTPUT_SECONDS)
-        return printed.decode("utf-8", "replace")
+            _flush(*_STREAMS)  # to nobody: it must not come out in a later run
+            _STREAMS.clear()
+        return output.printed.decode("utf-8", "replace")
 
-    def _execute(self, main: types.ModuleType) -> None:
+    def _execute(self, main: types.ModuleType) -> bool:
+        """False where it ended by ``os._exit``, which leaves unwritten what streams hold back."""
         main.__dict__.update(self._given)
         main.__dict__["__name__"] = "__main__"
         sys.modules["__main__"] = main
         sys.argv = [""]
-        os._exit = sys.exit  # type: ignore[assignment]  # it would end the process before the output is there
-        with contextlib.suppress(SystemExit):
+        os._exit = _exit_at_once  # type: ignore[assignment]  # it would end the process before the output is there
+        try:
             exec(self._code, main.__dict__)
+        except _ExitedAtOnce:
+            return False
+        except SystemExit:
+            pass
         _wait_for_threads()
         with contextlib.suppress(Exception):  # an interpreter that ends reports these and goes on
             atexit._run_exitfuncs()
+        return True
 
     def _put_back(self) -> None:
-        """No pipe at 0 and 1: whoever waits at the other end is done, and a new pipe gets other numbers."""
+        """No pipe at 0 and 1: whoever waits at the other end is done, and a new pipe gets other numbers than 0 to 2."""
         _thread.stack_size(0)  # our threads need no deep stack, which the program may have asked for its own
         for number, outside in enumerate(self._outside):
             os.dup2(outside, number)
 
 
+def _flush(*streams: Any) -> None:
+    for stream in streams:
+        with contextlib.suppress(Exception):
+            stream.flush()
+
+
+class _ExitedAtOnce(SystemExit):
+    pass
+
+
+def _exit_at_once(status: int) -> None:
+    raise _ExitedAtOnce(status)
+
+
+_STREAMS: weakref.WeakSet[Any] = weakref.WeakSet()
+"""On descriptors 1 and 2, opened by programs."""
+
+
 def _open_kept(file: Any, *arguments: Any, **named: Any) -> Any:
     """``open``; a stream on one of the standard descriptors, which may be dropped calls later, does not close it."""
-    if isinstance(file, int) and file <= 2 and len(arguments) < 6:
-        named["closefd"] = False
-    return _open(file, *arguments, **named)
+    if not isinstance(file, int) or file > 2 or len(arguments) >= 6:
+        return _open(file, *arguments, **named)
+    stream = _open(file, *arguments, **named | {"closefd": False})
+    if file:
+        _STREAMS.add(stream)
+    return stream
 
 
 def _import_early(tree: ast.Module) -> None:
@@ -128,27 +155,43 @@ def _feed(data: bytes) -> None:
         _thread.start_new_thread(write, ())
 
 
-def _collect(most_bytes: int) -> tuple[bytearray, Any]:
-    """Take what descriptor 1 gets; the lock opens when nobody can write to it any more."""
-    reading, writing = os.pipe()
-    os.dup2(writing, 1)
-    os.close(writing)
-    printed = bytearray()
-    has_ended = _thread.allocate_lock()
-    has_ended.acquire()
+class _Output:
+    """Takes what descriptor 1 gets, until ``end``."""
 
-    def read() -> None:
-        while len(printed) <= most_bytes and (data := os.read(reading, _CHUNK_BYTES)):
-            printed.extend(data)
-        os.close(reading)
-        has_ended.release()
+    def __init__(self, most_bytes: int) -> None:
+        self.printed = bytearray()
+        self._most_bytes = most_bytes
+        self._mark = b""
+        self._reading, self._writing = os.pipe()
+        os.dup2(self._writing, 1)
+        self._has_ended = _thread.allocate_lock()
+        self._has_ended.acquire()
+        _thread.start_new_thread(self._read, ())
 
-    _thread.start_new_thread(read, ())
-    return printed, has_ended
+    def end(self) -> None:
+        """All that was written is in ``printed``. A mark ends it: a copy of the descriptor may stay open for ever."""
+        self._mark = os.urandom(16)
+        with contextlib.suppress(OSError):
+            os.write(self._writing, self._mark)
+        self._has_ended.acquire(timeout=_LAST_OUTPUT_SECONDS)
+        if self.printed.endswith(self._mark):
+            del self.printed[-len(self._mark) :]
+
+    def _read(self) -> None:
+        while len(self.printed) <= self._most_bytes and (data := os.read(self._reading, _CHUNK_BYTES)):
+            self.printed.extend(data)
+            if self._mark and self.printed.endswith(self._mark):
+                break
+        os.close(self._reading)
+        os.close(self._writing)
+        self._has_ended.release()
 
 
 def _wait_for_threads() -> None:
-    """Programs that need a deep stack work in a thread, and some do not wait for it."""
+    """Programs that need a deep stack work in a thread, and some do not wait for it, or for a pool of them."""
+    if (pools := sys.modules.get("concurrent.futures.thread")) is not None:
+        pools._python_exit()  # as at an interpreter's end: idle workers end too
+        pools._shutdown = False  # type: ignore[attr-defined]
     threading = sys.modules.get("threading")
     while threading is not None:
         others = [one for one in threading.enumerate() if not one.daemon and one is not threading.current_thread()]

@@ -10,9 +10,10 @@ from typing import Any
 
 from ..cases.case import Call
 from ..cases.reference_interface import INPUT_ENTRY
+from ..errors import ValueFormatError
 from ..limits import Limits
 from ..runners.base import CallStatus, Program, ProgramResult
-from ..values.decoding import decode
+from ..values.decoding import decode_raw
 
 _RUN_KEYS = frozenset(
     {"code", "stdin", "language", "run_timeout", "compile_timeout", "memory_limit_MB", "files", "fetch_files"}
@@ -37,6 +38,7 @@ def read_program(body: Any, limits: Limits) -> Program:
     if not isinstance(stdin, str):
         raise ValueError(f"'stdin' must be a text or null, got {type(stdin).__name__}")
     seconds = min(_number(body, "run_timeout", limits.cpu_seconds_per_case), limits.cpu_seconds_per_case)
+    seconds = max(seconds, limits.min_cpu_seconds_per_case)
     memory = min(_number(body, "memory_limit_MB", limits.memory_bytes / 2**20) * 2**20, limits.memory_bytes)
     limits = replace(limits, cpu_seconds_per_case=seconds, memory_bytes=int(memory))
     call = Call(expression=f"{INPUT_ENTRY}({stdin!r})")
@@ -47,22 +49,32 @@ def _number(body: Mapping[str, Any], name: str, default: float) -> float:
     value = body.get(name)
     if value is None or value == -1:  # SandboxFusion's word for no limit
         return default
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise ValueError(f"{name!r} must be a number above 0, got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
+        raise ValueError(f"{name!r} must be a number from 0 to 1e9, got {value!r}")
     return float(value)
+
+
+def _text(value: bytes) -> str | None:
+    """The text that an untrusted process sent, if it is one; nothing else is built of its bytes."""
+    try:
+        text = decode_raw(value)
+    except (ValueFormatError, RecursionError, MemoryError):
+        return None
+    return text if isinstance(text, str) else None
 
 
 def run_json(result: ProgramResult) -> dict[str, Any]:
     """What became of a program, in SandboxFusion's form. What a program printed before it failed is not kept."""
     found = result.results[0] if result.loaded else None
-    is_good = found is not None and found.status is CallStatus.VALUE
+    printed = _text(found.value) if found is not None and found.status is CallStatus.VALUE else None
+    is_good = printed is not None
     is_late = found is not None and found.status is CallStatus.TIMED_OUT
     detail = result.load_error if found is None else found.detail or found.status.value
     ran = {
         "status": "TimeLimitExceeded" if is_late else "Finished",
         "execution_time": result.wall_seconds,
         "return_code": 0 if is_good else None if is_late else 1,
-        "stdout": decode(found.value) if found is not None and is_good else "",
+        "stdout": printed or "",
         "stderr": "" if is_good else detail,
     }
     return {"status": "Success" if is_good else "Failed", "message": "", "compile_result": None, "run_result": ran}

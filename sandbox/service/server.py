@@ -8,8 +8,8 @@ POST    /judge      a request, or a list of them -> verdict, or a list (``forms`
 POST    /run_code   one program in SandboxFusion's form -> what it printed
 ======  ==========  ================================================================
 
-400: the body is not understood, or asks for what is not offered. 401: the token. 413: the body is too long. 503: the
-sandbox is down, which says nothing about a program. 504: all places are taken; verl's client tries that one again.
+400: the body is not understood, or asks for what is not offered. 401: the token. 411, 413: no length, or too much.
+503: the sandbox is down, which says nothing about a program. 504: all places are taken; verl's client asks again.
 """
 
 import hmac
@@ -103,7 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: JudgeService
 
     def do_GET(self) -> None:
-        service = self.server
+        service, self.close_connection = self.server, True
         health = {"status": "ok", "tier": service.runner.tier, "places": service.settings.max_places}
         self._send(200 if self.path == "/health" else 404, {**health, "answers": dict(service.counts)})
 
@@ -111,23 +111,24 @@ class _Handler(BaseHTTPRequestHandler):
         service = self.server
         work = {"/judge": service.judge, "/run_code": service.run_code}.get(self.path)
         length, token = self.headers.get("Content-Length", ""), f"Bearer {service.settings.token}".encode()
-        if not length.isdecimal() or int(length) > service.settings.max_body_bytes:
-            self.close_connection = True  # its body stays unread
-            rule = f"Content-Length must be at most {service.settings.max_body_bytes}, got {length!r}"
-            self._send(413, {"detail": rule})
-            return
-        body = self.rfile.read(int(length))
+        self.close_connection = True  # a refused body stays unread
         if service.settings.token and not hmac.compare_digest(self.headers.get("Authorization", "").encode(), token):
             self._send(401, {"detail": "the header 'Authorization: Bearer TOKEN' is missing, or holds another token"})
         elif work is None:
             self._send(404, {"detail": f"no {self.path}; there are GET /health, POST /judge and POST /run_code"})
+        elif not length.isdecimal() or len(length) > 12 or int(length) > service.settings.max_body_bytes:
+            rule = f"send a Content-Length of at most {service.settings.max_body_bytes}, got {length[:20]!r}"
+            self._send(413 if length.isdecimal() else 411, {"detail": rule})
         elif not service.places.acquire(blocking=False):
             self._send(504, {"detail": f"all {service.settings.max_places} places are taken; try again"})
         else:
             try:
-                status, answer = _answer(work, body)
+                body = self.rfile.read(int(length))
+                is_whole = len(body) == int(length)
+                status, answer = _answer(work, body) if is_whole else (400, {"detail": "the body ended early"})
             finally:
                 service.places.release()
+            self.close_connection = self.headers.get("Connection", "").lower() == "close"
             self._send(status, answer)
 
     def _send(self, status: int, answer: Any) -> None:
@@ -150,3 +151,6 @@ def _answer(work: Callable[[Any], Any], body: bytes) -> tuple[int, Any]:
         return 503, {"detail": f"the sandbox is unavailable: {error}"}
     except (ValueError, RecursionError) as error:
         return 400, {"detail": str(error)}
+    except Exception as error:
+        logger.exception("a request could not be answered")
+        return 500, {"detail": f"{type(error).__name__}: {error}"}

@@ -51,8 +51,6 @@ def output_checker(name: str) -> Same:
 
 
 def _same(reference: bytes, value: bytes, *, rule: Callable[[str, str], bool]) -> bool:
-    if reference == value:
-        return True
     try:
         one, other = decode_raw(reference), decode_raw(value)
     except (ValueFormatError, RecursionError, MemoryError):
@@ -88,4 +86,4 @@ def _is_accepted(reference: str, printed: str) -> bool:
             outputs.append([])
         else:
             outputs[-1] += line.split()
-    return printed.split() in outputs
+    return printed.split() in (list(filter(None, outputs)) or [[]])

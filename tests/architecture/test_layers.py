@@ -13,10 +13,7 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGES = ("sandbox", "reward_fns", "code_a1_recipe")
 
-ALLOWED = {
-    "sandbox": {"sandbox", "seccomp", "pyseccomp"},
-    "reward_fns": {"sandbox", "reward_fns"},
-}
+ALLOWED = {"sandbox": {"sandbox", "seccomp", "pyseccomp"}, "reward_fns": {"sandbox", "reward_fns"}}
 """Imports beside the standard library. A seccomp binding is the sandbox's one optional dependency."""
 
 PURE_ROOMS = ("algorithm", "data", "stats")

@@ -52,12 +52,7 @@ def replayed_book(records_by_step: list[list[RolloutRecord]]) -> MistakeBook:
                 failed_replays += [case.key for case in history if case.outcome not in ("passed", "not_loaded")]
             book.update(
                 mine[0].question,
-                BookUpdate(
-                    failed=failed,
-                    passed_replays=passed,
-                    failed_replays=failed_replays,
-                    passed_new=passed_new,
-                ),
+                BookUpdate(failed=failed, passed_replays=passed, failed_replays=failed_replays, passed_new=passed_new),
             )
     return book
 

@@ -7,6 +7,7 @@ Time and memory are not asserted here: libFuzzer's ``-timeout`` and ``-rss_limit
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -16,10 +17,12 @@ from sandbox.cases.case import Call, Case, Kind, Rejection
 from sandbox.cases.parser import parse_assert, parse_call, parse_suite
 from sandbox.cases.reference_interface import Interface
 from sandbox.errors import UnencodableError, ValueFormatError
+from sandbox.judge.request import JudgeRequest
 from sandbox.limits import Limits
 from sandbox.runners.attempt import Attempt, ExitReason
 from sandbox.runners.base import CallStatus, Program
 from sandbox.runners.child import CPU_TIME, HEADER, pack_call
+from sandbox.service.forms import read_program
 from sandbox.values.comparison import matches, to_literal
 from sandbox.values.decoding import decode, decode_raw
 from sandbox.values.encoding import canonical_key, encode
@@ -229,7 +232,7 @@ _TOKENS = (
     "asyncio.run(", "sorted(", "len(", "round(", "reverse=True", "lambda: ", " if ", " else ", " for x in ", ":=",
     "f'{", "...", "\n", "\\\n", "\t", ";", "#", "\x00", "\x0c", "\r", "\u00e9", "\ufeff", "\u037e", "_", "__class__",
     ".s(", ".n(", ".size", "not ", " in ", "assert ", "assert(", "'1' * 9", "[0] * 1000", "-", "~", "1j", "1_0",
-    "1/3", "\\", '"""', "Decimal('1E+99')", "0.1",
+    "1/3", "\\", '"""', "Decimal('1E+99')", "0.1", "list_node([", "tree_node(", "])",
 )  # fmt: skip
 
 
@@ -292,7 +295,7 @@ def extractor(data: bytes) -> None:
     """Candidate and suite out of any response: a piece of it, or a typed refusal."""
     odd = bool(data) and bool(data[0] & 1)
     text = "".join(_PIECES[byte % len(_PIECES)] for byte in data[1:]) if odd else _text(data)
-    candidate, suite = extract_candidate(text), extract_suite(text)
+    candidate, suite = extract_candidate(text, reads_input=bool(data) and bool(data[0] & 2)), extract_suite(text)
     few = extract_suite(text, max_asserts=2)
     if isinstance(candidate, ExtractionFailure):
         require(candidate.reason in _REASONS, f"an unknown reason: {candidate.reason}")
@@ -337,12 +340,29 @@ def inputs(data: bytes) -> None:
         require(not same(encode(one), data) or data == encode(one), "bytes of a program are no text, or the same")
 
 
+# Bodies of the service ----------------------------------------------------------------------------------------
+
+
+def bodies(data: bytes) -> None:
+    """JSON of clients: a request or a program, or a ValueError that says why not."""
+    try:
+        body = json.loads(data)
+    except (ValueError, RecursionError):
+        return
+    for read in (JudgeRequest.from_mapping, lambda one: read_program(one, Limits())):
+        try:
+            read(body)
+        except ValueError as error:
+            require(str(error), "a refusal says why")
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "frames": frames,
     "decoder": decoder,
     "parser": parser,
     "extractor": extractor,
     "inputs": inputs,
+    "bodies": bodies,
 }
 
 
@@ -382,13 +402,13 @@ def valid_inputs(name: str) -> Iterator[bytes]:
         ):
             yield b"\x00" + text.encode()
         yield b"\x01" + bytes(range(0, len(_TOKENS), 3))
+    elif name == "bodies":
+        request = {"reference": "x", "candidate": None, "tests": ["a"], "kind": "stdin", "checker": "floats:1"}
+        program = {"code": "x", "stdin": "1", "run_timeout": 1, "memory_limit_MB": 5, "files": {}, "language": "python"}
+        for body in (request, request | {"suites": [["a"]], "history": ["b"]}, program, [request]):
+            yield json.dumps(body).encode()
     elif name == "inputs":
-        for text in (
-            "3\n1 2 3\n",
-            "1e-3 2\n0.001 2",
-            "a\n---\nb",
-            "\x0b\x85\u2028 ",
-        ):
+        for text in ("3\n1 2 3\n", "1e-3 2\n0.001 2", "a\n---\nb", "\x0b\x85\u2028 "):
             yield b"\x00" + text.encode()
         yield b"\x00assert C([1]).m(2) == 3"
         yield b"\x00f([1], b=2)"

@@ -9,7 +9,7 @@ import pytest
 
 pytestmark = pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
 HERE = Path(__file__).resolve().parent
-NUM_MUTANTS = {"frames": 6_000, "decoder": 4_000, "parser": 1_200, "extractor": 2_000, "inputs": 1_200}
+NUM_MUTANTS = {"frames": 6_000, "decoder": 4_000, "parser": 1_200, "extractor": 2_000, "inputs": 1_200, "bodies": 4_000}
 
 
 def load_targets():

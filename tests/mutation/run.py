@@ -36,14 +36,8 @@ ALGORITHM, REWARDS = "code_a1_recipe/algorithm", "reward_fns"
 UNIT, PROPERTY, GOLDEN = "tests/unit", "tests/property", "tests/golden"
 
 TESTS = {
-    f"{ALGORITHM}/curriculum.py": (
-        f"{UNIT}/algorithm/test_curriculum.py",
-        f"{PROPERTY}/algorithm/test_curriculum.py",
-    ),
-    f"{ALGORITHM}/book_rules.py": (
-        f"{UNIT}/algorithm/test_mistake_book.py",
-        f"{PROPERTY}/algorithm/test_book_laws.py",
-    ),
+    f"{ALGORITHM}/curriculum.py": (f"{UNIT}/algorithm/test_curriculum.py", f"{PROPERTY}/algorithm/test_curriculum.py"),
+    f"{ALGORITHM}/book_rules.py": (f"{UNIT}/algorithm/test_mistake_book.py", f"{PROPERTY}/algorithm/test_book_laws.py"),
     f"{ALGORITHM}/book_file.py": (f"{UNIT}/algorithm/test_mistake_book.py", f"{PROPERTY}/algorithm/test_book_laws.py"),
     f"{ALGORITHM}/case_kinds.py": (f"{UNIT}/algorithm/test_case_kinds.py",),
     f"{ALGORITHM}/episode.py": (f"{UNIT}/algorithm/test_episode.py",),
@@ -53,10 +47,7 @@ TESTS = {
         f"{UNIT}/algorithm/test_replay.py",
         f"{PROPERTY}/algorithm/test_book_laws.py",
     ),
-    f"{ALGORITHM}/prompts.py": (
-        f"{UNIT}/algorithm/test_prompts.py",
-        f"{PROPERTY}/algorithm/test_prompt_laws.py",
-    ),
+    f"{ALGORITHM}/prompts.py": (f"{UNIT}/algorithm/test_prompts.py", f"{PROPERTY}/algorithm/test_prompt_laws.py"),
     f"{ALGORITHM}/replay.py": (f"{UNIT}/algorithm/test_replay.py",),
     f"{ALGORITHM}/rewards.py": (f"{UNIT}/algorithm/test_rewards.py",),
     f"{ALGORITHM}/sampling.py": (f"{UNIT}/algorithm/test_sampling.py",),
@@ -76,10 +67,7 @@ TESTS = {
         f"{GOLDEN}/reward_fns/test_worked_example.py",
         f"{UNIT}/algorithm/test_rewards.py",
     ),
-    f"{REWARDS}/extract.py": (
-        f"{UNIT}/reward_fns/test_extract.py",
-        f"{PROPERTY}/reward_fns/test_extraction_laws.py",
-    ),
+    f"{REWARDS}/extract.py": (f"{UNIT}/reward_fns/test_extract.py", f"{PROPERTY}/reward_fns/test_extraction_laws.py"),
     f"{REWARDS}/lookup.py": (f"{UNIT}/reward_fns/test_registry.py",),
     f"{REWARDS}/registry.py": (f"{UNIT}/reward_fns/test_registry.py",),
     f"{REWARDS}/suite_reward.py": (

@@ -8,16 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .run import (
-    TESTS,
-    Project,
-    changed_lines,
-    function_spans,
-    innermost,
-    read_equivalents,
-    report_row,
-    wanted,
-)
+from .run import TESTS, Project, changed_lines, function_spans, innermost, read_equivalents, report_row, wanted
 
 MODULE = """\
 def total(numbers):

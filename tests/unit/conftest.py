@@ -74,12 +74,7 @@ def write_run(folder: Path, *, validation, training=None, metrics=None):
     config = {
         "data": {"train_files": str(data), "val_files": str(data), "adapter": "auto", "columns": {}},
         "trainer": {},
-        "sandbox": {
-            "num_workers": 1,
-            "programs_per_worker": 1,
-            "judge_timeout_seconds": 60.0,
-            "max_outage_rate": 0.5,
-        },
+        "sandbox": {"num_workers": 1, "programs_per_worker": 1, "judge_timeout_seconds": 60.0, "max_outage_rate": 0.5},
     }
     (folder / "resolved_config.yaml").write_text(yaml.safe_dump(config))
     rows = metrics or [{"step": step, "timing_s/step": 2.0} for step in sorted(training or {1: []})]

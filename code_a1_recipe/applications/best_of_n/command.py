@@ -128,10 +128,7 @@ def _programs(questions: Sequence[Question], model: ModelChoice, options: Select
 
 
 def _suites(
-    questions: Sequence[Question],
-    programs: Sequence[Sequence[str]],
-    model: ModelChoice,
-    options: SelectOptions,
+    questions: Sequence[Question], programs: Sequence[Sequence[str]], model: ModelChoice, options: SelectOptions
 ) -> list[list[tuple[str, ...]]]:
     """Suites of each question, written for its programs in turn, since the Test LLM reads the program it tests.
 

@@ -22,6 +22,5 @@ class SelectOptions(SamplingEvalOptions):
     suites: Annotated[int, typer.Option(min=1, help="suites a question")] = 16
     tests: Annotated[int | None, typer.Option(min=1, help="asserts a suite", show_default="8, of a run its own")] = None
     rule: Annotated[
-        str,
-        typer.Option(callback=one_of(RULE_NAMES), help=f"whose choice is written: {', '.join(RULE_NAMES)}"),
+        str, typer.Option(callback=one_of(RULE_NAMES), help=f"whose choice is written: {', '.join(RULE_NAMES)}")
     ] = "codet"

@@ -77,12 +77,7 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, entry: Entry, reason: Reason, detail: str = "", overlaps: tuple[Overlap, ...] = ()) -> "Dropped":
         """The entry, left out."""
         return cls(
-            file=entry.file,
-            row=entry.row,
-            id=entry.question.id,
-            reason=reason.value,
-            detail=detail,
-            overlaps=overlaps,
+            file=entry.file, row=entry.row, id=entry.question.id, reason=reason.value, detail=detail, overlaps=overlaps
         )
 
     def record(self) -> dict[str, Any]:

@@ -50,8 +50,7 @@ class PrepareOptions:
     adapter: shared.Adapter = "auto"
     columns: shared.Columns = field(default_factory=dict)
     against_columns: Annotated[
-        shared.Columns,
-        typer.Option(metavar="NAME=COLUMN", help="the same for --against; prompt=COLUMN is enough"),
+        shared.Columns, typer.Option(metavar="NAME=COLUMN", help="the same for --against; prompt=COLUMN is enough")
     ] = field(default_factory=dict)
     limit: Annotated[int | None, typer.Option(min=1, help="rows of each INPUT, for a try")] = None
     min_tests: Annotated[int, typer.Option(min=0, help="usable tests a row must have; 0 keeps rows without tests")] = 1
@@ -72,10 +71,7 @@ class PrepareOptions:
     samples: Annotated[int, typer.Option(min=1, help="programs a question by --base-model")] = 8
     keep: Annotated[
         tuple[float, float],
-        typer.Option(
-            metavar="LOW HIGH",
-            help="share of programs that solve a question which stays, bounds included",
-        ),
+        typer.Option(metavar="LOW HIGH", help="share of programs that solve a question which stays, bounds included"),
     ] = (0.0, 1.0)
     prompt: Annotated[
         str | None,

@@ -124,11 +124,7 @@ def _decided(
             continue
         facts = msgspec.convert(row, ReferenceFacts)
         decided = decide(
-            entry.question,
-            facts,
-            drop_tests=options.drop_tests,
-            min_tests=options.min_tests,
-            num_golden=options.golden,
+            entry.question, facts, drop_tests=options.drop_tests, min_tests=options.min_tests, num_golden=options.golden
         )
         if isinstance(decided, Question):
             prepared.num_removed_tests.update(one.fault.value for one in facts.faults)

@@ -47,10 +47,7 @@ class ReferenceFacts(msgspec.Struct, frozen=True, kw_only=True):
     """CPU time of one run of the reference on all tests."""
 
 
-_ALWAYS = {
-    Fault.NONDETERMINISTIC: Reason.REFERENCE_NONDETERMINISTIC,
-    Fault.SLOW: Reason.REFERENCE_SLOW,
-}
+_ALWAYS = {Fault.NONDETERMINISTIC: Reason.REFERENCE_NONDETERMINISTIC, Fault.SLOW: Reason.REFERENCE_SLOW}
 """Such a reference is no oracle for tests that are still to be written, however few of its tests show it."""
 _OF_A_TEST = {
     Fault.INCORRECT_ASSERTION: Reason.REFERENCE_FAILS,

@@ -6,15 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from sandbox import (
-    Call,
-    CandidateVerdict,
-    JudgeProcesses,
-    Limits,
-    Program,
-    RejectionReason,
-    SandboxUnavailableError,
-)
+from sandbox import Call, CandidateVerdict, JudgeProcesses, Limits, Program, RejectionReason, SandboxUnavailableError
 
 from ...algorithm.episode_types import Message
 from ...algorithm.question import UNNAMED, Question, request_for
@@ -192,8 +184,7 @@ def question_tasks(
     loaded = read_questions(path, adapter=adapter, columns=columns)
     tasks = [
         CodeTask.of(
-            question,
-            AssertGrading(question=question, judges=judges, holds_expected_outputs=holds_expected_outputs),
+            question, AssertGrading(question=question, judges=judges, holds_expected_outputs=holds_expected_outputs)
         )
         for question in loaded.questions
         if question.tests

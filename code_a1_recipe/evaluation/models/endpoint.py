@@ -28,10 +28,7 @@ class EndpointModel:
         self._url = url
         self._parameters = parameters
         self._client = AsyncOpenAI(
-            base_url=url,
-            api_key=os.environ.get(KEY_VARIABLE) or "none",
-            max_retries=_TRIES,
-            timeout=_TIMEOUT_SECONDS,
+            base_url=url, api_key=os.environ.get(KEY_VARIABLE) or "none", max_retries=_TRIES, timeout=_TIMEOUT_SECONDS
         )
 
     async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:

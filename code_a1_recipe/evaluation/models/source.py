@@ -111,13 +111,7 @@ def choose_model(options: ModelOptions, *, policy: str, work_folder: Path, store
 
 
 def checkpoint_model(
-    source: Path,
-    step: str,
-    policy: str,
-    *,
-    work_folder: Path,
-    engine: Mapping[str, Any],
-    stored_only: bool = False,
+    source: Path, step: str, policy: str, *, work_folder: Path, engine: Mapping[str, Any], stored_only: bool = False
 ) -> ModelChoice:
     """One policy of a run's checkpoint, exported once into ``work_folder/models``.
 
@@ -196,10 +190,7 @@ def sample_all(
 
     async def run(progress: Progress) -> list[list[Response | None]]:
         sampler = StoredSampler(
-            store,
-            model=model.fingerprint,
-            parameters=parameters,
-            open_model=None if stored_only else model.open,
+            store, model=model.fingerprint, parameters=parameters, open_model=None if stored_only else model.open
         )
 
         async def one(name: str, messages: Sequence[Message], seed: int) -> Response | None:

@@ -21,11 +21,7 @@ from ...jobs.judge_loop import judge_into
 from ..benchmarks.tasks import MIB, USUAL_LIMITS, CodeTask, CodeVerdict, grade_each, plain_program
 
 CHECK_LIMITS = replace(
-    USUAL_LIMITS,
-    cpu_seconds_per_case=20.0,
-    wall_seconds_per_case=20.0,
-    total_seconds=60.0,
-    source_bytes=16 * MIB,
+    USUAL_LIMITS, cpu_seconds_per_case=20.0, wall_seconds_per_case=20.0, total_seconds=60.0, source_bytes=16 * MIB
 )
 """Of one program. A call is a whole ``check`` with all of its asserts, or one assert of MBPP."""
 REFERENCES = "references.jsonl"

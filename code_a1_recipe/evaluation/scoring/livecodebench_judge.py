@@ -9,17 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal, DecimalException
 
-from sandbox import (
-    INPUT_ENTRY,
-    CallResult,
-    CallStatus,
-    Program,
-    Role,
-    Runner,
-    ValueFormatError,
-    decode_raw,
-    encode,
-)
+from sandbox import INPUT_ENTRY, CallResult, CallStatus, Program, Role, Runner, ValueFormatError, decode_raw, encode
 
 from ...algorithm.question import definitions
 from ...data.stdin_rows import TestCase

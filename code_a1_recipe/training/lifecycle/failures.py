@@ -57,13 +57,7 @@ def _is_full_disk(error: BaseException) -> bool:
 
 
 def _lost_process(error: BaseException) -> str | None:
-    from ray.exceptions import (
-        ActorDiedError,
-        ActorUnavailableError,
-        NodeDiedError,
-        RayError,
-        WorkerCrashedError,
-    )
+    from ray.exceptions import ActorDiedError, ActorUnavailableError, NodeDiedError, RayError, WorkerCrashedError
 
     lost = (ActorDiedError, ActorUnavailableError, NodeDiedError, WorkerCrashedError)
     if any("OutOfMemory" in f"{type(one).__name__} {one}" for one in _chain(error)):  # Ray's or torch's, at a start too

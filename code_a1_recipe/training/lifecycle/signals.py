@@ -47,11 +47,7 @@ class SignalHandler:
     """
 
     def __init__(
-        self,
-        *,
-        leave_within_seconds: float,
-        show: Callable[[str], None],
-        clean_up: Callable[[], None] = lambda: None,
+        self, *, leave_within_seconds: float, show: Callable[[str], None], clean_up: Callable[[], None] = lambda: None
     ) -> None:
         self._limit = leave_within_seconds
         self._show = show

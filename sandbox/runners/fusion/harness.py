@@ -41,13 +41,7 @@ from typing import Any
 from ...cases.case import Call
 from ...limits import Limits
 from ..attempt import Attempt, ExitReason, ProcessExit
-from ..base import (
-    HANGS_THROUGHOUT,
-    TOTAL_SPENT,
-    CallResult,
-    CallStatus,
-    Program,
-)
+from ..base import HANGS_THROUGHOUT, TOTAL_SPENT, CallResult, CallStatus, Program
 from ..child import CHANNEL_FD, Server
 from ..clocks import process_cpu_seconds
 

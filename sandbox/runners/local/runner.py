@@ -257,6 +257,8 @@ class _Progress:
 
     def _settle(self, attempt: Attempt, stop: ExitReason) -> None:
         """Charge an early end to the one call, or the load, it happened in."""
+        if stop is ExitReason.FULL:
+            self._give_up_barren()
         if stop in (ExitReason.FINISHED, ExitReason.FULL):
             return
         closed = stop in (ExitReason.CLOSED, ExitReason.SETUP_FAILED)
@@ -282,11 +284,12 @@ class _Progress:
             self._fail_load(attempt, status, detail)
             return
         self.results[attempt.indices[len(attempt.results)]] = CallResult(status=status, detail=detail)
-        # Not a reference: one suite's hanging calls must not cost another suite its results.
-        if (
-            self._num_timeouts() == len(self.results) == self.program.max_timeouts_without_result
-            and not self.program.timed
-        ):
+        self._give_up_barren()
+
+    def _give_up_barren(self) -> None:
+        """Not of a reference: one suite's hanging calls must not cost another suite its results."""
+        barren = [one for one in self.results.values() if one.status in (CallStatus.TIMED_OUT, CallStatus.OUTPUT_LIMIT)]
+        if len(barren) == len(self.results) == self.program.max_timeouts_without_result and not self.program.timed:
             self.results |= {
                 index: CallResult(status=CallStatus.TIMED_OUT, detail=HANGS_THROUGHOUT)
                 for index in range(len(self.program.calls))

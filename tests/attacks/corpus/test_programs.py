@@ -16,10 +16,7 @@ from sandbox import Judge, JudgeRequest, Limits, LocalRunner, SuiteVerdict
 FILE = Path(__file__).with_name("programs.json")
 ENTRIES = {entry["id"]: entry for entry in json.loads(FILE.read_text())}
 LIMITS = Limits(
-    cpu_seconds_per_case=0.2,
-    wall_seconds_per_case=0.8,
-    reference_cpu_seconds_per_case=0.5,
-    memory_bytes=512 << 20,
+    cpu_seconds_per_case=0.2, wall_seconds_per_case=0.8, reference_cpu_seconds_per_case=0.5, memory_bytes=512 << 20
 )
 
 
@@ -27,10 +24,7 @@ LIMITS = Limits(
 def verdicts() -> Iterator[dict[str, SuiteVerdict]]:
     def judge(entry: dict) -> SuiteVerdict:
         request = JudgeRequest(
-            question_id=entry["id"],
-            reference=entry["gt"],
-            candidate=entry["code"],
-            suites=(tuple(entry["tests"]),),
+            question_id=entry["id"], reference=entry["gt"], candidate=entry["code"], suites=(tuple(entry["tests"]),)
         )
         return Judge(runner).judge(request).suites[0]
 

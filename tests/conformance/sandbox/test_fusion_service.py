@@ -10,14 +10,7 @@ import zlib
 
 import pytest
 
-from sandbox import (
-    Judge,
-    JudgeRequest,
-    Limits,
-    SandboxConfigError,
-    SandboxFusionRunner,
-    SandboxUnavailableError,
-)
+from sandbox import Judge, JudgeRequest, Limits, SandboxConfigError, SandboxFusionRunner, SandboxUnavailableError
 from sandbox.conformance.harness import LIMITS, kinds, run
 
 FAULTS = (

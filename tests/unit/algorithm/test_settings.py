@@ -16,12 +16,7 @@ from code_a1_recipe.errors import SettingsError
 from sandbox import Limits
 
 EPISODE = {"num_candidates": 8, "num_suites": 4, "cases_per_suite": 5, "num_workers": 1}
-SANDBOX = {
-    "num_workers": 1,
-    "programs_per_worker": 2,
-    "judge_timeout_seconds": 30.0,
-    "max_outage_rate": 0.5,
-}
+SANDBOX = {"num_workers": 1, "programs_per_worker": 2, "judge_timeout_seconds": 30.0, "max_outage_rate": 0.5}
 REWARDS = {"alpha": 0.5, "adversarial": "figure", "nonprintable_penalty": False}
 
 
@@ -31,11 +26,7 @@ REWARDS = {"alpha": 0.5, "adversarial": "figure", "nonprintable_penalty": False}
         (EpisodeSettings, EPISODE | {"num_suites": 1}, "here.num_suites must be at least 2, or 0: no Test LLM"),
         (EpisodeSettings, EPISODE | {"num_suites": -1}, "here.num_suites must be at least 2, or 0: no Test LLM"),
         (EpisodeSettings, EPISODE | {"num_suites": -2}, "here.num_suites must be at least 2, or 0: no Test LLM"),
-        (
-            EpisodeSettings,
-            EPISODE | {"num_candidates": 1},
-            "here.num_candidates must be at least 2, got 1 (C: ",
-        ),
+        (EpisodeSettings, EPISODE | {"num_candidates": 1}, "here.num_candidates must be at least 2, got 1 (C: "),
         (EpisodeSettings, EPISODE | {"cases_per_suite": 2.5}, "here.cases_per_suite must be an integer, got 2.5"),
         (EpisodeSettings, EPISODE | {"barrier": "nope"}, "here.barrier must be true or false, got 'nope'"),
         (

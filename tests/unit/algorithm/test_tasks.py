@@ -7,13 +7,7 @@ import pytest
 
 from code_a1_recipe.algorithm.hindsight import Lesson
 from code_a1_recipe.algorithm.mistake_book import BookUpdate, FailedCase, MistakeBook
-from code_a1_recipe.algorithm.opponents import (
-    Opponent,
-    OpponentPool,
-    OpponentSettings,
-    OpponentUpdate,
-    PoolSettings,
-)
+from code_a1_recipe.algorithm.opponents import Opponent, OpponentPool, OpponentSettings, OpponentUpdate, PoolSettings
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.algorithm.settings import MistakeBookSettings, ValidationSettings
 from code_a1_recipe.algorithm.tasks import tasks_of

@@ -15,14 +15,7 @@ from code_a1_recipe.analysis.experiment import Arm, Experiment
 from code_a1_recipe.analysis.experiment_checks import settings_of
 from code_a1_recipe.analysis.experiment_runs import command_of, run_experiment
 from code_a1_recipe.analysis.report import open_experiment
-from code_a1_recipe.analysis.run_results import (
-    Results,
-    RunResult,
-    Validation,
-    load_results,
-    result_of,
-    save_results,
-)
+from code_a1_recipe.analysis.run_results import Results, RunResult, Validation, load_results, result_of, save_results
 from code_a1_recipe.analysis.summary import ExperimentSummary, difference_table, equal_table, headline_table
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.curation.harvest import HarvestOptions, collect, harvest_tests
@@ -243,28 +236,13 @@ def test_a_folder_that_cannot_be_made_is_refused(grid, tmp_path):
 @pytest.mark.parametrize(
     ("arm", "words"),
     [
-        (
-            Arm(name="x", overrides=("data.train_files=/nope.jsonl",)),
-            "arms.x: data.train_files='/nope.jsonl': there",
-        ),
-        (
-            Arm(name="x", overrides=("data.val_files=[/nope.jsonl]",)),
-            "arms.x: data.val_files='/nope.jsonl': there",
-        ),
-        (
-            Arm(name="x", overrides=("policies.code.model.path=/nope",)),
-            "policies.code.model.path='/nope': there is no",
-        ),
+        (Arm(name="x", overrides=("data.train_files=/nope.jsonl",)), "arms.x: data.train_files='/nope.jsonl': there"),
+        (Arm(name="x", overrides=("data.val_files=[/nope.jsonl]",)), "arms.x: data.val_files='/nope.jsonl': there"),
+        (Arm(name="x", overrides=("policies.code.model.path=/nope",)), "policies.code.model.path='/nope': there is no"),
         (Arm(name="x", overrides=("arm=nope",)), "arms.x: unknown arm 'nope'; known: code_a1, frozen"),
         (Arm(name="x", overrides=("arm=static",), harvest="plain"), "arms.x: harvest: 'plain' has no Test LLM"),
-        (
-            Arm(name="x", overrides=(), harvest="code_a1"),
-            "arms.x: harvest gives the tests for rewards.code_tests",
-        ),
-        (
-            Arm(name="x", overrides=("arm=static", f"data.train_files={__file__}"), harvest="code_a1"),
-            "as well; leave",
-        ),
+        (Arm(name="x", overrides=(), harvest="code_a1"), "arms.x: harvest gives the tests for rewards.code_tests"),
+        (Arm(name="x", overrides=("arm=static", f"data.train_files={__file__}"), harvest="code_a1"), "as well; leave"),
     ],
 )
 def test_an_arm_that_cannot_start_is_refused_before_the_first_run(grid, fake_training, arm, words):
@@ -386,10 +364,7 @@ def summary_of(tmp_path, **arms):
 
 def test_arms_are_compared_at_equal_steps_and_at_equal_seconds(tmp_path):
     summary = summary_of(
-        tmp_path,
-        code_a1=({0: 0.2, 4: 0.8}, 3.0),
-        golden=({0: 0.2, 4: 0.4, 8: 0.6}, 2.0),
-        short=({0: 0.2, 4: 0.4}, 1.0),
+        tmp_path, code_a1=({0: 0.2, 4: 0.8}, 3.0), golden=({0: 0.2, 4: 0.4, 8: 0.6}, 2.0), short=({0: 0.2, 4: 0.4}, 1.0)
     )
     own, golden, short = equal_table(summary, "pass@1").rows
     assert own == ("pass@1", "code_a1", "0.800 ± ?", "", "0.800 ± ?", "", "12")
@@ -401,10 +376,7 @@ def test_arms_are_compared_at_equal_steps_and_at_equal_seconds(tmp_path):
 
 def test_arms_stand_side_by_side_at_the_same_step_and_longer_ones_below(tmp_path):
     summary = summary_of(
-        tmp_path,
-        code_a1=({0: 0.2, 4: 0.8}, 3.0),
-        golden=({0: 0.2, 4: 0.4, 8: 0.6}, 2.0),
-        other=({0: 0.2, 3: 0.4}, 1.0),
+        tmp_path, code_a1=({0: 0.2, 4: 0.8}, 3.0), golden=({0: 0.2, 4: 0.4, 8: 0.6}, 2.0), other=({0: 0.2, 3: 0.4}, 1.0)
     )
     rows = {row[0]: row[2:4] for row in headline_table(summary, ["pass@1"]).rows}
     assert rows == {

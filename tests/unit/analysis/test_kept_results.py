@@ -24,16 +24,7 @@ FOLDERS = sorted(path.parent for path in (ROOT / "examples").glob("*_results/**/
 REAL_MEASURES = ("pass@1", "loaded_rate", "expected_correct_rate", "broke_candidate_rate", "false_negative_rate")
 FP, FN, FN_NEW = "reward_false_positive_rate", "false_negative_rate", "false_negative_rate_without_replay"
 REJECTED, DETECTED, DISTINCT = "false_rejection_rate", "detection_rate", "distinct_call_rate"
-README_MEASURES = (
-    "pass@1",
-    "greedy",
-    FP,
-    FN,
-    FN_NEW,
-    "valid",
-    "kill_per_case",
-    DETECTED,
-)
+README_MEASURES = ("pass@1", "greedy", FP, FN, FN_NEW, "valid", "kill_per_case", DETECTED)
 STEPS = 40
 
 
@@ -242,10 +233,7 @@ def test_what_the_readme_calls_settled_is_and_what_it_does_not_is_not():
 
 # ------------------------------ ablations ------------------------------
 
-ABLATION_MEASURES = (
-    *("pass@1", "valid", "kill_per_case", DETECTED, DISTINCT),
-    *(FN, FN_NEW, REJECTED, "forgotten"),
-)
+ABLATION_MEASURES = (*("pass@1", "valid", "kill_per_case", DETECTED, DISTINCT), *(FN, FN_NEW, REJECTED, "forgotten"))
 ALPHAS = ("alpha_0", "code_a1", "alpha_05", "alpha_075", "alpha_1")
 
 

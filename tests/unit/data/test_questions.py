@@ -35,12 +35,7 @@ def test_a_minimal_row_becomes_a_question(write):
 
 
 def test_all_native_columns_are_read(write):
-    extras = {
-        "entry_points": ["f"],
-        "prelude": "import math",
-        "tests": ["assert f(1) == 2"],
-        "data_source": "mine",
-    }
+    extras = {"entry_points": ["f"], "prelude": "import math", "tests": ["assert f(1) == 2"], "data_source": "mine"}
     (question,) = load_questions(write(row(**extras)))
     assert (question.entry_points, question.prelude, question.tests, question.data_source) == (
         ("f",),
@@ -75,8 +70,7 @@ def test_an_unknown_native_column_is_refused(write):
 
 def test_an_entry_point_may_come_from_the_prelude_or_an_assignment(write):
     path = write(
-        row(entry_points=["g"], prelude="def g(): pass"),
-        row(id="q2", reference="f = lambda x: x", entry_points=["f"]),
+        row(entry_points=["g"], prelude="def g(): pass"), row(id="q2", reference="f = lambda x: x", entry_points=["f"])
     )
     assert len(load_questions(path)) == 2
 

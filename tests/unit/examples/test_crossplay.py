@@ -392,10 +392,7 @@ def test_changes_are_those_of_each_policy_against_the_other(world):
 def test_a_step_that_forgot_is_named(world):
     world.programs["code", "0"], world.programs["code", "20"] = (
         world.programs["code", "20"],
-        {
-            "plus": "def f(x): return 7",
-            "double": "def f(x): return 7",
-        },
+        {"plus": "def f(x): return 7", "double": "def f(x): return 7"},
     )
     lines = signs(findings_of(world))
     assert lines[0] == (

@@ -26,10 +26,7 @@ def test_the_templates_are_plain_and_short():
     assert code_messages("Return x.") == [{"role": "user", "content": "Task: Return x."}]
     shown = {"candidate": "def f(x):\n    return x", "num_cases": 4}
     assert test_messages("Return x.", **shown, black_box=False) == [
-        {
-            "role": "user",
-            "content": "Task: Return x.\nCandidate:\ndef f(x):\n    return x\nWrite 4 asserts.",
-        }
+        {"role": "user", "content": "Task: Return x.\nCandidate:\ndef f(x):\n    return x\nWrite 4 asserts."}
     ]
     black_box = [{"role": "user", "content": "Task: Return x.\nWrite 4 asserts."}]
     assert test_messages("Return x.", **shown, black_box=True) == black_box

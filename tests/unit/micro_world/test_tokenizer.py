@@ -35,7 +35,7 @@ def test_the_two_tokenizers_cut_one_line_differently(tokenizers):
         *("-4", "."),
     ]
     assert pieces(tokenizers["test"], LINE) == [
-        *("If x is at most ", "3", ", ", "return x plus ", "1", ", ", "otherwise ", "-4", "."),
+        *("If x is at most ", "3", ", ", "return x plus ", "1", ", ", "otherwise ", "-4", ".")
     ]
 
 

@@ -4,14 +4,7 @@ import json
 import pytest
 
 from code_a1_recipe.micro_world.mistakes import draw_mistake, misread, mistakes_of
-from code_a1_recipe.micro_world.operations import (
-    Action,
-    Condition,
-    Decision,
-    Selection,
-    answer_or_none,
-    conditions_of,
-)
+from code_a1_recipe.micro_world.operations import Action, Condition, Decision, Selection, answer_or_none, conditions_of
 from code_a1_recipe.micro_world.settings import MicroSettings
 from code_a1_recipe.micro_world.world import draw_questions, write_rows
 

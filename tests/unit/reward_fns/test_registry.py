@@ -153,12 +153,7 @@ def test_the_papers_parameters_go_to_a_function_that_has_them(own_file, question
         ("constant", "def constant(:", {}, r"mine.py cannot be loaded: SyntaxError"),
         ("other", MODULE, {}, r"mine.py has no function 'other'; define `def other\(question\)` there"),
         ("ten", MODULE, {}, r"mine.py has no function 'ten'"),
-        (
-            "constant",
-            MODULE,
-            {"weight": 1},
-            r"cannot be called as constant\(question, weight=...\)",
-        ),
+        ("constant", MODULE, {"weight": 1}, r"cannot be called as constant\(question, weight=...\)"),
         ("needs_two", MODULE, {}, r"missing a required argument: 'other'.* by rewards.code.kwargs"),
     ],
 )

@@ -36,13 +36,7 @@ def packed(value):
 
 
 def answered(index, of=5, **changes):
-    return {
-        "event": "result",
-        "index": index,
-        "kind": "value",
-        "value": packed(encode(of)),
-        "seconds": 0.0,
-    } | changes
+    return {"event": "result", "index": index, "kind": "value", "value": packed(encode(of)), "seconds": 0.0} | changes
 
 
 READY, LOADED, END = {"event": "ready"}, {"event": "loaded"}, {"event": "end"}

@@ -7,12 +7,7 @@ import pytest
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.data.reader import read_questions, read_rows
 from code_a1_recipe.test_quality.coverage import CallCoverage, calls_in, measure_coverage
-from code_a1_recipe.test_quality.metrics import (
-    FunctionResult,
-    judge_assertions,
-    measure_function,
-    parts_of,
-)
+from code_a1_recipe.test_quality.metrics import FunctionResult, judge_assertions, measure_function, parts_of
 from code_a1_recipe.test_quality.mutants import Mutant, mutants_of
 from sandbox import CaseOutcome, Judge, JudgeRequest, Limits, LocalRunner, SandboxUnavailableError
 

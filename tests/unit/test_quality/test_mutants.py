@@ -5,12 +5,7 @@ import pytest
 
 from code_a1_recipe.test_quality import mutants as mutants_module
 from code_a1_recipe.test_quality.bytecode import bytecode_key
-from code_a1_recipe.test_quality.mutants import (
-    OPERATORS,
-    family_of,
-    make_mutants,
-    mutants_of,
-)
+from code_a1_recipe.test_quality.mutants import OPERATORS, family_of, make_mutants, mutants_of
 
 ADDS_ONE = "def f(a):\n    return a + 1\n"
 

@@ -64,8 +64,7 @@ def test_every_runner_can_be_chosen():
 
 
 @pytest.mark.parametrize(
-    ("url", "words"),
-    [("http://127.0.0.1:9", "ConnectionRefusedError"), ("somewhere", "url must be http")],
+    ("url", "words"), [("http://127.0.0.1:9", "ConnectionRefusedError"), ("somewhere", "url must be http")]
 )
 def test_a_service_that_does_not_answer_is_refused_with_the_cure(url, words):
     (problem,) = service_answers(block(SETTINGS.model_copy(update={"runner": "fusion", "url": url})))

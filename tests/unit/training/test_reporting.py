@@ -9,12 +9,7 @@ pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh se
 
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.runs.rollout_record import encode_records
-from code_a1_recipe.training.reporting import (
-    AllWorkers,
-    log_generations,
-    profiler_arguments,
-    sample_generations,
-)
+from code_a1_recipe.training.reporting import AllWorkers, log_generations, profiler_arguments, sample_generations
 
 from ..conftest import QUESTIONS, case, record, suite
 

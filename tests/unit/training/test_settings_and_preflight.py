@@ -28,10 +28,7 @@ def refusal(*overrides: str) -> str:
         (["rewards.alpha=1.5"], "rewards.alpha must be at most 1, got 1.5 (Weight of validity"),
         (["rewards.adversarial=paper"], "rewards.adversarial must be one of figure, release, got 'paper'"),
         (["rewards.code.name=best"], "rewards.code: unknown code reward 'best'; known: pass_rate"),
-        (
-            ["rewards.test.name=best"],
-            "unknown test reward 'best'; known: adversary, valid_and_adversarial",
-        ),
+        (["rewards.test.name=best"], "unknown test reward 'best'; known: adversary, valid_and_adversarial"),
         (["rewards.test.path=/nowhere.py"], "rewards.test: /nowhere.py cannot be loaded: FileNotFoundError"),
         (["rewards.code.path=pkg://math"], "rewards.code: pkg://math has no function 'pass_rate'"),
         (["rewards.code.path=3"], "rewards.code.path must be a text or null, got 3"),

@@ -187,16 +187,6 @@ PROBLEMS = [
                 print(half + middle + half[::-1])
             """,
         },
-        inputs=(
-            "AABB\n",
-            "A\n",
-            "AB\n",
-            "RACECAR\n",
-            "NOON\n",
-            "ABCABCD\n",
-            "ZZZZZ\n",
-            "AABBCDCDE\n",
-            "KAYAKS\n",
-        ),
+        inputs=("AABB\n", "A\n", "AB\n", "RACECAR\n", "NOON\n", "ABCABCD\n", "ZZZZZ\n", "AABBCDCDE\n", "KAYAKS\n"),
     ),
 ]

@@ -9,11 +9,7 @@ from code_a1_recipe.applications.bug_finder.shrink import shrink, simpler_calls,
 from sandbox import spell
 
 leaves = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-(10**6), 10**6),
-    st.floats(allow_nan=False, width=32),
-    st.text(max_size=4),
+    st.none(), st.booleans(), st.integers(-(10**6), 10**6), st.floats(allow_nan=False, width=32), st.text(max_size=4)
 )
 keys = st.one_of(st.integers(-9, 9), st.text(max_size=3))
 values = st.recursive(

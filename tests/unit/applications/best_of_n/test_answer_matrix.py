@@ -3,11 +3,7 @@
 import numpy as np
 import pytest
 
-from code_a1_recipe.applications.best_of_n.answer_matrix import (
-    answer_matrix,
-    group_answers,
-    interface_of,
-)
+from code_a1_recipe.applications.best_of_n.answer_matrix import answer_matrix, group_answers, interface_of
 from code_a1_recipe.applications.best_of_n.selection_rules import NO_ANSWER
 from sandbox import CallResult, CallStatus, LocalRunner, Role, SandboxUnavailableError
 

@@ -332,10 +332,7 @@ def test_async_functions_and_library_values_are_written_so_that_they_run(files, 
 
 @pytest.mark.parametrize(
     ("kind", "body"),
-    [
-        ("the_process_ends", "import os\n    os._exit(0)"),
-        ("raises_memoryerror", "return len(bytearray(3 << 30)) * 0"),
-    ],
+    [("the_process_ends", "import os\n    os._exit(0)"), ("raises_memoryerror", "return len(bytearray(3 << 30)) * 0")],
 )
 def test_what_would_take_pytest_with_it_is_tested_in_a_process_of_its_own(files, tmp_path, kind, body):
     buggy, right = f"def f(x):\n    {body}\n", "def f(x):\n    return x\n"

@@ -210,10 +210,7 @@ def test_the_users_template_is_what_the_model_reads(rate, write, model, tmp_path
         (["--base-model", "{model}", "--prompt", "file"], "--prompt=file is for benchmarks"),
         (["--base-model", "{model}", "--prompt", "{template}"], "lacks {{prompt}}"),
         (["--base-model", "{model}"], "model cannot be loaded"),
-        (
-            ["--base-model", "{model}", "--base-max-tokens", "2000"],
-            "less than --base-max-prompt-tokens 4096 + ",
-        ),
+        (["--base-model", "{model}", "--base-max-tokens", "2000"], "less than --base-max-prompt-tokens 4096 + "),
         (["--base-model", "/no/such/model"], "--base-model='/no/such/model' is no folder here"),
         (["--base-model", "{empty}"], "neither a model (no config.json) nor a run"),
         (["--base-endpoint", "http://localhost:1/v1"], "--base-endpoint needs --base-endpoint-model"),

@@ -154,8 +154,9 @@ def test_the_option_brings_in_what_asserts_on_literals_leave_out(tmp_path, capsy
         "completion": "class Solution:\n    def drop(self, n):\n        return n\n",
         "test": "def check(candidate):\n    assert candidate(3) == 3\n    assert candidate(4) in (4, 5)\n",
     }
-    wrong = {**LEETCODE, "task_id": "wrong", "completion": LEETCODE["completion"].replace("head.next", "head")}
-    path = written(tmp_path, LEETCODE, literal, wrong)
+    computed = {**LEETCODE, "test": LEETCODE["test"].replace("[1,2,3]", "[*range(1, 4)]").replace("[1]", "[*range(1)]")}
+    wrong = {**computed, "task_id": "wrong", "completion": LEETCODE["completion"].replace("head.next", "head")}
+    path = written(tmp_path, computed, literal, wrong)
     with StandInEndpoint(answer) as server:
         assert evaluate(path, tmp_path / "usual", server) == 0
         assert evaluate(path, tmp_path / "whole", server, "--in-process-tests") == 0

@@ -3,12 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from code_a1_recipe.evaluation.scoring.livecodebench_judge import (
-    PRELOAD,
-    TestCase,
-    judge_cases,
-    same_output,
-)
+from code_a1_recipe.evaluation.scoring.livecodebench_judge import PRELOAD, TestCase, judge_cases, same_output
 from sandbox import LocalRunner
 
 SUM = [TestCase(input="1 2\n", output="3\n")]

@@ -31,10 +31,7 @@ def write_run(
             "barrier": mode == BARRIER,
         },
         "selection": {"update_n": shape.update_n},
-        "sandbox": {
-            "num_workers": rates.judge.workers,
-            "programs_per_worker": rates.judge.programs_per_worker,
-        },
+        "sandbox": {"num_workers": rates.judge.workers, "programs_per_worker": rates.judge.programs_per_worker},
         "data": {
             "train_batch_size": shape.questions,
             "max_prompt_length": shape.question_tokens.cap,
