@@ -50,7 +50,7 @@ _PROBLEMS: dict[str, tuple[str, str, str]] = {  # a right ending, another one, a
         _RUN.format(">"),
         "best = i = 0\nwhile i < n:\n    j = i + 1\n    while j < n and xs[j] > xs[j - 1]:\n        j += 1\n"
         "    best, i = max(best, j - i), j\nprint(best)",
-        _RUN.format(">="),
+        _RUN.format("!="),
     ),
 }
 

@@ -108,19 +108,21 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(200 if self.path == "/health" else 404, {**health, "answers": dict(service.counts)})
 
     def do_POST(self) -> None:
-        service = self.server
+        service, most = self.server, self.server.settings.max_body_bytes
         work = {"/judge": service.judge, "/run_code": service.run_code}.get(self.path)
         length, token = self.headers.get("Content-Length", ""), f"Bearer {service.settings.token}".encode()
-        self.close_connection = True  # a refused body stays unread
-        if service.settings.token and not hmac.compare_digest(self.headers.get("Authorization", "").encode(), token):
-            self._send(401, {"detail": "the header 'Authorization: Bearer TOKEN' is missing, or holds another token"})
-        elif work is None:
-            self._send(404, {"detail": f"no {self.path}; there are GET /health, POST /judge and POST /run_code"})
-        elif not length.isdecimal() or len(length) > 12 or int(length) > service.settings.max_body_bytes:
-            rule = f"send a Content-Length of at most {service.settings.max_body_bytes}, got {length[:20]!r}"
+        if not length.isdecimal() or len(length) > 12 or int(length) > most:
+            self.close_connection = True  # its body stays unread
+            rule = f"send a Content-Length of at most {most}, got {length[:20]!r}"
             self._send(413 if length.isdecimal() else 411, {"detail": rule})
+        elif service.settings.token and not hmac.compare_digest(self.headers.get("Authorization", "").encode(), token):
+            self._refuse(
+                401, "the header 'Authorization: Bearer TOKEN' is missing, or holds another token", int(length)
+            )
+        elif work is None:
+            self._refuse(404, f"no {self.path}; there are GET /health, POST /judge and POST /run_code", int(length))
         elif not service.places.acquire(blocking=False):
-            self._send(504, {"detail": f"all {service.settings.max_places} places are taken; try again"})
+            self._refuse(504, f"all {service.settings.max_places} places are taken; try again", int(length))
         else:
             try:
                 body = self.rfile.read(int(length))
@@ -128,8 +130,13 @@ class _Handler(BaseHTTPRequestHandler):
                 status, answer = _answer(work, body) if is_whole else (400, {"detail": "the body ended early"})
             finally:
                 service.places.release()
-            self.close_connection = self.headers.get("Connection", "").lower() == "close"
             self._send(status, answer)
+
+    def _refuse(self, status: int, detail: str, length: int) -> None:
+        """The body goes nowhere, piece by piece: a client that is still sending would not see the answer."""
+        while length > 0 and (piece := self.rfile.read(min(length, 1 << 16))):
+            length -= len(piece)
+        self._send(status, {"detail": detail})
 
     def _send(self, status: int, answer: Any) -> None:
         self.server.counts[str(status)] += 1

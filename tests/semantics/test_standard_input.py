@@ -146,3 +146,62 @@ def test_s108_in_place_the_first_argument_is_compared_after_the_call(ask, outcom
 def test_s109_in_place_nothing_is_read_of_the_result(reasons):
     asserts = ("assert sorted(S().rotate([1], 1)) == [1]", "assert S().rotate(a=[1], k=1) == [1]", "assert S() == 1")
     assert reasons(ROTATE, ROTATE, *asserts, kind="in_place") == ["no_call"] * 3
+
+
+@pytest.mark.parametrize("texts", [("1 2", "1\n2", "\n\n1 2", "01 +2", "1  2\n\n"), ("-3", "-03", " -3")])
+def test_spellings_of_one_input_are_one_case(ask, texts):
+    suite = ask(SUM, SUM, *(f"assert run({text!r}) == ''" for text in texts), kind="stdin").suites[0]
+    assert (suite.num_valid, {one.reason.value for one in suite.rejections}) == (1, {"duplicate"})
+
+
+def test_separators_around_accepted_outputs_add_none(printed):
+    reference = "for x in (1, 2):\n    print('---')\n    print(x)\n    print('---')\n"
+    suite = ('assert run("") == ""',)
+    assert printed(reference, "pass", *suite, checker="accepted") == ["wrong_value"]
+    assert printed(reference, "print(2)", *suite, checker="accepted") == ["passed"]
+    assert printed(reference, reference + "# by another\n", *suite, checker="accepted") == ["wrong_value"]
+    assert printed("print()", "pass", *suite, checker="accepted") == ["passed"]
+
+
+def test_an_input_that_grows_beyond_the_limit_of_a_test_when_it_is_spelled_is_refused(reasons):
+    assert reasons(SUM, SUM, f'assert run("{chr(0x10FFFE)}" * 9000) == ""', kind="stdin") == ["argument_not_literal"]
+
+
+HELD_BACK = {
+    "class attribute": "class Out:\n    f = open(1, 'w')\nOut.f.write(str(sum(map(int, open(0).read().split()))))",
+    "cycle": "import os\nclass IO:\n    def __init__(s):\n        s.out = os.fdopen(1, 'w')\n        s.w = s.put\n"
+    "    def put(s, x):\n        s.out.write(x)\nIO().w(str(sum(map(int, open(0).read().split()))))",
+    "at the end of an object": "class A:\n    def __del__(s, p=print, o=open):\n"
+    "        p(sum(map(int, o(0).read().split())))\na = A()",
+    "pool": "from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(2)\n"
+    "print(pool.submit(lambda: sum(map(int, open(0).read().split()))).result())",
+    "copy of the output": "import os\nos.dup2(1, 2)\nkept = os.dup(1)\nprint(sum(map(int, open(0).read().split())))",
+    "closed errors": "import os\nprint(sum(map(int, open(0).read().split())), flush=True)\nos.close(2)",
+}
+
+
+@pytest.mark.parametrize("candidate", HELD_BACK.values(), ids=HELD_BACK)
+def test_right_programs_that_end_in_unusual_ways_pass_every_time(ask, candidate):
+    verdict = ask(SUM, candidate, *(f'assert run("{n} {n}") == "{2 * n}"' for n in range(12)), kind="stdin")
+    assert [case.outcome.value for case in verdict.suites[0].cases] == ["passed"] * 12
+    assert verdict.cpu_seconds < 3
+
+
+def test_what_is_held_back_at_os_exit_is_lost_and_does_not_come_out_later(printed):
+    asserts = [f'assert run("{n}") == "{n}"' for n in range(6)]
+    assert printed(SUM, SUM + "import os\nos._exit(0)\n", *asserts) == ["wrong_value"] * 6
+    raising = "n = int(input())\nprint(n)\nif n % 2:\n    raise ValueError\n"
+    assert printed(SUM, raising, *asserts) == ["passed", "raised"] * 3
+
+
+def test_a_program_that_prints_for_ever_is_asked_no_more(ask):
+    asserts = (f'assert run("{n}") == "{n}"' for n in range(40))
+    verdict = ask(SUM, "while True:\n    print(1)", *asserts, kind="stdin")
+    assert {case.outcome.value for case in verdict.suites[0].cases} == {"output_limit", "timed_out"}
+    assert verdict.cpu_seconds < 6
+
+
+def test_what_cannot_change_is_no_case_in_place(reasons):
+    reference = "def f(n, a):\n    a.sort()\n"
+    asserts = [f"assert f({first}, [2, 1]) == {first}" for first in ("5", "'x'", "-1", "()")]
+    assert reasons(reference, "def f(n, a): pass", *asserts, kind="in_place") == ["no_call"] * 4

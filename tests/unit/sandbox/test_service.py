@@ -127,6 +127,51 @@ def test_what_cannot_be_promised_is_refused(service, body, words):
     assert (status, words in answer["detail"]) == (400, True)
 
 
+FORGED = """
+import os, struct
+payload = {payload}
+os.write(3, struct.pack("<cI", b"V", len(payload)) + payload)
+while True:
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        "b'i5;'",
+        "b'l1:N'",
+        "b'n'",
+        "b'S1:N'",
+        "b'zz'",
+        "b'S9000:' + b''.join(b'i%x;' % (k * (2**61 - 1)) for k in range(9000))",
+    ],
+)
+def test_a_program_that_forges_its_output_gets_none_and_costs_nobody_else(service, payload):
+    status, answer = ask(service, "/run_code", {"code": FORGED.format(payload=payload), "run_timeout": 1})
+    assert (status, answer["status"], answer["run_result"]["stdout"]) == (200, "Failed", "")
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/run_code", b'{"code": "1", "memory_limit_MB": 1' + b"0" * 400 + b"}"),
+        ("/run_code", {"code": "1", "run_timeout": 1e300}),
+        ("/judge", DOUBLE | {"question_id": "\ud800"}),
+    ],
+)
+def test_odd_values_get_an_answer(service, path, body):
+    assert ask(service, path, body)[0] in (400, 500)
+
+
+def test_a_body_that_ends_early_or_has_no_length(service):
+    for head, status in ((b"Content-Length: 9", b"400"), (b"Transfer-Encoding: chunked", b"411"), (b"X: y", b"411")):
+        with socket.create_connection(("127.0.0.1", service.server_port)) as client:
+            client.sendall(b"POST /judge HTTP/1.1\r\n" + head + b"\r\n\r\n[]")
+            client.shutdown(socket.SHUT_WR)
+            assert client.recv(1000).split()[1] == status
+
+
 def test_other_paths_and_long_bodies(service):
     assert ask(service, "/", {})[0] == 404
     assert ask(service, "/judge", b"x" * (1 << 17))[0] == 413
@@ -190,6 +235,16 @@ def test_beyond_the_loopback_a_token_is_needed(monkeypatch, capsys):
     monkeypatch.delenv("SANDBOX_TOKEN", raising=False)
     assert main(["serve", "--host", "0.0.0.0", "--port", "0"]) == 1
     assert "set SANDBOX_TOKEN" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--port", "99999"), ("--places", "0"), ("--max-body-bytes", "-1"), ("--seconds", "0"), ("--host", "foo.bar")],
+)
+def test_settings_that_cannot_be_used_are_refused(monkeypatch, capsys, words):
+    monkeypatch.setenv("SANDBOX_TOKEN", "t")
+    assert main(["serve", "--port", "0", *words]) == 1
+    assert capsys.readouterr().err.startswith("error: ")
 
 
 def test_verls_own_client_takes_its_answers(service):
