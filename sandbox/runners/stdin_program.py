@@ -63,11 +63,11 @@ class InputProgram:
                 _flush(sys.stdout)  # the program's own in its place may hold output back
                 main.__dict__.clear()  # what prints when it goes prints now
                 _flush(*_STREAMS)
-            output.end()
         except BrokenPipeError:
             if len(output.printed) <= self._most_bytes:
                 raise
         finally:
+            output.end()
             sys.stdin, sys.stdout = streams
             main.__dict__.clear()
             self._put_back()
@@ -172,7 +172,8 @@ class _Output:
         """All that was written is in ``printed``. A mark ends it: a copy of the descriptor may stay open for ever."""
         self._mark = os.urandom(16)
         with contextlib.suppress(OSError):
-            os.write(self._writing, self._mark)
+            if len(self.printed) <= self._most_bytes:  # else the reader has left
+                os.write(self._writing, self._mark)
         self._has_ended.acquire(timeout=_LAST_OUTPUT_SECONDS)
         if self.printed.endswith(self._mark):
             del self.printed[-len(self._mark) :]
