@@ -21,6 +21,8 @@ from .runners.local.runner import LocalRunner
 from .service.server import JudgeService, ServiceSettings
 
 _SHORT = {"gt": "reference", "code": "candidate"}
+_READ = {"tests", *(field.name for field in dataclasses.fields(JudgeRequest))}
+"""What of an item is read; corpora say more of their entries."""
 EXIT_OK, EXIT_FAILED, EXIT_BAD_INPUT = 0, 1, 2
 
 
@@ -147,7 +149,8 @@ def _read_items(path: str) -> list[tuple[Any, JudgeRequest]]:
         try:
             named = {_SHORT.get(key, key): value for key, value in item.items()} if isinstance(item, dict) else item
             name = named.pop("id", str(place)) if isinstance(item, dict) else ""
-            requests.append((name, JudgeRequest.from_mapping(named)))
+            known = {key: named[key] for key in _READ & named.keys()} if isinstance(named, dict) else named
+            requests.append((name, JudgeRequest.from_mapping(known)))
         except ValueError as error:
             raise ValueError(f"{path}: item {place}: {error}") from error
     return requests

@@ -77,6 +77,10 @@ def test_without_landlock_it_refuses_until_the_loss_is_accepted_and_then_says_wh
     ],
 )
 def test_on_a_read_only_root_and_with_little_or_hidden(repository, script, tier):
+    if script.endswith(" /tmp") and any(
+        Path("/tmp") in Path(place).resolve().parents for place in (repository, sys.prefix)
+    ):
+        pytest.skip("the checkout or its environment lies in /tmp")
     status, printed = run(mounted(script), repository, tier=tier)
     assert (status, HOLDS[tier] in printed) == (0, True), printed
 

@@ -60,9 +60,8 @@ def test_the_output_has_the_native_columns_and_nothing_else(run, write, tmp_path
     run(write(extra))
     table = pq.read_table(tmp_path / "out.parquet")
     assert table.column_names == list(COLUMNS)
-    assert table.to_pylist() == [
-        {name: value for name, value in extra.items() if name in COLUMNS} | {"golden_tests": []}
-    ]
+    given = {name: value for name, value in extra.items() if name in COLUMNS}
+    assert table.to_pylist() == [given | {"golden_tests": [], "kind": "functions", "checker": "tokens"}]
 
 
 def test_tests_that_do_not_hold_may_go_alone(run, write, tmp_path):
