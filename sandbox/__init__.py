@@ -33,6 +33,7 @@ programs that read standard input       ``Kind``, ``CHECKERS``, ``output_checker
 """
 
 from .cases.case import (
+    INPUT_ENTRY as INPUT_ENTRY,
     Call as Call,
     Case as Case,
     Kind as Kind,
@@ -42,11 +43,7 @@ from .cases.case import (
 )
 from .cases.gate import Gate as Gate
 from .cases.parser import parse_assert as parse_assert, parse_call as parse_call, parse_suite as parse_suite
-from .cases.reference_interface import (
-    INPUT_ENTRY as INPUT_ENTRY,
-    Interface as Interface,
-    parse_untrusted as parse_untrusted,
-)
+from .cases.reference_interface import Interface as Interface, parse_untrusted as parse_untrusted
 from .confinement.jail import OPTIONAL_FEATURES as OPTIONAL_FEATURES
 from .confinement.tiers import LOCAL_TIERS as LOCAL_TIERS, probe as probe
 from .errors import (

@@ -147,10 +147,9 @@ def _read_items(path: str) -> list[tuple[Any, JudgeRequest]]:
     requests = []
     for place, item in enumerate(items):
         try:
-            named = {_SHORT.get(key, key): value for key, value in item.items()} if isinstance(item, dict) else item
-            name = named.pop("id", str(place)) if isinstance(item, dict) else ""
-            known = {key: named[key] for key in _READ & named.keys()} if isinstance(named, dict) else named
-            requests.append((name, JudgeRequest.from_mapping(known)))
+            named = {_SHORT.get(key, key): value for key, value in item.items()} if isinstance(item, dict) else {}
+            read = {key: named[key] for key in _READ & named.keys()} if named else item
+            requests.append((named.get("id", str(place)), JudgeRequest.from_mapping(read)))
         except ValueError as error:
             raise ValueError(f"{path}: item {place}: {error}") from error
     return requests
@@ -191,7 +190,10 @@ def _serve(options: argparse.Namespace) -> int:
     if not token and host not in ("127.0.0.1", "localhost"):
         raise SandboxConfigError(f"--host {host} is reached from elsewhere: set SANDBOX_TOKEN for its clients")
     if min(options.places, options.max_body_bytes) < 1 or not 0 < options.seconds < 1e6:
-        raise SandboxConfigError("--places and --max-body-bytes must be at least 1, --seconds above 0")
+        got = f"got {options.places}, {options.max_body_bytes} and {options.seconds}"
+        raise SandboxConfigError(
+            f"--places and --max-body-bytes must be at least 1, --seconds above 0 and below 1e6; {got}"
+        )
     bounds = {"max_places": options.places, "max_body_bytes": options.max_body_bytes}
     settings = ServiceSettings(host=host, port=options.port, token=token, **bounds)
     limits = dataclasses.replace(Limits(), cpu_seconds_per_case=options.seconds, total_seconds=3 * options.seconds)

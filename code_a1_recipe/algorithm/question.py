@@ -60,7 +60,7 @@ class Question:
     @property
     def prompt_fields(self) -> PromptFields:
         """What a prompt template may know of it."""
-        names = f"`{INPUT_ENTRY}(text)`" if self.reads_input else entry_points_text(self.reference, self.entry_points)
+        names = entry_points_text(self.reference, self.entry_points, reads_input=self.reads_input)
         prompt = f"{self.prompt}\n\n{IN_PLACE}" if self.kind == Kind.IN_PLACE else self.prompt
         return {"prompt": prompt, "entry_points": names, "reads_input": self.reads_input}
 
@@ -82,17 +82,20 @@ def request_for(
     )
 
 
-def entry_points_text(source: str, names: Collection[str] = ()) -> str:
+def entry_points_text(source: str, names: Collection[str] = (), *, reads_input: bool = False) -> str:
     """How a program's functions and methods are called: "`f(a, b)`, `Stack().push(x)`".
 
     Args:
         source: a program that defines them.
         names: the ones to list; empty means those that a test may call when the question names none.
+        reads_input: the program reads standard input, and tests call nothing that it defines.
 
     Returns:
         The signatures; of a name that ``source`` does not define, or where it does not parse, the name alone. Without
         any name ``UNNAMED``.
     """
+    if reads_input:
+        return f"`{INPUT_ENTRY}(text)`"
     defined = definitions(source)
     calls = [
         call for name in Interface.of(source, tuple(names)).entry_points for call in _calls(name, defined.get(name))

@@ -12,15 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sandbox import INPUT_ENTRY, Kind
+from sandbox import INPUT_ENTRY, Kind, Limits
 
 from ..algorithm.question import parsed
 from ..errors import RowError
 from .asserts import asserts_of_pairs, callee_in
 from .native_row import NativeRow, Row, json_of, list_of, text_of
 
-MAX_ASSERT_CHARS = 16_384
-"""Longer tests are left out and counted: the judge's default refuses them (``limits.assert_chars``)."""
+MAX_ASSERT_CHARS = Limits().assert_chars
+"""Longer tests are left out and counted: the judge's default refuses them."""
 MAX_TEST_BYTES = 1 << 30
 """Of one problem's packed tests, unpacked."""
 _PYTHON_3 = 3

@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from examples.arguments import positive
 from examples.judge_benchmark.bench import tree_mib
@@ -109,7 +110,7 @@ def _request(task: Task) -> dict[str, object]:
     return {"question_id": task.problem, **fields}
 
 
-def _is_expected(found: dict, task: Task, place: int, path: str) -> bool:  # type: ignore[type-arg]
+def _is_expected(found: dict[str, Any], task: Task, place: int, path: str) -> bool:
     """Right programs pass, and no wrong one passes everywhere; a single run of a wrong one may be right."""
     if path == "/run_code":
         is_right = found["run_result"]["stdout"].split() == task.outputs[place].split()

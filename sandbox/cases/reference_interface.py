@@ -8,12 +8,10 @@ from typing import Any
 
 from ..errors import ValueFormatError
 from ..values.literals import LiteralReader
-from .case import Kind
+from .case import INPUT_ENTRY, Kind
 
 _NO_SHAPE_DECORATORS = frozenset({"staticmethod", "classmethod", "property", "cache", "lru_cache", "cached_property"})
 _UNTRUSTED = "<untrusted>"
-INPUT_ENTRY = "run"
-"""What a program that reads standard input is called by, and the only thing that its tests may call."""
 # Invalid escapes and the like, common in generated code, and errors under -W error. By file name because
 # warnings.catch_warnings is not thread-safe.
 warnings.filterwarnings("ignore", module=_UNTRUSTED)

@@ -41,6 +41,7 @@ from collections.abc import Iterator
 from time import process_time_ns
 from typing import Any
 
+from ..cases.case import INPUT_ENTRY
 from ..errors import UnencodableError
 from ..values.encoding import encode
 from ..values.literals import LIBRARY_MODULES, LIBRARY_NAMES
@@ -59,8 +60,6 @@ HEADER = struct.Struct("<cI")
 CPU_TIME = struct.Struct("<Q")
 _CALL_HEADER = struct.Struct("<BI")
 CHANNEL_FD = 3
-ENTRY = "run"
-"""What a program that reads standard input is called by."""
 MODULE_NAME = "solution"
 """Not ``__main__``: a program's ``if __name__ == "__main__"`` block wants a terminal, not a judge."""
 _AWAITED, _USES_LIBRARY, _IS_SOURCE = 1, 2, 4
@@ -162,7 +161,7 @@ def _load(channel: _Channel, scope: dict[str, Any], value_bytes: int) -> bool:
         try:
             source = payload.decode("utf-8", "surrogatepass")
             if kind == b"I":
-                scope[ENTRY] = InputProgram(source, scope, most_bytes=value_bytes)
+                scope[INPUT_ENTRY] = InputProgram(source, scope, most_bytes=value_bytes)
             else:
                 exec(compile(source, "<program>", "exec", dont_inherit=True), scope)
         except BaseException as error:  # noqa: BLE001 - whatever a program raises is its result

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..cases.case import Call
-from ..cases.reference_interface import INPUT_ENTRY
+from ..cases.case import INPUT_ENTRY, Call
 from ..errors import ValueFormatError
 from ..limits import Limits
 from ..runners.base import CallStatus, Program, ProgramResult
@@ -50,7 +49,9 @@ def _number(body: Mapping[str, Any], name: str, default: float) -> float:
     if value is None or value == -1:  # SandboxFusion's word for no limit
         return default
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
-        raise ValueError(f"{name!r} must be a number from 0 to 1e9, got {value!r}")
+        raise ValueError(
+            f"{name!r} must be a number above 0 and below 1e9, or -1 for no limit of its own, got {value!r}"
+        )
     return float(value)
 
 

@@ -59,7 +59,7 @@ class JudgeService(ThreadingHTTPServer):
     def __init__(self, settings: ServiceSettings, *, judges: JudgeProcesses, runner: LocalRunner) -> None:
         self.settings, self.judges, self.runner = settings, judges, runner
         self.places = threading.Semaphore(settings.max_places)
-        self.counts: Counter[str] = Counter()
+        self.counts, self.counting = Counter[str](), threading.Lock()
         self._connections = threading.Semaphore(MAX_CONNECTIONS)
         super().__init__((settings.host, settings.port), _Handler)
 
@@ -139,7 +139,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(status, {"detail": detail})
 
     def _send(self, status: int, answer: Any) -> None:
-        self.server.counts[str(status)] += 1
+        with self.server.counting:
+            self.server.counts[str(status)] += 1
         data = json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")

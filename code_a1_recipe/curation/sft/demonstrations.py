@@ -5,8 +5,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from sandbox import INPUT_ENTRY
-
 from ...algorithm.prompts import render, template_for
 from ...algorithm.question import entry_points_text
 from ...algorithm.sampling import beginning_of_answer
@@ -67,7 +65,7 @@ class PromptStyle:
         messages = render(
             self.template,
             prompt=shown.statement,
-            entry_points=f"`{INPUT_ENTRY}(text)`" if shown.reads_input else entry_points_text(shown.program),
+            entry_points=entry_points_text(shown.program, reads_input=shown.reads_input),
             reads_input=shown.reads_input,
             candidate=shown.program,
             num_cases=len(shown.asserts),

@@ -118,7 +118,7 @@ def test_a_program_that_fails(service, code, status, return_code, words):
         ({"code": SUM, "language": "cpp"}, "language='cpp' is not offered"),
         ({"code": SUM, "files": {"a": "b"}}, "['files'] are not offered"),
         ({"code": SUM, "stdin": 3}, "'stdin' must be a text or null, got int"),
-        ({"code": SUM, "run_timeout": 0}, "'run_timeout' must be a number from 0"),
+        ({"code": SUM, "run_timeout": 0}, "'run_timeout' must be a number above 0"),
         ({"code": SUM, "compile": 1}, "unknown fields ['compile']"),
     ],
 )
