@@ -33,7 +33,6 @@ programs that read standard input       ``Kind``, ``CHECKERS``, ``output_checker
 """
 
 from .cases.case import (
-    INPUT_ENTRY as INPUT_ENTRY,
     Call as Call,
     Case as Case,
     Kind as Kind,
@@ -97,6 +96,7 @@ from .values.encoding import (
     encode as encode,
 )
 from .values.literals import (
+    INPUT_ENTRY as INPUT_ENTRY,
     LIBRARY_MODULES as LIBRARY_MODULES,
     LIBRARY_NAMES as LIBRARY_NAMES,
     NODE_NAMES as NODE_NAMES,

@@ -3,9 +3,6 @@
 import enum
 from dataclasses import dataclass
 
-INPUT_ENTRY = "run"
-"""What a program that reads standard input is called by, and the only thing that its tests may call."""
-
 
 class Kind(enum.StrEnum):
     """What a question's tests do with a program."""

@@ -29,8 +29,16 @@ from typing import Any
 
 from ..errors import UnencodableError, ValueFormatError
 from ..values.encoding import canonical_key, encode
-from ..values.literals import LIBRARY_MODULES, LIBRARY_NAMES, SPELLED_BUILTINS, LiteralReader, names_library, spell
-from .case import INPUT_ENTRY, Call, Case, Kind, Rejection, RejectionReason, Suite
+from ..values.literals import (
+    INPUT_ENTRY,
+    LIBRARY_MODULES,
+    LIBRARY_NAMES,
+    SPELLED_BUILTINS,
+    LiteralReader,
+    names_library,
+    spell,
+)
+from .case import Call, Case, Kind, Rejection, RejectionReason, Suite
 from .reference_interface import EntryPoint, Interface, Parameters, parse_untrusted
 
 DEFAULT_ASSERT_CHARS = 16_384

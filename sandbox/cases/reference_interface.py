@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import ValueFormatError
-from ..values.literals import LiteralReader
-from .case import INPUT_ENTRY, Kind
+from ..values.literals import INPUT_ENTRY, LiteralReader
+from .case import Kind
 
 _NO_SHAPE_DECORATORS = frozenset({"staticmethod", "classmethod", "property", "cache", "lru_cache", "cached_property"})
 _UNTRUSTED = "<untrusted>"

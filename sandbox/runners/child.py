@@ -41,10 +41,9 @@ from collections.abc import Iterator
 from time import process_time_ns
 from typing import Any
 
-from ..cases.case import INPUT_ENTRY
 from ..errors import UnencodableError
 from ..values.encoding import encode
-from ..values.literals import LIBRARY_MODULES, LIBRARY_NAMES
+from ..values.literals import INPUT_ENTRY, LIBRARY_MODULES, LIBRARY_NAMES
 from .stdin_program import InputProgram
 
 PRELOADED = (

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..cases.case import INPUT_ENTRY, Call
+from ..cases.case import Call
 from ..errors import ValueFormatError
 from ..limits import Limits
 from ..runners.base import CallStatus, Program, ProgramResult
 from ..values.decoding import decode_raw
+from ..values.literals import INPUT_ENTRY
 
 _RUN_KEYS = frozenset(
     {"code", "stdin", "language", "run_timeout", "compile_timeout", "memory_limit_MB", "files", "fetch_files"}

@@ -32,6 +32,8 @@ LIBRARY_NAMES: dict[str, Any] = {
     "deque": deque,
 }
 """Names outside the builtins that literals may use. Programs need not import them for their tests."""
+INPUT_ENTRY = "run"
+"""What a program that reads standard input is called by, and the only thing that its tests may call."""
 NODE_NAMES = ("list_node", "tree_node")
 """What LeetCode's linked lists and trees are made with, of a list each; a question's prelude defines them."""
 LIBRARY_MODULES = ("collections", "decimal", "fractions", "math")
