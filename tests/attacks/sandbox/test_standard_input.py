@@ -57,33 +57,31 @@ def test_nothing_that_is_expected_lies_in_frames_or_objects(printing):
     assert results == [(WRONG, "'[]\\n'")] * 4
 
 
-def test_replacing_what_runs_programs_changes_only_its_own_output(printing):
-    results = printing("""
+def replacing(answer):
+    """What runs programs, and the name that calls it, replaced by ``answer``, a function of the input."""
+    return f"""
         import sys
-        frame = sys._getframe()
-        while frame.f_back and "self" not in frame.f_locals:
-            frame = frame.f_back
-        program = frame.f_locals.get("self")
         class Anything(str):
             __eq__ = lambda self, other: True
             __hash__ = str.__hash__
-        type(program).__call__ = lambda self, text: Anything("x")
-        print(1)
-    """)
-    assert PASSED not in outcomes(results)
-
-
-def test_an_object_in_place_of_a_text_is_no_output(printing):
-    results = printing("""
-        import sys
         frame = sys._getframe()
-        while frame and "eval" not in str(frame.f_code.co_name) and frame.f_code.co_name != "_call":
+        while "self" not in frame.f_locals:
             frame = frame.f_back
-        scope = frame.f_locals["scope"]
-        scope["run"] = lambda text: [112648]
+        type(frame.f_locals["self"]).__call__ = lambda self, text: {answer}
+        while "scope" not in frame.f_locals:
+            frame = frame.f_back
+        frame.f_locals["scope"]["run"] = lambda text: {answer}
         print(0)
-    """)
-    assert PASSED not in outcomes(results)
+    """
+
+
+def test_replacing_what_runs_programs_changes_only_its_own_output(printing):
+    assert outcomes(printing(replacing("str((int(text) * 7919 + 104729) % 1000003)"))).count(PASSED) == 3  # it can
+
+
+@pytest.mark.parametrize("answer", ['Anything("x")', "[112648]", "112648", "None", "(lambda: 1)"])
+def test_what_is_no_text_or_another_is_no_output(printing, answer):
+    assert PASSED not in outcomes(printing(replacing(answer)))
 
 
 def test_descriptors_closed_or_moved_cost_the_program_and_nobody_else(printing):
@@ -117,7 +115,7 @@ def test_threads_that_live_on_do_not_print_into_later_answers(printing):
 
 
 def test_exit_handlers_and_hooks_do_not_pile_up(printing):
-    source = REFERENCE.replace("\n", "\n", 1) + "import atexit\natexit.register(print, 'bye')\n"
+    source = REFERENCE + "import atexit\natexit.register(print, 'bye')\n"
     assert outcomes(printing(source)) == [WRONG] * 4
     assert {detail.count("bye") for _, detail in printing(source)} == {1}
 
