@@ -30,3 +30,6 @@ class Breakdown:
         are close to one another: two rewards that are equal there should be equal here.
         """
         return float(struct.unpack("<f", struct.pack("<f", math.fsum(self.parts.values())))[0])
+
+    def __float__(self) -> float:
+        return self.total

@@ -18,15 +18,18 @@ from .code_reward import pass_rate_rewards
 from .interface import CodeReward, QuestionVerdicts, TestReward
 from .lookup import lookup
 from .suite_reward import valid_and_adversarial_rewards
+from .weighted_reward import weighted_code_rewards, weighted_test_rewards
 
-CODE_REWARDS: dict[str, CodeReward] = {"pass_rate": pass_rate_rewards}
-"""By ``rewards.code.name``; "pass_rate" is the paper's R_C."""
+CODE_REWARDS: dict[str, CodeReward] = {"pass_rate": pass_rate_rewards, "weighted": weighted_code_rewards}
+"""By ``rewards.code.name``; "pass_rate" is the paper's R_C, "weighted" punishes what is no program."""
 
 TEST_REWARDS: dict[str, TestReward] = {
     "valid_and_adversarial": valid_and_adversarial_rewards,
     "adversary": adversary_rewards,
+    "weighted": weighted_test_rewards,
 }
-"""By ``rewards.test.name``; "valid_and_adversarial" is the paper's R_T, "adversary" other rules by ``kwargs``."""
+"""By ``rewards.test.name``; "valid_and_adversarial" is the paper's R_T, "adversary" other rules by ``kwargs``,
+"weighted" the paper's terms with free weights."""
 
 _PACKAGE, _FILE = "pkg://", "file://"
 _HINT = "return reward_fns.Breakdown(parts={'name': value}) or None for each"

@@ -114,6 +114,17 @@ def compute_score(
     return {"score": reward.total, **reward.terms}
 
 
+def judge_here(request: JudgeRequest, options: dict[str, Any]) -> CandidateVerdict:
+    """The verdict of this process's own judge, which is made on the first call; ``options`` as in ``compute_score``.
+
+    Raises:
+        ValueError: unknown or other options than the judge was started with, or the reference is no Python program.
+        sandbox.SandboxUnavailableError: the sandbox could not run the program.
+    """
+    _check_reference(request.reference, where="the request")
+    return _SHARED.judge(request, _plain(options))
+
+
 def _score_code(solution: str, truth: JudgeRequest, sandbox: dict[str, Any]) -> dict[str, float]:
     found = extract_candidate(solution, reads_input=truth.kind == Kind.STDIN)
     candidate = None if isinstance(found, ExtractionFailure) else found
@@ -166,15 +177,19 @@ def read_ground_truth(raw: Mapping[str, Any] | str, *, role: str, where: str) ->
         truth = JudgeRequest.from_mapping(given)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from error
-    try:
-        parse_untrusted(truth.reference)
-    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        raise ValueError(f"{where}: 'reference' is not Python 3: {error}") from error
+    _check_reference(truth.reference, where=where)
     if role == "code" and not truth.suites[0]:
         raise ValueError(f"{where} needs 'tests', a list of assert statements, to score code")
     if role == "test" and not truth.candidate:
         raise ValueError(f"{where} needs 'candidate', the program the suite was written for, to score tests")
     return replace(truth, candidate=truth.candidate or None)
+
+
+def _check_reference(text: str, *, where: str) -> None:
+    try:
+        parse_untrusted(text)
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+        raise ValueError(f"{where}: 'reference' is not Python 3: {error}") from error
 
 
 def _plain(value: Any) -> Any:

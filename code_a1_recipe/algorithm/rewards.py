@@ -104,12 +104,12 @@ class RewardSettings(Block):
         for role in ("code", "test"):
             try:
                 function = _find(role, self)
-                if role == "test" and self.test.path is None:  # one of ours: it looks at its arguments first
+                if getattr(self, role).path is None:  # one of ours: it looks at its arguments first
                     function(QuestionVerdicts(question_id="", num_cases=1, candidates=()))
             except SettingsError as error:
                 yield str(error)
             except ValueError as error:
-                yield f"rewards.test.kwargs: {error}"
+                yield f"rewards.{role}.kwargs: {error}"
         if (fitness := self.test.kwargs.get("fitness")) in NEED_POOLED and self.code_tests != "pooled":
             yield f"rewards.code_tests must be pooled with fitness: {fitness}, got {self.code_tests}"
 

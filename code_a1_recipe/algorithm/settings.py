@@ -119,6 +119,8 @@ class ValidationSettings(Block):
 class CheckpointSettings(Block):
     keep_best: Annotated[str, AfterValidator(_validation_metric)] | None = None
     """Validation metric, as in ``metrics.jsonl``, whose best checkpoint is kept beside the newest; larger is better."""
+    allow_new_questions: bool = False
+    """Resume also on other questions; their order then begins anew."""
     leave_within_seconds: Seconds = 120.0
     """Seconds from Ctrl-C or SIGTERM to the end of the process, at most."""
 

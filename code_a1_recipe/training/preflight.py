@@ -222,7 +222,7 @@ def check_run(config: RunConfig) -> None:
     )
     if checkpoint is not None:
         checkpoint.check_whole()
-        checkpoint.check_fits(run_identity(config, train))
+        checkpoint.check_fits(run_identity(config, train), allow_new_questions=config.checkpoint.allow_new_questions)
 
 
 def run_identity(config: RunConfig, train: Sequence[Question]) -> dict[str, Any]:

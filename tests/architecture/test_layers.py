@@ -44,6 +44,7 @@ ARROWS = {
     },
     "curation": {"algorithm", "config", "data", "evaluation", "jobs", "runs", "stats", "test_quality"},
     "analysis": {"algorithm", "config", "curation", "data", "jobs", "runs", "stats", "training"},
+    "api": {"data", "runs"},
     "applications": {
         "algorithm", "config", "data", "evaluation", "jobs", "runs", "stats", "test_quality"
     },

@@ -36,6 +36,8 @@ CHECKPOINTS = "checkpoints"
 _PARTIAL = ".partial"
 _GIVEN_UP = "given_up_"
 
+_QUESTION_KEYS = ("questions", "train_batch_size", "shuffle")
+"""Keys of an identity that ``checkpoint.allow_new_questions`` passes over."""
 IDENTITY, ORIGIN, FILES = "identity", "origin", "files"
 """Keys of ``state.json``: what a run that resumes must share; the other run's checkpoint that this one started from;
 bytes of each file of the checkpoint."""
@@ -58,11 +60,12 @@ class Checkpoint:
     folder: Path
     step: int
 
-    def check_fits(self, identity: Mapping[str, Any]) -> None:
-        """Refuse a checkpoint of another run.
+    def check_fits(self, identity: Mapping[str, Any], *, allow_new_questions: bool = False) -> bool:
+        """Refuse a checkpoint of another run; whether the run goes on with the same questions in the same order.
 
         Args:
             identity: what the run that resumes is, see ``preflight.run_identity``.
+            allow_new_questions: other questions, or another number of them a step, may differ.
 
         Raises:
             CheckpointError: names each key that differs, with both values.
@@ -70,12 +73,15 @@ class Checkpoint:
         state = self.state()
         saved = state.get(IDENTITY, {})
         differing = [key for key in sorted(saved.keys() | identity.keys()) if saved.get(key) != identity.get(key)]
+        if allow_new_questions and differing and set(differing) <= set(_QUESTION_KEYS):
+            return False
         if differing:
             differences = "; ".join(f"{key}: saved {saved.get(key)!r}, now {identity.get(key)!r}" for key in differing)
             raise CheckpointError(
                 f"{self.folder} does not fit this run ({differences}); use the saved values, or start another run: "
                 "another run_dir, without resume=<path>"
             )
+        return True
 
     def changed_settings(self, config: Mapping[str, Any]) -> list[str]:
         """Settings that differ from those it was saved with and do not keep it from fitting, as ``key: old -> new``.

@@ -102,8 +102,8 @@ class CheckpointKeeper:
         found = checkpointing.find_checkpoint(self._root, mode=trainer.resume_mode, path=trainer.resume_from_path)
         if found is None:
             return None
-        found.check_fits(self._identity)
-        finished = _load(found, policies=policies, dataloader=dataloader)
+        same = found.check_fits(self._identity, allow_new_questions=self._config.checkpoint.allow_new_questions)
+        finished = _load(found, policies=policies, dataloader=dataloader if same else None)
         book_file, config = found.folder / checkpointing.BOOK_NAME, self._config
         book = MistakeBook.load(book_file, config.mistake_book, config.opponents)
         if found.folder.parent == self._root:
@@ -199,6 +199,7 @@ def _load(checkpoint: Checkpoint, *, policies: Mapping[str, Policy], dataloader:
                 f"{checkpoint.folder / name} cannot be loaded: {str(error).strip().splitlines()[-1]}; "
                 f"{checkpointing.ANOTHER_STEP}"
             ) from error
-    dataloader.load_state_dict(data)
+    if dataloader is not None:  # else its order and position are another file's
+        dataloader.load_state_dict(data)
     logger.info("resumed from %s at step=%d", checkpoint.folder, checkpoint.step)
     return TrainState(step=checkpoint.step, data=data, row=row, totals=totals, curriculum=scores, random_states=states)

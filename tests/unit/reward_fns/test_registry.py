@@ -38,15 +38,15 @@ def question(make_suite, make_verdict):
 
 
 def test_the_papers_rewards_are_registered():
-    assert list(CODE_REWARDS) == ["pass_rate"]
-    assert list(TEST_REWARDS) == ["valid_and_adversarial", "adversary"]
+    assert list(CODE_REWARDS) == ["pass_rate", "weighted"]
+    assert list(TEST_REWARDS) == ["valid_and_adversarial", "adversary", "weighted"]
     assert list(ADVERSARIAL_READINGS) == ["release", "figure"]
 
 
 def test_an_unknown_reward_lists_the_known_ones():
-    with pytest.raises(ValueError, match=r"^unknown code reward 'pass'; known: pass_rate$"):
+    with pytest.raises(ValueError, match=r"^unknown code reward 'pass'; known: pass_rate, weighted$"):
         code_reward_named("pass")
-    with pytest.raises(ValueError, match=r"known: adversary, valid_and_adversarial$"):
+    with pytest.raises(ValueError, match=r"known: adversary, valid_and_adversarial, weighted$"):
         reward_of_suites_named("valid")
 
 

@@ -23,9 +23,10 @@ class Keepers:
         self.config = read_config("cpu", [f"run_dir={folder}", "curriculum.name=variance"])
         self.run_folder, self.loaded = RunFolder(folder), []
         self.dataloader = SimpleNamespace(load_state_dict=self.loaded.append)
+        self.identity = {}
 
     def make(self):
-        return CheckpointKeeper(self.config, self.run_folder, identity={})
+        return CheckpointKeeper(self.config, self.run_folder, identity=self.identity)
 
     def save(self):
         finished = TrainState(
@@ -67,4 +68,21 @@ def test_scores_that_are_none_are_a_damaged_checkpoint(keepers):
     folder = keepers.save()
     keepers.change_state(folder, lambda state: state.update(curriculum=3))
     with pytest.raises(CheckpointError, match="is damaged"):
+        keepers.resume()
+
+
+def test_other_questions_are_resumed_on_where_that_is_allowed(keepers):
+    """Policies, book and counters go on; the order and the position are another file's."""
+    keepers.identity = {"questions": "a", "train_batch_size": 8, "seed": 1}
+    keepers.save()
+    keepers.identity |= {"questions": "b", "train_batch_size": 2}
+    with pytest.raises(
+        CheckpointError, match=r"does not fit this run \(questions: saved 'a', now 'b'; train_batch_size"
+    ):
+        keepers.resume()
+    keepers.config = read_config("cpu", [f"run_dir={keepers.run_folder.root}", "checkpoint.allow_new_questions=true"])
+    finished, _ = keepers.resume()
+    assert (finished.step, finished.totals, keepers.loaded) == (2, {"steps": 2}, [])
+    keepers.identity |= {"seed": 2}
+    with pytest.raises(CheckpointError, match="seed: saved 1, now 2"):
         keepers.resume()

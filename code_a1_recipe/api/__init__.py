@@ -1,0 +1,9 @@
+"""The Python API: score programs and tests, keep the tests that break programs, and train, from a script or a notebook.
+
+Nothing here imports torch or verl: training runs in a process of its own.
+"""
+
+from reward_fns import AdversarialReward as AdversarialReward
+
+from .mistake_book import MistakeBook as MistakeBook
+from .trainer import AdversarialCodeTrainer as AdversarialCodeTrainer

@@ -1,0 +1,174 @@
+"""MistakeBook: tests with a quality of the caller's own, to sample from in proportion to it.
+
+Training's own book is ``algorithm.mistake_book``: it counts for each question which cases broke programs, replays the
+most frequent ones (the paper's rule), and makes their quality of these counts. This one takes any test with any score.
+"""
+
+import heapq
+import json
+import math
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..errors import InputError
+from ..files import write_whole
+from ..runs.reader import RunRecords
+
+_FORMAT = 1
+Entry = tuple[float, int, str]
+"""Quality, number of the addition, test."""
+
+
+class MistakeBook:
+    """At most ``max_size`` tests, those with the highest quality; seeded, saved and loaded.
+
+    >>> book = MistakeBook(max_size=2, quality_threshold=0.3, seed=1)
+    >>> [book.add_test(f"assert f({n}) == {n}", quality) for n, quality in enumerate([0.5, 0.2, 0.9, 0.6])]
+    [True, False, True, True]
+    >>> list(book), len(book)
+    (['assert f(2) == 2', 'assert f(3) == 3'], 2)
+    >>> book.get_top_k(1)
+    ['assert f(2) == 2']
+    >>> sorted(book.sample_batch(5)) == list(book)
+    True
+
+    Args:
+        max_size: most tests kept, at least 1.
+        quality_threshold: tests below it are not taken, in [0, 1].
+        seed: of the samples.
+
+    Raises:
+        InputError: an argument is out of its range.
+    """
+
+    def __init__(self, max_size: int = 1000, quality_threshold: float = 0.3, *, seed: int = 0) -> None:
+        if isinstance(max_size, bool) or not isinstance(max_size, int) or max_size < 1:
+            raise InputError(f"max_size must be an integer of at least 1, got {max_size!r}")
+        self.max_size = max_size
+        self.quality_threshold = _quality("quality_threshold", quality_threshold)
+        self._chance = random.Random(seed)
+        self._entries: dict[str, Entry] = {}
+        self._worst: list[Entry] = []
+        """A heap of the entries; those that were replaced or removed are passed over."""
+        self._num_added = 0
+
+    @classmethod
+    def of_run(
+        cls, run: str | Path, max_size: int = 1000, quality_threshold: float = 0.3, *, seed: int = 0
+    ) -> "MistakeBook":
+        """The cases of a run's saved Mistake Book as asserts, with how well each tells programs apart as quality.
+
+        Raises:
+            InputError: there is no run, or its book is damaged.
+        """
+        book = cls(max_size, quality_threshold, seed=seed)
+        saved = RunRecords.open(Path(run)).mistake_book()
+        for question_id in saved.question_ids():
+            for entry in saved.entries(question_id):
+                book.add_test(f"assert {entry.call} == {entry.answer}", entry.quality)
+        return book
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[str]:
+        """The tests, oldest first."""
+        return iter(self._entries)
+
+    def __contains__(self, test: object) -> bool:
+        return test in self._entries
+
+    def quality(self, test: str) -> float:
+        """The quality that a test is kept with. KeyError: it is not in the book."""
+        return self._entries[test][0]
+
+    def add_test(self, test: str, quality_score: float) -> bool:
+        """Keep a test, or give it a new score; of a full book the test with the lowest quality, then age, leaves.
+
+        Args:
+            test: any text that is not empty, such as ``assert f(3) == 6``.
+            quality_score: in [0, 1]; below ``quality_threshold`` the test is not kept, and leaves if it was there.
+
+        Returns:
+            Whether the book holds the test now.
+
+        Raises:
+            InputError: no text, or a score out of its range.
+        """
+        if not isinstance(test, str) or not test.strip():
+            raise InputError(f"a test must be a text that is not empty, got {test!r}")
+        quality = _quality("quality_score", quality_score)
+        if quality < self.quality_threshold:
+            self._entries.pop(test, None)
+            return False
+        self._num_added += 1
+        entry = self._entries[test] = (quality, self._num_added, test)
+        heapq.heappush(self._worst, entry)
+        while len(self._entries) > self.max_size:
+            worst = heapq.heappop(self._worst)
+            if self._entries.get(worst[2]) is worst:
+                del self._entries[worst[2]]
+        if len(self._worst) > 2 * self.max_size:  # mostly entries that were replaced
+            self._worst = sorted(self._entries.values())
+        return test in self._entries
+
+    def sample_batch(self, n: int) -> list[str]:
+        """At most ``n`` different tests, drawn in proportion to quality; a test of quality 0 comes last.
+
+        The tests with the shortest of exponential times whose rates are the qualities (Efraimidis and Spirakis 2006).
+        """
+        rates = ((test, entry[0]) for test, entry in self._entries.items())
+        times = {test: self._chance.expovariate(rate) if rate else math.inf for test, rate in rates}
+        return heapq.nsmallest(_count("n", n), times, key=times.__getitem__)
+
+    def get_top_k(self, k: int) -> list[str]:
+        """The ``k`` tests of the highest quality, the best first; the older first among equals."""
+        best = heapq.nsmallest(_count("k", k), self._entries.values(), key=lambda entry: (-entry[0], entry[1]))
+        return [test for _, _, test in best]
+
+    def save(self, path: str | Path) -> None:
+        """Write the book as JSON, whole or not at all. OSError: it cannot be written."""
+        version, numbers, gauss = self._chance.getstate()
+        content = {
+            "format": _FORMAT,
+            "max_size": self.max_size,
+            "quality_threshold": self.quality_threshold,
+            "random_state": [version, list(numbers), gauss],
+            "tests": [[test, quality] for quality, _, test in self._entries.values()],
+        }
+        write_whole(Path(path), json.dumps(content))
+
+    @classmethod
+    def load(cls, path: str | Path) -> "MistakeBook":
+        """The book that ``save`` wrote; its samples go on where they were.
+
+        Raises:
+            InputError: no such file, or no such book in it.
+        """
+        try:
+            content = json.loads(Path(path).read_text(encoding="utf-8"))
+            if content["format"] != _FORMAT:
+                raise ValueError(f"its format is {content['format']!r}, this release reads {_FORMAT}")
+            book = cls(content["max_size"], content["quality_threshold"])
+            version, numbers, gauss = content["random_state"]
+            book._chance.setstate((version, tuple(numbers), gauss))
+            for test, quality in content["tests"]:
+                book.add_test(test, quality)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(
+                f"{path} cannot be read as a MistakeBook: {error}; name a file that save() wrote"
+            ) from error
+        return book
+
+
+def _quality(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
+        raise InputError(f"{name} must be a number in [0, 1], got {value!r}")
+    return float(value)
+
+
+def _count(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InputError(f"{name} (tests) must be an integer of at least 0, got {value!r}")
+    return value

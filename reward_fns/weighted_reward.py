@@ -1,0 +1,200 @@
+"""Both rewards with free weights, and with a value of their own for what cannot be used: as run plug-in and by hand.
+
+    R_C = invalid_code                                                 where no program loads
+          (Pass_hist + mean Pass_new) / 2, the paper's R_C             else
+    R_T = invalid_test                                                 where a suite has no valid case
+          validity_weight * Valid + difficulty_weight * Adv            else; 0 where the program does not load
+
+Valid and Adv are the paper's, see :func:`~reward_fns.suite_reward.test_reward`; with ``validity_weight=alpha``,
+``difficulty_weight=1 - alpha`` and ``invalid_code=invalid_test=0`` this is Code-A1's reward for every suite that has a
+valid case. Weights need not sum to 1: GRPO divides by a group's spread, so only their ratio and what is invalid count.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from .breakdown import Breakdown
+from .code_reward import code_reward
+from .extract import ExtractionFailure, extract_candidate, extract_suite
+from .interface import JudgedCandidate, QuestionVerdicts
+from .lookup import lookup
+from .sandbox_seam import CandidateVerdict, JudgeRequest
+from .suite_reward import ADVERSARIAL_READINGS, test_reward
+from .verl_entry import MAX_WORKERS, judge_here
+
+INVALID = "invalid"
+"""The part of a reward that says that nothing could be used."""
+
+
+def weighted_code_rewards(question: QuestionVerdicts, *, invalid_code: float = -1.0) -> list[Breakdown | None]:
+    """R_C of each candidate, see the module; ``rewards.code.name=weighted``.
+
+    Returns:
+        Parts ``history`` and ``new``, or ``invalid`` alone; None where a candidate has no verdict.
+
+    Raises:
+        ValueError: ``invalid_code`` is not a finite number.
+    """
+    _check_finite(invalid_code=invalid_code)
+    return [None if one.code_verdict is None else _code(one.code_verdict, invalid_code) for one in question.candidates]
+
+
+def weighted_test_rewards(
+    question: QuestionVerdicts,
+    *,
+    validity_weight: float = 0.6,
+    difficulty_weight: float = 0.4,
+    invalid_test: float = -0.5,
+    adversarial: str = "release",
+) -> list[list[Breakdown | None]]:
+    """R_T of each suite, [C][S], see the module; ``rewards.test.name=weighted``.
+
+    Args:
+        question: the judged question.
+        validity_weight: of Valid, at least 0.
+        difficulty_weight: of Adv, at least 0.
+        invalid_test: reward of a suite without a valid case; mostly below 0.
+        adversarial: reading of the paper's term, a name in ``ADVERSARIAL_READINGS``.
+
+    Returns:
+        Parts ``validity`` and ``adversarial``, or ``invalid`` alone; None where a candidate has no verdict.
+
+    Raises:
+        ValueError: a weight is negative, a number is not finite, or the reading is unknown.
+    """
+    weights = {"validity_weight": validity_weight, "difficulty_weight": difficulty_weight}
+    _check_finite(**weights, invalid_test=invalid_test)
+    if negative := {name: value for name, value in weights.items() if value < 0.0}:
+        raise ValueError(f"weights of the Test LLM's reward must be at least 0, got {negative}")
+    lookup(adversarial, ADVERSARIAL_READINGS, what="reading of the adversarial reward")
+
+    def reward(candidate: JudgedCandidate, s: int) -> Breakdown | None:
+        verdict = candidate.verdict
+        if verdict is None:
+            return None
+        paper = test_reward(verdict, s, num_cases=question.num_cases, adversarial=adversarial)
+        if not verdict.suites[s].cases:
+            return Breakdown(parts={INVALID: invalid_test}, terms=paper.terms)
+        gate = paper.terms["loaded"]
+        parts = {
+            "validity": gate * validity_weight * paper.terms["valid"],
+            "adversarial": gate * difficulty_weight * paper.terms["adv"],
+        }
+        return Breakdown(parts=parts, terms=paper.terms)
+
+    return [[reward(one, s) for s in range(len(one.suite_texts))] for one in question.candidates]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdversarialReward:
+    """The adversarial reward of a pair of programs and tests, judged in the sandbox; safe to call from many threads.
+
+    >>> reward = AdversarialReward()
+    >>> tests = "assert double(3) == 6\\nassert double(-1) == -2"
+    >>> right, wrong = "def double(x): return 2 * x", "def double(x): return abs(2 * x)"
+    >>> [float(one) for one in reward.score_codes([right, wrong, "def double("], tests, reference=right)]
+    [1.0, 0.5, -1.0]
+    >>> reward.score_test(tests, wrong, right).parts  # both asserts are right, one breaks the program
+    {'validity': 0.6, 'adversarial': 0.2}
+    >>> float(reward.score_test("assert double() == 0", wrong, right))  # the reference raises
+    -0.5
+
+    In a run: ``AdversarialCodeTrainer(reward_fn=reward)``, or the keys of :meth:`settings`.
+
+    Raises:
+        ValueError: a value is out of its range.
+    """
+
+    validity_weight: float = 0.6
+    difficulty_weight: float = 0.4
+    invalid_code: float = -1.0
+    """Reward of what is no program, or does not load."""
+    invalid_test: float = -0.5
+    """Reward of a suite of which no test is valid."""
+    adversarial: str = "release"
+    sandbox: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of ``sandbox.LocalRunner``; the same for all rewards of a process, which share one judge."""
+
+    def __post_init__(self) -> None:
+        nothing = QuestionVerdicts(question_id="", num_cases=1, candidates=())
+        weighted_code_rewards(nothing, **self._of_code)
+        weighted_test_rewards(nothing, **self._of_test)
+
+    @property
+    def _of_code(self) -> dict[str, Any]:
+        return {"invalid_code": self.invalid_code}
+
+    @property
+    def _of_test(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if name not in ("invalid_code", "sandbox")}
+
+    def settings(self) -> dict[str, Any]:
+        """Keys of a run that train with this reward; ``sandbox`` is the run's own."""
+        of_test = {name: value for name, value in self._of_test.items() if name != "adversarial"}
+        choice = {"name": "weighted", "path": None}
+        return {
+            "rewards.code": choice | {"kwargs": self._of_code},
+            "rewards.test": choice | {"kwargs": of_test},
+            "rewards.adversarial": self.adversarial,
+        }
+
+    def score_code(self, code: str, tests: str | Sequence[str], *, reference: str) -> Breakdown:
+        """R_C of one program on given tests; ``float()`` of it is the reward.
+
+        Args:
+            code: a program, or a response with one in a fenced block.
+            tests: asserts, in one text or one by one; those that the reference does not confirm as valid do not count.
+            reference: source of a correct solution, which decides.
+
+        Raises:
+            ValueError: the reference is no Python program, or there is no test.
+            sandbox.SandboxUnavailableError: the sandbox could not run something. An outage is no reward.
+        """
+        verdict, _ = self._judge(code, tests, reference)
+        return _code(verdict, self.invalid_code)
+
+    def score_codes(self, codes: Sequence[str], tests: str | Sequence[str], *, reference: str) -> list[Breakdown]:
+        """:meth:`score_code` of many programs on the same tests, some at a time; in their order."""
+        with ThreadPoolExecutor(MAX_WORKERS) as threads:
+            return list(threads.map(lambda code: self.score_code(code, tests, reference=reference), codes))
+
+    def score_test(self, test: str | Sequence[str], code: str, reference_code: str) -> Breakdown:
+        """R_T of one suite against one program; K is the number of its asserts. Arguments as in :meth:`score_code`."""
+        verdict, num_cases = self._judge(code, test, reference_code)
+        judged = JudgedCandidate(source=code, verdict=verdict, suite_texts=("",))
+        question = QuestionVerdicts(question_id="", num_cases=max(1, num_cases), candidates=(judged,))
+        [[reward]] = weighted_test_rewards(question, **self._of_test)
+        assert reward is not None  # it has a verdict
+        return reward
+
+    def score_tests(self, tests: Sequence[str | Sequence[str]], code: str, reference_code: str) -> list[Breakdown]:
+        """:meth:`score_test` of many suites against the same program, some at a time; in their order."""
+        with ThreadPoolExecutor(MAX_WORKERS) as threads:
+            return list(threads.map(lambda test: self.score_test(test, code, reference_code), tests))
+
+    def _judge(self, code: str, tests: str | Sequence[str], reference: str) -> tuple[CandidateVerdict, int]:
+        """The verdict with the tests as its only suite, and how many they are."""
+        program, suite = extract_candidate(code), extract_suite(tests) if isinstance(tests, str) else tuple(tests)
+        texts = () if isinstance(suite, ExtractionFailure) else suite
+        request = JudgeRequest.from_mapping(
+            {
+                "reference": reference,
+                "candidate": None if isinstance(program, ExtractionFailure) else program,
+                "suites": (texts,),
+            }
+        )
+        return judge_here(request, dict(self.sandbox)), len(texts)
+
+
+def _code(verdict: CandidateVerdict, invalid_code: float) -> Breakdown:
+    paper = code_reward(verdict)
+    return paper if verdict.loaded else Breakdown(parts={INVALID: invalid_code}, terms=paper.terms)
+
+
+def _check_finite(**values: float) -> None:
+    for name, value in values.items():
+        if not isinstance(value, int | float) or not math.isfinite(value):
+            raise ValueError(f"{name} must be a finite number, got {value!r}")

@@ -1,0 +1,143 @@
+"""Rewards with free weights: by hand (``AdversarialReward``) and as the functions that a run uses."""
+
+import doctest
+import math
+
+import pytest
+from hypothesis import given, strategies as st
+
+from reward_fns import (
+    AdversarialReward,
+    Breakdown,
+    JudgedCandidate,
+    QuestionVerdicts,
+    find_code_reward,
+    find_test_reward,
+    test_reward as paper_reward,
+    verl_entry,
+    weighted_reward,
+)
+from sandbox import Judge, JudgeRequest, LocalRunner, SandboxUnavailableError
+
+RIGHT = "def double(x): return 2 * x"
+WRONG = "def double(x): return abs(2 * x)"
+BROKEN = "def double("
+SUITES = {
+    "valid, breaks": ("assert double(3) == 6", "assert double(-1) == -2"),
+    "valid, breaks nothing": ("assert double(3) == 6", "assert double(0) == 0"),
+    "one is wrong": ("assert double(3) == 7", "assert double(-1) == -2"),
+    "nothing valid": ("assert double() == 1", "double(2)"),
+}
+
+
+@pytest.fixture(scope="module")
+def verdicts():
+    """By program, with all suites in their order."""
+    with LocalRunner(num_workers=2) as runner:
+        judge = Judge(runner)
+        suites = tuple(SUITES.values())
+        return {
+            program: judge.judge(JudgeRequest(question_id="double", reference=RIGHT, candidate=program, suites=suites))
+            for program in (RIGHT, WRONG, BROKEN)
+        }
+
+
+def question(verdicts, *programs):
+    """A question of these programs; None stands for one that met an outage."""
+    candidates = tuple(
+        JudgedCandidate(source=one, verdict=verdicts[one] if one else None, suite_texts=("",) * len(SUITES))
+        for one in programs
+    )
+    return QuestionVerdicts(question_id="double", num_cases=2, candidates=candidates)
+
+
+def rewards(verdicts, program, **weights):
+    [row] = find_test_reward("weighted", kwargs=weights)(question(verdicts, program))
+    return dict(zip(SUITES, (one.total for one in row), strict=True))
+
+
+def test_the_docstring_is_true():
+    assert doctest.testmod(weighted_reward).failed == 0
+
+
+def test_validity_and_difficulty_are_weighted_and_an_invalid_suite_costs(verdicts):
+    assert rewards(verdicts, WRONG) == pytest.approx(
+        {
+            "valid, breaks": 0.6 + 0.4 * 0.5,
+            "valid, breaks nothing": 0.6,
+            "one is wrong": 0.6 * 0.5 + 0.4 * 0.5,
+            "nothing valid": -0.5,
+        }
+    )
+
+
+def test_a_program_that_does_not_load_teaches_nothing_but_what_is_invalid(verdicts):
+    found = rewards(verdicts, BROKEN)
+    assert found.pop("nothing valid") == -0.5
+    assert set(found.values()) == {0.0}
+
+
+def test_no_program_costs_what_invalid_code_says(verdicts):
+    function = find_code_reward("weighted", kwargs={"invalid_code": -2.0})
+    right, wrong, broken, outage = function(question(verdicts, RIGHT, WRONG, BROKEN, None))
+    assert (right.total, broken.total, outage) == (0.75, -2.0, None)  # the invalid suite counts 0, as in the release
+    assert 0.0 < wrong.total < right.total
+    assert broken.parts == {"invalid": -2.0}
+
+
+def test_an_outage_has_no_reward(verdicts):
+    assert find_test_reward("weighted")(question(verdicts, None)) == [[None] * len(SUITES)]
+
+
+@given(alpha=st.floats(0, 1), reading=st.sampled_from(["release", "figure"]))
+def test_with_the_papers_weights_it_is_the_papers_reward(verdicts, alpha, reading):
+    weights = {"validity_weight": alpha, "difficulty_weight": 1 - alpha, "invalid_test": 0.0, "adversarial": reading}
+    for program, verdict in verdicts.items():
+        for s, total in enumerate(rewards(verdicts, program, **weights).values()):
+            paper = paper_reward(verdict, s, num_cases=2, alpha=alpha, adversarial=reading).total
+            assert total == pytest.approx(paper if verdict.suites[s].cases else 0.0)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"validity_weight": -0.1}, "at least 0.*validity_weight.*-0.1"),
+        ({"difficulty_weight": math.inf}, "difficulty_weight must be a finite number, got inf"),
+        ({"invalid_code": math.nan}, "invalid_code must be a finite number, got nan"),
+        ({"invalid_test": "much"}, "invalid_test must be a finite number, got 'much'"),
+        ({"adversarial": "own"}, "unknown reading of the adversarial reward 'own'; known: figure, release"),
+    ],
+)
+def test_values_out_of_range_are_refused_at_once(values, message):
+    with pytest.raises(ValueError, match=message):
+        AdversarialReward(**values)
+
+
+def test_scores_by_hand_take_texts_lists_and_responses():
+    reward = AdversarialReward(invalid_code=-3.0)
+    tests = list(SUITES["valid, breaks"])
+    fenced = f"Here:\n```python\n{WRONG}\n```\n"
+    assert [float(one) for one in reward.score_codes([RIGHT, fenced, "sorry"], tests, reference=RIGHT)] == [1, 0.5, -3]
+    assert reward.score_code(WRONG, "\n".join(tests), reference=RIGHT).total == 0.5
+    suites = [tests, "\n".join(tests), "no test here", []]
+    found = [float(one) for one in reward.score_tests(suites, WRONG, RIGHT)]
+    assert found == pytest.approx([0.8, 0.8, -0.5, -0.5])
+
+
+def test_a_reference_that_is_no_program_is_refused():
+    with pytest.raises(ValueError, match="'reference' is not Python 3"):
+        AdversarialReward().score_code(RIGHT, "assert double(1) == 2", reference="def")
+
+
+def test_an_outage_is_no_score(monkeypatch):
+    class Down:
+        def judge(self, request, options):
+            raise SandboxUnavailableError("down")
+
+    monkeypatch.setattr(verl_entry, "_SHARED", Down())
+    with pytest.raises(SandboxUnavailableError):
+        AdversarialReward().score_test("assert double(1) == 2", WRONG, RIGHT)
+
+
+def test_a_reward_is_a_number_where_one_is_wanted():
+    assert float(Breakdown(parts={"a": 0.25, "b": 0.5})) == 0.75
