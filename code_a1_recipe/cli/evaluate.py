@@ -19,11 +19,6 @@ CODE_HELP = """Sample programs from a Code LLM and grade them: avg@n and pass@k 
 HumanEval+ and MBPP+ are graded by EvalPlus's own rules, LiveCodeBench by its own, other files by their asserts with the
 reference solution as the oracle; expected values stay outside of the program's process.
 
-Files with --in-process-tests run their tests in the program's own process: there a program
-sees the expected values and could forge the outcome. That is fine for evaluating a model (the published figures are
-made that way), but never a training reward. Problems whose own reference fails on this machine (a library, data or a
-network that it lacks) are left out and counted.
-
 Examples:
 
 - `code-a1 eval code evalplus.parquet --model Qwen/Qwen2.5-Coder-1.5B-Instruct --samples 32 --output out/base`
@@ -55,7 +50,6 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="eval", rich_help_panel="Evaluate")
     group.command("code", help=CODE_HELP)(with_options(evaluate_code))
     group.command("test", help=TEST_HELP)(with_options(evaluate_tests))
-    group.command("run")(evaluate_run)
     group.command("compare")(compare)
 
 
@@ -76,29 +70,6 @@ def evaluate_tests(options: SuiteEvalOptions) -> None:
     with resumable(options.output):
         results = tests_llm.evaluate(options)
     _show(results, options.output)
-
-
-def evaluate_run(
-    run: Annotated[Path, typer.Argument(help="run folder")],
-    output: Annotated[Path, typer.Option(help="folder; responses in it are not sampled again")],
-    step: Annotated[str, typer.Option(help="latest, best, a saved step, or 0: the base models")] = "latest",
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="only the first so many questions; nothing is compared then")
-    ] = None,
-    judge_only: Annotated[
-        bool, typer.Option("--judge-only", help="judge stored responses; no model is started")
-    ] = False,
-) -> None:
-    """Validate both policies of a run's checkpoint on its held-out questions, beside the figures of training.
-
-    Example: `code-a1 eval run outputs/cpu-20260101-120000 --step 40 --output outputs/validation`
-    """
-    from ..evaluation.run import run_validation
-
-    with resumable(output):
-        figures, num_different = run_validation(run, step=step, output=output, limit=limit, stored_only=judge_only)
-    print_table(figures)
-    finish(Report(text="", failure=f"{num_different} figures are not those of training" if num_different else ""))
 
 
 def compare(

@@ -93,14 +93,6 @@ class CodeEvalOptions(SamplingEvalOptions):
     until: Annotated[
         datetime | None, typer.Option(formats=["%Y-%m-%d"], help="LiveCodeBench: only contests of this day and earlier")
     ] = None
-    in_process_tests: Annotated[
-        bool,
-        typer.Option(
-            help="HumanEval, LeetCodeDataset, MBPP as published: run all tests of a problem, also those that are not "
-            "'assert f(literals) == literal', in the program's own process, where it could forge the outcome"
-        ),
-    ] = False
-
     export_evalplus: Annotated[
         Path | None,
         typer.Option(
@@ -125,7 +117,7 @@ class CodeEvalOptions(SamplingEvalOptions):
 
     def judged_with(self) -> dict[str, Any]:
         """What decides verdicts; those of other settings do not belong in one file."""
-        return self.read_with() | {name: True for name in ("references", "in_process_tests") if getattr(self, name)}
+        return self.read_with() | ({"references": True} if self.references else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from code_a1_recipe.cli import status
 from code_a1_recipe.cli.declared import with_options
 from code_a1_recipe.errors import InputError
-from code_a1_recipe.evaluation.models.recorded_run import RecordedPair
 from code_a1_recipe.jobs.outputs import Report
 from code_a1_recipe.training.checkpoint.folder import CHECKPOINTS, saved_steps
 from examples.arguments import run_study, study_app
+from examples.recorded_pair import RecordedPair
 
 from .matches import CrossPlay, play
 from .options import CrossPlayOptions

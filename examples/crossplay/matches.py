@@ -24,7 +24,6 @@ from code_a1_recipe.algorithm.prompts import render
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.algorithm.sampling import sampling_seed
 from code_a1_recipe.errors import SettingsError
-from code_a1_recipe.evaluation.models.recorded_run import RecordedPair
 from code_a1_recipe.evaluation.models.response_store import RESPONSES, ResponseStore, StoredSampler, finish_all
 from code_a1_recipe.evaluation.models.source import ModelChoice, sample_all
 from code_a1_recipe.files import file_fingerprint, fingerprint
@@ -32,6 +31,7 @@ from code_a1_recipe.jobs.confinement import LocalAsyncJudge
 from code_a1_recipe.jobs.jsonl_store import JsonlStore, Row
 from code_a1_recipe.jobs.progress import Progress
 from code_a1_recipe.stats.estimates import Array
+from examples.recorded_pair import RecordedPair
 
 if TYPE_CHECKING:
     from .options import CrossPlayOptions

@@ -11,19 +11,16 @@ from typing import Any, TypeVar
 from sandbox import Closing, JudgeProcesses, LocalRunner
 
 from ...data.formats import ADAPTERS
-from ...data.reader import columns_of, iter_rows, row_reader
+from ...data.reader import columns_of, iter_rows
 from ...errors import InputError
 from ..models.prompt_styles import EVALPLUS
 from ..options import CodeEvalOptions
-from ..scoring import evalplus_sanitizer, in_process, livecodebench_judge
+from ..scoring import evalplus_sanitizer, livecodebench_judge
 from ..scoring.evalplus_grading import evalplus_tasks
 from . import livecodebench
 from .tasks import CodeTask, check_distinct, question_tasks
 
 Started = TypeVar("Started", bound=Closing)
-_SHOWN_IDS = 20
-FORGEABLE = "problems graded in the program's own process, which could forge the outcome"
-FAILING = "problems left out because their own reference fails here"
 OUTSIDE = "LiveCodeBench problems outside --since and --until"
 
 
@@ -71,13 +68,6 @@ def loaded_tasks(options: CodeEvalOptions) -> Iterator[tuple[list[CodeTask], dic
         check_distinct([task.id for task in tasks], what="problems")
         tasks = tasks[: options.limit]
         counts: dict[str, Any] = {name: number for name, number in num_left_out.items() if number}
-        if not options.sample_only:
-            failing = in_process.failing_references(tasks, options.output, num_workers=options.workers)
-            tasks = [task for task in tasks if task.id not in failing]
-            if failing:
-                counts[FAILING] = _listed(failing)
-        if num_forgeable := sum(isinstance(task.grading, in_process.InProcessGrading) for task in tasks):
-            counts[FORGEABLE] = num_forgeable
         if not tasks:
             what = "; ".join(f"{name}: {value}" for name, value in counts.items()) or "the files hold none"
             raise InputError(f"no problem is left to evaluate ({what}); name other files or other options")
@@ -91,10 +81,6 @@ def _kind_of(path: Path, options: CodeEvalOptions) -> str:
     renamed = {column.partition(".")[0] for column in options.columns.values()}
     if options.adapter == "auto" and not renamed & columns and columns >= livecodebench.COLUMNS:
         return "livecodebench"
-    if options.in_process_tests and columns:
-        reader = row_reader(columns, where=path, adapter=options.adapter, columns=options.columns)
-        if reader.adapter in in_process.SOURCES:
-            return "check"
     return "questions"
 
 
@@ -112,8 +98,6 @@ def _tasks_of(
     """The tasks of one file, and counts of what could not be taken."""
     if kind == "evalplus":
         return evalplus_tasks(path, runners.runner()), {}
-    if kind == "check":
-        return in_process.check_tasks(path, runners.runner(), adapter=options.adapter), {}
     if kind == "livecodebench":
         tasks, num_outside = livecodebench.livecodebench_tasks(
             path,
@@ -143,13 +127,3 @@ def _check_used(options: CodeEvalOptions, kinds: Sequence[str]) -> None:
             "--export-evalplus writes programs for HumanEval+ and MBPP+, but no FILE has their columns "
             f"{sorted(ADAPTERS['evalplus'].needs)}; leave it out, or name such a file"
         )
-    if options.in_process_tests and "check" not in kinds:
-        raise InputError(
-            "--in-process-tests is for files with a test source: HumanEval, LeetCodeDataset or MBPP as published; none "
-            "of the FILEs has their columns; leave it out, or name such a file"
-        )
-
-
-def _listed(failing: Mapping[str, str]) -> str:
-    names = ", ".join([*failing][:_SHOWN_IDS]) + (", ..." if len(failing) > _SHOWN_IDS else "")
-    return f"{len(failing)} ({names}; reasons in references.jsonl)"

@@ -20,8 +20,8 @@ from code_a1_recipe.algorithm.tasks import tasks_of
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.config.run_config import RunConfig
 from code_a1_recipe.errors import InputError, OutageError, OutputError, SettingsError
-from code_a1_recipe.evaluation.models import recorded_run
 from code_a1_recipe.stats.estimates import Estimate
+from examples import recorded_pair
 from examples.crossplay import __main__ as command_line, matches, report
 from examples.crossplay.figure import draw_crossplay
 from examples.crossplay.matches import CrossPlay, Result, match_result, play
@@ -91,7 +91,7 @@ class World:
     num_open: int = 0
     outages: set = field(default_factory=set)
     num_judged: int = 0
-    tester = recorded_run.RecordedPair.tester
+    tester = recorded_pair.RecordedPair.tester
 
     @property
     def records(self):
@@ -430,7 +430,7 @@ def command(world, monkeypatch):
     """``command(*words)`` -> exit status, on the scripted run."""
     for step in (20,):
         (world.records.folder / "checkpoints" / f"global_step_{step}").mkdir(parents=True)
-    monkeypatch.setattr(recorded_run.RecordedPair, "open", lambda folder: world)
+    monkeypatch.setattr(recorded_pair.RecordedPair, "open", lambda folder: world)
     output = world.folder / "out"
     size = ("--candidates", "2")
     return lambda *words: command_line.main([str(world.records.folder), "--output", str(output), *size, *words])

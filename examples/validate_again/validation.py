@@ -1,4 +1,4 @@
-"""``code-a1 eval run``: a run's own validation, on a checkpoint, outside training.
+"""A run's own validation, on a checkpoint, outside training.
 
 The same episodes, seeds, prompts and judge as in training, so the figures are those that training wrote down.
 """
@@ -10,20 +10,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..algorithm.episode import EpisodeRunner
-from ..algorithm.episode_types import Episode, EpisodeTask
-from ..algorithm.mistake_book import MistakeBook
-from ..algorithm.sampling import SamplingParameters
-from ..algorithm.tasks import tasks_of
-from ..files import write_whole
-from ..jobs.confinement import LocalAsyncJudge
-from ..jobs.progress import Progress
-from ..runs.metrics import accumulate_episode, validation_metrics
-from ..runs.rollout_record import encode_records, episode_records
-from ..stats.tables import Table, table_of
-from ..training.checkpoint.export import find_step
-from .models.recorded_run import RecordedPair
-from .models.response_store import RESPONSES, ResponseStore, StoredSampler, finish_all
+from code_a1_recipe.algorithm.episode import EpisodeRunner
+from code_a1_recipe.algorithm.episode_types import Episode, EpisodeTask
+from code_a1_recipe.algorithm.mistake_book import MistakeBook
+from code_a1_recipe.algorithm.sampling import SamplingParameters
+from code_a1_recipe.algorithm.tasks import tasks_of
+from code_a1_recipe.evaluation.models.response_store import RESPONSES, ResponseStore, StoredSampler, finish_all
+from code_a1_recipe.files import write_whole
+from code_a1_recipe.jobs.confinement import LocalAsyncJudge
+from code_a1_recipe.jobs.progress import Progress
+from code_a1_recipe.runs.metrics import accumulate_episode, validation_metrics
+from code_a1_recipe.runs.rollout_record import encode_records, episode_records
+from code_a1_recipe.stats.tables import Table, table_of
+from code_a1_recipe.training.checkpoint.export import find_step
+from examples.recorded_pair import RecordedPair
 
 _COMPARED = ("val/code/", "val/test/")
 _OF_SERVING = ("val/test/prompt_cached_frac",)

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...algorithm.question import Question
-from ...algorithm.sampling import SamplingParameters
-from ...config.run_config import RunConfig
-from ...data.torch_dataset import QuestionDataset
-from ...runs.reader import RunRecords
-from .source import ModelChoice, checkpoint_model, folder_fingerprint
+from code_a1_recipe.algorithm.question import Question
+from code_a1_recipe.algorithm.sampling import SamplingParameters
+from code_a1_recipe.config.run_config import RunConfig
+from code_a1_recipe.data.torch_dataset import QuestionDataset
+from code_a1_recipe.evaluation.models.source import ModelChoice, checkpoint_model, folder_fingerprint
+from code_a1_recipe.runs.reader import RunRecords
 
 _ENGINE_KEYS = (
     "dtype",
