@@ -10,12 +10,14 @@ from pathlib import Path
 
 import msgspec
 
-from ..errors import InputError
-from ..files import portable, write_whole
-from ..runs.console import PHASES, UPDATES
-from ..runs.reader import RunRecords
-from ..runs.rollout_record import RolloutRecord
-from .measures import MEASURES, SPLIT_MEASURES, TRAINING_MEASURES, by_source, measures_of, training_measures
+from code_a1_recipe.analysis.measures import MEASURES, SPLIT_MEASURES, by_source, measures_of
+from code_a1_recipe.errors import InputError
+from code_a1_recipe.files import portable, write_whole
+from code_a1_recipe.runs.console import PHASES, UPDATES
+from code_a1_recipe.runs.reader import RunRecords
+from code_a1_recipe.runs.rollout_record import RolloutRecord
+
+from .measures import TRAINING_MEASURES, training_measures
 
 RESULTS_FILE = "results.json"
 ALL_MEASURES: dict[str, str] = {
@@ -180,7 +182,7 @@ def load_results(path: Path) -> Results:
         if content["format"] != _FORMAT:
             raise InputError(
                 f"{path} has format {content['format']!r}, this version reads {_FORMAT}; make it again with "
-                "`code-a1 report EXPERIMENT`"
+                "`python -m examples.experiment report EXPERIMENT`"
             )
         results = msgspec.convert(content, Results, str_keys=True)
     except (OSError, msgspec.MsgspecError, KeyError, TypeError, RecursionError) as error:

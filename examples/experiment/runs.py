@@ -18,13 +18,14 @@ from typing import Any
 
 from tqdm import tqdm
 
-from ..curation.harvest import HarvestOptions, harvest_tests
-from ..errors import InputError, SettingsError
-from ..files import write_whole
-from ..runs.folder import RunFolder, locked
-from ..runs.reader import RunRecords
-from .experiment import EXPERIMENT_FILE, FINISHED, Arm, Experiment
-from .experiment_checks import Place, check_experiment, log_of, settings_of
+from code_a1_recipe.curation.harvest import HarvestOptions, harvest_tests
+from code_a1_recipe.errors import InputError, SettingsError
+from code_a1_recipe.files import write_whole
+from code_a1_recipe.runs.folder import RunFolder, locked
+from code_a1_recipe.runs.reader import RunRecords
+
+from .checks import Place, check_experiment, log_of, settings_of
+from .grid import EXPERIMENT_FILE, FINISHED, Arm, Experiment
 
 LOCK = "experiment.lock"
 _POLL_SECONDS = 1.0
