@@ -29,11 +29,6 @@ MEASURES: dict[str, str] = {
     "detection_rate": "Test LLM, suites that detect the bug",
 }
 """Name -> what it says, in the order of tables."""
-SPLIT_MEASURES: dict[str, str] = {
-    "kill_first": "Test LLM, kill rate of suites for the first buggy program of each question (micro world: a mutant)",
-    "kill_others": "Test LLM, the same for the other ones (micro world: recorded programs of the base Code LLM)",
-}
-"""``kill`` in two parts."""
 
 
 def measures_of(records: Iterable[RolloutRecord]) -> dict[str, dict[str, float]]:
@@ -41,7 +36,7 @@ def measures_of(records: Iterable[RolloutRecord]) -> dict[str, dict[str, float]]
 
     Programs and suites lost to an outage count nowhere.
     """
-    samples: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in (*MEASURES, *SPLIT_MEASURES)}
+    samples: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in MEASURES}
     for record in records:
         if record.outage:
             continue
@@ -68,9 +63,7 @@ def _add_buggy_program(samples: dict[str, dict[str, list[float]]], record: Rollo
     for suite in record.suites:
         if suite.verdict is None or suite.reward is None:
             continue
-        values = buggy_program_rates(suite.verdict, valid=suite.reward.terms["valid"])
-        values["kill_others" if record.candidate else "kill_first"] = values["kill"]
-        for name, value in values.items():
+        for name, value in buggy_program_rates(suite.verdict, valid=suite.reward.terms["valid"]).items():
             samples[name][record.question].append(value)
 
 

@@ -10,8 +10,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from code_a1_recipe.algorithm.rewards import FULL_REWARD
+from code_a1_recipe.analysis.measures import measures_of
 from code_a1_recipe.runs.metrics import distinct_call_rate
 from code_a1_recipe.runs.rollout_record import RolloutRecord
+
+SPLIT_MEASURES: dict[str, str] = {
+    "kill_first": "Test LLM, kill rate of suites for the first buggy program of each question (micro world: a mutant)",
+    "kill_others": "Test LLM, the same for the other ones (micro world: recorded programs of the base Code LLM)",
+}
+"""``kill`` in two parts."""
+
+
+def split_kills(records: Sequence[RolloutRecord]) -> dict[str, dict[str, float]]:
+    """``kill`` by the names of ``SPLIT_MEASURES`` and by question id; what the validation did not take is left out."""
+    parts: dict[str, list[RolloutRecord]] = {name: [] for name in SPLIT_MEASURES}
+    for record in records:
+        if record.kind == "buggy_program":
+            parts["kill_others" if record.candidate else "kill_first"].append(record)
+    kills = {name: measures_of(part).get("kill") for name, part in parts.items()}
+    return {name: by_question for name, by_question in kills.items() if by_question}
 
 
 def reward_errors(records: Iterable[RolloutRecord]) -> dict[str, float | None]:

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import msgspec
 
-from code_a1_recipe.analysis.measures import MEASURES, SPLIT_MEASURES, by_source, measures_of
+from code_a1_recipe.analysis.measures import MEASURES, by_source, measures_of
 from code_a1_recipe.errors import InputError
 from code_a1_recipe.files import portable, write_whole
 from code_a1_recipe.runs.console import PHASES, UPDATES
 from code_a1_recipe.runs.reader import RunRecords
 from code_a1_recipe.runs.rollout_record import RolloutRecord
 
-from .measures import TRAINING_MEASURES, training_measures
+from .measures import SPLIT_MEASURES, TRAINING_MEASURES, split_kills, training_measures
 
 RESULTS_FILE = "results.json"
 ALL_MEASURES: dict[str, str] = {
@@ -156,7 +156,7 @@ def _held_out(records: Sequence[RolloutRecord]) -> dict[str, float]:
     """
     found: dict[str, float] = {}
     for number, (source, of_source) in enumerate(by_source(records).items()):
-        for name, values in measures_of(of_source).items():
+        for name, values in (measures_of(of_source) | split_kills(of_source)).items():
             if number == 0:
                 found[name] = statistics.fmean(values.values())
             elif name in _OF_OTHER_SOURCES:

@@ -34,8 +34,6 @@ def test_each_measure_counts_what_it_says():
     assert found["kill"] == {one: 0.5, two: 1.0}
     assert found["kill_per_case"] == {one: 0.5, two: 1.0}
     assert found["detection_rate"] == {one: 0.5, two: 0.5}
-    assert found["kill_first"] == {one: 0.5, two: 1.0}
-    assert found["kill_others"] == {two: 1.0}
 
 
 def test_a_measure_that_was_not_taken_is_left_out():

@@ -8,10 +8,26 @@ from hypothesis import given, strategies as st
 
 from code_a1_recipe.runs.reader import RunRecords, read_rollouts
 from code_a1_recipe.runs.rollout_record import encode_records
-from examples.experiment.measures import distinct_calls, forgetting, reward_errors
+from examples.experiment.measures import distinct_calls, forgetting, reward_errors, split_kills
 from examples.experiment.results import result_of
 
-from ...conftest import case, loaded, record, suite, write_run
+from ...conftest import QUESTIONS, case, loaded, record, suite, write_run
+
+
+def test_kills_of_the_first_buggy_program_and_of_the_others_are_told_apart():
+    def buggy(index, *suites, **fields):
+        return record(index, kind="buggy_program", solved=None, suites=suites, **fields)
+
+    records = [
+        buggy(0, suite(case("died"), case()), suite()),
+        buggy(1, suite(case("timed_out")), candidate=1),
+        buggy(1, suite(case("wrong_value"))),
+        buggy(2, suite(case("died")), outage="lost"),
+        record(3),
+    ]
+    one, two = QUESTIONS[0].id, QUESTIONS[1].id
+    assert split_kills(records) == {"kill_first": {one: 0.5, two: 1.0}, "kill_others": {two: 1.0}}
+    assert split_kills(records[:1]).keys() == {"kill_first"}
 
 
 def test_rewards_and_hidden_tests_disagree_in_four_ways():

@@ -127,6 +127,15 @@ except KeyboardInterrupt:
     assert ended.exists()
 
 
+@pytest.mark.parametrize(
+    ("text", "step"), [("", 0), ('{"step": 1}\n{"step": 2}\n', 2), ('{"step": 1}\n{"st', 0), ("[]", 0), ('{"a": 1}', 0)]
+)
+def test_the_step_of_a_run_is_read_while_its_metrics_are_written(tmp_path, text, step):
+    (tmp_path / "metrics.jsonl").write_text(text)
+    assert module._last_step(tmp_path / "metrics.jsonl") == step
+    assert module._last_step(tmp_path / "none.jsonl") == 0
+
+
 def test_a_run_that_was_cut_off_starts_anew_unless_it_can_be_resumed(grid, fake_training):
     cut = grid.run_folder("code_a1", 0)
     cut.mkdir(parents=True)
