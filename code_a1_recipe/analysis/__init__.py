@@ -1,1 +1,1 @@
-"""What runs have learned: measures over recorded rollouts, intervals, experiments of many runs, reports."""
+"""What runs have learned: measures over recorded rollouts, intervals, reports, model cards."""

@@ -1,6 +1,5 @@
-"""Commands on finished and running runs: report, export; and experiments of many runs."""
+"""Commands on finished and running runs: report, export."""
 
-import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -8,46 +7,19 @@ import typer
 
 from ..jobs.hub import Public, Push
 from ..jobs.options import one_of
-from .status import resumable
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command(rich_help_panel="Train")(experiment)
     app.command(rich_help_panel="Runs")(report)
     app.command(rich_help_panel="Runs")(export)
 
 
-def experiment(
-    file: Annotated[Path, typer.Argument(help="YAML: preset, folder, seeds, overrides, arms; see examples/")],
-    arms: Annotated[list[str] | None, typer.Option(help="only this arm; repeatable")] = None,
-    seeds: Annotated[list[int] | None, typer.Option(help="only this seed; repeatable")] = None,
-    parallel: Annotated[int, typer.Option(min=1, help="runs at once; each needs the memory of a whole run")] = 1,
-) -> None:
-    """Run a grid of arms and seeds, then report; a repeated command resumes after any stop."""
-    from ..analysis.experiment import Experiment
-    from ..analysis.experiment_runs import run_experiment
-
-    loaded = Experiment.load(file)
-    # The end of a scheduler's job, or of a terminal, ends the runs as Ctrl-C does. nohup stays nohup.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, signal.default_int_handler)
-    with resumable(loaded.folder):
-        run_experiment(loaded, arms=arms or [], seeds=seeds or [], parallel=parallel)
-    report(loaded.folder)
-
-
-def report(
-    source: Annotated[Path, typer.Argument(help="folder of a run or an experiment, or an experiment's results.json")],
-) -> None:
-    """Write one self-contained page with curves, tables and sample episodes, also while a run is going on."""
+def report(run: Annotated[Path, typer.Argument(help="run folder: what was given as run_dir")]) -> None:
+    """Write one self-contained page with curves and sample episodes, also while a run is going on."""
     from ..analysis.report import write_report
 
-    page, tables = write_report(source)
-    if tables:
-        typer.echo(f"{tables}\n")
-    typer.echo(f"report: {page}")
+    typer.echo(f"report: {write_report(run)}")
 
 
 def export(

@@ -176,7 +176,7 @@ def _print_result(preset: str, folder: "RunFolder") -> None:
     if folder.tensorboard.exists():
         places["TensorBoard"] = f"tensorboard --logdir {folder.tensorboard}"
     try:
-        places["report"], _ = write_report(folder.root)
+        places["report"] = write_report(folder.root)
         table = change_table(RunRecords.open(folder.root))
     except (ValueError, OSError) as error:
         table = ""

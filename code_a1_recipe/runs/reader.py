@@ -1,6 +1,5 @@
 """The one reader of a run folder: configuration, metrics, rollouts, Mistake Book, questions. Needs no torch."""
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from ..config.run_config import RunConfig
 
 MetricsRow = dict[str, Any]
-_BYTES_OF_A_ROW = 100_000
-"""Of ``metrics.jsonl``, at most."""
 Row = TypeVar("Row")
 
 
@@ -86,17 +83,6 @@ class RunRecords:
     def metrics(self) -> list[dict[str, Any]]:
         """Rows of ``metrics.jsonl``, the one of step 0 (validation before training) included."""
         return list(_decoded_lines(self.paths.metrics, _metrics_row))
-
-    @property
-    def last_step(self) -> int:
-        """The newest step, from the end of the file alone; 0 where there is none, also while it is being written."""
-        try:
-            with self.paths.metrics.open("rb") as handle:
-                handle.seek(max(0, os.fstat(handle.fileno()).st_size - _BYTES_OF_A_ROW))
-                lines = handle.read().splitlines()
-            return _metrics_row(lines[-1])["step"] if lines else 0
-        except (OSError, msgspec.DecodeError):
-            return 0
 
     @property
     def steps(self) -> list[int]:

@@ -2,7 +2,7 @@
 
     python -m examples.leaderboard.detection outputs/EXPERIMENT --recorded recorded.jsonl --output detection
 
-EXPERIMENT is a folder of ``code-a1 experiment`` (``<arm>/seed<n>``) whose runs validated on a file that
+EXPERIMENT is a folder of ``examples.experiment`` (``<arm>/seed<n>``) whose runs validated on a file that
 ``recorded.py`` made. A program counts as detected where a valid case of any of its suites breaks it; as caught where
 such a case is also right as written. Writes ``detection.json``, ``detection.md`` and ``detection.png``; intervals are
 over seeds.

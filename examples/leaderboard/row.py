@@ -2,7 +2,7 @@
 
     python -m examples.leaderboard.row outputs/EXPERIMENT --arm ARM --rule 'what it is, in a line' --detection FOLDER
 
-EXPERIMENT is a folder of ``code-a1 experiment`` with its report and the arms ARM and frozen; FOLDER is what
+EXPERIMENT is a folder of ``examples.experiment`` with its report and the arms ARM and frozen; FOLDER is what
 ``detection.py`` wrote of it. The row goes into ``leaderboard.json`` beside this file, and the table of ``README.md`` is
 made anew. A rule that brings nothing stays in it; the same rule and experiment again replace their row.
 """
@@ -13,11 +13,11 @@ import statistics
 import subprocess
 from pathlib import Path
 
-from code_a1_recipe.analysis.run_results import RESULTS_FILE, load_results
-from code_a1_recipe.analysis.summary import ExperimentSummary, equal_table
 from code_a1_recipe.errors import CodeA1Error
 from code_a1_recipe.files import write_whole
 from code_a1_recipe.stats.estimates import mean_estimate
+from examples.experiment.results import RESULTS_FILE, load_results
+from examples.experiment.summary import ExperimentSummary, equal_table
 
 HERE = Path(__file__).parent
 ROWS, README = HERE / "leaderboard.json", HERE / "README.md"

@@ -43,7 +43,7 @@ ARROWS = {
         "algorithm", "config", "data", "jobs", "runs", "stats", "test_quality", "training", "verl_plugin"
     },
     "curation": {"algorithm", "config", "data", "evaluation", "jobs", "runs", "stats", "test_quality"},
-    "analysis": {"algorithm", "config", "curation", "data", "jobs", "runs", "stats", "training"},
+    "analysis": {"algorithm", "curation", "data", "jobs", "runs", "stats", "training"},
     "api": {"data", "runs"},
     "applications": {
         "algorithm", "config", "data", "evaluation", "jobs", "runs", "stats", "test_quality"

@@ -2,15 +2,15 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from code_a1_recipe.analysis.figures import seconds_by_part
 from code_a1_recipe.analysis.question_view import outcome_of, pick_episodes, program_lines
-from code_a1_recipe.analysis.run_results import result_of
 from code_a1_recipe.cli.app import main
+from code_a1_recipe.files import portable
 from code_a1_recipe.jobs.terminal import Paint
-from code_a1_recipe.runs.reader import RunRecords
 
 from ..conftest import case, loaded, record, suite, write_run
 
@@ -97,15 +97,6 @@ def test_a_run_of_one_step_shows_its_points(tmp_path, capsys):
     assert "1 step, " in (run / "report" / "index.html").read_text()
 
 
-def test_a_run_that_was_not_validated_at_its_end_has_no_measures_of_held_out_questions(tmp_path):
-    metrics = [{"step": step, "timing_s/step": 1.0} for step in (1, 2)]
-    run = write_run(tmp_path / "run", validation={0: [record(0)]}, training={1: [record(0)]}, metrics=metrics)
-    result = result_of(RunRecords.open(run))
-    assert "pass@1" not in result.final
-    assert result.at(0)["pass@1"] == 1.0
-    assert "reward_false_positive_rate" in result.final
-
-
 def test_a_reader_that_closes_its_pipe_ends_the_command_without_a_traceback(run_folder):
     command = [sys.executable, "-m", "code_a1_recipe", "report", str(run_folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -119,3 +110,42 @@ def test_the_seconds_of_a_steps_parts_add_up_also_where_both_policies_update_at_
     row = {"timing_s/step": 10.0, **{f"time_frac/{name}": share for name, share in shares.items()}}
     assert sum(values[0] for values in seconds_by_part([row], updates_at_once=True).values()) == pytest.approx(10.0)
     assert sum(values[0] for values in seconds_by_part([row], updates_at_once=False).values()) == pytest.approx(12.0)
+
+
+def test_the_report_of_a_run_shows_what_a_reader_wants(run_folder, capsys):
+    assert main(["report", str(run_folder)]) == 0
+    page = (run_folder / "report" / "index.html").read_text()
+    for words in (
+        "Before and after", "+0.500", "assert f(3) == 4", "Commands and versions",
+        "Incorrect programs and the tests that detected them", "Incorrect programs that no test they met broke",
+    ):  # fmt: skip
+        assert words in page
+    assert f"report: {run_folder}/report/index.html" in capsys.readouterr().out
+
+
+def test_a_page_never_runs_what_a_model_wrote(tmp_path):
+    evil = record(0, solved=False, source="<script>alert(1)</script>")
+    run = write_run(tmp_path / "run", validation={}, training={1: [evil]})
+    assert main(["report", str(run)]) == 0
+    assert "<script>alert" not in (run / "report" / "index.html").read_text()
+
+
+def test_results_are_passed_on_without_the_folders_of_their_machine(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = f"code-a1 run_dir={tmp_path}/outputs/a model={Path.home()}/.cache/b /elsewhere"
+    assert portable(text) == "code-a1 run_dir=outputs/a model=~/.cache/b /elsewhere"
+
+
+@pytest.mark.parametrize("place", ["experiment.yaml", "code_a1/seed0/metrics.jsonl", "report/results.json"])
+def test_the_report_of_an_experiment_is_asked_for_elsewhere(tmp_path, capsys, place):
+    file = tmp_path / place
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("{}")
+    source = file if file.name == "results.json" else tmp_path
+    assert main(["report", str(source)]) == 2
+    assert f"try `python -m examples.experiment report {source}`" in capsys.readouterr().err
+
+
+def test_what_is_no_run_is_refused(tmp_path, capsys):
+    assert main(["report", str(tmp_path)]) == 2
+    assert "holds no run: resolved_config.yaml is missing" in capsys.readouterr().err

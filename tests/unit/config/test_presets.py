@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from code_a1_recipe.analysis.experiment import Experiment
 from code_a1_recipe.config.compose import CONFIG_DIR, preset_names, read_config
+from examples.experiment.grid import Experiment
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PAPER_PRESETS = ["qwen2.5-coder-1.5b", "qwen2.5-coder-3b", "qwen2.5-coder-7b"]

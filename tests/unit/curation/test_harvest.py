@@ -11,9 +11,10 @@ from code_a1_recipe.algorithm.question import Question, request_for
 from code_a1_recipe.algorithm.settings import SandboxSettings
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.curation import minimal_tests
-from code_a1_recipe.curation.harvest import collect
+from code_a1_recipe.curation.harvest import HarvestOptions, collect, harvest_tests
 from code_a1_recipe.curation.minimal_tests import Found, distinct, minimal_row, summary
 from code_a1_recipe.data.reader import load_questions
+from code_a1_recipe.errors import InputError
 from code_a1_recipe.jobs.confinement import Confinement
 from code_a1_recipe.jobs.jsonl_store import JsonlStore
 from code_a1_recipe.runs.reader import RunRecords
@@ -357,3 +358,18 @@ def test_an_unfinished_harvest_replaces_its_own_file_and_no_other(real_run, tmp_
     target.write_bytes(written)
     assert harvest_command(command) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "tests.jsonl", "tests.jsonl.card.md"]
+
+
+def test_harvested_tests_are_the_valid_cases_those_that_broke_programs_first(run_folder, tmp_path):
+    first, second = (found.tests for _, found in collect(RunRecords.open(run_folder)))
+    assert first == ("assert f(1) == 2",)
+    assert second == ("assert f(3) == 4", "assert f(1) == 2")
+    harvest_tests(HarvestOptions(run=run_folder, output=tmp_path / "tests.jsonl", minimise=False))
+    assert len(load_questions(tmp_path / "tests.jsonl")) == 2
+
+
+def test_a_run_without_suites_has_no_tests_to_harvest(tmp_path):
+    run = write_run(tmp_path / "run", validation={}, training={1: [record(0)]})
+    with pytest.raises(InputError, match="no valid case in its rollouts; harvest a run in which a Test LLM took part"):
+        harvest_tests(HarvestOptions(run=run, output=tmp_path / "tests.jsonl", minimise=False))
+    assert main(["harvest", str(run), "--output", str(tmp_path / "tests.jsonl")]) == 2

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from code_a1_recipe.analysis.run_results import load_results
-from code_a1_recipe.analysis.summary import (
+from code_a1_recipe.stats.estimates import paired_difference
+from examples.experiment.results import load_results
+from examples.experiment.summary import (
     ExperimentSummary,
     equal_table,
     headline_table,
@@ -15,9 +16,8 @@ from code_a1_recipe.analysis.summary import (
     tables_text,
     time_table,
 )
-from code_a1_recipe.stats.estimates import paired_difference
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 KEPT = ROOT / "examples" / "micro_results"
 REAL = ROOT / "examples" / "real_results"
 FOLDERS = sorted(path.parent for path in (ROOT / "examples").glob("*_results/**/results.json"))

@@ -4,11 +4,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ..config.compose import read_config
-from ..config.run_config import RunConfig
-from ..errors import SettingsError
-from ..training.preflight import START_RULES
-from .experiment import FINISHED, Arm, Experiment
+from code_a1_recipe.config.compose import read_config
+from code_a1_recipe.config.run_config import RunConfig
+from code_a1_recipe.errors import SettingsError
+from code_a1_recipe.training.preflight import START_RULES
+
+from .grid import FINISHED, Arm, Experiment
 
 Place = tuple[Arm, int]
 """An arm and a seed."""

@@ -1,9 +1,9 @@
-"""``code-a1 experiment FILE``: a grid of arms and seeds, resumable after any stop.
+"""The file of an experiment: a grid of arms and seeds.
 
-FILE is YAML::
+It is YAML::
 
     preset: cpu                     # or the path of a YAML file
-    folder: outputs/micro_arms      # default: outputs/<name of FILE>
+    folder: outputs/micro_arms      # default: outputs/<name of the file>
     seeds: [0, 1, 2]
     overrides: [trainer.save_freq=-1]   # of every run
     arms:
@@ -13,7 +13,7 @@ FILE is YAML::
         overrides: [arm=static]
         harvest: code_a1            # the run of this arm and the same seed; its tests become data.train_files
 
-Run (arm, seed) lives in ``<folder>/<arm>/seed<seed>`` with ``data.seed=<seed>``; see ``experiment_runs``.
+Run (arm, seed) lives in ``<folder>/<arm>/seed<seed>`` with ``data.seed=<seed>``; see ``runs``.
 """
 
 import re
@@ -26,7 +26,7 @@ import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from ..errors import InputError
+from code_a1_recipe.errors import InputError
 
 EXPERIMENT_FILE = "experiment.yaml"
 """In an experiment's folder: the file as it was when it last ran."""

@@ -4,9 +4,10 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..stats.estimates import Estimate, mean_estimate, paired_difference
-from ..stats.tables import Table, counted, table_with_head
-from .run_results import ALL_MEASURES, STEP_PARTS, RunResult
+from code_a1_recipe.stats.estimates import Estimate, mean_estimate, paired_difference
+from code_a1_recipe.stats.tables import Table, counted, table_with_head
+
+from .results import ALL_MEASURES, STEP_PARTS, RunResult
 
 HEADLINE_MEASURES = ("pass@1", "greedy", "reward_false_positive_rate", "false_negative_rate")
 """Of the Code LLM; those that arms are compared by."""

@@ -10,12 +10,14 @@ from pathlib import Path
 
 import msgspec
 
-from ..errors import InputError
-from ..files import portable, write_whole
-from ..runs.console import PHASES, UPDATES
-from ..runs.reader import RunRecords
-from ..runs.rollout_record import RolloutRecord
-from .measures import MEASURES, SPLIT_MEASURES, TRAINING_MEASURES, by_source, measures_of, training_measures
+from code_a1_recipe.analysis.measures import MEASURES, by_source, measures_of
+from code_a1_recipe.errors import InputError
+from code_a1_recipe.files import portable, write_whole
+from code_a1_recipe.runs.console import PHASES, UPDATES
+from code_a1_recipe.runs.reader import RunRecords
+from code_a1_recipe.runs.rollout_record import RolloutRecord
+
+from .measures import SPLIT_MEASURES, TRAINING_MEASURES, split_kills, training_measures
 
 RESULTS_FILE = "results.json"
 ALL_MEASURES: dict[str, str] = {
@@ -154,7 +156,7 @@ def _held_out(records: Sequence[RolloutRecord]) -> dict[str, float]:
     """
     found: dict[str, float] = {}
     for number, (source, of_source) in enumerate(by_source(records).items()):
-        for name, values in measures_of(of_source).items():
+        for name, values in (measures_of(of_source) | split_kills(of_source)).items():
             if number == 0:
                 found[name] = statistics.fmean(values.values())
             elif name in _OF_OTHER_SOURCES:
@@ -180,7 +182,7 @@ def load_results(path: Path) -> Results:
         if content["format"] != _FORMAT:
             raise InputError(
                 f"{path} has format {content['format']!r}, this version reads {_FORMAT}; make it again with "
-                "`code-a1 report EXPERIMENT`"
+                "`python -m examples.experiment report EXPERIMENT`"
             )
         results = msgspec.convert(content, Results, str_keys=True)
     except (OSError, msgspec.MsgspecError, KeyError, TypeError, RecursionError) as error:

@@ -6,6 +6,7 @@ checkpoint; without one (``trainer.save_freq=-1``) it starts anew.
 """
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -18,17 +19,20 @@ from typing import Any
 
 from tqdm import tqdm
 
-from ..curation.harvest import HarvestOptions, harvest_tests
-from ..errors import InputError, SettingsError
-from ..files import write_whole
-from ..runs.folder import RunFolder, locked
-from ..runs.reader import RunRecords
-from .experiment import EXPERIMENT_FILE, FINISHED, Arm, Experiment
-from .experiment_checks import Place, check_experiment, log_of, settings_of
+from code_a1_recipe.curation.harvest import HarvestOptions, harvest_tests
+from code_a1_recipe.errors import InputError, SettingsError
+from code_a1_recipe.files import write_whole
+from code_a1_recipe.runs.folder import RunFolder, locked
+from code_a1_recipe.runs.reader import RunRecords
+
+from .checks import Place, check_experiment, log_of, settings_of
+from .grid import EXPERIMENT_FILE, FINISHED, Arm, Experiment
 
 LOCK = "experiment.lock"
 _POLL_SECONDS = 1.0
 _LOG_TAIL = 2000
+_BYTES_OF_A_ROW = 100_000
+"""Of ``metrics.jsonl``, at most."""
 _GRACE_SECONDS = 60.0
 """For a run to end its processes after an interruption."""
 
@@ -193,7 +197,7 @@ class _Run:
         return cls(arm=arm, seed=seed, folder=folder, log=log, process=process, started=time.monotonic())
 
     def progress(self) -> str:
-        return f"{self.arm.name} seed {self.seed} step {RunRecords(self.folder).last_step}"
+        return f"{self.arm.name} seed {self.seed} step {_last_step(RunFolder(self.folder).metrics)}"
 
     def finish(self) -> None:
         """Note how long it took and, where it ended well, that the run is finished.
@@ -211,6 +215,16 @@ class _Run:
                 f"log {output} ends with:\n{tail}\nRuns that are finished stay; repeat the command to go on"
             )
         _write(self.folder / FINISHED, self.log)
+
+
+def _last_step(metrics: Path) -> int:
+    """The newest step, from the end of the file alone; 0 where there is none, also while it is being written."""
+    try:
+        with metrics.open("rb") as handle:
+            handle.seek(max(0, os.fstat(handle.fileno()).st_size - _BYTES_OF_A_ROW))
+            return int(json.loads(handle.read().splitlines()[-1])["step"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return 0
 
 
 def _end(running: Sequence[_Run]) -> None:

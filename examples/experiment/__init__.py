@@ -1,0 +1,1 @@
+"""A study: arms side by side over seeds, run, summed up and drawn."""
