@@ -18,6 +18,7 @@ what was asked before, though answers are kept by reference and call. All of it 
 """
 
 import atexit
+import inspect
 import logging
 import math
 import os
@@ -130,6 +131,8 @@ def check_arguments(
         raise ValueError(f"seconds must be a number above 0, got {seconds!r}; 20 is the default")
     if mutants:
         cosmic_ray_version()
+    if unknown := sorted(set(sandbox or {}) - set(inspect.signature(LocalRunner).parameters)):
+        raise ValueError(f"sandbox must hold arguments of sandbox.LocalRunner, got {unknown}; such as tier and limits")
     _limits(sandbox or {})
 
 
