@@ -60,7 +60,7 @@ def coverage_and_mutants(
     coverage: float = 0.1,
     mutants: float = 0.2,
     max_mutants: int = 20,
-    seconds: float = 20.0,
+    seconds: float = 60.0,
     alpha: float = 0.5,
     adversarial: str = "release",
     nonprintable_penalty: bool = False,
@@ -110,7 +110,7 @@ def check_arguments(
     coverage: float = 0.1,
     mutants: float = 0.2,
     max_mutants: int = 20,
-    seconds: float = 20.0,
+    seconds: float = 60.0,
     sandbox: Mapping[str, Any] | None = None,
     **of_the_base: object,
 ) -> None:
@@ -128,7 +128,7 @@ def check_arguments(
     if type(max_mutants) is not int or max_mutants < 1:
         raise ValueError(f"max_mutants must be an integer of at least 1, got {max_mutants!r}; mutants: 0 does without")
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0:
-        raise ValueError(f"seconds must be a number above 0, got {seconds!r}; 20 is the default")
+        raise ValueError(f"seconds must be a number above 0, got {seconds!r}; 60 is the default")
     if mutants:
         cosmic_ray_version()
     if unknown := sorted(set(sandbox or {}) - set(inspect.signature(LocalRunner).parameters)):
@@ -234,7 +234,6 @@ class _Measures:
         sandbox: Mapping[str, Any],
     ) -> _Facts:
         """What of ``calls`` (text by key) is known in the end; an outage is logged and leaves out what it hit."""
-        deadline = time.monotonic() + seconds
         with self._lock:
             known = self._of(reference, max_mutants)
             hanging: set[int] = set()
@@ -242,6 +241,7 @@ class _Measures:
                 runner, judge = self._open(sandbox)
                 if with_coverage:
                     _cover(known, reference, calls, runner)
+                deadline = time.monotonic() + seconds
                 for number in range(len(known.mutants)):
                     if not _meet(known, number, reference, calls, judge):
                         hanging.add(number)

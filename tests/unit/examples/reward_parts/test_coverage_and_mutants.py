@@ -61,7 +61,8 @@ def judged():
 @pytest.fixture(scope="module")
 def rewards_of(path):
     def rewarded(question, **kwargs):
-        function = find_test_reward("coverage_and_mutants", path=path, kwargs=kwargs, defaults={"alpha": 0.5})
+        patient = {"seconds": 600.0} | kwargs  # other work may keep the machine busy
+        function = find_test_reward("coverage_and_mutants", path=path, kwargs=patient, defaults={"alpha": 0.5})
         return reward_suites(function, question)
 
     return rewarded
@@ -117,11 +118,12 @@ def test_weights_of_zero_leave_the_papers_reward_and_run_nothing(rewards_of, jud
 
 
 def test_what_is_known_is_not_asked_again_and_changes_nothing(rewards_of, judged, module, monkeypatch):
-    ahead = rewards_of(judged(), max_mutants=3)
+    question = judged()
+    ahead = rewards_of(question, max_mutants=3)
     asked = []
     monkeypatch.setattr(module, "measure_coverage", lambda *parts, **options: asked.append(parts))
     monkeypatch.setattr(module.Judge, "judge", lambda *parts: asked.append(parts))
-    assert rewards_of(judged(), max_mutants=3) == ahead
+    assert rewards_of(question, max_mutants=3) == ahead
     assert asked == []
 
 
