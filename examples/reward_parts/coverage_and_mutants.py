@@ -80,8 +80,8 @@ def coverage_and_mutants(
 
     Returns:
         R_T's parts, ``coverage`` and ``mutants``; terms ``coverage`` and ``mutants`` (Cov and Kill), ``mutants_killed``
-        (a share of the mutants, not divided among suites). None without a verdict, and where the sandbox did not say
-        what a case of the suite, or for Kill of another suite of its program, covers or kills.
+        (a share of the mutants, not divided among suites). None without a verdict, and for all suites of a program
+        where the sandbox did not say what a case of one of them covers or kills.
 
     Raises:
         ValueError: the question has no reference, or reads standard input and ``coverage`` is above 0.
