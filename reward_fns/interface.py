@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from .breakdown import Breakdown
-from .sandbox_seam import CandidateVerdict, SuiteVerdict
+from .sandbox_seam import CandidateVerdict, JudgeRequest, SuiteVerdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +47,9 @@ class QuestionVerdicts:
     """C of them, in the order in which they were sampled."""
     asked: Mapping[str, int] = field(default_factory=dict)
     """How often programs met a case before, by ``CaseResult.key``; the recipe knows it of cases in its Mistake Book."""
+    reference: JudgeRequest | None = None
+    """The reference with its prelude, entry points and kind, as a request without a program: ``replace`` makes of it
+    one that asks the judge more. None in a question made by hand."""
 
 
 class CodeReward(Protocol):

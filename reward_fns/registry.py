@@ -50,6 +50,9 @@ def find_test_reward(
 ) -> TestReward:
     """The Test LLM's reward function with its keyword arguments.
 
+    A function with an attribute ``check_arguments`` has it called with the arguments; it raises ValueError for values
+    that cannot work, or for a program that is not installed.
+
     Args:
         name: a name of ``TEST_REWARDS``; with ``path`` the name of a function there.
         path: ``pkg://package.module``, or a Python file, as in verl's custom reward functions. A file is loaded by
@@ -58,7 +61,7 @@ def find_test_reward(
         defaults: further arguments, given to a function that has parameters of these names.
 
     Raises:
-        ValueError: no such name, module, file or function, or it does not take these arguments.
+        ValueError: no such name, module, file or function, or it does not take these arguments, or refuses their values.
     """
     table: Mapping[str, TestReward] = TEST_REWARDS
     return cast("TestReward", _find(name, path, table, role="test", kwargs=kwargs or {}, defaults=defaults or {}))
@@ -86,6 +89,8 @@ def _find(
             f"{name}{signature} cannot be called as {name}({call}): {error}; the question is "
             f"given by position, the other parameters by rewards.{role}.kwargs"
         ) from error
+    if (check := getattr(function, "check_arguments", None)) is not None:
+        check(**arguments)
     return functools.partial(function, **arguments)
 
 

@@ -106,7 +106,7 @@ class EpisodeRunner:
             lessons = find_lessons(task.question, found, settings=self.hindsight, num_cases=cases)
         if not is_rewarded:
             found = [replace(new, pooled=None) for new in found]
-        return self._question_rewards.apply(task.question.id, found, asked=task.asked), lessons
+        return self._question_rewards.apply(task.question, found, asked=task.asked), lessons
 
     async def _candidates(self, task: EpisodeTask) -> list[CandidateResult]:
         if self.gate is not None:
@@ -137,7 +137,7 @@ class EpisodeRunner:
         found = await asyncio.gather(
             *[self._known_program(task, f"probe{p}", source, **sizes) for p, source in enumerate(programs)]
         )
-        return self._buggy_program_rewards.apply(task.question.id, found)
+        return self._buggy_program_rewards.apply(task.question, found)
 
     async def _known_program(self, task: EpisodeTask, name: str, source: str, *, num_suites: int) -> CandidateResult:
         """A program that is given, judged on suites that are written for it."""

@@ -27,6 +27,7 @@ from reward_fns import (
 
 from ..errors import CodeA1Error, SettingsError
 from .episode_types import CandidateResult
+from .question import Question, request_for
 from .settings_block import Block, Count, Rate, one_of
 
 Found = TypeVar("Found")
@@ -129,7 +130,7 @@ class QuestionRewards:
 
     def apply(
         self,
-        question_id: str,
+        question: Question,
         candidates: Sequence[CandidateResult],
         *,
         asked: Mapping[str, int] = MappingProxyType({}),
@@ -141,14 +142,15 @@ class QuestionRewards:
         Raises:
             CodeA1Error: a reward function failed, or returned what is no reward.
         """
-        question = QuestionVerdicts(
-            question_id=question_id,
+        judged = QuestionVerdicts(
+            question_id=question.id,
             num_cases=self._num_cases,
             candidates=tuple(_judged(candidate) for candidate in candidates),
             asked=asked,
+            reference=request_for(question, None),
         )
-        of_code = self._called("code", self._settings.code, lambda: reward_code(self._code, question), question_id)
-        of_suites = self._called("test", self._settings.test, lambda: reward_suites(self._test, question), question_id)
+        of_code = self._called("code", self._settings.code, lambda: reward_code(self._code, judged), question.id)
+        of_suites = self._called("test", self._settings.test, lambda: reward_suites(self._test, judged), question.id)
         return tuple(
             replace(
                 candidate,

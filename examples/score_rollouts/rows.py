@@ -65,9 +65,9 @@ class Scorer:
         # A buggy program of a validation question is rewarded by the paper's rule.
         rewards = self._buggy_program_rewards if items[0].kind == "buggy_program" else self._rewards
         if items[0].role != "code":
-            return rewards.apply(items[0].question.id, results)
+            return rewards.apply(items[0].question, results)
         # The tests of a flat row are the question's, not suites that somebody wrote.
-        bare = rewards.apply(items[0].question.id, [replace(result, suites=()) for result in results])
+        bare = rewards.apply(items[0].question, [replace(result, suites=()) for result in results])
         return [replace(one, suites=result.suites) for one, result in zip(bare, results, strict=True)]
 
 

@@ -6,9 +6,12 @@ from dataclasses import replace
 import pytest
 
 from code_a1_recipe.algorithm.episode_types import CandidateResult, Response, SuiteResult
+from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.algorithm.rewards import QuestionRewards, RewardChoice, RewardSettings
 from code_a1_recipe.errors import CodeA1Error, SettingsError
 from reward_fns import code_reward, test_reward as reward_of_suite
+
+QUESTION = Question(id="q", prompt="Add.", reference="def f(x): return x", entry_points=("f",), kind="in_place")
 
 MODULE = """
 from reward_fns import Breakdown
@@ -76,7 +79,7 @@ def suite_totals(results):
 
 
 def test_the_papers_rewards_are_the_default_with_the_keys_of_the_configuration(candidates):
-    rewarded = QuestionRewards(settings(), num_cases=2).apply("q", candidates)
+    rewarded = QuestionRewards(settings(), num_cases=2).apply(QUESTION, candidates)
     verdict = candidates[0].verdict
     options = {"alpha": 0.25, "adversarial": "figure", "nonprintable_penalty": True}
     assert [suite.reward for suite in rewarded[0].suites] == [
@@ -90,9 +93,12 @@ def test_the_papers_rewards_are_the_default_with_the_keys_of_the_configuration(c
 def test_a_function_of_the_users_sees_all_candidates_of_the_question_at_once(candidates, own_file):
     chosen = settings(code=RewardChoice(name="count_code", path=own_file, kwargs={"step": 0.5}))
     rewards = QuestionRewards(chosen, num_cases=2)
-    assert totals(rewards.apply("q", candidates)) == [0.0, None, None, 1.5, 2.0]
+    assert totals(rewards.apply(QUESTION, candidates)) == [0.0, None, None, 1.5, 2.0]
     (question,) = rewards._code.func.__globals__["seen"]
     assert (question.question_id, question.num_cases, len(question.candidates)) == ("q", 2, 5)
+    asked = question.reference
+    assert (asked.reference, asked.entry_points, asked.kind) == (QUESTION.reference, ("f",), "in_place")
+    assert (asked.candidate, asked.suites, asked.history) == (None, (), ())
     assert [one.suite_texts for one in question.candidates] == [("a\x00", "b"), ("a\x00", "b"), (), (), ()]
     assert [one.verdict is None for one in question.candidates] == [False, True, True, False, False]
     assert [one.duplicate_of for one in question.candidates] == [None] * 4 + [0]
@@ -101,7 +107,7 @@ def test_a_function_of_the_users_sees_all_candidates_of_the_question_at_once(can
 
 def test_suites_are_rewarded_by_a_function_of_the_users_with_the_key_alpha(candidates, own_file):
     chosen = settings(test=RewardChoice(name="count_suites", path=own_file))
-    rewarded = QuestionRewards(chosen, num_cases=2).apply("q", candidates)
+    rewarded = QuestionRewards(chosen, num_cases=2).apply(QUESTION, candidates)
     assert suite_totals(rewarded) == [[0.25, 1.25], [None, None], [], [], []]
     assert totals(rewarded)[0] == code_reward(candidates[0].verdict).total
 
@@ -128,7 +134,7 @@ def test_by_the_paper_nothing_of_the_users_is_left(own_file):
 def test_a_function_that_fails_or_returns_no_reward_stops_the_run(candidates, own_file, role, name, words):
     rewards = QuestionRewards(settings(**{role: RewardChoice(name=name, path=own_file)}), num_cases=2)
     with pytest.raises(CodeA1Error, match=words) as caught:
-        rewards.apply("q", candidates)
+        rewards.apply(QUESTION, candidates)
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 

@@ -1,0 +1,177 @@
+"""R_C less a small penalty for what ruff finds in the program.
+
+    code-a1 cpu rewards.code.path=examples/reward_parts/static_analysis.py rewards.code.name=static_analysis \
+        'rewards.code.kwargs={rules: [F401, F841, B006], max_complexity: 10, per_finding: 0.02, max_penalty: 0.1}'
+
+ruff parses a program and never runs it. One process looks at all different programs of a question. Comments of the
+program (``# noqa``) switch nothing off, and no configuration file is read.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from reward_fns import Breakdown, QuestionVerdicts, find_code_reward
+from sandbox import parse_untrusted
+
+RULES = ("F401", "F811", "F841", "B006")
+"""Unused import, redefinition that nothing used, variable that is never read, mutable default argument."""
+_SELECTOR = re.compile(r"[A-Z]{1,8}[0-9]{0,4}")
+_TIMEOUT_SECONDS = 20.0
+_NO_PROGRAM = "invalid-syntax"
+_ROOM = {"RUST_MIN_STACK": str(64 << 20), "RAYON_NUM_THREADS": "1"}
+"""Environment of ruff: Python parses deeper nesting than fits on the stack of ruff's threads."""
+
+
+def static_analysis(
+    question: QuestionVerdicts,
+    *,
+    rules: Sequence[str] = RULES,
+    max_complexity: int | None = None,
+    per_finding: float = 0.02,
+    max_penalty: float = 0.1,
+    skip_empty_suites: bool = False,
+) -> list[Breakdown | None]:
+    """``R_C - min(max_penalty, per_finding * findings)`` of each candidate, in [-max_penalty, 1].
+
+    A program that does not parse has no penalty beyond its own reward.
+
+    Args:
+        question: the judged question.
+        rules: ruff's rules by name, or prefixes such as ``B``.
+        max_complexity: each function whose cyclomatic complexity is above it is a finding (ruff's C901); at least 1.
+        per_finding: reward that a finding costs, in [0, 1].
+        max_penalty: most that all findings of a program cost together, in [0, 1].
+        skip_empty_suites: as in ``reward_fns.code_reward.pass_rate_rewards``, whose R_C this is.
+
+    Returns:
+        R_C's parts and ``static_analysis``, the penalty as a number at most 0; a term ``findings``. None without a
+        verdict, and where ruff did not answer.
+    """
+    rewards = find_code_reward("pass_rate", kwargs={"skip_empty_suites": skip_empty_suites})(question)
+    judged = [
+        one.source
+        for one, reward in zip(question.candidates, rewards, strict=True)
+        if reward is not None and one.source
+    ]
+    findings = count_findings(judged, rules=rules, max_complexity=max_complexity)
+    found: list[Breakdown | None] = []
+    for one, reward in zip(question.candidates, rewards, strict=True):
+        number = findings.get(one.source, 0) if one.source else 0
+        if reward is None or number is None:
+            found.append(None)
+            continue
+        parts = {**reward.parts, "static_analysis": 0.0 - min(max_penalty, per_finding * number)}
+        found.append(replace(reward, parts=parts, terms={**reward.terms, "findings": float(number)}))
+    return found
+
+
+def count_findings(
+    sources: Iterable[str], *, rules: Sequence[str], max_complexity: int | None = None
+) -> dict[str, int | None]:
+    """Program -> what ruff finds in it; 0 where it does not parse, None where ruff ended early or took too long.
+
+    Where ruff ends early on all programs together it looks at each alone, so that one of them costs the others nothing.
+    """
+    different = list(dict.fromkeys(sources))
+    parsed = [source for source in different if _parses(source)]
+    found: dict[str, int | None] = dict.fromkeys(different, 0)
+    if parsed:
+        arguments = _arguments(rules, max_complexity)
+        together = _findings(parsed, arguments)
+        if together is None and len(parsed) > 1:
+            together = [one[0] if (one := _findings([source], arguments)) else None for source in parsed]
+        found |= dict(zip(parsed, together or [None], strict=True))
+    return found
+
+
+def check_arguments(
+    *,
+    rules: Sequence[str] = RULES,
+    max_complexity: int | None = None,
+    per_finding: float = 0.02,
+    max_penalty: float = 0.1,
+    skip_empty_suites: bool = False,
+) -> None:
+    """What of the arguments cannot work, before training starts.
+
+    Raises:
+        ValueError: a value is out of range, ruff does not know a rule, or it is not installed.
+    """
+    del skip_empty_suites
+    for name, value in (("per_finding", per_finding), ("max_penalty", max_penalty)):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 <= value <= 1.0:
+            raise ValueError(f"{name} must be a number in [0, 1], got {value!r}; 0.02 is a small penalty")
+    if max_complexity is not None and (type(max_complexity) is not int or max_complexity < 1):
+        raise ValueError(f"max_complexity must be an integer of at least 1, got {max_complexity!r}; 10 is ruff's own")
+    if isinstance(rules, str) or not all(isinstance(rule, str) and _SELECTOR.fullmatch(rule) for rule in rules):
+        raise ValueError(f"rules must be a list of ruff's rules, got {rules!r}; such as [F401, B006]")
+    if not rules and max_complexity is None:
+        raise ValueError("rules must name at least one rule where max_complexity is not given, got []")
+    if _ruff() is None:
+        raise ValueError("static_analysis needs the program ruff, which is not installed here: pip install ruff")
+    done = _run([*_arguments(rules, max_complexity), "-"], stdin="")
+    if done is None or done.returncode:
+        reason = " ".join(done.stderr.split()) if done else "no answer"
+        raise ValueError(f"rules must be rules that ruff knows, got {list(rules)!r}: {reason}; see `ruff rule --all`")
+
+
+static_analysis.check_arguments = check_arguments  # type: ignore[attr-defined]
+
+
+def _ruff() -> str | None:
+    beside = Path(sys.executable).with_name("ruff")
+    return str(beside) if beside.exists() else shutil.which("ruff")
+
+
+def _arguments(rules: Sequence[str], max_complexity: int | None) -> list[str]:
+    selected = [*rules, *(["C901"] if max_complexity is not None else [])]
+    limit = [] if max_complexity is None else ["--config", f"lint.mccabe.max-complexity={max_complexity}"]
+    plain = ["check", "--isolated", "--no-cache", "--ignore-noqa", "--exit-zero", "--output-format", "json"]
+    return [*plain, *limit, "--select", ",".join(selected)]
+
+
+def _parses(source: str) -> bool:
+    try:
+        parse_untrusted(source)
+        source.encode()
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _findings(sources: Sequence[str], arguments: Sequence[str]) -> list[int] | None:
+    """Findings in each program by one process; None where it did not answer."""
+    with tempfile.TemporaryDirectory(prefix="static-analysis-") as folder:
+        names = [f"candidate_{number}.py" for number in range(len(sources))]
+        for name, source in zip(names, sources, strict=True):
+            Path(folder, name).write_bytes(source.encode())
+        done = _run([*arguments, folder], stdin="")
+    if done is None or done.returncode:
+        return None
+    rows = json.loads(done.stdout)
+    unparsed = {Path(row["filename"]).name for row in rows if row["code"] in (None, _NO_PROGRAM)}
+    number = Counter(Path(row["filename"]).name for row in rows)
+    return [0 if name in unparsed else number[name] for name in names]
+
+
+def _run(arguments: Sequence[str], *, stdin: str) -> subprocess.CompletedProcess[str] | None:
+    """What ruff printed; None where it did not end in time."""
+    program = _ruff()
+    if program is None:
+        raise ValueError("static_analysis needs the program ruff, which is not installed here: pip install ruff")
+    environment, command = {**os.environ, **_ROOM}, [program, *arguments]
+    try:
+        return subprocess.run(
+            command, input=stdin, capture_output=True, encoding="utf-8", env=environment, timeout=_TIMEOUT_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return None
