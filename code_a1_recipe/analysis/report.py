@@ -82,12 +82,21 @@ def write_report(source: Path) -> tuple[Path, str]:
         num_runs = len(_listed(source) or ())
         title, lead, sections = _experiment_report(source.name, results, target, num_runs)
         save_results(results, target / RESULTS_FILE)
+    write_whole(target / PAGE, _page(title, lead, sections))
+    return target / PAGE, (target / TABLES).read_text(encoding="utf-8") if is_experiment else ""
+
+
+def run_page(run: RunRecords) -> bytes:
+    """The page of a run as UTF-8, with its pictures in it; nothing is written."""
+    return _page(*_run_report(run, None))
+
+
+def _page(title: str, lead: str, sections: Sequence[Section]) -> bytes:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=False
     )
     page = environment.get_template("page.html.jinja").render(title=title, lead=lead, sections=sections)
-    write_whole(target / PAGE, page.encode("utf-8", "replace"))  # models write half characters
-    return target / PAGE, (target / TABLES).read_text(encoding="utf-8") if is_experiment else ""
+    return page.encode("utf-8", "replace")  # models write half characters
 
 
 def open_experiment(folder: Path) -> Results:
@@ -138,18 +147,22 @@ def _listed(folder: Path) -> list[tuple[str, int]] | None:
     return [(arm.name, seed) for arm in experiment.arms for seed in experiment.seeds]
 
 
-def _draw(folder: Path, name: str, caption: str, draw: Callable[[], Figure | None]) -> list[tuple[str, str, str]]:
+def _draw(
+    folder: Path | None, name: str, caption: str, draw: Callable[[], Figure | None]
+) -> list[tuple[str, str, str]]:
+    """A picture of ``Section.pictures``, none where there is nothing to draw; without a folder it is not written."""
     with mpl.rc_context(figures.STYLE):
         figure = draw()
         if figure is None:
             return []
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", metadata={"Software": None})
-    write_whole(folder / f"{name}.png", buffer.getvalue())
+    if folder is not None:
+        write_whole(folder / f"{name}.png", buffer.getvalue())
     return [(f"{name}.png", caption, base64.b64encode(buffer.getvalue()).decode())]
 
 
-def _run_report(run: RunRecords, target: Path) -> tuple[str, str, list[Section]]:
+def _run_report(run: RunRecords, target: Path | None) -> tuple[str, str, list[Section]]:
     done, wanted = (run.steps or [0])[-1], run.config["trainer"].get("total_training_steps")
     state = f"{done} of {counted(wanted, 'step')}" if wanted and done < wanted else counted(done, "step")
     sections = [_changes_section(run)] if changes_of(run) else []

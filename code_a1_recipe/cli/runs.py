@@ -14,6 +14,7 @@ from .status import resumable
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command(rich_help_panel="Train")(experiment)
+    app.command(rich_help_panel="Runs")(watch)
     app.command(rich_help_panel="Runs")(report)
     app.command(rich_help_panel="Runs")(export)
 
@@ -38,12 +39,31 @@ def experiment(
     report(loaded.folder)
 
 
+def watch(
+    source: Annotated[Path, typer.Argument(help="run folder")],
+    once: Annotated[bool, typer.Option(help="print the first page once; so it is where stdout is no terminal")] = False,
+) -> None:
+    """Follow a run in the terminal: curves, episodes, what broke what, rates and time. Writes nothing."""
+    from ..analysis.watch import watch as follow
+
+    follow(source, once=once)
+
+
 def report(
     source: Annotated[Path, typer.Argument(help="folder of a run or an experiment, or an experiment's results.json")],
+    serve: Annotated[bool, typer.Option(help="of a run: show the page at an address of this machine instead")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="with --serve; 0: any free one")] = 0,
 ) -> None:
-    """Write one self-contained page with curves, tables and sample episodes, also while a run is going on."""
-    from ..analysis.report import write_report
+    """Write one self-contained page with curves, tables and sample episodes, also while a run is going on.
 
+    With --serve nothing is written; the page follows the run until Ctrl-C.
+    """
+    from ..analysis.report import write_report
+    from ..analysis.report_server import serve as serve_report
+
+    if serve:
+        serve_report(source, port=port, tell=typer.echo)
+        return
     page, tables = write_report(source)
     if tables:
         typer.echo(f"{tables}\n")
