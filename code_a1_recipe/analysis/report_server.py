@@ -41,7 +41,7 @@ class ReportServer(ThreadingHTTPServer):
     """
 
     def __init__(self, folder: Path, *, port: int) -> None:
-        self._paths = LiveRun(folder).paths
+        self._run = LiveRun(folder).run
         self._drawing = threading.Lock()  # matplotlib's settings belong to the whole process
         self._made = ("", b"")
         try:
@@ -51,16 +51,16 @@ class ReportServer(ThreadingHTTPServer):
 
     def version(self) -> str:
         """Another word whenever the run has written, begun or ended."""
-        files = RunRecords(self._paths.root).files()
-        return fingerprint(str(self._paths.is_running()), *(f"{path} {changed(path)}" for path in files))
+        parts = [f"{path} {changed(path)}" for path in self._run.files()]
+        return fingerprint(str(self._run.paths.is_running()), *parts)
 
     def page(self) -> bytes:
         """The page as the run is now; while it goes on, one that follows it."""
         with self._drawing:
             if self._made[0] != (version := self.version()):
-                is_running = self._paths.is_running()
+                is_running = self._run.paths.is_running()
                 try:
-                    page = run_page(RunRecords.open(self._paths.root))
+                    page = run_page(RunRecords.open(self._run.folder))
                 except InputError as error:
                     page = _NO_REPORT.format(html.escape(str(error))).encode("utf-8", "replace")
                 script = _SCRIPT.format(nonce=_NONCE, version=version) if is_running else ""

@@ -10,6 +10,7 @@ import time
 import tty
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from types import FrameType
@@ -30,6 +31,7 @@ _SIGNAL_STATUS = 128
 _WIDTH_FOR_NAMES = 90
 _KEY = re.compile(r"\x1b[\[O][0-9;]*[A-Za-z~]|[^\x1b]")
 _UP, _DOWN, _RIGHT, _LEFT = (f"\x1b[{letter}" for letter in "ABCD")
+_PAGE_UP, _PAGE_DOWN = "\x1b[5~", "\x1b[6~"
 
 
 def watch(folder: Path, *, once: bool = False) -> None:
@@ -47,59 +49,64 @@ def watch(folder: Path, *, once: bool = False) -> None:
     signal.signal(signal.SIGTERM, _leave)
     signal.signal(signal.SIGTSTP, signal.SIG_IGN)  # a stopped process would leave the terminal in its mode
     Thread(target=live.read_questions, daemon=True).start()
-    shown = _Shown(live, console)
+    shown = Screen(live)
     with _single_keys(), console.screen() as screen:
         goes_on = True
         while goes_on:
-            shown.refresh()
+            shown.refresh(console.width)
             screen.update(shown)
             goes_on = all(shown.press(key) for key in _next_keys(console))
 
 
-class _Shown:
+class Screen:
     """The whole screen: header, those lines of a page that there is room for, and the keys."""
 
-    def __init__(self, live: LiveRun, console: Console) -> None:
-        self._live, self._view, self._shows_help = live, View(), False
-        self._console = console
+    def __init__(self, live: LiveRun) -> None:
+        self._live, self._view, self._shows_help, self._room = live, View(), False, 1
         self._head: RenderableType = ""
         self._body: RenderableType = ""
+        self._laid_out: object = None
+        """What the body was made for."""
 
-    def refresh(self) -> None:
+    def refresh(self, width: int) -> None:
         """Read what is new and lay out the page; what cannot be read is named in its place."""
+        view = self._view
+        view.width = width
         try:
             self._live.refresh()
-            self._view.width = self._console.width
             self._head = header(self._live)
-            page = list(PAGES.values())[self._view.page]
-            self._body = Text(HELP) if self._shows_help else page(self._live, self._view)
+            wanted = (replace(view, scroll=min(view.scroll, 1)), self._shows_help, self._live.version)
+            if wanted != self._laid_out:
+                page = list(PAGES.values())[view.page]
+                self._body = Text(HELP) if self._shows_help else page(self._live, view)
+                self._laid_out = wanted
         except (InputError, OSError) as error:
-            self._body = Text(printable(str(error)), "red")
+            self._body, self._laid_out = Text(printable(str(error)), "red"), None
 
     def press(self, key: str) -> bool:
         """Act on a key; False: quit."""
         view = self._view
         self._shows_help = key == "?" and not self._shows_help
-        if key in (_UP, _DOWN):
-            view.scroll += 1 if key == _DOWN else -1
+        if lines := {_UP: -1, _DOWN: 1, _PAGE_UP: -self._room, _PAGE_DOWN: self._room}.get(key):
+            view.scroll += lines
         elif key in ("n", "p"):
             view.episode, view.scroll = max(0, view.episode + (1 if key == "n" else -1)), 0
         elif key in (_LEFT, _RIGHT):
             self._view = View(page=(view.page + (1 if key == _RIGHT else -1)) % len(PAGES))
-        elif key in "1234":
+        elif key in ("1", "2", "3", "4"):
             self._view = View(page=int(key) - 1)
         return key != "q"
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         free, view = options.update(height=None), self._view
         head, body = (console.render_lines(part, free) for part in (self._head, self._body))
-        room = max(1, options.max_height - len(head) - 1)
+        self._room = room = max(1, options.max_height - len(head) - 1)
         view.scroll = max(0, min(view.scroll, len(body) - room))
         foot = Text(style="dim")
         for number, name in enumerate(PAGES):
             words = f"{number + 1} {name}" if options.max_width >= _WIDTH_FOR_NAMES else str(number + 1)
             foot.append(f" {words} ", "reverse" if number == view.page else "")
-        foot.append("  ? help  q quit" + (f"  line {view.scroll + 1} of {len(body)}" if len(body) > room else ""))
+        foot.append("  ? help  q quit" + (f"  line {view.scroll + 1}/{len(body)}" if len(body) > room else ""))
         blank: list[list[Segment]] = [[]] * room
         shown = [*body[view.scroll :], *blank][:room]
         for line in (*head, *shown, *console.render_lines(foot, free)[:1]):

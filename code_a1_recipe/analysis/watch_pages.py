@@ -35,14 +35,14 @@ _RATES = {
     "Seconds": tuple(f"timing_s/{name}" for name in ("step", "episodes", *PHASES, "testing")),
 }
 _TREND_STEPS = 5
-_NAME_COLUMNS, _WIDTH_FOR_SCALES = 26, 70
+_NAME_COLUMNS, _WIDTH_FOR_SCALES = 34, 70
 _WIDEST_VALUE = 3
 """Columns of one step in a curve."""
 _TESTS_SHOWN, _CASES_SHOWN = 3, 30
-_FATES = ("programs", "by suites", "by replays", "passed", "not judged")
+_FATES = ("programs", "suites", "replays", "passed", "unjudged")
 HELP = """\
 1 2 3 4, left, right   pages
-up, down               scroll
+up, down, PgUp, PgDn   scroll
 n, p                   next, previous episode
 q                      quit
 
@@ -101,7 +101,7 @@ def curves(live: LiveRun, view: View) -> RenderableType:
 def episodes(live: LiveRun, view: View) -> RenderableType:
     """One program of a step with its suites, what broke it, and its question."""
     if view.step is None or view.scroll == view.episode == 0:
-        view.step = max(live.run.training_steps, default=None)
+        view.step = live.newest_rollouts
     records = [] if view.step is None else live.records(view.step)
     chosen = [one for name in OUTCOMES for one in pick_episodes(records, outcome=name, limit=len(records))]
     if not chosen:
@@ -117,7 +117,7 @@ def episodes(live: LiveRun, view: View) -> RenderableType:
 
 def questions(live: LiveRun, view: View) -> RenderableType:
     """The newest step's programs by what broke them, and the cases of the Mistake Book that broke most."""
-    step, book = max(live.run.training_steps, default=None), live.book()
+    step, book = live.newest_rollouts, live.book()
     counts: dict[str, Counter[str]] = {}
     for record in [] if step is None else live.records(step):
         counts.setdefault(record.question, Counter()).update(["programs", _fate(record)])
@@ -129,7 +129,7 @@ def questions(live: LiveRun, view: View) -> RenderableType:
         for entry, question_id in cases[:_CASES_SHOWN]
     ]
     return Group(
-        Text(f"Step {step}: programs that new suites broke, that only replays broke, that passed all", "bold"),
+        Text(f"Step {step}: programs that new suites broke, only replays broke, nothing broke", "bold"),
         _table(("question", *_FATES), [(name, *[str(of[fate] or "") for fate in _FATES]) for name, of in ranked]),
         Text(f"\nMistake Book of the newest save, {len(cases)} cases: those that broke most", "bold"),
         _table(("case", "question", "broke", "count"), shown),
@@ -138,9 +138,9 @@ def questions(live: LiveRun, view: View) -> RenderableType:
 
 def rates(live: LiveRun, view: View) -> RenderableType:
     """What was lost on the way, where the seconds go, and when the run will end."""
-    lost, left = sum(row.get("judge/outages") or 0 for row in live.metrics.rows), live.seconds_left
-    end = "" if left is None else f", expected end in {_clock(left)}"
-    return Group(Text(f"{lost:.0f} programs lost to outages in all{end}"), _curves(live, _RATES, view.width))
+    lost, end = sum(row.get("judge/outages") or 0 for row in live.metrics.rows), live.expected_end
+    until = "" if end is None else f", expected end {time.strftime('%Y-%m-%d %H:%M', time.localtime(end))}"
+    return Group(Text(f"{lost:.0f} programs lost to outages in all{until}"), _curves(live, _RATES, view.width))
 
 
 Page = Callable[[LiveRun, View], RenderableType]
@@ -151,7 +151,7 @@ def _curves(live: LiveRun, groups: Mapping[str, Sequence[str]], width: int) -> R
     if not live.metrics.rows:
         return Text("waiting for the first step")
     table = Table(box=None, expand=True, padding=(0, 1), pad_edge=False, header_style="dim")
-    table.add_column(no_wrap=True, overflow="ellipsis", max_width=_NAME_COLUMNS)
+    table.add_column(no_wrap=True, overflow="ellipsis", max_width=min(_NAME_COLUMNS, width // 3))
     table.add_column(ratio=1, no_wrap=True)
     heads = ("last", "trend", "low", "high") if width >= _WIDTH_FOR_SCALES else ("last", "trend")
     for head in heads:
@@ -170,8 +170,10 @@ def _curves(live: LiveRun, groups: Mapping[str, Sequence[str]], width: int) -> R
 
 def _trend(values: Sequence[float]) -> str:
     half = min(_TREND_STEPS, len(values) // 2)
-    change = fmean(values[-half:]) - fmean(values[-2 * half : -half]) if half else 0.0
-    return f"{'+' if change > 0 else ''}{_number(change)}" if half else ""
+    if not half:
+        return ""
+    change = round(fmean(values[-half:]) - fmean(values[-2 * half : -half]), 3) + 0.0  # no -0
+    return f"{'+' if change > 0 else ''}{_number(change)}"
 
 
 def _number(value: float) -> str:
@@ -180,8 +182,8 @@ def _number(value: float) -> str:
 
 def _fate(record: RolloutRecord) -> str:
     if not record.is_loaded:
-        return "not judged"
-    broken = "by suites" if record.is_broken(by_replays=False) else "by replays"
+        return "unjudged"
+    broken = "suites" if record.is_broken(by_replays=False) else "replays"
     return broken if record.is_broken() else "passed"
 
 

@@ -1,7 +1,6 @@
 """A run that may be going on: each of its files is read once, and again when it has changed."""
 
 import contextlib
-import time
 from functools import lru_cache
 from pathlib import Path
 from statistics import fmean
@@ -41,6 +40,7 @@ class LiveRun:
         self.last_step: int = self.metrics.rows[-1]["step"] if self.metrics.rows else 0
         self.started = self.paths.resolved_config.stat().st_mtime
         self.updated = changed(self.paths.metrics) / 1e9 or self.started
+        self.newest_rollouts = max(self.run.training_steps, default=None)
 
     @property
     def state(self) -> str:
@@ -50,13 +50,19 @@ class LiveRun:
         return "finished" if self.last_step >= self.total_steps else "stopped"
 
     @property
-    def seconds_left(self) -> float | None:
-        """Until the last step is done, by the pace of the last ones; None where that is not known."""
+    def version(self) -> tuple[object, ...]:
+        """Another one whenever a refresh found something new, or the questions are there."""
+        book = changed(self.paths.mistake_book)
+        return self.is_running, self.updated, self.newest_rollouts, book, len(self.questions)
+
+    @property
+    def expected_end(self) -> float | None:
+        """When the last step will be done, by the pace of the last ones, in seconds since 1970; None: not known."""
         rows = [row for row in self.metrics.rows[-_STEPS_OF_PACE:] if row.get("timing_s/step") is not None]
         if not self.is_running or self.total_steps is None or not rows:
             return None
         pace = fmean(row["timing_s/step"] + (row.get("timing_s/testing") or 0.0) for row in rows)
-        return max(0.0, (self.total_steps - self.last_step) * pace - (time.time() - self.updated))
+        return self.updated + (self.total_steps - self.last_step) * pace
 
     def records(self, step: int) -> list[RolloutRecord]:
         """Programs of a step, see ``RunRecords.training``."""
