@@ -69,31 +69,41 @@ def _refuse_experiment(source: Path) -> None:
         )
 
 
+def run_page(run: RunRecords) -> bytes:
+    """The page of a run as UTF-8, with its pictures in it; nothing is written."""
+    return _page(*_run_report(run, None))
+
+
 def write_page(target: Path, title: str, lead: str, sections: Sequence[Section]) -> Path:
     """Write ``index.html`` into a folder; returns it."""
+    write_whole(target / PAGE, _page(title, lead, sections))
+    return target / PAGE
+
+
+def _page(title: str, lead: str, sections: Sequence[Section]) -> bytes:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=False
     )
     page = environment.get_template("page.html.jinja").render(title=title, lead=lead, sections=sections)
-    write_whole(target / PAGE, page.encode("utf-8", "replace"))  # models write half characters
-    return target / PAGE
+    return page.encode("utf-8", "replace")  # models write half characters
 
 
 def draw_picture(
-    folder: Path, name: str, caption: str, draw: Callable[[], Figure | None]
+    folder: Path | None, name: str, caption: str, draw: Callable[[], Figure | None]
 ) -> list[tuple[str, str, str]]:
-    """Draw ``<name>.png`` into a folder, in the report's style; returns it as of a ``Section``, or nothing."""
+    """Draw ``<name>.png`` in the report's style, into a folder or only for the page; returns it as of a ``Section``."""
     with mpl.rc_context(figures.STYLE):
         figure = draw()
         if figure is None:
             return []
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", metadata={"Software": None})
-    write_whole(folder / f"{name}.png", buffer.getvalue())
+    if folder is not None:
+        write_whole(folder / f"{name}.png", buffer.getvalue())
     return [(f"{name}.png", caption, base64.b64encode(buffer.getvalue()).decode())]
 
 
-def _run_report(run: RunRecords, target: Path) -> tuple[str, str, list[Section]]:
+def _run_report(run: RunRecords, target: Path | None) -> tuple[str, str, list[Section]]:
     done, wanted = (run.steps or [0])[-1], run.config["trainer"].get("total_training_steps")
     state = f"{done} of {counted(wanted, 'step')}" if wanted and done < wanted else counted(done, "step")
     sections = [_changes_section(run)] if changes_of(run) else []

