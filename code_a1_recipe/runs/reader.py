@@ -1,5 +1,6 @@
 """The one reader of a run folder: configuration, metrics, rollouts, Mistake Book, questions. Needs no torch."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
