@@ -78,7 +78,7 @@ class Outcome:
     failure: str = ""
     """Lines that say on which calls the function breaks; empty where none was found."""
     error: Exception | None = None
-    """What the function raises on the first of them, in this process."""
+    """What the function raises on one of them, in this process."""
     notes: list[str] = field(default_factory=list)
 
 
@@ -202,7 +202,7 @@ class _Check:
         lines = [f"{self._entry} breaks on these calls, {what}", *finding_lines(findings)]
         if bugs:
             lines.append(f"kept in {FOLDER}/failures.json: the next run of {self._item.nodeid} begins with them")
-        return Outcome(num_calls=1, failure="\n".join(lines), error=self._raised(bugs[0]) if bugs else None)
+        return Outcome(num_calls=1, failure="\n".join(lines), error=next(filter(None, map(self._raised, bugs)), None))
 
     def _raised(self, bug: Bug) -> Exception | None:
         """What the function raises, with its traceback; None where the call would do harm in this process."""

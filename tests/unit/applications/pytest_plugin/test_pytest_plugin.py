@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 # Imported here, for each inner run of pytest forgets what it has imported itself.
-from code_a1_recipe.applications.bug_finder import command as command
-from code_a1_recipe.applications.pytest_plugin import check as check_module
+import code_a1_recipe.applications.bug_finder.command
+import code_a1_recipe.applications.pytest_plugin.check  # noqa: F401
 from code_a1_recipe.evaluation.models import endpoint as endpoint_module
 
 from ...evaluation.stand_in_endpoint import StandInEndpoint
@@ -38,7 +38,7 @@ def test_median(code_a1):
     code_a1.check(median, reference=statistics.median)
 """
 ASSERTS = "def asserts():\n    assert median([3, 1, 2]) == 2\n"
-MINIMAL = "    assert median([0, 1]) == 0.5  # your function: 1"
+MINIMAL = "E         assert median([0, 1]) == 0.5  # your function: 1"
 
 
 @pytest.fixture
@@ -74,11 +74,11 @@ def asking(model, *options):
 
 def test_a_failure_is_shrunk_and_kept_and_replayed_and_dropped_when_it_is_mended(project, kept):
     found = project(programs=BUGGY, test_it=TEST + ASSERTS)
-    found.stdout.fnmatch_lines(["*median breaks on these calls, of * calls that were made", f"E {MINIMAL}"])
+    found.stdout.fnmatch_lines(["*median breaks on these calls, of * calls that were made", MINIMAL])
     found.stdout.fnmatch_lines(["code-a1: 1 tests; *no model is asked*"])
     assert kept() == {"test_it.py::test_median": [["median([0, 1])"]]}
     again = project(test_it=TEST)  # without asserts: nothing but what was kept
-    again.stdout.fnmatch_lines(["*which an earlier run has found", f"E {MINIMAL}"])
+    again.stdout.fnmatch_lines(["*which an earlier run has found", MINIMAL])
     mended = project(programs=RIGHT)
     mended.assert_outcomes(passed=1)
     mended.stdout.fnmatch_lines(["code-a1: test_it.py::test_median: fails no more, kept no longer: median(?0, 1?)"])
@@ -100,7 +100,7 @@ def test_a_mutant_of_an_installed_package_is_found(project, kept):
     """
     Path("asserts.txt").write_text('assert canonicalize_name("Foo.Bar__baz") == ""\n')
     project(test_it=mutant).assert_outcomes(failed=1)
-    assert kept() == {"test_it.py::test_name": [["canonicalize_name('--')"]]}
+    assert kept() == {"test_it.py::test_name": [["canonicalize_name('__')"]]}
     project(test_it=mutant.replace("[-_.]", "[-_.]+")).assert_outcomes(passed=1)
 
 
@@ -108,7 +108,7 @@ def test_a_model_is_asked_when_that_is_wanted_and_its_responses_are_stored(proje
     project(*asking(model)[1:], programs=BUGGY, test_it=TEST).assert_outcomes(skipped=1)
     assert model.requests == []
     found = project(*asking(model))
-    found.stdout.fnmatch_lines([f"E {MINIMAL}"])
+    found.stdout.fnmatch_lines([MINIMAL])
     assert len(model.requests) == 8
     assert "The median of a list of numbers." in model.requests[0]["messages"][-1]["content"]
     project(*asking(model), programs=RIGHT).assert_outcomes(passed=1)
@@ -143,7 +143,7 @@ def test_a_model_that_is_down_is_an_error_and_no_failure_of_the_function(project
         ("check(abs)", "either reference=FUNCTION or holds=PROPERTY"),
         ("check(abs, reference=abs, raises=ValueError)", "raises= goes with holds= alone"),
         ("check(abs, reference=abs, suites='absent.py')", "absent.py cannot be read"),
-        ("check(boxed, reference=boxed)", "answers none of 8 calls with a plain value (unencodable 8)"),
+        ("check(boxed, reference=boxed)", "with a plain value (unencodable "),
     ],
 )
 def test_a_check_that_cannot_be_made_is_an_error(project, check, words):
@@ -227,7 +227,7 @@ def test_state_iterators_and_coroutines(project):
     )
     found.assert_outcomes(failed=3)
     out = found.stdout.str()
-    assert "assert double(100) == 200  # your function: 0" in out
+    assert "assert await double(100) == 200  # your function: 0" in out
     assert "assert pairs([0, 0, 0, 0]) == [(0, 0), (0, 0), (0, 0)]  # your function: [(0, 0), (0, 0)]" in out
     assert "collect(0); assert collect(0) == [0]  # your function: [0, 0]" in out
     assert "noise" not in out
