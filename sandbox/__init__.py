@@ -82,6 +82,7 @@ from .runners.base import (
     ProgramResult as ProgramResult,
     Role as Role,
     Runner as Runner,
+    cpu_limit as cpu_limit,
 )
 from .runners.fusion.runner import SandboxFusionRunner as SandboxFusionRunner
 from .runners.local.fork_server import start_as_fork_server as start_as_fork_server

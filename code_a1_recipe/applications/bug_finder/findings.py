@@ -38,8 +38,8 @@ class Bug:
 
     @property
     def text(self) -> str:
-        """``assert f([1]) == 2``."""
-        return f"assert {self.call.text} == {self.expected.literal}"
+        """``assert f([1]) == 2``; the call alone where no single value is expected."""
+        return f"assert {self.call.text} == {self.expected.literal}" if self.expected.literal else self.call.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from .findings import HANG_SECONDS, Bug, Finding
 
 MARK = "# Written by `code-a1 attack`."
 """First words of the file; a file that begins otherwise is not overwritten."""
-_ALONE_KINDS = (TIME_OUT, "the process ends", "raises MemoryError")
+ALONE_KINDS = (TIME_OUT, "the process ends", "raises MemoryError")
 """Kinds of failure (``Failure.kind``) that would take pytest, or the machine, with them."""
 _MODULES = ("asyncio", "collections", "math", "numbers", "os", "subprocess")
 """What the functions below and awaited calls need."""
@@ -116,7 +116,7 @@ def finding_lines(findings: Sequence[Finding]) -> list[str]:
             text = bug.call.text if bug.expected.votes else bug.text  # without a reference nobody says who is right
             lines.append(f"  {after}{_cut(text)}  # your function: {bug.failure.shown}{seed}{votes}")
         if not finding.bugs:
-            lines.append("  (no minimal call: it fails only after several others, or --max-bugs left no room)")
+            lines.append("  (no minimal call: it fails only after several others, or others took the room)")
     return lines
 
 
@@ -174,7 +174,7 @@ def _test_text(number: int, bug: Bug, entry_points: Collection[str]) -> str:
     call = _on_program(bug.call, entry_points)
     expected = bug.expected.literal
     check = f"{call} == {expected}" if _is_compared_plainly(expected) else f"same({call}, {expected})"
-    if bug.failure.kind in _ALONE_KINDS or bug.fails_late or bug.depends_on_seed:
+    if bug.failure.kind in ALONE_KINDS or bug.fails_late or bug.depends_on_seed:
         seconds = math.ceil(max(HANG_SECONDS, 10 * bug.expected.cpu_seconds))
         statement = "\n".join([*(_on_program(one, entry_points) for one in bug.earlier), f"assert {check}"])
         alone = f"passes_alone({statement!r}, seconds={seconds}"

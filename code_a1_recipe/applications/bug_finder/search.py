@@ -118,6 +118,15 @@ class Attack:
             for kind, count in counts.most_common()
         ]
 
+    def replay(self, texts: Sequence[str]) -> Bug | None:
+        """The bug that the last of these calls shows, made after the others in a fresh process; None if it is right."""
+        *earlier, last = map(self._call, texts)
+        failure = self._failure_alone(*earlier, last)
+        shrunk = Shrunk(call=last.text, path=(last.text,), num_asked=0, is_minimal=True)
+        if failure is not None and failure.kind == TIME_OUT:
+            return self._late_bug(last, shrunk)
+        return self._bug(last, failure, shrunk, earlier=tuple(earlier))
+
     def _seeds_tried(self, bugs: Sequence[Bug]) -> tuple[Bug, ...]:
         """Marks bugs that depend on the hash seed; of one kind they are one bug, the first."""
         marked = [replace(bug, depends_on_seed=self._depends_on_seed(bug)) for bug in bugs]

@@ -1,0 +1,249 @@
+"""One check of a function: kept calls first, then those of asserts, then a Test LLM's; each found failure is shrunk."""
+
+import contextlib
+import copy
+import inspect
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from filelock import FileLock
+
+from sandbox import Call, Case, Gate, Limits, encode
+
+from ...errors import InputError
+from ...files import fingerprint, write_whole
+from ...stats.tables import counted, counts_text
+from ..bug_finder.call_variants import variants
+from ..bug_finder.expectations import TIME_OUT, Expectation, Expected, ReferenceExpectation
+from ..bug_finder.findings import Bug, Finding
+from ..bug_finder.inputs import read_suites, suites_in
+from ..bug_finder.literal_calls import take_apart
+from ..bug_finder.output import ALONE_KINDS, finding_lines
+from ..bug_finder.search import Attack
+from .function_runner import FunctionRunner, result_of, settled
+
+FOLDER = ".code_a1"
+"""Below rootdir: failing calls, and responses of models."""
+_LIMITS = Limits(reference_cpu_seconds_per_case=1.0, total_seconds=60.0)
+_MAX_BUGS = 4
+_CASES = 8
+_Sequences = list[list[str]]
+"""Texts of calls to make in this order; the last of each fails."""
+
+
+class PropertyError(AssertionError):
+    """A result does not have the property."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckOptions:
+    """What ``code_a1.check`` takes."""
+
+    function: Callable[..., Any]
+    reference: Callable[..., Any] | None = None
+    holds: Callable[..., bool] | None = None
+    raises: type[BaseException] | tuple[type[BaseException], ...] = ()
+    suites: str | Path | Sequence[str | Path] = ()
+    question: str | None = None
+
+    def __post_init__(self) -> None:
+        if not getattr(self.function, "__name__", "").isidentifier():
+            raise InputError(f"check needs a function that asserts can call by its name, got {self.function!r}")
+        if (self.reference is None) == (self.holds is None) or (self.raises and not self.holds):
+            raise InputError("check needs either reference=FUNCTION or holds=PROPERTY; raises= goes with holds= alone")
+
+    def checked(self, *positional: Any, **named: Any) -> bool:
+        """True where the property holds, or the function refuses its arguments; raises what the function raises."""
+        assert self.holds is not None, "__post_init__ has seen that"
+        given, given_by_name = copy.deepcopy((positional, named))
+        try:
+            result = settled(self.function(*positional, **named))
+        except self.raises:
+            return True
+        if not self.holds(result, *given, **given_by_name):
+            raise PropertyError(f"returns {result!r}")
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a check found."""
+
+    num_calls: int
+    failure: str = ""
+    """Lines that say on which calls the function breaks; empty where none was found."""
+    error: Exception | None = None
+    """What the function raises on one of them, in this process."""
+    notes: list[str] = field(default_factory=list)
+
+
+def run_check(options: CheckOptions, item: pytest.Item) -> Outcome:
+    """Look for calls on which the function breaks.
+
+    Raises:
+        InputError: an option cannot be used, or no call has an answer of the reference.
+        OutageError, SandboxUnavailableError: a model, or a fork of this process, is down.
+    """
+    return _Check(options, item).run()
+
+
+class _PropertyExpectation(Expectation):
+    def expect(self, calls: Sequence[Call], *, alone: bool = False) -> dict[Call, Expected]:
+        return {call: Expected(value=encode(True), literal="") for call in calls}
+
+
+class _Check:
+    def __init__(self, options: CheckOptions, item: pytest.Item) -> None:
+        self._options, self._item = options, item
+        self._entry: str = options.function.__name__  # type: ignore[attr-defined]
+        self._folder = item.config.rootpath / FOLDER
+        self._failures = self._folder / "failures.json"
+        self._source = ""
+        with contextlib.suppress(OSError, TypeError):  # built in, or made by code that is in no file
+            self._source = textwrap.dedent(inspect.getsource(options.function))
+        functions = {"function": options.function if options.reference else options.checked}
+        functions |= {"reference": options.reference} if options.reference else {}
+        runner = FunctionRunner(functions, entry=self._entry, limits=_LIMITS)
+        by_reference = ReferenceExpectation("reference", runner, limits=_LIMITS)
+        self._attack = Attack(
+            source="function",
+            expectation=by_reference if options.reference else _PropertyExpectation(),
+            runner=runner,
+            limits=_LIMITS,
+            gate=Gate(self._source, (self._entry,), assert_chars=_LIMITS.assert_chars),
+        )
+        self._made: dict[Call, None] = {}
+
+    def run(self) -> Outcome:
+        there = self._read_kept().get(self._item.nodeid, [])
+        kept = [texts for texts in there if texts and all(take_apart(text, (self._entry,)) for text in texts)]
+        replayed = [bug for texts in kept if (bug := self._attack.replay(texts)) is not None]
+        if replayed:
+            found = [Finding(kind=bug.failure.kind, num_calls=1, bugs=(bug,)) for bug in replayed]
+            return self._failed(found, "which an earlier run has found")
+        found = self._search([[f"assert {texts[-1]} == 0" for texts in kept], *self._suites()])
+        if not found and self._item.config.getoption("code_a1"):
+            found = self._search(self._asked_suites())
+        if found:
+            return self._failed(found, f"of {counted(len(self._made), 'call')} that were made")
+        return self._passed(kept)
+
+    def _search(self, suites: Sequence[Sequence[str]]) -> list[Finding]:
+        """Make the calls of asserts, and small changes of them, as far as they were not made before."""
+        gate = self._attack.gate
+        cases = [case for suite in suites for case in gate.suite(suite).cases]
+        tested = list(dict.fromkeys(text for case in cases if (text := self._plain(case.call.text))))
+        room = max(0, self._item.config.getoption("code_a1_max_calls") - len(tested))
+        texts = [*tested, *variants(tested, {self._entry}, max_calls=room)]
+        asked = dict.fromkeys(case.call for text in texts if isinstance(case := gate.call(text), Case))
+        calls = [call for call in asked if call not in self._made]
+        self._made |= asked
+        found = self._attack.shrink_all(self._attack.failures(calls, confirm=True), max_bugs=_MAX_BUGS)
+        # A call that is slow but right in the end is no failure: that would depend on the machine.
+        real = [replace(one, bugs=tuple(bug for bug in one.bugs if bug.hangs or one.kind != TIME_OUT)) for one in found]
+        return [finding for finding in real if finding.bugs or finding.kind != TIME_OUT]
+
+    def _plain(self, text: str) -> str:
+        """The call of the function alone, without what an assert reads of its result; empty if it has no literals."""
+        call = take_apart(text, (self._entry,))
+        if call is None:
+            return ""
+        own = tuple(argument for argument in call.arguments if not argument.place)
+        return replace(call, pieces=(self._entry, ""), arguments=own).text
+
+    def _suites(self) -> Sequence[Sequence[str]]:
+        named = self._options.suites
+        if paths := [named] if isinstance(named, (str, Path)) else list(named):
+            return read_suites([self._item.config.rootpath / path for path in paths]).suites
+        with contextlib.suppress(InputError):  # it need not have asserts
+            return read_suites([self._item.path]).suites
+        return ()
+
+    def _asked_suites(self) -> Sequence[Sequence[str]]:
+        # Here: the imports take seconds.
+        from ...algorithm.prompts import render, template_for
+        from ...algorithm.question import entry_points_text
+        from ...evaluation.models.options import ModelOptions, run_of, usual_prompt
+        from ..bug_finder.command import sample_suites
+        from ..bug_finder.options import AttackOptions
+
+        option = self._item.config.getoption
+        model = ModelOptions(
+            model=option("code_a1_model"),
+            endpoint=option("code_a1_endpoint"),
+            endpoint_model=option("code_a1_endpoint_model"),
+            max_tokens=option("code_a1_max_tokens"),
+            prefix="code-a1-",
+        )
+        run = run_of(model)
+        messages = render(
+            template_for("test", usual_prompt(run, "test")),
+            prompt=self._options.question or inspect.getdoc(self._options.function) or "What the program below does.",
+            entry_points=entry_points_text(self._source, (self._entry,)),
+            candidate=self._source.strip(),
+            num_cases=run.episode.cases_per_suite if run else _CASES,
+        )
+        how = AttackOptions(
+            solution=self._item.path, num_suites=option("code_a1_num_suites"), seed=option("code_a1_seed"), model=model
+        )
+        # A file for each test: other tests may run in other processes.
+        responses = self._folder / "responses" / f"{fingerprint(self._item.nodeid)}.jsonl"
+        return suites_in(sample_suites(how, messages, responses)).suites
+
+    def _failed(self, findings: Sequence[Finding], what: str) -> Outcome:
+        bugs = [bug for finding in findings for bug in finding.bugs]
+        found = [[*(call.text for call in bug.earlier), bug.call.text] for bug in bugs]
+        self._change_kept(lambda there: [*there, *(texts for texts in found if texts not in there)])
+        lines = [f"{self._entry} breaks on these calls, {what}", *finding_lines(findings)]
+        if bugs:
+            lines.append(f"kept in {FOLDER}/failures.json: the next run of {self._item.nodeid} begins with them")
+        return Outcome(num_calls=1, failure="\n".join(lines), error=next(filter(None, map(self._raised, bugs)), None))
+
+    def _raised(self, bug: Bug) -> Exception | None:
+        """What the function raises, with its traceback; None where the call would do harm in this process."""
+        if not bug.earlier and bug.failure.kind.startswith("raises ") and bug.failure.kind not in ALONE_KINDS:
+            try:
+                result_of(self._options.function, bug.call, self._entry)
+            except Exception as error:  # noqa: BLE001 - shown as it is
+                return error
+        return None
+
+    def _passed(self, kept: _Sequences) -> Outcome:
+        expectation = self._attack.expectation
+        if self._made and not expectation.expect(list(self._made)):
+            raise InputError(
+                f"nothing to compare: the reference of {self._entry} answers none of "
+                f"{counted(len(self._made), 'call')} with a plain value ({counts_text(expectation.refusals)}); write "
+                "asserts with valid arguments, or wrap both functions so that they return plain values"
+            )
+        notes = [f"fails no more, kept no longer: {'; '.join(texts)}" for texts in kept]
+        if kept:
+            self._change_kept(lambda there: [texts for texts in there if texts not in kept])
+        if num_unasked := len(self._attack.unasked | expectation.unasked):
+            notes.append(f"{counted(num_unasked, 'call')} of {self._entry} could not be made in the time there is")
+        return Outcome(num_calls=len(self._made), notes=notes)
+
+    def _change_kept(self, change: Callable[[_Sequences], _Sequences]) -> None:
+        """Change what the file of failing calls has of this test. InputError: it cannot be read or written."""
+        try:
+            self._folder.mkdir(exist_ok=True)
+            with FileLock(self._failures.with_suffix(".lock")):  # other processes run other tests
+                tests = self._read_kept()
+                tests[self._item.nodeid] = change(tests.get(self._item.nodeid, []))
+                text = msgspec.json.encode({test: tests[test] for test in sorted(tests) if tests[test]})
+                write_whole(self._failures, msgspec.json.format(text, indent=2) + b"\n")
+        except OSError as error:
+            raise InputError(f"{self._failures} cannot be written: {error}; make room for it") from error
+
+    def _read_kept(self) -> dict[str, _Sequences]:
+        """Of all tests. InputError: the file is none of this class."""
+        try:
+            data = self._failures.read_bytes() if self._failures.exists() else b"{}"
+            return msgspec.json.decode(data, type=dict[str, _Sequences])
+        except (OSError, msgspec.MsgspecError) as error:
+            raise InputError(f"{self._failures} cannot be read: {error}; mend it, or remove it") from error

@@ -1,0 +1,179 @@
+"""A ``sandbox.Runner`` of functions that are loaded already: each batch of calls is made in a fork of this process."""
+
+import asyncio
+import faulthandler
+import inspect
+import os
+import random
+import resource
+import signal
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import Any
+
+from sandbox import (
+    TOTAL_SPENT,
+    Call,
+    CallResult,
+    CallStatus,
+    Closing,
+    Limits,
+    Program,
+    ProgramResult,
+    Role,
+    SandboxError,
+    SandboxUnavailableError,
+    cpu_limit,
+    encode,
+)
+
+from ..bug_finder.literal_calls import take_apart
+
+_TICK_SECONDS = 0.1
+_DETAIL_CHARS = 200
+
+
+class FunctionRunner(Closing):
+    """Makes calls of trusted functions, such as a test's own.
+
+    A call that hangs, crashes or takes all memory costs its fork alone, and what it changes in memory is gone with the
+    fork. Nothing of a call's text is executed: the function gets the literals that stand in it as arguments.
+
+    Args:
+        functions: by what ``Program.source`` calls them here.
+        entry: the name that calls have for each of them.
+        limits: used where a program has none.
+    """
+
+    def __init__(self, functions: Mapping[str, Callable[..., Any]], *, entry: str, limits: Limits) -> None:
+        self.limits = limits
+        self._functions = functions
+        self._entry = entry
+
+    def run(self, program: Program, *, role: Role) -> ProgramResult:
+        """Make all calls of ``functions[program.source]``; every role is treated alike."""
+        started = time.monotonic()
+        results: list[CallResult] = []
+        while pending := program.calls[len(results) :]:
+            if time.monotonic() - started > program.limits.total_seconds:
+                results += [CallResult(status=CallStatus.TIMED_OUT, detail=TOTAL_SPENT)] * len(pending)
+                break
+            num_timeouts = sum(one.status is CallStatus.TIMED_OUT for one in results)
+            slowest = max((one.cpu_seconds for one in results), default=0.0)
+            last = len(results) + 1 if program.isolated else len(program.calls)
+            seconds = [
+                cpu_limit(program, index, num_timeouts=num_timeouts, slowest=slowest, is_first=False)
+                for index in range(len(results), last)
+            ]
+            results += self._forked(program, pending, seconds)
+        return ProgramResult(
+            loaded=True,
+            load_error="",
+            results=tuple(results),
+            cpu_seconds=sum(one.cpu_seconds for one in results),
+            wall_seconds=time.monotonic() - started,
+        )
+
+    def _forked(self, program: Program, calls: Sequence[Call], seconds: Sequence[float]) -> list[CallResult]:
+        """Results of the first calls, one for each of ``seconds`` or up to the one that ended the fork."""
+        receiver, sender = Pipe(duplex=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of threads: the child needs nothing that they hold
+            pid = os.fork()
+        if not pid:
+            self._serve(sender, program, calls, seconds)
+        sender.close()
+        results: list[CallResult] = []
+        is_ready = False
+        try:
+            is_ready = receiver.recv() is None
+            for limit in seconds:
+                idle = 0.0
+                while not receiver.poll(_TICK_SECONDS):
+                    idle += 0.0 if _is_runnable(pid) else _TICK_SECONDS
+                    if idle > program.limits.wall_seconds(limit):
+                        return [*results, CallResult(status=CallStatus.TIMED_OUT)]
+                results.append(receiver.recv())
+        except (EOFError, OSError):
+            code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            pid = 0
+            if not is_ready:
+                raise SandboxUnavailableError(f"a fork of the test process ended early (status {code})") from None
+            is_late = code == -signal.SIGPROF
+            died = CallResult(status=CallStatus.DIED, detail=f"exit status {code}")
+            results.append(CallResult(status=CallStatus.TIMED_OUT) if is_late else died)
+        finally:
+            receiver.close()
+            if pid:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+        return results
+
+    def _serve(self, sender: Connection, program: Program, calls: Sequence[Call], seconds: Sequence[float]) -> None:
+        """The child's life; it ends here whatever happens, for nothing of the test run may happen twice."""
+        try:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            for descriptor in (0, 1, 2):
+                os.dup2(nowhere, descriptor)
+            faulthandler.disable()
+            signal.signal(signal.SIGPROF, signal.SIG_DFL)  # the kernel ends what spends its CPU time, in C too
+            with open("/proc/self/statm") as pages:
+                size = int(pages.read().split()[0]) * resource.getpagesize() + program.limits.memory_bytes
+            hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+            resource.setrlimit(resource.RLIMIT_AS, (size if hard == resource.RLIM_INFINITY else min(size, hard), hard))
+            random.seed(0)
+            sender.send(None)
+            for call, limit in zip(calls, seconds, strict=False):
+                started = time.process_time()
+                signal.setitimer(signal.ITIMER_PROF, limit)
+                status, value, detail = self._answer(self._functions[program.source], call, program.limits)
+                signal.setitimer(signal.ITIMER_PROF, 0)
+                used = time.process_time() - started
+                sender.send(CallResult(status=status, value=value, detail=detail, cpu_seconds=used))
+        finally:
+            os._exit(0)
+
+    def _answer(self, function: Callable[..., Any], call: Call, limits: Limits) -> tuple[CallStatus, bytes, str]:
+        try:
+            answer = result_of(function, call, self._entry)
+        except BaseException as error:  # noqa: BLE001 - whatever a function raises is its result
+            return CallStatus.RAISED, b"", f"{type(error).__name__}: {error}"[:_DETAIL_CHARS]
+        try:
+            value = encode(answer)
+        except SandboxError as error:
+            return CallStatus.UNENCODABLE, b"", str(error)[:_DETAIL_CHARS]
+        return (CallStatus.VALUE, value, "") if len(value) <= limits.value_bytes else (CallStatus.OUTPUT_LIMIT, b"", "")
+
+
+def result_of(function: Callable[..., Any], call: Call, entry: str) -> Any:
+    """What the function gives for the literals of ``entry(...)``: awaited where it is to be, an iterator as a list.
+
+    Raises:
+        ValueError: the call is none of ``entry`` with literals.
+    """
+    literal = take_apart(call.text, (entry,))
+    if literal is None:
+        raise ValueError(f"{call.text} is no call of {entry} with literals")
+    positional = [argument.value for argument in literal.arguments if not argument.name]
+    named = {argument.name: argument.value for argument in literal.arguments if argument.name}
+    return settled(function(*positional, **named))
+
+
+def settled(result: Any) -> Any:
+    """What is compared: an awaitable's result, the items of an iterator."""
+    if inspect.isawaitable(result):
+        result = asyncio.run(_awaited(result))
+    return list(result) if isinstance(result, Iterator) else result
+
+
+def _is_runnable(pid: int) -> bool:
+    """It runs, or waits for a processor: what the load of the machine makes of a call is not the call's fault."""
+    with open(f"/proc/{pid}/stat", "rb") as handle:
+        return handle.read().rpartition(b")")[2].split()[0] == b"R"
+
+
+async def _awaited(result: Any) -> Any:
+    return await result

@@ -1,0 +1,98 @@
+"""The plugin as pytest loads it: options, marker, fixture. It imports pytest; the rest comes when a test uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from ...errors import CodeA1Error
+
+_OPTIONS: tuple[tuple[str, str, type, Any, str], ...] = (
+    ("model", "FOLDER", str, None, "the Test LLM: a Hugging Face folder or a run folder, loaded anew for each test"),
+    ("endpoint", "URL", str, None, "OpenAI-compatible server instead, such as http://localhost:8000/v1"),
+    ("endpoint-model", "NAME", str, None, "the model's name there"),
+    ("num-suites", "N", int, 8, "responses to sample for a function"),
+    ("max-tokens", "N", int, 1024, "of a response"),
+    ("max-calls", "N", int, 300, "small changes of known calls fill up to so many"),
+    ("seed", "N", int, 0, "of sampling; another one asks the model anew"),
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("code-a1", "calls on which functions break (fixture code_a1)")
+    group.addoption("--code-a1", action="store_true", help="ask a Test LLM for calls, beside those that are there")
+    for name, metavar, kind, default, text in _OPTIONS:
+        group.addoption(f"--code-a1-{name}", metavar=metavar, type=kind, default=default, help=f"{text} ({default})")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "code_a1(**options): options of code_a1.check for a test, class or module")
+
+
+def pytest_report_collectionfinish(config: pytest.Config, items: Sequence[pytest.Item]) -> str | None:
+    number = sum("code_a1" in getattr(item, "fixturenames", ()) for item in items)
+    asked = "and a Test LLM's calls" if config.getoption("code_a1") else "no model is asked (--code-a1 asks one)"
+    return f"code-a1: {number} tests; kept failures, asserts, small changes of them; {asked}" if number else None
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """What a check that passed wants to have said; it comes with the reports, also from workers of pytest-xdist."""
+    for report in terminalreporter.getreports("passed"):
+        for name, note in report.user_properties if report.when == "call" else ():
+            if name == "code_a1":
+                terminalreporter.write_line(f"code-a1: {report.nodeid}: {note}")
+
+
+@pytest.fixture
+def code_a1(request: pytest.FixtureRequest) -> Iterator[Checker]:
+    """``code_a1.check(function, reference=...)`` looks for calls on which a function breaks."""
+    checker = Checker(request.node)
+    yield checker
+    if checker.problem:  # an error beside the skipped test, not its failure: nothing is known about the function
+        pytest.fail(checker.problem, pytrace=False)
+
+
+class Checker:
+    """Looks for calls on which functions break, for one test."""
+
+    def __init__(self, item: pytest.Item) -> None:
+        self.problem = ""
+        """Why a check could not be made."""
+        self._item = item
+
+    def check(self, function: Callable[..., Any], **options: Any) -> None:
+        """Fail the test where a call is found on which ``function`` breaks; skip it where there is no call to make.
+
+        Calls come from earlier failures, from asserts ``function(literals) == literal``, from small changes of them
+        and, with ``--code-a1``, from a Test LLM; what asserts expect decides nothing. They are made in forks of this
+        process. An iterator's items are its result, and so is what a coroutine returns.
+
+        Args:
+            function: with a name; takes and returns plain values.
+            reference: a function whose answer is the right one. Calls on which it raises are left out.
+            holds: the property instead: ``holds(result, *arguments)`` is true where the result is right.
+            raises: with ``holds``: exceptions by which the function refuses arguments, one or a tuple.
+            suites: files with asserts, paths from rootdir; the test's own file if none is named.
+            question: what the function should do, for the model; its docstring if None.
+
+        The marker ``code_a1`` takes the same options for all checks of a test, class or module.
+        """
+        __tracebackhide__ = True
+        from sandbox import SandboxError
+
+        from .check import CheckOptions, run_check
+
+        for mark in self._item.iter_markers("code_a1"):
+            options = {**mark.kwargs, **options}
+        try:
+            outcome = run_check(CheckOptions(function=function, **options), self._item)
+        except (CodeA1Error, SandboxError) as error:
+            self.problem = f"code-a1: {error}"
+            pytest.skip(self.problem)
+        self._item.user_properties += [("code_a1", note) for note in outcome.notes]
+        if outcome.failure:
+            raise AssertionError(outcome.failure) from outcome.error
+        if not outcome.num_calls:
+            pytest.skip("code-a1: no call to make; write asserts of the function (suites=...), or add --code-a1")

@@ -1,0 +1,274 @@
+"""The fixture ``code_a1`` as a project's tests use it: what it finds, keeps, asks, skips, and leaves alone."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+# Imported here, for each inner run of pytest forgets what it has imported itself.
+import code_a1_recipe.applications.bug_finder.command
+import code_a1_recipe.applications.pytest_plugin.check  # noqa: F401
+from code_a1_recipe.evaluation.models import endpoint as endpoint_module
+
+from ...evaluation.stand_in_endpoint import StandInEndpoint
+
+pytest_plugins = "pytester"
+PLUGIN = "code_a1_recipe.applications.pytest_plugin.plugin"
+BUGGY = """
+def median(values):
+    "The median of a list of numbers."
+    return sorted(values)[len(values) // 2]
+"""
+RIGHT = """
+def median(values):
+    ordered = sorted(values)
+    return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+"""
+TEST = """
+import statistics
+from programs import median
+
+def test_median(code_a1):
+    code_a1.check(median, reference=statistics.median)
+"""
+ASSERTS = "def asserts():\n    assert median([3, 1, 2]) == 2\n"
+MINIMAL = "E         assert median([0, 1]) == 0.5  # your function: 1"
+
+
+@pytest.fixture
+def project(pytester, monkeypatch):
+    """``project(options, name=text, ...)`` writes ``name.py`` and runs its tests in this process."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+    def run(*options, **texts):
+        for name, text in texts.items():
+            (pytester.path / f"{name}.py").write_text(textwrap.dedent(text), encoding="utf-8")
+        for name in {"programs", *texts}:
+            sys.modules.pop(name, None)
+        return pytester.runpytest_inprocess("-p", PLUGIN, "-p", "no:cacheprovider", "--strict-markers", *options)
+
+    return run
+
+
+@pytest.fixture
+def kept(pytester):
+    return lambda: json.loads((pytester.path / ".code_a1" / "failures.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def model():
+    """A Test LLM that always writes one assert, whose expected output is wrong."""
+    with StandInEndpoint(lambda messages, seed: "```python\nassert median([5, 2, 9, 4]) == 0\n```") as started:
+        yield started
+
+
+def asking(model, *options):
+    return ("--code-a1", "--code-a1-endpoint", model.url, "--code-a1-endpoint-model", "stand-in", *options)
+
+
+def test_a_failure_is_shrunk_and_kept_and_replayed_and_dropped_when_it_is_mended(project, kept):
+    found = project(programs=BUGGY, test_it=TEST + ASSERTS)
+    found.stdout.fnmatch_lines(["*median breaks on these calls, of * calls that were made", MINIMAL])
+    found.stdout.fnmatch_lines(["code-a1: 1 tests; *no model is asked*"])
+    assert kept() == {"test_it.py::test_median": [["median([0, 1])"]]}
+    again = project(test_it=TEST)  # without asserts: nothing but what was kept
+    again.stdout.fnmatch_lines(["*which an earlier run has found", MINIMAL])
+    mended = project(programs=RIGHT)
+    mended.assert_outcomes(passed=1)
+    mended.stdout.fnmatch_lines(["code-a1: test_it.py::test_median: fails no more, kept no longer: median(?0, 1?)"])
+    assert kept() == {}
+    project().assert_outcomes(skipped=1)
+
+
+def test_a_mutant_of_an_installed_package_is_found(project, kept):
+    """``packaging`` replaces runs of separators; the mutant, each single one."""
+    mutant = """
+    import re
+    from packaging.utils import canonicalize_name as right
+
+    def canonicalize_name(name):
+        return re.sub(r"[-_.]", "-", name).lower()
+
+    def test_name(code_a1):
+        code_a1.check(canonicalize_name, reference=right, suites="asserts.txt")
+    """
+    Path("asserts.txt").write_text('assert canonicalize_name("Foo.Bar__baz") == ""\n')
+    project(test_it=mutant).assert_outcomes(failed=1)
+    assert kept() == {"test_it.py::test_name": [["canonicalize_name('__')"]]}
+    project(test_it=mutant.replace("[-_.]", "[-_.]+")).assert_outcomes(passed=1)
+
+
+def test_a_model_is_asked_when_that_is_wanted_and_its_responses_are_stored(project, model):
+    project(*asking(model)[1:], programs=BUGGY, test_it=TEST).assert_outcomes(skipped=1)
+    assert model.requests == []
+    found = project(*asking(model))
+    found.stdout.fnmatch_lines([MINIMAL])
+    assert len(model.requests) == 8
+    assert "The median of a list of numbers." in model.requests[0]["messages"][-1]["content"]
+    project(*asking(model), programs=RIGHT).assert_outcomes(passed=1)
+    project(*asking(model, "--code-a1-seed", "1", "--code-a1-num-suites", "2"), programs=BUGGY)
+    assert len(model.requests) == 8 + 8 + 2  # another program is another prompt
+    project(*asking(model)).assert_outcomes(failed=1)
+    assert len(model.requests) == 8 + 8 + 2
+
+
+def test_a_call_that_is_known_to_fail_costs_no_request(project, model):
+    project(programs=BUGGY, test_it=TEST + ASSERTS)
+    project(*asking(model)).assert_outcomes(failed=1)
+    assert model.requests == []
+
+
+def test_a_model_that_is_down_is_an_error_and_no_failure_of_the_function(project, monkeypatch):
+    monkeypatch.setattr(endpoint_module, "_TRIES", 0)
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
+    options = ("--code-a1", "--code-a1-endpoint", url, "--code-a1-endpoint-model", "m")
+    found = project(*options, programs=RIGHT, test_it=TEST + ASSERTS)
+    found.assert_outcomes(skipped=1, errors=1)
+    found.stdout.fnmatch_lines(["*ERROR at teardown of test_median*", "code-a1: *does not answer*"])
+    found = project(*options, programs=BUGGY)  # what needs no model is found all the same
+    found.assert_outcomes(failed=1)
+
+
+@pytest.mark.parametrize(
+    ("check", "words"),
+    [
+        ("check(lambda x: x, reference=abs)", "that asserts can call by its name"),
+        ("check(abs)", "either reference=FUNCTION or holds=PROPERTY"),
+        ("check(abs, reference=abs, raises=ValueError)", "raises= goes with holds= alone"),
+        ("check(abs, reference=abs, suites='absent.py')", "absent.py cannot be read"),
+        ("check(boxed, reference=boxed)", "with a plain value (unencodable "),
+    ],
+)
+def test_a_check_that_cannot_be_made_is_an_error(project, check, words):
+    test = (
+        f"def boxed(n):\n    return object()\n\ndef test_it(code_a1):\n    code_a1.{check}\n    assert boxed(1) == 0\n"
+    )
+    found = project(test_it=test)
+    found.assert_outcomes(skipped=1, errors=1)
+    assert words in found.stdout.str()
+
+
+def test_a_damaged_file_of_failures_is_left_as_it_is(project, pytester):
+    (pytester.path / ".code_a1").mkdir()
+    (pytester.path / ".code_a1" / "failures.json").write_text('{"test": [1]}')
+    found = project(programs=BUGGY, test_it=TEST + ASSERTS)
+    found.assert_outcomes(skipped=1, errors=1)
+    assert "failures.json cannot be read" in found.stdout.str()
+
+
+def test_a_property_decides_and_refused_arguments_do_not_count(project, kept):
+    found = project(
+        test_it="""
+        import pytest
+
+        def biggest(values):
+            if not values:
+                raise ValueError("no values")
+            return sorted(set(values))[-1] if len(values) < 3 else values[0]
+
+        def is_biggest(result, values):
+            return all(result >= value for value in values)
+
+        @pytest.mark.code_a1(holds=is_biggest)
+        class TestBiggest:
+            def test_without_refusals(self, code_a1):
+                code_a1.check(biggest)
+
+            def test_with_refusals(self, code_a1):
+                code_a1.check(biggest, raises=ValueError)
+
+        def asserts():
+            assert biggest([2, 3]) == 3
+            assert biggest([3, 2, 1]) == 3
+        """
+    )
+    found.assert_outcomes(failed=2)
+    out = found.stdout.str()
+    assert 'raise ValueError("no values")' in out  # the function's own traceback
+    assert "biggest([0, 0, 1])  # your function: PropertyError: returns 0" in out
+    assert kept()["test_it.py::TestBiggest::test_with_refusals"] == [["biggest([0, 0, 1])"]]
+
+
+def test_state_iterators_and_coroutines(project):
+    found = project(
+        test_it="""
+        async def double(n):
+            return n + n if n < 100 else 0
+
+        def pairs(values):
+            return zip(values, values[2:] if len(values) > 3 else values[1:])
+
+        def collect(value, seen=[]):
+            seen.append(value)
+            print("noise")
+            return list(seen)
+
+        def test_double(code_a1):
+            code_a1.check(double, reference=lambda n: 2 * n)
+
+        def test_pairs(code_a1):
+            code_a1.check(pairs, reference=lambda values: [*zip(values, values[1:])])
+
+        def test_collect(code_a1):
+            code_a1.check(collect, reference=lambda value: [value])
+
+        async def asserts():
+            assert await double(3) == 6
+            assert list(pairs([1, 2, 3])) == [(1, 2), (2, 3)]
+            assert collect(7)[0] == 7
+        """
+    )
+    found.assert_outcomes(failed=3)
+    out = found.stdout.str()
+    assert "assert await double(100) == 200  # your function: 0" in out
+    assert "assert pairs([0, 0, 0, 0]) == [(0, 0), (0, 0), (0, 0)]  # your function: [(0, 0), (0, 0)]" in out
+    assert "collect(0); assert collect(0) == [0]  # your function: [0, 0]" in out
+    assert "noise" not in out
+
+
+def test_workers_of_xdist_write_one_file(project, kept, pytester, monkeypatch):
+    pytest.importorskip("xdist")
+    names = [f"test_{number}" for number in range(4)]
+    tests = "".join(f"def {name}(code_a1):\n    code_a1.check(median, reference=statistics.median)\n" for name in names)
+    (pytester.path / "programs.py").write_text(BUGGY)
+    (pytester.path / "test_it.py").write_text(f"import statistics\nfrom programs import median\n{tests}{ASSERTS}")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(pytester.path), *sys.path]))
+    found = pytester.runpytest_subprocess("-p", "xdist", "-p", PLUGIN, "-n", "2")
+    found.assert_outcomes(failed=4)
+    assert kept() == {f"test_it.py::{name}": [["median([0, 1])"]] for name in names}
+
+
+def test_tests_that_do_not_use_it_run_as_without_it(project, pytester):
+    def lines(*options):
+        (pytester.path / "test_other.py").write_text("def test_it():\n    pass\n")
+        found = pytester.runpytest_inprocess("-W", "error", "--strict-markers", "-p", "no:cacheprovider", *options)
+        return [re.sub(r"in [\d.]+s", "", line) for line in found.outlines if not line.startswith("plugins:")]
+
+    assert lines("-p", PLUGIN) == lines()
+    assert not (pytester.path / ".code_a1").exists()
+
+
+def test_the_plugin_is_declared_and_imports_pytest_alone(repository):
+    declared = (repository / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'[project.entry-points.pytest11]\ncode_a1 = "{PLUGIN}"' in declared
+    program = (
+        f"import sys, pytest; before = set(sys.modules); import {PLUGIN}; print(sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=repository, capture_output=True, text=True, check=True)
+    packages = ("code_a1_recipe", "code_a1_recipe.applications", "code_a1_recipe.applications.pytest_plugin")
+    assert eval(done.stdout) == sorted([*packages, "code_a1_recipe.errors", PLUGIN])
+
+
+def test_the_example_of_the_readme(project, repository):
+    text = (repository / "code_a1_recipe" / "applications" / "README.md").read_text(encoding="utf-8")
+    section = text.partition("## In your own tests\n")[2].partition("\n## ")[0]
+    example, output = re.findall(r"```(?:python|text)\n(.*?)```", section, re.DOTALL)
+    found = project(test_median=example)
+    assert output in "\n".join(found.outlines)
