@@ -30,6 +30,7 @@ from .annotate import annotated
 from .confine import interpreter
 from .detect import detect, first_suites, read_written
 from .observe import observed_asserts
+from .table import load, make_record, save, table_of_records
 from .testers import TESTERS, check_installed, find_calls
 
 app = study_app()
@@ -236,6 +237,29 @@ def collect(
     rows = [{"question": name, "responses": texts} for name, texts in read_written(responses).items()]
     write_whole(output, "".join(json.dumps(row) + "\n" for row in rows))
     status.finish(Report(text=f"{output}: {len(rows)} questions"))
+
+
+@app.command()
+def record(
+    tester: Annotated[str, typer.Argument(help="its name in the table")],
+    output: Annotated[Path, typer.Option(help="a small JSON file")],
+    evaluated: Annotated[Path | None, typer.Option(metavar="FOLDER", help="--output of code-a1 eval test")] = None,
+    detected: Annotated[list[Path] | None, typer.Option(help="of `detect`, named after its subset; repeatable")] = None,
+    written: Annotated[list[Path] | None, typer.Option(help="of `write`, for its seconds; repeatable")] = None,
+    cpu_seconds: Annotated[float | None, typer.Option(help="of a suite, where no file has them")] = None,
+) -> None:
+    """Keep what a tester reached."""
+    found = make_record(
+        tester, evaluated=evaluated, detected=detected or [], written=written or [], cpu_seconds=cpu_seconds
+    )
+    save(found, output)
+    status.finish(Report(text=f"{output}: {tester}"))
+
+
+@app.command()
+def table(records: Annotated[list[Path], typer.Argument(help="files of `record`, in the order of the rows")]) -> None:
+    """Print the table of several testers, in percent with 95 % intervals."""
+    status.finish(Report(text=table_of_records([load(path) for path in records]).markdown()))
 
 
 if __name__ == "__main__":

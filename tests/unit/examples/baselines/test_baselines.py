@@ -196,3 +196,26 @@ def test_stored_responses_are_read_as_written_suites(tmp_path):
     assert read_written(path) == {"a": ["assert f(1) == 1", "no"]}
     assert main(["collect", str(path), "--output", str(tmp_path / "w.jsonl")]) == 0
     assert read_written(tmp_path / "w.jsonl") == read_written(path)
+
+
+def test_the_table_has_a_row_for_each_tester_that_was_recorded(file, tmp_path, capsys):
+    written, found = tmp_path / "w.jsonl", tmp_path / "bugs.json"
+    row = {"question": "largest", "responses": ["assert largest([]) == None"], "cpu_seconds": 2.5}
+    written.write_text(json.dumps(row) + "\n")
+    assert main(["detect", str(file), "--written", str(written), "--no-attack", "--output", str(found)]) == 0
+    evaluated = tmp_path / "out"
+    asked = ["eval", "test", str(file), "--own-tests", "--tests", "5", "--output", str(evaluated)]
+    assert code_a1(asked) == 0
+    record = tmp_path / "mine.json"
+    words = ["--evaluated", str(evaluated), "--detected", str(found), "--written", str(written)]
+    assert main(["record", "mine", "--output", str(record), *words]) == 0
+    capsys.readouterr()
+    assert main(["table", str(record)]) == 0
+    head, _, line = capsys.readouterr().out.strip().splitlines()
+    cells = dict(zip(head.split("|"), line.split("|"), strict=True))
+    shown = {name.strip(): cell.strip() for name, cell in cells.items()}
+    assert (shown["tester"], shown["CPU s"], shown["correct asserts (1)"][:4]) == ("mine", "2.5", "40.0")
+    assert shown["bugs by its calls (1)"].startswith("100.0")
+    assert "bugs by attack (1)" not in shown
+    assert main(["table", str(written)]) == 2
+    assert "must be JSON with 'tester'" in " ".join(capsys.readouterr().err.split())
