@@ -29,7 +29,7 @@ from . import questions as subsets
 from .annotate import annotated
 from .confine import interpreter
 from .detect import detect, first_suites, read_written
-from .observe import observed_asserts
+from .observe import calls_of, observed_asserts
 from .table import load, make_record, save, table_of_records
 from .testers import TESTERS, check_installed, find_calls
 
@@ -235,6 +235,32 @@ def collect(
 ) -> None:
     """Turn stored responses of a Test LLM into a file as `write` makes it."""
     rows = [{"question": name, "responses": texts} for name, texts in read_written(responses).items()]
+    write_whole(output, "".join(json.dumps(row) + "\n" for row in rows))
+    status.finish(Report(text=f"{output}: {len(rows)} questions"))
+
+
+@app.command()
+def observe(
+    file: Annotated[Path, typer.Argument(help="questions")],
+    output: Annotated[Path, typer.Option(help="as `write` makes it")],
+    written: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="suites, also stored responses", show_default="own tests")
+    ] = None,
+    tests: Annotated[int, typer.Option(min=1, help="asserts of a suite that count")] = 5,
+) -> None:
+    """Put what the reference returns in the place of what suites expect: how good are a tester's calls alone?"""
+    asked = read_questions(file).questions
+    suites = [one.tests[:tests] for one in asked]
+    if written is not None:
+        suites = [tuple(suite) for suite in first_suites(asked, read_written(written), tests)]
+    rows = []
+    with LocalRunner(num_workers=1) as runner:
+        for question, suite in zip(asked, suites, strict=True):
+            calls = calls_of(question, suite)
+            asserts = observed_asserts(
+                question, question.reference, calls, num_asserts=tests, keep_failing=False, runner=runner
+            )
+            rows.append({"question": question.id, "responses": ["\n".join(asserts)]})
     write_whole(output, "".join(json.dumps(row) + "\n" for row in rows))
     status.finish(Report(text=f"{output}: {len(rows)} questions"))
 

@@ -45,6 +45,12 @@ def observed_asserts(
     return [text for text in found if len(text) <= LIMITS.assert_chars][:num_asserts]
 
 
+def calls_of(question: Question, asserts: Sequence[str]) -> list[str]:
+    """The calls of a suite, in order, without what it expects; of asserts that are valid by their text."""
+    gate = Gate(question.reference, question.entry_points, assert_chars=LIMITS.assert_chars)
+    return [case.call.text for case in gate.suite(tuple(asserts)).cases]
+
+
 def _answers(question: Question, program: str, cases: Sequence[Case], runner: Runner) -> ProgramResult:
     asked = Program(
         prelude=question.prelude,

@@ -219,3 +219,13 @@ def test_the_table_has_a_row_for_each_tester_that_was_recorded(file, tmp_path, c
     assert "bugs by attack (1)" not in shown
     assert main(["table", str(written)]) == 2
     assert "must be JSON with 'tester'" in " ".join(capsys.readouterr().err.split())
+
+
+def test_calls_of_suites_get_the_values_that_the_reference_returns(file, tmp_path):
+    written, output = tmp_path / "w.jsonl", tmp_path / "observed.jsonl"
+    suite = "assert largest([4]) == 9\nassert largest([None, 1]) == 1\nassert largest([]) == 0\nassert x == 1"
+    written.write_text(json.dumps({"question": "largest", "responses": [suite]}) + "\n")
+    assert main(["observe", str(file), "--written", str(written), "--output", str(output)]) == 0
+    assert read_written(output) == {"largest": ["assert largest([4]) == 4\nassert largest([]) == 0"]}
+    assert main(["observe", str(file), "--tests", "1", "--output", str(output)]) == 0
+    assert read_written(output) == {"largest": ["assert largest([1, 2]) == 2"]}
