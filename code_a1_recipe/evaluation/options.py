@@ -130,6 +130,13 @@ class SuiteEvalOptions(SamplingEvalOptions):
         Sequence[int], typer.Option(min=1, help="repeatable", show_default="1, 2, 5, as far as --tests goes")
     ] = ()
     own_tests: Annotated[bool, typer.Option(help="no model: measure the questions' own tests, as a baseline")] = False
+    written: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="no model: responses of another tester, rows of 'question' (an id, or 'ID wrong N') and 'responses'",
+        ),
+    ] = None
     max_mutants: Annotated[int, typer.Option(help="a function; 0: no mutants")] = 50
     mutants_folder: Annotated[Path | None, typer.Option(help="where mutants are kept", show_default="in --output")] = (
         None
@@ -144,6 +151,8 @@ class SuiteEvalOptions(SamplingEvalOptions):
         if self.max_mutants < 0:
             raise InputError(f"--max-mutants must be at least 0, got {self.max_mutants}")
         self.check_sizes(self.k, most="tests", repeats="suites", own="own_tests")
+        if self.written and (self.model.is_named or self.own_tests or self.sample_only):
+            raise InputError("--written takes tests from a file; leave the model, --own-tests and --sample-only out")
 
     @property
     def ks(self) -> list[int]:

@@ -22,7 +22,7 @@ from .models.options import run_of, usual_prompt
 from .models.source import choose_model
 from .options import SuiteEvalOptions
 from .results import LOST, Pair, Results
-from .written_tests import WrittenSuite, load_subjects, sample_suites
+from .written_tests import WrittenSuite, load_subjects, sample_suites, written_suites
 
 MUTANTS = "mutants"
 OWN_TESTS = "own tests"
@@ -45,6 +45,8 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
     model = None
     if options.own_tests:
         written = [WrittenSuite(subject=one, sample=0, asserts=one.question.tests[: options.tests]) for one in subjects]
+    elif options.written:
+        written = written_suites(subjects, options.written, options)
     else:
         model = choose_model(options.model, policy="test", work_folder=options.output, stored_only=options.judge_only)
         written = sample_suites(subjects, model, options)
@@ -56,9 +58,9 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
         parts, products, found = summarise((verdicts.row(one.key) for one in written), ks=options.ks)
     results = Results(
         kind="test",
-        label=model.label if model else "the questions' own tests",
+        label=model.label if model else options.written.name if options.written else "the questions' own tests",
         settings={
-            "model": model.fingerprint if model else OWN_TESTS,
+            "model": model.fingerprint if model else str(options.written or OWN_TESTS),
             "sampling": asdict(options.model.sampling("test")),
             **{name: getattr(options, name) for name in ("prompt", "tests", "suites", "seed")},
             **judged_with,

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from reward_fns import ExtractionFailure, extract_suite
 
-from ..algorithm.episode_types import Response
 from ..algorithm.prompts import render, template_for
 from ..algorithm.question import Question
-from ..data.reader import read_questions
+from ..data.reader import read_questions, read_rows
 from ..errors import InputError
 from ..files import fingerprint
 from .benchmarks.tasks import check_distinct
@@ -80,15 +80,36 @@ def sample_suites(subjects: Sequence[Subject], model: ModelChoice, options: Suit
     ]
     responses = sample_stored(model, prompts, options, policy="test", num_samples=options.suites)
     return [
-        _suite(subject, sample, response, num_tests=options.tests)
+        _suite(subject, sample, response and response.text, num_tests=options.tests)
         for subject, row in zip(subjects, responses, strict=True)
         for sample, response in enumerate(row)
     ]
 
 
-def _suite(subject: Subject, sample: int, response: Response | None, *, num_tests: int) -> WrittenSuite:
+def written_suites(subjects: Sequence[Subject], path: Path, options: SuiteEvalOptions) -> list[WrittenSuite]:
+    """The first ``options.suites`` responses of each subject, of a file of another tester.
+
+    Raises:
+        InputError: the file cannot be read, or a subject has fewer there.
+    """
+    rows = {row.get("question"): row.get("responses") for row in read_rows(path)}
+    for name in [one.name for one in subjects]:
+        texts = rows.get(name)
+        if not isinstance(texts, list) or len(texts) < options.suites or not all(isinstance(one, str) for one in texts):
+            raise InputError(
+                f"--written {path} must hold for every function a row with its 'question' and at least "
+                f"{options.suites} 'responses' as text; {name!r} has {texts!r:.80}"
+            )
+    return [
+        _suite(subject, sample, rows[subject.name][sample], num_tests=options.tests)
+        for subject in subjects
+        for sample in range(options.suites)
+    ]
+
+
+def _suite(subject: Subject, sample: int, text: str | None, *, num_tests: int) -> WrittenSuite:
     too_long = ExtractionFailure(reason="too_long")
-    found = extract_suite(response.text, max_asserts=num_tests) if response else too_long
+    found = too_long if text is None else extract_suite(text, max_asserts=num_tests)
     if isinstance(found, ExtractionFailure):
         return WrittenSuite(subject=subject, sample=sample, asserts=(), extraction_failure=found.reason)
     return WrittenSuite(subject=subject, sample=sample, asserts=found)

@@ -259,6 +259,25 @@ def test_the_questions_own_tests_are_a_baseline_without_a_model(questions, tmp_p
     assert "leave the model out" in capsys.readouterr().err
 
 
+def test_suites_of_another_tester_are_read_from_a_file(questions, tmp_path, capsys):
+    output, written = tmp_path / "out", tmp_path / "written.jsonl"
+    rows = {"double": "assert double(3) == 6", "sign": "assert sign(3) == 1\nassert sign(9) == 8", "double wrong 1": ""}
+    written.write_text("".join(json.dumps({"question": k, "responses": [v]}) + "\n" for k, v in rows.items()))
+    asked = [str(questions), "--written", str(written), "--tests", "2", "--output", str(output)]
+    assert eval_test([*asked, "--buggy-programs"]) == 0
+    results = Results.load(output)
+    assert results.label == "written.jsonl"
+    assert results.parts["pass@2"] == {"double": [1.0, 2.0], "sign": [1.0, 2.0]}
+    assert results.parts["bugs_killed"] == {"double": [0.0, 1.0]}
+    capsys.readouterr()
+    for words in (["--suites", "2"], ["--own-tests"], ["--sample-only"], ["--model", "a/b"]):
+        assert eval_test([*asked, *words]) == 2
+        assert "--written" in " ".join(capsys.readouterr().err.split())
+    written.write_text('{"question": "double", "responses": ["x"]}\n')
+    assert eval_test(asked) == 2
+    assert "'sign' has None" in " ".join(capsys.readouterr().err.split())
+
+
 def test_select_compares_all_rules_and_writes_the_chosen_programs(questions, tmp_path, capsys):
     output = tmp_path / "out"
     with StandInEndpoint(answers) as server:
