@@ -1,16 +1,28 @@
 """A finished run as an evaluation needs it: settings, held-out questions, and both policies at a saved step."""
 
+import asyncio
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.algorithm.sampling import SamplingParameters
+from code_a1_recipe.algorithm.settings import SandboxSettings
 from code_a1_recipe.config.run_config import RunConfig
 from code_a1_recipe.data.torch_dataset import QuestionDataset
 from code_a1_recipe.evaluation.models.source import ModelChoice, checkpoint_model, folder_fingerprint
+from code_a1_recipe.jobs.confinement import Confinement
 from code_a1_recipe.runs.reader import RunRecords
+from sandbox import (
+    DEFAULT_QUESTIONS_PER_WORKER,
+    CandidateVerdict,
+    Closing,
+    JudgeProcesses,
+    JudgeRequest,
+    SandboxUnavailableError,
+)
 
 _ENGINE_KEYS = (
     "dtype",
@@ -80,3 +92,34 @@ class RecordedPair:
             "gpu_memory_utilization": min(rollout.gpu_memory_utilization, 0.45),  # two engines, beside each other
             **(rollout.engine_kwargs.get("vllm") or {}),
         }
+
+
+class LocalAsyncJudge(Closing):
+    """An ``AsyncJudge`` over judge processes of this machine, without Ray.
+
+    Raises:
+        SandboxConfigError, SandboxUnavailableError: programs cannot be confined here.
+    """
+
+    def __init__(self, processes: JudgeProcesses) -> None:
+        self._processes = processes
+        number = processes.num_workers * DEFAULT_QUESTIONS_PER_WORKER
+        self._threads = ThreadPoolExecutor(number, thread_name_prefix="async-judge")
+
+    @classmethod
+    def start(cls, settings: SandboxSettings, *, seed: int) -> "LocalAsyncJudge":
+        """With the confinement, limits and seed of a run; one process a core."""
+        return cls(Confinement.of_run(settings).judges(None, seed=seed))
+
+    async def judge(self, request: JudgeRequest) -> CandidateVerdict:
+        """Raises SandboxUnavailableError on an outage, which is never a verdict."""
+        loop = asyncio.get_running_loop()
+        (result,) = await loop.run_in_executor(self._threads, lambda: list(self._processes.judge_all([request])))
+        if isinstance(result, SandboxUnavailableError):
+            raise result
+        return result
+
+    def close(self) -> None:
+        """Idempotent; what is being judged becomes an outage."""
+        self._processes.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)

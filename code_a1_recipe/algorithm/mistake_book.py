@@ -10,10 +10,9 @@ a quality, and ``BookRules`` say how many are kept.
 
 import heapq
 import logging
-import random
 import sys
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
 from pathlib import Path
@@ -160,18 +159,6 @@ class MistakeBook:
             raise ValueError(f"limit (cases to replay) must be at least 0, got {limit!r}")
         return tuple(sorted(self.entries(question_id), key=lambda entry: -entry.frequency)[:limit])
 
-    def sample_batch(self, n: int, seed: int) -> list[tuple[str, BookEntry]]:
-        """At most ``n`` of all cases with their questions' ids, without repetition, in proportion to quality.
-
-        The cases with the shortest of exponential times whose rates are the qualities (Efraimidis and Spirakis 2006).
-        """
-        chance = random.Random(seed)
-        return heapq.nsmallest(n, self._pairs(), key=lambda pair: chance.expovariate(pair[1].quality))
-
-    def get_top_k(self, k: int) -> list[tuple[str, BookEntry]]:
-        """The ``k`` best of all cases by quality, with their questions' ids; ties in the order of ids, then of age."""
-        return heapq.nlargest(k, self._pairs(), key=lambda pair: pair[1].quality)
-
     def update(self, question_id: str, update: BookUpdate) -> BookChange:
         """Count one step's outcomes of a question.
 
@@ -269,10 +256,6 @@ class MistakeBook:
         self._sizes.note(question_id, len(entries))
         if not entries:
             del self._entries[question_id]
-
-    def _pairs(self) -> Iterator[tuple[str, BookEntry]]:
-        """All cases with their questions' ids, in an order that a saved and loaded book has too."""
-        return ((question_id, entry) for question_id in self.question_ids() for entry in self.entries(question_id))
 
     def _content(self) -> tuple[Rows, Buffers]:
         values = attrgetter("call", "answer", "frequency", "key", "num_met", "num_failed", "cell")

@@ -32,7 +32,7 @@ def uniform(book: MistakeBook, question_id: str, *, limit: int, seed: int) -> tu
 
 
 def weighted(book: MistakeBook, question_id: str, *, limit: int, seed: int) -> tuple[BookEntry, ...]:
-    """In proportion to quality, without repetition, as ``MistakeBook.sample_batch`` draws; seeded as ``uniform`` is."""
+    """In proportion to quality, without repetition (Efraimidis and Spirakis 2006); seeded as ``uniform`` is."""
     chance = random.Random(f"{seed}/{question_id}")
     entries = book.entries(question_id)
     return tuple(heapq.nsmallest(limit, entries, key=lambda entry: chance.expovariate(entry.quality)))

@@ -43,9 +43,7 @@ class MistakeBook:
     """
 
     def __init__(self, max_size: int = 1000, quality_threshold: float = 0.3, *, seed: int = 0) -> None:
-        if isinstance(max_size, bool) or not isinstance(max_size, int) or max_size < 1:
-            raise InputError(f"max_size must be an integer of at least 1, got {max_size!r}")
-        self.max_size = max_size
+        self.max_size = check_count("max_size", max_size)
         self.quality_threshold = _quality("quality_threshold", quality_threshold)
         self._chance = random.Random(seed)
         self._entries: dict[str, Entry] = {}
@@ -120,11 +118,13 @@ class MistakeBook:
         """
         rates = ((test, entry[0]) for test, entry in self._entries.items())
         times = {test: self._chance.expovariate(rate) if rate else math.inf for test, rate in rates}
-        return heapq.nsmallest(_count("n", n), times, key=times.__getitem__)
+        return heapq.nsmallest(check_count("n (tests)", n, least=0), times, key=times.__getitem__)
 
     def get_top_k(self, k: int) -> list[str]:
         """The ``k`` tests of the highest quality, the best first; the older first among equals."""
-        best = heapq.nsmallest(_count("k", k), self._entries.values(), key=lambda entry: (-entry[0], entry[1]))
+        best = heapq.nsmallest(
+            check_count("k (tests)", k, least=0), self._entries.values(), key=lambda entry: (-entry[0], entry[1])
+        )
         return [test for _, _, test in best]
 
     def save(self, path: str | Path) -> None:
@@ -162,13 +162,14 @@ class MistakeBook:
         return book
 
 
+def check_count(name: str, value: object, *, least: int = 1) -> int:
+    """The value of an argument that counts something. InputError: it is no integer, or below ``least``."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InputError(f"{name} must be an integer of at least {least}, got {value!r}")
+    return value
+
+
 def _quality(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
         raise InputError(f"{name} must be a number in [0, 1], got {value!r}")
     return float(value)
-
-
-def _count(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InputError(f"{name} (tests) must be an integer of at least 0, got {value!r}")
-    return value

@@ -17,6 +17,7 @@ from ..data.reader import read_questions
 from ..errors import CodeA1Error, InputError
 from ..files import fingerprint, write_whole
 from ..runs.reader import RunRecords
+from .mistake_book import check_count
 
 MetricsRow = Mapping[str, Any]
 """One step, as in ``metrics.jsonl``: names as ``code/reward``, ``test/valid``, ``book/num_cases``."""
@@ -73,7 +74,7 @@ class AdversarialCodeTrainer:
             raise InputError(f"{rule}, got {reward_fn!r}; another function goes by overrides=['rewards.test.path=...']")
         if isinstance(overrides, str) or not all("=" in one for one in overrides):
             raise InputError(f"overrides must be a list of key=value, got {overrides!r}")
-        _check_count("max_code_len (tokens)", 1 if max_code_len is None else max_code_len)
+        check_count("max_code_len (tokens)", 1 if max_code_len is None else max_code_len)
         self.run_dir = Path(run_dir or f"outputs/api-{datetime.now():%Y%m%d-%H%M%S}").absolute()
         """The run's folder: ``code-a1 report``, ``watch``, ``eval`` and ``export`` take it."""
         self._preset, self._overrides, self._show = preset, tuple(overrides), show
@@ -121,9 +122,9 @@ class AdversarialCodeTrainer:
             CodeA1Error: the run broke off; ``history`` and ``run_dir`` have what was finished.
             KeyboardInterrupt: after Ctrl-C, when the last finished step is saved.
         """
-        _check_count("num_steps", num_steps)
+        check_count("num_steps", num_steps)
         file, number = self._write_questions(problem_specs)
-        size = _check_count("questions_per_step", min(8, number) if questions_per_step is None else questions_per_step)
+        size = check_count("questions_per_step", min(8, number) if questions_per_step is None else questions_per_step)
         done = len(self.history)
         settings = self._settings | {
             "data.train_files": str(file),
@@ -136,7 +137,7 @@ class AdversarialCodeTrainer:
             "trainer.val_before_train": False,
         }
         if num_samples is not None:
-            settings["episode.num_candidates"] = _check_count("num_samples", num_samples)
+            settings["episode.num_candidates"] = check_count("num_samples", num_samples)
         command = [sys.executable, "-m", "code_a1_recipe", "train", *([self._preset] if self._preset else [])]
         self._run([*command, *(f"{key}={_hydra(value)}" for key, value in settings.items()), *self._overrides])
         return self.history[done:]
@@ -208,9 +209,3 @@ def _model_path(name: str, model: object) -> str:
     if not isinstance(model, str | Path) or not str(model).strip():
         raise InputError(f"{name} must be a Hugging Face folder or id, got {model!r}")
     return str(model)
-
-
-def _check_count(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"{name} must be an integer of at least 1, got {value!r}")
-    return value

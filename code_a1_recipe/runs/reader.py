@@ -1,7 +1,7 @@
 """The one reader of a run folder: configuration, metrics, rollouts, Mistake Book, questions. Needs no torch."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -191,28 +191,6 @@ class MetricsTail:
                     place = f"{self._path}, line {len(self.rows) + 1}"
                     raise InputError(f"{place} is no row of metrics: {error}; restore the file") from error
                 self._position += len(line)
-
-
-def rollout_files(inputs: Sequence[Path]) -> list[Path]:
-    """The files to read: a folder (a run, or its ``rollouts``) stands for its ``*.jsonl`` in order of name.
-
-    Raises:
-        InputError: nothing is there.
-    """
-    files: list[Path] = []
-    for path in inputs:
-        if path.is_dir():
-            rollouts = RunFolder(path).rollouts
-            folder = rollouts if rollouts.is_dir() else path
-            found = sorted(folder.glob("*.jsonl"))
-            if not found:
-                raise InputError(f"{folder}: holds no *.jsonl; name the rollout files, or a folder that has some")
-            files += found
-        elif path.is_file():
-            files.append(path)
-        else:
-            raise InputError(f"{path}: no such file or folder (relative paths start at {Path.cwd()})")
-    return files
 
 
 def read_rollouts(path: Path) -> Iterator[RolloutRecord]:

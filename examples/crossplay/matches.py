@@ -27,11 +27,10 @@ from code_a1_recipe.errors import SettingsError
 from code_a1_recipe.evaluation.models.response_store import RESPONSES, ResponseStore, StoredSampler, finish_all
 from code_a1_recipe.evaluation.models.source import ModelChoice, sample_all
 from code_a1_recipe.files import file_fingerprint, fingerprint
-from code_a1_recipe.jobs.confinement import LocalAsyncJudge
 from code_a1_recipe.jobs.jsonl_store import JsonlStore, Row
 from code_a1_recipe.jobs.progress import Progress
 from code_a1_recipe.stats.estimates import Array
-from examples.recorded_pair import RecordedPair
+from examples.recorded_pair import LocalAsyncJudge, RecordedPair
 
 if TYPE_CHECKING:
     from .options import CrossPlayOptions

@@ -9,14 +9,15 @@ import typer
 
 from code_a1_recipe.algorithm.rewards import RewardSettings
 from code_a1_recipe.data.reader import question_table
-from code_a1_recipe.errors import SettingsError
+from code_a1_recipe.errors import InputError, SettingsError
 from code_a1_recipe.files import file_fingerprint
 from code_a1_recipe.jobs import options as shared
 from code_a1_recipe.jobs.confinement import Confinement, JudgeAll
 from code_a1_recipe.jobs.jsonl_store import JsonlStore
 from code_a1_recipe.jobs.judge_loop import judge_into
 from code_a1_recipe.jobs.outputs import Report
-from code_a1_recipe.runs.reader import RunRecords, rollout_files
+from code_a1_recipe.runs.folder import RunFolder
+from code_a1_recipe.runs.reader import RunRecords
 from reward_fns import ADVERSARIAL_READINGS
 from sandbox import DEFAULT_QUESTIONS_PER_WORKER, Limits
 
@@ -173,3 +174,25 @@ def judge_items(
         unit="item",
         num_attempts=2,
     )
+
+
+def rollout_files(inputs: Sequence[Path]) -> list[Path]:
+    """The files to read: a folder (a run, or its ``rollouts``) stands for its ``*.jsonl`` in order of name.
+
+    Raises:
+        InputError: nothing is there.
+    """
+    files: list[Path] = []
+    for path in inputs:
+        if path.is_dir():
+            rollouts = RunFolder(path).rollouts
+            folder = rollouts if rollouts.is_dir() else path
+            found = sorted(folder.glob("*.jsonl"))
+            if not found:
+                raise InputError(f"{folder}: holds no *.jsonl; name the rollout files, or a folder that has some")
+            files += found
+        elif path.is_file():
+            files.append(path)
+        else:
+            raise InputError(f"{path}: no such file or folder (relative paths start at {Path.cwd()})")
+    return files

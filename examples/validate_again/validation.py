@@ -17,13 +17,12 @@ from code_a1_recipe.algorithm.sampling import SamplingParameters
 from code_a1_recipe.algorithm.tasks import tasks_of
 from code_a1_recipe.evaluation.models.response_store import RESPONSES, ResponseStore, StoredSampler, finish_all
 from code_a1_recipe.files import write_whole
-from code_a1_recipe.jobs.confinement import LocalAsyncJudge
 from code_a1_recipe.jobs.progress import Progress
 from code_a1_recipe.runs.metrics import accumulate_episode, validation_metrics
 from code_a1_recipe.runs.rollout_record import encode_records, episode_records
 from code_a1_recipe.stats.tables import Table, table_of
 from code_a1_recipe.training.checkpoint.export import find_step
-from examples.recorded_pair import RecordedPair
+from examples.recorded_pair import LocalAsyncJudge, RecordedPair
 
 _COMPARED = ("val/code/", "val/test/")
 _OF_SERVING = ("val/test/prompt_cached_frac",)
