@@ -2,17 +2,17 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from tqdm import tqdm
 
 from ..algorithm.mistake_book import BookEntry
-from ..data.reader import QuestionFile, read_questions, read_rows
+from ..data.reader import QuestionFile, read_questions
 from ..errors import InputError
 from ..jobs import options as shared
 from ..jobs.terminal import Paint, indented, printable, table
@@ -176,10 +176,6 @@ def _of_file(options: InspectOptions) -> list[str]:
     if not options.source.exists():
         raise InputError(f"{options.source}: no such file or folder (relative paths start at {Path.cwd()})")
     paint = Paint.for_stdout()
-    rows = read_rows(options.source)
-    if rows and "messages" in rows[0]:
-        return _demonstrations(rows, options, paint)
-    del rows
     loaded = read_questions(options.source, adapter=options.adapter, columns=options.columns)
     if not options.question:
         return _file_summary(loaded, options, paint)
@@ -211,36 +207,6 @@ def _file_summary(loaded: QuestionFile, options: InspectOptions, paint: Paint) -
         *body,
         f"{len(listed)} of {len(questions)} shown; --limit N shows more, --question ID shows one",
     ]
-
-
-def _demonstrations(rows: Sequence[Mapping[str, Any]], options: InspectOptions, paint: Paint) -> list[str]:
-    """A file of ``code-a1 data sft``: its messages, as they are."""
-    _check_messages(rows, options.source)
-    ids = [str((row.get("extra_info") or {}).get("question", number)) for number, row in enumerate(rows)]
-    lines = [f"{options.source}: {len(rows)} demonstrations of {len(set(ids))} questions"]
-    shown = list(zip(ids, rows, strict=True))
-    if options.question:
-        wanted = _the_one(options.question, {one for one in ids if one.startswith(options.question)}, options.source)
-        shown = [pair for pair in shown if pair[0] == wanted]
-    most = options.limit if options.question else 1
-    for question_id, row in shown[:most]:
-        extra = {name: value for name, value in (row.get("extra_info") or {}).items() if name != "question"}
-        about = ", ".join(f"{name} {value}" for name, value in extra.items())
-        lines += ["", paint("heading", f"question {printable(question_id)}") + f"  {printable(about)}"]
-        for message in row["messages"]:
-            lines += [paint("heading", f"  [{message['role']}]"), *indented(str(message["content"]), 4)]
-    return [*lines, "", f"{min(most, len(shown))} of {len(shown)} shown; --question ID shows those of one question"]
-
-
-def _check_messages(rows: Sequence[Mapping[str, Any]], source: Path) -> None:
-    for number, row in enumerate(rows):
-        messages = row.get("messages")
-        for place, message in enumerate(messages if isinstance(messages, list) else [None]):
-            if not (isinstance(message, Mapping) and "role" in message and "content" in message):
-                raise InputError(
-                    f"{source}: row {number}, message {place} must have a 'role' and a 'content', got {message!r:.80}; "
-                    "only files of `code-a1 data sft` can be shown by their messages"
-                )
 
 
 def _the_one(wanted: str, found: set[str], where: object) -> str:

@@ -1,4 +1,4 @@
-"""``code-a1 data inspect``: what it shows of a run, of a data set and of demonstrations, and what it refuses."""
+"""``code-a1 data inspect``: what it shows of a run and of a data set, and what it refuses."""
 
 import json
 
@@ -212,17 +212,6 @@ def test_a_question_of_a_file_is_shown(show, run_folder, tmp_path):
     assert text.endswith("buggy program 0\n    def f(x):\n        return x\n")
 
 
-def test_demonstrations_are_shown_as_messages(show, tmp_path):
-    path = tmp_path / "d.jsonl"
-    messages = [{"role": "user", "content": "Task"}, {"role": "assistant", "content": "assert f(1) == 2"}]
-    rows = [{"messages": messages, "extra_info": {"question": name, "shown": "mutant"}} for name in ("a1", "a1", "b")]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert "3 demonstrations of 2 questions" in show(path)
-    text = show(path, "--question", "a")
-    assert text.count("question a1  shown mutant\n  [user]\n    Task\n  [assistant]\n    assert f(1) == 2\n") == 2
-    assert "2 of 2 shown" in text
-
-
 def test_options_of_a_run_are_refused_for_a_file(refuse, run_folder, tmp_path):
     for arguments in (["--step", 1], ["--candidate", 0], ["--validation"]):
         assert f"{arguments[0]} belongs to a run, but" in refuse(tmp_path / "q.jsonl", *arguments)
@@ -262,15 +251,6 @@ def test_a_table_lines_up_its_columns():
         "long name    1",
         "x          100",
     ]
-
-
-@pytest.mark.parametrize(
-    "messages", [[{"role": "user"}], [{"role": "user", "content": "x"}, {"content": "y"}], ["text"], "text", None]
-)
-def test_messages_without_role_and_content_are_refused(refuse, tmp_path, messages):
-    path = tmp_path / "m.jsonl"
-    path.write_text(json.dumps({"messages": messages}) + "\n")
-    assert f"{path}: row 0, message {len(messages) - 1 if isinstance(messages, list) else 0} must have" in refuse(path)
 
 
 def test_rollouts_are_browsed_by_step_question_and_outcome(run_folder, capsys):
