@@ -7,6 +7,7 @@ import os
 import random
 import resource
 import signal
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -115,9 +116,9 @@ class FunctionRunner(Closing):
     def _serve(self, sender: Connection, program: Program, calls: Sequence[Call], seconds: Sequence[float]) -> None:
         """The child's life; it ends here whatever happens, for nothing of the test run may happen twice."""
         try:
-            nowhere = os.open(os.devnull, os.O_RDWR)
+            sys.stdout = sys.stderr = nowhere = open(os.devnull, "r+")  # also where pytest captures them
             for descriptor in (0, 1, 2):
-                os.dup2(nowhere, descriptor)
+                os.dup2(nowhere.fileno(), descriptor)
             faulthandler.disable()
             signal.signal(signal.SIGPROF, signal.SIG_DFL)  # the kernel ends what spends its CPU time, in C too
             with open("/proc/self/statm") as pages:
@@ -163,9 +164,9 @@ def result_of(function: Callable[..., Any], call: Call, entry: str) -> Any:
 
 
 def settled(result: Any) -> Any:
-    """What is compared: an awaitable's result, the items of an iterator."""
-    if inspect.isawaitable(result):
-        result = asyncio.run(_awaited(result))
+    """What is compared: a coroutine's result, the items of an iterator."""
+    if inspect.iscoroutine(result):
+        result = asyncio.run(result)
     return list(result) if isinstance(result, Iterator) else result
 
 
@@ -173,7 +174,3 @@ def _is_runnable(pid: int) -> bool:
     """It runs, or waits for a processor: what the load of the machine makes of a call is not the call's fault."""
     with open(f"/proc/{pid}/stat", "rb") as handle:
         return handle.read().rpartition(b")")[2].split()[0] == b"R"
-
-
-async def _awaited(result: Any) -> Any:
-    return await result
