@@ -30,13 +30,9 @@ INVALID = "invalid"
 
 
 def weighted_code_rewards(question: QuestionVerdicts, *, invalid_code: float = -1.0) -> list[Breakdown | None]:
-    """R_C of each candidate, see the module; ``rewards.code.name=weighted``.
+    """R_C of each candidate, see the module; ``rewards.code.name=weighted``; None where one has no verdict.
 
-    Returns:
-        Parts ``history`` and ``new``, or ``invalid`` alone; None where a candidate has no verdict.
-
-    Raises:
-        ValueError: ``invalid_code`` is not a finite number.
+    Parts are ``history`` and ``new``, or ``invalid`` alone. ValueError: ``invalid_code`` is not a finite number.
     """
     _check_finite(invalid_code=invalid_code)
     return [None if one.code_verdict is None else _code(one.code_verdict, invalid_code) for one in question.candidates]
@@ -52,15 +48,8 @@ def weighted_test_rewards(
 ) -> list[list[Breakdown | None]]:
     """R_T of each suite, [C][S], see the module; ``rewards.test.name=weighted``.
 
-    Args:
-        question: the judged question.
-        validity_weight: of Valid, at least 0.
-        difficulty_weight: of Adv, at least 0.
-        invalid_test: reward of a suite without a valid case; mostly below 0.
-        adversarial: reading of the paper's term, a name in ``ADVERSARIAL_READINGS``.
-
-    Returns:
-        Parts ``validity`` and ``adversarial``, or ``invalid`` alone; None where a candidate has no verdict.
+    Parts are ``validity`` and ``adversarial``, or ``invalid`` alone; None where a candidate has no verdict. Weights are
+    at least 0; ``adversarial`` is a name in ``ADVERSARIAL_READINGS``.
 
     Raises:
         ValueError: a weight is negative, a number is not finite, or the reading is unknown.
@@ -120,12 +109,8 @@ class AdversarialReward:
 
     def __post_init__(self) -> None:
         nothing = QuestionVerdicts(question_id="", num_cases=1, candidates=())
-        weighted_code_rewards(nothing, **self._of_code)
+        weighted_code_rewards(nothing, invalid_code=self.invalid_code)
         weighted_test_rewards(nothing, **self._of_test)
-
-    @property
-    def _of_code(self) -> dict[str, Any]:
-        return {"invalid_code": self.invalid_code}
 
     @property
     def _of_test(self) -> dict[str, Any]:
@@ -136,7 +121,7 @@ class AdversarialReward:
         of_test = {name: value for name, value in self._of_test.items() if name != "adversarial"}
         choice = {"name": "weighted", "path": None}
         return {
-            "rewards.code": choice | {"kwargs": self._of_code},
+            "rewards.code": choice | {"kwargs": {"invalid_code": self.invalid_code}},
             "rewards.test": choice | {"kwargs": of_test},
             "rewards.adversarial": self.adversarial,
         }
@@ -177,15 +162,10 @@ class AdversarialReward:
 
     def _judge(self, code: str, tests: str | Sequence[str], reference: str) -> tuple[CandidateVerdict, int]:
         """The verdict with the tests as its only suite, and how many they are."""
-        program, suite = extract_candidate(code), extract_suite(tests) if isinstance(tests, str) else tuple(tests)
+        found, suite = extract_candidate(code), extract_suite(tests) if isinstance(tests, str) else tuple(tests)
         texts = () if isinstance(suite, ExtractionFailure) else suite
-        request = JudgeRequest.from_mapping(
-            {
-                "reference": reference,
-                "candidate": None if isinstance(program, ExtractionFailure) else program,
-                "suites": (texts,),
-            }
-        )
+        program = None if isinstance(found, ExtractionFailure) else found
+        request = JudgeRequest.from_mapping({"reference": reference, "candidate": program, "tests": texts})
         return judge_here(request, dict(self.sandbox)), len(texts)
 
 

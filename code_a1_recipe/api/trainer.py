@@ -24,7 +24,6 @@ MetricsRow = Mapping[str, Any]
 
 _KEPT_LINES = 40
 """Last lines of a training process that are searched for its error."""
-_REFUSED = InputError.exit_status
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 """prctl(2): the signal that a process gets when the one that started it is gone."""
@@ -38,10 +37,8 @@ class AdversarialCodeTrainer:
     a minute on a laptop, so ``train(specs, 10)`` is much quicker than ten times ``step(specs)``. Ctrl-C, also a
     notebook's, saves the last finished step and raises KeyboardInterrupt; the next call resumes from it.
 
-    >>> from code_a1_recipe import AdversarialCodeTrainer
     >>> trainer = AdversarialCodeTrainer(run_dir="outputs/api", max_code_len=64)  # doctest: +SKIP
     >>> trainer.train(problem_specs, num_steps=10)[-1]["code/reward"]  # doctest: +SKIP
-    0.71
 
     Args:
         code_llm: folder or hub id of the Code LLM; None: the preset's (``cpu``: a tiny one, made on first use).
@@ -80,8 +77,10 @@ class AdversarialCodeTrainer:
         self._preset, self._overrides, self._show = preset, tuple(overrides), show
         self._settings: dict[str, Any] = {"run_dir": str(self.run_dir), "checkpoint.allow_new_questions": True}
         for policy, model in (("code", code_llm), ("test", test_llm)):
+            if model is not None and (not isinstance(model, str | Path) or not str(model).strip()):
+                raise InputError(f"{policy}_llm must be a Hugging Face folder or id, got {model!r}")
             if model is not None:
-                self._settings[f"policies.{policy}.model.path"] = _model_path(f"{policy}_llm", model)
+                self._settings[f"policies.{policy}.model.path"] = str(model)
         if max_code_len is not None:
             self._settings["policies.code.rollout.response_length"] = max_code_len
         if reward_fn is not None:
@@ -157,6 +156,7 @@ class AdversarialCodeTrainer:
 
     def _run(self, command: Sequence[str]) -> None:
         last: deque[str] = deque(maxlen=_KEPT_LINES)
+        is_interrupted = False
         # A process group of its own: a terminal's Ctrl-C reaches it once, through this process.
         process = subprocess.Popen(
             command,
@@ -167,7 +167,6 @@ class AdversarialCodeTrainer:
             process_group=0,
             preexec_fn=lambda: _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM),  # nobody else would end it
         )
-        is_interrupted = False
         assert process.stdout is not None
         try:
             while True:
@@ -188,7 +187,7 @@ class AdversarialCodeTrainer:
         if is_interrupted:
             raise KeyboardInterrupt
         if status:
-            raise (InputError if status == _REFUSED else CodeA1Error)(_error_of(last, status))
+            raise (InputError if status == InputError.exit_status else CodeA1Error)(_error_of(last, status))
 
 
 def _error_of(lines: Sequence[str], status: int) -> str:
@@ -203,9 +202,3 @@ def _hydra(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {_hydra(inner)}" for key, inner in value.items()) + "}"
     return json.dumps(value)
-
-
-def _model_path(name: str, model: object) -> str:
-    if not isinstance(model, str | Path) or not str(model).strip():
-        raise InputError(f"{name} must be a Hugging Face folder or id, got {model!r}")
-    return str(model)

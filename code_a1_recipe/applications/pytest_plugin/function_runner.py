@@ -116,7 +116,7 @@ class FunctionRunner(Closing):
     def _serve(self, sender: Connection, program: Program, calls: Sequence[Call], seconds: Sequence[float]) -> None:
         """The child's life; it ends here whatever happens, for nothing of the test run may happen twice."""
         try:
-            sys.stdout = sys.stderr = nowhere = open(os.devnull, "r+")  # also where pytest captures them
+            sys.stdout = sys.stderr = nowhere = open(os.devnull, "r+")  # noqa: SIM115 - until the end; also where pytest captures them
             for descriptor in (0, 1, 2):
                 os.dup2(nowhere.fileno(), descriptor)
             faulthandler.disable()
