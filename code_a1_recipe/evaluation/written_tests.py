@@ -80,7 +80,7 @@ def sample_suites(subjects: Sequence[Subject], model: ModelChoice, options: Suit
     ]
     responses = sample_stored(model, prompts, options, policy="test", num_samples=options.suites)
     return [
-        _suite(subject, sample, response and response.text, num_tests=options.tests)
+        _suite(subject, sample, response.text if response else None, num_tests=options.tests)
         for subject, row in zip(subjects, responses, strict=True)
         for sample, response in enumerate(row)
     ]
@@ -93,18 +93,17 @@ def written_suites(subjects: Sequence[Subject], path: Path, options: SuiteEvalOp
         InputError: the file cannot be read, or a subject has fewer there.
     """
     rows = {row.get("question"): row.get("responses") for row in read_rows(path)}
-    for name in [one.name for one in subjects]:
-        texts = rows.get(name)
+    found = []
+    for subject in subjects:
+        texts = rows.get(subject.name)
         if not isinstance(texts, list) or len(texts) < options.suites or not all(isinstance(one, str) for one in texts):
             raise InputError(
                 f"--written {path} must hold for every function a row with its 'question' and at least "
-                f"{options.suites} 'responses' as text; {name!r} has {texts!r:.80}"
+                f"{options.suites} 'responses' as text; {subject.name!r} has {texts!r:.80}"
             )
-    return [
-        _suite(subject, sample, rows[subject.name][sample], num_tests=options.tests)
-        for subject in subjects
-        for sample in range(options.suites)
-    ]
+        numbered = enumerate(texts[: options.suites])
+        found += [_suite(subject, sample, text, num_tests=options.tests) for sample, text in numbered]
+    return found
 
 
 def _suite(subject: Subject, sample: int, text: str | None, *, num_tests: int) -> WrittenSuite:
