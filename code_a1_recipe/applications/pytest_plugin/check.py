@@ -82,22 +82,14 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
 
 
-def run_check(options: CheckOptions, item: pytest.Item) -> Outcome:
-    """Look for calls on which the function breaks.
-
-    Raises:
-        InputError: an option cannot be used, or no call has an answer of the reference.
-        OutageError, SandboxUnavailableError: a model, or a fork of this process, is down.
-    """
-    return _Check(options, item).run()
-
-
 class _PropertyExpectation(Expectation):
     def expect(self, calls: Sequence[Call], *, alone: bool = False) -> dict[Call, Expected]:
         return {call: Expected(value=encode(True), literal="") for call in calls}
 
 
-class _Check:
+class Check:
+    """A search for calls on which a function breaks, for one test."""
+
     def __init__(self, options: CheckOptions, item: pytest.Item) -> None:
         self._options, self._item = options, item
         self._entry: str = options.function.__name__  # type: ignore[attr-defined]
@@ -120,6 +112,12 @@ class _Check:
         self._made: dict[Call, None] = {}
 
     def run(self) -> Outcome:
+        """Search until something is found.
+
+        Raises:
+            InputError: an option cannot be used, or no call has an answer of the reference.
+            OutageError, SandboxUnavailableError: a model, or a fork of this process, is down.
+        """
         there = self._read_kept().get(self._item.nodeid, [])
         kept = [texts for texts in there if texts and all(take_apart(text, (self._entry,)) for text in texts)]
         replayed = [bug for texts in kept if (bug := self._attack.replay(texts)) is not None]
@@ -173,13 +171,8 @@ class _Check:
         from ..bug_finder.options import AttackOptions
 
         option = self._item.config.getoption
-        model = ModelOptions(
-            model=option("code_a1_model"),
-            endpoint=option("code_a1_endpoint"),
-            endpoint_model=option("code_a1_endpoint_model"),
-            max_tokens=option("code_a1_max_tokens"),
-            prefix="code-a1-",
-        )
+        named = {name: option(f"code_a1_{name}") for name in ("model", "endpoint", "endpoint_model", "max_tokens")}
+        model = ModelOptions(**named, prefix="code-a1-")
         run = run_of(model)
         messages = render(
             template_for("test", usual_prompt(run, "test")),
@@ -188,9 +181,8 @@ class _Check:
             candidate=self._source.strip(),
             num_cases=run.episode.cases_per_suite if run else _CASES,
         )
-        how = AttackOptions(
-            solution=self._item.path, num_suites=option("code_a1_num_suites"), seed=option("code_a1_seed"), model=model
-        )
+        amount = {"num_suites": option("code_a1_num_suites"), "seed": option("code_a1_seed")}
+        how = AttackOptions(solution=self._item.path, model=model, **amount)
         # A file for each test: other tests may run in other processes.
         responses = self._folder / "responses" / f"{fingerprint(self._item.nodeid)}.jsonl"
         return suites_in(sample_suites(how, messages, responses)).suites

@@ -163,9 +163,9 @@ def result_of(function: Callable[..., Any], call: Call, entry: str) -> Any:
 
 
 def settled(result: Any) -> Any:
-    """What is compared: an awaitable's result, the items of an iterator."""
-    if inspect.isawaitable(result):
-        result = asyncio.run(_awaited(result))
+    """What is compared: a coroutine's result, the items of an iterator."""
+    if inspect.iscoroutine(result):
+        result = asyncio.run(result)
     return list(result) if isinstance(result, Iterator) else result
 
 
@@ -173,7 +173,3 @@ def _is_runnable(pid: int) -> bool:
     """It runs, or waits for a processor: what the load of the machine makes of a call is not the call's fault."""
     with open(f"/proc/{pid}/stat", "rb") as handle:
         return handle.read().rpartition(b")")[2].split()[0] == b"R"
-
-
-async def _awaited(result: Any) -> Any:
-    return await result

@@ -82,12 +82,12 @@ class Checker:
         __tracebackhide__ = True
         from sandbox import SandboxError
 
-        from .check import CheckOptions, run_check
+        from .check import Check, CheckOptions
 
         for mark in self._item.iter_markers("code_a1"):
             options = {**mark.kwargs, **options}
         try:
-            outcome = run_check(CheckOptions(function=function, **options), self._item)
+            outcome = Check(CheckOptions(function=function, **options), self._item).run()
         except (CodeA1Error, SandboxError) as error:
             self.problem = f"code-a1: {error}"
             pytest.skip(self.problem)
