@@ -36,10 +36,6 @@ _Sequences = list[list[str]]
 """Texts of calls to make in this order; the last of each fails."""
 
 
-class PropertyError(AssertionError):
-    """A result does not have the property."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckOptions:
     """What ``code_a1.check`` takes."""
@@ -66,7 +62,7 @@ class CheckOptions:
         except self.raises:
             return True
         if not self.holds(result, *given, **given_by_name):
-            raise PropertyError(f"returns {result!r}")
+            raise AssertionError(f"not so for the result {result!r}")
         return True
 
 

@@ -7,6 +7,7 @@ import os
 import random
 import resource
 import signal
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -115,9 +116,9 @@ class FunctionRunner(Closing):
     def _serve(self, sender: Connection, program: Program, calls: Sequence[Call], seconds: Sequence[float]) -> None:
         """The child's life; it ends here whatever happens, for nothing of the test run may happen twice."""
         try:
-            nowhere = os.open(os.devnull, os.O_RDWR)
+            sys.stdout = sys.stderr = nowhere = open(os.devnull, "r+")  # also where pytest captures them
             for descriptor in (0, 1, 2):
-                os.dup2(nowhere, descriptor)
+                os.dup2(nowhere.fileno(), descriptor)
             faulthandler.disable()
             signal.signal(signal.SIGPROF, signal.SIG_DFL)  # the kernel ends what spends its CPU time, in C too
             with open("/proc/self/statm") as pages:
