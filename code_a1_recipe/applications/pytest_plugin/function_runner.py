@@ -3,6 +3,7 @@
 import asyncio
 import faulthandler
 import inspect
+import io
 import os
 import random
 import resource
@@ -116,9 +117,10 @@ class FunctionRunner(Closing):
     def _serve(self, sender: Connection, program: Program, calls: Sequence[Call], seconds: Sequence[float]) -> None:
         """The child's life; it ends here whatever happens, for nothing of the test run may happen twice."""
         try:
-            sys.stdout = sys.stderr = nowhere = open(os.devnull, "r+")  # noqa: SIM115 - until the end; also where pytest captures them
+            sys.stdout = sys.stderr = io.StringIO()  # what pytest captures is not for them
+            nowhere = os.open(os.devnull, os.O_RDWR)
             for descriptor in (0, 1, 2):
-                os.dup2(nowhere.fileno(), descriptor)
+                os.dup2(nowhere, descriptor)
             faulthandler.disable()
             signal.signal(signal.SIGPROF, signal.SIG_DFL)  # the kernel ends what spends its CPU time, in C too
             with open("/proc/self/statm") as pages:

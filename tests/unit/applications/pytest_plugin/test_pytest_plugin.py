@@ -9,6 +9,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import openai  # noqa: F401
 import pytest
 
 # Imported here, for each inner run of pytest forgets what it has imported itself.
