@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
-from types import FrameType
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.segment import Segment
@@ -27,7 +26,6 @@ from .watch_pages import HELP, PAGES, View, header
 _SECONDS_BETWEEN_READS = 1.0
 _SECONDS_BETWEEN_LOOKS = 0.25
 """At the size of the terminal, while no key comes."""
-_SIGNAL_STATUS = 128
 _WIDTH_FOR_NAMES = 90
 _KEY = re.compile(r"\x1b[\[O][0-9;]*[A-Za-z~]|[^\x1b]")
 _UP, _DOWN, _RIGHT, _LEFT = (f"\x1b[{letter}" for letter in "ABCD")
@@ -39,14 +37,14 @@ def watch(folder: Path, *, once: bool = False) -> None:
 
     Raises:
         InputError: the folder holds no run, or one that ended before its first step.
-        SystemExit: SIGTERM came.
+        KeyboardInterrupt: Ctrl-C or SIGTERM came.
     """
     live, console = LiveRun(folder), Console(highlight=False)
     if once or not (console.is_interactive and sys.stdin.isatty()):
         live.refresh()
         console.print(Group(header(live), PAGES["curves"](live, View())))
         return
-    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGTSTP, signal.SIG_IGN)  # a stopped process would leave the terminal in its mode
     Thread(target=live.read_questions, daemon=True).start()
     shown = Screen(live)
@@ -121,10 +119,6 @@ def _next_keys(console: Console) -> list[str]:
             pressed = os.read(sys.stdin.fileno(), 1024).decode(errors="replace")
             return _KEY.findall(pressed) if pressed else ["q"]  # nothing: the terminal is gone
     return []
-
-
-def _leave(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(_SIGNAL_STATUS + number)
 
 
 @contextmanager

@@ -38,7 +38,7 @@ class LiveRun:
         self.is_running = self.paths.is_running()
         self.metrics.read()
         self.last_step: int = self.metrics.rows[-1]["step"] if self.metrics.rows else 0
-        self.started = self.paths.resolved_config.stat().st_mtime
+        self.started = self.paths.started
         self.updated = changed(self.paths.metrics) / 1e9 or self.started
         self.newest_rollouts = max(self.run.training_steps, default=None)
 

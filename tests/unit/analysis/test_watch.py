@@ -265,7 +265,7 @@ class Terminal:
     [
         (lambda terminal: terminal.press("q"), 0),
         (lambda terminal: terminal.process.send_signal(signal.SIGINT), 130),
-        (lambda terminal: terminal.process.send_signal(signal.SIGTERM), 143),
+        (lambda terminal: terminal.process.send_signal(signal.SIGTERM), 130),
         (lambda terminal: terminal.press("2"), 1),  # a fault of the program
     ],
 )
