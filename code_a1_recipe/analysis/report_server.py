@@ -25,9 +25,13 @@ _POLICY = (
 )
 _NO_REPORT = "<!doctype html>\n<html lang='en'>\n<meta charset='utf-8'>\n<title>report</title>\n<p>{}</p>\n</html>"
 _SCRIPT = """<script nonce="{nonce}">
+const all = [...document.querySelectorAll("details")], open = sessionStorage.getItem("open")?.split(",");
+if (open) all.forEach((one, n) => one.open = open.includes(String(n)));  // so that the browser finds the same place
 setInterval(async () => {{
   const answer = await fetch("/version").catch(() => null);
-  if (answer && answer.ok && await answer.text() !== "{version}") location.reload();
+  if (!answer?.ok || await answer.text() === "{version}") return;
+  sessionStorage.setItem("open", all.flatMap((one, n) => one.open ? [n] : []).join(","));
+  location.reload();
 }}, 3000);
 </script>
 """

@@ -52,7 +52,7 @@ def test_the_page_of_a_run_that_goes_on_follows_it(serving, run_folder, monkeypa
     with folder.lock():
         _, first, headers = ask(serving)
         _, version, _ = ask(serving, "/version")
-        assert f'!== "{version}"' in first
+        assert f'=== "{version}"' in first
         nonce = headers["Content-Security-Policy"].rpartition("nonce-")[2].rstrip("'")
         assert f'<script nonce="{nonce}">' in first
         assert ask(serving)[1] == first
