@@ -25,9 +25,6 @@ from .sandbox_seam import CandidateVerdict, JudgeRequest
 from .suite_reward import ADVERSARIAL_READINGS, test_reward
 from .verl_entry import MAX_WORKERS, judge_here
 
-INVALID = "invalid"
-"""The part of a reward that says that nothing could be used."""
-
 
 def weighted_code_rewards(question: QuestionVerdicts, *, invalid_code: float = -1.0) -> list[Breakdown | None]:
     """R_C of each candidate, see the module; ``rewards.code.name=weighted``; None where one has no verdict.
@@ -66,7 +63,7 @@ def weighted_test_rewards(
             return None
         paper = test_reward(verdict, s, num_cases=question.num_cases, adversarial=adversarial)
         if not verdict.suites[s].cases:
-            return Breakdown(parts={INVALID: invalid_test}, terms=paper.terms)
+            return Breakdown(parts={"invalid": invalid_test}, terms=paper.terms)
         gate = paper.terms["loaded"]
         parts = {
             "validity": gate * validity_weight * paper.terms["valid"],
@@ -171,7 +168,7 @@ class AdversarialReward:
 
 def _code(verdict: CandidateVerdict, invalid_code: float) -> Breakdown:
     paper = code_reward(verdict)
-    return paper if verdict.loaded else Breakdown(parts={INVALID: invalid_code}, terms=paper.terms)
+    return paper if verdict.loaded else Breakdown(parts={"invalid": invalid_code}, terms=paper.terms)
 
 
 def _check_finite(**values: float) -> None:

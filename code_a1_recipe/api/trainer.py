@@ -89,10 +89,8 @@ class AdversarialCodeTrainer:
     @property
     def history(self) -> list[MetricsRow]:
         """The metrics of every step so far, earlier calls and processes included."""
-        try:
-            return [row for row in RunRecords.open(self.run_dir).metrics if row["step"] > 0]
-        except InputError:  # nothing was trained yet
-            return []
+        run = RunRecords(self.run_dir)
+        return [row for row in run.metrics if row["step"] > 0] if run.paths.metrics.is_file() else []
 
     def step(self, problem_specs: Sequence[Mapping[str, Any]], num_samples: int = 4) -> MetricsRow:
         """One step on all of these questions, ``num_samples`` programs each; its metrics. Otherwise like ``train``."""

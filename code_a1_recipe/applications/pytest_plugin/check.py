@@ -88,7 +88,7 @@ class Check:
 
     def __init__(self, options: CheckOptions, item: pytest.Item) -> None:
         self._options, self._item = options, item
-        self._entry: str = options.function.__name__  # type: ignore[attr-defined]
+        self._entry: str = options.function.__name__
         self._folder = item.config.rootpath / FOLDER
         self._failures = self._folder / "failures.json"
         self._source = ""
