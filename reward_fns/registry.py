@@ -58,7 +58,7 @@ def find_test_reward(
         defaults: further arguments, given to a function that has parameters of these names.
 
     Raises:
-        ValueError: no such name, module, file or function, or it does not take these arguments, or refuses their values.
+        ValueError: no such name, module, file or function, or it refuses these arguments.
     """
     table: Mapping[str, TestReward] = TEST_REWARDS
     return cast("TestReward", _find(name, path, table, role="test", kwargs=kwargs or {}, defaults=defaults or {}))
