@@ -27,10 +27,11 @@ _NO_REPORT = "<!doctype html>\n<html lang='en'>\n<meta charset='utf-8'>\n<title>
 _SCRIPT = """<script nonce="{nonce}">
 const all = [...document.querySelectorAll("details")], open = sessionStorage.getItem("open")?.split(",");
 if (open) all.forEach((one, n) => one.open = open.includes(String(n)));  // so that the browser finds the same place
-setInterval(async () => {{
+const timer = setInterval(async () => {{
   const answer = await fetch("/version").catch(() => null);
   if (!answer?.ok || await answer.text() === "{version}") return;
   sessionStorage.setItem("open", all.flatMap((one, n) => one.open ? [n] : []).join(","));
+  clearInterval(timer);  // a page that takes long to draw is asked for once
   location.reload();
 }}, 3000);
 </script>
