@@ -251,15 +251,3 @@ def test_a_table_lines_up_its_columns():
         "long name    1",
         "x          100",
     ]
-
-
-def test_rollouts_are_browsed_by_step_question_and_outcome(run_folder, capsys):
-    assert main(["data", "inspect", str(run_folder), "--step", "1", "--outcome", "detected"]) == 0
-    printed = capsys.readouterr().out
-    assert "x assert f(3) == 4  right; broke it: wrong_value" in printed
-    assert "assert g(1) == 2  no valid case: no_call" in printed
-    assert printed.endswith("1 of 1 that match, of 2 at step 1\n")
-    assert main(["data", "inspect", str(run_folder), "--question", "micro-", "--outcome", "undetected"]) == 0
-    assert "1 of 1 that match, of 2 at step 2" in capsys.readouterr().out
-    assert main(["data", "inspect", str(run_folder), "--outcome", "any", "--step", "9"]) == 2
-    assert "has rollouts of steps 1 to 2" in capsys.readouterr().err

@@ -149,3 +149,15 @@ def test_the_report_of_an_experiment_is_asked_for_elsewhere(tmp_path, capsys, pl
 def test_what_is_no_run_is_refused(tmp_path, capsys):
     assert main(["report", str(tmp_path)]) == 2
     assert "holds no run: resolved_config.yaml is missing" in capsys.readouterr().err
+
+
+def test_rollouts_are_browsed_by_step_question_and_outcome(run_folder, capsys):
+    assert main(["data", "inspect", str(run_folder), "--step", "1", "--outcome", "detected"]) == 0
+    printed = capsys.readouterr().out
+    assert "x assert f(3) == 4  right; broke it: wrong_value" in printed
+    assert "assert g(1) == 2  no valid case: no_call" in printed
+    assert printed.endswith("1 of 1 that match, of 2 at step 1\n")
+    assert main(["data", "inspect", str(run_folder), "--question", "micro-", "--outcome", "undetected"]) == 0
+    assert "1 of 1 that match, of 2 at step 2" in capsys.readouterr().out
+    assert main(["data", "inspect", str(run_folder), "--outcome", "any", "--step", "9"]) == 2
+    assert "has rollouts of steps 1 to 2" in capsys.readouterr().err
