@@ -15,13 +15,12 @@ from .soak import Sample, run_programs
 from .soak_kills import run_kills
 
 _GOALS: tuple[tuple[str, str, float], ...] = (
-    ("ratio_vs_one_script", ">=", 10.0),
-    ("ratio_vs_python_c", ">=", 4.0),
-    ("ratio_vs_service", ">=", 5.0),
+    ("ratio_vs_one_script", ">=", 6.0),
+    ("ratio_vs_python_c", ">=", 6.0),
+    ("ratio_vs_service", ">=", 6.0),
     ("confinement_ms", "<=", 0.5),
-    ("fork_limit_frac", ">=", 0.7),
-    ("step_seconds", "<=", 15.0),
-    ("hangs_factor", "<=", 1.5),
+    ("fork_limit_frac", ">=", 0.5),
+    ("hangs_factor", "<=", 1.4),
 )
 """What the judge is meant to reach on two cores of a quiet machine; never a test."""
 
