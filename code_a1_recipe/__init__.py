@@ -4,11 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .api import (
-        AdversarialCodeTrainer as AdversarialCodeTrainer,
-        AdversarialReward as AdversarialReward,
-        MistakeBook as MistakeBook,
-    )
+    from .api import AdversarialCodeTrainer, AdversarialReward, MistakeBook
 
 __all__ = ["AdversarialCodeTrainer", "AdversarialReward", "MistakeBook"]
 

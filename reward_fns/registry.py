@@ -90,7 +90,10 @@ def _find(
             f"given by position, the other parameters by rewards.{role}.kwargs"
         ) from error
     if (check := getattr(function, "check_arguments", None)) is not None:
-        check(**arguments)
+        try:
+            check(**arguments)
+        except TypeError as error:
+            raise ValueError(f"{name} does not take these values: {error}") from error
     return functools.partial(function, **arguments)
 
 

@@ -10,8 +10,7 @@ Valid and Adv are the paper's, see :func:`~reward_fns.suite_reward.test_reward`;
 valid case. Weights need not sum to 1: GRPO divides by a group's spread, so only their ratio and what is invalid count.
 """
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -105,6 +104,8 @@ class AdversarialReward:
     """Arguments of ``sandbox.LocalRunner``; the same for all rewards of a process, which share one judge."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.sandbox, Mapping):
+            raise ValueError(f"sandbox must hold arguments of sandbox.LocalRunner, got {self.sandbox!r}")
         nothing = QuestionVerdicts(question_id="", num_cases=1, candidates=())
         weighted_code_rewards(nothing, invalid_code=self.invalid_code)
         weighted_test_rewards(nothing, **self._of_test)
@@ -128,20 +129,23 @@ class AdversarialReward:
 
         Args:
             code: a program, or a response with one in a fenced block.
-            tests: asserts, in one text or one by one; those that the reference does not confirm as valid do not count.
-            reference: source of a correct solution, which decides.
+            tests: asserts, in one text or a list with one in each item; those that the reference does not confirm as
+                valid do not count.
+            reference: source of a correct solution, which decides; a fence is no part of it.
 
         Raises:
-            ValueError: the reference is no Python program, or there is no test.
+            ValueError: an argument is of another type, or no test is valid: then nothing is known of the program.
             sandbox.SandboxUnavailableError: the sandbox could not run something. An outage is no reward.
         """
-        verdict, _ = self._judge(code, tests, reference)
+        verdict, number = self._judge(code, tests, reference)
+        if not verdict.suites[0].cases:
+            reason = next((f"{one.reason}: {one.detail}" for one in verdict.suites[0].rejections), "there is none")
+            raise ValueError(f"tests must hold a valid one to score a program, got {number} of which none is: {reason}")
         return _code(verdict, self.invalid_code)
 
     def score_codes(self, codes: Sequence[str], tests: str | Sequence[str], *, reference: str) -> list[Breakdown]:
         """:meth:`score_code` of many programs on the same tests, some at a time; in their order."""
-        with ThreadPoolExecutor(MAX_WORKERS) as threads:
-            return list(threads.map(lambda code: self.score_code(code, tests, reference=reference), codes))
+        return _each(codes, lambda code: self.score_code(code, tests, reference=reference))
 
     def score_test(self, test: str | Sequence[str], code: str, reference_code: str) -> Breakdown:
         """R_T of one suite against one program; K is the number of its asserts. Arguments as in :meth:`score_code`."""
@@ -154,16 +158,25 @@ class AdversarialReward:
 
     def score_tests(self, tests: Sequence[str | Sequence[str]], code: str, reference_code: str) -> list[Breakdown]:
         """:meth:`score_test` of many suites against the same program, some at a time; in their order."""
-        with ThreadPoolExecutor(MAX_WORKERS) as threads:
-            return list(threads.map(lambda test: self.score_test(test, code, reference_code), tests))
+        return _each(tests, lambda test: self.score_test(test, code, reference_code))
 
     def _judge(self, code: str, tests: str | Sequence[str], reference: str) -> tuple[CandidateVerdict, int]:
         """The verdict with the tests as its only suite, and how many they are."""
+        if not isinstance(code, str) or not isinstance(reference, str) or not isinstance(tests, str | list | tuple):
+            got = ", ".join(type(one).__name__ for one in (code, tests, reference))
+            raise ValueError(f"program and reference must be texts, tests a text or a list of asserts, got {got}")
         found, suite = extract_candidate(code), extract_suite(tests) if isinstance(tests, str) else tuple(tests)
         texts = () if isinstance(suite, ExtractionFailure) else suite
         program = None if isinstance(found, ExtractionFailure) else found
         request = JudgeRequest.from_mapping({"reference": reference, "candidate": program, "tests": texts})
         return judge_here(request, dict(self.sandbox)), len(texts)
+
+
+def _each(items: Sequence[Any], score: Callable[[Any], Breakdown]) -> list[Breakdown]:
+    if not isinstance(items, list | tuple):
+        raise ValueError(f"many are given as a list, got {type(items).__name__}")
+    with ThreadPoolExecutor(MAX_WORKERS) as threads:
+        return list(threads.map(score, items))
 
 
 def _code(verdict: CandidateVerdict, invalid_code: float) -> Breakdown:
@@ -173,5 +186,5 @@ def _code(verdict: CandidateVerdict, invalid_code: float) -> Breakdown:
 
 def _check_finite(**values: float) -> None:
     for name, value in values.items():
-        if not isinstance(value, int | float) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not -1e30 < value < 1e30:
             raise ValueError(f"{name} must be a finite number, got {value!r}")

@@ -1,7 +1,4 @@
-"""The Python API: score programs and tests, keep the tests that break programs, and train, from a script or a notebook.
-
-Nothing here imports torch or verl: training runs in a process of its own.
-"""
+"""The Python API. Nothing here imports torch or verl: training runs in a process of its own."""
 
 from reward_fns import AdversarialReward as AdversarialReward
 

@@ -10,6 +10,7 @@ import math
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from ..errors import InputError
 from ..files import write_whole
@@ -21,7 +22,7 @@ Entry = tuple[float, int, str]
 
 
 class MistakeBook:
-    """At most ``max_size`` tests, those with the highest quality; seeded, saved and loaded.
+    """At most ``max_size`` tests, those with the highest quality; seeded, saved and loaded. For one thread at a time.
 
     >>> book = MistakeBook(max_size=2, quality_threshold=0.3, seed=1)
     >>> [book.add_test(f"assert f({n}) == {n}", quality) for n, quality in enumerate([0.5, 0.2, 0.9, 0.6])]
@@ -52,15 +53,13 @@ class MistakeBook:
         self._num_added = 0
 
     @classmethod
-    def of_run(
-        cls, run: str | Path, max_size: int = 1000, quality_threshold: float = 0.3, *, seed: int = 0
-    ) -> "MistakeBook":
-        """The cases of a run's saved Mistake Book as asserts, with how well each tells programs apart as quality.
+    def of_run(cls, run: str | Path, **bounds: Any) -> "MistakeBook":
+        """The cases of a run's saved book as asserts; quality is how well each tells programs apart.
 
         Raises:
             InputError: there is no run, or its book is damaged.
         """
-        book = cls(max_size, quality_threshold, seed=seed)
+        book = cls(**bounds)
         saved = RunRecords.open(Path(run)).mistake_book()
         for question_id in saved.question_ids():
             for entry in saved.entries(question_id):
@@ -155,7 +154,7 @@ class MistakeBook:
             book._chance.setstate((version, tuple(numbers), gauss))
             for test, quality in content["tests"]:
                 book.add_test(test, quality)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
             raise InputError(
                 f"{path} cannot be read as a MistakeBook: {error}; name a file that save() wrote"
             ) from error
@@ -171,5 +170,5 @@ def check_count(name: str, value: object, *, least: int = 1) -> int:
 
 def _quality(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
-        raise InputError(f"{name} must be a number in [0, 1], got {value!r}")
+        raise InputError(f"{name} must be a number in [0, 1], got {value!r}; of a Breakdown take max(0, total)")
     return float(value)

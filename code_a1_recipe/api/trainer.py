@@ -13,14 +13,12 @@ from typing import Any
 
 from reward_fns import AdversarialReward
 
+from ..config.compose import quoted
 from ..data.reader import read_questions
 from ..errors import CodeA1Error, InputError
 from ..files import fingerprint, write_whole
 from ..runs.reader import RunRecords
 from .mistake_book import check_count
-
-MetricsRow = Mapping[str, Any]
-"""One step, as in ``metrics.jsonl``: names as ``code/reward``, ``test/valid``, ``book/num_cases``."""
 
 _KEPT_LINES = 40
 """Last lines of a training process that are searched for its error."""
@@ -69,8 +67,10 @@ class AdversarialCodeTrainer:
         if reward_fn is not None and not isinstance(reward_fn, AdversarialReward):
             rule = "reward_fn must be an AdversarialReward or None"
             raise InputError(f"{rule}, got {reward_fn!r}; another function goes by overrides=['rewards.test.path=...']")
-        if isinstance(overrides, str) or not all("=" in one for one in overrides):
+        if not isinstance(overrides, list | tuple) or not all(isinstance(one, str) and "=" in one for one in overrides):
             raise InputError(f"overrides must be a list of key=value, got {overrides!r}")
+        if preset is not None and str(preset).startswith("-"):
+            raise InputError(f"preset must be the name of one, or a YAML file, got {preset!r}")
         check_count("max_code_len (tokens)", 1 if max_code_len is None else max_code_len)
         self.run_dir = Path(run_dir or f"outputs/api-{datetime.now():%Y%m%d-%H%M%S}").absolute()
         """The run's folder: ``code-a1 report``, ``watch``, ``eval`` and ``export`` take it."""
@@ -87,15 +87,15 @@ class AdversarialCodeTrainer:
             self._settings |= reward_fn.settings()
 
     @property
-    def history(self) -> list[MetricsRow]:
-        """The metrics of every step so far, earlier calls and processes included."""
+    def history(self) -> list[dict[str, Any]]:
+        """The metrics of every step so far as in ``metrics.jsonl``, earlier calls and processes included."""
         run = RunRecords(self.run_dir)
         return [row for row in run.metrics if row["step"] > 0] if run.paths.metrics.is_file() else []
 
-    def step(self, problem_specs: Sequence[Mapping[str, Any]], num_samples: int = 4) -> MetricsRow:
+    def step(self, problem_specs: Sequence[Mapping[str, Any]], num_samples: int = 4) -> dict[str, Any]:
         """One step on all of these questions, ``num_samples`` programs each; its metrics. Otherwise like ``train``."""
-        (row,) = self.train(problem_specs, 1, num_samples=num_samples, questions_per_step=len(problem_specs))
-        return row
+        size = len(problem_specs) if isinstance(problem_specs, list | tuple) else None
+        return self.train(problem_specs, 1, num_samples=num_samples, questions_per_step=size)[0]
 
     def train(
         self,
@@ -104,7 +104,7 @@ class AdversarialCodeTrainer:
         *,
         num_samples: int | None = None,
         questions_per_step: int | None = None,
-    ) -> list[MetricsRow]:
+    ) -> list[dict[str, Any]]:
         """Train ``num_steps`` further steps; their metrics.
 
         Args:
@@ -141,7 +141,7 @@ class AdversarialCodeTrainer:
 
     def _write_questions(self, problem_specs: Sequence[Mapping[str, Any]]) -> tuple[Path, int]:
         """The questions as a checked file beside the run's folder, which must hold nothing else; how many they are."""
-        if isinstance(problem_specs, Mapping | str) or not all(isinstance(one, Mapping) for one in problem_specs):
+        if not isinstance(problem_specs, list | tuple) or not all(isinstance(one, Mapping) for one in problem_specs):
             raise InputError(f"problem_specs must be a list of dictionaries, got {problem_specs!r:.80}")
         rows = [{"id": fingerprint(str(one.get("prompt")), str(one.get("reference"))), **one} for one in problem_specs]
         try:
@@ -149,8 +149,11 @@ class AdversarialCodeTrainer:
         except (TypeError, ValueError) as error:
             raise InputError(f"problem_specs must hold what JSON can say (texts, numbers, lists): {error}") from error
         file = self.run_dir.with_name(f"{self.run_dir.name}_questions") / f"{fingerprint(text)}.jsonl"
-        write_whole(file, text)
-        return file, len(read_questions(file).questions)
+        try:
+            write_whole(file, text)
+        except (OSError, ValueError) as error:
+            raise InputError(f"run_dir={str(self.run_dir)!r} cannot be written: {error}; choose another") from error
+        return file, len(read_questions(file, adapter="native").questions)
 
     def _run(self, command: Sequence[str]) -> None:
         last: deque[str] = deque(maxlen=_KEPT_LINES)
@@ -196,7 +199,7 @@ def _error_of(lines: Sequence[str], status: int) -> str:
 
 
 def _hydra(value: Any) -> str:
-    """A value in the syntax of hydra's overrides, which is JSON but for the keys of mappings."""
+    """A value in the syntax of hydra's overrides; a text stands for itself, whatever it holds."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {_hydra(inner)}" for key, inner in value.items()) + "}"
-    return json.dumps(value)
+    return quoted(value) if isinstance(value, str) else json.dumps(value)

@@ -42,29 +42,7 @@ def prepare(options: PrepareOptions) -> None:
 
     Beside OUTPUT: OUTPUT.card.md (counts, overlaps, settings, how to train; the README where --push uploads both),
     OUTPUT.dropped.jsonl (file, row, id, reason and detail of what was left out) and OUTPUT.judged.jsonl, from which a
-    repeated command resumes. Reasons:
-
-    - `unusable row`: it has no text, or no Python, where some is needed; the rule follows
-
-    - `overlap`: it repeats a question of an evaluation set
-
-    - `load_failed`: the reference does not run at all
-
-    - `reference_fails`: it contradicts one of its own tests, or raises in it
-
-    - `reference_nondeterministic`: two runs with other hash seeds differ
-
-    - `reference_slow`: a call takes more than --slow-seconds, or all of them together more than 30
-
-    - `unencodable`: it answers with something that is no builtin value, or too large
-
-    - `too_few_tests`: fewer than --min-tests tests can be used
-
-    - `near_duplicate`, `duplicate_reference`: an earlier row that stays has nearly the same prompt, or the same program
-
-    - `too_hard`, `too_easy`: --base-model solves it less, or more, often than --keep allows
-
-    - `outage`: the sandbox failed; nothing is known of it. Repeat the command
+    repeated command resumes. `code_a1_recipe/data/README.md` lists the reasons.
     """
     from ..curation.prepare import command
 
@@ -113,8 +91,6 @@ def inspect(options: InspectOptions) -> None:
     - FILE --question ID: prompt, reference and tests
 
     `code-a1 data inspect outputs/my-run --question micro-0bcf --step 12 --candidate 2`
-
-    `code-a1 data inspect train.parquet --question MBPP/601`
 
     `code-a1 data inspect outputs/my-run --outcome detected`
     """

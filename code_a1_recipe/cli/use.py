@@ -23,8 +23,6 @@ def select(options: SelectOptions) -> None:
     runs all programs on all tests, and chooses one program by how they agree. Where a question has tests of its own,
     all rules are compared on the same samples with random choice and with the oracle.
 
-    `code-a1 select questions.jsonl --model outputs/my-run --samples 16 --suites 16 --output out/best-of-16`
-
     `code-a1 select questions.jsonl --model CODE_LLM --test-model TEST_LLM --output out/best-of-16`
     """
     from ..applications.best_of_n import command
@@ -46,8 +44,6 @@ def attack(options: AttackOptions) -> None:
     tests' calls). Without a reference the function is compared with other programs: yours (--candidates) or those that
     a Code LLM writes (--code-model, --code-endpoint). Then disagreements are shown, not who is right, and no test file
     is written, for it might test the wrong answer.
-
-    `code-a1 attack median.py --reference slow_median.py --suites tests.py`
 
     `code-a1 attack median.py --question median.md --reference slow_median.py --model my-test-llm`
 

@@ -5,6 +5,7 @@ verl's `ppo_trainer.yaml` is found without importing verl, so that a typing erro
 
 import copy
 import importlib.util
+import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import cache
@@ -51,8 +52,18 @@ OmegaConf.register_new_resolver(
     "by_layout", lambda layout, colocated, separate: separate if layout == SEPARATE else colocated, replace=True
 )
 
+_PLAIN_TEXT = re.compile(r"[\w./~@-]+", re.ASCII)
 _USER_FILES = ("prompts.code", "prompts.test", "rewards.code.path", "rewards.test.path")
 """Paths that become absolute, since workers start in other folders."""
+
+
+def quoted(value: object) -> str:
+    """A text as hydra's grammar takes it whatever it holds: a backslash counts only before a quote."""
+    text = str(value)
+    if _PLAIN_TEXT.fullmatch(text):
+        return text
+    escaped = re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), text)
+    return f"'{escaped}'"
 
 
 def preset_names() -> list[str]:

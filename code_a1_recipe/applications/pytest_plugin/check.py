@@ -52,17 +52,32 @@ class CheckOptions:
             raise InputError(f"check needs a function that asserts can call by its name, got {self.function!r}")
         if (self.reference is None) == (self.holds is None) or (self.raises and not self.holds):
             raise InputError("check needs either reference=FUNCTION or holds=PROPERTY; raises= goes with holds= alone")
+        if not callable(self.reference or self.holds):
+            raise InputError(f"reference= and holds= take functions, got {self.reference or self.holds!r}")
+        kinds = self.raises if isinstance(self.raises, tuple) else (self.raises,)
+        if not all(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
+            raise InputError(f"raises= takes exception classes, one or a tuple, got {self.raises!r}")
 
     def checked(self, *positional: Any, **named: Any) -> bool:
         """True where the property holds, or the function refuses its arguments; raises what the function raises."""
         assert self.holds is not None, "__post_init__ has seen that"
+        with contextlib.suppress(ValueError):  # the signature of a built-in function may not be known
+            try:
+                inspect.signature(self.function).bind(*positional, **named)
+            except TypeError:  # a simpler call that lost an argument says nothing
+                return True
         given, given_by_name = copy.deepcopy((positional, named))
         try:
             result = settled(self.function(*positional, **named))
         except self.raises:
             return True
-        if not self.holds(result, *given, **given_by_name):
-            raise AssertionError(f"not so for the result {result!r}")
+        try:
+            holds = self.holds(result, *given, **given_by_name)
+        except Exception as error:
+            raise AssertionError(f"holds= raises {type(error).__name__}: {error} for the result {result!r}") from error
+        if not holds:
+            hint = "; holds= must return whether it is right" if holds is None else ""
+            raise AssertionError(f"not so for the result {result!r}{hint}")
         return True
 
 
@@ -197,8 +212,8 @@ class Check:
         if not bug.earlier and bug.failure.kind.startswith("raises ") and bug.failure.kind not in ALONE_KINDS:
             try:
                 result_of(self._options.function, bug.call, self._entry)
-            except Exception as error:  # noqa: BLE001 - shown as it is
-                return error
+            except BaseException as error:  # noqa: BLE001 - shown as it is; what would end pytest is not
+                return error if isinstance(error, Exception) else None
         return None
 
     def _passed(self, kept: _Sequences) -> Outcome:

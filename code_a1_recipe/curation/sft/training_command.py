@@ -1,9 +1,10 @@
 """The command that trains on demonstrations with verl 0.9.1's SFT trainer."""
 
-import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+
+from ...config.compose import quoted
 
 TRAINER = "verl.trainer.sft_trainer"
 CPU_TRAINER = "code_a1_recipe.verl_plugin.cpu.sft"
@@ -17,7 +18,6 @@ _LEAST_VALIDATION_BATCH = 4
 _TEMPLATE_TOKENS = 256
 """Room for what a chat template adds: role marks, a default system message."""
 _TOKENS_PER_DEVICE = 8192
-_PLAIN = re.compile(r"[\w./~@-]+", re.ASCII)
 
 
 def training_overrides(
@@ -52,15 +52,15 @@ def training_overrides(
     most = min(_LARGEST_BATCH, num_train, num_val if has_validation else num_train)
     max_tokens = -(-(longest_bytes + _TEMPLATE_TOKENS) // 1024) * 1024
     return [
-        f"data.train_files={_quoted(train_file.absolute())}",
-        f"data.val_files={_quoted(val_file.absolute()) if has_validation else 'null'}",
+        f"data.train_files={quoted(train_file.absolute())}",
+        f"data.val_files={quoted(val_file.absolute()) if has_validation else 'null'}",
         "data.messages_key=messages",
         f"data.train_batch_size={1 << (most.bit_length() - 1)}",
         f"data.max_length={max_tokens}",
         f"data.max_token_len_per_gpu={max(_TOKENS_PER_DEVICE, max_tokens)}",
         "data.truncation=error",
         "data.enable_thinking_default=null",
-        f"model.path={_quoted(model)}",
+        f"model.path={quoted(model)}",
         f"optim.lr={rate:g}",
         "optim.lr_warmup_steps_ratio=0.05",
         "optim.lr_scheduler_type=cosine",
@@ -69,8 +69,8 @@ def training_overrides(
         "trainer.logger=[console]",
         "trainer.project_name=code-a1",
         "trainer.experiment_name=test-llm-sft",
-        f"trainer.default_local_dir={_quoted(folder.absolute())}",
-        f"hydra.run.dir={_quoted(folder.absolute() / 'hydra')}",
+        f"trainer.default_local_dir={quoted(folder.absolute())}",
+        f"hydra.run.dir={quoted(folder.absolute() / 'hydra')}",
         *(["trainer.test_freq=after_each_epoch"] if has_validation else []),
     ]
 
@@ -81,12 +81,3 @@ def training_command(overrides: Sequence[str], *, on_cpu: bool = False) -> str:
         return shlex.join(["python", "-m", CPU_TRAINER, *overrides])
     launch = ["torchrun", "--standalone", "--nnodes=1", "--nproc_per_node=1"]
     return shlex.join([*launch, "-m", TRAINER, *overrides])
-
-
-def _quoted(value: object) -> str:
-    """A text as hydra's grammar takes it whatever it holds: a backslash counts only before a quote."""
-    text = str(value)
-    if _PLAIN.fullmatch(text):
-        return text
-    escaped = re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), text)
-    return f"'{escaped}'"

@@ -36,7 +36,7 @@ def run(trainer, program):
 
 def test_a_step_trains_on_all_questions_that_it_is_given(trainer):
     trainer.commands.clear()
-    with pytest.raises(ValueError, match="not enough values"):  # nothing was trained
+    with pytest.raises(IndexError):  # nothing was trained
         trainer.step([SPEC, SPEC | {"id": "other"}], num_samples=3)
     [[python, dash_m, module, command, *overrides]] = trainer.commands
     assert (python, dash_m, module, command) == (sys.executable, "-m", "code_a1_recipe", "train")
@@ -58,6 +58,25 @@ def test_the_same_questions_are_the_same_file(trainer):
     assert trainer.commands[0] == trainer.commands[1]
 
 
+@pytest.mark.parametrize("name", ["a b", "Läufe", "c\\d", "it's", 'say "no"', "a,b=c"])
+def test_paths_arrive_as_they_are(tmp_path, name):
+    made = AdversarialCodeTrainer(tmp_path / name / "model", run_dir=tmp_path / name / "run")
+    commands = []
+    made._run = commands.append
+    made.train([SPEC], 1)
+    config = read_config("cpu", commands[0][4:])
+    assert config.run_dir == str(made.run_dir) == str(tmp_path / name / "run")
+    assert config.policies.code.model.path == str(tmp_path / name / "model")
+    [file] = config.data.train_files
+    assert Path(file).is_file()
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"run_dir=.*cannot be written"):
+        AdversarialCodeTrainer(run_dir=tmp_path / "file" / "run").train([SPEC], 1)
+
+
 def test_models_preset_and_overrides_are_passed_on(tmp_path):
     models = {"code_llm": tmp_path / "a b", "test_llm": "org/name"}
     made = AdversarialCodeTrainer(**models, preset="cpu", run_dir=tmp_path / "run", overrides=["data.seed=9"])
@@ -65,8 +84,8 @@ def test_models_preset_and_overrides_are_passed_on(tmp_path):
     made._run = commands.append
     assert made.train([SPEC], 1, num_samples=2) == []
     [[*_, preset, _, _, code, test, _, _, _, _, _, _, _, _, _, last]] = commands
-    assert (preset, code) == ("cpu", f'policies.code.model.path="{tmp_path}/a b"')
-    assert (test, last) == ('policies.test.model.path="org/name"', "data.seed=9")
+    assert (preset, code) == ("cpu", f"policies.code.model.path='{tmp_path}/a b'")
+    assert (test, last) == ("policies.test.model.path=org/name", "data.seed=9")
 
 
 @pytest.mark.parametrize(
@@ -78,6 +97,8 @@ def test_models_preset_and_overrides_are_passed_on(tmp_path):
         ({"max_code_len": 0}, r"max_code_len \(tokens\) must be an integer of at least 1, got 0"),
         ({"overrides": "a=b"}, "overrides must be a list of key=value, got 'a=b'"),
         ({"overrides": ["a"]}, "overrides must be a list of key=value"),
+        ({"overrides": [5]}, "overrides must be a list of key=value"),
+        ({"preset": "--help"}, "preset must be the name of one, or a YAML file, got '--help'"),
     ],
 )
 def test_bad_arguments_are_refused(values, message):
@@ -91,6 +112,8 @@ def test_bad_arguments_are_refused(values, message):
         (SPEC, "problem_specs must be a list of dictionaries"),
         ([], "no rows"),
         (["double"], "problem_specs must be a list of dictionaries"),
+        ((one for one in [SPEC]), "problem_specs must be a list of dictionaries"),
+        (None, "problem_specs must be a list of dictionaries"),
         ([{"prompt": "double x"}], "reference"),
         ([SPEC, SPEC], "id.*must be unique"),
         ([SPEC | {"reference": "def double("}], "reference"),

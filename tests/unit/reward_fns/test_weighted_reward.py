@@ -105,6 +105,9 @@ def test_with_the_papers_weights_it_is_the_papers_reward(verdicts, alpha, readin
         ({"difficulty_weight": math.inf}, "difficulty_weight must be a finite number, got inf"),
         ({"invalid_code": math.nan}, "invalid_code must be a finite number, got nan"),
         ({"invalid_test": "much"}, "invalid_test must be a finite number, got 'much'"),
+        ({"validity_weight": 10**400}, "validity_weight must be a finite number"),
+        ({"validity_weight": True}, "validity_weight must be a finite number, got True"),
+        ({"sandbox": 5}, "sandbox must hold arguments of sandbox.LocalRunner, got 5"),
         ({"adversarial": "own"}, "unknown reading of the adversarial reward 'own'; known: figure, release"),
     ],
 )
@@ -122,6 +125,34 @@ def test_scores_by_hand_take_texts_lists_and_responses():
     suites = [tests, "\n".join(tests), "no test here", []]
     found = [float(one) for one in reward.score_tests(suites, WRONG, RIGHT)]
     assert found == pytest.approx([0.8, 0.8, -0.5, -0.5])
+
+
+@pytest.mark.parametrize("tests", ["", [], [""], "no asserts here", ["assert double() == 1"]])
+def test_a_program_without_a_valid_test_has_no_score(tests):
+    with pytest.raises(ValueError, match="tests must hold a valid one to score a program"):
+        AdversarialReward().score_code(RIGHT, tests, reference=RIGHT)
+
+
+@pytest.mark.parametrize("reference", ["import nope", "def other(): pass", ""])
+def test_a_reference_that_answers_nothing_gives_no_score(reference):
+    with pytest.raises(ValueError, match="tests must hold a valid one to score a program"):
+        AdversarialReward().score_code(RIGHT, "assert double(1) == 2", reference=reference)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda reward: reward.score_code(None, "assert double(1) == 2", reference=RIGHT),
+        lambda reward: reward.score_code(RIGHT, None, reference=RIGHT),
+        lambda reward: reward.score_code(RIGHT, {"assert double(1) == 2"}, reference=RIGHT),
+        lambda reward: reward.score_test("assert double(1) == 2", b"x", RIGHT),
+        lambda reward: reward.score_codes("ab", "assert double(1) == 2", reference=RIGHT),
+        lambda reward: reward.score_tests("assert double(1) == 2", RIGHT, RIGHT),
+    ],
+)
+def test_arguments_of_other_types_are_refused(call):
+    with pytest.raises(ValueError, match=r"must be texts|are given as a list"):
+        call(AdversarialReward())
 
 
 def test_a_reference_that_is_no_program_is_refused():

@@ -1,5 +1,6 @@
 """The fixture ``code_a1`` as a project's tests use it: what it finds, keeps, asks, skips, and leaves alone."""
 
+import asyncio
 import json
 import os
 import re
@@ -9,7 +10,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-import openai  # noqa: F401
+import openai
 import pytest
 
 # Imported here, for each inner run of pytest forgets what it has imported itself.
@@ -40,6 +41,19 @@ def test_median(code_a1):
 """
 ASSERTS = "def asserts():\n    assert median([3, 1, 2]) == 2\n"
 MINIMAL = "E         assert median([0, 1]) == 0.5  # your function: 1"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loaded_client():
+    """The client imports parts of itself with its first request, which an inner run would forget again."""
+
+    async def ask(url):
+        client = openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0)
+        messages = [{"role": "user", "content": "hello"}]
+        await client.chat.completions.create(model="stand-in", messages=messages, seed=0)
+
+    with StandInEndpoint(lambda messages, seed: "hello") as started:
+        asyncio.run(ask(started.url))
 
 
 @pytest.fixture
@@ -197,6 +211,64 @@ def test_a_property_decides_and_refused_arguments_do_not_count(project, kept):
     assert kept()["test_it.py::TestBiggest::test_with_refusals"] == [["biggest([0, 0, 1])"]]
 
 
+def test_a_call_that_lost_an_argument_is_no_finding(project, kept):
+    """Shrinking tries calls without their arguments; what such a call raises is not the function's fault."""
+    mixed = """
+    def median(values):
+        ordered = sorted(values)
+        return ordered[len(ordered) // 2] if ordered else None
+
+    def test_median(code_a1):
+        code_a1.check(median, holds=lambda result, values: result is None or result in values)
+
+    def asserts():
+        assert median([3, "a"]) == 3
+    """
+    found = project(test_it=mixed)
+    found.assert_outcomes(failed=1)
+    [[texts]] = kept().values()
+    assert re.fullmatch(r"median\(\[.+\]\)", texts[-1])
+    project(test_it=mixed.replace("sorted(values)", "sorted(values, key=str)")).assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("error", ["KeyboardInterrupt", "SystemExit('bye')"])
+def test_a_function_that_would_end_pytest_fails_its_own_test_only(project, error):
+    found = project(
+        test_it=f"""
+        def f(x):
+            if x == 0:
+                raise {error}
+            return x
+
+        def test_f(code_a1):
+            code_a1.check(f, reference=lambda x: x)
+
+        def asserts():
+            assert f(0) == 0
+
+        def test_other():
+            pass
+        """
+    )
+    found.assert_outcomes(failed=1, passed=1)
+    found.stdout.fnmatch_lines(["*f breaks on these calls*"])
+
+
+@pytest.mark.parametrize(
+    ("holds", "words"),
+    [
+        ("lambda result, x: 1 / 0", "*holds= raises ZeroDivisionError: division by zero for the result*"),
+        ("lambda result: True", "*holds= raises TypeError: *positional argument*"),
+        ("lambda result, x: None", "*not so for the result*; holds= must return whether it is right*"),
+    ],
+)
+def test_a_property_that_cannot_be_asked_is_named(project, holds, words):
+    test = f"def f(x):\n    return x\ndef test_f(code_a1):\n    code_a1.check(f, holds={holds})\n"
+    found = project(test_it=test + "def asserts():\n    assert f(1) == 1\n")
+    found.assert_outcomes(failed=1)
+    found.stdout.fnmatch_lines([words])
+
+
 def test_state_iterators_and_coroutines(project):
     found = project(
         test_it="""
@@ -249,7 +321,7 @@ def test_workers_of_xdist_write_one_file(project, kept, pytester, monkeypatch):
 def test_tests_that_do_not_use_it_run_as_without_it(project, pytester):
     def lines(*options):
         (pytester.path / "test_other.py").write_text("def test_it():\n    pass\n")
-        found = pytester.runpytest_inprocess("-W", "error", "--strict-markers", "-p", "no:cacheprovider", *options)
+        found = pytester.runpytest_subprocess("-W", "error", "--strict-markers", "-p", "no:cacheprovider", *options)
         return [re.sub(r"in [\d.]+s", "", line) for line in found.outlines if not line.startswith("plugins:")]
 
     assert lines("-p", PLUGIN) == lines()
