@@ -1,6 +1,7 @@
 """Fixtures shared by all tests."""
 
 import logging
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,10 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 # How long an example takes says something about the machine, not about the code.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+# What a shell starts in the background ignores interrupts, and so would every process that a test starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Levels of their own, because importing vLLM raises the root logger's: a test of a warning may not depend on whether
 # another test of its process imported it.

@@ -24,7 +24,7 @@ class LiveRun:
 
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
-            raise InputError(f"{folder} must be the folder of a run, and is none; name what was given as run_dir")
+            raise InputError(f"{folder} holds no run: it is no folder; name the folder given as run_dir")
         self.run = RunRecords(folder.absolute())
         self.paths = self.run.paths
         if not self.paths.resolved_config.is_file() and (inner := next(folder.glob("*/*/resolved_config.yaml"), None)):
