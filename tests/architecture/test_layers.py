@@ -44,7 +44,7 @@ ARROWS = {
     },
     "curation": {"algorithm", "config", "data", "evaluation", "jobs", "runs", "stats", "test_quality"},
     "analysis": {"algorithm", "curation", "data", "jobs", "runs", "stats", "training"},
-    "api": {"data", "runs"},
+    "api": {"config", "data", "runs"},
     "applications": {
         "algorithm", "config", "data", "evaluation", "jobs", "runs", "stats", "test_quality"
     },
