@@ -19,6 +19,7 @@ for name, value in cpu_environment(threads=1).items():
 PY
 )"
 export HF_HUB_OFFLINE=1 VLLM_NO_USAGE_STATS=1 RAY_USAGE_STATS_ENABLED=0
+export RAY_ADDRESS="${RAY_ADDRESS:-local}"  # not the cluster that an earlier program may have left its address of
 export VERL_LOGGING_LEVEL="${VERL_LOGGING_LEVEL:-WARN}" VLLM_LOGGING_LEVEL="${VLLM_LOGGING_LEVEL:-ERROR}"
 
 "$PYTHON" "$HERE/make_data.py" "$EXAMPLE_DIR/data"
