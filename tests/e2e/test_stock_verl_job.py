@@ -20,7 +20,7 @@ SAME_QUESTIONS_EVERY_STEP = "data.train_max_samples=16"
 RUN_TIMEOUT_SECONDS = 600
 MOST_FALL = 0.05
 """Of the mean reward, from the first steps to the last ones: two standard errors of that difference, since one step's
-mean has one of about 0.03. Ten steps are too few to show a rise every time; verl's trainer does not repeat to the digit."""
+mean has one of about 0.03. Ten steps are too few to show a rise every time, and verl's trainer repeats no digits."""
 
 
 @dataclass(frozen=True)
