@@ -1,4 +1,4 @@
-"""verl's own trainer, with this project's judge as its reward, trains on a CPU: examples/stock_verl_grpo."""
+"""verl's own trainer, with this project's judge as its reward, learns on a CPU: examples/stock_verl_grpo."""
 
 import json
 import os
@@ -18,9 +18,8 @@ WINDOW = 3
 SAME_QUESTIONS_EVERY_STEP = "data.train_max_samples=16"
 """Otherwise steps differ by how hard their questions are, more than by what was learned in between."""
 RUN_TIMEOUT_SECONDS = 600
-MOST_FALL = 0.05
-"""Of the mean reward, from the first steps to the last ones: two standard errors of that difference, since one step's
-mean has one of about 0.03. Ten steps are too few to show a rise every time, and verl's trainer repeats no digits."""
+LEAST_RISE = 0.02
+"""Of the mean reward, from the first steps to the last ones. One step's mean has a standard error of about 0.03."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def test_every_response_was_rewarded_by_our_judge(job, step):
     assert len(set(again)) > 1
 
 
-def test_the_mean_reward_does_not_fall(job):
+def test_the_mean_reward_rises(job):
     rewards = job.rewards()
     first, last = sum(rewards[:WINDOW]) / WINDOW, sum(rewards[-WINDOW:]) / WINDOW
-    assert last > first - MOST_FALL, rewards
+    assert last > first + LEAST_RISE, rewards
