@@ -228,6 +228,12 @@ def questions(
     status.finish(Report(text=f"{output}: {numbers}"))
 
 
+def _finish_rows(output: Path, rows: Sequence[dict[str, object]]) -> None:
+    """Write rows of a question and its responses, and say how many."""
+    write_whole(output, "".join(json.dumps(row) + "\n" for row in rows))
+    status.finish(Report(text=f"{output}: {len(rows)} questions"))
+
+
 @app.command()
 def collect(
     responses: Annotated[Path, typer.Argument(help="responses.jsonl of code-a1 eval test")],
@@ -235,8 +241,7 @@ def collect(
 ) -> None:
     """Turn stored responses of a Test LLM into a file as `write` makes it."""
     rows = [{"question": name, "responses": texts} for name, texts in read_written(responses).items()]
-    write_whole(output, "".join(json.dumps(row) + "\n" for row in rows))
-    status.finish(Report(text=f"{output}: {len(rows)} questions"))
+    _finish_rows(output, rows)
 
 
 @app.command()
@@ -261,8 +266,7 @@ def observe(
                 question, question.reference, calls, num_asserts=tests, keep_failing=False, runner=runner
             )
             rows.append({"question": question.id, "responses": ["\n".join(asserts)]})
-    write_whole(output, "".join(json.dumps(row) + "\n" for row in rows))
-    status.finish(Report(text=f"{output}: {len(rows)} questions"))
+    _finish_rows(output, rows)
 
 
 @app.command()
