@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -228,7 +228,7 @@ def questions(
     status.finish(Report(text=f"{output}: {numbers}"))
 
 
-def _finish_rows(output: Path, rows: Sequence[dict[str, object]]) -> None:
+def _finish_rows(output: Path, rows: Sequence[Mapping[str, object]]) -> None:
     """Write rows of a question and its responses, and say how many."""
     write_whole(output, "".join(json.dumps(row) + "\n" for row in rows))
     status.finish(Report(text=f"{output}: {len(rows)} questions"))
