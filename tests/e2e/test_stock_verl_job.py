@@ -13,8 +13,8 @@ from reward_fns.verl_entry import compute_score
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("others")]
 
-STEPS = 10
-WINDOW = 3
+STEPS = 20
+WINDOW = 5
 SAME_QUESTIONS_EVERY_STEP = "data.train_max_samples=16"
 """Otherwise steps differ by how hard their questions are, more than by what was learned in between."""
 RUN_TIMEOUT_SECONDS = 600
