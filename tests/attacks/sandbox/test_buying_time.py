@@ -79,7 +79,7 @@ def tri(n):
 def test_bytes_that_trickle_in_do_not_keep_the_clock_from_being_read(outcomes):
     reference = "def many(n):\n    return [n] * 300\n"
     source = """
-import os, struct
+import os, struct, threading
 
 def many(n):
     answer = b"l300:" + b"i%x;" % n * 300
@@ -91,7 +91,9 @@ def many(n):
 """
     asserts = [f"assert many({n}) == {[n] * 300}" for n in range(4)]
     assert outcomes(source, *asserts, reference=reference)["passed"] == 0
-    assert outcomes(source.replace("0.6", "0.2"), *asserts, reference=reference)["passed"] > 0
+    # In time, and then at rest: with the clock running on, the verdict would depend on when the judge gets a processor.
+    in_time = source.replace("0.6", "0.2").replace("spend(60)", "threading.Event().wait()")
+    assert outcomes(in_time, *asserts, reference=reference)["passed"] > 0
 
 
 def test_hangs_with_an_inner_import_do_not_cost_a_second_each():

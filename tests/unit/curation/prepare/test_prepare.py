@@ -326,10 +326,13 @@ def test_options_out_of_range_are_refused(run, write, arguments):
     assert arguments[0] in err or "native column" in err or "key=value" in err
 
 
-def test_the_help_lists_every_reason(capsys):
+def test_the_page_that_the_help_names_lists_every_reason(capsys, repository):
     from code_a1_recipe.curation.prepare.entries import Reason
 
     assert main(["data", "prepare", "--help"]) == 0
     shown = capsys.readouterr().out
-    assert [reason.value for reason in Reason if reason.value not in shown] == []
+    page = "code_a1_recipe/data/README.md"
+    assert page in shown
+    listed = (repository / page).read_text(encoding="utf-8")
+    assert [reason.value for reason in Reason if f"`{reason.value}`" not in listed] == []
     assert "code-a1 data prepare kodcode.parquet --output train.parquet" in shown
