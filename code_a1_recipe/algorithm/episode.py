@@ -6,8 +6,9 @@ servers. Axes: C candidates of a question, S suites of a candidate, K cases of a
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from reward_fns import ExtractionFailure, extract_candidate, extract_suite
 from sandbox import CandidateVerdict, JudgeRequest, SandboxUnavailableError, syntax_key
@@ -21,6 +22,7 @@ from .episode_types import (
     Gate,
     Message,
     PromptTooLongError,
+    Repair,
     Response,
     Sampler,
     SuiteResult,
@@ -28,6 +30,7 @@ from .episode_types import (
 from .hindsight import HindsightSettings, Lesson, find_lessons
 from .prompts import PromptSettings, render
 from .question import Question, request_for
+from .repair import ShownFailure, repair_turns
 from .rewards import QuestionRewards, RewardSettings
 from .sampling import sampling_seed
 from .scripted_tester import find_scripted_tester
@@ -79,6 +82,8 @@ class EpisodeRunner:
         return Episode(
             task=task,
             candidates=tested[: task.num_candidates],
+            repairs=await self._repairs(task, tested),
+            repair_turns=self.episode.repair_turns,
             victims=tuple(replace(one, reward=None) for one in tested[task.num_candidates :]),
             greedy=greedy,
             buggy_programs=buggy_programs,
@@ -97,16 +102,38 @@ class EpisodeRunner:
         found = [*candidates, *victims]
         is_rewarded = self.rewards.code_tests == "pooled"
         if is_rewarded or self.hindsight is not None:
-            pool = dict.fromkeys(text for one in found for suite in one.suites for text in suite.asserts)
-            found = await asyncio.gather(
-                *[self._pooled(task, one, tuple(pool), is_rewarded=is_rewarded) for one in found]
-            )
+            pool = _pool(found)
+            found = await asyncio.gather(*[self._pooled(task, one, pool, is_rewarded=is_rewarded) for one in found])
         if self.hindsight is not None:
             cases = self.episode.cases_per_suite
             lessons = find_lessons(task.question, found, settings=self.hindsight, num_cases=cases)
         if not is_rewarded:
             found = [replace(new, pooled=None) for new in found]
         return self._question_rewards.apply(task.question, found, asked=task.asked), lessons
+
+    async def _repairs(self, task: EpisodeTask, tested: Sequence[CandidateResult]) -> tuple[Repair, ...]:
+        """The candidates among ``tested`` that failed a case, written again up to ``episode.repair_turns`` times."""
+
+        async def write(c: int, turn: int, before: CandidateResult, failure: ShownFailure) -> CandidateResult | None:
+            fields = {**task.question.prompt_fields, "candidate": before.source, **failure.prompt_fields}
+            try:
+                written = await self._written(task, f"{c}r{turn}", self.prompts.repair_template, fields)
+            except PromptTooLongError:
+                return None
+            first = tested[c].duplicate_of
+            suites = tested[c if first is None else first].suites
+            judged = await self._judged_with_hidden(task, replace(written, suites=suites))
+            if self.rewards.code_tests == "pooled":
+                judged = await self._pooled(task, judged, _pool(tested), is_rewarded=True)
+            return replace(judged, suites=())
+
+        return await repair_turns(
+            tested[: task.num_candidates],
+            num_turns=self.episode.repair_turns,
+            write=write,
+            reward=lambda results: self._question_rewards.apply(task.question, results),
+            is_improvement=self.episode.repair_reward == "improvement",
+        )
 
     async def _candidates(self, task: EpisodeTask) -> list[CandidateResult]:
         if self.gate is not None:
@@ -151,14 +178,14 @@ class EpisodeRunner:
 
     async def _candidates_in_phases(self, task: EpisodeTask, gate: Gate) -> list[CandidateResult]:
         numbers = range(task.num_candidates)
-        found = await asyncio.gather(*[self._written(task, c) for c in numbers])
+        found = await asyncio.gather(*[self._first_turn(task, c) for c in numbers])
         await gate.wait(task, "code")
         found = await asyncio.gather(*[self._tested(task, c, found[c]) for c in numbers])
         await gate.wait(task, "suites")
         return await asyncio.gather(*[self._judged_with_hidden(task, one) for one in found])
 
     async def _candidate(self, task: EpisodeTask, c: int, firsts: Firsts | None) -> CandidateResult:
-        written = await self._written(task, c)
+        written = await self._first_turn(task, c)
         if firsts is None or written.source is None:
             return await self._tested_and_judged(task, c, written)
         key = syntax_key(written.source)
@@ -198,12 +225,15 @@ class EpisodeRunner:
         except (SandboxUnavailableError, TimeoutError) as error:
             return None, None, _outage(error) if task.is_validation else ""
 
-    async def _written(self, task: EpisodeTask, c: int) -> CandidateResult:
+    async def _first_turn(self, task: EpisodeTask, c: int) -> CandidateResult:
+        return await self._written(task, c, self.prompts.code_template, task.question.prompt_fields)
+
+    async def _written(
+        self, task: EpisodeTask, c: int | str, template: str, fields: Mapping[str, Any]
+    ) -> CandidateResult:
         started = time.time()
-        key = (task.step, task.question.id, c)
-        messages = render(self.prompts.code_template, **task.question.prompt_fields)
-        seed = sampling_seed(task.seed, "code", *key)
-        response = await self._sample(self.code, messages, seed=seed, session=task.question.id)
+        seed = sampling_seed(task.seed, "code", task.step, task.question.id, c)
+        response = await self._sample(self.code, render(template, **fields), seed=seed, session=task.question.id)
         found = candidate_result(response, reads_input=task.question.reads_input)
         return replace(found, span=task.span_since(started))
 
@@ -282,6 +312,11 @@ class EpisodeRunner:
     async def _ask(self, request: JudgeRequest) -> CandidateVerdict:
         async with asyncio.timeout(self.judge_timeout_seconds):
             return await self.judge.judge(request)
+
+
+def _pool(programs: Sequence[CandidateResult]) -> tuple[str, ...]:
+    """All asserts that were written for them, each once."""
+    return tuple(dict.fromkeys(text for one in programs for suite in one.suites for text in suite.asserts))
 
 
 def _outage(error: Exception) -> str:

@@ -158,9 +158,27 @@ class CandidateResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """A program that was written again after it failed a case (``episode.repair_turns``)."""
+
+    candidate: int
+    """Number of the candidate that all turns began with."""
+    turn: int
+    """From 1."""
+    before: CandidateResult
+    """The program that was shown: the candidate, or what the turn before made of it."""
+    result: CandidateResult
+    """Judged on the suites that were written for the candidate; it has none of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:
     task: EpisodeTask
     candidates: tuple[CandidateResult, ...]
+    repairs: tuple[Repair, ...] = ()
+    """Turn by turn, in the order of the candidates."""
+    repair_turns: int = 0
+    """How many there could be."""
     greedy: CandidateResult | None = None
     """Decoded at temperature 0 and judged on the hidden tests; in validation, where asked for."""
     buggy_programs: tuple[CandidateResult, ...] = ()

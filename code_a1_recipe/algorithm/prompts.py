@@ -19,8 +19,9 @@ from .settings_block import Block, one_of
 
 TEMPLATE_FOLDER = Path(__file__).parent / "prompt_templates"
 
-FIELDS = ("prompt", "entry_points", "candidate", "num_cases")
-"""What a template may ask for: problem statement, how a program's functions are called, program under test, K."""
+FIELDS = ("prompt", "entry_points", "candidate", "num_cases", "call", "result", "expected")
+"""What a template may ask for: problem statement, how a program's functions are called, program under test, K; and of a
+case that the program failed its call, what the program did ("returns 3"), and the expected output."""
 
 _OPTIONAL = {"entry_points"}
 _STDIN = "_stdin"
@@ -38,14 +39,23 @@ class PromptPair:
     """Template of the Test LLM; gets ``candidate`` and ``num_cases`` too."""
     black_box_test: str
     """The same for a Test LLM that is not shown the program."""
+    repair: str
+    """Template of the Code LLM's repair turns; gets ``candidate``, ``call``, ``result`` and ``expected`` too."""
 
 
 PROMPT_PAIRS: dict[str, PromptPair] = {
-    "chat_v2": PromptPair(code="chat_v2_code", test="chat_v2_test", black_box_test="chat_v2_black_box_test"),
-    "chat_v2_zero_shot": PromptPair(
-        code="chat_v2_code", test="chat_v2_zero_shot_test", black_box_test="chat_v2_black_box_test"
+    "chat_v2": PromptPair(
+        code="chat_v2_code", test="chat_v2_test", black_box_test="chat_v2_black_box_test", repair="chat_v2_repair"
     ),
-    "micro": PromptPair(code="micro_code", test="micro_test", black_box_test="micro_black_box_test"),
+    "chat_v2_zero_shot": PromptPair(
+        code="chat_v2_code",
+        test="chat_v2_zero_shot_test",
+        black_box_test="chat_v2_black_box_test",
+        repair="chat_v2_repair",
+    ),
+    "micro": PromptPair(
+        code="micro_code", test="micro_test", black_box_test="micro_black_box_test", repair="micro_repair"
+    ),
 }
 """By name: "chat_v2" for instruction-tuned models, with one example of a suite; the same without it; "micro" for the
 tiny models of ``code_a1_recipe.micro_world``."""
@@ -85,6 +95,11 @@ class PromptSettings(Block):
     def code_template(self) -> str:
         """Name or path of the Code LLM's template, for :func:`render`."""
         return self.code or PROMPT_PAIRS[self.name].code
+
+    @property
+    def repair_template(self) -> str:
+        """Name of the template of repair turns."""
+        return PROMPT_PAIRS[self.name].repair
 
     @property
     def test_template(self) -> str:

@@ -17,6 +17,7 @@ from .curriculum import CurriculumSettings
 from .hindsight import HindsightSettings
 from .opponents import OpponentSettings
 from .prompts import PromptSettings
+from .repair import REPAIR_REWARDS
 from .replay import REPLAY_SAMPLERS
 from .rewards import RewardSettings
 from .schedule import UpdateSchedule
@@ -58,6 +59,10 @@ class EpisodeSettings(Block):
     """Processes that run episodes."""
     barrier: bool = False
     """No suite before the step's last program, no verdict before its last suite: to compare with streaming."""
+    repair_turns: Amount = 0
+    """How often a program that failed a case is shown that case and written again."""
+    repair_reward: Annotated[str, one_of(REPAIR_REWARDS)] = "own"
+    """What a program that was written again earns."""
     share_suites: bool = False
     """Identical programs of a question share the suites, and the verdict, of the first of them."""
     tester: str | None = None

@@ -1,11 +1,10 @@
-"""``code-a1 data`` and ``code-a1 harvest``: training data."""
+"""``code-a1 data``: training data."""
 
 import sys
 
 import typer
 
 from ..analysis.inspection import InspectOptions
-from ..curation.harvest import HarvestOptions
 from ..curation.prepare.options import PrepareOptions
 from ..curation.sft.options import SftOptions
 from . import status
@@ -15,9 +14,8 @@ group = typer.Typer(help="Problem sets: prepared, turned into demonstrations, in
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the group."""
     app.add_typer(group, name="data", rich_help_panel="Data")
-    app.command("harvest", rich_help_panel="Data")(with_options(harvest))
 
 
 @group.command()
@@ -97,19 +95,3 @@ def inspect(options: InspectOptions) -> None:
     from ..analysis.inspection import inspect as inspect_questions
 
     typer.echo(inspect_questions(options))
-
-
-def harvest(options: HarvestOptions) -> None:
-    """Write a run's training questions with the tests that its Test LLM wrote as golden tests.
-
-    Of the tests of a question only as few stay as kill the same programs: mutants of its reference (small mistakes,
-    made by cosmic-ray) and the buggy programs that the run recorded. The best come first. Programs are confined as in
-    the run unless --tier or --allow-missing say otherwise.
-
-    `code-a1 harvest outputs/my-run --output tests.jsonl`, then `code-a1 cpu arm=static data.train_files=tests.jsonl`.
-    OUTPUT.card.md says where they come from; it is the README where --push uploads both. A repeated command resumes
-    from OUTPUT.kills.jsonl.
-    """
-    from ..curation.harvest import harvest_tests
-
-    status.resume(options.work_output, harvest_tests, options)

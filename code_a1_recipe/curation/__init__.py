@@ -1,1 +1,1 @@
-"""Training data: prepared problem sets, demonstrations, harvested tests."""
+"""Training data: prepared problem sets, demonstrations."""

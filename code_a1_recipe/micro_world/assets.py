@@ -64,8 +64,8 @@ def ensure_assets(cache_dir: Path | None = None, *, settings: MicroSettings | No
     folder = _ensure_folder(cache_dir, settings)  # of a variant; otherwise the base again
     is_shared = settings.roles == ("both",)
     return MicroAssets(
-        code_model=folder / "both" if is_shared else base / "code",
-        test_model=folder / "both" if is_shared else folder / "test",
+        code_model=folder / "both" if is_shared else (folder if "code" in settings.roles else base) / "code",
+        test_model=folder / "both" if is_shared else (folder if "test" in settings.roles else base) / "test",
         train_file=base / TRAIN_FILE,
         val_file=base / HELDOUT_FILE,
         hard_file=base / HARD_FILE,
@@ -73,7 +73,7 @@ def ensure_assets(cache_dir: Path | None = None, *, settings: MicroSettings | No
 
 
 def _ensure_folder(cache_dir: Path, settings: MicroSettings) -> Path:
-    folder = cache_dir / f"micro-{settings.digest(templates=template_texts())}"
+    folder = cache_dir / f"micro-{settings.digest(templates=template_texts(with_repair=settings.variant == 'repair'))}"
     if not _is_complete(folder, settings):
         try:
             cache_dir.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from .messages import Messages, code_messages, test_messages
+from .messages import Messages, code_messages, repair_messages, test_messages
 from .mistakes import draw_mistake, misread
 from .operations import Operation, Value, answer_or_none
 from .settings import NoiseSettings
@@ -34,6 +34,40 @@ def draw_code_demonstrations(
             operation = draw_mistake(rng, question.mistakes).operation
         operation = misread(rng, operation, chance=noise.misread_chance)
         yield Demonstration(messages=code_messages(question.prompt), response=question.program(operation))
+
+
+def draw_repair_demonstrations(
+    questions: Sequence[MicroQuestion], *, seed: int, noise: NoiseSettings
+) -> Iterator[Demonstration]:
+    """Endless repairs of programs that failed a call, as often in vain as programs misread their question."""
+    rng = random.Random(f"repair demonstrations {seed}")
+    while True:
+        question = rng.choice(questions)
+        right = question.operation
+        shown = misread(rng, right, chance=noise.misread_chance)
+        if question.mistakes and (shown == right or rng.random() < noise.mistake_chance):
+            shown = draw_mistake(rng, question.mistakes).operation
+        failed = [x for x in question.hidden_inputs if answer_or_none(shown, x) != right.answer(x)]
+        if not failed:
+            continue
+        x = rng.choice(failed)
+        call, _, expected = assert_text(x, right.answer(x), question.kind).removeprefix("assert ").partition(" == ")
+        response = question.program(misread(rng, right, chance=noise.misread_chance))
+        messages = repair_messages(
+            question.prompt,
+            candidate=question.program(shown),
+            call=call,
+            result=_result(shown, x, question.kind),
+            expected=expected,
+        )
+        yield Demonstration(messages=messages, response=response)
+
+
+def _result(operation: Operation, x: Value, kind: str) -> str:
+    try:
+        return f"returns {assert_text(x, operation.answer(x), kind).partition(' == ')[2]}"
+    except ValueError as error:
+        return f"raises ValueError: {error}"
 
 
 def draw_test_demonstrations(

@@ -19,11 +19,20 @@ def test_messages(prompt: str, *, candidate: str, num_cases: int | str, black_bo
     )
 
 
-def template_texts() -> tuple[str, ...]:
-    """All templates with their placeholders left in; part of the identity of the assets."""
+def repair_messages(prompt: str, *, candidate: str, call: str, result: str, expected: str) -> Messages:
+    """What the Code LLM is asked in a repair turn."""
+    return render(_PAIR.repair, prompt=prompt, candidate=candidate, call=call, result=result, expected=expected)
+
+
+def template_texts(*, with_repair: bool = False) -> tuple[str, ...]:
+    """The templates with their placeholders left in; part of the identity of the assets."""
     code = render(_PAIR.code, prompt="{{prompt}}")
     tests = [
         test_messages("{{prompt}}", candidate="{{candidate}}", num_cases="{{num_cases}}", black_box=black_box)
         for black_box in (False, True)
     ]
-    return tuple(f"[{message['role']}]{message['content']}" for messages in (code, *tests) for message in messages)
+    shown = [code, *tests]
+    if with_repair:
+        fields = {name: f"{{{{{name}}}}}" for name in ("candidate", "call", "result", "expected")}
+        shown.append(repair_messages("{{prompt}}", **fields))
+    return tuple(f"[{message['role']}]{message['content']}" for messages in shown for message in messages)

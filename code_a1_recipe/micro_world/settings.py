@@ -60,10 +60,12 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "black_box": ("test",),
     "self_play": ("both",),
     "sft": ("test",),
+    "repair": ("code",),
 }
 """What is trained, by ``MicroSettings.variant``. "" is the base: the questions, a Code LLM and a Test LLM. The others
 replace a model of the base: a Test LLM that is not shown the program; one model for both roles, which writes tests
-without a look at the program; a Test LLM that was shown more and cleaner tests (a cold start)."""
+without a look at the program; a Test LLM that was shown more and cleaner tests (a cold start); a Code LLM that was
+shown as many repairs as programs."""
 
 
 class MicroSettings(Block):
@@ -111,6 +113,8 @@ class MicroSettings(Block):
         """Shape and warm start of the model for ``role``: "code", "test" or "both"."""
         if self.variant == "sft":
             return self.sft
+        if self.variant == "repair":
+            return self.code.model_copy(update={"num_steps": 2 * self.code.num_steps})
         return {"code": self.code, "test": self.test, "both": self.both}[role]
 
     @property

@@ -17,7 +17,12 @@ from typing import cast
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from .demonstrations import Demonstration, draw_code_demonstrations, draw_test_demonstrations
+from .demonstrations import (
+    Demonstration,
+    draw_code_demonstrations,
+    draw_repair_demonstrations,
+    draw_test_demonstrations,
+)
 from .settings import HEAD_SIZE, MicroSettings, ModelSettings
 from .tokenizer import Role, build_tokenizer
 from .world import MicroQuestion
@@ -178,6 +183,9 @@ def _demonstrations(role: Role, settings: MicroSettings, questions: Sequence[Mic
         suite_sizes=settings.suite_sizes,
         black_box=settings.black_box,
     )
+    if settings.variant == "repair":
+        repairs = draw_repair_demonstrations(questions, seed=settings.seed, noise=settings.noise)
+        return (next(source) for source in itertools.cycle((code, repairs)))
     if role == "both":
         return (next(source) for source in itertools.cycle((code, test)))
     return code if role == "code" else test

@@ -13,6 +13,7 @@ from sandbox import CandidateVerdict, CaseOutcome, SuiteVerdict
 
 from ..algorithm.episode_types import CandidateResult, Episode, SuiteResult
 from ..algorithm.mistake_book import BookChange, MistakeBook
+from ..algorithm.repair import broken_rate, shown_failure
 from ..algorithm.rewards import FULL_REWARD
 from ..algorithm.spans import Span, union
 from ..errors import OutageError
@@ -49,6 +50,7 @@ def accumulate_episode(episode: Episode, *, seconds: float) -> MetricAccumulator
             for s, suite in enumerate(candidate.suites):
                 if suite.reward is not None:
                     _add_suite(collector, candidate, s, suite)
+    _add_repairs(collector, episode)
     for victim in episode.victims:
         for verdict in victim.verdict.suites if victim.verdict is not None else ():
             collector.add("opponents/program_broken_rate", verdict.num_failed > 0)
@@ -60,7 +62,7 @@ def accumulate_episode(episode: Episode, *, seconds: float) -> MetricAccumulator
 
 def busy_spans(episode: Episode) -> dict[str, tuple[Span, ...]]:
     """When the episode had something generated ("generate") and judged ("judge"): sorted, disjoint spans."""
-    candidates = [*episode.tested, *episode.buggy_programs]
+    candidates = [*episode.tested, *episode.buggy_programs, *(one.result for one in episode.repairs)]
     programs = [one.span for one in candidates]
     suites = [suite.span for one in candidates for suite in one.suites]
     judged = [span for one in candidates for span in (one.judge_span, one.hidden_span, one.pooled_span)]
@@ -140,6 +142,24 @@ def _add_candidate(collector: _Accumulator, candidate: CandidateResult) -> None:
         collector.add("code/hidden_case_pass_rate", 1.0 - hidden.num_failed / max(1, hidden.num_valid))
         if reward.total > FULL_REWARD:
             collector.add("code/reward_false_positive_rate", not is_right)
+
+
+def _add_repairs(collector: _Accumulator, episode: Episode) -> None:
+    """How repair turns went; each repaired program counts once for each of its turns."""
+    final = list(episode.candidates)
+    for repair in episode.repairs:
+        result = repair.result
+        collector.add("judge/outage_rate", bool(result.outage))
+        if result.reward is None:
+            continue
+        final[repair.candidate] = result
+        collector.add("code/repair_reward", result.reward.total)
+        collector.add("code/repaired_rate", shown_failure(result.verdict) is None)
+        if (rate := broken_rate(repair)) is not None:
+            collector.add("code/repair_broke_case_rate", rate)
+    for one in final if episode.repair_turns else ():
+        if one.reward is not None and one.hidden is not None:
+            collector.add("code/pass@1_after_repair", solves(one.hidden))
 
 
 def _add_suite(collector: _Accumulator, candidate: CandidateResult, s: int, suite: SuiteResult) -> None:

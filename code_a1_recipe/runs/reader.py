@@ -101,15 +101,16 @@ class RunRecords:
 
     def validation(self, step: int) -> list[RolloutRecord]:
         """Programs for the held-out questions at ``step``."""
-        return list(read_rollouts(self.paths.rollout_file(step, validation=True)))
+        found = read_rollouts(self.paths.rollout_file(step, validation=True))
+        return [record for record in found if record.kind != "repair"]
 
     def training(self, step: int) -> list[RolloutRecord]:
         """Programs for the training questions of ``step``; a duplicate has the suites of the one it was judged as.
 
-        Earlier programs (``opponents.code``) are left out.
+        Earlier programs (``opponents.code``) and repairs are left out.
         """
         found = read_rollouts(self.paths.rollout_file(step, validation=False))
-        records = [record for record in found if record.kind != "opponent"]
+        records = [record for record in found if record.kind not in ("opponent", "repair")]
         suites = {(record.index, record.candidate): record.suites for record in records}
         return [
             record

@@ -15,7 +15,7 @@ from sandbox import CandidateVerdict, CaseResult, Rejection, SuiteVerdict
 from ..algorithm.episode_types import CandidateResult, Episode
 from ..algorithm.spans import Span
 
-VERSION: Final = 5
+VERSION: Final = 6
 """Format of a line; raise it whenever a field of these classes, or of the sandbox's verdicts in them, changes."""
 
 MAX_FAILED_CASES: Final = 20
@@ -25,9 +25,9 @@ SUITE, REPLAYED = "suite", "replayed from the Mistake Book"
 """Names of ``RolloutRecord.met_cases``."""
 
 
-Kind = Literal["sampled", "greedy", "buggy_program", "opponent"]
+Kind = Literal["sampled", "greedy", "buggy_program", "opponent", "repair"]
 """In validation also "greedy" (the program at temperature 0) and "buggy_program" (one of the question's); in training
-also "opponent", an earlier program (``opponents.code``)."""
+also "opponent", an earlier program (``opponents.code``); "repair" is one written again (``episode.repair_turns``)."""
 
 
 class RewardRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,8 +88,8 @@ class SuiteRecord(msgspec.Struct, frozen=True, kw_only=True):
 class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One program with the suites written for it."""
 
-    v: Literal[3, 4, 5]
-    """``VERSION``; 3 has no opponents, 3 and 4 all cases of the hidden tests."""
+    v: Literal[3, 4, 5, 6]
+    """``VERSION``; 3 has no opponents, 3 and 4 all cases of the hidden tests, 3 to 5 no repairs."""
     index: int
     """Place of the question in its step."""
     step: int
@@ -97,7 +97,9 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     data_source: str
     kind: Kind
     candidate: int
-    """Number among the programs of its kind."""
+    """Number among the programs of its kind; of a repair, that of the program that its turns began with."""
+    turn: int = 0
+    """From 1, of a repair, whose record holds no suites: its verdict is one on those of ``candidate``."""
     response: str
     response_tokens: int
     prompt_tokens: int
@@ -198,6 +200,8 @@ def episode_records(episode: Episode, *, selected: Sequence[int]) -> Iterator[Ro
     """One record per program; ``selected`` marks candidates whose suites train the Test LLM."""
     for c, candidate in enumerate(episode.candidates):
         yield _record(episode, "sampled", c, candidate, selected=c in selected)
+    for repair in episode.repairs:
+        yield _record(episode, "repair", repair.candidate, repair.result, selected=False, turn=repair.turn)
     if episode.greedy is not None:
         yield _record(episode, "greedy", 0, episode.greedy, selected=False)
     for p, victim in enumerate(episode.victims):
@@ -207,7 +211,9 @@ def episode_records(episode: Episode, *, selected: Sequence[int]) -> Iterator[Ro
         yield _record(episode, "buggy_program", p, buggy, selected=False)
 
 
-def _record(episode: Episode, kind: Kind, number: int, candidate: CandidateResult, *, selected: bool) -> RolloutRecord:
+def _record(
+    episode: Episode, kind: Kind, number: int, candidate: CandidateResult, *, selected: bool, turn: int = 0
+) -> RolloutRecord:
     return RolloutRecord(
         v=VERSION,
         index=episode.task.index,
@@ -216,6 +222,7 @@ def _record(episode: Episode, kind: Kind, number: int, candidate: CandidateResul
         data_source=episode.task.question.data_source,
         kind=kind,
         candidate=number,
+        turn=turn,
         response=candidate.response.text,
         response_tokens=len(candidate.response.token_ids),
         prompt_tokens=len(candidate.response.prompt_ids),
@@ -225,7 +232,7 @@ def _record(episode: Episode, kind: Kind, number: int, candidate: CandidateResul
         outage=candidate.outage,
         verdict=verdict_record(candidate.verdict),
         reward=reward_record(candidate.reward),
-        given_tests=_given(candidate),
+        given_tests=None if turn else _given(candidate),
         pooled_tests=candidate.pooled,
         hidden_tests=hidden_tests_record(candidate.hidden),
         selected=selected,

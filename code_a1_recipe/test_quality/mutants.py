@@ -290,3 +290,11 @@ def _write_cache(path: Path, found: MutantSet) -> None:
     with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as handle:
         handle.write(msgspec.json.encode(found))
     os.replace(handle.name, path)
+
+
+def require_mutants() -> None:
+    """Raises InputError, which says what to install, where mutants cannot be made."""
+    try:
+        mutants_of("def f(x):\n    return x + 1")
+    except ModuleNotFoundError as error:
+        raise InputError(str(error)) from error

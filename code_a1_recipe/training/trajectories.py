@@ -75,6 +75,21 @@ def code_trajectories(episode: Episode, *, group: str) -> list[Trajectory]:
     return rows if len(rows) >= 2 else []
 
 
+def repair_trajectories(episode: Episode, *, group: str) -> list[Trajectory]:
+    """The programs that were written again, those of one question and turn a group.
+
+    Their prompts differ in the program and the case that they show; the group's mean reward is what the Code LLM gets
+    for repairing at this question.
+    """
+    rows: dict[int, list[Trajectory]] = {}
+    for repair in episode.repairs:
+        result, name = repair.result, f"{group}r{repair.turn}"
+        if result.reward is not None and result.response.token_ids:
+            row = Trajectory(group=name, member=repair.candidate, response=result.response, reward=result.reward.total)
+            rows.setdefault(repair.turn, []).append(row)
+    return [row for members in rows.values() if len(members) >= 2 for row in members]
+
+
 def test_trajectories(episode: Episode, *, selected: Sequence[int], group: str) -> list[Trajectory]:
     """The suites of the selected ones of ``episode.tested``: a group of up to S for each."""
     rows: list[Trajectory] = []

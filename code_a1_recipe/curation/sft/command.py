@@ -18,8 +18,8 @@ from ...jobs.progress import watched
 from ...runs.reader import RunRecords, rollout_of
 from ...runs.rollout_record import RolloutRecord
 from ...stats.tables import counts_text
+from ...test_quality.mutants import require_mutants
 from ..dataset_card import card_path, dataset_card
-from ..minimal_tests import require_mutants
 from .demonstrations import SHOWN, Demonstration, PromptStyle, Selection, held_out, select
 from .from_rollouts import demonstrations_from
 from .from_tests import demonstrations_row

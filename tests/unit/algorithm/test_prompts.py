@@ -43,7 +43,11 @@ def test_every_pair_renders(name):
 
 
 def test_every_shipped_template_belongs_to_a_pair():
-    used = {template for pair in PROMPT_PAIRS.values() for template in (pair.code, pair.test, pair.black_box_test)}
+    used = {
+        template
+        for pair in PROMPT_PAIRS.values()
+        for template in (pair.code, pair.test, pair.black_box_test, pair.repair)
+    }
     assert {name.removesuffix("_stdin") for name in template_names()} == used
 
 
@@ -134,8 +138,8 @@ def test_a_template_with_wrong_placeholders_is_refused(tmp_path, text, settings,
     assert re.search(words, problem)
 
 
-def test_the_fields_are_the_documented_four():
-    assert FIELDS == ("prompt", "entry_points", "candidate", "num_cases")
+def test_the_fields_are_the_documented_ones():
+    assert FIELDS == ("prompt", "entry_points", "candidate", "num_cases", "call", "result", "expected")
 
 
 def test_a_template_of_the_users_may_show_the_entry_points(tmp_path):

@@ -28,7 +28,7 @@ REWARD = ("total", "parts", "terms")
 
 def test_the_fields_are_those_of_the_version():
     """Whoever changes one of these raises ``VERSION``."""
-    assert VERSION == 5
+    assert VERSION == 6
     assert tuple(field.name for field in fields(CaseResult)) == CASE
     assert tuple(field.name for field in fields(SuiteVerdict)) == ("cases", "rejections")
     assert RewardRecord.__struct_fields__ == REWARD
@@ -37,7 +37,7 @@ def test_the_fields_are_those_of_the_version():
         "span",
     )  # fmt: skip
     assert record(0).__struct_fields__ == (
-        "v", "index", "step", "question", "data_source", "kind", "candidate", "response", "response_tokens",
+        "v", "index", "step", "question", "data_source", "kind", "candidate", "turn", "response", "response_tokens",
         "prompt_tokens", "source", "extraction_failure", "is_too_long_to_test", "outage", "verdict", "reward",
         "given_tests", "pooled_tests", "hidden_tests", "selected", "span", "judge_span", "hidden_span", "pooled_span",
         "duplicate_of", "suites",
@@ -94,8 +94,8 @@ def test_a_duplicate_is_read_with_the_suites_that_it_was_judged_on(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"v": 1}, "line 2: rollout record of format version 1, this release reads 5; train again"),
-        ({"v": None}, "so this is no rollout record of format version 5; an earlier release wrote it"),
+        ({"v": 1}, "line 2: rollout record of format version 1, this release reads 6; train again"),
+        ({"v": None}, "so this is no rollout record of format version 6; an earlier release wrote it"),
         ({"index": "0"}, "line 2: Expected `int`, got `str` - at `$.index`; the file was changed: restore it"),
         ({"span": [1]}, "Expected `array` of length 2 - at `$.span`"),
         ({"suites": ["f(1)"]}, "Expected `object`, got `str` - at `$.suites[0]`"),

@@ -12,21 +12,22 @@ from typing import Annotated
 
 import typer
 
+from code_a1_recipe.algorithm.question import Question
+from code_a1_recipe.algorithm.settings import SandboxSettings
+from code_a1_recipe.curation.dataset_card import card_path, dataset_card, repository_for
+from code_a1_recipe.errors import InputError
+from code_a1_recipe.files import file_fingerprint, fingerprint, write_whole
+from code_a1_recipe.jobs import options as shared
+from code_a1_recipe.jobs.confinement import Confinement, judge_confined
+from code_a1_recipe.jobs.hub import Public, Push
+from code_a1_recipe.jobs.jsonl_store import JsonlStore, files_of
+from code_a1_recipe.jobs.outputs import Report, check_outputs, note_work
+from code_a1_recipe.runs.reader import RunRecords
+from code_a1_recipe.runs.rollout_record import RolloutRecord
+from code_a1_recipe.test_quality.mutants import require_mutants
 from sandbox import CaseOutcome, syntax_key
 
-from ..algorithm.question import Question
-from ..algorithm.settings import SandboxSettings
-from ..errors import InputError
-from ..files import file_fingerprint, fingerprint, write_whole
-from ..jobs import options as shared
-from ..jobs.confinement import Confinement, judge_confined
-from ..jobs.hub import Public, Push
-from ..jobs.jsonl_store import JsonlStore, files_of
-from ..jobs.outputs import Report, check_outputs, note_work
-from ..runs.reader import RunRecords
-from ..runs.rollout_record import RolloutRecord
-from .dataset_card import card_path, dataset_card, repository_for
-from .minimal_tests import Found, Harvested, minimal_row, require_mutants, summary
+from .minimal_tests import Found, Harvested, minimal_row, summary
 
 MAX_TESTS = 32
 """Per question, those that broke most programs first, where nothing is minimised."""
@@ -36,7 +37,7 @@ _SETTINGS = ("min_tests", "max_mutants", "seed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarvestOptions:
-    """The options of ``code-a1 harvest``."""
+    """The options of ``python -m examples.harvest_tests``."""
 
     run: Annotated[Path, typer.Argument(help="folder of a finished run")]
     output: Annotated[Path, typer.Option(help="JSON lines, for data.train_files with arm=static")]

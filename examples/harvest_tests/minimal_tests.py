@@ -5,14 +5,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from code_a1_recipe.algorithm.question import Question, request_for
+from code_a1_recipe.jobs.confinement import JudgeAll
+from code_a1_recipe.jobs.jsonl_store import Row
+from code_a1_recipe.test_quality.kill_matrix import cases_by_place, is_broken
 from sandbox import SandboxUnavailableError
 
-from ..algorithm.question import Question, request_for
-from ..errors import InputError
-from ..jobs.confinement import JudgeAll
-from ..jobs.jsonl_store import Row
-from ..test_quality.kill_matrix import cases_by_place, is_broken
-from ..test_quality.set_cover import cover
+from .set_cover import cover
 
 MAX_JUDGED = 512
 """Different calls of a question that are judged when its tests are minimised, those that broke most programs first."""
@@ -37,16 +36,6 @@ class Found:
 
 Harvested = tuple[Question, Found]
 """A question with what a run recorded for it."""
-
-
-def require_mutants() -> None:
-    """Raises InputError, which says what to install, where mutants cannot be made."""
-    from ..test_quality.mutants import mutants_of  # here: needs cosmic-ray
-
-    try:
-        mutants_of("def f(x):\n    return x + 1")
-    except ModuleNotFoundError as error:
-        raise InputError(str(error)) from error
 
 
 def distinct(found: Found) -> list[tuple[str, int]]:
@@ -79,7 +68,7 @@ def minimal_row(
         max_mutants: of its reference.
         seed: of the choice of mutants where there are more.
     """
-    from ..test_quality.mutants import mutants_of  # here: needs cosmic-ray
+    from code_a1_recipe.test_quality.mutants import mutants_of  # here: needs cosmic-ray
 
     question, found = harvested
     tests = distinct(found)

@@ -1,4 +1,4 @@
-"""``code-a1 harvest``: which tests of a run stay, what they kill, and how the command is taken up again."""
+"""``python -m examples.harvest_tests``: which tests of a run stay, what they kill, how a repeated command resumes."""
 
 import contextlib
 import json
@@ -9,16 +9,16 @@ from huggingface_hub import DatasetCard
 
 from code_a1_recipe.algorithm.question import Question, request_for
 from code_a1_recipe.algorithm.settings import SandboxSettings
-from code_a1_recipe.cli.app import main
-from code_a1_recipe.curation import minimal_tests
-from code_a1_recipe.curation.harvest import HarvestOptions, collect, harvest_tests
-from code_a1_recipe.curation.minimal_tests import Found, distinct, minimal_row, summary
 from code_a1_recipe.data.reader import load_questions
 from code_a1_recipe.errors import InputError
 from code_a1_recipe.jobs.confinement import Confinement
 from code_a1_recipe.jobs.jsonl_store import JsonlStore
 from code_a1_recipe.runs.reader import RunRecords
 from code_a1_recipe.test_quality.mutants import mutants_of
+from examples.harvest_tests import minimal_tests
+from examples.harvest_tests.__main__ import main
+from examples.harvest_tests.harvest import HarvestOptions, collect, harvest_tests
+from examples.harvest_tests.minimal_tests import Found, distinct, minimal_row, summary
 from sandbox import Judge, LocalRunner, SandboxUnavailableError
 
 from ..conftest import QUESTIONS, case, loaded, record, suite, write_run
@@ -65,7 +65,7 @@ def one_judge(monkeypatch, judge_all):
 
 
 def harvest_command(words):
-    return main(["harvest", *words])
+    return main([*words])
 
 
 def harvested(*tests, broken=None, keys=None, wrong=(), question=SIGN):
@@ -372,4 +372,4 @@ def test_a_run_without_suites_has_no_tests_to_harvest(tmp_path):
     run = write_run(tmp_path / "run", validation={}, training={1: [record(0)]})
     with pytest.raises(InputError, match="no valid case in its rollouts; harvest a run in which a Test LLM took part"):
         harvest_tests(HarvestOptions(run=run, output=tmp_path / "tests.jsonl", minimise=False))
-    assert main(["harvest", str(run), "--output", str(tmp_path / "tests.jsonl")]) == 2
+    assert main([str(run), "--output", str(tmp_path / "tests.jsonl")]) == 2

@@ -3,7 +3,7 @@ from itertools import combinations
 import pytest
 from hypothesis import given, strategies as st
 
-from code_a1_recipe.test_quality.set_cover import cover
+from examples.harvest_tests.set_cover import cover
 
 SETS = st.lists(st.frozensets(st.integers(0, 7), max_size=5), max_size=8)
 

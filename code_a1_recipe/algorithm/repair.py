@@ -1,0 +1,114 @@
+"""Repair turns: a program that failed a case is written again, with that case before the Code LLM.
+
+The case comes from the program's suites and its replays, never from the hidden tests. The second program meets the same
+suites and replays. The case's expected output is the reference's, as in every reward of a training.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from reward_fns import Breakdown
+from sandbox import CandidateVerdict, CaseOutcome, CaseResult
+
+from .episode_types import CandidateResult, Repair
+
+REPAIR_REWARDS = {"own": "that of a program by itself", "improvement": "that, less the reward of the program before it"}
+"""What a repaired program earns (``episode.repair_reward``)."""
+
+_MAX_SHOWN = 400
+"""Characters of a call, a result or an expected output; a case with more is not shown while there is another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownFailure:
+    """What the prompt says of one case that a program failed."""
+
+    call: str
+    result: str
+    """What the program did, as the end of a sentence: "returns 3", "raises ValueError: ..."."""
+    expected: str
+
+    @property
+    def prompt_fields(self) -> dict[str, str]:
+        return {"call": self.call, "result": self.result, "expected": self.expected}
+
+
+def shown_failure(verdict: CandidateVerdict | None) -> ShownFailure | None:
+    """The failed case with the shortest text, the first of those; None where there is no verdict or no failed case."""
+    if verdict is None:
+        return None
+    failed = [case for case in met_cases(verdict) if case.outcome.failed]
+    shown = [_shown(case, verdict.load_error) for case in failed]
+    return min(shown, key=lambda one: sum(map(len, one.prompt_fields.values())), default=None)
+
+
+def met_cases(verdict: CandidateVerdict) -> Iterator[CaseResult]:
+    """All cases of the suites, then the replayed ones."""
+    for suite in verdict.suites:
+        yield from suite.cases
+    yield from verdict.history
+
+
+def _shown(case: CaseResult, load_error: str) -> ShownFailure:
+    results = {
+        CaseOutcome.WRONG_VALUE: f"returns {case.detail}",
+        CaseOutcome.RAISED: f"raises {case.detail}",
+        CaseOutcome.TIMED_OUT: "does not end in time",
+        CaseOutcome.NOT_LOADED: f"cannot be called, since the program does not load: {load_error}",
+    }
+    result = results.get(case.outcome, f"gives no value ({case.outcome.value})")
+    return ShownFailure(call=_cut(case.call), result=_cut(result), expected=_cut(case.reference_value))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
+
+
+async def repair_turns(
+    candidates: Sequence[CandidateResult],
+    *,
+    num_turns: int,
+    write: Callable[[int, int, CandidateResult, ShownFailure], Awaitable[CandidateResult | None]],
+    reward: Callable[[Sequence[CandidateResult]], Sequence[CandidateResult]],
+    is_improvement: bool,
+) -> tuple[Repair, ...]:
+    """Turn by turn, every program that still fails a case and has a reward is written again.
+
+    Args:
+        candidates: [C] judged and rewarded.
+        num_turns: 0 or more.
+        write: from candidate number, turn, program and failure to the judged program; None where none could be asked.
+        reward: gives the programs of one turn their rewards.
+        is_improvement: a repaired program's reward is then less that of the program before it.
+    """
+    found: list[Repair] = []
+    latest = dict(enumerate(candidates))
+    for turn in range(1, num_turns + 1):
+        failures = {c: shown_failure(one.verdict) for c, one in latest.items() if one.reward and one.source}
+        asked = [(c, failure) for c, failure in failures.items() if failure is not None]
+        written = await asyncio.gather(*[write(c, turn, latest[c], failure) for c, failure in asked])
+        places = [c for (c, _), one in zip(asked, written, strict=True) if one is not None]
+        rewarded = dict(zip(places, reward([one for one in written if one is not None]), strict=True))
+        for c, result in rewarded.items():
+            own = with_improvement(result, latest[c]) if is_improvement else result
+            found.append(Repair(candidate=c, turn=turn, before=latest[c], result=own))
+        latest = rewarded
+    return tuple(found)
+
+
+def with_improvement(repaired: CandidateResult, before: CandidateResult) -> CandidateResult:
+    """The repaired program with its reward less that of the program before it, as a part of its own."""
+    if repaired.reward is None or before.reward is None:
+        return replace(repaired, reward=None)
+    parts = {**repaired.reward.parts, "before": -sum(before.reward.parts.values())}
+    return replace(repaired, reward=Breakdown(parts=parts, terms=repaired.reward.terms))
+
+
+def broken_rate(repair: Repair) -> float | None:
+    """Share, in [0, 1], of the cases that the program before passed and the repaired one fails; None without any."""
+    if repair.before.verdict is None or repair.result.verdict is None:
+        return None
+    pairs = zip(met_cases(repair.before.verdict), met_cases(repair.result.verdict), strict=False)
+    passed = [new for old, new in pairs if not old.outcome.failed]
+    return sum(new.outcome.failed for new in passed) / len(passed) if passed else None

@@ -1,0 +1,1 @@
+"""A run's training questions with the tests that its Test LLM wrote as golden tests."""

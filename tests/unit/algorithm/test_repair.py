@@ -1,0 +1,143 @@
+"""Repair turns: which case is shown, who is written again, what it earns, and what is counted."""
+
+import asyncio
+
+import pytest
+
+from code_a1_recipe.algorithm.episode_types import CandidateResult, Episode, EpisodeTask, Repair, Response
+from code_a1_recipe.algorithm.prompts import PROMPT_PAIRS, render
+from code_a1_recipe.algorithm.question import Question
+from code_a1_recipe.algorithm.repair import broken_rate, repair_turns, shown_failure
+from code_a1_recipe.runs.metrics import accumulate_episode, finalize_metrics
+from code_a1_recipe.runs.rollout_record import episode_records
+from code_a1_recipe.training.trajectories import repair_trajectories
+from reward_fns import Breakdown
+from sandbox import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
+
+PASSED, WRONG, RAISED = CaseOutcome.PASSED, CaseOutcome.WRONG_VALUE, CaseOutcome.RAISED
+QUESTION = Question(id="q", prompt="Add one.", reference="def f(x): return x + 1")
+
+
+def case(call, outcome, detail=""):
+    return CaseResult(
+        call=call, reference_value="8", expected="9", expected_correct=False, outcome=outcome, detail=detail
+    )
+
+
+def verdict(*outcomes, history=(), load_error=""):
+    cases = tuple(case(f"f({n})", outcome, "7") for n, outcome in enumerate(outcomes))
+    return CandidateVerdict(
+        loaded=not load_error,
+        load_error=load_error,
+        suites=(SuiteVerdict(cases=cases, rejections=()),),
+        history=tuple(history),
+        dropped_history=(),
+        cpu_seconds=0.0,
+        wall_seconds=0.0,
+    )
+
+
+def program(text, judged, reward=None):
+    response = Response(prompt_ids=(1,), token_ids=(2,), log_probs=(-0.1,), text=text, policy_version=0)
+    breakdown = None if reward is None else Breakdown(parts={"new": reward}, terms={})
+    return CandidateResult(response=response, source=text, verdict=judged, reward=breakdown)
+
+
+def test_the_failed_case_with_the_shortest_text_is_shown_with_the_references_value():
+    judged = verdict(PASSED, WRONG, history=[case("f(111)", WRONG, "7"), case("f()", RAISED, "E")])
+    failure = shown_failure(judged)
+    assert (failure.call, failure.result, failure.expected) == ("f()", "raises E", "8")
+    assert shown_failure(verdict(PASSED)) is None
+    assert shown_failure(None) is None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "result"),
+    [
+        (WRONG, "returns 7"),
+        (RAISED, "raises 7"),
+        (CaseOutcome.TIMED_OUT, "does not end in time"),
+        (CaseOutcome.NOT_LOADED, "cannot be called, since the program does not load: SyntaxError"),
+        (CaseOutcome.DIED, "gives no value (died)"),
+    ],
+)
+def test_what_the_program_did_is_said_in_words(outcome, result):
+    load_error = "SyntaxError" if outcome is CaseOutcome.NOT_LOADED else ""
+    assert shown_failure(verdict(outcome, load_error=load_error)).result == result
+
+
+@pytest.mark.parametrize("pair", PROMPT_PAIRS)
+@pytest.mark.parametrize("reads_input", [False, True])
+def test_every_style_has_a_template_that_shows_the_case(pair, reads_input):
+    fields = {"prompt": "P1", "entry_points": "`f`", "candidate": "C1", **shown_failure(verdict(WRONG)).prompt_fields}
+    text = str(render(PROMPT_PAIRS[pair].repair, reads_input=reads_input, **fields))
+    assert all(part in text for part in ("P1", "C1", "f(0)", "returns 7", "8"))
+
+
+def run_turns(candidates, results, *, num_turns=1, is_improvement=False):
+    asked = []
+
+    async def write(c, turn, before, failure):
+        asked.append((c, turn, before.source, failure.call))
+        return results[c, turn]
+
+    turns = repair_turns(
+        candidates, num_turns=num_turns, write=write, reward=lambda found: found, is_improvement=is_improvement
+    )
+    return asyncio.run(turns), asked
+
+
+def test_only_failing_programs_with_a_reward_are_written_again_and_again_while_they_fail():
+    candidates = [
+        program("right", verdict(PASSED), 1.0),
+        program("wrong", verdict(WRONG), 0.25),
+        program("outage", verdict(WRONG)),
+        program("long", verdict(WRONG), 0.0),
+    ]
+    results = {
+        (1, 1): program("wrong2", verdict(WRONG), 0.5),
+        (3, 1): None,  # no room in the prompt
+        (1, 2): program("wrong3", verdict(PASSED), 1.0),
+    }
+    repairs, asked = run_turns(candidates, results, num_turns=3, is_improvement=True)
+    assert asked == [(1, 1, "wrong", "f(0)"), (3, 1, "long", "f(0)"), (1, 2, "wrong2", "f(0)")]
+    assert [(one.candidate, one.turn, one.result.reward.total) for one in repairs] == [(1, 1, 0.25), (1, 2, 0.5)]
+    own, _ = run_turns(candidates, results, num_turns=3)
+    assert [one.result.reward.total for one in own] == [0.5, 1.0]
+
+
+def test_no_turns_ask_nothing():
+    assert run_turns([program("wrong", verdict(WRONG), 0.0)], {}, num_turns=0) == ((), [])
+
+
+def episode(*repairs):
+    task = EpisodeTask(question=QUESTION, step=3, seed=0, num_candidates=2, num_suites=1)
+    candidates = (program("a", verdict(WRONG, PASSED), 0.5), program("b", verdict(PASSED, WRONG), 0.5))
+    return Episode(task=task, candidates=candidates, repairs=repairs, repair_turns=1)
+
+
+def repair(c, judged, reward):
+    before = program("a", verdict(WRONG, PASSED), 0.5)
+    return Repair(candidate=c, turn=1, before=before, result=program(f"again {c}", judged, reward))
+
+
+def test_repairs_are_a_group_of_their_own_rows_records_and_metrics():
+    made = episode(repair(0, verdict(PASSED, PASSED), 1.0), repair(1, verdict(WRONG, WRONG), 0.0))
+    rows = repair_trajectories(made, group="s3q0")
+    assert [(row.key, row.reward) for row in rows] == [("s3q0r1_0_0", 1.0), ("s3q0r1_1_0", 0.0)]
+    metrics = finalize_metrics(accumulate_episode(made, seconds=1.0))
+    assert metrics["code/repaired_rate"] == 0.5
+    assert metrics["code/repair_reward"] == 0.5
+    assert metrics["code/repair_broke_case_rate"] == 0.5
+    records = [one for one in episode_records(made, selected=()) if one.kind == "repair"]
+    assert [(one.candidate, one.turn, one.given_tests) for one in records] == [(0, 1, None), (1, 1, None)]
+
+
+def test_a_single_repair_is_no_group():
+    assert repair_trajectories(episode(repair(0, verdict(PASSED, PASSED), 1.0)), group="s3q0") == []
+
+
+def test_a_program_that_passed_nothing_has_nothing_to_break():
+    before = program("a", verdict(WRONG), 0.0)
+    made = Repair(candidate=0, turn=1, before=before, result=program("b", verdict(WRONG), 0.0))
+    assert broken_rate(made) is None
