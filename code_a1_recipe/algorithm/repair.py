@@ -29,6 +29,18 @@ class ShownFailure:
     """What the program did, as the end of a sentence: "returns 3", "raises ValueError: ..."."""
     expected: str
 
+    @classmethod
+    def of(cls, call: str, outcome: CaseOutcome, detail: str, *, expected: str) -> "ShownFailure":
+        """``detail``: what it returned or raised, as text, or why the program did not load."""
+        results = {
+            CaseOutcome.WRONG_VALUE: f"returns {detail}",
+            CaseOutcome.RAISED: f"raises {detail}",
+            CaseOutcome.TIMED_OUT: "does not end in time",
+            CaseOutcome.NOT_LOADED: f"cannot be made, since the program does not load: {detail}",
+        }
+        result = results.get(outcome, f"gives no value ({outcome.value})")
+        return cls(call=_cut(call), result=_cut(result), expected=_cut(expected))
+
     @property
     def prompt_fields(self) -> dict[str, str]:
         return {"call": self.call, "result": self.result, "expected": self.expected}
@@ -38,8 +50,11 @@ def shown_failure(verdict: CandidateVerdict | None) -> ShownFailure | None:
     """The failed case with the shortest text, the first of those; None where there is no verdict or no failed case."""
     if verdict is None:
         return None
-    failed = [case for case in met_cases(verdict) if case.outcome.failed]
-    shown = [_shown(case, verdict.load_error) for case in failed]
+    shown = [
+        ShownFailure.of(case.call, case.outcome, case.detail or verdict.load_error, expected=case.reference_value)
+        for case in met_cases(verdict)
+        if case.outcome.failed
+    ]
     return min(shown, key=lambda one: sum(map(len, one.prompt_fields.values())), default=None)
 
 
@@ -48,17 +63,6 @@ def met_cases(verdict: CandidateVerdict) -> Iterator[CaseResult]:
     for suite in verdict.suites:
         yield from suite.cases
     yield from verdict.history
-
-
-def _shown(case: CaseResult, load_error: str) -> ShownFailure:
-    results = {
-        CaseOutcome.WRONG_VALUE: f"returns {case.detail}",
-        CaseOutcome.RAISED: f"raises {case.detail}",
-        CaseOutcome.TIMED_OUT: "does not end in time",
-        CaseOutcome.NOT_LOADED: f"cannot be called, since the program does not load: {load_error}",
-    }
-    result = results.get(case.outcome, f"gives no value ({case.outcome.value})")
-    return ShownFailure(call=_cut(case.call), result=_cut(result), expected=_cut(case.reference_value))
 
 
 def _cut(text: str) -> str:

@@ -27,7 +27,7 @@ HELP = """Train both LLMs. Words are a preset or YAML file, then hydra's `key=va
 Presets: {presets}. Without one: `cpu` on a machine without an NVIDIA GPU, else `qwen2.5-coder-1.5b`.
 
 Arms (`arm=NAME`, with every preset): code_a1 (the paper, the default), pooled, golden, golden_full, static, self_play,
-frozen, sft, scripted.
+frozen, sft, repair.
 
 The keys that matter most (any key of verl's configuration works; `code_a1_recipe/config/code_a1.yaml` explains them):
 

@@ -32,8 +32,6 @@ class MicroAssets:
     """JSON lines in the recipe's native columns."""
     val_file: Path
     """Held-out questions; no prompt is also in ``train_file``."""
-    hard_file: Path
-    """Held-out questions of deeper compositions than any that a model was shown."""
 
 
 def default_cache_dir() -> Path:
@@ -68,7 +66,6 @@ def ensure_assets(cache_dir: Path | None = None, *, settings: MicroSettings | No
         test_model=folder / "both" if is_shared else (folder if "test" in settings.roles else base) / "test",
         train_file=base / TRAIN_FILE,
         val_file=base / HELDOUT_FILE,
-        hard_file=base / HARD_FILE,
     )
 
 

@@ -30,15 +30,7 @@ from .judge_actors import JudgePool
 from .phase_gate import SharedGate
 from .plan.needs import CPUS_PER_EPISODE_WORKER
 from .sampler import ServerSampler
-from .trajectories import (
-    StoredRows,
-    code_trajectories,
-    group_uid,
-    lesson_trajectories,
-    repair_trajectories,
-    store,
-    test_trajectories,
-)
+from .trajectories import StoredRows, code_trajectories, group_uid, lesson_trajectories, store, test_trajectories
 
 # An actor that dies is started again and its unfinished episodes are run again; rows already stored are overwritten
 # under the same keys.
@@ -162,7 +154,7 @@ class EpisodeWorker:
             seed=sampling_seed(task.seed, "selection", task.step, task.question.id),
         )
         group = group_uid(task.step, task.index)
-        trajectories = {"code": [*code_trajectories(episode, group=group), *repair_trajectories(episode, group=group)]}
+        trajectories = {"code": code_trajectories(episode, group=group)}
         suites = test_trajectories(episode, selected=selected, group=group)
         lessons = [response for lesson in task.lessons if (response := self._lesson_response(lesson, task.step))]
         suites += lesson_trajectories(lessons, weight=self._settings.hindsight.weight, group=group)

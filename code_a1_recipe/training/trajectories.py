@@ -63,31 +63,23 @@ def group_uid(step: int, index: int, candidate: int | None = None) -> str:
 
 
 def code_trajectories(episode: Episode, *, group: str) -> list[Trajectory]:
-    """The rewarded candidates of a question: one group of up to C.
+    """The rewarded candidates of a question, one group of up to C; then its repairs, a group for each turn.
 
-    A group that outages left with fewer than two members is dropped: its advantage would be its raw reward.
+    A group that outages left with fewer than two members is dropped: its advantage would be its raw reward. Prompts of
+    repairs differ in the program and the case that they show; what they share is the question.
     """
-    rows = [
-        Trajectory(group=group, member=c, response=candidate.response, reward=candidate.reward.total)
-        for c, candidate in enumerate(episode.candidates)
-        if candidate.reward is not None and candidate.response.token_ids
-    ]
-    return rows if len(rows) >= 2 else []
-
-
-def repair_trajectories(episode: Episode, *, group: str) -> list[Trajectory]:
-    """The programs that were written again, those of one question and turn a group.
-
-    Their prompts differ in the program and the case that they show; the group's mean reward is what the Code LLM gets
-    for repairing at this question.
-    """
-    rows: dict[int, list[Trajectory]] = {}
+    turns = {group: list(enumerate(episode.candidates))}
     for repair in episode.repairs:
-        result, name = repair.result, f"{group}r{repair.turn}"
-        if result.reward is not None and result.response.token_ids:
-            row = Trajectory(group=name, member=repair.candidate, response=result.response, reward=result.reward.total)
-            rows.setdefault(repair.turn, []).append(row)
-    return [row for members in rows.values() if len(members) >= 2 for row in members]
+        turns.setdefault(f"{group}r{repair.turn}", []).append((repair.candidate, repair.result))
+    rows = [
+        [
+            Trajectory(group=name, member=c, response=one.response, reward=one.reward.total)
+            for c, one in programs
+            if one.reward is not None and one.response.token_ids
+        ]
+        for name, programs in turns.items()
+    ]
+    return [row for members in rows if len(members) >= 2 for row in members]
 
 
 def test_trajectories(episode: Episode, *, selected: Sequence[int], group: str) -> list[Trajectory]:

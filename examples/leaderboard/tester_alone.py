@@ -26,13 +26,13 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from code_a1_recipe.algorithm.selection import GROUP_SELECTORS
 from code_a1_recipe.micro_world import MicroSettings, ensure_assets
-from code_a1_recipe.micro_world.bound_tester import write_suites
 from code_a1_recipe.micro_world.demonstrations import Demonstration
 from code_a1_recipe.micro_world.messages import test_messages
 from code_a1_recipe.micro_world.mistakes import draw_mistake
 from code_a1_recipe.micro_world.operations import answer_or_none
 from code_a1_recipe.micro_world.sft import _encode, response_loss
 from code_a1_recipe.stats.estimates import mean_estimate
+from examples.bound_tester import write_suites
 from reward_fns import JudgedCandidate, QuestionVerdicts, find_test_reward, reward_suites
 from reward_fns.lookup import lookup
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict

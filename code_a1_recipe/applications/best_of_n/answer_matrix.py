@@ -13,6 +13,7 @@ from sandbox import (
     DEFAULT_CHECKER,
     CallResult,
     CallStatus,
+    Case,
     Interface,
     Kind,
     Program,
@@ -35,6 +36,14 @@ def interface_of(programs: Sequence[str], entry_points: Sequence[str], *, kind: 
     names = {name.partition(".")[0] for name in entry_points}  # `Stack.items` is read of what `Stack` makes
     definer = next((one for one in programs if names <= definitions(one).keys()), "")
     return Interface.of(definer, tuple(entry_points), kind=kind)
+
+
+def read_cases(
+    programs: Sequence[str], suites: Iterable[Sequence[str]], entry_points: Sequence[str], *, kind: str
+) -> list[Case]:
+    """The tests of all suites that can be asked, suite by suite: the M of :func:`answer_matrix`."""
+    interface = interface_of(programs, entry_points, kind=Kind(kind))
+    return [case for suite in suites for case in parse_suite(suite, interface).cases]
 
 
 def ask_programs(
@@ -91,8 +100,7 @@ def answer_matrix(
     Raises:
         SandboxUnavailableError: a program could not be run.
     """
-    interface, same = interface_of(programs, entry_points, kind=Kind(kind)), comparison(kind, checker)
-    cases = [case for suite in suites for case in parse_suite(suite, interface).cases]
+    cases, same = read_cases(programs, suites, entry_points, kind=kind), comparison(kind, checker)
     column = {call: index for index, call in enumerate(dict.fromkeys(case.call for case in cases))}
     distinct = list(dict.fromkeys(programs))
     reads_input = kind == Kind.STDIN

@@ -1,6 +1,8 @@
 """``code-a1 select``: the best of N programs by generated tests, without a reference."""
 
+import asyncio
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,7 +19,7 @@ from ...data.reader import question_table
 from ...errors import InputError
 from ...evaluation.benchmarks.tasks import AssertGrading, CodeVerdict, Grading
 from ...evaluation.models.options import run_of, usual_prompt
-from ...evaluation.models.response_store import RESPONSES
+from ...evaluation.models.response_store import RESPONSES, ResponseStore, StoredSampler, finish_all
 from ...evaluation.models.source import ModelChoice, choose_model, sample_stored
 from ...files import fingerprint, write_whole
 from ...jobs.jsonl_store import JsonlStore, Row
@@ -27,6 +29,7 @@ from ...stats.estimates import bootstrap, paired_bootstrap
 from ...stats.tables import Table, table_of
 from .answer_matrix import answer_matrix
 from .options import SelectOptions
+from .repair import RepairSearch, run_search
 from .selection_rules import ORACLE, RULES, best_programs, expected_passes
 
 CHOICES = "choices.jsonl"
@@ -44,11 +47,13 @@ class Pool:
     """M suites of asserts, as written."""
     num_responses: int
     """N and those without a program."""
+    repairs: tuple[tuple[str, str], ...] = ()
+    """``RepairSearch.repairs``; their programs are among ``programs``."""
 
     @property
     def key(self) -> str:
         """Changes with the question, its tests, the programs and the suites: a choice is never that of others."""
-        content = repr((self.question, self.programs, self.suites, self.num_responses))
+        content = repr((self.question, self.programs, self.suites, self.num_responses, *self.repairs))
         return f"{self.question.id} {fingerprint(content)}"
 
 
@@ -100,16 +105,30 @@ def _pools(questions: Sequence[Question], options: SelectOptions) -> tuple[list[
     code, test = _models(options)
     programs = _programs(questions, code, options)
     suites = _suites(questions, programs, test, options)
-    pools = [
-        Pool(question=question, programs=tuple(own), suites=tuple(tests), num_responses=options.samples)
+    searches = [
+        RepairSearch(question=question, programs=list(own), suites=tests, seed=options.seed)
         for question, own, tests in zip(questions, programs, suites, strict=True)
+    ]
+    if options.repair:
+        _repair(searches, code, options)
+    pools = [
+        Pool(
+            question=one.question,
+            programs=tuple(one.programs),
+            suites=tuple(map(tuple, one.suites)),
+            num_responses=options.samples + len(one.repairs),
+            repairs=tuple(one.repairs),
+        )
+        for one in searches
     ]
     settings = {
         "code": [code.fingerprint, asdict(options.model.sampling("code"))],
         "test": [test.fingerprint, asdict(options.test_model.sampling("test", shared=options.model))],
         **{name: getattr(options, name) for name in ("samples", "suites", "tests", "prompt", "seed")},
+        **({"repair": options.repair} if options.repair else {}),
     }
-    title = f"Best of {options.samples}: programs of {code.label}, {options.suites} suites of {test.label}"
+    repairs = f" and {options.repair} repairs" if options.repair else ""
+    title = f"Best of {options.samples}{repairs}: programs of {code.label}, {options.suites} suites of {test.label}"
     return pools, title, settings
 
 
@@ -157,6 +176,20 @@ def _suites(
         if isinstance(asserts, tuple):
             suites[place].append(asserts)
     return suites
+
+
+def _repair(searches: Sequence[RepairSearch], model: ModelChoice, options: SelectOptions) -> None:
+    """Let the Code LLM refine the programs of every question, each by itself."""
+    template, open_model = PROMPT_PAIRS[str(options.prompt)].repair, None if options.judge_only else model.open
+
+    async def run(store: ResponseStore, runner: Runner) -> None:
+        parameters = options.model.sampling("code")
+        sampler = StoredSampler(store, model=model.fingerprint, parameters=parameters, open_model=open_model)
+        work = [run_search(one, sampler, runner, template=template, num_turns=options.repair) for one in searches]
+        await finish_all(work, samplers=[sampler])
+
+    with ResponseStore(options.output / RESPONSES) as store, LocalRunner(num_workers=options.workers) as runner:
+        asyncio.run(run(store, runner))
 
 
 def judge_pools(pools: Sequence[Pool], store: JsonlStore, *, num_workers: int) -> None:
@@ -219,7 +252,9 @@ def _expected(pool: Pool, passes: Any, answers: Any, grading: Grading) -> dict[s
         verdicts[program] = verdict
     is_right = np.array([verdicts[program].passed for program in pool.programs], dtype=np.bool_)
     found = expected_passes(passes, answers, is_right)
-    return {**found, "random": found["random"] * len(pool.programs) / pool.num_responses}
+    right = {program for program, verdict in verdicts.items() if verdict.passed}
+    changes = Counter(f"{before in right} -> {after in right}" for before, after in pool.repairs)
+    return {**found, "random": found["random"] * len(pool.programs) / pool.num_responses, **changes}
 
 
 def rules_table(rows: Sequence[Mapping[str, Any]], *, title: str) -> Table | None:
@@ -244,9 +279,14 @@ def rules_table(rows: Sequence[Mapping[str, Any]], *, title: str) -> Table | Non
             }
         )
     num_outages = sum(bool(row["outage"]) for row in rows)
+    made: Counter[str] = sum(
+        (Counter({k: v for k, v in one.items() if "->" in k}) for one in graded.values()), Counter()
+    )
     note = f"Percent of {len(graded)} questions; 95 % bootstrap intervals over questions, ties as expected values."
     if num_outages:
         note += f" {num_outages} questions were lost to an outage and are not among them."
+    if made:
+        note += f" Repairs, by whether the program was correct before and is after: {dict(made)}."
     return table_of(title, cells, note=note)
 
 

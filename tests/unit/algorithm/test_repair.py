@@ -10,7 +10,7 @@ from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.algorithm.repair import broken_rate, repair_turns, shown_failure
 from code_a1_recipe.runs.metrics import accumulate_episode, finalize_metrics
 from code_a1_recipe.runs.rollout_record import episode_records
-from code_a1_recipe.training.trajectories import repair_trajectories
+from code_a1_recipe.training.trajectories import code_trajectories
 from reward_fns import Breakdown
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
 
@@ -57,7 +57,7 @@ def test_the_failed_case_with_the_shortest_text_is_shown_with_the_references_val
         (WRONG, "returns 7"),
         (RAISED, "raises 7"),
         (CaseOutcome.TIMED_OUT, "does not end in time"),
-        (CaseOutcome.NOT_LOADED, "cannot be called, since the program does not load: SyntaxError"),
+        (CaseOutcome.NOT_LOADED, "cannot be made, since the program does not load: SyntaxError"),
         (CaseOutcome.DIED, "gives no value (died)"),
     ],
 )
@@ -123,8 +123,9 @@ def repair(c, judged, reward):
 
 def test_repairs_are_a_group_of_their_own_rows_records_and_metrics():
     made = episode(repair(0, verdict(PASSED, PASSED), 1.0), repair(1, verdict(WRONG, WRONG), 0.0))
-    rows = repair_trajectories(made, group="s3q0")
-    assert [(row.key, row.reward) for row in rows] == [("s3q0r1_0_0", 1.0), ("s3q0r1_1_0", 0.0)]
+    rows = code_trajectories(made, group="s3q0")
+    assert [row.key for row in rows[:2]] == ["s3q0_0_0", "s3q0_1_0"]
+    assert [(row.key, row.reward) for row in rows[2:]] == [("s3q0r1_0_0", 1.0), ("s3q0r1_1_0", 0.0)]
     metrics = finalize_metrics(accumulate_episode(made, seconds=1.0))
     assert metrics["code/repaired_rate"] == 0.5
     assert metrics["code/repair_reward"] == 0.5
@@ -134,7 +135,8 @@ def test_repairs_are_a_group_of_their_own_rows_records_and_metrics():
 
 
 def test_a_single_repair_is_no_group():
-    assert repair_trajectories(episode(repair(0, verdict(PASSED, PASSED), 1.0)), group="s3q0") == []
+    rows = code_trajectories(episode(repair(0, verdict(PASSED, PASSED), 1.0)), group="s3q0")
+    assert [row.key for row in rows] == ["s3q0_0_0", "s3q0_1_0"]
 
 
 def test_a_program_that_passed_nothing_has_nothing_to_break():

@@ -78,8 +78,11 @@ def refusal(*overrides: str) -> str:
         (["arm=golden", "schedule.test_every=1"], "schedule.test_every must be 0 with rewards.code_tests=golden"),
         (["arm=golden", "rewards.num_golden=0"], "rewards.num_golden must be at least 1, got 0"),
         (["episode.tester=pkg://math:floor"], "schedule.test_every must be 0 with episode.tester=pkg://math:floor"),
-        (["arm=scripted", "episode.tester=pkg://math:flor"], "math has no function 'flor'"),
-        (["arm=scripted", "episode.tester=flor"], "names no function of a module; give pkg://package.module:function"),
+        (["schedule.test_every=0", "episode.tester=pkg://math:flor"], "math has no function 'flor'"),
+        (
+            ["schedule.test_every=0", "episode.tester=flor"],
+            "names no function of a module; give pkg://package.module:function",
+        ),
         (["arm=golden", "self_play=true"], "self_play must be false with rewards.code_tests=golden"),
         (["episode.num_suites=0"], "episode.num_suites must be at least 2 with rewards.code_tests=suites"),
         (["arm=self_play", "episode.num_suites=3"], "episode.num_suites must be episode.num_candidates = 4"),

@@ -8,10 +8,9 @@ import ast
 import random
 import re
 
+from code_a1_recipe.micro_world.operations import Value
+from code_a1_recipe.micro_world.world import READS, assert_text
 from sandbox import Kind
-
-from .operations import Value
-from .world import READS, assert_text
 
 _OTHERS = 3
 
