@@ -300,3 +300,12 @@ def test_what_is_called_settled_of_the_ablations_is():
     assert lead("pooled", "pass@1").high < 0
     assert not lead("pooled", FN_NEW).excludes_zero
     assert not any(lead(arm, "pass@1").excludes_zero for arm in summary.runs if arm not in ("code_a1", "pooled"))
+
+
+def test_the_readme_shows_what_repair_turns_bring():
+    summary, words = summary_of("repair"), words_of(KEPT / "README.md")
+    after = summary.values("repair", "pass@1", 24)
+    lead = paired_difference(after=after, before=summary.values("code_a1", "pass@1", 26))
+    assert f"{lead.plus_minus(signed=True)} in pass@1 over `code_a1`" in words
+    for arm, step in (("repair", 24), ("code_a1", 26)):
+        assert f"| {summary.interval(arm, 'pass@1', step=step).plus_minus()} | " in words
