@@ -51,7 +51,7 @@ def shown_failure(verdict: CandidateVerdict | None) -> ShownFailure | None:
     if verdict is None:
         return None
     shown = [
-        ShownFailure.of(case.call, case.outcome, case.detail or verdict.load_error, expected=case.reference_value)
+        ShownFailure.of(case.call, case.outcome, verdict.load_error or case.detail, expected=case.reference_value)
         for case in met_cases(verdict)
         if case.outcome.failed
     ]
