@@ -9,8 +9,8 @@ from code_a1_recipe import AdversarialCodeTrainer, AdversarialReward, MistakeBoo
 
 QUESTIONS = [
     {
-        "prompt": f"Return how many x in v are more than {limit}.",
-        "reference": f"def f(v):\n    w = [x for x in v if x > {limit}]\n    return len(w)",
+        "prompt": f"Return how many x in v are at least {limit}.",
+        "reference": f"def f(v):\n    w = [x for x in v if x >= {limit}]\n    return len(w)",
     }
     for limit in (0, 3, 5, 7)
 ]
@@ -19,9 +19,9 @@ QUESTIONS = [
 def main(run_dir: str | None = None) -> None:
     reward = AdversarialReward(validity_weight=0.6, difficulty_weight=0.4)
     right = QUESTIONS[0]["reference"]
-    wrong = right.replace("x > 0", "x >= 0")
+    wrong = right.replace("x >= 0", "x > 0")
     book = MistakeBook(max_size=100, quality_threshold=0.3)
-    for test in ("assert f([0, 1]) == 1", "assert f([2]) == 1", "assert f([0]) == 5", "assert f(0) == 0"):
+    for test in ("assert f([0, 1]) == 2", "assert f([2]) == 1", "assert f([0]) == 5", "assert f(0) == 0"):
         score = reward.score_test(test, wrong, right)
         is_kept = book.add_test(test, quality_score=max(0.0, score.total))
         print(f"{test}: {score.total:+.2f} = {dict(score.parts)}{', kept' if is_kept else ''}")

@@ -20,11 +20,11 @@ def test_the_example_trains_on_and_takes_other_questions(repository, tmp_path):
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     lines = done.stdout.splitlines()
     assert lines[:5] == [
-        "assert f([0, 1]) == 1: +1.00 = {'validity': 0.6, 'adversarial': 0.4}, kept",
+        "assert f([0, 1]) == 2: +1.00 = {'validity': 0.6, 'adversarial': 0.4}, kept",
         "assert f([2]) == 1: +0.60 = {'validity': 0.6, 'adversarial': 0.0}, kept",
         "assert f([0]) == 5: +0.40 = {'validity': 0.0, 'adversarial': 0.4}, kept",
         "assert f(0) == 0: -0.50 = {'invalid': -0.5}",
-        "the best test: assert f([0, 1]) == 1",
+        "the best test: assert f([0, 1]) == 2",
     ]
     records = RunRecords.open(run)
     assert records.steps == [1, 2, 3]

@@ -286,7 +286,12 @@ def rules_table(rows: Sequence[Mapping[str, Any]], *, title: str) -> Table | Non
     if num_outages:
         note += f" {num_outages} questions were lost to an outage and are not among them."
     if made:
-        note += f" Repairs, by whether the program was correct before and is after: {dict(made)}."
+        for was, became, words in (
+            ("False", "True", "incorrect programs are"),
+            ("True", "False", "correct ones are no longer"),
+        ):
+            number, all_of_these = made[f"{was} -> {became}"], made[f"{was} -> True"] + made[f"{was} -> False"]
+            note += f" {number} of {all_of_these} repairs of {words} correct."
     return table_of(title, cells, note=note)
 
 

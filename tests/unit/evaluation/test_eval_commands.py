@@ -318,8 +318,7 @@ def test_select_has_failing_programs_written_again_and_says_what_became_of_them(
     assert any("double(1)" in text and "returns 2" in text and "\n3\n" in text for text in asked_to_repair)
     shown = capsys.readouterr().out
     assert "Best of 4 and 2 repairs" in shown
-    assert "Repairs, by whether the program was correct before and is after" in shown
-    assert "False -> False" in shown
+    assert "0 of 2 repairs of incorrect programs are correct. 0 of 2 repairs of correct ones are no longer" in shown
     assert select([*asked, "--repair", "-1"]) == 2
 
 

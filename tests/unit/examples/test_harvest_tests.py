@@ -64,10 +64,6 @@ def one_judge(monkeypatch, judge_all):
     return judge
 
 
-def harvest_command(words):
-    return main([*words])
-
-
 def harvested(*tests, broken=None, keys=None, wrong=(), question=SIGN):
     found = Found(
         broken=Counter(dict(zip(tests, broken or (0,) * len(tests), strict=True))),
@@ -194,7 +190,7 @@ def test_buggy_programs_of_all_steps_count_and_tests_of_the_last_ones(tmp_path):
 
 
 def test_without_minimising_the_command_writes_what_it_always_did(run_folder, tmp_path, capsys):
-    assert harvest_command([str(run_folder), "--output", str(tmp_path / "new.jsonl"), "--no-minimise"]) == 0
+    assert main([str(run_folder), "--output", str(tmp_path / "new.jsonl"), "--no-minimise"]) == 0
     written = {question.id: question.golden_tests for question in load_questions(tmp_path / "new.jsonl")}
     assert written == {question.id: found.tests for question, found in collect(RunRecords.open(run_folder))}
     assert capsys.readouterr().out == f"{tmp_path / 'new.jsonl'}: 2 questions\n"
@@ -204,7 +200,7 @@ def test_the_card_says_whose_tests_these_are_in_the_hubs_form(run_folder, tmp_pa
     (run_folder / "questions.jsonl.card.md").write_text("---\nlicense: cc-by-4.0\n---\n")
     (run_folder / "command.txt").write_text("code-a1 cpu run_dir=run\n")
     target = tmp_path / "new.jsonl"
-    assert harvest_command([str(run_folder), "--output", str(target), "--no-minimise"]) == 0
+    assert main([str(run_folder), "--output", str(target), "--no-minimise"]) == 0
     card = DatasetCard.load(tmp_path / "new.jsonl.card.md")
     assert card.data.configs == [{"config_name": "default", "data_files": [{"split": "train", "path": "new.jsonl"}]}]
     assert (card.data.license, card.data.get("code_a1")) == ("cc-by-4.0", "questions new.jsonl")
@@ -217,7 +213,7 @@ def test_the_card_says_whose_tests_these_are_in_the_hubs_form(run_folder, tmp_pa
 
 def test_a_harvest_is_pushed_with_its_card(run_folder, tmp_path, local_hub, capsys):
     command = [str(run_folder), "--output", str(tmp_path / "new.jsonl"), "--no-minimise", "--push", "ada/tests"]
-    assert harvest_command(command) == 0
+    assert main(command) == 0
     assert f"pushed to {local_hub.endpoint}/datasets/ada/tests" in capsys.readouterr().out
     files = local_hub.files("ada/tests", "dataset")
     assert files["new.jsonl"] == (tmp_path / "new.jsonl").read_bytes()
@@ -239,7 +235,7 @@ def real_run(tmp_path):
 
 def test_the_command_writes_few_tests_and_says_what_they_kill(real_run, tmp_path, one_judge, capsys):
     target = tmp_path / "tests.jsonl"
-    assert harvest_command([str(real_run), "--output", str(target)]) == 0
+    assert main([str(real_run), "--output", str(target)]) == 0
     written = capsys.readouterr().out
     assert f"{target}: 2 questions in " in written
     assert "tests 12 -> " in written
@@ -254,11 +250,11 @@ def test_the_command_writes_few_tests_and_says_what_they_kill(real_run, tmp_path
 def test_an_outage_keeps_all_tests_and_is_judged_again_by_the_same_command(real_run, tmp_path, one_judge, capsys):
     target, one_judge.outages = tmp_path / "tests.jsonl", 1
     command = [str(real_run), "--output", str(target), "--workers", "1"]
-    assert harvest_command(command) == 1
+    assert main(command) == 1
     assert "1 questions met an outage of the sandbox and kept all their tests; repeat" in capsys.readouterr().err
     assert 6 in [len(question.golden_tests) for question in load_questions(target)]
     asked = one_judge.asked
-    assert harvest_command(command) == 0
+    assert main(command) == 0
     assert one_judge.asked == asked + 1, "the other question is not judged again"
     assert max(len(question.golden_tests) for question in load_questions(target)) < 6
 
@@ -274,14 +270,14 @@ def test_an_interrupted_command_goes_on_and_other_settings_are_refused(
 
     monkeypatch.setattr(JsonlStore, "append", stop)
     command = [str(real_run), "--output", str(target), "--workers", "1"]
-    assert harvest_command(command) == 130
+    assert main(command) == 130
     assert f"interrupted; what is done is in {target}.kills.jsonl; repeat the command" in capsys.readouterr().err
     assert not target.exists()
     monkeypatch.setattr(JsonlStore, "append", append)
-    assert harvest_command([*command, "--min-tests", "3"]) == 2
+    assert main([*command, "--min-tests", "3"]) == 2
     assert "min_tests was 1, now is 3" in capsys.readouterr().err
     asked = one_judge.asked
-    assert harvest_command(command) == 0
+    assert main(command) == 0
     assert one_judge.asked == asked + 1
     assert len(load_questions(target)) == 2
 
@@ -289,7 +285,7 @@ def test_an_interrupted_command_goes_on_and_other_settings_are_refused(
 def test_a_sandbox_that_is_down_breaks_off_with_what_to_do(real_run, tmp_path, one_judge, capsys, monkeypatch):
     monkeypatch.setattr("code_a1_recipe.jobs.judge_loop.MAX_OUTAGES_IN_A_ROW", 1)
     one_judge.outages = 9
-    assert harvest_command([str(real_run), "--output", str(tmp_path / "tests.jsonl")]) == 1
+    assert main([str(real_run), "--output", str(tmp_path / "tests.jsonl")]) == 1
     error = capsys.readouterr().err
     assert "the sandbox is down: 1 items in a row were not judged, the last one because of no room" in error
     assert f"what is done is in {tmp_path / 'tests.jsonl'}.kills.jsonl; repeat the command to resume" in error
@@ -300,7 +296,7 @@ def test_missing_mutants_are_refused_before_work(real_run, tmp_path, capsys, mon
         raise ModuleNotFoundError("mutants need the package cosmic-ray (gone): pip install cosmic-ray")
 
     monkeypatch.setattr("code_a1_recipe.test_quality.mutants.mutants_of", missing)
-    assert harvest_command([str(real_run), "--output", str(tmp_path / "tests.jsonl")]) == 2
+    assert main([str(real_run), "--output", str(tmp_path / "tests.jsonl")]) == 2
     assert "pip install cosmic-ray" in capsys.readouterr().err
     assert not list(tmp_path.glob("tests*"))
 
@@ -333,17 +329,17 @@ def test_a_file_that_exists_is_replaced_only_when_told_so(real_run, tmp_path, on
     target = tmp_path / "tests.jsonl"
     target.write_bytes(b"precious")
     command = [str(real_run), "--output", str(target), *more]
-    assert harvest_command(command) == 2
+    assert main(command) == 2
     assert f"{target} exists; --overwrite replaces it" in capsys.readouterr().err
     assert target.read_bytes() == b"precious"
-    assert harvest_command([*command, "--overwrite"]) == 0
+    assert main([*command, "--overwrite"]) == 0
     assert len(load_questions(target)) == 2
 
 
 @pytest.mark.parametrize("name", ["questions.jsonl", "metrics.jsonl", "rollouts/train_000001.jsonl"])
 def test_a_file_of_the_run_is_never_replaced(real_run, capsys, name):
     before = (real_run / name).read_bytes()
-    assert harvest_command([str(real_run), "--output", str(real_run / name), "--overwrite"]) == 2
+    assert main([str(real_run), "--output", str(real_run / name), "--overwrite"]) == 2
     assert f"would overwrite the input {real_run / name}" in capsys.readouterr().err
     assert (real_run / name).read_bytes() == before
 
@@ -351,12 +347,12 @@ def test_a_file_of_the_run_is_never_replaced(real_run, capsys, name):
 def test_an_unfinished_harvest_replaces_its_own_file_and_no_other(real_run, tmp_path, one_judge):
     target, one_judge.outages = tmp_path / "tests.jsonl", 1
     command = [str(real_run), "--output", str(target), "--workers", "1"]
-    assert harvest_command(command) == 1
+    assert main(command) == 1
     written = target.read_bytes()
     target.write_bytes(b"another's")
-    assert harvest_command(command) == 2
+    assert main(command) == 2
     target.write_bytes(written)
-    assert harvest_command(command) == 0
+    assert main(command) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "tests.jsonl", "tests.jsonl.card.md"]
 
 
