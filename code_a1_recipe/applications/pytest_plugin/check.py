@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import inspect
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -144,8 +145,8 @@ class Check:
 
     def _search(self, suites: Sequence[Sequence[str]]) -> list[Finding]:
         """Make the calls of asserts, and small changes of them, as far as they were not made before."""
-        gate = self._attack.gate
-        cases = [case for suite in suites for case in gate.suite(suite).cases]
+        gate, owner = self._attack.gate, re.compile(rf"\b(?:[^\W\d]\w*\.)+(?={self._entry}\()")  # `module.f(1)`: f(1)
+        cases = [case for suite in suites for case in gate.suite([owner.sub("", one) for one in suite]).cases]
         tested = list(dict.fromkeys(text for case in cases if (text := self._plain(case.call.text))))
         room = max(0, self._item.config.getoption("code_a1_max_calls") - len(tested))
         texts = [*tested, *variants(tested, {self._entry}, max_calls=room)]

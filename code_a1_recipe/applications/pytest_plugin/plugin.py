@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -89,7 +90,7 @@ class Checker:
         try:
             outcome = Check(CheckOptions(function=function, **options), self._item).run()
         except (CodeA1Error, SandboxError) as error:
-            self.problem = f"code-a1: {error}"
+            self.problem = "code-a1: " + re.sub(r"--(?=endpoint|model|max-tokens)", "--code-a1-", str(error))
             pytest.skip(self.problem)
         self._item.user_properties += [("code_a1", note) for note in outcome.notes]
         if outcome.failure:

@@ -101,6 +101,11 @@ def test_a_failure_is_shrunk_and_kept_and_replayed_and_dropped_when_it_is_mended
     project().assert_outcomes(skipped=1)
 
 
+def test_asserts_may_name_the_function_by_its_module_or_as_a_method(project):
+    asserts = "def asserts():\n    assert programs.median([3, 1]) == 2\n    assert self.owner.median([7]) == 7\n"
+    project(programs=BUGGY, test_it=TEST + asserts).stdout.fnmatch_lines([MINIMAL])
+
+
 def test_a_mutant_of_an_installed_package_is_found(project, kept):
     """``packaging`` replaces runs of separators; the mutant, each single one."""
     mutant = """
@@ -146,7 +151,7 @@ def test_a_model_that_is_down_is_an_error_and_no_failure_of_the_function(project
     options = ("--code-a1", "--code-a1-endpoint", url, "--code-a1-endpoint-model", "m")
     found = project(*options, programs=RIGHT, test_it=TEST + ASSERTS)
     found.assert_outcomes(skipped=1, errors=1)
-    found.stdout.fnmatch_lines(["*ERROR at teardown of test_median*", "code-a1: *does not answer*"])
+    found.stdout.fnmatch_lines(["*ERROR at teardown of test_median*", "code-a1: --code-a1-endpoint=*does not answer*"])
     found = project(*options, programs=BUGGY)  # what needs no model is found all the same
     found.assert_outcomes(failed=1)
 
