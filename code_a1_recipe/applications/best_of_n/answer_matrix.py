@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sandbox import (
-    DEFAULT_CHECKER,
+    Call,
     CallResult,
     CallStatus,
     Case,
@@ -26,7 +26,7 @@ from sandbox import (
     parse_suite,
 )
 
-from ...algorithm.question import definitions
+from ...algorithm.question import Question, definitions
 from ...jobs.judge_loop import in_parallel
 from .selection_rules import NO_ANSWER, Answers, Passes
 
@@ -38,12 +38,16 @@ def interface_of(programs: Sequence[str], entry_points: Sequence[str], *, kind: 
     return Interface.of(definer, tuple(entry_points), kind=kind)
 
 
-def read_cases(
-    programs: Sequence[str], suites: Iterable[Sequence[str]], entry_points: Sequence[str], *, kind: str
-) -> list[Case]:
+def read_cases(programs: Sequence[str], suites: Iterable[Sequence[str]], about: Question) -> list[Case]:
     """The tests of all suites that can be asked, suite by suite: the M of :func:`answer_matrix`."""
-    interface = interface_of(programs, entry_points, kind=Kind(kind))
+    interface = interface_of(programs, about.entry_points, kind=Kind(about.kind))
     return [case for suite in suites for case in parse_suite(suite, interface).cases]
+
+
+def asking(about: Question, calls: tuple[Call, ...], runner: Runner) -> Program:
+    """The calls as a program without a source yet: for :func:`ask_programs`."""
+    reads = about.reads_input
+    return Program(prelude=about.prelude, source="", calls=calls, limits=runner.limits, reads_input=reads)
 
 
 def ask_programs(
@@ -69,15 +73,7 @@ def ask_programs(
 
 
 def answer_matrix(
-    programs: Sequence[str],
-    suites: Iterable[Sequence[str]],
-    runner: Runner,
-    *,
-    entry_points: Sequence[str],
-    prelude: str = "",
-    kind: str = Kind.FUNCTIONS,
-    checker: str = DEFAULT_CHECKER,
-    num_threads: int = 1,
+    programs: Sequence[str], suites: Iterable[Sequence[str]], runner: Runner, about: Question, *, num_threads: int = 1
 ) -> tuple[Passes, Answers]:
     """Run N programs on all M tests of all suites.
 
@@ -86,10 +82,7 @@ def answer_matrix(
         suites: ``suites[s]`` holds the texts of suite s's asserts. What is no ``assert f(literals) == literal`` is left
             out, and so is what repeats a call of its suite; a test of two suites counts twice.
         runner: runs the programs.
-        entry_points: names of the functions and classes that tests may call.
-        prelude: executed before each program.
-        kind: what tests do with a program.
-        checker: how printed outputs are compared.
+        about: says what tests may call, what is executed before each program, and how printed outputs are compared.
         num_threads: programs that run at once.
 
     Returns:
@@ -100,11 +93,10 @@ def answer_matrix(
     Raises:
         SandboxUnavailableError: a program could not be run.
     """
-    cases, same = read_cases(programs, suites, entry_points, kind=kind), comparison(kind, checker)
+    cases, same = read_cases(programs, suites, about), comparison(about.kind, about.checker)
     column = {call: index for index, call in enumerate(dict.fromkeys(case.call for case in cases))}
     distinct = list(dict.fromkeys(programs))
-    reads_input = kind == Kind.STDIN
-    asked = Program(prelude=prelude, source="", calls=tuple(column), limits=runner.limits, reads_input=reads_input)
+    asked = asking(about, tuple(column), runner)
     results = dict(zip(distinct, ask_programs(distinct, asked, runner, num_threads=num_threads), strict=True))
     passes_NM = np.zeros((len(programs), len(cases)), dtype=np.bool_)
     answers_NM = np.full((len(programs), len(cases)), NO_ANSWER, dtype=np.int64)

@@ -226,16 +226,7 @@ def judged_row(pool: Pool, runner: Runner, grading: Grading | None, *, num_threa
         nothing = dict.fromkeys((*RULES, ORACLE), 0.0)
         return {**head, "num_tests": 0, "chosen": {}, "expected": nothing if grading else None}
     try:
-        passes, answers = answer_matrix(
-            pool.programs,
-            pool.suites,
-            runner,
-            entry_points=pool.question.entry_points,
-            prelude=pool.question.prelude,
-            kind=pool.question.kind,
-            checker=pool.question.checker,
-            num_threads=num_threads,
-        )
+        passes, answers = answer_matrix(pool.programs, pool.suites, runner, pool.question, num_threads=num_threads)
         expected = _expected(pool, passes, answers, grading) if grading else None
     except SandboxUnavailableError as error:
         return {**head, "num_tests": 0, "chosen": None, "expected": None, "outage": f"{type(error).__name__}: {error}"}

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from reward_fns import extract_candidate
-from sandbox import CallStatus, CaseOutcome, Kind, Program, ProgramResult, Runner, to_literal
+from sandbox import CallStatus, CaseOutcome, ProgramResult, Runner, to_literal
 
 from ...algorithm.episode_types import PromptTooLongError, Sampler
 from ...algorithm.prompts import render
 from ...algorithm.question import Question
 from ...algorithm.repair import ShownFailure
 from ...algorithm.sampling import sampling_seed
-from .answer_matrix import answer_matrix, ask_programs, read_cases
+from .answer_matrix import answer_matrix, ask_programs, asking, read_cases
 
 GREED = 20.0
 """C: how much the share of passed tests counts beside the uniform prior."""
@@ -46,18 +46,10 @@ class RepairSearch:
             SandboxUnavailableError: a program could not be run.
         """
         about, programs = self.question, list(dict.fromkeys(self.programs))
-        cases = read_cases(programs, self.suites, about.entry_points, kind=about.kind)
+        cases = read_cases(programs, self.suites, about)
         if not programs or not cases:
             return None
-        passes_NM, _ = answer_matrix(
-            programs,
-            self.suites,
-            runner,
-            entry_points=about.entry_points,
-            prelude=about.prelude,
-            kind=about.kind,
-            checker=about.checker,
-        )
+        passes_NM, _ = answer_matrix(programs, self.suites, runner, about)
         if passes_NM.all(axis=1).any():
             return None
         rng, refined = random.Random(f"{self.seed} {len(self.repairs)}"), [before for before, _ in self.repairs]
@@ -67,9 +59,7 @@ class RepairSearch:
         ]
         n = int(np.argmax(draws_N))
         case = min((cases[m] for m in np.flatnonzero(~passes_NM[n])), key=lambda one: len(one.text))
-        limits, reads = runner.limits, about.kind == Kind.STDIN
-        asked = Program(prelude=about.prelude, source="", calls=(case.call,), limits=limits, reads_input=reads)
-        (answer,) = ask_programs(programs[n : n + 1], asked, runner)
+        (answer,) = ask_programs(programs[n : n + 1], asking(about, (case.call,), runner), runner)
         outcome, detail = _did(answer)
         return programs[n], ShownFailure.of(case.call.text, outcome, detail, expected=case.expected)
 

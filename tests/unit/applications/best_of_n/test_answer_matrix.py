@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.applications.best_of_n.answer_matrix import answer_matrix, group_answers, interface_of
 from code_a1_recipe.applications.best_of_n.selection_rules import NO_ANSWER
 from sandbox import CallResult, CallStatus, LocalRunner, Role, SandboxUnavailableError
@@ -13,6 +14,7 @@ RAISES = "def f(x):\n    raise ValueError('no')"
 RAISES_OTHERWISE = "def f(x):\n    raise ValueError('other words')"
 HANGS = "def f(x):\n    while True:\n        pass"
 BROKEN = "def f(x:\n"
+ABOUT = Question(id="double", prompt="Twice x.", reference=DOUBLE, entry_points=("f",))
 
 
 @pytest.fixture(scope="module")
@@ -39,14 +41,14 @@ class FailingRunner:
 
 def test_who_agrees_with_the_claims_and_with_whom(runner):
     suites = [("assert f(3) == 6", "assert f(2) == 4"), ("assert f(3) == 9", "assert f(x) == 1")]
-    passes, answers = answer_matrix([DOUBLE, SQUARE, RAISES, RAISES_OTHERWISE], suites, runner, entry_points=("f",))
+    passes, answers = answer_matrix([DOUBLE, SQUARE, RAISES, RAISES_OTHERWISE], suites, runner, ABOUT)
     assert passes.tolist() == [[True, True, False], [False, True, True], [False] * 3, [False] * 3]
     # Ids by column: f(3) is 6, 9 or a ValueError; f(2) is 4 for both, or a ValueError.
     assert answers.tolist() == [[0, 0, 0], [1, 0, 1], [2, 1, 2], [2, 1, 2]]
 
 
 def test_a_program_that_hangs_or_does_not_load_has_no_answer(runner):
-    passes, answers = answer_matrix([HANGS, BROKEN, DOUBLE], [("assert f(1) == 2",)], runner, entry_points=("f",))
+    passes, answers = answer_matrix([HANGS, BROKEN, DOUBLE], [("assert f(1) == 2",)], runner, ABOUT)
     assert answers[:, 0].tolist() == [NO_ANSWER, NO_ANSWER, 0]
     assert passes[:, 0].tolist() == [False, False, True]
 
@@ -54,7 +56,7 @@ def test_a_program_that_hangs_or_does_not_load_has_no_answer(runner):
 def test_a_case_of_two_suites_counts_twice_but_is_asked_once(runner):
     suites = [("assert f(1) == 2", "assert f(x=1) == 2"), ("assert f(1) == 2", "assert f(1) == 3")]
     noting = FailingRunner(runner, "nothing of this kind")
-    passes, _ = answer_matrix([DOUBLE], suites, noting, entry_points=("f",))
+    passes, _ = answer_matrix([DOUBLE], suites, noting, ABOUT)
     assert passes.tolist() == [[True, True]]  # one a suite and call: the first claim
     assert noting.asked == ["f(1)"]
 
@@ -62,12 +64,12 @@ def test_a_case_of_two_suites_counts_twice_but_is_asked_once(runner):
 def test_an_outage_of_one_program_is_no_verdict_but_an_error(runner):
     failing = FailingRunner(runner, "x * x")
     with pytest.raises(SandboxUnavailableError, match="the machine is gone"):
-        answer_matrix([SQUARE, DOUBLE], [("assert f(3) == 6",)], failing, entry_points=("f",))
+        answer_matrix([SQUARE, DOUBLE], [("assert f(3) == 6",)], failing, ABOUT)
 
 
 def test_copies_of_a_program_run_once(runner):
     counting = FailingRunner(runner, "nothing of this kind")
-    passes, _ = answer_matrix([DOUBLE, SQUARE, DOUBLE], [("assert f(3) == 6",)], counting, entry_points=("f",))
+    passes, _ = answer_matrix([DOUBLE, SQUARE, DOUBLE], [("assert f(3) == 6",)], counting, ABOUT)
     assert (counting.num_runs, passes[:, 0].tolist()) == (2, [True, False, True])
 
 
@@ -81,7 +83,7 @@ def test_signatures_are_those_of_the_first_program_that_defines_the_entry_point(
 
 def test_without_tests_or_programs_the_matrix_is_empty(runner):
     for programs, suites, shape in (([DOUBLE], [], (1, 0)), ([], [("assert f(1) == 2",)], (0, 1))):
-        passes, answers = answer_matrix(programs, suites, runner, entry_points=("f",))
+        passes, answers = answer_matrix(programs, suites, runner, ABOUT)
         assert (passes.shape, answers.shape) == (shape, shape)
         assert (passes.dtype, answers.dtype) == (np.bool_, np.int64)
 
@@ -89,7 +91,7 @@ def test_without_tests_or_programs_the_matrix_is_empty(runner):
 def test_the_order_of_suites_and_asserts_is_kept(runner):
     noting = FailingRunner(runner, "nothing of this kind")
     suites = [("assert f(2) == 1",), (), ("assert f(1) == 2", "assert f(2) == 4")]
-    passes, _ = answer_matrix([DOUBLE], suites, noting, entry_points=("f",))
+    passes, _ = answer_matrix([DOUBLE], suites, noting, ABOUT)
     assert passes.tolist() == [[False, True, True]]
     assert noting.asked == ["f(2)", "f(1)"]
 
