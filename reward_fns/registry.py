@@ -78,7 +78,8 @@ def _find(
 ) -> Callable[[QuestionVerdicts], Any]:
     function = lookup(name, table, what=f"{role} reward") if path is None else getattr(load_module(path), name, None)
     if not callable(function):
-        raise ValueError(f"{path} has no function {name!r}; define `def {name}(question)` there")
+        hint = f"define `def {name}(question)` there, or name one that it has by rewards.{role}.name"
+        raise ValueError(f"{path} has no function {name!r}; {hint}")
     signature = inspect.signature(function)
     arguments = {key: value for key, value in defaults.items() if key in signature.parameters} | dict(kwargs)
     try:

@@ -90,9 +90,11 @@ def written_suites(subjects: Sequence[Subject], path: Path, options: SuiteEvalOp
     """The first ``options.suites`` responses of each subject, of a file of another tester.
 
     Raises:
-        InputError: the file cannot be read, or a subject has fewer there.
+        InputError: the file cannot be read, a subject has fewer there, or two rows.
     """
-    rows = {row.get("question"): row.get("responses") for row in read_rows(path)}
+    read = read_rows(path)
+    check_distinct([str(row.get("question")) for row in read], what=f"rows of --written {path}")
+    rows = {row.get("question"): row.get("responses") for row in read}
     found = []
     for subject in subjects:
         texts = rows.get(subject.name)

@@ -276,6 +276,9 @@ def test_suites_of_another_tester_are_read_from_a_file(questions, tmp_path, caps
     written.write_text('{"question": "double", "responses": ["x"]}\n')
     assert eval_test(asked) == 2
     assert "'sign' has None" in " ".join(capsys.readouterr().err.split())
+    written.write_text('{"question": "double", "responses": ["x"]}\n' * 2)
+    assert eval_test(asked) == 2
+    assert "'double' stands for several rows of --written" in " ".join(capsys.readouterr().err.split())
 
 
 def test_select_compares_all_rules_and_writes_the_chosen_programs(questions, tmp_path, capsys):
