@@ -77,7 +77,7 @@ def _markers(panel: Axes, points: Sequence[Point], label: str, color: str) -> No
 
 def _finish(panel: Axes, *, ylabel: str, share: bool = True) -> None:
     panel.set_xlabel("step")
-    panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+    panel.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     panel.set_ylabel(ylabel)
     if share:
         panel.set_ylim(0, 1)

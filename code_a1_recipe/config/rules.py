@@ -97,6 +97,8 @@ def _given_tests(config: RecipeSettings) -> Iterator[str]:
     yield from (f"{name} must be 0 {key} (no Test LLM takes part), got {n}" for name, n in counts.items() if n)
     if config.self_play:
         yield f"self_play must be false {key}, got True"
+    if config.rewards.code_tests == "hidden" and config.episode.repair_turns:
+        yield f"episode.repair_turns must be 0 {key} (a prompt never shows one), got {config.episode.repair_turns}"
 
 
 def _user_files(config: RecipeSettings) -> Iterator[str]:

@@ -84,6 +84,7 @@ def refusal(*overrides: str) -> str:
             "names no function of a module; give pkg://package.module:function",
         ),
         (["arm=golden", "self_play=true"], "self_play must be false with rewards.code_tests=golden"),
+        (["arm=golden_full", "episode.repair_turns=1"], "repair_turns must be 0 with rewards.code_tests=hidden"),
         (["episode.num_suites=0"], "episode.num_suites must be at least 2 with rewards.code_tests=suites"),
         (["arm=self_play", "episode.num_suites=3"], "episode.num_suites must be episode.num_candidates = 4"),
         (["arm=self_play", "schedule.test_every=2"], "schedule.test_every must be schedule.code_every = 1"),
