@@ -131,7 +131,7 @@ class EpisodeRunner:
             tested[: task.num_candidates],
             num_turns=self.episode.repair_turns,
             write=write,
-            reward=lambda results: self._question_rewards.apply(task.question, results),
+            reward=lambda results: self._question_rewards.apply(task.question, results, asked=task.asked),
             is_improvement=self.episode.repair_reward == "improvement",
         )
 

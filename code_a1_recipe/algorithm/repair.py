@@ -17,7 +17,7 @@ REPAIR_REWARDS = {"own": "that of a program by itself", "improvement": "that, le
 """What a repaired program earns (``episode.repair_reward``)."""
 
 _MAX_SHOWN = 400
-"""Characters of a call, a result or an expected output; a case with more is not shown while there is another."""
+"""Characters of a call, a result or an expected output; what a longer one has beyond them is not shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +38,16 @@ class ShownFailure:
             CaseOutcome.TIMED_OUT: "does not end in time",
             CaseOutcome.NOT_LOADED: f"cannot be made, since the program does not load: {detail}",
         }
-        result = results.get(outcome, f"gives no value ({outcome.value})")
-        return cls(call=_cut(call), result=_cut(result), expected=_cut(expected))
+        return cls(call=call, result=results.get(outcome, f"gives no value ({outcome.value})"), expected=expected)
 
     @property
     def prompt_fields(self) -> dict[str, str]:
-        return {"call": self.call, "result": self.result, "expected": self.expected}
+        return {"call": _cut(self.call), "result": _cut(self.result), "expected": _cut(self.expected)}
+
+    @property
+    def length(self) -> int:
+        """Characters before anything is cut."""
+        return len(self.call) + len(self.result) + len(self.expected)
 
 
 def shown_failure(verdict: CandidateVerdict | None) -> ShownFailure | None:
@@ -55,7 +59,7 @@ def shown_failure(verdict: CandidateVerdict | None) -> ShownFailure | None:
         for case in met_cases(verdict)
         if case.outcome.failed
     ]
-    return min(shown, key=lambda one: sum(map(len, one.prompt_fields.values())), default=None)
+    return min(shown, key=lambda one: one.length, default=None)
 
 
 def met_cases(verdict: CandidateVerdict) -> Iterator[CaseResult]:
@@ -91,9 +95,12 @@ async def repair_turns(
     for turn in range(1, num_turns + 1):
         failures = {c: shown_failure(one.verdict) for c, one in latest.items() if one.reward and one.source}
         asked = [(c, failure) for c, failure in failures.items() if failure is not None]
+        if not asked:
+            break
         written = await asyncio.gather(*[write(c, turn, latest[c], failure) for c, failure in asked])
         places = [c for (c, _), one in zip(asked, written, strict=True) if one is not None]
-        rewarded = dict(zip(places, reward([one for one in written if one is not None]), strict=True))
+        results = [one for one in written if one is not None]
+        rewarded = dict(zip(places, reward(results) if results else (), strict=True))
         for c, result in rewarded.items():
             own = with_improvement(result, latest[c]) if is_improvement else result
             found.append(Repair(candidate=c, turn=turn, before=latest[c], result=own))

@@ -83,6 +83,9 @@ class Policy(PPOTrainerSync):
     def __init__(self, name: str, config: RunConfig, *, pool: RayResourcePool, total_updates: int) -> None:
         for_verl = config.for_policy(name)
         for_verl.actor_rollout_ref.actor.optim.total_training_steps = total_updates
+        turns = 1 + (config.episode.repair_turns if name == "code" else 0)
+        # Repairs bring rows and no optimizer steps: how many there are would depend on how many programs failed.
+        for_verl.actor_rollout_ref.actor.ppo_mini_batch_size *= turns
         super().__init__(for_verl)
         self.settings = config
         self.name = name
