@@ -194,6 +194,10 @@ class Episode:
         return self.candidates + self.victims
 
     @property
+    def repaired(self) -> tuple[CandidateResult, ...]:
+        return tuple(repair.result for repair in self.repairs)
+
+    @property
     def code_rewards(self) -> tuple[float, ...]:
         """The Code LLM's rewards, of those candidates that have one."""
         return tuple(candidate.reward.total for candidate in self.candidates if candidate.reward is not None)

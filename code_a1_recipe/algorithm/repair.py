@@ -44,11 +44,6 @@ class ShownFailure:
     def prompt_fields(self) -> dict[str, str]:
         return {"call": _cut(self.call), "result": _cut(self.result), "expected": _cut(self.expected)}
 
-    @property
-    def length(self) -> int:
-        """Characters before anything is cut."""
-        return len(self.call) + len(self.result) + len(self.expected)
-
 
 def shown_failure(verdict: CandidateVerdict | None) -> ShownFailure | None:
     """The failed case with the shortest text, the first of those; None where there is no verdict or no failed case."""
@@ -59,7 +54,7 @@ def shown_failure(verdict: CandidateVerdict | None) -> ShownFailure | None:
         for case in met_cases(verdict)
         if case.outcome.failed
     ]
-    return min(shown, key=lambda one: one.length, default=None)
+    return min(shown, key=lambda one: len(one.call + one.result + one.expected), default=None)
 
 
 def met_cases(verdict: CandidateVerdict) -> Iterator[CaseResult]:

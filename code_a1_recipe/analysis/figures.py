@@ -91,6 +91,7 @@ def learning(run: RunRecords) -> Figure | None:
     _line(rewards, _trained(run, "code/reward"), "Code LLM", COLORS[0])
     _line(rewards, _trained(run, "test/reward"), "Test LLM", COLORS[1])
     _line(accuracy, _trained(run, "code/pass@1"), "training questions", COLORS[7])
+    _line(accuracy, _trained(run, "code/pass@1_after_repair"), "the same, repaired", COLORS[4])
     _markers(accuracy, _metric(run, "val/code/pass@1"), "held out, temperature 1", COLORS[0])
     _markers(accuracy, _metric(run, "val/code/greedy_pass@1"), "held out, greedy", COLORS[2])
     _finish(rewards, ylabel="mean reward")

@@ -20,7 +20,7 @@ from ..runs.rollout_record import RolloutRecord
 from .question_view import OUTCOMES, pick_episodes, program_lines, question_lines
 
 _CURVES = {
-    "Code LLM": ("code/reward", "code/pass@1", "code/case_pass_rate"),
+    "Code LLM": ("code/reward", "code/pass@1", "code/case_pass_rate", "code/repair_reward", "code/pass@1_after_repair"),
     "Test LLM": ("test/reward", "test/valid", "test/adv", "test/broke_candidate_rate", "test/distinct_call_rate"),
     "Mistake Book": ("book/cases", "book/replay_pass_rate"),
     "Held-out questions": (

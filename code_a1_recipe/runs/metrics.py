@@ -62,7 +62,7 @@ def accumulate_episode(episode: Episode, *, seconds: float) -> MetricAccumulator
 
 def busy_spans(episode: Episode) -> dict[str, tuple[Span, ...]]:
     """When the episode had something generated ("generate") and judged ("judge"): sorted, disjoint spans."""
-    candidates = [*episode.tested, *episode.buggy_programs, *(one.result for one in episode.repairs)]
+    candidates = [*episode.tested, *episode.buggy_programs, *episode.repaired]
     programs = [one.span for one in candidates]
     suites = [suite.span for one in candidates for suite in one.suites]
     judged = [span for one in candidates for span in (one.judge_span, one.hidden_span, one.pooled_span)]
@@ -150,9 +150,10 @@ def _add_repairs(collector: _Accumulator, episode: Episode) -> None:
     for repair in episode.repairs:
         result = repair.result
         collector.add("judge/outage_rate", bool(result.outage))
+        collector.add("judge/outages", bool(result.outage))
+        final[repair.candidate] = result  # without a reward where nothing is known of it
         if result.reward is None:
             continue
-        final[repair.candidate] = result
         collector.add("code/repair_reward", result.reward.total)
         collector.add("code/repaired_rate", shown_failure(result.verdict) is None)
         if (rate := broken_rate(repair)) is not None:

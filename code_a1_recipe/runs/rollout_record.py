@@ -99,7 +99,9 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     candidate: int
     """Number among the programs of its kind; of a repair, that of the program that its turns began with."""
     turn: int = 0
-    """From 1, of a repair, whose record holds no suites: its verdict is one on those of ``candidate``."""
+    """From 1, of a repair, whose record holds no suites: it met those of ``candidate``."""
+    repair_cases: tuple[CaseResult, ...] = ()
+    """What a repair did in the cases of these suites."""
     response: str
     response_tokens: int
     prompt_tokens: int
@@ -214,6 +216,7 @@ def episode_records(episode: Episode, *, selected: Sequence[int]) -> Iterator[Ro
 def _record(
     episode: Episode, kind: Kind, number: int, candidate: CandidateResult, *, selected: bool, turn: int = 0
 ) -> RolloutRecord:
+    met = candidate.verdict.suites if turn and candidate.verdict is not None else ()
     return RolloutRecord(
         v=VERSION,
         index=episode.task.index,
@@ -223,6 +226,7 @@ def _record(
         kind=kind,
         candidate=number,
         turn=turn,
+        repair_cases=tuple(case for suite in met for case in suite.cases),
         response=candidate.response.text,
         response_tokens=len(candidate.response.token_ids),
         prompt_tokens=len(candidate.response.prompt_ids),

@@ -220,7 +220,7 @@ def _report(
         accumulator=accumulate_episode(episode, seconds=seconds),
         busy=busy_spans(episode),
         records=encode_records(episode_records(episode, selected=selected)),
-        outage=next((one.outage for one in episode.tested if one.outage), ""),
+        outage=next((one.outage for one in (*episode.tested, *episode.repaired) if one.outage), ""),
     )
 
 

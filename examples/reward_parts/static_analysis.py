@@ -106,13 +106,16 @@ def check_arguments(
     Raises:
         ValueError: a value is out of range, ruff does not know a rule, or it is not installed.
     """
-    del skip_empty_suites
+    if not isinstance(skip_empty_suites, bool):
+        raise ValueError(f"skip_empty_suites must be true or false, got {skip_empty_suites!r}")
     for name, value in (("per_finding", per_finding), ("max_penalty", max_penalty)):
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 <= value <= 1.0:
             raise ValueError(f"{name} must be a number in [0, 1], got {value!r}; 0.02 is a small penalty")
     if max_complexity is not None and (type(max_complexity) is not int or max_complexity < 1):
         raise ValueError(f"max_complexity must be an integer of at least 1, got {max_complexity!r}; 10 is ruff's own")
-    if isinstance(rules, str) or not all(isinstance(rule, str) and _SELECTOR.fullmatch(rule) for rule in rules):
+    if not isinstance(rules, (list, tuple)) or not all(
+        isinstance(rule, str) and _SELECTOR.fullmatch(rule) for rule in rules
+    ):
         raise ValueError(f"rules must be a list of ruff's rules, got {rules!r}; such as [F401, B006]")
     if not rules and max_complexity is None:
         raise ValueError("rules must name at least one rule where max_complexity is not given, got []")

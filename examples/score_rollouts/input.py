@@ -92,6 +92,8 @@ def read_items(files: Sequence[Path], questions: QuestionTable, *, role: str = "
         for index, row in enumerate(rows):
             try:
                 if (record := records.get(index)) is not None:
+                    if record.kind == "repair":  # judged on suites that are in another record
+                        continue
                     question = _question_of({"question": record.question}, questions)
                     found = [_recorded_item(record, question, histories.get((record.index, record.question), ()))]
                 else:

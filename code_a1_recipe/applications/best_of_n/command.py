@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,32 +29,11 @@ from ...stats.estimates import bootstrap, paired_bootstrap
 from ...stats.tables import Table, table_of
 from .answer_matrix import answer_matrix
 from .options import SelectOptions
-from .repair import RepairSearch, run_search
+from .repair import Pool, RepairSearch, run_search
 from .selection_rules import ORACLE, RULES, best_programs, expected_passes
 
 CHOICES = "choices.jsonl"
 SELECTED = "selected.jsonl"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pool:
-    """What was sampled for one question."""
-
-    question: Question
-    programs: tuple[str, ...]
-    """N; responses without a program are not among them."""
-    suites: tuple[tuple[str, ...], ...]
-    """M suites of asserts, as written."""
-    num_responses: int
-    """N and those without a program."""
-    repairs: tuple[tuple[str, str], ...] = ()
-    """``RepairSearch.repairs``; their programs are among ``programs``."""
-
-    @property
-    def key(self) -> str:
-        """Changes with the question, its tests, the programs and the suites: a choice is never that of others."""
-        content = repr((self.question, self.programs, self.suites, self.num_responses, *self.repairs))
-        return f"{self.question.id} {fingerprint(content)}"
 
 
 def select(options: SelectOptions) -> Report:
@@ -66,12 +45,22 @@ def select(options: SelectOptions) -> Report:
     """
     options = _completed(options)
     table = question_table(options.files, adapter=options.adapter, columns=options.columns)
-    pools, title, settings = _pools(list(table.values())[: options.limit], options)
-    if options.sample_only:
-        return Report(text=f"responses are in {options.output / RESPONSES}; judge them with --judge-only")
-    with JsonlStore(options.output / CHOICES, settings=settings, key="key") as choices:
+    questions, (code, test) = list(table.values())[: options.limit], _models(options)
+    with JsonlStore(options.output / CHOICES, settings=_settings(code, test, options), key="key") as choices:
+        programs = _programs(questions, code, options)
+        all_suites = _suites(questions, programs, test, options)
+        pools = [
+            Pool(question=question, programs=own, suites=suites, num_responses=options.samples)
+            for question, own, suites in zip(questions, programs, all_suites, strict=True)
+        ]
+        if options.repair:
+            _repair(pools, code, options)
+        if options.sample_only:
+            return Report(text=f"responses are in {options.output / RESPONSES}; judge them with --judge-only")
         judge_pools(pools, choices, num_workers=options.workers)
         rows = [choices.row(pool.key) for pool in pools]
+    repairs = f" and {options.repair} repairs" if options.repair else ""
+    title = f"Best of {options.samples}{repairs}: programs of {code.label}, {options.suites} suites of {test.label}"
     return _written(rows, options, title)
 
 
@@ -100,36 +89,14 @@ def _models(options: SelectOptions) -> tuple[ModelChoice, ModelChoice]:
     return chosen, choose_model(test, policy="test", **where)
 
 
-def _pools(questions: Sequence[Question], options: SelectOptions) -> tuple[list[Pool], str, dict[str, Any]]:
-    """Programs and suites of every question, sampled where they are not stored; title and settings."""
-    code, test = _models(options)
-    programs = _programs(questions, code, options)
-    suites = _suites(questions, programs, test, options)
-    searches = [
-        RepairSearch(question=question, programs=list(own), suites=tests, seed=options.seed)
-        for question, own, tests in zip(questions, programs, suites, strict=True)
-    ]
-    if options.repair:
-        _repair(searches, code, options)
-    pools = [
-        Pool(
-            question=one.question,
-            programs=tuple(one.programs),
-            suites=tuple(map(tuple, one.suites)),
-            num_responses=options.samples + len(one.repairs),
-            repairs=tuple(one.repairs),
-        )
-        for one in searches
-    ]
-    settings = {
+def _settings(code: ModelChoice, test: ModelChoice, options: SelectOptions) -> dict[str, Any]:
+    """What a stored choice depends on, beside its question."""
+    return {
         "code": [code.fingerprint, asdict(options.model.sampling("code"))],
         "test": [test.fingerprint, asdict(options.test_model.sampling("test", shared=options.model))],
         **{name: getattr(options, name) for name in ("samples", "suites", "tests", "prompt", "seed")},
         **({"repair": options.repair} if options.repair else {}),
     }
-    repairs = f" and {options.repair} repairs" if options.repair else ""
-    title = f"Best of {options.samples}{repairs}: programs of {code.label}, {options.suites} suites of {test.label}"
-    return pools, title, settings
 
 
 def _programs(questions: Sequence[Question], model: ModelChoice, options: SelectOptions) -> list[list[str]]:
@@ -178,13 +145,14 @@ def _suites(
     return suites
 
 
-def _repair(searches: Sequence[RepairSearch], model: ModelChoice, options: SelectOptions) -> None:
+def _repair(pools: Sequence[Pool], model: ModelChoice, options: SelectOptions) -> None:
     """Let the Code LLM refine the programs of every question, each by itself."""
     template, open_model = PROMPT_PAIRS[str(options.prompt)].repair, None if options.judge_only else model.open
 
     async def run(store: ResponseStore, runner: Runner) -> None:
         parameters = options.model.sampling("code")
         sampler = StoredSampler(store, model=model.fingerprint, parameters=parameters, open_model=open_model)
+        searches = [RepairSearch(pool=pool, seed=options.seed) for pool in pools]
         work = [run_search(one, sampler, runner, template=template, num_turns=options.repair) for one in searches]
         await finish_all(work, samplers=[sampler])
 
@@ -270,9 +238,7 @@ def rules_table(rows: Sequence[Mapping[str, Any]], *, title: str) -> Table | Non
             }
         )
     num_outages = sum(bool(row["outage"]) for row in rows)
-    made: Counter[str] = sum(
-        (Counter({k: v for k, v in one.items() if "->" in k}) for one in graded.values()), Counter()
-    )
+    made = Counter(name for one in graded.values() for name in one for _ in range(int(one[name])) if "->" in name)
     note = f"Percent of {len(graded)} questions; 95 % bootstrap intervals over questions, ties as expected values."
     if num_outages:
         note += f" {num_outages} questions were lost to an outage and are not among them."

@@ -1,6 +1,7 @@
 """Repair turns: which case is shown, who is written again, what it earns, and what is counted."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -132,6 +133,37 @@ def test_repairs_are_a_group_of_their_own_rows_records_and_metrics():
     assert metrics["code/repair_broke_case_rate"] == 0.5
     records = [one for one in episode_records(made, selected=()) if one.kind == "repair"]
     assert [(one.candidate, one.turn, one.given_tests) for one in records] == [(0, 1, None), (1, 1, None)]
+    assert [[case.outcome for case in one.repair_cases] for one in records] == [[PASSED, PASSED], [WRONG, WRONG]]
+
+
+def test_a_repair_that_an_outage_took_counts_as_one_and_says_nothing_of_the_program():
+    solved = SuiteVerdict(cases=(case("f(0)", PASSED),), rejections=())
+    lost = replace(program("again", None), outage="no room")
+    made = episode(replace(repair(0, None, None), result=lost))
+    first, second = made.candidates
+    hidden = replace(verdict(PASSED), suites=(solved,))
+    made = replace(made, candidates=(first, replace(second, hidden=hidden)))
+    metrics = finalize_metrics(accumulate_episode(made, seconds=1.0))
+    assert (metrics["judge/outages"], metrics["judge/outage_rate"]) == (1, 1 / 3)
+    assert metrics["code/pass@1_after_repair"] == 1.0  # of the other program alone
+
+
+def test_no_reward_is_asked_for_where_nothing_is_written_again():
+    async def write(*_):
+        return None
+
+    def reward(results):
+        raise AssertionError("nothing to reward")
+
+    for programs in ([program("right", verdict(PASSED), 1.0)], [program("wrong", verdict(WRONG), 0.0)]):
+        made = repair_turns(programs, num_turns=10**12, write=write, reward=reward, is_improvement=False)
+        assert asyncio.run(made) == ()
+
+
+def test_a_case_that_needs_no_cut_is_shown_before_a_longer_one():
+    long, short = case(f"f({'1' * 5000})", WRONG, "7"), case(f"f({'1' * 390})", WRONG, "7" * 390)
+    assert shown_failure(verdict(history=[long, short])).call == short.call
+    assert len(shown_failure(verdict(history=[long])).prompt_fields["call"]) == 403
 
 
 def test_a_single_repair_is_no_group():

@@ -37,10 +37,10 @@ def test_the_fields_are_those_of_the_version():
         "span",
     )  # fmt: skip
     assert record(0).__struct_fields__ == (
-        "v", "index", "step", "question", "data_source", "kind", "candidate", "turn", "response", "response_tokens",
-        "prompt_tokens", "source", "extraction_failure", "is_too_long_to_test", "outage", "verdict", "reward",
-        "given_tests", "pooled_tests", "hidden_tests", "selected", "span", "judge_span", "hidden_span", "pooled_span",
-        "duplicate_of", "suites",
+        "v", "index", "step", "question", "data_source", "kind", "candidate", "turn", "repair_cases", "response",
+        "response_tokens", "prompt_tokens", "source", "extraction_failure", "is_too_long_to_test", "outage", "verdict",
+        "reward", "given_tests", "pooled_tests", "hidden_tests", "selected", "span", "judge_span", "hidden_span",
+        "pooled_span", "duplicate_of", "suites",
     )  # fmt: skip
 
 
