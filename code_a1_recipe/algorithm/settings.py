@@ -59,8 +59,8 @@ class EpisodeSettings(Block):
     """Processes that run episodes."""
     barrier: bool = False
     """No suite before the step's last program, no verdict before its last suite: to compare with streaming."""
-    repair_turns: Amount = 0
-    """How often a program that failed a case is shown that case and written again."""
+    repair_turns: Annotated[int, Field(ge=0, le=8)] = 0
+    """How often a program that failed a case is shown it and written again; a batch has room for all turns."""
     repair_reward: Annotated[str, one_of(REPAIR_REWARDS)] = "own"
     """What a program that was written again earns."""
     share_suites: bool = False

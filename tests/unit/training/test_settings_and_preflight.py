@@ -47,6 +47,7 @@ def refusal(*overrides: str) -> str:
         (["selection.update_n=5"], "selection.update_n must be at most episode.num_candidates = 4, got 5"),
         (["schedule.code_every=0", "schedule.test_every=0"], "nothing would train"),
         (["data.seed=null"], "data.seed must be an integer"),
+        (["episode.repair_turns=9"], "episode.repair_turns must be at most 8, got 9"),
         (["sandbox.max_outage_rate=2"], "sandbox.max_outage_rate must be at most 1, got 2"),
         (["sandbox.limits={memory: 5}"], "sandbox.limits"),
         (["trainer.n_gpus_per_node=3"], "a multiple of the 3 devices (trainer.n_gpus_per_node * trainer.nnodes)"),
