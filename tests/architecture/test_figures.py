@@ -1,20 +1,8 @@
-"""Bounds that the layout keeps: ``LIMITS`` of ``house_figures``, and that its counting rules count."""
+"""The layout keeps its figures, and ``house_figures`` counts by its rules."""
 
 import pytest
 
-from .house_figures import (
-    FIGURES,
-    LIMITS,
-    House,
-    Source,
-    deep_imports,
-    function_lines,
-    lines,
-    long_files,
-    long_functions,
-    names_run_files,
-    root_files,
-)
+from .house_figures import FIGURES, House, Source, function_lines, names_run_files
 
 
 @pytest.fixture(scope="module")
@@ -22,37 +10,21 @@ def house(repository):
     return House(repository)
 
 
-def test_the_packages_stay_small(house):
-    assert lines(house) <= LIMITS["lines"]
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
+def test_a_figure_meets_its_goal_or_is_no_worse_than_it_was(house, figure):
+    value = figure.count(house)
+    assert figure.is_held(value), f"{figure.name}: {value}, goal {figure.goal}, limit {figure.limit}"
 
 
-def test_files_are_short(house):
-    assert long_files(house, LIMITS["file_lines"]) == {}
+def test_docstrings_and_comments_are_no_code_tokens():
+    source = Source("a.py", '"""Words."""\n\n# a reason\nx = f(1)  # another\n')
+    assert (source.tokens, source.code_lines, source.comments) == (6, 1, 2)
 
 
-def test_functions_are_short(house):
-    assert long_functions(house, LIMITS["function_lines"]) == {}
-
-
-def test_the_sandbox_is_imported_by_its_face_only(house):
-    packages = [place for place in deep_imports(house) if not place.startswith("examples/")]
-    assert len(packages) <= LIMITS["deep_imports"], packages
-
-
-def test_the_readme_is_read_in_one_sitting(house):
-    assert house.lines_of("README.md") <= LIMITS["readme_lines"]
-
-
-@pytest.mark.parametrize("package", ["code_a1_recipe", "sandbox"])
-def test_packages_hold_folders(house, package):
-    files = root_files(house, package)
-    assert len(files) <= LIMITS[f"{package.removeprefix('code_a1_')}_root_files"], files
-
-
-def test_every_goal_is_met_but_those_that_never_were(house):
-    rows = {figure.name: figure.row(house) for figure in FIGURES}
-    assert [row.count("|") for row in rows.values()] == [5] * len(FIGURES)
-    assert {name for name, row in rows.items() if not row.endswith("| met |")} <= {"files under 30 lines"}
+def test_how_tightly_code_is_set_changes_density_and_no_tokens():
+    tight, loose = Source("a.py", "f(a, b)\n"), Source("a.py", "f(\n    a, b\n)\n")
+    assert tight.tokens == loose.tokens == 6
+    assert (tight.density, loose.density) == (6, 2)
 
 
 def test_a_docstring_does_not_lengthen_its_function():
