@@ -29,12 +29,11 @@ from verl.utils.config import omega_conf_to_dataclass
 from verl.utils.debug import marked_timer
 from verl.utils.debug.metrics import calculate_debug_metrics
 from verl.workers.engine_workers import ActorRolloutRefWorker
-from verl.workers.rollout.llm_server import LLMServerClient, LLMServerManager
 
 from ..algorithm.sampling import SamplingParameters
 from ..config.run_config import RunConfig
 from ..errors import OutageError
-from ..verl_plugin.client import OneServerClient
+from ..verl_plugin.client import PolicyServerManager
 from ..verl_plugin.compat import SYNC_MODE, rename_training_metrics
 from ..verl_plugin.row_queue import KVBatchMeta, clear_rows, get_fields, put_rows
 from .batch_parts import balanced_parts, group_parts
@@ -140,7 +139,7 @@ class Policy(PPOTrainerSync):
         self.ref_policy_wg = self.actor_rollout_wg
 
     def _start_servers(self) -> None:
-        self.llm_server_manager = LLMServerManager.create(
+        self.llm_server_manager = PolicyServerManager.create(
             config=self.config, worker_group=self.actor_rollout_wg, rollout_resource_pool=self.pool
         )
         engine_config = omega_conf_to_dataclass(self.config.actor_rollout_ref.rollout.checkpoint_engine)
@@ -167,11 +166,8 @@ class Policy(PPOTrainerSync):
         # without which a dead worker could not be started again.
         plain_rollout = OmegaConf.to_container(rollout, resolve=True)
         client_config = OmegaConf.create({"actor_rollout_ref": {"rollout": plain_rollout}})
-        client_class = OneServerClient if len(self.addresses) == 1 else LLMServerClient
         return PolicyEndpoint(
-            client=client_class(
-                config=client_config, load_balancer_handle=self.llm_server_manager.global_load_balancer
-            ),
+            client=self.llm_server_manager.client(client_config),
             tokenizer_path=self.tokenizer_path,
             model=self.settings.policy(self.name).model,
             chat_arguments=self.settings.data.apply_chat_template_kwargs,

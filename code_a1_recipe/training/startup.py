@@ -1,13 +1,15 @@
-"""Start of a run's parts: pools of GPUs, both policies with their servers, and the judges, at once where that works."""
+"""Start of a run's parts: pools of GPUs, both policies with their servers, judges and episode workers."""
 
-from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from verl.single_controller.ray import RayResourcePool, ResourcePoolManager
 
 from ..config.run_config import COLOCATED, RunConfig
+from ..verl_plugin import row_queue
 from ..verl_plugin.compat import CPUS_PER_DEVICE
+from .episode_actors import EpisodePool
 from .judge_actors import JudgePool
+from .lifecycle.stage_clock import StageClock
 from .policy import Policy
 
 
@@ -25,29 +27,43 @@ def make_pools(manager: ResourcePoolManager, config: RunConfig) -> dict[str, Ray
     return {name: pools[name if name in spec else COLOCATED] for name in names}
 
 
-def start_policies_and_judges(
-    config: RunConfig, *, pools: Mapping[str, RayResourcePool], total_steps: int, log: Callable[[str], None]
-) -> tuple[dict[str, Policy], JudgePool]:
-    """Both policies by name, and the judges.
+def start_parts(
+    config: RunConfig, *, manager: ResourcePoolManager, total_steps: int, stages: StageClock
+) -> tuple[dict[str, Policy], JudgePool, EpisodePool]:
+    """Start the queue, both policies (by name), the judges, and the episode workers, at once where that works.
 
     Args:
+        manager: verl's; it gets the pools of GPUs.
         total_steps: of the run; a learning-rate schedule counts the updates of its policy.
-        log: gets a line for each policy that has started.
+        stages: shows a line for each policy that has started.
     """
 
+    pools = make_pools(manager, config)
+
     def start_policy(name: str) -> Policy:
+        began = stages.now()
         every = {"code": config.schedule.code_every, "test": config.schedule.test_every}[name]
         updates = max(1, total_steps // every) if every else 1
         policy = Policy.start(name, config, pool=pools[name], total_updates=updates)
-        log(f"{name} policy: {config.policy(name).model.path}")
+        stages.ended(f"{name} policy: {config.policy(name).model.path}", since=began)
         return policy
 
     # Loading models and engines mostly waits, so on a CPU all of it happens at once. On a GPU a server measures the
     # free memory while it starts, which another one that starts beside it would falsify.
-    starters = ThreadPoolExecutor(max_workers=None if config.trainer.device == "cpu" else 1)
+    at_once = len(config.policy_names) if config.trainer.device == "cpu" else 1
+    with_policies, beside_them = ThreadPoolExecutor(at_once), ThreadPoolExecutor()
     try:
-        judges = starters.submit(JudgePool.start, config.sandbox, seed=config.seed)
-        policies = {name: starters.submit(start_policy, name) for name in config.policy_names}
-        return {name: started.result() for name, started in policies.items()}, judges.result()
+        # Nobody asks the queue before the first episode, so its processes may import what they need meanwhile.
+        queue = beside_them.submit(row_queue.init, config.for_verl().transfer_queue)
+        starting_judges = beside_them.submit(JudgePool.start, config.sandbox, seed=config.seed)
+        starting = {name: with_policies.submit(start_policy, name) for name in config.policy_names}
+        policies = {name: started.result() for name, started in starting.items()}
+        judges = starting_judges.result()
+        queue.result()
     finally:  # whoever interrupts a start does not wait for its end
-        starters.shutdown(wait=False, cancel_futures=True)
+        for starters in (with_policies, beside_them):
+            starters.shutdown(wait=False, cancel_futures=True)
+    endpoints = {name: policy.endpoint() for name, policy in policies.items()}
+    episodes = EpisodePool.start(config, endpoints=endpoints, judges=judges)
+    stages.ended("queue, judges and episode workers are ready")
+    return policies, judges, episodes

@@ -30,13 +30,14 @@ from ..verl_plugin.compat import SYNC_MODE, TRAINER_NAME
 from ..verl_plugin.row_queue import KVBatchMeta, queue_actors, step_marker
 from .checkpoint import random_states
 from .checkpoint.keeper import CheckpointKeeper, TrainState
-from .episode_actors import EpisodePool, EpisodeReport, seconds_of_exposed_judging
+from .episode_actors import EpisodeReport, seconds_of_exposed_judging
 from .lifecycle.signals import InterruptedRunError, LeaveRequestedError, SignalHandler
+from .lifecycle.stage_clock import StageClock
 from .lifecycle.time_limit import within
 from .policy import Policy
 from .preflight import run_identity
 from .reporting import AllWorkers, log_generations
-from .startup import make_pools, start_policies_and_judges
+from .startup import start_parts
 from .trajectories import StoredRows, join_rows
 
 Result = TypeVar("Result")
@@ -53,6 +54,7 @@ class CodeA1Trainer(PPOTrainerSync):
         self.policies: dict[str, Policy] = {}
         self.finished = TrainState(step=0, data=None)
         self._has_stepped = False
+        self.stages = StageClock(self.run_folder.show)
         self.signals = signals or SignalHandler(leave_within_seconds=math.inf, show=self.run_folder.show)
         super().__init__(config.for_verl())
 
@@ -72,12 +74,9 @@ class CodeA1Trainer(PPOTrainerSync):
         self.config.trainer.total_epochs = max(self.config.trainer.total_epochs, epochs)
         self._init_dump_executor()
         self._init_resource_pool_mgr()
-        pools = make_pools(self.resource_pool_manager, self.settings)
-        self.policies, self.judges = start_policies_and_judges(
-            self.settings, pools=pools, total_steps=self.total_training_steps, log=self.run_folder.show
+        self.policies, self.judges, self.episodes = start_parts(
+            self.settings, manager=self.resource_pool_manager, total_steps=self.total_training_steps, stages=self.stages
         )
-        endpoints = {name: policy.endpoint() for name, policy in self.policies.items()}
-        self.episodes = EpisodePool.start(self.settings, endpoints=endpoints, judges=self.judges)
         self._load_checkpoint()
         self.actor_rollout_wg = self.ref_policy_wg = AllWorkers(one.actor_rollout_wg for one in self.policies.values())
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..algorithm.schedule import POLICY_NAMES
 
-_ADAPTER = "code_a1_recipe.verl_plugin.servers.PolicyServerAdapter"
+_ADAPTER = "code_a1_recipe.verl_plugin.server_adapter.PolicyServerAdapter"
 
 
 def backend_name(policy: str) -> str:

@@ -1,36 +1,15 @@
 """vLLM servers of one policy: verl's own classes with the backend name in actor names and socket paths."""
 
-import hashlib
 import os
 from typing import Any
 
 import ray
 from verl.workers.rollout.vllm_rollout.vllm_async_server import vLLMHttpServer, vLLMReplica
-from verl.workers.rollout.vllm_rollout.vllm_rollout import ServerAdapter
+
+from .server_adapter import socket_job
 
 # verl's server reads its half of the socket path from here; its adapter asks Ray for the same job id.
 _JOB_VARIABLE = "VERL_RAY_JOB_ID"
-
-
-def socket_job(job_id: str, backend: str, gcs_address: str) -> str:
-    """The job part of the weight socket's path, the same on both ends and on no others of this machine.
-
-    A job's id is unique in its Ray cluster only. Two runs that each start a cluster of their own have the same one: on
-    one socket they would wait for one another for ever, or load each other's weights.
-    """
-    cluster = hashlib.sha256(gcs_address.encode()).hexdigest()[:8]
-    return f"{job_id}-{cluster}-{backend}"
-
-
-class PolicyServerAdapter(ServerAdapter):
-    """Trainer side: sends weights to the servers of its own policy."""
-
-    def __init__(self, config: Any, *args: Any, **kwargs: Any) -> None:
-        super().__init__(config, *args, **kwargs)
-        context = ray.get_runtime_context()
-        job_id = context.get_job_id()
-        own = socket_job(job_id, self.config.name, context.gcs_address)
-        self.zmq_handle = self.zmq_handle.replace(job_id, own, 1)
 
 
 class PolicyHttpServer(vLLMHttpServer):

@@ -1,6 +1,7 @@
 """From a checked configuration to a finished run, in this process: environment, last checks, Ray, trainer."""
 
 import contextlib
+import importlib
 import io
 import logging
 import os
@@ -9,6 +10,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from .crash_notifier import crash_notifier, dismiss_notifier
 from .failures import explain
 from .leftovers import Leftovers, make_sockets_folder, segments_below
 from .signals import InterruptedRunError, SignalHandler
+from .stage_clock import StageClock
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +46,7 @@ def train(config: RunConfig, *, command: str = "") -> RunFolder:
         Exception: what ended the run early; whatever was written until then stays.
     """
     leftovers = Leftovers(Path(prepare_environment(config).get(_VLLM_SOCKETS, "")))
+    stages = StageClock(RunFolder.show)
     try:
         # verl loads the plugin by itself and hides what goes wrong there; imported by name, it says so.
         import verl  # noqa: F401
@@ -51,16 +55,18 @@ def train(config: RunConfig, *, command: str = "") -> RunFolder:
         from ..plan.sizes import with_sizes
         from ..preflight import check_run, with_attention, with_base_models, with_micro_assets, without_long_questions
 
+        stages.ended("verl and the recipe are imported")
         config = with_sizes(with_base_models(with_micro_assets(config)))
         config = with_attention(without_long_questions(config))
         with contextlib.redirect_stdout(io.StringIO()):  # verl prints that it is content
             check_run(config)
+        stages.ended("settings, models and questions are checked")
         folder = _create_folder(config)
         crash = "the trainer's process was ended from outside: killed, out of memory, or with Ray's own processes"
         with folder.lock(), crash_notifier(f"\nerror: {crash}\n{resume_hint(config.run_dir)}\n"):
             _note_start(folder, config, command)
             with folder.driver_log.open("a", encoding="utf-8") as log, contextlib.redirect_stdout(log):
-                _run_on_ray(config, folder, leftovers)
+                _run_on_ray(config, folder, leftovers, stages)
         return folder
     finally:
         leftovers.remove()
@@ -122,23 +128,25 @@ def _note_start(folder: RunFolder, config: RunConfig, command: str) -> None:
         handle.write(f"{command}\n# {versions_text()}\n")
 
 
-def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers) -> None:
+def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers, stages: StageClock) -> None:
     import ray
 
-    from ...verl_plugin import row_queue
-    from ..trainer import CodeA1Trainer  # its imports take seconds and end before Ray's processes start
     from .process_watch import ProcessWatch
     from .start_watch import start_watch
 
     limit = config.checkpoint.leave_within_seconds
     signals = SignalHandler(leave_within_seconds=limit, show=folder.show, clean_up=leftovers.remove)
-    ray.init(**_ray_arguments(config))
+    with ThreadPoolExecutor(1) as importer:  # its imports take seconds, while Ray's processes start
+        module = importer.submit(importlib.import_module, "code_a1_recipe.training.trainer")
+        ray.init(**_ray_arguments(config))
+        CodeA1Trainer = module.result().CodeA1Trainer
+    stages.ended("Ray has started")
     trainer = None
     with signals.listening():  # in place of Ray's own handlers
         folder.show(f"run folder: {folder.root}\nworker logs: {ray_log_folder()}")
         for line in keys_without_effect(config):
             folder.show(line)
-        folder.show("starting two policies and their servers (about a minute on a small machine)")
+        folder.show("starting two policies and their servers")
         try:
             with ExitStack() as watches:
                 watch = start_watch(
@@ -147,7 +155,6 @@ def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers) -> N
                     give_up=lambda why: _exit(f"\nerror: {why}", 1, config, leftovers),
                 )
                 has_started = watches.enter_context(watch)
-                row_queue.init(config.for_verl().transfer_queue)
                 trainer = CodeA1Trainer(config, signals=signals)
                 trainer._setup()  # verl's `init` in its two parts: the first weights wait for a server that is lost
                 processes = ProcessWatch(
@@ -156,6 +163,7 @@ def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers) -> N
                 )
                 watches.enter_context(processes)
                 trainer.on_init_end()
+                trainer.stages.ended("the servers have the first weights")
                 has_started()
                 leftovers.segments = segments_below(os.getpid())
                 trainer.fit(None)

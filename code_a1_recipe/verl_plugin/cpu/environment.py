@@ -45,6 +45,8 @@ def cpu_environment(*, threads: int, training_threads: int = 1) -> dict[str, str
         # Ray clears the visible devices of actors that ask for none; the logical devices of a CPU run are
         # only bookkeeping and must stay as they are.
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+        # Ray starts a process for each logical CPU beforehand; an actor with variables of its own gets another one.
+        "RAY_prestart_worker_first_driver": "0",
     }
 
 

@@ -99,7 +99,7 @@ def test_both_ends_of_the_weight_socket_are_named_by_job_and_rank():
 
 
 def test_the_weight_socket_belongs_to_one_policy_of_one_run_on_the_machine():
-    from code_a1_recipe.verl_plugin.servers import socket_job
+    from code_a1_recipe.verl_plugin.server_adapter import socket_job
 
     names = {
         socket_job("01000000", backend, address)
@@ -127,28 +127,26 @@ def test_the_client_asks_the_balancer_where_we_answer_for_it():
     assert "self._release_server(" in source
 
 
-def test_a_single_server_is_looked_up_once(monkeypatch):
+@pytest.mark.parametrize(("servers", "has_balancer"), [(["one"], False), (["one", "two"], True)])
+def test_a_single_server_is_asked_without_a_load_balancer(monkeypatch, servers, has_balancer):
     import asyncio
 
-    from verl.workers.rollout.llm_server import LLMServerClient
+    from verl.workers.rollout.llm_server import LLMServerManager
 
-    from code_a1_recipe.verl_plugin.client import OneServerClient
+    from code_a1_recipe.verl_plugin.client import OneServerClient, PolicyServerManager
 
-    asked = []
+    async def start_balancer(manager):
+        manager.global_load_balancer = "a balancer"
 
-    async def acquire(self, request_id, **extra):
-        asked.append(request_id)
-        return "one", object()
-
-    monkeypatch.setattr(LLMServerClient, "_acquire_server", acquire)
-    client = OneServerClient(config=None)
-
-    async def ask() -> list[object]:
-        return [await client._acquire_server(name, prompt_ids=[1]) for name in "abc"]
-
-    found = asyncio.run(ask())
-    assert asked == ["a"]
-    assert len({id(handle) for _, handle in found}) == 1
+    monkeypatch.setattr(LLMServerManager, "_init_global_load_balancer", start_balancer)
+    manager = PolicyServerManager.__new__(PolicyServerManager)
+    manager.server_handles, manager.server_addresses = servers, [f"{name}:80" for name in servers]
+    asyncio.run(manager._init_global_load_balancer())
+    client = manager.client(config=None)
+    assert hasattr(manager, "global_load_balancer") is has_balancer
+    assert isinstance(client, OneServerClient) is not has_balancer
+    if not has_balancer:
+        assert asyncio.run(client._acquire_server("a session", prompt_ids=[1])) == ("one:80", "one")
 
 
 def test_the_queue_asks_ray_for_the_cpus_that_a_plan_counts():
