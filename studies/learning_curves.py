@@ -1,0 +1,41 @@
+"""Draw the README's picture: what both models of a run learned, on held-out questions and while they trained.
+
+python -m studies.learning_curves RUN_FOLDER studies/learning_curves.svg
+"""
+
+import sys
+from pathlib import Path
+
+import matplotlib as mpl
+
+from code_a1_recipe.analysis.figures import STYLE, Panel, draw_panels
+from code_a1_recipe.runs.reader import RunRecords
+
+PANELS = (
+    Panel(
+        title="Code LLM: programs that pass all hidden tests",
+        lines={"code/pass@1": "while it trains"},
+        markers={"val/code/pass@1": "held out", "val/code/greedy_pass@1": "held out, most likely program"},
+    ),
+    Panel(
+        title="Test LLM: asserts",
+        lines={"test/valid": "valid, while it trains"},
+        markers={
+            "val/test/buggy_programs_valid": "valid, held out",
+            "val/test/buggy_programs_detection_rate": "correct and breaks a buggy program, held out",
+        },
+    ),
+)
+
+
+def main(run_folder: str, picture: str) -> None:
+    # Names of fonts instead of outlines keep the file small; fixed ids let the same run draw the same file.
+    with mpl.rc_context({**STYLE, "svg.fonttype": "none", "svg.hashsalt": "learning curves"}):
+        figure = draw_panels(RunRecords.open(Path(run_folder)), PANELS)
+        if figure is None:
+            raise SystemExit(f"{run_folder} has no step that measured these")
+        figure.savefig(picture, metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
