@@ -42,6 +42,13 @@ class FusionService:
 
 @pytest.fixture(scope="package")
 def fusion_service() -> Iterator[FusionService]:
+    """The service. Runners wait a moment only before they ask it again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sandbox.runners.fusion.runner.BACKOFF_SECONDS", 0.01)
+        yield from _started()
+
+
+def _started() -> Iterator[FusionService]:
     process = subprocess.Popen([sys.executable, str(SERVICE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     service = FusionService(process, int(process.stdout.readline()))
     yield service

@@ -6,26 +6,15 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ...confinement.jail import UidPolicy, check_features, missing_features
 from ...confinement.tiers import check_tier, probe
 from ...errors import ProcessLostError, SandboxConfigError, SandboxUnavailableError
 from ...limits import Limits
 from ..attempt import Attempt, ExitReason
-from ..base import (
-    HANGS_THROUGHOUT,
-    HASH_SEEDS,
-    TOTAL_SPENT,
-    CallResult,
-    CallStatus,
-    Closing,
-    Program,
-    ProgramResult,
-    Role,
-    refuse_long_source,
-    total_seconds,
-)
+from ..base import HASH_SEEDS, Closing, Program, ProgramResult, Role, refuse_long_source
+from ..progress import Progress
 from .fork_server import ForkServer, ForkServerSettings
 
 logger = logging.getLogger(__name__)
@@ -99,7 +88,7 @@ class LocalRunner(Closing):
         started = time.monotonic()
         if refusal := refuse_long_source(program):
             return refusal
-        progress = _Progress(program=program)
+        progress = _LocalProgress(program=program)
         pool = self._pools[role]
         for num_died in range(MAX_ATTEMPTS):
             try:
@@ -198,114 +187,34 @@ class _Pool:
         fork_server.kill()
 
 
-@dataclass(slots=True, kw_only=True)
-class _Progress:
-    """How far one program has come; survives the death of a fork server."""
+@dataclass(kw_only=True)
+class _LocalProgress(Progress):
+    """Progress on this machine, where programs can neither send signals nor stop themselves."""
 
-    program: Program
-    results: dict[int, CallResult] = field(default_factory=dict)
-    load_error: str = ""
-    cpu_seconds: float = 0.0
-    _has_loaded: bool = False
-    _used_seconds: float = 0.0
-    _slowest_seconds: float = 0.0
     _num_outside_kills: int = 0
 
-    def run(self, fork_server: ForkServer) -> None:
-        """Fork until every call has a result, or the program turns out not to load."""
-        while not self.load_error:
-            pending = [index for index in range(len(self.program.calls)) if index not in self.results]
-            if self._has_loaded and not pending:
-                return
-            seconds_left = total_seconds(self.program) - self._used_seconds
-            if seconds_left <= 0:
-                self._give_up(pending)
-                return
-            attempt = Attempt(
-                program=self.program,
-                indices=pending[:1] if self.program.isolated else pending,
-                num_timeouts=self._num_timeouts(),
-                slowest_seconds=self._slowest_seconds,
-                is_first=not self._has_loaded,
-                seconds_left=seconds_left,
-            )
-            try:
-                stop = attempt.run(fork_server)
-            finally:
-                self.results |= dict(zip(attempt.indices, attempt.results, strict=False))
-                self.cpu_seconds += attempt.cpu_seconds
-                self._used_seconds += attempt.used_seconds
-                self._has_loaded |= attempt.has_loaded
-                self._slowest_seconds = attempt.slowest_seconds
-            self._settle(attempt, stop)
+    def try_again(self, attempt: Attempt, stop: ExitReason) -> bool:
+        """Ask again after a kill or a stop from outside, a few times.
 
-    def result(self, wall_seconds: float) -> ProgramResult:
-        num_calls = len(self.program.calls) if self._has_loaded else 0
-        return ProgramResult(
-            loaded=self._has_loaded,
-            load_error=self.load_error,
-            results=tuple(self.results[index] for index in range(num_calls)),
-            cpu_seconds=self.cpu_seconds,
-            wall_seconds=wall_seconds,
+        Raises:
+            SandboxUnavailableError: it happened ``MAX_OUTSIDE_KILLS`` times.
+        """
+        has_ended = stop in (ExitReason.CLOSED, ExitReason.SETUP_FAILED)
+        if stop is not ExitReason.STOPPED and not (has_ended and _was_killed(attempt)):
+            return False
+        self._num_outside_kills += 1
+        self.used_seconds -= attempt.used_seconds
+        logger.warning(
+            "a program's process was killed or stopped from outside, %d of %d: trying that case again",
+            self._num_outside_kills,
+            MAX_OUTSIDE_KILLS,
         )
-
-    def _give_up(self, pending: Sequence[int]) -> None:
-        if not self._has_loaded:
-            self.load_error = f"{CallStatus.TIMED_OUT.value} while loading: {TOTAL_SPENT}"
-            return
-        self.results |= {index: CallResult(status=CallStatus.TIMED_OUT, detail=TOTAL_SPENT) for index in pending}
-
-    def _settle(self, attempt: Attempt, stop: ExitReason) -> None:
-        """Charge an early end to the one call, or the load, it happened in."""
-        if stop is ExitReason.FULL:
-            self._give_up_barren()
-        if stop in (ExitReason.FINISHED, ExitReason.FULL):
-            return
-        closed = stop in (ExitReason.CLOSED, ExitReason.SETUP_FAILED)
-        if stop is ExitReason.STOPPED or (closed and _was_killed(attempt)):
-            self._num_outside_kills += 1
-            self._used_seconds -= attempt.used_seconds
-            logger.warning(
-                "a program's process was killed or stopped from outside, %d of %d: trying that case again",
-                self._num_outside_kills, MAX_OUTSIDE_KILLS,
-            )  # fmt: skip
-            if self._num_outside_kills == MAX_OUTSIDE_KILLS:
-                raise SandboxUnavailableError(
-                    f"one program's process was killed {MAX_OUTSIDE_KILLS} times by somebody other than the judge "
-                    "(the kernel, short of memory?): lower limits.memory_bytes or the number of judge workers"
-                )
-            return
-        if stop is ExitReason.SETUP_FAILED:
-            raise ProcessLostError(f"a program's process was lost before it started: {attempt.detail}")
-        if attempt.detail == TOTAL_SPENT:
-            return  # nothing is left for the pending calls, this one included
-        status, detail = attempt.early_end(stop)
-        if not attempt.has_loaded:
-            self._fail_load(attempt, status, detail)
-            return
-        self.results[attempt.indices[len(attempt.results)]] = CallResult(status=status, detail=detail)
-        self._give_up_barren()
-
-    def _give_up_barren(self) -> None:
-        """Not of a reference: one suite's hanging calls must not cost another suite its results."""
-        barren = [one for one in self.results.values() if one.status in (CallStatus.TIMED_OUT, CallStatus.OUTPUT_LIMIT)]
-        if len(barren) == len(self.results) == self.program.max_timeouts_without_result and not self.program.timed:
-            self.results |= {
-                index: CallResult(status=CallStatus.TIMED_OUT, detail=HANGS_THROUGHOUT)
-                for index in range(len(self.program.calls))
-                if index not in self.results
-            }
-
-    def _num_timeouts(self) -> int:
-        return sum(result.status is CallStatus.TIMED_OUT for result in self.results.values())
-
-    def _fail_load(self, attempt: Attempt, status: CallStatus, detail: str) -> None:
-        reason = attempt.load_error or detail
-        if not self._has_loaded:
-            self.load_error = attempt.load_error or f"{status.value} while loading: {detail}"
-            return
-        for index in attempt.indices:  # it loaded before; now it does not, so these calls cannot be made
-            self.results[index] = CallResult(status=CallStatus.DIED, detail=f"did not load again: {reason}")
+        if self._num_outside_kills == MAX_OUTSIDE_KILLS:
+            raise SandboxUnavailableError(
+                f"one program's process was killed {MAX_OUTSIDE_KILLS} times by somebody other than the judge "
+                "(the kernel, short of memory?): lower limits.memory_bytes or the number of judge workers"
+            )
+        return True
 
 
 def _was_killed(attempt: Attempt) -> bool:

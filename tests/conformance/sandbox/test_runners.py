@@ -12,7 +12,7 @@ CLOSING = [name for name, check in CHECKS.items() if check.closes]
 def make(kind, service):
     if kind == "local":
         return LocalRunner(num_workers=2, limits=LIMITS)
-    return SandboxFusionRunner(service.url, num_workers=2, limits=LIMITS, backoff_seconds=0.01)
+    return SandboxFusionRunner(service.url, num_workers=2, limits=LIMITS)
 
 
 @pytest.fixture(scope="module", params=["local", "fusion"])

@@ -109,12 +109,10 @@ class Handler(BaseHTTPRequestHandler):
         else:
             getattr(self, f"fault_{fault}")(request)
 
-    def answer(self, status, body, headers=()):
+    def answer(self, status, body):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
-        for name, value in headers:
-            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
 
@@ -124,7 +122,7 @@ class Handler(BaseHTTPRequestHandler):
         self.connection.close()
 
     def fault_busy(self, request):
-        self.answer(429, b'{"detail":"too many requests"}', [("Retry-After", "0.01")])
+        self.answer(429, b'{"detail":"too many requests"}')
 
     def fault_error(self, request):
         self.answer(500, b'{"detail":"internal error"}')
