@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.conformance import CHECKS, not_applicable
-
+pytest.register_assert_rewrite("tests.conformance.runner_contract")
 SERVICE = Path(__file__).parent / "services" / "fusion_service.py"
 
 
@@ -53,16 +52,3 @@ def _started() -> Iterator[FusionService]:
     service = FusionService(process, int(process.stdout.readline()))
     yield service
     service.stop()
-
-
-@pytest.fixture(scope="session")
-def conform():
-    """Run one check by its name; skips where the runner declares that it cannot do this."""
-
-    def run(name, runner):
-        check = CHECKS[name]
-        if reason := not_applicable(check, runner):
-            pytest.skip(reason)
-        check.function(runner)
-
-    return run

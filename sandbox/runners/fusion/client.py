@@ -57,10 +57,10 @@ class FusionClient:
     def __init__(self, url: str) -> None:
         parts = urllib.parse.urlsplit(url)
         try:
-            self._address = parts.hostname, parts.port
+            self._host, self._port = parts.hostname or "", parts.port
         except ValueError:  # the port is no number
-            self._address = None, None
-        if parts.scheme not in ("http", "https") or not self._address[0]:
+            self._host = ""
+        if parts.scheme not in ("http", "https") or not self._host:
             raise SandboxConfigError(f"url must be http://host[:port][/path] or https://..., got {url!r}")
         is_secure = parts.scheme == "https"
         self._connection_type = http.client.HTTPSConnection if is_secure else http.client.HTTPConnection
@@ -79,7 +79,7 @@ class FusionClient:
         Raises:
             ServiceOutageError: no usable response came.
         """
-        connection = self._connection_type(*self._address, timeout=_CONNECT_SECONDS)
+        connection = self._connection_type(self._host, self._port, timeout=_CONNECT_SECONDS)
         with self._lock:
             if self._is_closed:
                 raise ServiceOutageError("the runner is closed", is_final=True)
@@ -91,7 +91,7 @@ class FusionClient:
             response = connection.getresponse()
             data = response.read()  # raises where the body ends early
         except (OSError, http.client.HTTPException) as error:
-            raise ServiceOutageError(f"{self._address[0]}: {type(error).__name__}: {error}") from error
+            raise ServiceOutageError(f"{self._host}: {type(error).__name__}: {error}") from error
         finally:
             with self._lock:
                 self._open.discard(connection)

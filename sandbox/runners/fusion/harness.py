@@ -2,12 +2,12 @@
 
 The text of this file is sent to the service, with the texts of ``runner.MODULES``. So it imports nothing beside them
 and the standard library, and runs on Python 3.10 or newer. It keeps ``LocalRunner``'s rules, since ``Progress``,
-``Attempt`` and ``child`` are the same. It cannot confine as ``Jail`` does, which is the service's task; it takes what it
-can get: rlimits, no_new_privs, and an unprivileged uid where root started it.
+``Attempt`` and ``child`` are the same. It cannot confine as ``Jail`` does, which is the service's task. It takes what
+it can get: rlimits, no_new_privs, and an unprivileged uid where root started it.
 
 It reports to standard output as soon as something is known: one JSON object a line, behind the request's tag. Its
-``event`` is ``ready``, ``loaded``, ``result`` (of the next call), and at the end one of ``end``, ``failed`` (the program
-did not load), ``more`` (standard output is full) and ``lost`` (the system refused a process: an outage). A program
+``event`` is ``ready``, ``loaded`` or ``result`` (of the next call). The last one is ``end``, ``failed`` (the program
+did not load), ``more`` (standard output is full) or ``lost`` (the system refused a process: an outage). A program
 inherits neither that descriptor nor, as far as the kernel allows, access to this process. One that finds a way in can
 only change what it says about itself.
 """

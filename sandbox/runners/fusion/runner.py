@@ -31,9 +31,19 @@ from .progress import FusionProgress
 logger = logging.getLogger(__name__)
 
 MODULES = (
-    "errors limits cases.case values.literals values.encoding runners.stdin_program runners.child runners.base "
-    "runners.clocks runners.attempt runners.progress runners.fusion.harness"
-).split()
+    "errors",
+    "limits",
+    "cases.case",
+    "values.literals",
+    "values.encoding",
+    "runners.stdin_program",
+    "runners.child",
+    "runners.base",
+    "runners.clocks",
+    "runners.attempt",
+    "runners.progress",
+    "runners.fusion.harness",
+)
 """Files of this package that are sent, in the order in which they are executed."""
 STDOUT_BYTES = 1 << 20
 """How much of a script's standard output the service keeps, as it ships. A value that does not fit, compressed and in

@@ -55,9 +55,13 @@ class ForkServer:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.settimeout(START_SECONDS)
         options = {
-            "features": _features(), "readable": settings.readable, "preload": settings.preload,
-            "seed": settings.hash_seed, "tier": settings.tier, "has_own_user": settings.tier > 0 and not may_mount(),
-        }  # fmt: skip
+            "features": _features(),
+            "readable": settings.readable,
+            "preload": settings.preload,
+            "seed": settings.hash_seed,
+            "tier": settings.tier,
+            "has_own_user": settings.tier > 0 and not may_mount(),
+        }
         command = [*clean_interpreter(_START), str(theirs.fileno()), str(os.getpid()), json.dumps(options)]
         home = {"HOME": TMP} if settings.tier else {}
         try:
@@ -193,8 +197,12 @@ def start_as_fork_server(path: str) -> subprocess.Popen[str]:
     """
     return subprocess.Popen(
         [*clean_interpreter(_START_FILE), path, json.dumps(_features())],
-        env=CLEAN_ENVIRONMENT, cwd="/", stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        env=CLEAN_ENVIRONMENT,
+        cwd="/",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
 
 
 def _features() -> list[str]:

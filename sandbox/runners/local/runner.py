@@ -78,8 +78,11 @@ class LocalRunner(Closing):
             raise
         logger.info(
             "sandbox tier=%d missing=%s uid_policy=%s workers=%d",
-            tier, ",".join(missing_features()) or "none", self.uid_policy, num_workers,
-        )  # fmt: skip
+            tier,
+            ",".join(missing_features()) or "none",
+            self.uid_policy,
+            num_workers,
+        )
         for note in self.notes:  # another uid policy took its place, which `python -m sandbox check` explains
             logger.info("sandbox: %s; using %s", note, self.uid_policy)
 

@@ -11,7 +11,9 @@ import zlib
 import pytest
 
 from sandbox import Judge, JudgeRequest, Limits, SandboxConfigError, SandboxFusionRunner, SandboxUnavailableError
-from sandbox.conformance.harness import LIMITS, kinds, run
+from sandbox.checks.self_test import LIMITS
+
+from ..programs import kinds, run
 
 FAULTS = (
     "busy", "error", "bad_gateway", "half", "cut_json", "cut_stdout", "slow", "hang_up", "garbage", "wrong_shape",
