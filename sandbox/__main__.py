@@ -23,7 +23,7 @@ from .service.server import JudgeService, ServiceSettings
 
 _SHORT = {"gt": "reference", "code": "candidate"}
 _READ = {"tests", *(field.name for field in dataclasses.fields(JudgeRequest))}
-"""What of an item is read; corpora say more of their entries."""
+"""Fields of an item that are read. Corpora say more of their entries."""
 EXIT_OK, EXIT_FAILED, EXIT_BAD_INPUT = 0, 1, 2
 
 

@@ -1,4 +1,4 @@
-"""What one program may use: seconds, bytes and descriptors."""
+"""Limits of one program: seconds, bytes and descriptors."""
 
 import math
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ MIB = 1 << 20
 MIN_IDLE_SECONDS = 0.25
 """A program that waits for less than this has waited for something, after any number of time-outs."""
 _MAX = 1 << 50
-"""Of any limit: what is more would not fit into the kernel's numbers."""
+"""Highest value of any limit. A higher one would not fit into the kernel's numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

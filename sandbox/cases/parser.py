@@ -64,7 +64,7 @@ class _RejectedError(Exception):
 
 @dataclass(slots=True)
 class _Target:
-    """What the left side calls, spelling removed."""
+    """The call of the left side, spelling removed."""
 
     name: str
     text: str
@@ -72,7 +72,7 @@ class _Target:
     steps: list[Any] = field(default_factory=list)
     """Bound arguments of the root call, then method calls on an object under test."""
     entry: EntryPoint = field(default_factory=EntryPoint)
-    """Where method names of the next step are looked up: the class under test; a function has none."""
+    """Holds the methods that the next step may name: the class under test. A function has none."""
     awaitable: bool = False
     shows_nothing: bool = False
     """The last step is a method without a result, of an object that has more to show."""
@@ -327,7 +327,7 @@ def _step(target: _Target, attribute: str, arguments: list[Any], method: EntryPo
 
 
 def _reads_plainly(name: str, beside: list[Any], keywords: dict[str, Any]) -> bool:
-    """Nothing beside the result, but for ``sorted(x, reverse=...)`` and ``round(x, few digits)``."""
+    """True for a read with nothing beside the result, ``sorted(x, reverse=...)`` and ``round(x, few digits)``."""
     if name == "sorted":
         return not beside and not set(keywords) - {"reverse"}
     if name == "round" and len(beside) == 1 and not keywords:

@@ -1,4 +1,4 @@
-"""What a reference solution offers to tests: its callables, their parameters, which of them are async."""
+"""The interface of a reference solution: its callables, their parameters, which of them are async."""
 
 import ast
 import warnings

@@ -35,7 +35,7 @@ class Check:
     """States the behaviour."""
     source: str
     expected: Mapping[Any, object]
-    """By call, which is an expression or a ``Call``: a value, a ``CallStatus``, or ``Ends``."""
+    """Maps each call, an expression or a ``Call``, to a value, a ``CallStatus``, or ``Ends``."""
     needs: tuple[str, ...] = ()
     """Attributes of the runner which, where they are False or 0, declare that it cannot do this."""
     role: Role = Role.CANDIDATE
@@ -43,14 +43,14 @@ class Check:
     """Fields of the ``Program``, beside its source and calls."""
 
     def not_applicable(self, runner: Runner) -> str:
-        """What the runner declares that it cannot do and this check needs; empty where the check applies."""
+        """Name the attribute by which the runner declares that it cannot do this; empty where the check applies."""
         for name in self.needs:
             if not getattr(runner, name, True):
                 return f"{type(runner).__name__} declares {name} = {getattr(runner, name)}"
         return ""
 
     def failure(self, runner: Runner) -> str:
-        """Run the program; what came back instead of the expected results, or an empty text.
+        """Run the program and describe the first result that is not as expected; empty where all are.
 
         Raises:
             SandboxUnavailableError: the runner could not run it.
@@ -241,4 +241,4 @@ _CONFINEMENT = (
     ),
 )
 SELF_TEST = (*_VALUES, *_EARLY_ENDS, *_CONFINEMENT)
-"""What ``python -m sandbox check`` runs, as far as it applies to the runner."""
+"""``python -m sandbox check`` runs these, as far as they apply to the runner."""

@@ -104,7 +104,7 @@ def missing_features() -> tuple[str, ...]:
 
 
 def reason_missing(name: str) -> str:
-    """What is lost without a protection that this kernel lacks."""
+    """Say what is lost without a protection that this kernel lacks."""
     return f"this kernel ({os.uname().release}, {os.uname().machine}) offers no {name}: without it {_LOST[name]}"
 
 
@@ -129,9 +129,9 @@ def check_features(allow_missing: Collection[str]) -> None:
 
 
 def readable_paths(extra: Iterable[str] = ()) -> tuple[str, ...]:
-    """What programs may read: the standard library, installed packages, shared libraries, time zones.
+    """List what programs may read: the standard library, installed packages, shared libraries, time zones.
 
-    As programs and the loader spell them, links included; every path exists.
+    Paths are spelled as programs and the loader spell them, links included. Every path exists.
     """
     paths = sysconfig.get_paths()
     roots = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
@@ -147,7 +147,7 @@ def _is_package_folder(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkServerFacts:
-    """What a fork server reads about itself in /proc, while it still sees one."""
+    """Facts that a fork server reads about itself in /proc, while it still sees one."""
 
     address_bytes: int
     """Address space of the interpreter and its modules."""

@@ -1,4 +1,4 @@
-"""What tier 1 adds: namespaces around a fork server's programs, and a private writable folder for each program.
+"""Tier 1 adds namespaces around a fork server's programs, and a private writable folder for each program.
 
 Set up once, in the fork server: user namespace (unless it may already mount), mount, pid, network, ipc and
 uts namespaces; a sleeping init for the pid namespace; a root that holds the readable paths, read-only,
@@ -40,7 +40,7 @@ _OPEN_TREE_CLONE, _MOVE_MOUNT_F_EMPTY_PATH, _MOUNT_ATTR_RDONLY = 1, 4, 1
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000
 _CAP_SYS_ADMIN = 21
 _STAGE = "/proc"
-"""Where the new root is put together: a folder that exists everywhere, hidden from this process only."""
+"""The new root is put together in this folder, which exists everywhere. It is hidden from this process only."""
 _HIDDEN = "/readable"
 _MAX_LINKS = 40
 SLEEPER = "/bin/sleep"
@@ -56,7 +56,7 @@ HINTS = {
     "kernel is older than 5.12",
     "init": "no process could be started in a new pid namespace: see the limits on processes",
 }
-"""What to do where a step is refused."""
+"""The cure where a step is refused."""
 
 
 class NamespaceError(OSError):
@@ -71,7 +71,7 @@ class NamespaceError(OSError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """What a small root must hold so that a set of paths can be read in it."""
+    """Contents of a small root in which a set of paths can be read."""
 
     binds: tuple[str, ...]
     """Real paths, none inside another."""
@@ -188,7 +188,7 @@ class Scratch:
         """Folders and files that lead to the readable paths inside the folder; they take none of ``num_files``."""
 
     def place_of(self, path: str) -> str:
-        """Where a readable path lies in the fork server's root: elsewhere when scratch folders would cover it."""
+        """Place of a readable path in the fork server's root: elsewhere when scratch folders would cover it."""
         return next((place for place, covered in self._hidden if covered == path), path)
 
     def enter(self, *, size_bytes: int, num_files: int, uid: int, gid: int) -> None:
@@ -209,7 +209,7 @@ class Scratch:
 
 
 def may_mount() -> bool:
-    """True when this process may make namespaces and mounts as it is: it holds CAP_SYS_ADMIN."""
+    """True when this process holds CAP_SYS_ADMIN, so that it may make namespaces and mounts."""
     with open("/proc/self/status") as handle:
         effective = next(int(line.split()[1], 16) for line in handle if line.startswith("CapEff:"))
     return bool(effective & 1 << _CAP_SYS_ADMIN)

@@ -19,7 +19,7 @@ _ERRNO = 0x00050000
 _LOAD, _JUMP_EQUAL, _JUMP_SET, _AND, _RETURN = 0x20, 0x15, 0x45, 0x54, 0x06
 _JUMP, _JUMP_GREATER = 0x05, 0x25
 _MAX_JUMP = 255
-"""Of a conditional jump, in instructions."""
+"""Longest conditional jump, in instructions."""
 _OFFSET_NUMBER, _OFFSET_ARCH, _OFFSET_ARGS = 0, 4, 16
 _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, _SECCOMP_GET_ACTION_AVAIL = 22, 2, 2
 _CLONE_THREAD = 0x00010000

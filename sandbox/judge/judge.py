@@ -31,7 +31,7 @@ _SHOWN_VALUE_BYTES = 400
 
 
 def comparison(kind: str, checker: str) -> Same:
-    """How values of a question are compared: what its programs print by its checker, all else by ``matches``.
+    """Choose the comparison of a question: its checker for what programs print, ``matches`` for all else.
 
     Raises:
         SandboxConfigError: there is no such checker.
@@ -43,7 +43,7 @@ class Judge:
     """Judges candidates with one runner. Thread-safe; reference answers are cached between requests.
 
     Args:
-        runner: runs the programs; whoever made it closes it.
+        runner: runs the programs. The caller closes it.
         limits: what one program may use; the runner's own limits if None.
         seed: shuffles the order in which a candidate is asked its calls.
         reuse_results: a program that was asked the same calls before, up to its formatting, is not run again. Leave
@@ -139,7 +139,7 @@ class Judge:
             return {}, None, False
         oracles = {call: oracle for call, oracle in batch.oracles.items() if isinstance(oracle, OracleValue)}
         calls = self._order(request.question_id, [[call for call in group if call in oracles] for group in groups])
-        # What costs much comes last, lest it spend the time of the rest.
+        # Costly calls come last. Otherwise they would spend the time of the rest.
         calls.sort(key=lambda call: oracles[call].cpu_seconds > self._limits.cpu_seconds_per_case / 10)
         program = Program(
             prelude=request.prelude,
@@ -174,7 +174,7 @@ def _calls_of(suites: Iterable[Suite]) -> list[list[Call]]:
 def _suite_verdict(
     suite: Suite, batch: OracleBatch, answers: dict[Call, CallResult], same: Same, is_reference: bool
 ) -> SuiteVerdict:
-    """What became of the cases that have an oracle, and why the others have none."""
+    """Results of the cases that have an oracle, and reasons why the others have none."""
     results, refused = [], []
     for case in suite.cases:
         oracle = batch.oracles[case.call]

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 MAX_QUESTIONS = 4096
 MAX_CALLS_PER_QUESTION = 8192
 MAX_BYTES = 256 << 20
-"""Of all answers that are kept together; the oldest questions go first."""
+"""Most bytes of all answers that are kept. The oldest questions go first."""
 _ENTRY_BYTES = 450
 _CRASHES = (CallStatus.TIMED_OUT, CallStatus.DIED, CallStatus.OUTPUT_LIMIT)
 _REASONS = {
@@ -63,7 +63,7 @@ Oracle = OracleValue | NoOracle
 
 
 _FURTHER_PASSES = 2
-"""Of the references, each with ``limits.total_seconds``, while some calls were not asked for want of time."""
+"""Passes after the first, each with ``limits.total_seconds``, while time was too short for some calls."""
 _UNASKED = NoOracle(reason=RejectionReason.REFERENCE_TIMED_OUT, detail=TOTAL_SPENT)
 
 
@@ -82,9 +82,9 @@ class _Question:
     oracles: OrderedDict[Call, Oracle] = field(default_factory=OrderedDict)
     is_stateful: bool = False
     num_bytes: int = 0
-    """Of the oracles."""
+    """Size of the oracles."""
     counted_bytes: int = 0
-    """As far as they are in ``ReferencePass``'s sum; guarded by its lock."""
+    """The part that ``ReferencePass`` has in its sum; guarded by its lock."""
 
 
 def _size(call: Call, oracle: Oracle) -> int:
@@ -186,7 +186,7 @@ class ReferencePass:
                 self._drop(self._questions.popitem(last=False)[1])
 
     def _drop(self, question: _Question) -> None:
-        """Of a question that has left; the caller holds the lock."""
+        """Take a question that has left out of the sum; the caller holds the lock."""
         self._bytes -= question.counted_bytes
         question.counted_bytes = 0
 

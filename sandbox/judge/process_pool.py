@@ -44,16 +44,16 @@ serve({descriptors!r}, {parent})
 """
 
 Result = CandidateVerdict | SandboxUnavailableError
-"""A verdict, or why there is none."""
+"""A verdict, or the reason why it is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
-    """What every worker is started with."""
+    """Settings that every worker is started with."""
 
     questions_at_once: int = DEFAULT_QUESTIONS_PER_WORKER
     seed: int = 0
-    """Of the judge: shuffles the order in which candidates are asked their calls."""
+    """Seed of the judge, which shuffles the calls of each candidate."""
     runner: dict[str, Any] = field(default_factory=dict)
     """Further arguments of ``LocalRunner``."""
 

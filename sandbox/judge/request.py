@@ -1,4 +1,4 @@
-"""What a judge is asked: one candidate, its suites, its question's reference."""
+"""One request to a judge: a candidate, its suites, its question's reference."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -28,7 +28,7 @@ class JudgeRequest:
     entry_points: tuple[str, ...] = ()
     """Names a test must call; empty means every top-level function and class of the reference."""
     kind: str = Kind.FUNCTIONS
-    """What tests do with a program: a value of ``Kind``."""
+    """A value of ``Kind``: the use that tests make of a program."""
     checker: str = DEFAULT_CHECKER
     """How printed outputs are compared, see ``CHECKERS``; for ``Kind.STDIN`` only."""
 

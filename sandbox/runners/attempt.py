@@ -46,7 +46,7 @@ class ProcessExit:
     """How one program's process ended."""
 
     status: int
-    """As ``os.wait`` reports it."""
+    """The status that ``os.wait`` reports."""
     by_itself: bool
     """It had ended before it was killed."""
 
@@ -124,7 +124,7 @@ class Attempt:
     take: Callable[[CallResult | None], bool] = lambda result: True
     """Called with None when the program has loaded, then with each result as it comes; False ends the attempt."""
     results: list[CallResult] = field(default_factory=list)
-    """Of the first of ``indices``; shorter than it when the attempt stopped early."""
+    """Results of the first ``indices``. Shorter than these when the attempt stopped early."""
     load_error: str = ""
     detail: str = ""
     cpu_seconds: float = 0.0
@@ -169,7 +169,7 @@ class Attempt:
         return stop
 
     def early_end(self, stop: ExitReason) -> tuple[CallStatus, str]:
-        """What an early end comes to for the call, or the load, that it happened in, and why."""
+        """Status and reason that an early end gives to the call, or the load, that it happened in."""
         status, detail = _EARLY_ENDS.get(stop, (CallStatus.DIED, ""))
         return status, self.detail or detail or (self.ending.describe() if self.ending else "")
 
@@ -223,7 +223,7 @@ class Attempt:
                 poller.modify(channel, select.POLLIN | (select.POLLOUT if is_writing else 0))
 
     def _check_clock(self, watch: Stopwatch, total: Stopwatch) -> tuple[str | None, float]:
-        """What limit is exceeded, if any, and how long to wait before the next look."""
+        """Look for a limit that is exceeded; its description, or None, and seconds until the next look."""
         limits = self.program.limits
         self._was_slow = True
         if self._phase is _Phase.CALLING:

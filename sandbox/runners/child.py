@@ -60,7 +60,7 @@ CPU_TIME = struct.Struct("<Q")
 _CALL_HEADER = struct.Struct("<BI")
 CHANNEL_FD = 3
 MODULE_NAME = "solution"
-"""Not ``__main__``: a program's ``if __name__ == "__main__"`` block wants a terminal, not a judge."""
+"""A name other than ``__main__``: a program's main block wants a terminal, not a judge."""
 _AWAITED, _USES_LIBRARY, _IS_SOURCE = 1, 2, 4
 _DETAIL_CHARS = 200
 _OWN_PACKAGE = __name__.partition(".")[0]
@@ -122,7 +122,7 @@ class _Channel:
 
 
 class Server:
-    """What a program's process does. Made in the process that forks it: what is ready there costs no fork anything."""
+    """Serves the requests of one program's process. Made before the fork, so that no fork pays for making it."""
 
     def __init__(self) -> None:
         module = types.ModuleType(MODULE_NAME)

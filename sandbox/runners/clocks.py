@@ -7,7 +7,8 @@ from dataclasses import dataclass
 _CPUCLOCK_SCHED = 2
 _TICKS = os.sysconf("SC_CLK_TCK")
 PAGES_WEIGHT, _FAULT_SECONDS = 0.25, 100e-6
-"""Of the kernel's time on new pages, at most so long each, so much counts: beside others it is much longer."""
+"""Share of the kernel's time on new pages that counts, and most seconds a page. Beside other jobs a page takes much
+longer, for no reason of the program's."""
 MAX_CREDIBLE_IDLE_SECONDS = 1.0
 """Idle time between two looks that is believed; who watches looks several times a second."""
 

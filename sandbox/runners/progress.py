@@ -17,7 +17,7 @@ class Progress:
 
     program: Program
     results: dict[int, CallResult] = field(default_factory=dict)
-    """By the index of the call."""
+    """Maps the index of each finished call to its result."""
     load_error: str = ""
     has_loaded: bool = False
     cpu_seconds: float = 0.0

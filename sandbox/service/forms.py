@@ -66,7 +66,7 @@ def _text(value: bytes) -> str | None:
 
 
 def run_json(result: ProgramResult) -> dict[str, Any]:
-    """What became of a program, in SandboxFusion's form. What a program printed before it failed is not kept."""
+    """A program's result in SandboxFusion's form. Output that came before a failure is not kept."""
     found = result.results[0] if result.loaded else None
     printed = _text(found.value) if found is not None and found.status is CallStatus.VALUE else None
     is_good = printed is not None

@@ -44,7 +44,7 @@ class ServiceSettings:
     port: int = 0
     """0 takes a free one."""
     token: str = ""
-    """What clients send as ``Authorization: Bearer TOKEN``; empty: none is asked for."""
+    """Clients send it as ``Authorization: Bearer TOKEN``. Empty: no token is asked for."""
     max_places: int = 64
     """Requests that are judged or wait for a worker at once."""
     max_body_bytes: int = 16 << 20
@@ -92,7 +92,7 @@ class JudgeService(ThreadingHTTPServer):
         return found if isinstance(body, list) else found[0]
 
     def run_code(self, body: Any) -> Any:
-        """What a program prints, in SandboxFusion's form."""
+        """Answer a program in SandboxFusion's form with what it prints."""
         return run_json(self.runner.run(read_program(body, self.runner.limits), role=Role.CANDIDATE))
 
 

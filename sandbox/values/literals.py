@@ -33,9 +33,9 @@ LIBRARY_NAMES: dict[str, Any] = {
 }
 """Names outside the builtins that literals may use. Programs need not import them for their tests."""
 INPUT_ENTRY = "run"
-"""What a program that reads standard input is called by, and the only thing that its tests may call."""
+"""Name by which tests call a program that reads standard input, the only one that they may call."""
 NODE_NAMES = ("list_node", "tree_node")
-"""What LeetCode's linked lists and trees are made with, of a list each; a question's prelude defines them."""
+"""Functions that make LeetCode's linked lists and trees of a list; a question's prelude defines them."""
 LIBRARY_MODULES = ("collections", "decimal", "fractions", "math")
 SPELLED_BUILTINS = frozenset({"bytearray", "complex", "float", "frozenset", "range", "set"})
 """Builtins that ``spell`` calls."""
@@ -46,7 +46,7 @@ _RATIO_TEXT = re.compile(r"\s*[+-]?\d{1,400}(/\d{1,400}|\.\d{1,400})?\s*")
 
 
 class Nodes(list[Any]):
-    """A linked list, or a tree level by level with None where there is no node; as a value it is the plain list."""
+    """A linked list, or a tree level by level with None for a missing node. As a value it is the plain list."""
 
     made_by: str = ""
 

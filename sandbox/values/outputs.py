@@ -8,7 +8,7 @@ from ..errors import SandboxConfigError, ValueFormatError
 from .decoding import decode_raw
 
 Same = Callable[[bytes, bytes], bool]
-"""Of two encoded values: the reference's, then the one that is compared with it."""
+"""Compares two encoded values: the reference's, then another one."""
 
 CHECKERS = ("exact", "tokens", "floats", "accepted")
 """How printed texts are compared; ``floats:1e-9`` gives a tolerance of its own.
@@ -27,10 +27,10 @@ _TOLERANCE = 1e-6
 
 @lru_cache
 def output_checker(name: str) -> Same:
-    """The comparison called ``name``; it takes any bytes, and is False for what is no text.
+    """Make the comparison called ``name``. It takes any bytes, and is False where they encode no text.
 
     Raises:
-        SandboxConfigError: there is none.
+        SandboxConfigError: no checker has this name.
     """
     kind, _, tolerance = name.partition(":")
     try:

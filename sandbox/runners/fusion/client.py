@@ -41,7 +41,7 @@ class ServiceResponse:
     return_code: int | None
     stdout: str
     stderr: str
-    """For messages only."""
+    """Only messages show it."""
 
 
 class FusionClient:

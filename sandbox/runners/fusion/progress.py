@@ -31,11 +31,11 @@ class FusionProgress(Progress):
 
     @property
     def is_done(self) -> bool:
-        """Nothing is left to ask."""
+        """True when no call is left to ask."""
         return bool(self.load_error) or (self.has_loaded and len(self.results) == len(self.program.calls))
 
     def task(self) -> dict[str, Any]:
-        """What the harness needs to go on. Neither a value nor an expected one is part of it."""
+        """Data that the harness needs to go on. No value is part of it, neither returned nor expected."""
         return {
             "program": asdict(self.program),
             "statuses": [result.status.value for result in self.results.values()],

@@ -53,7 +53,7 @@ BACKOFF_SECONDS, MAX_WAIT_SECONDS = 0.5, 30.0
 QUEUE_SECONDS = 60.0
 """How long an answer may take beyond what the limits allow the program."""
 _START_SECONDS = 10.0
-"""Of the time a service is given for a script: two interpreters start before the program does."""
+"""Part of a script's time in the service: two interpreters start before the program does."""
 _HARNESS_BYTES = 1 << 30
 """Memory the service must allow beside the program's own."""
 _BOOTSTRAP = """\

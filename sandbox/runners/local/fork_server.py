@@ -32,7 +32,7 @@ _START = "from sandbox.runners.local.fork_server_main import main; main(sys.argv
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkServerSettings:
-    """What distinguishes one fork server from another."""
+    """Settings that distinguish one fork server from another."""
 
     hash_seed: int
     """PYTHONHASHSEED, and the seed of ``random`` in its programs."""
@@ -86,7 +86,7 @@ class ForkServer:
         finally:
             theirs.close()
         self.pid = self._process.pid
-        """Of the fork server itself; bubblewrap has another one."""
+        """Pid of the fork server itself; bubblewrap has another one."""
         self.uid_policy, self.notes = self._greeting()
         self._control.settimeout(_CONTROL_SECONDS)
 

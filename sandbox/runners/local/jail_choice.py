@@ -94,7 +94,7 @@ def try_jail(jail: Jail) -> str | None:
 
 
 def _inspect_jail(features: frozenset[str], *, can_write: bool) -> str:
-    """From inside: what an import needs must be readable, what a program may not do must be refused."""
+    """Try a jail from inside: what an import needs must be readable, what a program may not do must be refused."""
     for folder in sys.path:
         if os.path.isdir(folder):
             with contextlib.suppress(FileNotFoundError):

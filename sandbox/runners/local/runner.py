@@ -31,7 +31,7 @@ class LocalRunner(Closing):
     Args:
         num_workers: programs of one role that run at once. Fork servers start when they are first needed,
             about 15 MB each.
-        tier: how programs are confined, see ``sandbox.tiers``: 0 without privileges; 1 with namespaces
+        tier: how programs are confined, see ``confinement.tiers``: 0 without privileges; 1 with namespaces
             and a private folder for files; 2 in bubblewrap too. Never lowered.
         limits: used where a judge sets none.
         allow_missing: protections to do without where the kernel lacks them (``"landlock"``,
@@ -113,10 +113,10 @@ class LocalRunner(Closing):
 
 
 def check_num_workers(num_workers: object) -> None:
-    """Refuse what is no number of workers.
+    """Refuse a wrong number of workers.
 
     Raises:
-        SandboxConfigError: it is none.
+        SandboxConfigError: it is no integer of at least 1.
     """
     if type(num_workers) is not int or num_workers < 1:
         raise SandboxConfigError(f"num_workers must be an integer of at least 1, got {num_workers!r}")
