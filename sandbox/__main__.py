@@ -146,6 +146,7 @@ def _judge(options: argparse.Namespace, items: list[tuple[Any, JudgeRequest]]) -
     with JudgeProcesses(options.workers, settings=_settings_of(options)) as judges:
         for (name, _), result in zip(items, judges.judge_all(requests), strict=True):
             if isinstance(result, SandboxUnavailableError):
+                # Verdicts of part of a file would look like those of the whole.
                 raise result
             cases = [case for suite in result.suites for case in suite.cases]
             line = {
@@ -173,6 +174,7 @@ def _bound(settings: ServiceSettings, **parts: Any) -> JudgeService:
 def _serve(options: argparse.Namespace) -> int:
     """Until interrupted. Beyond the loopback only with a token."""
     token, host = os.environ.get("SANDBOX_TOKEN", ""), options.host
+    # Whoever reaches the port could otherwise run programs here.
     if not token and host not in ("127.0.0.1", "localhost"):
         raise SandboxConfigError(f"--host {host} is reached from elsewhere: set SANDBOX_TOKEN for its clients")
     if min(options.places, options.max_body_bytes) < 1 or not 0 < options.seconds < 1e6:

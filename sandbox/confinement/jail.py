@@ -226,15 +226,18 @@ class Jail:
             )
         self._set_rlimits(limits, uid)
         _change_credentials(self.uid_policy, uid)
+        # After the credentials: a change of uid clears the signal of the parent's end.
         end_with_parent()
         # A fork server that ended before that sends no signal any more. One outside our pid namespace is 0 to us.
         if os.getppid() not in (0, self._fork_server_pid):
             raise ProcessLookupError(errno.ESRCH, "the fork server ended while its child was being confined")
         check(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "PR_SET_NO_NEW_PRIVS")
+        # After no_new_privs, which the kernel demands of a process without privileges.
         if self.ruleset_fd is not None:
             restricted = libc.syscall(_LANDLOCK_RESTRICT, ctypes.c_int(self.ruleset_fd), ctypes.c_uint(0))
             check(restricted, "landlock_restrict_self")
             os.close(self.ruleset_fd)
+        # Last, because the filter refuses the calls of the steps before it.
         if self._filter is not None:
             self._filter.install()
 

@@ -137,11 +137,13 @@ class Namespaces:
         _step("unshare", libc.unshare(flags | (_CLONE_NEWUSER if needs_user else 0)), "unshare")
         if needs_user:
             try:
+                # The kernel demands it before an unprivileged process may map gids.
                 _write("/proc/self/setgroups", "deny")
                 _write("/proc/self/uid_map", f"{NOBODY} {uid} 1")
                 _write("/proc/self/gid_map", f"{NOBODY} {gid} 1")
             except OSError as error:
                 raise NamespaceError("map", error) from error
+        # Otherwise the mounts of this process would appear outside, too.
         _step("mount", libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None), "make mounts private")
         self._lifeline, self._init = _start_init()
 
@@ -155,12 +157,14 @@ class Namespaces:
         Raises:
             NamespaceError: the machine refuses a step.
         """
+        # Detached before the new root hides the paths.
         trees = [(path, _clone_tree(path)) for path in layout.binds]
         _mount_tmpfs(_STAGE, _MS_NOSUID | _MS_NODEV, "mode=755,size=1m,nr_inodes=4096")
         hidden: list[tuple[str, str]] = []
         for path, tree in trees:
             _set_readonly(tree, "", _AT_EMPTY_PATH | _AT_RECURSIVE)
             place = path
+            # A scratch folder will cover it; from a place outside it is mounted into each of them.
             if _is_within(path, TMP) or _is_within(path, SCRATCH_PARENT):
                 place = f"{_HIDDEN}/{len(hidden)}"
                 hidden.append((place, path))
@@ -171,9 +175,11 @@ class Namespaces:
             os.symlink(target, _STAGE + link)
         os.makedirs(_STAGE + SCRATCH)
         os.chdir(_STAGE)
+        # Onto itself: the old root then lies on top and goes without a place of its own.
         _step("mount", libc.pivot_root(b".", b"."), "pivot_root")
         _step("mount", libc.umount2(b".", _MNT_DETACH), "leave the old root")
         os.chdir("/")
+        # Only now: until here the root itself had to be written.
         _set_readonly(_AT_FDCWD, "/", 0)
         return Scratch(hidden)
 
@@ -199,6 +205,7 @@ class Scratch:
         """
         _step("mount", libc.unshare(_CLONE_NEWNS), "unshare the mounts")
         options = f"mode=700,size={size_bytes},uid={uid},gid={gid}"
+        # The folder itself takes one, too.
         options += f",nr_inodes={num_files + 1 + self._num_mount_inodes}"
         _mount_tmpfs(SCRATCH, _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, options)
         for place, path in self._hidden:

@@ -16,12 +16,23 @@ from .syscalls import ALLOWED, ALLOWED_WRITING, CHECKED, UNSUPPORTED_WRITING
 _ALLOW = 0x7FFF0000
 _KILL = 0x80000000
 _ERRNO = 0x00050000
-_LOAD, _JUMP_EQUAL, _JUMP_SET, _AND, _RETURN = 0x20, 0x15, 0x45, 0x54, 0x06
-_JUMP, _JUMP_GREATER = 0x05, 0x25
+# Operations of classic BPF (include/uapi/linux/bpf_common.h).
+_LOAD = 0x20
+_JUMP = 0x05
+_JUMP_EQUAL = 0x15
+_JUMP_GREATER = 0x25
+_JUMP_SET = 0x45
+_AND = 0x54
+_RETURN = 0x06
 _MAX_JUMP = 255
 """Longest conditional jump, in instructions."""
-_OFFSET_NUMBER, _OFFSET_ARCH, _OFFSET_ARGS = 0, 4, 16
-_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, _SECCOMP_GET_ACTION_AVAIL = 22, 2, 2
+# Offsets in ``struct seccomp_data``.
+_OFFSET_NUMBER = 0
+_OFFSET_ARCH = 4
+_OFFSET_ARGS = 16
+_PR_SET_SECCOMP = 22
+_SECCOMP_MODE_FILTER = 2
+_SECCOMP_GET_ACTION_AVAIL = 2
 _CLONE_THREAD = 0x00010000
 # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET.
 _CLONE_NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
@@ -89,6 +100,7 @@ def build_filter(architecture: Architecture, *, can_write: bool = False) -> byte
         (_JUMP_EQUAL, 1, 0, architecture.audit_number),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, _OFFSET_NUMBER),
+        # x32 calls have the same audit number and other meanings, hence a bound on numbers.
         (_JUMP_GREATER, 0, 1, architecture.highest_number),
         (_RETURN, 0, 0, _KILL),
     ]
@@ -97,6 +109,7 @@ def build_filter(architecture: Architecture, *, can_write: bool = False) -> byte
     if can_write:
         blocks |= {name: (numbers, [(_RETURN, 0, 0, _ALLOW)]) for name, numbers in ALLOWED_WRITING.items()}
         blocks |= {name: (numbers, [_deny(errno.ENOTSUP)]) for name, numbers in UNSUPPORTED_WRITING.items()}
+    # Blocks and not names from here on: neighbours with one answer become one range.
     by_number = {numbers[architecture.column]: block for numbers, block in blocks.values()}
     program += _search(_ranges({number: block for number, block in by_number.items() if number is not None}))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)

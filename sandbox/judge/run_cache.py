@@ -73,6 +73,7 @@ class RunCache:
         """Remember a result that another run of the same would have too; the caller holds ``run.lock``."""
         if result.loaded and all(answer.status in _SETTLED for answer in result.results):
             with self._lock:
+                # Results are kept only for entries that are still there, or the sum of bytes would never shrink.
                 if self._runs.get(run.key) is run:  # else it went while the program ran
                     run.result = result
                     self._bytes += _size(result) - _ENTRY_BYTES

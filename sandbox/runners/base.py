@@ -67,7 +67,7 @@ class Program:
     isolated: bool = False
     """Every call in a process of its own, freshly loaded."""
     timed: bool = False
-    """Measure each call's CPU time; costs a round trip a call."""
+    """Measure each call's CPU time, as is done for references."""
     reads_input: bool = False
     """``run(text)`` in a call is what the program prints for ``text`` on standard input."""
 
@@ -107,6 +107,7 @@ def import_cpu_seconds(program: Program) -> float:
     """
     if any(call.awaited for call in program.calls):
         return _IMPORT_SECONDS  # asyncio
+    # A guess on the text, in the program's favour: at worst it has a second more, once.
     for found in _INNER_IMPORT.finditer(program.source):
         names = (found[1] or "?").partition(" import ")[0].split(",")
         if any(name.split()[0].partition(".")[0] not in PACKAGES for name in names if name.strip()):
@@ -124,6 +125,7 @@ def cpu_limit(program: Program, index: int, *, num_timeouts: int, slowest: float
             reference's calls that was another one, so the slowest of them counts.
     """
     limits = program.limits
+    # See ``is_first``: another call filled the tables when the reference ran.
     reference = max(program.reference_cpu_seconds) if is_first else program.reference_cpu_seconds[index]
     full = max(limits.cpu_seconds_per_case, limits.reference_factor * reference)
     least = max(limits.min_cpu_seconds_per_case, MIN_FACTOR * max(reference, slowest))

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..errors import ProcessLostError
-from .attempt import Attempt, ExitReason, Forker
+from .attempt import Attempt, ExitReason
 from .base import HANGS_THROUGHOUT, TOTAL_SPENT, CallResult, CallStatus, Program, ProgramResult, total_seconds
+from .forker import Forker
 
 
 @dataclass(kw_only=True)
@@ -32,6 +33,7 @@ class Progress:
             ProcessLostError: a process was lost before it ran the program. ``forker`` may raise errors of its own.
         """
         while not self.load_error:
+            # Indices ascend and results come in order, so what is done is always a beginning.
             pending = [index for index in range(len(self.program.calls)) if index not in self.results]
             if self.has_loaded and not pending:
                 return
@@ -39,6 +41,7 @@ class Progress:
             if seconds_left <= 0:
                 self._give_up(pending)
                 return
+            # Isolated calls have a process each, so no call finds what another one left.
             attempt = Attempt(
                 program=self.program,
                 indices=pending[:1] if self.program.isolated else pending,

@@ -37,6 +37,7 @@ def read_program(body: Any, limits: Limits) -> Program:
     stdin = body.get("stdin") or ""
     if not isinstance(stdin, str):
         raise ValueError(f"'stdin' must be a text or null, got {type(stdin).__name__}")
+    # A client may ask for less than the service grants, never for more.
     seconds = min(_number(body, "run_timeout", limits.cpu_seconds_per_case), limits.cpu_seconds_per_case)
     seconds = max(seconds, limits.min_cpu_seconds_per_case)
     memory = min(_number(body, "memory_limit_MB", limits.memory_bytes / 2**20) * 2**20, limits.memory_bytes)

@@ -65,6 +65,7 @@ class JudgeService(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """A thread for each connection, up to ``MAX_CONNECTIONS``; further ones are closed."""
+        # Each connection is a thread, and strangers may open as many as they like.
         if self._connections.acquire(blocking=False):
             super().process_request(request, client_address)
         else:
@@ -115,12 +116,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True  # its body stays unread
             rule = f"send a Content-Length of at most {most}, got {length[:20]!r}"
             self._send(413 if length.isdecimal() else 411, {"detail": rule})
+        # Compared in constant time, so that answers do not tell how much of a token was right.
         elif service.settings.token and not hmac.compare_digest(self.headers.get("Authorization", "").encode(), token):
             self._refuse(
                 401, "the header 'Authorization: Bearer TOKEN' is missing, or holds another token", int(length)
             )
         elif work is None:
             self._refuse(404, f"no {self.path}; there are GET /health, POST /judge and POST /run_code", int(length))
+        # Refused at once and not queued: a client that waits longer than its time-out would ask twice.
         elif not service.places.acquire(blocking=False):
             self._refuse(504, f"all {service.settings.max_places} places are taken; try again", int(length))
         else:

@@ -52,6 +52,7 @@ def output_checker(name: str) -> Same:
 
 def _same(reference: bytes, value: bytes, *, rule: Callable[[str, str], bool]) -> bool:
     try:
+        # Any bytes may come from a program, a list as well as a text.
         one, other = decode_raw(reference), decode_raw(value)
     except (ValueFormatError, RecursionError, MemoryError):
         return False
@@ -76,6 +77,7 @@ def _are_near(word: str, other: str, tolerance: float) -> bool:
         one, two = float(word), float(other)
     except ValueError:
         return False
+    # Relative to the reference alone: else a wrong large number would widen its own tolerance.
     return abs(one - two) <= tolerance * max(1.0, abs(one)) if math.isfinite(one) and math.isfinite(two) else one == two
 
 

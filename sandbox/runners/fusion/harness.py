@@ -30,10 +30,11 @@ from typing import Any
 from ...cases.case import Call
 from ...errors import ProcessLostError
 from ...limits import Limits
-from ..attempt import Attempt, ExitReason, ProcessExit
+from ..attempt import Attempt, ExitReason
 from ..base import CallResult, CallStatus, Program
 from ..child import CHANNEL_FD, Server
 from ..clocks import process_cpu_seconds
+from ..forker import ProcessExit
 from ..progress import Progress
 
 KILLS = 3
@@ -90,6 +91,7 @@ class _ReportingProgress(Progress):
         self.processes = _Processes(task["hash_seed"])
         self._fd = os.dup(1)
         self._tag = task["tag"]
+        # The last line must always find room: without it a response counts as cut off.
         self._room = task["stdout_bytes"] - _LAST_LINE_BYTES
         self._num_earlier = self._num_reported = len(self.results)
         self._num_kills = 0
@@ -186,6 +188,7 @@ class _Processes:
 
     def end(self, pid: int, *, is_closed: bool) -> ProcessExit:
         """See ``Forker.end``. What the program started and left behind ends too."""
+        # Its own status tells an exit from a crash. A kill would hide it.
         deadline = time.monotonic() + (_DYING_SECONDS if is_closed else 0.0)
         found, status = os.waitpid(pid, os.WNOHANG)
         while not found and time.monotonic() < deadline:
@@ -204,6 +207,7 @@ class _Processes:
             null = os.open(os.devnull, os.O_RDWR)
             for standard in (0, 1, 2):
                 os.dup2(null, standard)
+            # Above all the descriptor on which this side reports.
             os.closerange(CHANNEL_FD + 1, _MAX_DESCRIPTORS)
             os.chdir("/")
             _drop_root()

@@ -49,6 +49,7 @@ class FusionProgress(Progress):
         Raises:
             ServiceOutageError: it is not the output of this request, or not all of it; what it holds counts.
         """
+        # A program may print lines of any form, but it does not know this request's tag.
         lines = [line[len(tag) + 1 :] for line in response.stdout.split("\n") if line.startswith(tag + " ")]
         if not lines or _event(lines[0])["event"] != "ready":
             raise ServiceOutageError(
@@ -146,6 +147,7 @@ def _unpack(text: str, most: int) -> bytes:
     """Unpack a value, never more than ``most`` bytes of it."""
     unpacker = zlib.decompressobj()
     try:
+        # One byte more than allowed is asked for: so much is enough to see that it is too much.
         data = unpacker.decompress(base64.b64decode(text, validate=True), most + 1)
     except (ValueError, zlib.error) as error:
         raise _malformed(error) from error

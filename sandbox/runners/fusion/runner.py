@@ -40,6 +40,7 @@ MODULES = (
     "runners.child",
     "runners.base",
     "runners.clocks",
+    "runners.forker",
     "runners.attempt",
     "runners.progress",
     "runners.fusion.harness",

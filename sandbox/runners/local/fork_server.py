@@ -16,7 +16,7 @@ from ...confinement.jail import OPTIONAL_FEATURES, ProcessLimits, UidPolicy, mis
 from ...confinement.namespaces import TMP, may_mount
 from ...errors import ProcessLostError, SandboxConfigError, SandboxError, SandboxUnavailableError
 from ...limits import Limits
-from ..attempt import ProcessExit
+from ..forker import ProcessExit
 from .fork_server_main import END, MAX_MESSAGE, PID, STATUS
 
 logger = logging.getLogger(__name__)
@@ -52,6 +52,7 @@ class ForkServer:
             SandboxUnavailableError: it did not start.
             ProcessLostError: somebody killed it, or its first process, before it could fork.
         """
+        # SEQPACKET keeps the bounds of messages, as datagrams do, and tells a hang-up apart.
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.settimeout(START_SECONDS)
         options = {
@@ -75,6 +76,7 @@ class ForkServer:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
+                # Signals of the terminal are for the parent alone.
                 start_new_session=True,
             )
         except SandboxConfigError:
@@ -97,6 +99,7 @@ class ForkServer:
             message = b""
             logger.warning("fork server pid=%d did not answer: %s", self.pid, error)
         if not message:
+            # A killed one may start the next time; any other silence will repeat itself.
             was_killed = self._was_killed()
             self._process.kill()
             assert self._process.stderr is not None
@@ -138,10 +141,12 @@ class ForkServer:
             names = {field.name for field in fields(ProcessLimits)} - {"cpu_seconds"}
             numbers = ProcessLimits(cpu_seconds=cpu_seconds, **{name: getattr(limits, name) for name in names})
             message = b"F" + limits.value_bytes.to_bytes(8, "little") + numbers.pack()
+            # Our copy closes at once. Otherwise the end of the child would not hang up.
             with theirs:
                 answer = self._ask(message, theirs.fileno())
             if answer[:1] == b"!":
                 raise SandboxUnavailableError(f"the system refused a fork: {answer[1:].decode()}")
+            # The reader must be able to look at the clock whatever the program sends.
             ours.setblocking(False)
             return ours, PID.unpack(answer)[1]
         except SandboxError:
@@ -173,6 +178,7 @@ class ForkServer:
     def close(self) -> None:
         """Stop the fork server; the kernel kills its child with it. Idempotent."""
         with contextlib.suppress(OSError):
+            # The fork server ends when its control channel does.
             self._control.shutdown(socket.SHUT_RDWR)
         self._control.close()
         try:

@@ -69,6 +69,8 @@ class LocalRunner(Closing):
             role: _Pool(replace(base, hash_seed=seed), size=num_workers) for role, seed in HASH_SEEDS.items()
         }
         try:
+            # One of each role now, so that a machine which cannot confine is refused here and not by the first
+            # program.
             for role, pool in self._pools.items():
                 found = _start_first(pool, role)
             self.uid_policy: UidPolicy = found[0]
@@ -154,6 +156,7 @@ class _Pool:
             except BaseException:
                 self._discard(fork_server)
                 raise
+            # Only here it goes back: a failed borrower may have left it in the middle of a message.
             with self._lock:
                 self._idle.append(fork_server)
 
@@ -167,6 +170,7 @@ class _Pool:
             fork_servers = list(self._all)
             self._all.clear()
             self._idle.clear()
+        # Outside the lock: each kill waits for a process.
         for fork_server in fork_servers:
             fork_server.kill()
 
@@ -174,8 +178,10 @@ class _Pool:
         with self._lock:
             if self._is_closed:
                 raise SandboxUnavailableError("the runner is closed")
+            # The one that was used last: its pages are in the caches.
             if self._idle:
                 return self._idle.pop()
+        # Outside the lock, because a start takes long and other threads only want an idle one.
         fork_server = ForkServer(self._settings)
         with self._lock:
             if not self._is_closed:
