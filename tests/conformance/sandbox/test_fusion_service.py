@@ -15,9 +15,20 @@ from sandbox.checks.self_test import LIMITS
 
 from ..programs import kinds, run
 
-FAULTS = """
-busy bad_gateway half cut_json cut_stdout slow hang_up garbage another_answer sandbox_error no_python time_limit
-""".split()
+FAULTS = (
+    "busy",
+    "bad_gateway",
+    "half",
+    "cut_json",
+    "cut_stdout",
+    "slow",
+    "hang_up",
+    "garbage",
+    "another_answer",
+    "sandbox_error",
+    "no_python",
+    "time_limit",
+)
 """Bodies that are no response are in tests/unit/sandbox/test_fusion.py."""
 DOUBLING = "def f(x): return 2 * x"
 
