@@ -13,7 +13,7 @@
 >>> verdict.suites[0].cases[0].outcome.value
 'passed'
 
-This page is all that other packages import; ``sandbox.conformance`` beside it is for authors of runners.
+This page is all that other packages import. Authors of runners find what a runner must do in ``tests/conformance``.
 
 ======================================  ===========================================================================
 Need                                    Name

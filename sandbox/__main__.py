@@ -1,4 +1,4 @@
-"""Command line: ``python -m sandbox check``, ``judge FILE.json``, ``conformance`` and ``serve``."""
+"""Command line: ``python -m sandbox check``, ``judge FILE.json`` and ``serve``."""
 
 import argparse
 import contextlib
@@ -9,20 +9,21 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from .checks.self_test import LIMITS, SELF_TEST
 from .confinement.jail import OPTIONAL_FEATURES, UID_POLICY_MEANINGS, landlock_abi, missing_features
 from .confinement.tiers import LOCAL_TIERS, TIER_MEANINGS, probe
-from .conformance import CHECKS, LIMITS, SELF_TEST, CheckResult, not_applicable, run_checks
 from .errors import SandboxConfigError, SandboxUnavailableError
 from .judge.process_pool import JudgeProcesses, WorkerSettings
 from .judge.request import JudgeRequest
 from .limits import Limits
+from .runners.base import Runner
 from .runners.fusion.runner import SandboxFusionRunner
 from .runners.local.runner import LocalRunner
 from .service.server import JudgeService, ServiceSettings
 
 _SHORT = {"gt": "reference", "code": "candidate"}
 _READ = {"tests", *(field.name for field in dataclasses.fields(JudgeRequest))}
-"""What of an item is read; corpora say more of their entries."""
+"""Fields of an item that are read. Corpora say more of their entries."""
 EXIT_OK, EXIT_FAILED, EXIT_BAD_INPUT = 0, 1, 2
 
 
@@ -31,22 +32,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m sandbox", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     check = commands.add_parser("check", help="what this machine's sandbox confines, and a self-test")
+    check.add_argument("--url", help="test the SandboxFusion service at this address instead of this machine")
     judge = commands.add_parser(
         "judge",
         help="judge a JSON list of {id, reference, candidate, tests}, all fields of JudgeRequest; a JSON line each",
     )
     judge.add_argument("file", help="input file; '-' reads standard input")
-    conformance = commands.add_parser("conformance", help="what every runner must do, checked on the local one")
-    conformance.add_argument(
-        "--url", help="check the SandboxFusion service at this address instead of the local runner"
-    )
     serve = commands.add_parser("serve", help="the judge over HTTP; clients send the token in SANDBOX_TOKEN")
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
     serve.add_argument("--port", type=int, default=8080, help="0 takes a free one (default 8080)")
     serve.add_argument("--places", type=int, default=64, help="requests at once, waiting ones too (default 64)")
     serve.add_argument("--max-body-bytes", type=int, default=16 << 20, help="of a request (default 16 MiB)")
     serve.add_argument("--seconds", type=float, default=10.0, help="most CPU seconds of a /run_code (default 10)")
-    for command in (check, judge, conformance, serve):
+    for command in (check, judge, serve):
         command.add_argument(
             "--workers", type=int, default=1, help="programs run at once; for judge, processes of its own (default 1)"
         )
@@ -65,14 +63,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_BAD_INPUT
     try:
-        if options.command == "conformance":
-            return _conformance(options)
         if options.command == "judge":
             return _judge(options, items)
         if options.command == "serve":
             return _serve(options)
-        with LocalRunner(num_workers=options.workers, tier=options.tier, allow_missing=options.allow_missing) as runner:
-            return _check(runner)
+        return _check(options)
     except SandboxConfigError as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_FAILED
@@ -84,7 +79,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_FAILED
 
 
-def _check(runner: LocalRunner) -> int:
+def _check(options: argparse.Namespace) -> int:
+    if options.url:
+        with SandboxFusionRunner(options.url, num_workers=options.workers, limits=LIMITS) as service:
+            return _self_test(service)
+    with LocalRunner(num_workers=options.workers, tier=options.tier, allow_missing=options.allow_missing) as runner:
+        _show_confinement(runner)
+        return _self_test(runner)
+
+
+def _show_confinement(runner: LocalRunner) -> None:
     missing = missing_features()
     kernel = os.uname()
     print(f"tier       {runner.tier}: {TIER_MEANINGS[runner.tier]}")
@@ -100,36 +104,18 @@ def _check(runner: LocalRunner) -> int:
         print(f"           {note}")
     for field in dataclasses.fields(Limits):
         print(f"limit      {field.name} = {getattr(runner.limits, field.name)}")
-    results = run_checks(runner, names=[name for name in SELF_TEST if not not_applicable(CHECKS[name], runner)])
-    for result in results:
-        came_to = f": {result.failure}" if result.failed else ""
-        print(f"{'FAIL' if result.failed else 'ok  '}       {result.name.replace('_', ' ')}{came_to}")
-    num_failed = sum(result.failed for result in results)
-    print(f"{len(results) - num_failed} of {len(results)} self-tests passed")
-    return EXIT_FAILED if num_failed else EXIT_OK
 
 
-def _conformance(options: argparse.Namespace) -> int:
-    """Every check against the local runner, or against a service."""
-    num_workers = max(2, options.workers)
-    runner = (
-        SandboxFusionRunner(options.url, num_workers=num_workers, limits=LIMITS)
-        if options.url
-        else LocalRunner(num_workers=num_workers, limits=LIMITS, tier=options.tier, allow_missing=options.allow_missing)
-    )
-    with contextlib.closing(runner):
-        results = run_checks(runner, may_close=True, report=_show)
-    num_failed = sum(result.failed for result in results)
-    num_left_out = sum(bool(result.not_applicable) for result in results)
-    passed = len(results) - num_failed - num_left_out
-    print(f"{passed} of {len(results)} checks passed, {num_failed} failed, {num_left_out} do not apply")
-    return EXIT_FAILED if num_failed else EXIT_OK
-
-
-def _show(result: CheckResult) -> None:
-    mark = "FAIL" if result.failed else "n/a " if result.not_applicable else "ok  "
-    remark = result.failure or result.not_applicable
-    print(f"{mark} {result.name}{': ' + remark if remark else ''}", flush=True)
+def _self_test(runner: Runner) -> int:
+    """Run the checks that apply to the runner."""
+    checks = [check for check in SELF_TEST if not check.not_applicable(runner)]
+    num_passed = 0
+    for check in checks:
+        failure = check.failure(runner)
+        num_passed += not failure
+        print(f"{'FAIL' if failure else 'ok  '}       {check.name.replace('_', ' ')}{failure and ': ' + failure}")
+    print(f"{num_passed} of {len(checks)} self-tests passed")
+    return EXIT_OK if num_passed == len(checks) else EXIT_FAILED
 
 
 def _read_items(path: str) -> list[tuple[Any, JudgeRequest]]:
@@ -160,6 +146,7 @@ def _judge(options: argparse.Namespace, items: list[tuple[Any, JudgeRequest]]) -
     with JudgeProcesses(options.workers, settings=_settings_of(options)) as judges:
         for (name, _), result in zip(items, judges.judge_all(requests), strict=True):
             if isinstance(result, SandboxUnavailableError):
+                # Verdicts of part of a file would look like those of the whole.
                 raise result
             cases = [case for suite in result.suites for case in suite.cases]
             line = {
@@ -187,6 +174,7 @@ def _bound(settings: ServiceSettings, **parts: Any) -> JudgeService:
 def _serve(options: argparse.Namespace) -> int:
     """Until interrupted. Beyond the loopback only with a token."""
     token, host = os.environ.get("SANDBOX_TOKEN", ""), options.host
+    # Whoever reaches the port could otherwise run programs here.
     if not token and host not in ("127.0.0.1", "localhost"):
         raise SandboxConfigError(f"--host {host} is reached from elsewhere: set SANDBOX_TOKEN for its clients")
     if min(options.places, options.max_body_bytes) < 1 or not 0 < options.seconds < 1e6:

@@ -1,4 +1,4 @@
-"""What can go wrong with the sandbox itself. What goes wrong with a program is a verdict, not an error."""
+"""Errors of the sandbox itself. A program that goes wrong gets a verdict, not an error."""
 
 
 class SandboxError(RuntimeError):
@@ -8,8 +8,8 @@ class SandboxError(RuntimeError):
 class SandboxUnavailableError(SandboxError):
     """The sandbox could not run the program; nothing is known about the program.
 
-    Raised by runners and by ``Judge.judge``. Only the trainer may catch it: it masks the row out of
-    the step and counts it. It must never be turned into a reward.
+    Raised by runners and by ``Judge.judge``. Code that catches it may ask again, or leave the row out and count it. It
+    never becomes a verdict or a reward, a zero included.
     """
 
 
@@ -20,8 +20,8 @@ class ProcessLostError(SandboxError):
 class SandboxConfigError(SandboxError, ValueError):
     """A setting is wrong, or this machine lacks a protection that nobody agreed to do without.
 
-    Raised while settings are read and while a runner starts. Meant for the user, who reads the
-    message and changes a setting; no code should catch it.
+    Raised while settings are read and while a runner starts. The message is for the
+    user, who changes a setting.
     """
 
 

@@ -1,4 +1,4 @@
-"""What one program may use: seconds, bytes and descriptors."""
+"""Limits of one program: seconds, bytes and descriptors."""
 
 import math
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ MIB = 1 << 20
 MIN_IDLE_SECONDS = 0.25
 """A program that waits for less than this has waited for something, after any number of time-outs."""
 _MAX = 1 << 50
-"""Of any limit: what is more would not fit into the kernel's numbers."""
+"""Highest value of any limit. A higher one would not fit into the kernel's numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +70,7 @@ class Limits:
         for field in fields(self):
             value = getattr(self, field.name)
             wanted = int if isinstance(field.default, int) else (int, float)
+            # To Python a bool is an integer; as a limit it is a mistake.
             if isinstance(value, bool) or not isinstance(value, wanted) or not 0 < value < math.inf:
                 kind = "integer" if wanted is int else "number"
                 raise SandboxConfigError(f"limits.{field.name} must be a positive finite {kind}, got {value!r}")
@@ -107,6 +108,7 @@ class Limits:
     def for_reference(self) -> "Limits":
         """The limits under which the reference runs."""
         seconds = self.reference_cpu_seconds_per_case
+        # Never below a quarter: the hanging calls of one suite must not refuse those of another.
         floor = min(seconds, max(seconds / 4, self.min_cpu_seconds_per_case))
         return replace(self, cpu_seconds_per_case=seconds, min_cpu_seconds_per_case=floor)
 

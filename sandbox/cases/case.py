@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 class Kind(enum.StrEnum):
-    """What a question's tests do with a program."""
+    """Use that a question's tests make of a program."""
 
     FUNCTIONS = "functions"
     """They call its functions and classes, and compare what these return."""
@@ -16,7 +16,7 @@ class Kind(enum.StrEnum):
 
 
 class RejectionReason(enum.StrEnum):
-    """Why an assert is no valid case. The first seven are decided on the text alone."""
+    """Why an assert is no valid case. The first six are decided on the texts of the suite alone."""
 
     UNPARSABLE = "unparsable"
     NOT_AN_EQUALITY = "not_an_equality"
@@ -58,7 +58,7 @@ class Call:
 
     @property
     def evaluated(self) -> str:
-        """What a program's process evaluates."""
+        """The expression that a program's process evaluates."""
         if not self.callee_chars:
             return self.expression
         callee, arguments = self.expression[: self.callee_chars], self.expression[self.callee_chars + 1 :]

@@ -23,59 +23,16 @@ the order of dicts, defaults left out and the read stay as written, since progra
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from hashlib import blake2b
-from typing import Any
 
 from ..errors import UnencodableError, ValueFormatError
-from ..values.encoding import canonical_key, encode
-from ..values.literals import (
-    INPUT_ENTRY,
-    LIBRARY_MODULES,
-    LIBRARY_NAMES,
-    SPELLED_BUILTINS,
-    LiteralReader,
-    names_library,
-    spell,
-)
-from .case import Call, Case, Kind, Rejection, RejectionReason, Suite
-from .reference_interface import EntryPoint, Interface, Parameters, parse_untrusted
+from ..values.encoding import encode
+from ..values.literals import LiteralReader
+from .call_reader import CallReader, RejectedError
+from .case import Case, Kind, Rejection, RejectionReason, Suite
+from .reference_interface import Interface, parse_untrusted
 
 DEFAULT_ASSERT_CHARS = 16_384
-_READERS = frozenset(
-    ["list", "tuple", "set", "frozenset", "dict", "sorted", "len", "sum", "min", "max", "abs", "round", "float"]
-)
-"""Builtins that may wrap the call under test, with nothing beside it but what ``_reads_plainly`` lists."""
-_MAX_ROUNDED_DIGITS = 15
-_MAX_CANONICAL_TEXT = 4_096
-"""Characters; a call whose folded literals (``[0] * 10_000``) make it longer keeps its own text."""
-_KEY_BYTES = 16
-_UNCHANGING = (ast.Constant, ast.Tuple, ast.UnaryOp)
-_LIBRARY = frozenset({*LIBRARY_NAMES, *LIBRARY_MODULES})
 _PARSE_ERRORS = (SyntaxError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError)
-
-
-class _RejectedError(Exception):
-    def __init__(self, reason: RejectionReason, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
-        self.detail = detail
-
-
-@dataclass(slots=True)
-class _Target:
-    """What the left side calls, spelling removed."""
-
-    name: str
-    text: str
-    """The call and its read in canonical spelling."""
-    steps: list[Any] = field(default_factory=list)
-    """Bound arguments of the root call, then method calls on an object under test."""
-    entry: EntryPoint = field(default_factory=EntryPoint)
-    """Where method names of the next step are looked up: the class under test; a function has none."""
-    awaitable: bool = False
-    shows_nothing: bool = False
-    """The last step is a method without a result, of an object that has more to show."""
 
 
 def parse_suite(texts: Iterable[str], interface: Interface, *, assert_chars: int = DEFAULT_ASSERT_CHARS) -> Suite:
@@ -89,6 +46,7 @@ def gather_suite(asserts: Iterable[Case | Rejection]) -> Suite:
     rejections: list[Rejection] = []
     seen: set[bytes] = set()
     for parsed in asserts:
+        # By key and not by text: one wrong answer must not count once for each spelling of its call.
         if isinstance(parsed, Case) and parsed.key in seen:
             parsed = Rejection(text=parsed.text, reason=RejectionReason.DUPLICATE, detail=parsed.call.text)
         if isinstance(parsed, Rejection):
@@ -110,39 +68,46 @@ def parse_call(text: str, interface: Interface, *, assert_chars: int = DEFAULT_A
 
 
 def _gated(text: str, interface: Interface, assert_chars: int, *, is_assert: bool) -> Case | Rejection:
-    expected, expected_value = "", b""
     try:
         statement = _single_statement(text, assert_chars)
         if not isinstance(statement, ast.Assert if is_assert else ast.Expr):
             wanted = "an assert" if is_assert else "an expression"
-            raise _RejectedError(RejectionReason.UNPARSABLE, f"a {type(statement).__name__}, not {wanted}")
-        left, right = _sides(statement.test) if isinstance(statement, ast.Assert) else (statement.value, None)
-        call, key = _CallReader(interface, assert_chars).read(left)
-        if right is not None:
-            try:
-                expected = _segment(text.strip(), right)
-                value = LiteralReader(arithmetic=False).read(right)
-                if interface.kind is Kind.STDIN and not isinstance(value, str):
-                    raise ValueFormatError(f"a program prints text, not {type(value).__name__}")
-                expected_value = encode(value)
-            except (UnencodableError, ValueFormatError) as error:
-                raise _RejectedError(RejectionReason.EXPECTED_NOT_LITERAL, str(error)) from error
-        return Case(text=text, call=call, key=key, expected=expected, expected_value=expected_value)
-    except _RejectedError as rejected:
+            raise RejectedError(RejectionReason.UNPARSABLE, f"a {type(statement).__name__}, not {wanted}")
+        reader = CallReader(interface, assert_chars)
+        if not isinstance(statement, ast.Assert):
+            call, key = reader.read(statement.value)
+            return Case(text=text, call=call, key=key, expected="", expected_value=b"")
+        left, right = _sides(statement.test)
+        call, key = reader.read(left)
+        expected = _segment(text.strip(), right)
+        return Case(text=text, call=call, key=key, expected=expected, expected_value=_expected_value(right, interface))
+    except RejectedError as rejected:
         return Rejection(text=text, reason=rejected.reason, detail=rejected.detail)
+    # Hostile text makes the parser raise any of these; that is a rejection and no error of the judge.
     except _PARSE_ERRORS as error:
         detail = f"{type(error).__name__}: {error}"[:200]
         return Rejection(text=text, reason=RejectionReason.UNPARSABLE, detail=detail)
 
 
+def _expected_value(node: ast.expr, interface: Interface) -> bytes:
+    try:
+        value = LiteralReader(arithmetic=False).read(node)
+        if interface.kind is Kind.STDIN and not isinstance(value, str):
+            raise ValueFormatError(f"a program prints text, not {type(value).__name__}")
+        return encode(value)
+    except (UnencodableError, ValueFormatError) as error:
+        raise RejectedError(RejectionReason.EXPECTED_NOT_LITERAL, str(error)) from error
+
+
 def _single_statement(text: str, assert_chars: int) -> ast.stmt:
+    # Before it is parsed: nesting and length are what costs the parser time.
     if len(text) > assert_chars:
-        raise _RejectedError(
+        raise RejectedError(
             RejectionReason.UNPARSABLE, f"{len(text)} characters, more than limits.assert_chars = {assert_chars}"
         )
     body = parse_untrusted(text.strip()).body
     if len(body) != 1:
-        raise _RejectedError(RejectionReason.UNPARSABLE, f"{len(body)} statements, not one")
+        raise RejectedError(RejectionReason.UNPARSABLE, f"{len(body)} statements, not one")
     return body[0]
 
 
@@ -155,186 +120,5 @@ def _segment(text: str, node: ast.expr) -> str:
 
 def _sides(test: ast.expr) -> tuple[ast.expr, ast.expr]:
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
-        raise _RejectedError(RejectionReason.NOT_AN_EQUALITY, "the condition is not one '=='")
+        raise RejectedError(RejectionReason.NOT_AN_EQUALITY, "the condition is not one '=='")
     return test.left, test.comparators[0]
-
-
-class _CallReader:
-    """Reads the left side of one assert."""
-
-    def __init__(self, interface: Interface, assert_chars: int) -> None:
-        self._interface = interface
-        self._assert_chars, self._longest_text = assert_chars, min(_MAX_CANONICAL_TEXT, assert_chars)
-        self._literals = LiteralReader(arithmetic=True)
-
-    def read(self, node: ast.expr) -> tuple[Call, bytes]:
-        if self._interface.kind is Kind.STDIN:
-            return self._input_call(node)
-        node, awaited = _strip_await(node)
-        target = self._target(node)
-        is_in_place = self._interface.kind is Kind.IN_PLACE
-        if is_in_place and (awaited or target.awaitable or not self._has_argument(node)):
-            detail = "what is compared is the first argument after the call: f(argument, ...) == what it is then"
-            raise _RejectedError(RejectionReason.NO_CALL, detail)
-        if target.shows_nothing and not is_in_place:
-            detail = f"{target.steps[-1][0]}() returns nothing in the reference; read the object's state after it"
-            raise _RejectedError(RejectionReason.NO_CALL, detail)
-        try:
-            key = canonical_key((target.name, target.steps))
-        except UnencodableError as error:
-            raise _RejectedError(RejectionReason.ARGUMENT_NOT_LITERAL, str(error)) from error
-        expression, uses_library = self._expression(node, target)
-        awaited = awaited or target.awaitable
-        callee_chars = _callee_chars(expression) if is_in_place else 0
-        call = Call(expression=expression, awaited=awaited, uses_library=uses_library, callee_chars=callee_chars)
-        return call, blake2b(key, digest_size=_KEY_BYTES).digest()
-
-    def _input_call(self, node: ast.expr) -> tuple[Call, bytes]:
-        """``run(text)``. Spaces at the ends of lines go; whitespace and spellings of integers make no further case."""
-        arguments: list[Any] = []
-        keywords: dict[str, Any] = {}
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == INPUT_ENTRY:
-            arguments, keywords = self._values(node)
-        if len(arguments) != 1 or keywords or not isinstance(arguments[0], str):
-            detail = f"a program that reads standard input is tested by {INPUT_ENTRY}(text) == text, and nothing else"
-            raise _RejectedError(RejectionReason.NO_CALL, detail)
-        text = "\n".join(line.rstrip() for line in arguments[0].rstrip().split("\n")) + "\n"
-        expression = f"{INPUT_ENTRY}({text!r})"
-        if len(expression) > self._assert_chars:
-            detail = f"an input of {len(expression)} characters, more than limits.assert_chars = {self._assert_chars}"
-            raise _RejectedError(RejectionReason.ARGUMENT_NOT_LITERAL, detail)
-        key = canonical_key(list(map(_plain_word, text.split())))
-        return Call(expression=expression), blake2b(key, digest_size=_KEY_BYTES).digest()
-
-    def _has_argument(self, node: ast.expr) -> bool:
-        """The outermost thing is a call of what is under test, with an argument by position that can change."""
-        if not isinstance(node, ast.Call) or not node.args or isinstance(node.args[0], _UNCHANGING):
-            return False
-        return not isinstance(node.func, ast.Name) or node.func.id in self._interface.entry_points
-
-    def _expression(self, node: ast.expr, target: _Target) -> tuple[str, bool]:
-        """The text to evaluate, and whether it needs the library's names."""
-        own_names = self._interface.entry_points.keys()
-        if not _LIBRARY.isdisjoint(own_names):  # the question defines its own Counter, say: then it means that one
-            return ast.unparse(node), False
-        if len(target.text) > self._longest_text or not SPELLED_BUILTINS.isdisjoint(own_names):
-            return ast.unparse(node), names_library(node)
-        may_name = any(name in target.text for name in LIBRARY_NAMES)  # also inside a string
-        return target.text, may_name and names_library(ast.parse(target.text, mode="eval"))
-
-    def _target(self, node: ast.expr) -> _Target:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            return self._named_call(node, node.func.id)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            target = self._target(node.func.value)
-            method = target.entry.methods.get(node.func.attr, EntryPoint())
-            bound, text = self._arguments(node, method.parameters)
-            return _step(target, node.func.attr, [bound], method, text=text)
-        if isinstance(node, ast.Attribute):
-            return _step(self._target(node.value), node.attr, [], EntryPoint(), text="")
-        if isinstance(node, ast.Subscript):
-            target = self._target(node.value)
-            if isinstance(node.slice, ast.Slice):
-                raise _RejectedError(RejectionReason.NO_CALL, "a slice of the result; compare the whole result")
-            target.text += f"[{spell(self._literal(node.slice))}]"
-            target.entry = EntryPoint()
-            return target
-        raise _RejectedError(RejectionReason.NO_CALL, f"the left side is no call of {_names(self._interface)}")
-
-    def _named_call(self, node: ast.Call, name: str) -> _Target:
-        entry = self._interface.entry_points.get(name)
-        if entry is not None:
-            bound, text = self._arguments(node, entry.parameters)
-            return _Target(name=name, text=name + text, steps=[bound], entry=entry, awaitable=entry.is_async)
-        if name in _READERS and node.args:
-            target = self._target(node.args[0])
-            beside, keywords = self._values(ast.Call(func=node.func, args=node.args[1:], keywords=node.keywords))
-            if not _reads_plainly(name, beside, keywords):
-                detail = f"{name}() with further arguments; compare the whole result"
-                raise _RejectedError(RejectionReason.NO_CALL, detail)
-            if target.awaitable:
-                raise _RejectedError(RejectionReason.NO_CALL, f"{name}() of a result that must be awaited first")
-            target.text = f"{name}{_spell_arguments([target.text, *map(spell, beside)], keywords)}"
-            target.entry = EntryPoint()
-            return target
-        raise _RejectedError(RejectionReason.NO_CALL, f"{name!r} is none of {_names(self._interface)}")
-
-    def _arguments(self, node: ast.Call, parameters: Parameters | None) -> tuple[Any, str]:
-        """The arguments in the form that is equal for all spellings, and their canonical text."""
-        arguments, keywords = self._values(node)
-        if parameters is None:
-            return (arguments, keywords), _spell_arguments(map(spell, arguments), keywords)
-        placed, named = parameters.by_position(arguments, keywords)
-        return parameters.bind(arguments, keywords), _spell_arguments(map(spell, placed), named)
-
-    def _values(self, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
-        arguments = [self._literal(argument) for argument in node.args]
-        keywords: dict[str, Any] = {}
-        for keyword in node.keywords:
-            if keyword.arg is None:
-                raise _RejectedError(RejectionReason.ARGUMENT_NOT_LITERAL, "'**' in the arguments")
-            keywords[keyword.arg] = self._literal(keyword.value)
-        return arguments, keywords
-
-    def _literal(self, node: ast.expr) -> Any:
-        try:
-            return self._literals.read(node)
-        except ValueFormatError as error:
-            raise _RejectedError(RejectionReason.ARGUMENT_NOT_LITERAL, str(error)) from error
-
-
-def _plain_word(word: str) -> str:
-    try:
-        return str(int(word)) if len(word) < 100 else word
-    except ValueError:
-        return word
-
-
-def _callee_chars(expression: str) -> int:
-    called = ast.parse(expression, mode="eval").body
-    assert isinstance(called, ast.Call), "the reader has seen that"
-    return len(ast.get_source_segment(expression, called.func) or "")
-
-
-def _strip_await(node: ast.expr) -> tuple[ast.expr, bool]:
-    """Remove ``await X``, ``asyncio.run(X)`` and ``__import__("asyncio").run(X)``; the judge awaits itself."""
-    if isinstance(node, ast.Await):
-        return node.value, True
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "run":
-        runs = ast.unparse(node.func.value) in ("asyncio", "__import__('asyncio')")
-        if runs and len(node.args) == 1 and not node.keywords:
-            return node.args[0], True
-    return node, False
-
-
-def _spell_arguments(positional: Iterable[str], keywords: dict[str, Any]) -> str:
-    return f"({', '.join([*positional, *(f'{name}={spell(value)}' for name, value in keywords.items())])})"
-
-
-def _step(target: _Target, attribute: str, arguments: list[Any], method: EntryPoint, *, text: str) -> _Target:
-    """One attribute or method of an object under test; ``text`` spells the arguments."""
-    if attribute.startswith("_"):
-        raise _RejectedError(RejectionReason.NO_CALL, f"the attribute {attribute!r} is private")
-    if attribute not in target.entry.members:
-        detail = f"{attribute!r} is no member of a class under test; compare the whole result"
-        raise _RejectedError(RejectionReason.NO_CALL, detail)
-    others = {name for name in target.entry.members - {attribute} if not name.startswith("_")}
-    target.steps.append([attribute, *arguments])
-    target.text += f".{attribute}{text}"
-    target.shows_nothing = method.returns_nothing and bool(others)
-    target.awaitable = method.is_async
-    return target
-
-
-def _reads_plainly(name: str, beside: list[Any], keywords: dict[str, Any]) -> bool:
-    """Nothing beside the result, but for ``sorted(x, reverse=...)`` and ``round(x, few digits)``."""
-    if name == "sorted":
-        return not beside and not set(keywords) - {"reverse"}
-    if name == "round" and len(beside) == 1 and not keywords:
-        return type(beside[0]) is int and 0 <= beside[0] <= _MAX_ROUNDED_DIGITS
-    return not beside and not keywords
-
-
-def _names(interface: Interface) -> str:
-    names = sorted(interface.entry_points)
-    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "") or "the question (it has no entry points)"

@@ -1,4 +1,4 @@
-"""What a reference solution offers to tests: its callables, their parameters, which of them are async."""
+"""The interface of a reference solution: its callables, their parameters, which of them are async."""
 
 import ast
 import warnings
@@ -36,6 +36,7 @@ class Parameters:
         bound: dict[str, Any] = dict(zip(self.positional, arguments, strict=False))
         extra = list(arguments[len(self.positional) :])
         named = set(self.positional[self.num_positional_only :]) | set(self.keyword_only)
+        # Given twice: the call will raise, and must not pass for one that does not.
         if clash := sorted(named & set(bound) & set(keywords)):
             return list(arguments), keywords, clash
         bound |= {name: value for name, value in keywords.items() if name in named}
@@ -143,6 +144,7 @@ def _decorators(node: _FunctionNode) -> set[str]:
 
 def _function(node: _FunctionNode, *, skip_first: bool) -> EntryPoint:
     decorators = _decorators(node)
+    # An unknown decorator may take other arguments than the function below it.
     if not decorators <= _NO_SHAPE_DECORATORS:
         return EntryPoint()
     own = list(_own_parts(node))
@@ -210,6 +212,7 @@ def _class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], seen: frozenset
     if "__init__" in methods:
         constructor = methods["__init__"].parameters
     if constructor:
+        # Attributes named like parameters follow from the constructor's call; others are the reference's own affair.
         members |= stored & {*constructor.positional, *constructor.keyword_only}
     return EntryPoint(parameters=constructor, methods=methods, members=frozenset(members))
 

@@ -1,1 +1,1 @@
-"""What keeps a process from doing anything but compute: rlimits, Landlock, seccomp, namespaces."""
+"""Confinement: rlimits, Landlock, seccomp and namespaces leave a process nothing but to compute."""

@@ -51,7 +51,7 @@ def wrap(command: Sequence[str], *, readable: Iterable[str] = ()) -> list[str]:
 
 
 def explain(said: str) -> str | None:
-    """What is wrong and what to do about it, if bubblewrap said this before it gave up; None if somebody else did."""
+    """Explain what bubblewrap said before it gave up, and what helps; None where somebody else said it."""
     last = said.strip().rpartition("\n")[2]
     if not last.startswith(f"{PROGRAM}:"):
         return None

@@ -18,9 +18,15 @@ package.__path__ = [{folder!r}]
 # -P and -s keep the working directory and the user's packages off the path, -B writes no byte code.
 _FLAGS = ("-P", "-s", "-B", "-X", "utf8")
 CLEAN_ENVIRONMENT = {
-    "PATH": "/usr/bin:/bin", "HOME": "/", "LANG": "C.UTF-8", "TZ": "UTC", "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1",
-}  # fmt: skip
+    "PATH": "/usr/bin:/bin",
+    "HOME": "/",
+    "LANG": "C.UTF-8",
+    "TZ": "UTC",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
 
 
 def clean_interpreter(statement: str) -> list[str]:

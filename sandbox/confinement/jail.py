@@ -104,7 +104,7 @@ def missing_features() -> tuple[str, ...]:
 
 
 def reason_missing(name: str) -> str:
-    """What is lost without a protection that this kernel lacks."""
+    """Say what is lost without a protection that this kernel lacks."""
     return f"this kernel ({os.uname().release}, {os.uname().machine}) offers no {name}: without it {_LOST[name]}"
 
 
@@ -129,9 +129,9 @@ def check_features(allow_missing: Collection[str]) -> None:
 
 
 def readable_paths(extra: Iterable[str] = ()) -> tuple[str, ...]:
-    """What programs may read: the standard library, installed packages, shared libraries, time zones.
+    """List what programs may read: the standard library, installed packages, shared libraries, time zones.
 
-    As programs and the loader spell them, links included; every path exists.
+    Paths are spelled as programs and the loader spell them, links included. Every path exists.
     """
     paths = sysconfig.get_paths()
     roots = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
@@ -147,7 +147,7 @@ def _is_package_folder(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkServerFacts:
-    """What a fork server reads about itself in /proc, while it still sees one."""
+    """Facts that a fork server reads about itself in /proc, while it still sees one."""
 
     address_bytes: int
     """Address space of the interpreter and its modules."""
@@ -226,15 +226,18 @@ class Jail:
             )
         self._set_rlimits(limits, uid)
         _change_credentials(self.uid_policy, uid)
+        # After the credentials: a change of uid clears the signal of the parent's end.
         end_with_parent()
         # A fork server that ended before that sends no signal any more. One outside our pid namespace is 0 to us.
         if os.getppid() not in (0, self._fork_server_pid):
             raise ProcessLookupError(errno.ESRCH, "the fork server ended while its child was being confined")
         check(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "PR_SET_NO_NEW_PRIVS")
+        # After no_new_privs, which the kernel demands of a process without privileges.
         if self.ruleset_fd is not None:
             restricted = libc.syscall(_LANDLOCK_RESTRICT, ctypes.c_int(self.ruleset_fd), ctypes.c_uint(0))
             check(restricted, "landlock_restrict_self")
             os.close(self.ruleset_fd)
+        # Last, because the filter refuses the calls of the steps before it.
         if self._filter is not None:
             self._filter.install()
 

@@ -1,4 +1,4 @@
-"""What tier 1 adds: namespaces around a fork server's programs, and a private writable folder for each program.
+"""Tier 1 adds namespaces around a fork server's programs, and a private writable folder for each program.
 
 Set up once, in the fork server: user namespace (unless it may already mount), mount, pid, network, ipc and
 uts namespaces; a sleeping init for the pid namespace; a root that holds the readable paths, read-only,
@@ -40,7 +40,7 @@ _OPEN_TREE_CLONE, _MOVE_MOUNT_F_EMPTY_PATH, _MOUNT_ATTR_RDONLY = 1, 4, 1
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000
 _CAP_SYS_ADMIN = 21
 _STAGE = "/proc"
-"""Where the new root is put together: a folder that exists everywhere, hidden from this process only."""
+"""The new root is put together in this folder, which exists everywhere. It is hidden from this process only."""
 _HIDDEN = "/readable"
 _MAX_LINKS = 40
 SLEEPER = "/bin/sleep"
@@ -56,7 +56,7 @@ HINTS = {
     "kernel is older than 5.12",
     "init": "no process could be started in a new pid namespace: see the limits on processes",
 }
-"""What to do where a step is refused."""
+"""The cure where a step is refused."""
 
 
 class NamespaceError(OSError):
@@ -71,7 +71,7 @@ class NamespaceError(OSError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """What a small root must hold so that a set of paths can be read in it."""
+    """Contents of a small root in which a set of paths can be read."""
 
     binds: tuple[str, ...]
     """Real paths, none inside another."""
@@ -137,11 +137,13 @@ class Namespaces:
         _step("unshare", libc.unshare(flags | (_CLONE_NEWUSER if needs_user else 0)), "unshare")
         if needs_user:
             try:
+                # The kernel demands it before an unprivileged process may map gids.
                 _write("/proc/self/setgroups", "deny")
                 _write("/proc/self/uid_map", f"{NOBODY} {uid} 1")
                 _write("/proc/self/gid_map", f"{NOBODY} {gid} 1")
             except OSError as error:
                 raise NamespaceError("map", error) from error
+        # Otherwise the mounts of this process would appear outside, too.
         _step("mount", libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None), "make mounts private")
         self._lifeline, self._init = _start_init()
 
@@ -155,12 +157,14 @@ class Namespaces:
         Raises:
             NamespaceError: the machine refuses a step.
         """
+        # Detached before the new root hides the paths.
         trees = [(path, _clone_tree(path)) for path in layout.binds]
         _mount_tmpfs(_STAGE, _MS_NOSUID | _MS_NODEV, "mode=755,size=1m,nr_inodes=4096")
         hidden: list[tuple[str, str]] = []
         for path, tree in trees:
             _set_readonly(tree, "", _AT_EMPTY_PATH | _AT_RECURSIVE)
             place = path
+            # A scratch folder will cover it; from a place outside it is mounted into each of them.
             if _is_within(path, TMP) or _is_within(path, SCRATCH_PARENT):
                 place = f"{_HIDDEN}/{len(hidden)}"
                 hidden.append((place, path))
@@ -171,9 +175,11 @@ class Namespaces:
             os.symlink(target, _STAGE + link)
         os.makedirs(_STAGE + SCRATCH)
         os.chdir(_STAGE)
+        # Onto itself: the old root then lies on top and goes without a place of its own.
         _step("mount", libc.pivot_root(b".", b"."), "pivot_root")
         _step("mount", libc.umount2(b".", _MNT_DETACH), "leave the old root")
         os.chdir("/")
+        # Only now: until here the root itself had to be written.
         _set_readonly(_AT_FDCWD, "/", 0)
         return Scratch(hidden)
 
@@ -188,7 +194,7 @@ class Scratch:
         """Folders and files that lead to the readable paths inside the folder; they take none of ``num_files``."""
 
     def place_of(self, path: str) -> str:
-        """Where a readable path lies in the fork server's root: elsewhere when scratch folders would cover it."""
+        """Place of a readable path in the fork server's root: elsewhere when scratch folders would cover it."""
         return next((place for place, covered in self._hidden if covered == path), path)
 
     def enter(self, *, size_bytes: int, num_files: int, uid: int, gid: int) -> None:
@@ -199,6 +205,7 @@ class Scratch:
         """
         _step("mount", libc.unshare(_CLONE_NEWNS), "unshare the mounts")
         options = f"mode=700,size={size_bytes},uid={uid},gid={gid}"
+        # The folder itself takes one, too.
         options += f",nr_inodes={num_files + 1 + self._num_mount_inodes}"
         _mount_tmpfs(SCRATCH, _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, options)
         for place, path in self._hidden:
@@ -209,7 +216,7 @@ class Scratch:
 
 
 def may_mount() -> bool:
-    """True when this process may make namespaces and mounts as it is: it holds CAP_SYS_ADMIN."""
+    """True when this process holds CAP_SYS_ADMIN, so that it may make namespaces and mounts."""
     with open("/proc/self/status") as handle:
         effective = next(int(line.split()[1], 16) for line in handle if line.startswith("CapEff:"))
     return bool(effective & 1 << _CAP_SYS_ADMIN)

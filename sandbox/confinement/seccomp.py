@@ -1,14 +1,7 @@
 """The seccomp filter: which system calls a program may make, as classic BPF.
 
-The numbers are a table of ours and not libseccomp's, measured: the table becomes a filter in 0.14 ms,
-libseccomp takes 0.26 ms for the same names without any rule on arguments, both once in a fork server. So
-speed decides nothing, but the library is a system package that pip cannot install, and one
-that is older than the kernel does not know its newest calls (2.5.4 has no ``fchmodat2``). What a library
-would protect from, a wrong number, a test does: it compares every number of both architectures with the
-kernel's headers and with libseccomp where they are installed. ``python tests/unit/sandbox/libseccomp.py``
-prints the comparison.
-
-Everything not named here answers EPERM. Program layout: ``include/uapi/linux/filter.h``, ``seccomp.h``.
+Every call that ``syscalls`` does not name answers EPERM. The layout of the program stands in
+``include/uapi/linux/filter.h`` and ``seccomp.h``.
 """
 
 import ctypes
@@ -18,16 +11,28 @@ import struct
 from dataclasses import dataclass
 
 from .libc import check, libc
+from .syscalls import ALLOWED, ALLOWED_WRITING, CHECKED, UNSUPPORTED_WRITING
 
 _ALLOW = 0x7FFF0000
 _KILL = 0x80000000
 _ERRNO = 0x00050000
-_LOAD, _JUMP_EQUAL, _JUMP_SET, _AND, _RETURN = 0x20, 0x15, 0x45, 0x54, 0x06
-_JUMP, _JUMP_GREATER = 0x05, 0x25
+# Operations of classic BPF (include/uapi/linux/bpf_common.h).
+_LOAD = 0x20
+_JUMP = 0x05
+_JUMP_EQUAL = 0x15
+_JUMP_GREATER = 0x25
+_JUMP_SET = 0x45
+_AND = 0x54
+_RETURN = 0x06
 _MAX_JUMP = 255
-"""Of a conditional jump, in instructions."""
-_OFFSET_NUMBER, _OFFSET_ARCH, _OFFSET_ARGS = 0, 4, 16
-_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, _SECCOMP_GET_ACTION_AVAIL = 22, 2, 2
+"""Longest conditional jump, in instructions."""
+# Offsets in ``struct seccomp_data``.
+_OFFSET_NUMBER = 0
+_OFFSET_ARCH = 4
+_OFFSET_ARGS = 16
+_PR_SET_SECCOMP = 22
+_SECCOMP_MODE_FILTER = 2
+_SECCOMP_GET_ACTION_AVAIL = 2
 _CLONE_THREAD = 0x00010000
 # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET.
 _CLONE_NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
@@ -39,71 +44,19 @@ _RLIMIT_STACK = 3
 _FCNTL_COMMANDS = (0, 1, 2, 3, 4, 1030)
 # TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX.
 _IOCTL_REQUESTS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
+# The machine's clocks and its own; other numbers are clocks of processes by pid.
+_OWN_CLOCKS = (2, 3, 0, 1, 4, 5, 6, 7, 8, 9, 11)
 _CHECKED_VALUES = {  # which argument must be one of which values, and the answer otherwise
     "fcntl": (1, _FCNTL_COMMANDS, errno.EPERM),
     "ioctl": (1, _IOCTL_REQUESTS, errno.ENOTTY),
     "socketpair": (0, (_AF_UNIX,), errno.EPERM),
     "prctl": (0, (15, 16), errno.EPERM),  # PR_SET_NAME and GET_NAME; not PDEATHSIG: programs die with their fork server
-    **dict.fromkeys(
-        ("clock_gettime", "clock_nanosleep", "clock_getres"),  # its own; other numbers are of processes by pid
-        (0, (2, 3, 0, 1, 4, 5, 6, 7, 8, 9, 11), errno.EPERM),
-    ),
+    "clock_gettime": (0, _OWN_CLOCKS, errno.EPERM),
+    "clock_nanosleep": (0, _OWN_CLOCKS, errno.EPERM),
+    "clock_getres": (0, _OWN_CLOCKS, errno.EPERM),
     "setsockopt": (2, (7, 8), errno.EPERM),  # SO_SNDBUF, SO_RCVBUF; not SO_ATTACH_FILTER
     "getsockopt": (2, (3, 4, 7, 8, 30, 38, 39), errno.EPERM),  # SO_TYPE, ERROR...; not PEERCRED, PEERPIDFD
 }
-
-# name: (x86-64, aarch64); None where the architecture has no such call. Hot ones first.
-ALLOWED: dict[str, tuple[int | None, int | None]] = {
-    "read": (0, 63), "write": (1, 64), "futex": (202, 98), "mmap": (9, 222), "munmap": (11, 215),
-    "brk": (12, 214), "madvise": (28, 233), "mremap": (25, 216), "mprotect": (10, 226),
-    "lseek": (8, 62), "close": (3, 57), "fstat": (5, 80),
-    "newfstatat": (262, 79), "stat": (4, None), "lstat": (6, None), "statx": (332, 291),
-    "getdents64": (217, 61), "readlink": (89, None), "readlinkat": (267, 78), "access": (21, None),
-    "faccessat": (269, 48), "faccessat2": (439, 439), "getcwd": (79, 17), "pread64": (17, 67),
-    "readv": (19, 65), "writev": (20, 66), "dup": (32, 23), "dup2": (33, None), "dup3": (292, 24),
-    "pipe": (22, None), "pipe2": (293, 59), "eventfd2": (290, 19), "epoll_create1": (291, 20),
-    "epoll_ctl": (233, 21), "epoll_wait": (232, None), "epoll_pwait": (281, 22), "epoll_pwait2": (441, 441),
-    "poll": (7, None), "ppoll": (271, 73), "select": (23, None), "pselect6": (270, 72),
-    "recvfrom": (45, 207), "shutdown": (48, 210), "getsockname": (51, 204), "getpeername": (52, 205),
-    "rt_sigaction": (13, 134), "rt_sigprocmask": (14, 135), "rt_sigreturn": (15, 139),
-    "rt_sigtimedwait": (128, 137), "sigaltstack": (131, 132), "pause": (34, None),
-    "alarm": (37, None), "setitimer": (38, 103), "getitimer": (36, 102), "nanosleep": (35, 101),
-    "gettimeofday": (96, 169), "time": (201, None),
-    "times": (100, 153), "sched_yield": (24, 124), "sched_getaffinity": (204, 123), "getcpu": (309, 168),
-    "set_robust_list": (273, 99), "set_tid_address": (218, 96), "rseq": (334, 293), "membarrier": (324, 283),
-    "restart_syscall": (219, 128), "exit": (60, 93), "exit_group": (231, 94), "getrandom": (318, 278),
-    "getpid": (39, 172), "gettid": (186, 178), "getppid": (110, 173), "getpgrp": (111, None),
-    "getpgid": (121, 155), "getuid": (102, 174), "geteuid": (107, 175), "getgid": (104, 176),
-    "getegid": (108, 177), "getgroups": (115, 158), "getresuid": (118, 148), "getresgid": (120, 150),
-    "uname": (63, 160), "sysinfo": (99, 179), "getrusage": (98, 165), "getrlimit": (97, 163),
-    "umask": (95, 166), "wait4": (61, 260), "waitid": (247, 95),
-}  # fmt: skip
-# Allowed beside these where a program has a scratch folder; Landlock and read-only mounts say where. No locks:
-# they would reach the files of the library, which all programs share.
-ALLOWED_WRITING: dict[str, tuple[int | None, int | None]] = {
-    "openat": (257, 56), "open": (2, None), "creat": (85, None), "unlink": (87, None), "unlinkat": (263, 35),
-    "rename": (82, None), "renameat": (264, 38), "renameat2": (316, 276), "mkdir": (83, None), "mkdirat": (258, 34),
-    "rmdir": (84, None), "link": (86, None), "linkat": (265, 37), "symlink": (88, None), "symlinkat": (266, 36),
-    "truncate": (76, 45), "ftruncate": (77, 46), "fallocate": (285, 47), "fsync": (74, 82), "fdatasync": (75, 83),
-    "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
-    "utime": (132, None), "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88),
-    "chdir": (80, 49), "fchdir": (81, 50), "pwrite64": (18, 68), "preadv": (295, 69), "pwritev": (296, 70),
-    "preadv2": (327, 286), "pwritev2": (328, 287), "copy_file_range": (326, 285), "sendfile": (40, 71),
-    "statfs": (137, 43), "fstatfs": (138, 44),
-}  # fmt: skip
-# Answer ENOTSUP there: shutil.copy2 takes that, and no other refusal, for a file system without attributes.
-UNSUPPORTED_WRITING: dict[str, tuple[int | None, int | None]] = {
-    "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "getxattr": (191, 8), "lgetxattr": (192, 9),
-    "fgetxattr": (193, 10), "listxattr": (194, 11), "llistxattr": (195, 12), "flistxattr": (196, 13),
-    "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16),
-}  # fmt: skip
-# Allowed for some arguments only; see _argument_rules.
-CHECKED: dict[str, tuple[int | None, int | None]] = {
-    "openat": (257, 56), "open": (2, None), "clone": (56, 220), "clone3": (435, 435), "fcntl": (72, 25),
-    "ioctl": (16, 29), "prlimit64": (302, 261), "socketpair": (53, 199), "sendto": (44, 206), "prctl": (157, 167),
-    "clock_gettime": (228, 113), "clock_nanosleep": (230, 115), "clock_getres": (229, 114),
-    "setsockopt": (54, 208), "getsockopt": (55, 209),
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +100,7 @@ def build_filter(architecture: Architecture, *, can_write: bool = False) -> byte
         (_JUMP_EQUAL, 1, 0, architecture.audit_number),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, _OFFSET_NUMBER),
+        # x32 calls have the same audit number and other meanings, hence a bound on numbers.
         (_JUMP_GREATER, 0, 1, architecture.highest_number),
         (_RETURN, 0, 0, _KILL),
     ]
@@ -155,6 +109,7 @@ def build_filter(architecture: Architecture, *, can_write: bool = False) -> byte
     if can_write:
         blocks |= {name: (numbers, [(_RETURN, 0, 0, _ALLOW)]) for name, numbers in ALLOWED_WRITING.items()}
         blocks |= {name: (numbers, [_deny(errno.ENOTSUP)]) for name, numbers in UNSUPPORTED_WRITING.items()}
+    # Blocks and not names from here on: neighbours with one answer become one range.
     by_number = {numbers[architecture.column]: block for numbers, block in blocks.values()}
     program += _search(_ranges({number: block for number, block in by_number.items() if number is not None}))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
@@ -216,15 +171,19 @@ def _argument_rules(name: str) -> list[_Instruction]:
         # Its own limits: any may be read; only the stack's may be set, which programs do for deep recursion.
         # Not the CPU time's: the kernel's SIGKILL at its end would look like somebody else's.
         return [
-            _argument(0), (_JUMP_EQUAL, 0, 6, 0),
-            _argument(1), (_JUMP_EQUAL, 5, 0, _RLIMIT_STACK),
-            _argument(2), (_JUMP_EQUAL, 0, 2, 0), _argument(2, high=True), (_JUMP_EQUAL, 1, 0, 0),
-            refuse, allow,
-        ]  # fmt: skip
+            _argument(0),
+            (_JUMP_EQUAL, 0, 6, 0),
+            _argument(1),
+            (_JUMP_EQUAL, 5, 0, _RLIMIT_STACK),
+            _argument(2),
+            (_JUMP_EQUAL, 0, 2, 0),
+            _argument(2, high=True),
+            (_JUMP_EQUAL, 1, 0, 0),
+            refuse,
+            allow,
+        ]
     if name == "sendto":  # to the connected end only: no address
-        return [
-            _argument(4), (_JUMP_EQUAL, 0, 3, 0), _argument(4, high=True), (_JUMP_EQUAL, 0, 1, 0), allow, refuse
-        ]  # fmt: skip
+        return [_argument(4), (_JUMP_EQUAL, 0, 3, 0), _argument(4, high=True), (_JUMP_EQUAL, 0, 1, 0), allow, refuse]
     raise AssertionError(f"no argument rule for {name}")
 
 

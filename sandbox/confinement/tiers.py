@@ -78,9 +78,14 @@ def probe() -> tuple[TierState, ...]:
 def _complaint(command: Sequence[str]) -> str:
     try:
         done = subprocess.run(
-            command, env=CLEAN_ENVIRONMENT, cwd="/", stdin=subprocess.DEVNULL, capture_output=True,
-            timeout=_PROBE_SECONDS, check=False,
-        )  # fmt: skip
+            command,
+            env=CLEAN_ENVIRONMENT,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PROBE_SECONDS,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     if done.returncode == 0:

@@ -31,7 +31,7 @@ _SHOWN_VALUE_BYTES = 400
 
 
 def comparison(kind: str, checker: str) -> Same:
-    """How values of a question are compared: what its programs print by its checker, all else by ``matches``.
+    """Choose the comparison of a question: its checker for what programs print, ``matches`` for all else.
 
     Raises:
         SandboxConfigError: there is no such checker.
@@ -43,7 +43,7 @@ class Judge:
     """Judges candidates with one runner. Thread-safe; reference answers are cached between requests.
 
     Args:
-        runner: runs the programs; whoever made it closes it.
+        runner: runs the programs. The caller closes it.
         limits: what one program may use; the runner's own limits if None.
         seed: shuffles the order in which a candidate is asked its calls.
         reuse_results: a program that was asked the same calls before, up to its formatting, is not run again. Leave
@@ -72,7 +72,9 @@ class Judge:
         batch = self._ask_references(request, groups)
         answers, result, is_cached = self._run_candidate(request, batch, groups)
         same = comparison(request.kind, request.checker)
+        # With the checker ``accepted`` the reference prints every right output at once, which is none of them.
         is_reference = request.candidate == request.reference
+        # Replays are judged as one more suite, by the same rules.
         *verdicts, history = (_suite_verdict(suite, batch, answers, same, is_reference) for suite in suites)
         return CandidateVerdict(
             loaded=result is not None and result.loaded,
@@ -97,6 +99,7 @@ class Judge:
         Raises:
             SandboxUnavailableError: the reference could not be run.
         """
+        # All suites of all candidates at once: they then share one list of valid cases.
         groups = [calls for request in requests for calls in _calls_of(self._parse(request))]
         self._ask_references(requests[0], groups, final=True)
 
@@ -125,6 +128,7 @@ class Judge:
     def _order(self, question_id: str, groups: Iterable[Iterable[Call]]) -> list[Call]:
         """Suites in turns, so that none waits for another one's calls; shuffled within, and among them."""
         rng = random.Random(f"{self._seed}:{question_id}")
+        # Sorted before it is shuffled: the order must depend on the calls and not on how a suite was written.
         shuffled = [sorted(dict.fromkeys(group), key=lambda call: call.text) for group in groups]
         for group in shuffled:
             rng.shuffle(group)
@@ -137,9 +141,10 @@ class Judge:
         """Ask the candidate every call that has an oracle, in shuffled order; True: it had been asked them before."""
         if request.candidate is None:
             return {}, None, False
+        # A call without an oracle is not made: nothing could be learned from it, and it would cost time.
         oracles = {call: oracle for call, oracle in batch.oracles.items() if isinstance(oracle, OracleValue)}
         calls = self._order(request.question_id, [[call for call in group if call in oracles] for group in groups])
-        # What costs much comes last, lest it spend the time of the rest.
+        # Costly calls come last. Otherwise they would spend the time of the rest.
         calls.sort(key=lambda call: oracles[call].cpu_seconds > self._limits.cpu_seconds_per_case / 10)
         program = Program(
             prelude=request.prelude,
@@ -174,7 +179,7 @@ def _calls_of(suites: Iterable[Suite]) -> list[list[Call]]:
 def _suite_verdict(
     suite: Suite, batch: OracleBatch, answers: dict[Call, CallResult], same: Same, is_reference: bool
 ) -> SuiteVerdict:
-    """What became of the cases that have an oracle, and why the others have none."""
+    """Results of the cases that have an oracle, and reasons why the others have none."""
     results, refused = [], []
     for case in suite.cases:
         oracle = batch.oracles[case.call]

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 MAX_QUESTIONS = 4096
 MAX_CALLS_PER_QUESTION = 8192
 MAX_BYTES = 256 << 20
-"""Of all answers that are kept together; the oldest questions go first."""
+"""Most bytes of all answers that are kept. The oldest questions go first."""
 _ENTRY_BYTES = 450
 _CRASHES = (CallStatus.TIMED_OUT, CallStatus.DIED, CallStatus.OUTPUT_LIMIT)
 _REASONS = {
@@ -63,7 +63,7 @@ Oracle = OracleValue | NoOracle
 
 
 _FURTHER_PASSES = 2
-"""Of the references, each with ``limits.total_seconds``, while some calls were not asked for want of time."""
+"""Passes after the first, each with ``limits.total_seconds``, while time was too short for some calls."""
 _UNASKED = NoOracle(reason=RejectionReason.REFERENCE_TIMED_OUT, detail=TOTAL_SPENT)
 
 
@@ -82,9 +82,9 @@ class _Question:
     oracles: OrderedDict[Call, Oracle] = field(default_factory=OrderedDict)
     is_stateful: bool = False
     num_bytes: int = 0
-    """Of the oracles."""
+    """Size of the oracles."""
     counted_bytes: int = 0
-    """As far as they are in ``ReferencePass``'s sum; guarded by its lock."""
+    """The part that ``ReferencePass`` has in its sum; guarded by its lock."""
 
 
 def _size(call: Call, oracle: Oracle) -> int:
@@ -134,6 +134,7 @@ class ReferencePass:
             prelude=prelude, source=reference, calls=(), limits=limits, timed=True, reads_input=reads_input
         )
         question, calls = self._question(question_id, program), in_turns(suites)
+        # One lock a question: its candidates wait for one reference run instead of each starting its own.
         with question.lock:
             known = question.oracles
             missing = [call for call in calls if call not in known or (final and known[call] == _UNASKED)]
@@ -153,6 +154,7 @@ class ReferencePass:
             oracles = {call: question.oracles.get(call, _UNASKED) for call in calls}
             for call in oracles:
                 if call in question.oracles:
+                    # Asked last, dropped last.
                     question.oracles.move_to_end(call)
             while len(question.oracles) > MAX_CALLS_PER_QUESTION:
                 question.num_bytes -= _size(*question.oracles.popitem(last=False))
@@ -168,6 +170,7 @@ class ReferencePass:
 
     def _question(self, question_id: str, program: Program) -> _Question:
         text = f"{program.reads_input}{len(program.prelude)}:{program.prelude}{program.source}"
+        # The reference is part of the key: a question whose reference was corrected starts anew.
         key = (question_id, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
         with self._lock:
             question = self._questions.setdefault(key, _Question())
@@ -186,7 +189,7 @@ class ReferencePass:
                 self._drop(self._questions.popitem(last=False)[1])
 
     def _drop(self, question: _Question) -> None:
-        """Of a question that has left; the caller holds the lock."""
+        """Take a question that has left out of the sum; the caller holds the lock."""
         self._bytes -= question.counted_bytes
         question.counted_bytes = 0
 
@@ -205,6 +208,7 @@ class ReferencePass:
         found = self._compute(question, program, calls)
         for _ in range(_FURTHER_PASSES):
             unasked = [call for call, oracle in found.items() if oracle == _UNASKED]
+            # A pass in which no call found time would only be repeated.
             if not unasked or len(unasked) == len(calls):
                 break
             was_stateful = question.is_stateful
@@ -226,10 +230,12 @@ class ReferencePass:
                 if result.loaded:
                     return list(result.results)
                 load_errors.append(result.load_error)
+            # Any common result will do: the load error decides below.
             return [CallResult(status=CallStatus.RAISED)] * len(ordered)
 
         shared = None if question.is_stateful else _compare_orders(calls, run)
         is_settled = shared and not shared.differing and not shared.repetition_differs
+        # A difference may be chance or state. Isolated calls tell: what still differs there is chance.
         oracles = shared.oracles if shared and is_settled else _compare_isolated(calls, run)
         if load_errors:
             logger.warning("a reference does not load, all its cases are refused: %s", load_errors[0])
@@ -259,6 +265,7 @@ def _compare_orders(calls: list[Call], run: _Run) -> _SharedAnswers:
     first = dict(zip(calls, run(calls, Role.REFERENCE, isolated=False), strict=True))
     # A call that crashed one process is settled: it need not crash another.
     backwards = [call for call in calls[::-1] if first[call].status not in _CRASHES]
+    # Two orders can agree by chance where each call changes state alike. The call that is made twice shows it.
     repeated = backwards + backwards[: 1 if len(backwards) > 1 else 0]
     again = run(repeated, Role.SECOND_REFERENCE, isolated=False)
     second = dict(zip(backwards, again, strict=False))
@@ -279,6 +286,7 @@ def _compare_isolated(calls: list[Call], run: _Run) -> dict[Call, Oracle]:
 
 def _agree(one: CallResult, other: CallResult) -> bool:
     """Same kind and same bytes. Time-outs and deaths depend on chance; they are no sign of state."""
+    # One crash is enough to refuse the call, so nothing is learned from a difference.
     if one.status in _CRASHES or other.status in _CRASHES:
         return True
     return one.status is other.status and one.value == other.value
@@ -297,5 +305,6 @@ def _judge(one: CallResult, other: CallResult) -> Oracle:
         literal = to_literal(one.value)
     except ValueFormatError as error:
         return NoOracle(reason=RejectionReason.UNENCODABLE, detail=str(error))
+    # The slower one: a candidate's limit must not hang on which process ran on a busy core.
     seconds = max(one.cpu_seconds, other.cpu_seconds)
     return OracleValue(value=one.value, literal=literal, cpu_seconds=seconds)

@@ -44,16 +44,16 @@ serve({descriptors!r}, {parent})
 """
 
 Result = CandidateVerdict | SandboxUnavailableError
-"""A verdict, or why there is none."""
+"""A verdict, or the reason why it is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
-    """What every worker is started with."""
+    """Settings that every worker is started with."""
 
     questions_at_once: int = DEFAULT_QUESTIONS_PER_WORKER
     seed: int = 0
-    """Of the judge: shuffles the order in which candidates are asked their calls."""
+    """Seed of the judge, which shuffles the calls of each candidate."""
     runner: dict[str, Any] = field(default_factory=dict)
     """Further arguments of ``LocalRunner``."""
 
@@ -83,6 +83,7 @@ class JudgeProcesses(Closing):
         self._threads = ThreadPoolExecutor(num_threads, thread_name_prefix="judge-process")
         self._free: queue.SimpleQueue[tuple[_Slot, int]] = queue.SimpleQueue()
         for channel in range(self._settings.questions_at_once):
+            # Every worker gets its first question before any gets a second one.
             for slot in self._slots:
                 self._free.put((slot, channel))
         try:
@@ -103,6 +104,7 @@ class JudgeProcesses(Closing):
         if self._is_closed.is_set():
             raise SandboxUnavailableError("the judge processes are closed")
         requests = list(requests)
+        # A question's candidates go to one worker, whose references then answer once for all of them.
         groups: dict[tuple[str, str, str], list[int]] = {}
         for place, request in enumerate(requests):
             groups.setdefault((request.question_id, request.prelude, request.reference), []).append(place)
@@ -111,6 +113,7 @@ class JudgeProcesses(Closing):
             future = self._threads.submit(self._judge_group, [requests[place] for place in places])
             found |= {place: (future, rank) for rank, place in enumerate(places)}
         for place in range(len(requests)):
+            # Popped, so that verdicts which were taken are not kept.
             future, rank = found.pop(place)
             yield future.result()[rank]
 
@@ -135,6 +138,7 @@ class JudgeProcesses(Closing):
                 reason = str(error)
                 logger.warning("judge worker lost, %d of %d: %s", attempt + 1, MAX_WORKER_LOSSES, error)
             except SandboxUnavailableError as error:
+                # An outage of the sandbox itself: another worker would meet it too.
                 return [error] * len(requests)
         outage = SandboxUnavailableError(f"{MAX_WORKER_LOSSES} judge workers were lost under one question: {reason}")
         return [outage] * len(requests)
@@ -146,6 +150,7 @@ class JudgeProcesses(Closing):
             try:
                 return worker.ask(requests, channel=channel)
             except ProcessLostError:
+                # Before the place is free again, so that the next thread starts a new one.
                 slot.discard(worker)
                 raise
         finally:
@@ -248,8 +253,10 @@ class _Worker:
 
 def serve(descriptors: Sequence[int], parent: int) -> None:
     """Body of a worker process: settings first, then questions on every channel, until the parent ends."""
+    # An interrupt is the parent's to handle, and its end is ours.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
+    # The parent may have ended before its signal was set.
     if os.getppid() != parent:
         return
     channels = [Connection(descriptor) for descriptor in descriptors]
@@ -288,5 +295,6 @@ def _judge_question(judge: Judge, requests: list[JudgeRequest]) -> list[Result]:
     except SandboxUnavailableError as error:
         logger.warning("question %s: %s", requests[0].question_id, error)
         results += [error] * (len(requests) - len(results))
+    # A question comes once: its answers would only take memory.
     judge.forget(requests[0].question_id)
     return results

@@ -1,4 +1,4 @@
-"""What a judge is asked: one candidate, its suites, its question's reference."""
+"""One request to a judge: a candidate, its suites, its question's reference."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -28,7 +28,7 @@ class JudgeRequest:
     entry_points: tuple[str, ...] = ()
     """Names a test must call; empty means every top-level function and class of the reference."""
     kind: str = Kind.FUNCTIONS
-    """What tests do with a program: a value of ``Kind``."""
+    """A value of ``Kind``: the use that tests make of a program."""
     checker: str = DEFAULT_CHECKER
     """How printed outputs are compared, see ``CHECKERS``; for ``Kind.STDIN`` only."""
 
@@ -70,6 +70,7 @@ class JudgeRequest:
             raise ValueError(f"unknown fields {unknown}; known: {sorted(known)}, and 'tests' for one suite")
         if missing := sorted({"reference", "candidate", "suites"} - given.keys()):
             raise ValueError(f"the fields {missing} are missing")
+        # What decides the right answers names the question: such requests may share them.
         oracle = repr([given.get(name) for name in ("reference", "prelude", "entry_points", "kind")])
         given.setdefault("question_id", sha256(oracle.encode("utf-8", "surrogatepass")).hexdigest())
         try:

@@ -1,4 +1,4 @@
-"""What programs answered before, so that identical candidates of a question are not run twice on the same calls.
+"""Earlier answers of programs, so that identical candidates of a question are not run twice on the same calls.
 
 Identical: the same syntax tree. Comments, blank lines and formatting do not count; names and docstrings do. The same
 calls: the same list in the same order. A program may carry state from call to call, so answers to a part of a list, or
@@ -16,7 +16,7 @@ from ..cases.reference_interface import parse_untrusted
 from ..runners.base import CallStatus, Program, ProgramResult
 
 MAX_BYTES = 64 << 20
-"""Of all answers that are kept together; the oldest go first."""
+"""Most bytes of all answers that are kept. The oldest go first."""
 _MAX_PARSED_CHARS = 100_000
 _ENTRY_BYTES = 1024
 _ANSWER_BYTES = 256
@@ -73,6 +73,7 @@ class RunCache:
         """Remember a result that another run of the same would have too; the caller holds ``run.lock``."""
         if result.loaded and all(answer.status in _SETTLED for answer in result.results):
             with self._lock:
+                # Results are kept only for entries that are still there, or the sum of bytes would never shrink.
                 if self._runs.get(run.key) is run:  # else it went while the program ran
                     run.result = result
                     self._bytes += _size(result) - _ENTRY_BYTES

@@ -1,4 +1,4 @@
-"""What the judge found out about one candidate. Plain data; everything here pickles."""
+"""The judge's findings about one candidate. They are plain data, which pickles."""
 
 import enum
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from ..cases.case import Rejection
 
 
 class CaseOutcome(enum.StrEnum):
-    """What happened when a candidate met one valid case; of a call without a value, by the name of its status."""
+    """Outcome of one valid case. Where the call gave no value it has the name of the call's status."""
 
     PASSED = "passed"
     WRONG_VALUE = "wrong_value"

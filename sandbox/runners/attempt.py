@@ -7,19 +7,17 @@ only chooses its own output, which it could have returned as well.
 
 import enum
 import select
-import signal
 import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Protocol
 
 from ..cases.case import Call
-from ..limits import Limits
 from .base import TOTAL_SPENT, CallResult, CallStatus, Program, cpu_limit, import_cpu_seconds
 from .child import CPU_TIME, HEADER, pack_call
 from .clocks import Stopwatch, is_stopped, process_cpu_seconds
+from .forker import Forker, ProcessExit
 
 _TICK_SECONDS = 0.01
 """First look at the clock after a response; responses sooner than this are never timed."""
@@ -39,40 +37,6 @@ _STATUSES = {
     b"U": CallStatus.UNENCODABLE,
     b"O": CallStatus.OUTPUT_LIMIT,
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessExit:
-    """How one program's process ended."""
-
-    status: int
-    """As ``os.wait`` reports it."""
-    by_itself: bool
-    """It had ended before it was killed."""
-
-    @property
-    def was_killed(self) -> bool:
-        """It ended by a SIGKILL that this side did not send."""
-        return self.by_itself and self.status & 0x7F == signal.SIGKILL
-
-    def describe(self) -> str:
-        if not self.by_itself:
-            return "closed its channel"
-        number = self.status & 0x7F
-        if not number:
-            return f"exited with status {self.status >> 8}"
-        known = {member.value for member in signal.Signals}
-        return f"ended by {signal.Signals(number).name if number in known else f'signal {number}'}"
-
-
-class Forker(Protocol):
-    """Starts and ends the processes of programs: a fork server, or the harness inside a service."""
-
-    def fork(self, limits: Limits, *, cpu_seconds: int) -> tuple[socket.socket, int]:
-        """Start one confined process, which RLIMIT_CPU ends; its channel (non-blocking) and its pid."""
-
-    def end(self, pid: int, *, is_closed: bool) -> ProcessExit:
-        """Kill and reap one process. ``is_closed``: its channel is closed, so it may be ending by itself."""
 
 
 class ExitReason(enum.Enum):
@@ -124,7 +88,7 @@ class Attempt:
     take: Callable[[CallResult | None], bool] = lambda result: True
     """Called with None when the program has loaded, then with each result as it comes; False ends the attempt."""
     results: list[CallResult] = field(default_factory=list)
-    """Of the first of ``indices``; shorter than it when the attempt stopped early."""
+    """Results of the first ``indices``. Shorter than these when the attempt stopped early."""
     load_error: str = ""
     detail: str = ""
     cpu_seconds: float = 0.0
@@ -152,6 +116,7 @@ class Attempt:
     def run(self, forker: Forker) -> ExitReason:
         """Start the process, run it, reap it. What ``forker`` raises goes through; ``results`` has what came before."""
         limits = self.program.limits
+        # RLIMIT_CPU is a net below the clock of this side, for a judge that is gone. It must never be what judges.
         seconds = limits.load_cpu_seconds + import_cpu_seconds(self.program)
         if self.indices:
             seconds += len(self.indices) * self._cpu_limit(self.indices[0], is_first=True)  # the same for each of them
@@ -160,6 +125,7 @@ class Attempt:
         total = Stopwatch.of_new_process(pid)
         with channel:
             stop = self._converse(channel, pid, total)
+            # Before the process is reaped: afterwards its clock is gone.
             self.cpu_seconds = process_cpu_seconds(pid)
             self.used_seconds = sum(total.read()) if self._was_slow else self.cpu_seconds
         if self.program.timed:  # as it says; it cannot have used more in one call than in all
@@ -169,7 +135,7 @@ class Attempt:
         return stop
 
     def early_end(self, stop: ExitReason) -> tuple[CallStatus, str]:
-        """What an early end comes to for the call, or the load, that it happened in, and why."""
+        """Status and reason that an early end gives to the call, or the load, that it happened in."""
         status, detail = _EARLY_ENDS.get(stop, (CallStatus.DIED, ""))
         return status, self.detail or detail or (self.ending.describe() if self.ending else "")
 
@@ -184,6 +150,7 @@ class Attempt:
             if source or request == b"I":
                 self._request(request, source)
         self._request(b"B", "")  # the calls only when it has loaded: a program could read them while it loads
+        # A prompt response costs no look at the clock. Only one that takes longer than a tick is timed.
         watch = Stopwatch(pid)
         poller = select.poll()
         poller.register(channel, select.POLLIN | select.POLLOUT)
@@ -211,6 +178,7 @@ class Attempt:
                     looked_at = time.monotonic()
             if late is not None:
                 self.detail = late
+                # Stopped from outside it uses no time, so this is no time-out of the program's.
                 if is_stopped(pid):
                     return ExitReason.STOPPED
                 return ExitReason.SETUP_FAILED if self._phase is _Phase.SETUP else ExitReason.TIMED_OUT
@@ -223,7 +191,7 @@ class Attempt:
                 poller.modify(channel, select.POLLIN | (select.POLLOUT if is_writing else 0))
 
     def _check_clock(self, watch: Stopwatch, total: Stopwatch) -> tuple[str | None, float]:
-        """What limit is exceeded, if any, and how long to wait before the next look."""
+        """Look for a limit that is exceeded; its description, or None, and seconds until the next look."""
         limits = self.program.limits
         self._was_slow = True
         if self._phase is _Phase.CALLING:
@@ -239,6 +207,7 @@ class Attempt:
             return f"more than {most_cpu:.3g} s of CPU time", 0.0
         if idle >= idle_limit:
             return f"idle for more than {idle_limit:.3g} s", 0.0
+        # Setup is ours: it must not count as the program's spent total.
         left = self.seconds_left - sum(total.read())
         if left <= 0 and self._phase is not _Phase.SETUP:
             return TOTAL_SPENT, 0.0
@@ -250,6 +219,7 @@ class Attempt:
 
     def _request_calls(self) -> None:
         calls = (self.program.calls[index] for index in self.indices)
+        # One message, because a round trip a call would cost more than most calls do.
         payload = b"".join([_packed(call) for call in calls])
         self._unsent += HEADER.pack(b"T" if self.program.timed else b"C", len(payload)) + payload
 
@@ -269,6 +239,7 @@ class Attempt:
             return None
         except OSError:
             data = b""
+        # The end of the channel is the only sign of a death; the status says which one.
         if not data:
             self._hung_up = True
             return ExitReason.SETUP_FAILED if self._phase is _Phase.SETUP else ExitReason.CLOSED
@@ -278,6 +249,7 @@ class Attempt:
         stop = None
         while stop is None and len(self._received) - at >= HEADER.size:
             kind, length = HEADER.unpack_from(self._received, at)
+            # Refused by its header alone: nothing larger than a legal frame is ever held in memory.
             if length > self._longest_frame:
                 return ExitReason.OUTPUT_LIMIT if self.has_loaded else ExitReason.BROKE_PROTOCOL
             end = at + HEADER.size + length
@@ -286,6 +258,7 @@ class Attempt:
             stop = self._take(kind, bytes(self._received[at + HEADER.size : end]))
             at = end
         del self._received[:at]
+        # No single call is to blame for the sum, so a fresh process answers the rest.
         if stop is None and self._num_bytes > self.program.limits.total_output_bytes:
             return ExitReason.FULL if self.results else ExitReason.OUTPUT_LIMIT
         return stop
@@ -293,6 +266,7 @@ class Attempt:
     def _take(self, kind: bytes, payload: bytes) -> ExitReason | None:
         if self._phase is _Phase.SETUP:
             return self._take_greeting(kind, payload)
+        # Until it says that it has loaded, a program has no calls to answer.
         if self._phase is _Phase.LOADING:
             if kind == b"X":
                 self.load_error = payload.decode("utf-8", "replace") or "unknown exception"
@@ -303,6 +277,7 @@ class Attempt:
             self.take(None)
             self._request_calls()
         elif (
+            # Unknown kinds, and more responses than calls, can only come from the program itself.
             kind not in _STATUSES
             or len(self.results) >= len(self.indices)
             or (self.program.timed and len(payload) < CPU_TIME.size)
@@ -325,6 +300,7 @@ class Attempt:
             return False  # asked again in a fresh process: an earlier run may have left something in a module
         seconds = 0.0
         if self.program.timed:
+            # The program's own word, bounded afterwards by what its process used.
             seconds, payload = CPU_TIME.unpack_from(payload)[0] / 1e9, payload[CPU_TIME.size :]
         if status is CallStatus.VALUE:
             result = CallResult(status=status, value=payload, cpu_seconds=seconds)

@@ -18,7 +18,7 @@ TOTAL_SPENT = "the program's total time is spent"
 HANGS_THROUGHOUT = "the first calls all timed out"
 """Detail of the TIMED_OUT results of the calls that were not made, see ``Program.max_timeouts_without_result``."""
 _DECAY, _DECAY_OF_REFERENCES = 4, 2
-"""What a time-out divides the limits of the program's later calls by; not a candidate's first."""
+"""Divisors of the limits of later calls, for each time-out of a program. A candidate's first one does not count."""
 MIN_FACTOR = 5
 """After any number of time-outs a call still has this many times the CPU seconds of the reference, and of the slowest
 call that the program has answered itself."""
@@ -57,9 +57,9 @@ class Program:
     """Executed first, in the same namespace."""
     source: str
     calls: tuple[Call, ...]
-    """In the order in which they are made."""
+    """The order is the one in which they are made."""
     reference_cpu_seconds: tuple[float, ...] = ()
-    """What the reference needed for each call; zeros where that is not known, and where it is left out."""
+    """Seconds that the reference needed for each call; zeros where that is not known, or left out."""
     limits: Limits
     max_timeouts_without_result: int = 6
     """A program that times out in its first so many calls, and has returned from none, is asked no more; not
@@ -67,7 +67,7 @@ class Program:
     isolated: bool = False
     """Every call in a process of its own, freshly loaded."""
     timed: bool = False
-    """Measure each call's CPU time; costs a round trip a call."""
+    """Measure each call's CPU time, as is done for references."""
     reads_input: bool = False
     """``run(text)`` in a call is what the program prints for ``text`` on standard input."""
 
@@ -81,7 +81,7 @@ class CallResult:
 
     status: CallStatus
     value: bytes = b""
-    """Of a VALUE: bytes from an untrusted process, not yet decoded."""
+    """Bytes of a VALUE, from an untrusted process, not yet decoded."""
     detail: str = ""
     """Untrusted text for logs."""
     cpu_seconds: float = 0.0
@@ -90,7 +90,7 @@ class CallResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramResult:
-    """What became of one program."""
+    """Everything that one program came to."""
 
     loaded: bool
     load_error: str
@@ -107,6 +107,7 @@ def import_cpu_seconds(program: Program) -> float:
     """
     if any(call.awaited for call in program.calls):
         return _IMPORT_SECONDS  # asyncio
+    # A guess on the text, in the program's favour: at worst it has a second more, once.
     for found in _INNER_IMPORT.finditer(program.source):
         names = (found[1] or "?").partition(" import ")[0].split(",")
         if any(name.split()[0].partition(".")[0] not in PACKAGES for name in names if name.strip()):
@@ -124,6 +125,7 @@ def cpu_limit(program: Program, index: int, *, num_timeouts: int, slowest: float
             reference's calls that was another one, so the slowest of them counts.
     """
     limits = program.limits
+    # See ``is_first``: another call filled the tables when the reference ran.
     reference = max(program.reference_cpu_seconds) if is_first else program.reference_cpu_seconds[index]
     full = max(limits.cpu_seconds_per_case, limits.reference_factor * reference)
     least = max(limits.min_cpu_seconds_per_case, MIN_FACTOR * max(reference, slowest))
@@ -149,7 +151,7 @@ def refuse_long_source(program: Program) -> ProgramResult | None:
 
 
 class Closing:
-    """What is closed at the end of a ``with`` block, however that is left."""
+    """Base of objects that a ``with`` block closes, however it is left."""
 
     def close(self) -> None:
         """End what it started. Idempotent."""

@@ -60,7 +60,7 @@ CPU_TIME = struct.Struct("<Q")
 _CALL_HEADER = struct.Struct("<BI")
 CHANNEL_FD = 3
 MODULE_NAME = "solution"
-"""Not ``__main__``: a program's ``if __name__ == "__main__"`` block wants a terminal, not a judge."""
+"""A name other than ``__main__``: a program's main block wants a terminal, not a judge."""
 _AWAITED, _USES_LIBRARY, _IS_SOURCE = 1, 2, 4
 _DETAIL_CHARS = 200
 _OWN_PACKAGE = __name__.partition(".")[0]
@@ -122,12 +122,13 @@ class _Channel:
 
 
 class Server:
-    """What a program's process does. Made in the process that forks it: what is ready there costs no fork anything."""
+    """Serves the requests of one program's process. Made before the fork, so that no fork pays for making it."""
 
     def __init__(self) -> None:
         module = types.ModuleType(MODULE_NAME)
         self._scope = module.__dict__
         self._scope["__builtins__"] = __builtins__
+        # As __main__ too: a program that imports it must find itself and not the judge's.
         sys.modules[MODULE_NAME] = sys.modules["__main__"] = module
         self._library = LIBRARY_NAMES | {name: importlib.import_module(name) for name in LIBRARY_MODULES}
         for name in [name for name in sys.modules if name.partition(".")[0] == _OWN_PACKAGE]:
@@ -141,6 +142,7 @@ class Server:
             return
         while True:
             request, payload = channel.receive()
+            # Each result is sent at once: a program that ends early loses only the call that it is in.
             for flags, expression in _unpack_calls(payload):
                 library = self._library if flags & _USES_LIBRARY else None
                 if request != b"T":
@@ -154,6 +156,7 @@ class Server:
 def _load(channel: _Channel, scope: dict[str, Any], value_bytes: int) -> bool:
     while True:
         kind, payload = channel.receive()
+        # The calls come only after this: code at top level must not be able to read them.
         if kind == b"B":
             channel.send(b"L")
             return True
@@ -173,7 +176,9 @@ def _call(
 ) -> tuple[bytes, bytes]:
     try:
         is_source = flags & _IS_SOURCE
+        # The bytes are the judge's own, compiled there. Nothing that a program wrote is unmarshalled.
         code = _compile(expression.decode("utf-8", "surrogatepass")) if is_source else marshal.loads(expression)
+        # As locals the library's names serve this call alone, and the program's namespace stays its own.
         value = eval(code, scope, library)
         if flags & _AWAITED:
             import asyncio  # rarely needed, and large: in the fork server every fork would pay for it
@@ -184,6 +189,7 @@ def _call(
         return b"U", str(error).encode("utf-8", "replace")[:_DETAIL_CHARS]
     except BaseException as error:  # noqa: BLE001 - whatever a program raises is its result
         return b"E", _describe(error)
+    # Measured here, so that a value over the limit never crosses the channel.
     return (b"V", data) if len(data) <= value_bytes else (b"O", b"")
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 _CPUCLOCK_SCHED = 2
 _TICKS = os.sysconf("SC_CLK_TCK")
 PAGES_WEIGHT, _FAULT_SECONDS = 0.25, 100e-6
-"""Of the kernel's time on new pages, at most so long each, so much counts: beside others it is much longer."""
+"""Share of the kernel's time on new pages that counts, and most seconds a page. Beside other jobs a page takes much
+longer, for no reason of the program's."""
 MAX_CREDIBLE_IDLE_SECONDS = 1.0
 """Idle time between two looks that is believed; who watches looks several times a second."""
 
@@ -46,6 +47,7 @@ def is_stopped(pid: int) -> bool:
     """True while the process is stopped, as by SIGSTOP. Programs cannot stop themselves: somebody else did."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as handle:
+            # A process may call itself anything, brackets included: fields are counted from the last bracket.
             return handle.read().rpartition(b")")[2].split()[0] in b"Tt"
     except (OSError, IndexError):
         return False
@@ -56,6 +58,7 @@ def page_seconds(pid: int) -> float:
     try:
         with open(f"/proc/{pid}/stat", "rb") as handle:
             numbers = handle.read().rpartition(b")")[2].split()
+        # stime holds other work too, and faults alone say nothing of their cost: the smaller of the two is believed.
         return min(int(numbers[12]) / _TICKS, int(numbers[7]) * _FAULT_SECONDS)  # stime, minflt
     except (OSError, ValueError, IndexError):
         return 0.0
@@ -91,6 +94,7 @@ class Stopwatch:
 
     def restart(self) -> float:
         """Measure from now on; the CPU seconds since the last restart."""
+        # One system call; the dear readings are left to the first read.
         before, self._cpu_start = self._cpu_start, process_cpu_seconds(self._pid)
         self._last = None
         return self._cpu_start - before
@@ -108,10 +112,13 @@ class Stopwatch:
             self._last, self._idle, self._forgiven = now, 0.0, 0.0
         last, self._last = self._last, now
         self._forgiven += (1 - PAGES_WEIGHT) * max(0.0, now.pages - last.pages)
+        # Time on the run queue is the machine's load and not the program's idleness.
         waiting = 0.0
         if now.waiting is not None and last.waiting is not None:
             waiting = now.waiting - last.waiting
         idle = now.wall - last.wall - (now.cpu - last.cpu) - waiting
+        # A longer stretch means that this process did not run either, so the program is not charged for it.
         self._idle += min(max(0.0, idle), MAX_CREDIBLE_IDLE_SECONDS)
         used = now.cpu - self._cpu_start
+        # Never below a quarter of all: a program cannot have its whole time forgiven as page faults.
         return max(used - self._forgiven, PAGES_WEIGHT * used), self._idle

@@ -21,7 +21,7 @@ _CHUNK_BYTES = 1 << 16
 _PIPE_BYTES = 4096
 """Any pipe takes that much at once."""
 _LAST_OUTPUT_SECONDS = 1.0
-"""For the last output to arrive; only a program that closed our end of the pipe lets this pass."""
+"""Longest wait for the last output. Only a program that closed our end of the pipe lets it pass."""
 _open = open
 
 
@@ -46,9 +46,10 @@ class InputProgram:
         _import_early(tree)
 
     def __call__(self, text: str) -> str:
-        """What the program prints for ``text``, decoded as UTF-8; ``sys.exit`` of any status is an end as any other.
+        """Run the program on ``text`` and return what it prints, decoded as UTF-8.
 
-        More than ``most_bytes`` where it printed more. Whatever else it raises is raised.
+        ``sys.exit`` of any status is an end like any other; other exceptions are raised. The text is longer than
+        ``most_bytes`` where the program printed more.
         """
         self._put_back()
         _feed(text.encode("utf-8", "surrogatepass"))
@@ -94,7 +95,7 @@ class InputProgram:
         return True
 
     def _put_back(self) -> None:
-        """No pipe at 0 and 1: whoever waits at the other end is done, and a new pipe gets other numbers than 0 to 2."""
+        """Leave no pipe at 0 and 1: a reader at the other end is done, and a new pipe gets numbers above 2."""
         _thread.stack_size(0)  # our threads need no deep stack, which the program may have asked for its own
         for number, outside in enumerate(self._outside):
             os.dup2(outside, number)

@@ -37,6 +37,7 @@ def read_program(body: Any, limits: Limits) -> Program:
     stdin = body.get("stdin") or ""
     if not isinstance(stdin, str):
         raise ValueError(f"'stdin' must be a text or null, got {type(stdin).__name__}")
+    # A client may ask for less than the service grants, never for more.
     seconds = min(_number(body, "run_timeout", limits.cpu_seconds_per_case), limits.cpu_seconds_per_case)
     seconds = max(seconds, limits.min_cpu_seconds_per_case)
     memory = min(_number(body, "memory_limit_MB", limits.memory_bytes / 2**20) * 2**20, limits.memory_bytes)
@@ -66,7 +67,7 @@ def _text(value: bytes) -> str | None:
 
 
 def run_json(result: ProgramResult) -> dict[str, Any]:
-    """What became of a program, in SandboxFusion's form. What a program printed before it failed is not kept."""
+    """A program's result in SandboxFusion's form. Output that came before a failure is not kept."""
     found = result.results[0] if result.loaded else None
     printed = _text(found.value) if found is not None and found.status is CallStatus.VALUE else None
     is_good = printed is not None

@@ -44,7 +44,7 @@ class ServiceSettings:
     port: int = 0
     """0 takes a free one."""
     token: str = ""
-    """What clients send as ``Authorization: Bearer TOKEN``; empty: none is asked for."""
+    """Clients send it as ``Authorization: Bearer TOKEN``. Empty: no token is asked for."""
     max_places: int = 64
     """Requests that are judged or wait for a worker at once."""
     max_body_bytes: int = 16 << 20
@@ -65,6 +65,7 @@ class JudgeService(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """A thread for each connection, up to ``MAX_CONNECTIONS``; further ones are closed."""
+        # Each connection is a thread, and strangers may open as many as they like.
         if self._connections.acquire(blocking=False):
             super().process_request(request, client_address)
         else:
@@ -92,7 +93,7 @@ class JudgeService(ThreadingHTTPServer):
         return found if isinstance(body, list) else found[0]
 
     def run_code(self, body: Any) -> Any:
-        """What a program prints, in SandboxFusion's form."""
+        """Answer a program in SandboxFusion's form with what it prints."""
         return run_json(self.runner.run(read_program(body, self.runner.limits), role=Role.CANDIDATE))
 
 
@@ -115,12 +116,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True  # its body stays unread
             rule = f"send a Content-Length of at most {most}, got {length[:20]!r}"
             self._send(413 if length.isdecimal() else 411, {"detail": rule})
+        # Compared in constant time, so that answers do not tell how much of a token was right.
         elif service.settings.token and not hmac.compare_digest(self.headers.get("Authorization", "").encode(), token):
             self._refuse(
                 401, "the header 'Authorization: Bearer TOKEN' is missing, or holds another token", int(length)
             )
         elif work is None:
             self._refuse(404, f"no {self.path}; there are GET /health, POST /judge and POST /run_code", int(length))
+        # Refused at once and not queued: a client that waits longer than its time-out would ask twice.
         elif not service.places.acquire(blocking=False):
             self._refuse(504, f"all {service.settings.max_places} places are taken; try again", int(length))
         else:

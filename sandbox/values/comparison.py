@@ -35,6 +35,7 @@ def matches(reference: bytes, value: bytes) -> bool:
     ``reference``: an equal value never needs eight times its bytes (``1`` and ``1.0`` differ by a factor
     of three), and nothing of the value is hashed, reduced or converted before its size is known.
     """
+    # Equal bytes are equal values: the common case costs no decoding.
     if reference == value:
         return True
     if len(value) > _DECODED_SIZE_FACTOR * len(reference) + _DECODED_SIZE_SLACK:
@@ -52,6 +53,7 @@ def comparer(numbers: Callable[[Any, Any], bool], sets: Callable[[RawSet, RawSet
     """
 
     def same(reference: Any, value: Any) -> bool:
+        # First, because numbers compare across types and everything else within one.
         if isinstance(reference, _NUMBERS):
             return isinstance(value, _NUMBERS) and numbers(reference, value)
         if type(reference) is not type(value):
@@ -67,6 +69,7 @@ def comparer(numbers: Callable[[Any, Any], bool], sets: Callable[[RawSet, RawSet
     def same_dicts(reference: RawDict, value: RawDict) -> bool:
         if len(reference.keys) != len(value.keys):
             return False
+        # By the bytes of their keys: a dict of the value's keys would hash what an adversary chose.
         pairs, other_pairs = (
             sorted(zip(map(canonical_key, side.keys), side.values, strict=True), key=itemgetter(0))
             for side in (reference, value)
@@ -91,6 +94,7 @@ def _close_numbers(reference: Any, value: Any) -> bool:
     if reference == value:
         return True
     if isinstance(reference, complex) and isinstance(value, (bool, int, float, complex)):
+        # An integer beyond a float's range has no complex form, and equals no complex number here.
         value = complex(value) if not isinstance(value, int) or abs(value) < 1 << 1000 else complex("nan")
         return _close_numbers(reference.real, value.real) and _close_numbers(reference.imag, value.imag)
     if not isinstance(reference, float) or isinstance(value, complex) or not math.isfinite(reference):
@@ -130,6 +134,7 @@ def _close_sets(reference: RawSet, value: RawSet) -> bool:
         return False
     if sorted(map(canonical_key, reference.items)) == sorted(map(canonical_key, value.items)):
         return True
+    # Only numbers have an order in which near items stand at the same place.
     if not all(type(item) in (int, float) for item in (*reference.items, *value.items)):
         return False
     # Both sides in order: if any pairing is within the tolerance, so is this one.

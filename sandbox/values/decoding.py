@@ -41,6 +41,7 @@ def _decode_all(data: bytes, *, raw: bool) -> object:
         raise
     except (ValueError, IndexError, TypeError, ArithmeticError, struct.error, RecursionError, MemoryError) as error:
         raise ValueFormatError(f"not an encoded value: {type(error).__name__}") from error
+    # Bytes behind a value would make unequal texts of equal values.
     if end != len(data):
         raise ValueFormatError(f"{len(data) - end} bytes after the value")
     return value
@@ -50,12 +51,14 @@ def _read_int(data: bytes, at: int, mark: bytes = b";") -> tuple[int, int]:
     end = data.index(mark, at)
     digits = data[at:end]
     magnitude = digits[1:] if digits.startswith(b"-") else digits
+    # ``int`` would take spaces, underscores and signs that no encoder writes.
     if not magnitude or magnitude.strip(b"0123456789abcdef"):
         raise ValueFormatError("malformed integer")
     return int(digits, 16), end + 1
 
 
 def _read_count(data: bytes, at: int) -> tuple[int, int]:
+    # A count has few digits: the search for its end must not run through a megabyte.
     end = data.index(b":", at, at + 12)
     digits = data[at:end]
     if not digits.isdigit():
@@ -67,6 +70,7 @@ def _read_count(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _decode(data: bytes, at: int, depth: int, raw: bool) -> tuple[Any, int]:
+    # The sender's own limit is no promise: it shares its process with a program.
     if depth > MAX_DEPTH:
         raise ValueFormatError(f"nested more than {MAX_DEPTH} deep")
     tag = data[at : at + 1]
@@ -79,6 +83,7 @@ def _decode(data: bytes, at: int, depth: int, raw: bool) -> tuple[Any, int]:
         return _read_int(data, at)
     if tag == b"f":
         return _unpack_float(data, at)[0], at + 8
+    # The empty tag at the end of the data is in every text, hence the second condition.
     if tag in b"sbD" and tag:
         count, at = _read_count(data, at)
         body, at = data[at : at + count], at + count
@@ -97,6 +102,7 @@ def _decode(data: bytes, at: int, depth: int, raw: bool) -> tuple[Any, int]:
     if tag == b"q":
         numerator, at = _read_int(data, at, b"/")
         denominator, at = _read_int(data, at)
+        # Otherwise one number would have two forms, and zero would raise far from here.
         if denominator <= 0:
             raise ValueFormatError("malformed ratio")
         return (RawRatio if raw else Fraction)(numerator, denominator), at
@@ -124,6 +130,7 @@ def _decode_items(data: bytes, at: int, depth: int, tag: bytes, raw: bool) -> tu
         return (RawSet(items) if tag == b"S" else RawDict(items[::2], items[1::2])), at
     if tag == b"S":
         unique = frozenset(items)
+        # No encoder repeats an item; a value that does is not what it seems to be.
         if len(unique) != count:
             raise ValueFormatError("repeated set item")
         return unique, at

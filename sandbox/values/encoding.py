@@ -87,6 +87,7 @@ def canonical_key(value: object) -> bytes:
 def _encode(value: Any, depth: int, unify: bool) -> bytes:
     if value is None:
         return b"N"
+    # Exact types by falling frequency, before any table: this runs for every item of every value.
     kind = type(value)
     if kind is int:
         return b"i%s;" % _hex(value)
@@ -96,6 +97,7 @@ def _encode(value: Any, depth: int, unify: bool) -> bytes:
         return b"i%d;" % value if unify else (b"T" if value else b"F")
     if kind is float:
         return _float(value, unify)
+    # Before a container is entered, so that cyclic values end here too.
     if depth >= MAX_DEPTH:
         raise UnencodableError(f"nested more than {MAX_DEPTH} deep")
     encoder = _ENCODERS.get(kind)
@@ -105,6 +107,7 @@ def _encode(value: Any, depth: int, unify: bool) -> bytes:
 
 
 def _hex(value: int) -> bytes:
+    # Decimal text of a large integer takes quadratic time, and Python refuses it beyond 4,300 digits.
     return (b"%x" % value) if value >= 0 else b"-%x" % -value
 
 
@@ -114,6 +117,7 @@ def _text(tag: bytes, value: str) -> bytes:
 
 
 def _float(value: float, unify: bool) -> bytes:
+    # All NaNs have one form: their payload is no part of the value.
     if value != value:
         return b"n"
     if unify and value.is_integer():
@@ -163,6 +167,7 @@ def _items(tag: bytes, values: Iterable[Any], count: int, depth: int, unify: boo
 
 
 def _set(value: Iterable[Any], depth: int, unify: bool) -> bytes:
+    # The order of a set depends on hash seed and history, the order of bytes on neither.
     items = sorted(_encode(item, depth, unify) for item in value)
     return b"S%d:" % len(items) + b"".join(items)
 
@@ -183,6 +188,7 @@ def _range(value: range, depth: int, unify: bool) -> bytes:
             count = len(value)
         except OverflowError as error:
             raise UnencodableError("a range with more items than an index can count") from error
+        # Of an empty range nothing counts, and of one with a single number no step does.
         start, stop, step = (start if count else 0), count, (step if count > 1 else 0)
     return b"r%s;%s;%s;" % (_hex(start), _hex(stop), _hex(step))
 
@@ -227,12 +233,15 @@ _BASES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
 
 def _encode_other(value: Any, kind: type, depth: int, unify: bool) -> bytes:
     for base, rebuild in _BASES:
+        # By the type's own ancestors: what an instance says of its class is up to the program.
         if base in kind.__mro__:
             return _encode(rebuild(value), depth, unify)
+    # By name: NumPy may be absent, and importing it would cost every program.
     if ("numpy", "generic") in {(base.__module__, base.__qualname__) for base in kind.__mro__}:
         plain = value.item()
         if type(plain) is not kind:
             return _encode(plain, depth, unify)
+    # By name again: the question's prelude defines these classes, each anew.
     if kind.__name__ in ("ListNode", "TreeNode"):
         return _encode(_node_values(value, is_tree=kind.__name__ == "TreeNode"), depth, unify)
     raise UnencodableError(f"{kind.__module__}.{kind.__qualname__} is not a builtin value")

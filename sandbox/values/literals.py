@@ -33,9 +33,9 @@ LIBRARY_NAMES: dict[str, Any] = {
 }
 """Names outside the builtins that literals may use. Programs need not import them for their tests."""
 INPUT_ENTRY = "run"
-"""What a program that reads standard input is called by, and the only thing that its tests may call."""
+"""Name by which tests call a program that reads standard input, the only one that they may call."""
 NODE_NAMES = ("list_node", "tree_node")
-"""What LeetCode's linked lists and trees are made with, of a list each; a question's prelude defines them."""
+"""Functions that make LeetCode's linked lists and trees of a list; a question's prelude defines them."""
 LIBRARY_MODULES = ("collections", "decimal", "fractions", "math")
 SPELLED_BUILTINS = frozenset({"bytearray", "complex", "float", "frozenset", "range", "set"})
 """Builtins that ``spell`` calls."""
@@ -46,7 +46,7 @@ _RATIO_TEXT = re.compile(r"\s*[+-]?\d{1,400}(/\d{1,400}|\.\d{1,400})?\s*")
 
 
 class Nodes(list[Any]):
-    """A linked list, or a tree level by level with None where there is no node; as a value it is the plain list."""
+    """A linked list, or a tree level by level with None for a missing node. As a value it is the plain list."""
 
     made_by: str = ""
 
@@ -80,6 +80,7 @@ def spell(value: Any) -> str:
     if kind is deque:
         return f"deque({spell(list(value))})"
     if kind is int:
+        # See ``MAX_DECIMAL_INT_BITS``: the text must be readable again.
         return repr(value) if value.bit_length() < MAX_DECIMAL_INT_BITS else hex(value)
     if kind is float:
         return repr(value) if math.isfinite(value) else f"float({str(value)!r})"
@@ -98,6 +99,7 @@ def _spell_items(values: Any, kind: type) -> str:
         return f"[{', '.join(texts)}]"
     if kind is tuple:
         return f"({', '.join(texts)}{',' * (len(texts) == 1)})"
+    # Sorted, because a set has no order of its own and the text must be one.
     inside = f"{{{', '.join(sorted(texts))}}}" if texts else ""
     return f"frozenset({inside})" if kind is frozenset else inside or "set()"
 
@@ -177,8 +179,10 @@ class LiteralReader:
     def _binary(self, node: ast.BinOp) -> Any:
         left, right = self._read(node.left), self._read(node.right)
         number = (int, float)
+        # ``1+2j`` is written with an operator, yet it is one literal.
         if isinstance(node.op, (ast.Add, ast.Sub)) and isinstance(right, complex) and isinstance(left, number):
             return left + right if isinstance(node.op, ast.Add) else left - right
+        # Expected outputs must be predicted by their author and not computed by this reader.
         if not self._arithmetic and not _has_power(node):
             raise ValueFormatError(f"{_source(node)} is computed, not literal")
         if isinstance(left, number) and isinstance(right, number):
@@ -192,6 +196,7 @@ class LiteralReader:
             left, right = right, left
         is_sequence = isinstance(left, (str, bytes, list, tuple))
         if isinstance(op, ast.Mult) and is_sequence and isinstance(right, int):
+            # Counted before it is built: a dozen characters can ask for a terabyte.
             self._take(num_items(left) * max(right, 1), "a repetition")
             return left * right
         if isinstance(op, ast.Add) and is_sequence and type(left) is type(right):
@@ -216,6 +221,7 @@ class LiteralReader:
         if "**" in keywords or (keywords and constructor not in (dict, OrderedDict, Counter)):
             raise ValueFormatError(f"keyword arguments of {name} are not literal")
         arguments = [_bounded(self._read(argument), name) for argument in node.args]
+        # A range holds three numbers, however long it is.
         if name != "range":
             self._take(sum(len(part) for part in arguments if hasattr(part, "__len__")), name)
         return constructor(*arguments, **keywords)
@@ -250,6 +256,7 @@ def _is_integer(node: ast.expr) -> bool:
 def _bounded(value: Any, name: str) -> Any:
     if name in _SIZED_BY_INT and not hasattr(value, "__len__"):
         raise ValueFormatError(f"{name} of {type(value).__name__} is not a literal")
+    # See ``_MAX_RANGE_END``: a set of such numbers takes quadratic time.
     if isinstance(value, range) and max(abs(value.start), abs(value.stop)) > _MAX_RANGE_END:
         raise ValueFormatError(f"{name} of a range beyond {_MAX_RANGE_END}")
     if name.endswith("Fraction") and isinstance(value, str) and not _RATIO_TEXT.fullmatch(value):
@@ -263,6 +270,7 @@ def _bounded(value: Any, name: str) -> Any:
 
 def _fold_numbers(op: ast.operator, left: Any, right: Any) -> Any:
     if isinstance(op, ast.Pow) and isinstance(left, int) and isinstance(right, int):
+        # Before it is computed, by a bound: the power itself may not fit into memory.
         if right > 0 and left.bit_length() * right > MAX_INT_BITS:
             raise ValueFormatError(f"a power of more than {MAX_INT_BITS} bits")
         return left**right

@@ -8,7 +8,7 @@ from ..errors import SandboxConfigError, ValueFormatError
 from .decoding import decode_raw
 
 Same = Callable[[bytes, bytes], bool]
-"""Of two encoded values: the reference's, then the one that is compared with it."""
+"""Compares two encoded values: the reference's, then another one."""
 
 CHECKERS = ("exact", "tokens", "floats", "accepted")
 """How printed texts are compared; ``floats:1e-9`` gives a tolerance of its own.
@@ -27,10 +27,10 @@ _TOLERANCE = 1e-6
 
 @lru_cache
 def output_checker(name: str) -> Same:
-    """The comparison called ``name``; it takes any bytes, and is False for what is no text.
+    """Make the comparison called ``name``. It takes any bytes, and is False where they encode no text.
 
     Raises:
-        SandboxConfigError: there is none.
+        SandboxConfigError: no checker has this name.
     """
     kind, _, tolerance = name.partition(":")
     try:
@@ -52,6 +52,7 @@ def output_checker(name: str) -> Same:
 
 def _same(reference: bytes, value: bytes, *, rule: Callable[[str, str], bool]) -> bool:
     try:
+        # Any bytes may come from a program, a list as well as a text.
         one, other = decode_raw(reference), decode_raw(value)
     except (ValueFormatError, RecursionError, MemoryError):
         return False
@@ -76,6 +77,7 @@ def _are_near(word: str, other: str, tolerance: float) -> bool:
         one, two = float(word), float(other)
     except ValueError:
         return False
+    # Relative to the reference alone: else a wrong large number would widen its own tolerance.
     return abs(one - two) <= tolerance * max(1.0, abs(one)) if math.isfinite(one) and math.isfinite(two) else one == two
 
 

@@ -10,8 +10,6 @@ from sandbox.confinement.clean_interpreter import clean_interpreter
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SANDBOX = REPOSITORY / "sandbox"
-FACES = {"sandbox", "sandbox.conformance"}
-"""What other packages import: the public page, and the checks for authors of runners."""
 ROOT_FILES = {"__init__.py", "__main__.py", "errors.py", "limits.py"}
 ARROWS = {
     "errors": set(),
@@ -22,7 +20,7 @@ ARROWS = {
     "runners": {"errors", "limits", "values", "cases", "confinement"},
     "judge": {"errors", "limits", "values", "cases", "confinement", "runners"},
     "service": {"errors", "limits", "values", "cases", "runners", "judge"},
-    "conformance": {"errors", "limits", "values", "cases", "runners", "judge"},
+    "checks": {"limits", "values", "cases", "runners"},
 }
 """Room -> the rooms it may import. ``__init__`` and ``__main__`` may import all."""
 
@@ -63,7 +61,7 @@ def test_other_packages_import_the_public_page(package):
         f"{path.relative_to(REPOSITORY)}: {name}"
         for path in sorted((REPOSITORY / package).rglob("*.py"))
         for name in absolute_modules(path)
-        if name.startswith("sandbox.") and name not in FACES
+        if name.startswith("sandbox.")
     ]
     assert deep == []
 
@@ -91,7 +89,7 @@ def test_a_fork_server_loads_neither_the_judge_nor_the_runner():
     done = subprocess.run(clean_interpreter(statement), capture_output=True, text=True, timeout=60, check=True)
     assert {name.removeprefix("sandbox.") for name in ast.literal_eval(done.stdout)} == {
         "sandbox", "confinement", "confinement.jail", "confinement.libc", "confinement.namespaces",
-        "confinement.seccomp", "errors", "runners", "runners.local", "runners.child",
+        "confinement.seccomp", "confinement.syscalls", "errors", "runners", "runners.local", "runners.child",
         "runners.local.fork_server_main", "runners.local.jail_choice", "runners.stdin_program", "values",
         "values.encoding", "values.literals",
     }  # fmt: skip

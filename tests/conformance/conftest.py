@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.conformance import CHECKS, not_applicable
-
+pytest.register_assert_rewrite("tests.conformance.runner_contract")
 SERVICE = Path(__file__).parent / "services" / "fusion_service.py"
 
 
@@ -42,20 +41,14 @@ class FusionService:
 
 @pytest.fixture(scope="package")
 def fusion_service() -> Iterator[FusionService]:
+    """The service. Runners wait a moment only before they ask it again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sandbox.runners.fusion.runner.BACKOFF_SECONDS", 0.01)
+        yield from _started()
+
+
+def _started() -> Iterator[FusionService]:
     process = subprocess.Popen([sys.executable, str(SERVICE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     service = FusionService(process, int(process.stdout.readline()))
     yield service
     service.stop()
-
-
-@pytest.fixture(scope="session")
-def conform():
-    """Run one check by its name; skips where the runner declares that it cannot do this."""
-
-    def run(name, runner):
-        check = CHECKS[name]
-        if reason := not_applicable(check, runner):
-            pytest.skip(reason)
-        check.function(runner)
-
-    return run

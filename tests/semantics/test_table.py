@@ -1,4 +1,4 @@
-"""The table and its tests belong together."""
+"""The tables of sandbox/README.md and sandbox/RULES.md and their tests belong together."""
 
 import ast
 import re
@@ -7,7 +7,8 @@ from pathlib import Path
 
 
 def table_rows(repository: Path) -> Counter[str]:
-    text = (repository / "sandbox" / "README.md").read_text(encoding="utf-8")
+    documents = [repository / "sandbox" / name for name in ("README.md", "RULES.md")]
+    text = "".join(document.read_text(encoding="utf-8") for document in documents)
     return Counter(re.findall(r"^\| (S\d{2,3}) \|", text, flags=re.MULTILINE))
 
 

@@ -24,21 +24,37 @@ from ...cases.case import Call
 from ...confinement.clean_interpreter import PACKAGE_FOLDER
 from ...errors import SandboxConfigError, SandboxUnavailableError
 from ...limits import Limits
-from ..base import HASH_SEEDS, Closing, Program, ProgramResult, Role, refuse_long_source
-from .client import FusionClient, ServiceOutageError, ServiceResponse
+from ..base import HASH_SEEDS, Closing, Program, ProgramResult, Role, refuse_long_source, total_seconds
+from .client import FusionClient, ServiceOutageError
 from .progress import FusionProgress
 
 logger = logging.getLogger(__name__)
 
 MODULES = (
-    "errors", "limits", "cases.case", "values.literals", "values.encoding", "runners.stdin_program", "runners.child",
-    "runners.base", "runners.clocks", "runners.attempt", "runners.fusion.harness",
-)  # fmt: skip
+    "errors",
+    "limits",
+    "cases.case",
+    "values.literals",
+    "values.encoding",
+    "runners.stdin_program",
+    "runners.child",
+    "runners.base",
+    "runners.clocks",
+    "runners.forker",
+    "runners.attempt",
+    "runners.progress",
+    "runners.fusion.harness",
+)
 """Files of this package that are sent, in the order in which they are executed."""
-MAX_WAIT_SECONDS = 30.0
-"""Longest pause between two tries, whatever the service asks for."""
+STDOUT_BYTES = 1 << 20
+"""How much of a script's standard output the service keeps, as it ships. A value that does not fit, compressed and in
+base64, is OUTPUT_LIMIT, for references and candidates alike."""
+BACKOFF_SECONDS, MAX_WAIT_SECONDS = 0.5, 30.0
+"""Pause before the second try, which doubles, and the longest one."""
+QUEUE_SECONDS = 60.0
+"""How long an answer may take beyond what the limits allow the program."""
 _START_SECONDS = 10.0
-"""Of the time a service is given for a script: two interpreters start before the program does."""
+"""Part of a script's time in the service: two interpreters start before the program does."""
 _HARNESS_BYTES = 1 << 30
 """Memory the service must allow beside the program's own."""
 _BOOTSTRAP = """\
@@ -78,52 +94,27 @@ class SandboxFusionRunner(Closing):
     """Runs programs through a SandboxFusion service.
 
     Args:
-        url: of the service, for instance ``"http://localhost:8080"``.
+        url: address of the service, for instance ``"http://localhost:8080"``.
         num_workers: requests under way at once; more callers wait.
         limits: used where a judge sets none. The harness enforces them inside the service.
-        headers: sent with every request, an API key for instance.
         tries: requests that may fail in a row for one program before it counts as an outage.
-        backoff_seconds: pause before the second try; doubles up to ``MAX_WAIT_SECONDS``.
-        queue_seconds: how long an answer may take beyond what the limits allow the program.
-        stdout_bytes: how much of a script's standard output the service keeps, 1 MiB as it ships. A value
-            that does not fit, compressed and in base64, is OUTPUT_LIMIT, for references and candidates alike.
 
     Raises:
-        SandboxConfigError: the url is none, or what answers there is no SandboxFusion service.
+        SandboxConfigError: ``url`` is no address, or what answers there is no SandboxFusion service.
         SandboxUnavailableError: nothing usable answers there.
     """
 
     confines = False
     """The service's isolation is its own; nothing is known of it here."""
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        num_workers: int = 8,
-        limits: Limits | None = None,
-        headers: Mapping[str, str] | None = None,
-        tries: int = 5,
-        backoff_seconds: float = 0.5,
-        queue_seconds: float = 60.0,
-        stdout_bytes: int = 1 << 20,
-    ) -> None:
-        for name, value, least in (
-            ("num_workers", num_workers, 1),
-            ("tries", tries, 1),
-            ("backoff_seconds", backoff_seconds, 0),
-            ("queue_seconds", queue_seconds, 1),
-            ("stdout_bytes", stdout_bytes, 1 << 14),
-        ):
-            if not value >= least:
-                raise SandboxConfigError(f"{name} must be at least {least}, got {value!r}")
+    def __init__(self, url: str, *, num_workers: int = 8, limits: Limits | None = None, tries: int = 5) -> None:
+        for name, value in (("num_workers", num_workers), ("tries", tries)):
+            if value < 1:
+                raise SandboxConfigError(f"{name} must be at least 1, got {value!r}")
         self.url = url
         self.limits = limits if limits is not None else Limits()
         self._tries = tries
-        self._backoff_seconds = backoff_seconds
-        self._queue_seconds = queue_seconds
-        self._stdout_bytes = stdout_bytes
-        self._client = FusionClient(url, headers=headers or {})
+        self._client = FusionClient(url)
         self._slots = threading.Semaphore(num_workers)
         self._closed = threading.Event()
         try:
@@ -138,19 +129,20 @@ class SandboxFusionRunner(Closing):
         started = time.monotonic()
         if refusal := refuse_long_source(program):
             return refusal
-        progress = FusionProgress(program)
+        progress = FusionProgress(program=program)
         num_failed = 0
         while not progress.is_done:
+            num_events = progress.num_events
             try:
-                had = progress.num_events
                 self._request(progress, role)
                 num_failed = 0
             except ServiceOutageError as error:
-                num_failed = 1 if progress.num_events > had else num_failed + 1
+                # A response that was cut off after some results is no failure in a row: the program came on.
+                num_failed = 1 if progress.num_events > num_events else num_failed + 1
                 if error.is_final or num_failed >= self._tries:
                     raise SandboxUnavailableError(f"{self.url}, try {num_failed} of {self._tries}: {error}") from error
                 logger.warning("%s, try %d of %d: %s", self.url, num_failed, self._tries, error)
-                self._pause(num_failed, error.retry_after_seconds)
+                self._pause(num_failed)
         return progress.result(time.monotonic() - started)
 
     def close(self) -> None:
@@ -159,10 +151,9 @@ class SandboxFusionRunner(Closing):
         self._client.close()
 
     def _greet(self) -> None:
-        """One small program, so that a wrong url is refused here and not taken for an outage later."""
-        program = Program(
-            source="def double(n): return 2 * n", calls=(Call(expression="double(21)"),), limits=self.limits
-        )
+        """Run one small program, so that a wrong url is refused here and not taken for an outage later."""
+        call = Call(expression="double(21)")
+        program = Program(source="def double(n): return 2 * n", calls=(call,), limits=self.limits)
         try:
             result = self.run(program, role=Role.CANDIDATE)
         except SandboxUnavailableError as error:
@@ -178,27 +169,27 @@ class SandboxFusionRunner(Closing):
 
     def _request(self, progress: FusionProgress, role: Role) -> None:
         """Send what is left of a program once and take in what comes back."""
-        limits = progress.program.limits
-        tag = secrets.token_hex(16)
-        task = progress.task() | {"tag": tag, "hash_seed": HASH_SEEDS[role], "stdout_bytes": self._stdout_bytes}
-        run_seconds = _START_SECONDS + 2 * task["seconds_left"]
+        tag = secrets.token_hex(16)  # a secret of this request: no program can print a line that counts
+        task = progress.task() | {"tag": tag, "hash_seed": HASH_SEEDS[role], "stdout_bytes": STDOUT_BYTES}
+        run_seconds = _START_SECONDS + 2 * total_seconds(progress.program)
         request = {
-            "code": _script(task),
+            "code": script(task),
             "language": "python",
             "run_timeout": run_seconds,
-            "memory_limit_MB": (limits.memory_bytes + _HARNESS_BYTES) >> 20,
+            "memory_limit_MB": (progress.program.limits.memory_bytes + _HARNESS_BYTES) >> 20,
         }
         with self._slots:
-            answer: ServiceResponse = self._client.run_code(request, seconds=run_seconds + self._queue_seconds)
-        progress.take(answer, tag=tag)
+            answer = self._client.run_code(request, seconds=run_seconds + QUEUE_SECONDS)
+        progress.read(answer, tag=tag)
 
-    def _pause(self, num_failed: int, asked_seconds: float) -> None:
-        seconds = max(self._backoff_seconds * 2 ** (num_failed - 1) * random.uniform(0.5, 1.0), asked_seconds)
+    def _pause(self, num_failed: int) -> None:
+        seconds = BACKOFF_SECONDS * 2 ** (num_failed - 1) * random.uniform(0.5, 1.0)
         if self._closed.wait(min(seconds, MAX_WAIT_SECONDS)):
             raise SandboxUnavailableError("the runner is closed")
 
 
-def _script(task: Mapping[str, Any]) -> str:
+def script(task: Mapping[str, Any]) -> str:
+    """The text of a request's script. It is ASCII: the program travels in it as data."""
     environment = _ENVIRONMENT | {"PYTHONHASHSEED": str(task["hash_seed"])}
     return _BOOTSTRAP.format(task=_pack(task), files=_harness_files(), environment=environment)
 

@@ -16,7 +16,7 @@ from ...confinement.jail import OPTIONAL_FEATURES, ProcessLimits, UidPolicy, mis
 from ...confinement.namespaces import TMP, may_mount
 from ...errors import ProcessLostError, SandboxConfigError, SandboxError, SandboxUnavailableError
 from ...limits import Limits
-from ..attempt import ProcessExit
+from ..forker import ProcessExit
 from .fork_server_main import END, MAX_MESSAGE, PID, STATUS
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ _START = "from sandbox.runners.local.fork_server_main import main; main(sys.argv
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkServerSettings:
-    """What distinguishes one fork server from another."""
+    """Settings that distinguish one fork server from another."""
 
     hash_seed: int
     """PYTHONHASHSEED, and the seed of ``random`` in its programs."""
@@ -52,12 +52,17 @@ class ForkServer:
             SandboxUnavailableError: it did not start.
             ProcessLostError: somebody killed it, or its first process, before it could fork.
         """
+        # SEQPACKET keeps the bounds of messages, as datagrams do, and tells a hang-up apart.
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.settimeout(START_SECONDS)
         options = {
-            "features": _features(), "readable": settings.readable, "preload": settings.preload,
-            "seed": settings.hash_seed, "tier": settings.tier, "has_own_user": settings.tier > 0 and not may_mount(),
-        }  # fmt: skip
+            "features": _features(),
+            "readable": settings.readable,
+            "preload": settings.preload,
+            "seed": settings.hash_seed,
+            "tier": settings.tier,
+            "has_own_user": settings.tier > 0 and not may_mount(),
+        }
         command = [*clean_interpreter(_START), str(theirs.fileno()), str(os.getpid()), json.dumps(options)]
         home = {"HOME": TMP} if settings.tier else {}
         try:
@@ -71,6 +76,7 @@ class ForkServer:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
+                # Signals of the terminal are for the parent alone.
                 start_new_session=True,
             )
         except SandboxConfigError:
@@ -82,7 +88,7 @@ class ForkServer:
         finally:
             theirs.close()
         self.pid = self._process.pid
-        """Of the fork server itself; bubblewrap has another one."""
+        """Pid of the fork server itself; bubblewrap has another one."""
         self.uid_policy, self.notes = self._greeting()
         self._control.settimeout(_CONTROL_SECONDS)
 
@@ -93,6 +99,7 @@ class ForkServer:
             message = b""
             logger.warning("fork server pid=%d did not answer: %s", self.pid, error)
         if not message:
+            # A killed one may start the next time; any other silence will repeat itself.
             was_killed = self._was_killed()
             self._process.kill()
             assert self._process.stderr is not None
@@ -134,10 +141,12 @@ class ForkServer:
             names = {field.name for field in fields(ProcessLimits)} - {"cpu_seconds"}
             numbers = ProcessLimits(cpu_seconds=cpu_seconds, **{name: getattr(limits, name) for name in names})
             message = b"F" + limits.value_bytes.to_bytes(8, "little") + numbers.pack()
+            # Our copy closes at once. Otherwise the end of the child would not hang up.
             with theirs:
                 answer = self._ask(message, theirs.fileno())
             if answer[:1] == b"!":
                 raise SandboxUnavailableError(f"the system refused a fork: {answer[1:].decode()}")
+            # The reader must be able to look at the clock whatever the program sends.
             ours.setblocking(False)
             return ours, PID.unpack(answer)[1]
         except SandboxError:
@@ -169,6 +178,7 @@ class ForkServer:
     def close(self) -> None:
         """Stop the fork server; the kernel kills its child with it. Idempotent."""
         with contextlib.suppress(OSError):
+            # The fork server ends when its control channel does.
             self._control.shutdown(socket.SHUT_RDWR)
         self._control.close()
         try:
@@ -193,8 +203,12 @@ def start_as_fork_server(path: str) -> subprocess.Popen[str]:
     """
     return subprocess.Popen(
         [*clean_interpreter(_START_FILE), path, json.dumps(_features())],
-        env=CLEAN_ENVIRONMENT, cwd="/", stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        env=CLEAN_ENVIRONMENT,
+        cwd="/",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
 
 
 def _features() -> list[str]:

@@ -54,6 +54,7 @@ def main(argv: list[str]) -> None:
     parent = int(argv[1])
     settings = json.loads(argv[2])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The parent's own would show in the modes of files that programs make.
     os.umask(0o022)
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as handle:
         handle.write("1000")  # short of memory, the kernel takes programs before it takes the trainer
@@ -61,6 +62,7 @@ def main(argv: list[str]) -> None:
         parent = os.getppid()
         end_with_parent()
     try:
+        # First, because unshare wants a process of one thread that its own user may inspect.
         namespaces = Namespaces() if settings["tier"] else None
         preload(settings["preload"])
         forbid_inspection()
@@ -135,6 +137,7 @@ class _ForkServer:
     def serve(self) -> None:
         poller = select.poll()
         poller.register(self.control, select.POLLIN)
+        # It looks each second, too: the parent may have ended before its signal was set.
         while os.getppid() == self.parent:
             if not poller.poll(_PARENT_CHECK_MS):
                 continue
@@ -152,6 +155,7 @@ class _ForkServer:
         try:
             pid = os.fork()
         except OSError as error:
+            # Without its init the namespace takes no process any more, so this fork server is of no use.
             if self.namespaces is not None and self.namespaces.is_over():
                 sys.exit("the init of the programs' pid namespace was killed")  # the judge starts another fork server
             return b"!" + str(error).encode()
@@ -182,6 +186,7 @@ def _end(pid: int, is_closed: bool) -> bytes:
     now = time.monotonic()
     deadline, latest = (now + _DYING_SECONDS, now + _EXITING_SECONDS) if is_closed else (now, now)
     while True:
+        # Its own status tells an exit from a crash. A kill would hide it.
         found, status = os.waitpid(pid, os.WNOHANG)
         if found:
             return STATUS.pack(b"S", status, True)

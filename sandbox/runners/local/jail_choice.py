@@ -25,7 +25,9 @@ _SHARED_UID = "the uid is one for all programs in this user namespace, which lac
 
 def isolate(jail: Jail, *, channel: int) -> None:
     """Leave only /dev/null on 0-2, the program's channel on 3 and, until it is used, the ruleset on 4."""
+    # In a session of its own a program has no terminal to write to.
     os.setsid()
+    # Out of the way first: the numbers below are about to be overwritten.
     high = os.dup2(channel, 64)
     ruleset = os.dup2(jail.ruleset_fd, 65) if jail.ruleset_fd is not None else None
     # Opened anew: one that all programs inherit would carry its status flags (O_APPEND, say) from one to the next.
@@ -94,7 +96,7 @@ def try_jail(jail: Jail) -> str | None:
 
 
 def _inspect_jail(features: frozenset[str], *, can_write: bool) -> str:
-    """From inside: what an import needs must be readable, what a program may not do must be refused."""
+    """Try a jail from inside: what an import needs must be readable, what a program may not do must be refused."""
     for folder in sys.path:
         if os.path.isdir(folder):
             with contextlib.suppress(FileNotFoundError):
@@ -106,6 +108,7 @@ def _inspect_jail(features: frozenset[str], *, can_write: bool) -> str:
             handle.write(b"x")
         os.unlink("probe")
     in_force = {*features, "root" if can_write else "no writing" if "seccomp" in features else ""}
+    # Tried and not assumed: a kernel or container may take a filter and not obey it.
     for name, what, attempt in _FORBIDDEN:
         if name not in in_force:
             continue

@@ -6,26 +6,15 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ...confinement.jail import UidPolicy, check_features, missing_features
 from ...confinement.tiers import check_tier, probe
 from ...errors import ProcessLostError, SandboxConfigError, SandboxUnavailableError
 from ...limits import Limits
 from ..attempt import Attempt, ExitReason
-from ..base import (
-    HANGS_THROUGHOUT,
-    HASH_SEEDS,
-    TOTAL_SPENT,
-    CallResult,
-    CallStatus,
-    Closing,
-    Program,
-    ProgramResult,
-    Role,
-    refuse_long_source,
-    total_seconds,
-)
+from ..base import HASH_SEEDS, Closing, Program, ProgramResult, Role, refuse_long_source
+from ..progress import Progress
 from .fork_server import ForkServer, ForkServerSettings
 
 logger = logging.getLogger(__name__)
@@ -42,7 +31,7 @@ class LocalRunner(Closing):
     Args:
         num_workers: programs of one role that run at once. Fork servers start when they are first needed,
             about 15 MB each.
-        tier: how programs are confined, see ``sandbox.tiers``: 0 without privileges; 1 with namespaces
+        tier: how programs are confined, see ``confinement.tiers``: 0 without privileges; 1 with namespaces
             and a private folder for files; 2 in bubblewrap too. Never lowered.
         limits: used where a judge sets none.
         allow_missing: protections to do without where the kernel lacks them (``"landlock"``,
@@ -80,6 +69,8 @@ class LocalRunner(Closing):
             role: _Pool(replace(base, hash_seed=seed), size=num_workers) for role, seed in HASH_SEEDS.items()
         }
         try:
+            # One of each role now, so that a machine which cannot confine is refused here and not by the first
+            # program.
             for role, pool in self._pools.items():
                 found = _start_first(pool, role)
             self.uid_policy: UidPolicy = found[0]
@@ -89,8 +80,11 @@ class LocalRunner(Closing):
             raise
         logger.info(
             "sandbox tier=%d missing=%s uid_policy=%s workers=%d",
-            tier, ",".join(missing_features()) or "none", self.uid_policy, num_workers,
-        )  # fmt: skip
+            tier,
+            ",".join(missing_features()) or "none",
+            self.uid_policy,
+            num_workers,
+        )
         for note in self.notes:  # another uid policy took its place, which `python -m sandbox check` explains
             logger.info("sandbox: %s; using %s", note, self.uid_policy)
 
@@ -99,7 +93,7 @@ class LocalRunner(Closing):
         started = time.monotonic()
         if refusal := refuse_long_source(program):
             return refusal
-        progress = _Progress(program=program)
+        progress = _LocalProgress(program=program)
         pool = self._pools[role]
         for num_died in range(MAX_ATTEMPTS):
             try:
@@ -121,10 +115,10 @@ class LocalRunner(Closing):
 
 
 def check_num_workers(num_workers: object) -> None:
-    """Refuse what is no number of workers.
+    """Refuse a wrong number of workers.
 
     Raises:
-        SandboxConfigError: it is none.
+        SandboxConfigError: it is no integer of at least 1.
     """
     if type(num_workers) is not int or num_workers < 1:
         raise SandboxConfigError(f"num_workers must be an integer of at least 1, got {num_workers!r}")
@@ -162,6 +156,7 @@ class _Pool:
             except BaseException:
                 self._discard(fork_server)
                 raise
+            # Only here it goes back: a failed borrower may have left it in the middle of a message.
             with self._lock:
                 self._idle.append(fork_server)
 
@@ -175,6 +170,7 @@ class _Pool:
             fork_servers = list(self._all)
             self._all.clear()
             self._idle.clear()
+        # Outside the lock: each kill waits for a process.
         for fork_server in fork_servers:
             fork_server.kill()
 
@@ -182,8 +178,10 @@ class _Pool:
         with self._lock:
             if self._is_closed:
                 raise SandboxUnavailableError("the runner is closed")
+            # The one that was used last: its pages are in the caches.
             if self._idle:
                 return self._idle.pop()
+        # Outside the lock, because a start takes long and other threads only want an idle one.
         fork_server = ForkServer(self._settings)
         with self._lock:
             if not self._is_closed:
@@ -198,114 +196,34 @@ class _Pool:
         fork_server.kill()
 
 
-@dataclass(slots=True, kw_only=True)
-class _Progress:
-    """How far one program has come; survives the death of a fork server."""
+@dataclass(kw_only=True)
+class _LocalProgress(Progress):
+    """Progress on this machine, where programs can neither send signals nor stop themselves."""
 
-    program: Program
-    results: dict[int, CallResult] = field(default_factory=dict)
-    load_error: str = ""
-    cpu_seconds: float = 0.0
-    _has_loaded: bool = False
-    _used_seconds: float = 0.0
-    _slowest_seconds: float = 0.0
     _num_outside_kills: int = 0
 
-    def run(self, fork_server: ForkServer) -> None:
-        """Fork until every call has a result, or the program turns out not to load."""
-        while not self.load_error:
-            pending = [index for index in range(len(self.program.calls)) if index not in self.results]
-            if self._has_loaded and not pending:
-                return
-            seconds_left = total_seconds(self.program) - self._used_seconds
-            if seconds_left <= 0:
-                self._give_up(pending)
-                return
-            attempt = Attempt(
-                program=self.program,
-                indices=pending[:1] if self.program.isolated else pending,
-                num_timeouts=self._num_timeouts(),
-                slowest_seconds=self._slowest_seconds,
-                is_first=not self._has_loaded,
-                seconds_left=seconds_left,
-            )
-            try:
-                stop = attempt.run(fork_server)
-            finally:
-                self.results |= dict(zip(attempt.indices, attempt.results, strict=False))
-                self.cpu_seconds += attempt.cpu_seconds
-                self._used_seconds += attempt.used_seconds
-                self._has_loaded |= attempt.has_loaded
-                self._slowest_seconds = attempt.slowest_seconds
-            self._settle(attempt, stop)
+    def try_again(self, attempt: Attempt, stop: ExitReason) -> bool:
+        """Ask again after a kill or a stop from outside, a few times.
 
-    def result(self, wall_seconds: float) -> ProgramResult:
-        num_calls = len(self.program.calls) if self._has_loaded else 0
-        return ProgramResult(
-            loaded=self._has_loaded,
-            load_error=self.load_error,
-            results=tuple(self.results[index] for index in range(num_calls)),
-            cpu_seconds=self.cpu_seconds,
-            wall_seconds=wall_seconds,
+        Raises:
+            SandboxUnavailableError: it happened ``MAX_OUTSIDE_KILLS`` times.
+        """
+        has_ended = stop in (ExitReason.CLOSED, ExitReason.SETUP_FAILED)
+        if stop is not ExitReason.STOPPED and not (has_ended and _was_killed(attempt)):
+            return False
+        self._num_outside_kills += 1
+        self.used_seconds -= attempt.used_seconds
+        logger.warning(
+            "a program's process was killed or stopped from outside, %d of %d: trying that case again",
+            self._num_outside_kills,
+            MAX_OUTSIDE_KILLS,
         )
-
-    def _give_up(self, pending: Sequence[int]) -> None:
-        if not self._has_loaded:
-            self.load_error = f"{CallStatus.TIMED_OUT.value} while loading: {TOTAL_SPENT}"
-            return
-        self.results |= {index: CallResult(status=CallStatus.TIMED_OUT, detail=TOTAL_SPENT) for index in pending}
-
-    def _settle(self, attempt: Attempt, stop: ExitReason) -> None:
-        """Charge an early end to the one call, or the load, it happened in."""
-        if stop is ExitReason.FULL:
-            self._give_up_barren()
-        if stop in (ExitReason.FINISHED, ExitReason.FULL):
-            return
-        closed = stop in (ExitReason.CLOSED, ExitReason.SETUP_FAILED)
-        if stop is ExitReason.STOPPED or (closed and _was_killed(attempt)):
-            self._num_outside_kills += 1
-            self._used_seconds -= attempt.used_seconds
-            logger.warning(
-                "a program's process was killed or stopped from outside, %d of %d: trying that case again",
-                self._num_outside_kills, MAX_OUTSIDE_KILLS,
-            )  # fmt: skip
-            if self._num_outside_kills == MAX_OUTSIDE_KILLS:
-                raise SandboxUnavailableError(
-                    f"one program's process was killed {MAX_OUTSIDE_KILLS} times by somebody other than the judge "
-                    "(the kernel, short of memory?): lower limits.memory_bytes or the number of judge workers"
-                )
-            return
-        if stop is ExitReason.SETUP_FAILED:
-            raise ProcessLostError(f"a program's process was lost before it started: {attempt.detail}")
-        if attempt.detail == TOTAL_SPENT:
-            return  # nothing is left for the pending calls, this one included
-        status, detail = attempt.early_end(stop)
-        if not attempt.has_loaded:
-            self._fail_load(attempt, status, detail)
-            return
-        self.results[attempt.indices[len(attempt.results)]] = CallResult(status=status, detail=detail)
-        self._give_up_barren()
-
-    def _give_up_barren(self) -> None:
-        """Not of a reference: one suite's hanging calls must not cost another suite its results."""
-        barren = [one for one in self.results.values() if one.status in (CallStatus.TIMED_OUT, CallStatus.OUTPUT_LIMIT)]
-        if len(barren) == len(self.results) == self.program.max_timeouts_without_result and not self.program.timed:
-            self.results |= {
-                index: CallResult(status=CallStatus.TIMED_OUT, detail=HANGS_THROUGHOUT)
-                for index in range(len(self.program.calls))
-                if index not in self.results
-            }
-
-    def _num_timeouts(self) -> int:
-        return sum(result.status is CallStatus.TIMED_OUT for result in self.results.values())
-
-    def _fail_load(self, attempt: Attempt, status: CallStatus, detail: str) -> None:
-        reason = attempt.load_error or detail
-        if not self._has_loaded:
-            self.load_error = attempt.load_error or f"{status.value} while loading: {detail}"
-            return
-        for index in attempt.indices:  # it loaded before; now it does not, so these calls cannot be made
-            self.results[index] = CallResult(status=CallStatus.DIED, detail=f"did not load again: {reason}")
+        if self._num_outside_kills == MAX_OUTSIDE_KILLS:
+            raise SandboxUnavailableError(
+                f"one program's process was killed {MAX_OUTSIDE_KILLS} times by somebody other than the judge "
+                "(the kernel, short of memory?): lower limits.memory_bytes or the number of judge workers"
+            )
+        return True
 
 
 def _was_killed(attempt: Attempt) -> bool:

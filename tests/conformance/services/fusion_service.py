@@ -109,12 +109,10 @@ class Handler(BaseHTTPRequestHandler):
         else:
             getattr(self, f"fault_{fault}")(request)
 
-    def answer(self, status, body, headers=()):
+    def answer(self, status, body):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
-        for name, value in headers:
-            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
 
@@ -124,10 +122,7 @@ class Handler(BaseHTTPRequestHandler):
         self.connection.close()
 
     def fault_busy(self, request):
-        self.answer(429, b'{"detail":"too many requests"}', [("Retry-After", "0.01")])
-
-    def fault_error(self, request):
-        self.answer(500, b'{"detail":"internal error"}')
+        self.answer(429, b'{"detail":"too many requests"}')
 
     def fault_bad_gateway(self, request):
         self.answer(502, b"<html>bad gateway</html>")
@@ -163,22 +158,12 @@ class Handler(BaseHTTPRequestHandler):
     def fault_garbage(self, request):
         self.answer(200, b"\x00\xff not json")
 
-    def fault_wrong_shape(self, request):
-        self.answer(200, b'["Success", {"run_result": 5}]')
-
-    def fault_deep_json(self, request):
-        self.answer(200, b"[" * 200_000)
-
     def fault_another_answer(self, request):
         self.answer(200, json.dumps(State.last_answer).encode())
 
     def fault_sandbox_error(self, request):
         result = {"status": "SandboxError", "message": "no pod", "compile_result": None, "run_result": None}
         self.answer(200, json.dumps(result).encode())
-
-    def fault_run_error(self, request):
-        result = {"status": "Error", "execution_time": None, "return_code": None, "stdout": None, "stderr": "fork"}
-        self.answer(200, json.dumps({"status": "Failed", "message": "", "run_result": result}).encode())
 
     def fault_no_python(self, request):
         result = {"status": "Finished", "return_code": 127, "stdout": "", "stderr": "python: not found"}

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from sandbox import JudgeRequest, Role, SandboxConfigError, SandboxUnavailableError
-from sandbox.conformance import CHECKS, LIMITS
-from sandbox.conformance.harness import kinds, run
+from sandbox.checks.self_test import LIMITS
+
+from ..programs import kinds, run
+from ..runner_contract import RunnerContract, refuses_after_closing
 
 # A cluster takes ten seconds to start, a lost node as long to be noticed; the checks have time limits.
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]
@@ -89,9 +91,8 @@ def num_running(runner):
     return sorted(member.num_running for member in runner._members.by_node.values())
 
 
-@pytest.mark.parametrize("name", [name for name, check in CHECKS.items() if not check.closes])
-def test_the_runner(name, runner, conform):
-    conform(name, runner)
+class TestRayRunner(RunnerContract):
+    """On the module's runner, whose programs are spread over two nodes."""
 
 
 def test_programs_are_spread_over_the_nodes(runner):
@@ -182,10 +183,8 @@ def test_a_number_out_of_range_is_refused(field):
         RayRunner(**{field: 0})
 
 
-@pytest.mark.parametrize("name", [name for name, check in CHECKS.items() if check.closes])
-def test_the_runner_at_its_end(name, cluster, conform):
-    with RayRunner(programs_per_node=1, cpus_per_program=0, limits=LIMITS) as own:
-        conform(name, own)
+def test_the_runner_at_its_end(cluster):
+    refuses_after_closing(RayRunner(programs_per_node=1, cpus_per_program=0, limits=LIMITS))
 
 
 def test_closing_ends_the_actors_and_a_run_under_way(cluster):

@@ -9,7 +9,8 @@ import errno
 import os
 import time
 
-from sandbox.confinement.seccomp import ALLOWED, ARCHITECTURES, CHECKED, build_filter, this_architecture
+from sandbox.confinement.seccomp import ARCHITECTURES, build_filter, this_architecture
+from sandbox.confinement.syscalls import ALLOWED, CHECKED
 
 NAMES = ("libseccomp.so.2",)
 ARCHITECTURE_TOKENS = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}

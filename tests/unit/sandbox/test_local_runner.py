@@ -132,7 +132,7 @@ def test_fork_servers_that_keep_dying_are_an_outage(own_runner, monkeypatch):
     def die(self, fork_server):
         raise local_runner.ProcessLostError("again")
 
-    monkeypatch.setattr(local_runner._Progress, "run", die)
+    monkeypatch.setattr(local_runner._LocalProgress, "run", die)
     with pytest.raises(SandboxUnavailableError, match="3 fork servers of role candidate died"):
         own_runner.run(program(SLOW, "f(1)"), role=Role.CANDIDATE)
 

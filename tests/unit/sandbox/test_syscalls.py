@@ -13,14 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.confinement.seccomp import (
-    ALLOWED,
-    ALLOWED_WRITING,
-    ARCHITECTURES,
-    CHECKED,
-    UNSUPPORTED_WRITING,
-    build_filter,
-)
+from sandbox.confinement.seccomp import ARCHITECTURES, build_filter
+from sandbox.confinement.syscalls import ALLOWED, ALLOWED_WRITING, CHECKED, UNSUPPORTED_WRITING
 
 
 def neighbour(name):

@@ -1,0 +1,1 @@
+"""Quick checks of a runner on this machine: what `python -m sandbox check` runs."""

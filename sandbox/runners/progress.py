@@ -1,0 +1,132 @@
+"""Progress of one program through its processes: a new one after each early end. The same here and in a service."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..errors import ProcessLostError
+from .attempt import Attempt, ExitReason
+from .base import HANGS_THROUGHOUT, TOTAL_SPENT, CallResult, CallStatus, Program, ProgramResult, total_seconds
+from .forker import Forker
+
+
+@dataclass(kw_only=True)
+class Progress:
+    """Results of one program so far. They survive the death of the process that forks for it.
+
+    A runner decides in ``try_again`` which ends are not the program's fault.
+    """
+
+    program: Program
+    results: dict[int, CallResult] = field(default_factory=dict)
+    """Maps the index of each finished call to its result."""
+    load_error: str = ""
+    has_loaded: bool = False
+    cpu_seconds: float = 0.0
+    used_seconds: float = 0.0
+    """CPU and idle seconds, as far as they count against the program."""
+    _slowest_seconds: float = 0.0
+
+    def run(self, forker: Forker) -> None:
+        """Fork until every call has a result, or the program turns out not to load.
+
+        Raises:
+            ProcessLostError: a process was lost before it ran the program. ``forker`` may raise errors of its own.
+        """
+        while not self.load_error:
+            # Indices ascend and results come in order, so what is done is always a beginning.
+            pending = [index for index in range(len(self.program.calls)) if index not in self.results]
+            if self.has_loaded and not pending:
+                return
+            seconds_left = total_seconds(self.program) - self.used_seconds
+            if seconds_left <= 0:
+                self._give_up(pending)
+                return
+            # Isolated calls have a process each, so no call finds what another one left.
+            attempt = Attempt(
+                program=self.program,
+                indices=pending[:1] if self.program.isolated else pending,
+                num_timeouts=self._num_timeouts(),
+                slowest_seconds=self._slowest_seconds,
+                is_first=not self.has_loaded,
+                seconds_left=seconds_left,
+                take=self.take,
+            )
+            try:
+                stop = attempt.run(forker)
+            finally:
+                # Also where the forker died: what had arrived by then is not asked for again.
+                self.results |= dict(zip(attempt.indices, attempt.results, strict=False))
+                self.cpu_seconds += attempt.cpu_seconds
+                self.used_seconds += attempt.used_seconds
+                self.has_loaded |= attempt.has_loaded
+                self._slowest_seconds = attempt.slowest_seconds
+            self.settle(attempt, stop)
+
+    def take(self, result: CallResult | None) -> bool:
+        """See ``Attempt.take``: each result while its process still runs, None when the program has loaded."""
+        return True
+
+    def try_again(self, attempt: Attempt, stop: ExitReason) -> bool:
+        """True where somebody else ended the process, so that its call is made again."""
+        return False
+
+    def settle(self, attempt: Attempt, stop: ExitReason) -> None:
+        """Charge an early end to the one call, or the load, that it happened in."""
+        if stop is ExitReason.FULL:
+            self._give_up_barren()
+        if stop in (ExitReason.FINISHED, ExitReason.FULL) or self.try_again(attempt, stop):
+            return
+        if stop is ExitReason.SETUP_FAILED:
+            raise ProcessLostError(f"a program's process was lost before it started: {attempt.detail}")
+        if attempt.detail == TOTAL_SPENT:
+            return  # nothing is left for the pending calls, this one included
+        status, detail = attempt.early_end(stop)
+        if not attempt.has_loaded:
+            self._fail_load(attempt, status, detail)
+            return
+        self.results[attempt.indices[len(attempt.results)]] = CallResult(status=status, detail=detail)
+        self._give_up_barren()
+
+    def result(self, wall_seconds: float) -> ProgramResult:
+        """The finished program."""
+        num_calls = len(self.program.calls) if self.has_loaded else 0
+        return ProgramResult(
+            loaded=self.has_loaded,
+            load_error=self.load_error,
+            results=tuple(self.results[index] for index in range(num_calls)),
+            cpu_seconds=self.cpu_seconds,
+            wall_seconds=wall_seconds,
+        )
+
+    def _give_up(self, pending: Sequence[int]) -> None:
+        if not self.has_loaded:
+            self.load_error = f"{CallStatus.TIMED_OUT.value} while loading: {TOTAL_SPENT}"
+            return
+        for index in pending:
+            self.results[index] = CallResult(status=CallStatus.TIMED_OUT, detail=TOTAL_SPENT)
+
+    def _give_up_barren(self) -> None:
+        """Ask a program no more that gave nothing in its first calls.
+
+        Not a reference: one suite's hanging calls must not cost another suite its results.
+        """
+        if self.program.timed or len(self.results) != self.program.max_timeouts_without_result:
+            return
+        barren = (CallStatus.TIMED_OUT, CallStatus.OUTPUT_LIMIT)
+        if any(result.status not in barren for result in self.results.values()):
+            return
+        for index in range(len(self.program.calls)):
+            if index not in self.results:
+                self.results[index] = CallResult(status=CallStatus.TIMED_OUT, detail=HANGS_THROUGHOUT)
+
+    def _num_timeouts(self) -> int:
+        return sum(result.status is CallStatus.TIMED_OUT for result in self.results.values())
+
+    def _fail_load(self, attempt: Attempt, status: CallStatus, detail: str) -> None:
+        if not self.has_loaded:
+            self.load_error = attempt.load_error or f"{status.value} while loading: {detail}"
+            return
+        # It loaded before and now it does not, so these calls cannot be made.
+        died = CallResult(status=CallStatus.DIED, detail=f"did not load again: {attempt.load_error or detail}")
+        for index in attempt.indices:
+            self.results[index] = died
