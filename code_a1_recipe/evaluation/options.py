@@ -93,21 +93,17 @@ class CodeEvalOptions(SamplingEvalOptions):
     until: Annotated[
         datetime | None, typer.Option(formats=["%Y-%m-%d"], help="LiveCodeBench: only contests of this day and earlier")
     ] = None
-    export_evalplus: Annotated[
-        Path | None,
+    split: Annotated[
+        str | None,
         typer.Option(
-            metavar="FILE.jsonl",
-            help="also write the judged programs of HumanEval+ and MBPP+ as samples for evalplus.evaluate",
+            callback=shared.one_of(("complete", "instruct")),
+            help="BigCodeBench: which prompts",
+            show_default="complete",
         ),
     ] = None
 
     def __post_init__(self) -> None:
         SamplingEvalOptions.__post_init__(self)
-        if self.export_evalplus and (self.sample_only or self.export_evalplus.suffix != ".jsonl"):
-            raise InputError(
-                f"--export-evalplus={self.export_evalplus} needs a name that ends in .jsonl, for evalplus.evaluate "
-                "refuses others, and programs that are judged: leave --sample-only out"
-            )
         self.check_sizes(self.k, most="samples", repeats="samples", own="references")
 
     @property

@@ -63,11 +63,10 @@ def load_subjects(options: SuiteEvalOptions) -> list[Subject]:
         )
     chosen = questions[: options.limit]
     subjects = [Subject(question=question, program=question.reference, number=0) for question in chosen]
-    subjects += [
-        Subject(question=question, program=program, number=number)
-        for question in (chosen if options.buggy_programs else ())
-        for number, program in enumerate(question.buggy_programs, 1)
-    ]
+    if options.buggy_programs:
+        for question in chosen:
+            for number, program in enumerate(question.buggy_programs, 1):
+                subjects.append(Subject(question=question, program=program, number=number))
     return subjects
 
 
@@ -94,23 +93,23 @@ def written_suites(subjects: Sequence[Subject], path: Path, options: SuiteEvalOp
     """
     read = read_rows(path)
     check_distinct([str(row.get("question")) for row in read], what=f"rows of --written {path}")
-    rows = {row.get("question"): row.get("responses") for row in read}
-    found = []
+    responses = {row.get("question"): row.get("responses") for row in read}
+    suites = []
     for subject in subjects:
-        texts = rows.get(subject.name)
-        if not isinstance(texts, list) or len(texts) < options.suites or not all(isinstance(one, str) for one in texts):
+        texts = responses.get(subject.name)
+        is_list = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
+        if not is_list or len(texts) < options.suites:
             raise InputError(
                 f"--written {path} must hold for every function a row with its 'question' and at least "
                 f"{options.suites} 'responses' as text; {subject.name!r} has {texts!r:.80}"
             )
-        numbered = enumerate(texts[: options.suites])
-        found += [_suite(subject, sample, text, num_tests=options.tests) for sample, text in numbered]
-    return found
+        for sample, text in enumerate(texts[: options.suites]):
+            suites.append(_suite(subject, sample, text, num_tests=options.tests))
+    return suites
 
 
 def _suite(subject: Subject, sample: int, text: str | None, *, num_tests: int) -> WrittenSuite:
-    too_long = ExtractionFailure(reason="too_long")
-    found = too_long if text is None else extract_suite(text, max_asserts=num_tests)
-    if isinstance(found, ExtractionFailure):
-        return WrittenSuite(subject=subject, sample=sample, asserts=(), extraction_failure=found.reason)
-    return WrittenSuite(subject=subject, sample=sample, asserts=found)
+    asserts = ExtractionFailure(reason="too_long") if text is None else extract_suite(text, max_asserts=num_tests)
+    if isinstance(asserts, ExtractionFailure):
+        return WrittenSuite(subject=subject, sample=sample, asserts=(), extraction_failure=asserts.reason)
+    return WrittenSuite(subject=subject, sample=sample, asserts=asserts)

@@ -1,17 +1,18 @@
 """Problems for a Code LLM, from any file this recipe reads, and how a program is graded on each."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from sandbox import Call, CandidateVerdict, JudgeProcesses, Limits, Program, RejectionReason, SandboxUnavailableError
+from sandbox import CandidateVerdict, JudgeProcesses, Limits, RejectionReason, SandboxUnavailableError
 
 from ...algorithm.episode_types import Message
 from ...algorithm.question import UNNAMED, Question, request_for
 from ...data.reader import read_questions
 from ...errors import InputError
+from .own_evaluators import OwnEvaluator
 
 MIB = 1 << 20
 USUAL_LIMITS = Limits(min_cpu_seconds_per_case=0.05, load_cpu_seconds=10.0, memory_bytes=4096 * MIB)
@@ -55,33 +56,6 @@ def check_distinct(ids: Sequence[str], *, what: str) -> None:
         raise InputError(f"id {repeated[0]!r} stands for several {what}; ids must be unique over all files")
 
 
-def plain_program(
-    source: str, calls: Iterable[str], *, limits: Limits, prelude: str = "", reads_input: bool = False
-) -> Program:
-    """A program whose calls nobody has timed; once its first one hangs it is asked no more."""
-    return Program(
-        prelude=prelude,
-        source=source,
-        calls=tuple(Call(expression=call) for call in calls),
-        limits=limits,
-        max_timeouts_without_result=1,
-        reads_input=reads_input,
-    )
-
-
-def grade_each(
-    programs: Sequence[str], judge: Callable[[str], CodeVerdict]
-) -> list[CodeVerdict | SandboxUnavailableError]:
-    """As ``Grading.grade``, one program after another; an error of the sandbox takes a verdict's place."""
-    found: list[CodeVerdict | SandboxUnavailableError] = []
-    for program in programs:
-        try:
-            found.append(judge(program))
-        except SandboxUnavailableError as error:
-            found.append(error)
-    return found
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeTask:
     """One problem."""
@@ -100,12 +74,17 @@ class CodeTask:
     entry_point: str = ""
     """The one function that is asked for; empty where it is another thing, or there are several."""
     extraction: Callable[[str], Extracted] | None = None
-    """How a program is found in a response, from many threads; may raise SandboxUnavailableError. None: as training."""
-    grading: Grading
+    """EvalPlus's sanitizer, called from many threads; may raise SandboxUnavailableError. None: as training extracts."""
+    grading: Grading | None = None
+    """None where only the benchmark's own evaluator judges."""
+    evaluator: OwnEvaluator | None = None
+    """Gets the samples of this problem in a file."""
+    official_id: str = ""
+    """The problem's id in that file."""
 
     @classmethod
     def of(cls, question: Question, grading: Grading) -> "CodeTask":
-        """A question as training has it; its one entry point where that is a plain function."""
+        """Make a task of a question of training, with its one entry point where that is a plain function."""
         names = question.entry_points
         return cls(
             id=question.id,
@@ -182,13 +161,11 @@ def question_tasks(
         InputError: the file cannot be read, or holds no question with a test.
     """
     loaded = read_questions(path, adapter=adapter, columns=columns)
-    tasks = [
-        CodeTask.of(
-            question, AssertGrading(question=question, judges=judges, holds_expected_outputs=holds_expected_outputs)
-        )
-        for question in loaded.questions
-        if question.tests
-    ]
+    tasks = []
+    for question in loaded.questions:
+        if question.tests:
+            grading = AssertGrading(question=question, judges=judges, holds_expected_outputs=holds_expected_outputs)
+            tasks.append(CodeTask.of(question, grading))
     if not tasks:
         raise InputError(f"{path}: no question has a test that can be judged; give it a column 'tests' of asserts")
     num_without = len(loaded.questions) - len(tasks)
