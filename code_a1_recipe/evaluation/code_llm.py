@@ -78,17 +78,18 @@ def evaluate(options: CodeEvalOptions) -> tuple[Results | int, list[str]]:
         rows = _judged_rows(samples, options, judged_with)
     commands = _export(samples, rows, options.output)
     parts, totals = summarise(samples, rows, ks=options.ks)
-    untested = _untested(samples, rows)
+    untested = _untested(rows)
     settings: dict[str, Any] = {"model": REFERENCES}
     if model:
         settings = {"model": model.fingerprint, "sampling": asdict(options.model.sampling("code"))}
     for name in ("limit", "prompt", "samples", "seed"):
         settings[name] = getattr(options, name)
+    judged = [sample.task for sample in samples if sample.task.id not in untested]
     results = Results(
         kind="code",
         label=model.label if model else REFERENCES,
         settings={**settings, **judged_with, "k": options.ks},
-        source_of={one.task.id: one.task.data_source for one in samples if one.task.id not in untested},
+        source_of={task.id: task.data_source for task in judged},
         parts=parts,
         counts={**counts, **totals, **commands},
     )
@@ -112,7 +113,8 @@ def _sampled(tasks: Sequence[CodeTask], model: ModelChoice | None, options: Code
         InputError: no problem has a reference.
     """
     if model is None:
-        references = [Sample(task=task, number=0, asked=None, text=task.reference) for task in tasks if task.reference]
+        with_reference = [task for task in tasks if task.reference]
+        references = [Sample(task=task, number=0, asked=None, text=task.reference) for task in with_reference]
         if not references:
             raise InputError("--references: no problem of these files has a reference of its own; leave it out")
         return references
@@ -146,7 +148,15 @@ def samples_of(
             text = response.text if response else None
             is_full = response is not None and len(response.token_ids) >= parameters.max_response_tokens
             is_cut = is_full and prompt.answer(text or "") == text
-            samples.append(Sample(task=task, number=number, asked=prompt, text=text, is_truncated=is_cut))
+            samples.append(
+                Sample(
+                    task=task,
+                    number=number,
+                    asked=prompt,
+                    text=text,
+                    is_truncated=is_cut,
+                )
+            )
     return samples
 
 
@@ -164,8 +174,10 @@ def _export(samples: Sequence[Sample], rows: Sequence[Row], folder: Path) -> dic
     """Write the samples of each benchmark with an evaluator of its own; the commands that are still to be run."""
     solutions: dict[OwnEvaluator, list[Solution]] = defaultdict(list)
     for sample, row in zip(samples, rows, strict=True):
-        if sample.task.evaluator and not row["outage"]:
-            solutions[sample.task.evaluator].append((sample.task.official_id, row["program"] or ""))
+        task = sample.task
+        if task.evaluator and not row["outage"]:
+            solution = (task.official_id, row["program"] or "")
+            solutions[task.evaluator].append(solution)
     commands = {}
     for evaluator, own in solutions.items():
         command = evaluator.write(folder, own)
@@ -195,7 +207,7 @@ def _grade(samples: Sequence[Sample]) -> list[Row]:
     rows = [_extracted_row(sample) for sample in samples]
     grading = samples[0].task.grading
     assert grading is not None
-    programs = list(dict.fromkeys(row["program"] for row in rows if row["program"] is not None))
+    programs = list({row["program"]: None for row in rows if row["program"] is not None})
     verdicts = dict(zip(programs, grading.grade(programs) if programs else [], strict=True))
     for row in rows:
         verdict = verdicts.get(row["program"])
@@ -210,8 +222,16 @@ def _grade(samples: Sequence[Sample]) -> list[Row]:
 
 def _extracted_row(sample: Sample) -> Row:
     """The row of a sample before its program is graded."""
-    row: Row = {"key": sample.key, "question": sample.task.id, "sample": sample.number, "outage": "", "passed": None}
-    row |= {"reason": "", "program": None, "extraction_failure": ""}
+    row: Row = {
+        "key": sample.key,
+        "question": sample.task.id,
+        "sample": sample.number,
+        "outage": "",
+        "passed": None,
+        "reason": "",
+        "program": None,
+        "extraction_failure": "",
+    }
     try:
         extracted = _extracted(sample)
     except SandboxUnavailableError as error:
@@ -242,10 +262,9 @@ def _extracted(sample: Sample) -> Extracted:
     return Extracted(program=candidate)
 
 
-def _untested(samples: Sequence[Sample], rows: Sequence[Row]) -> set[str]:
-    """Problems no test of which the reference confirms."""
-    pairs = zip(samples, rows, strict=True)
-    return {row["question"] for one, row in pairs if one.task.grading and row["passed"] is None and not row["outage"]}
+def _untested(rows: Sequence[Row]) -> set[str]:
+    """Problems no test of which the reference confirms; their rows give a reason in place of a verdict."""
+    return {row["question"] for row in rows if row["passed"] is None and row["reason"]}
 
 
 def summarise(
@@ -255,14 +274,17 @@ def summarise(
 
     Samples lost to an outage are left out, and with fewer than k left the question.
     """
-    untested = _untested(samples, rows)
+    untested = _untested(rows)
     pairs_of: dict[str, list[tuple[Sample, Row]]] = defaultdict(list)
     for sample, row in zip(samples, rows, strict=True):
         if not row["outage"] and row["question"] not in untested:
             pairs_of[row["question"]].append((sample, row))
-    parts: dict[str, dict[str, Pair]] = {f"pass@{k}": {} for k in ks}
+    parts: dict[str, dict[str, Pair]] = {}
+    for metric in (*(f"pass@{k}" for k in ks), "extraction_failure_rate", "truncated_rate"):
+        parts[metric] = {}
     for question, pairs in pairs_of.items():
-        number, (first, _) = len(pairs), pairs[0]
+        number = len(pairs)
+        first, _ = pairs[0]
         if first.task.grading:
             num_passed = sum(row["passed"] for _, row in pairs)
             for k in ks:
@@ -271,8 +293,8 @@ def summarise(
         if first.asked:
             num_failed = sum(bool(row["extraction_failure"]) for _, row in pairs)
             num_truncated = sum(sample.is_truncated for sample, _ in pairs)
-            for metric, lost in (("extraction_failure_rate", num_failed), ("truncated_rate", num_truncated)):
-                parts.setdefault(metric, {})[question] = (float(lost), float(number))
+            parts["extraction_failure_rate"][question] = (float(num_failed), float(number))
+            parts["truncated_rate"][question] = (float(num_truncated), float(number))
     totals = {
         f"samples {LOST}": sum(bool(row["outage"]) for row in rows),
         "problems left out because their reference confirms no test": len(untested),

@@ -126,18 +126,7 @@ class SuiteEvalOptions(SamplingEvalOptions):
         Sequence[int], typer.Option(min=1, help="repeatable", show_default="1, 2, 5, as far as --tests goes")
     ] = ()
     own_tests: Annotated[bool, typer.Option(help="no model: measure the questions' own tests, as a baseline")] = False
-    written: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="no model: responses of another tester, rows of 'question' (an id, or 'ID wrong N') and 'responses'",
-        ),
-    ] = None
     max_mutants: Annotated[int, typer.Option(help="a function; 0: no mutants")] = 50
-    mutants_folder: Annotated[Path | None, typer.Option(help="where mutants are kept", show_default="in --output")] = (
-        None
-    )
-    coverage: Annotated[bool, typer.Option(help="measure line and branch coverage")] = True
     buggy_programs: Annotated[bool, typer.Option(help="also tests for each question's buggy programs: bugs_killed")] = (
         False
     )
@@ -147,8 +136,6 @@ class SuiteEvalOptions(SamplingEvalOptions):
         if self.max_mutants < 0:
             raise InputError(f"--max-mutants must be at least 0, got {self.max_mutants}")
         self.check_sizes(self.k, most="tests", repeats="suites", own="own_tests")
-        if self.written and (self.model.is_named or self.own_tests or self.sample_only):
-            raise InputError("--written takes tests from a file; leave the model, --own-tests and --sample-only out")
 
     @property
     def ks(self) -> list[int]:
@@ -157,4 +144,4 @@ class SuiteEvalOptions(SamplingEvalOptions):
 
     def judged_with(self) -> dict[str, Any]:
         """As of ``CodeEvalOptions``."""
-        return {**self.read_with(), "max_mutants": self.max_mutants, "coverage": self.coverage}
+        return {**self.read_with(), "max_mutants": self.max_mutants}

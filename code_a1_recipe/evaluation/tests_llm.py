@@ -23,10 +23,10 @@ from .models.options import run_of, usual_prompt
 from .models.source import choose_model
 from .options import SuiteEvalOptions
 from .results import LOST, Pair, Results
-from .written_tests import WrittenSuite, load_subjects, sample_suites, written_suites
+from .written_tests import WrittenSuite, load_subjects, sample_suites
 
 MUTANTS = "mutants"
-OWN_TESTS = "own tests"
+OWN_TESTS = "the questions' own tests"
 PartsByQuestion = dict[str, dict[str, Pair]]
 """Metric -> question -> (numerator, denominator)."""
 
@@ -46,8 +46,6 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
     model = None
     if options.own_tests:
         written = [WrittenSuite(subject=one, sample=0, asserts=one.question.tests[: options.tests]) for one in subjects]
-    elif options.written:
-        written = written_suites(subjects, options.written, options)
     else:
         model = choose_model(options.model, policy="test", work_folder=options.output, stored_only=options.judge_only)
         written = sample_suites(subjects, model, options)
@@ -59,9 +57,9 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
         parts, products, found = summarise((verdicts.row(one.key) for one in written), ks=options.ks)
     results = Results(
         kind="test",
-        label=model.label if model else options.written.name if options.written else "the questions' own tests",
+        label=model.label if model else OWN_TESTS,
         settings={
-            "model": model.fingerprint if model else str(options.written or OWN_TESTS),
+            "model": model.fingerprint if model else OWN_TESTS,
             "sampling": asdict(options.model.sampling("test")),
             **{name: getattr(options, name) for name in ("prompt", "tests", "suites", "seed")},
             **judged_with,
@@ -133,8 +131,8 @@ class Measurer:
         """The question's mutants, and which of them its own tests kill; None where no own test is correct."""
         if self.options.max_mutants == 0:
             return [], None
-        folder = self.options.mutants_folder or self.options.output / MUTANTS
-        mutants = mutants_of(question.reference, cache_dir=folder, max_mutants=self.options.max_mutants)
+        cache = self.options.output / MUTANTS
+        mutants = mutants_of(question.reference, cache_dir=cache, max_mutants=self.options.max_mutants)
         killed = kill_mutants(question, [mutant.source for mutant in mutants], question.tests, self.judge_all)
         killable = [place not in killed.survivors for place in range(len(mutants))]
         return mutants, killable if killed.num_right_tests else None
@@ -143,14 +141,16 @@ class Measurer:
         self, question: Question, asserts: Sequence[str], mutants: Sequence[Mutant], killable: list[bool] | None
     ) -> Any:
         """A ``FunctionResult`` in JSON's types."""
-        coverage = None
-        if self.options.coverage:
-            calls = calls_in(question, asserts)
-            with contextlib.suppress(ValueError):  # a reference that does not load covers nothing
-                coverage = measure_coverage(self.runner, question.reference, calls, prelude=question.prelude)
-        judge_all = self.judge_all
+        calls, coverage = calls_in(question, asserts), None
+        with contextlib.suppress(ValueError):  # a reference that does not load covers nothing
+            coverage = measure_coverage(self.runner, question.reference, calls, prelude=question.prelude)
         result = measure_function(
-            question, asserts, judge_all=judge_all, mutants=mutants, coverage=coverage, killable=killable
+            question,
+            asserts,
+            judge_all=self.judge_all,
+            mutants=mutants,
+            coverage=coverage,
+            killable=killable,
         )
         return msgspec.to_builtins(result, order="deterministic")
 

@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from reward_fns import ExtractionFailure, extract_suite
 
 from ..algorithm.prompts import render, template_for
 from ..algorithm.question import Question
-from ..data.reader import read_questions, read_rows
+from ..data.reader import read_questions
 from ..errors import InputError
 from ..files import fingerprint
 from .benchmarks.tasks import check_distinct
@@ -83,29 +82,6 @@ def sample_suites(subjects: Sequence[Subject], model: ModelChoice, options: Suit
         for subject, row in zip(subjects, responses, strict=True)
         for sample, response in enumerate(row)
     ]
-
-
-def written_suites(subjects: Sequence[Subject], path: Path, options: SuiteEvalOptions) -> list[WrittenSuite]:
-    """The first ``options.suites`` responses of each subject, of a file of another tester.
-
-    Raises:
-        InputError: the file cannot be read, a subject has fewer there, or two rows.
-    """
-    read = read_rows(path)
-    check_distinct([str(row.get("question")) for row in read], what=f"rows of --written {path}")
-    responses = {row.get("question"): row.get("responses") for row in read}
-    suites = []
-    for subject in subjects:
-        texts = responses.get(subject.name)
-        is_list = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
-        if not is_list or len(texts) < options.suites:
-            raise InputError(
-                f"--written {path} must hold for every function a row with its 'question' and at least "
-                f"{options.suites} 'responses' as text; {subject.name!r} has {texts!r:.80}"
-            )
-        for sample, text in enumerate(texts[: options.suites]):
-            suites.append(_suite(subject, sample, text, num_tests=options.tests))
-    return suites
 
 
 def _suite(subject: Subject, sample: int, text: str | None, *, num_tests: int) -> WrittenSuite:

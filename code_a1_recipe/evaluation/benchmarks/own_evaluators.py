@@ -40,7 +40,10 @@ def solution_lines(solutions: Sequence[Solution]) -> str:
         >>> solution_lines([("Mbpp/2", "x = 1")])
         '{"task_id": "Mbpp/2", "solution": "x = 1"}\\n'
     """
-    return "".join(json.dumps({"task_id": name, "solution": program}) + "\n" for name, program in solutions)
+    text = ""
+    for name, program in solutions:
+        text += json.dumps({"task_id": name, "solution": program}) + "\n"
+    return text
 
 
 def code_lists(solutions: Sequence[Solution]) -> str:
@@ -53,7 +56,10 @@ def code_lists(solutions: Sequence[Solution]) -> str:
     programs: dict[str, list[str]] = {}
     for name, program in solutions:
         programs.setdefault(name, []).append(program)
-    return json.dumps([{"question_id": name, "code_list": listed} for name, listed in programs.items()])
+    problems = []
+    for name, own in programs.items():
+        problems.append({"question_id": name, "code_list": own})
+    return json.dumps(problems)
 
 
 EVALPLUS = OwnEvaluator(benchmark="EvalPlus", samples_name="evalplus_samples.jsonl", form=solution_lines)

@@ -65,7 +65,8 @@ class _Loader:
         if kind == "livecodebench":
             since = options.since and options.since.date()
             until = options.until and options.until.date()
-            tasks, self.num_left_out[OUTSIDE] = livecodebench.livecodebench_tasks(path, since=since, until=until)
+            tasks, num_outside = livecodebench.livecodebench_tasks(path, since=since, until=until)
+            self.num_left_out[OUTSIDE] += num_outside
             return tasks
         if kind == "evalplus":
             tasks = evalplus_tasks(path, self._runner())
