@@ -38,9 +38,9 @@ class Sample:
     task: CodeTask
     number: int
     asked: Asked | None
-    """None: ``text`` is a reference, a program as it stands."""
+    """The prompt, or None where ``text`` is a reference, a whole program."""
     text: str | None
-    """None: the prompt is too long for the model."""
+    """The response, or None where the prompt is too long for the model."""
     is_truncated: bool = False
     """It was cut at the limit of tokens, before its answer was over."""
 

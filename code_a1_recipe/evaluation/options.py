@@ -1,4 +1,4 @@
-"""What the commands that sample a model and judge its responses are asked for."""
+"""Options of the commands that sample a model and judge its responses."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,12 +15,12 @@ from ..jobs.outputs import check_folder
 from .models.options import ModelOptions
 
 OWN_FILES = ("responses.jsonl", "verdicts.jsonl", "choices.jsonl", "models", "mutants")
-"""Of which one lies in every folder that these commands write."""
+"""Every folder that these commands write has one of these files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingEvalOptions:
-    """What all of them share."""
+    """The options that these commands share."""
 
     files: Annotated[Sequence[Path], typer.Argument(metavar="FILE...", help="problems; any file that training reads")]
     output: shared.ResumedFolder
@@ -56,7 +56,7 @@ class SamplingEvalOptions:
             raise InputError(f"--{name} takes what a question has itself; leave --{repeats} and --sample-only out")
 
     def read_with(self) -> dict[str, Any]:
-        """What the problems were read from and how; part of the settings of every verdict.
+        """The files of the problems and how they are read; part of the settings of every verdict.
 
         Raises:
             InputError: a file is not there.
@@ -70,7 +70,7 @@ class SamplingEvalOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeEvalOptions(SamplingEvalOptions):
-    """Of ``eval code``."""
+    """Options of ``eval code``."""
 
     prompt: Annotated[
         str | None,
@@ -112,13 +112,13 @@ class CodeEvalOptions(SamplingEvalOptions):
         return sorted(self.k) or [k for k in (1, 5, 10) if k <= self.samples]
 
     def judged_with(self) -> dict[str, Any]:
-        """What decides verdicts; those of other settings do not belong in one file."""
+        """The settings that decide verdicts; a file of verdicts has one set of them."""
         return self.read_with() | ({"references": True} if self.references else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteEvalOptions(SamplingEvalOptions):
-    """Of ``eval test``."""
+    """Options of ``eval test``."""
 
     tests: Annotated[int, typer.Option(min=1, help="asserts a suite")] = 5
     suites: Annotated[int, typer.Option(min=1, help="responses a function; figures are their mean")] = 1
@@ -143,5 +143,5 @@ class SuiteEvalOptions(SamplingEvalOptions):
         return sorted(self.k) or [k for k in (1, 2, 5) if k <= self.tests]
 
     def judged_with(self) -> dict[str, Any]:
-        """As of ``CodeEvalOptions``."""
+        """The settings that decide measurements."""
         return {**self.read_with(), "max_mutants": self.max_mutants}

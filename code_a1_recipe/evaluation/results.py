@@ -34,14 +34,14 @@ class Results:
     label: str
     """The model, as tables show it."""
     settings: Mapping[str, Any]
-    """What was sampled and judged, and how."""
+    """The settings of sampling and judging."""
     source_of: Mapping[str, str]
     """Data source of each question."""
     parts: Mapping[str, Mapping[str, Pair]]
     """Metric -> question -> (numerator, denominator). A question may be missing from a metric."""
     products: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     counts: Mapping[str, Any] = field(default_factory=dict)
-    """What was left out and why, and other totals."""
+    """Questions and samples left out, with the reasons, and other totals."""
 
     def save(self, folder: Path) -> None:
         """Write ``results.json``, all at once."""

@@ -85,7 +85,7 @@ _arcs_of_call = _make_arcs_of(globals())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallCoverage:
-    """What each of a list of calls covers. Loading the program (its ``def`` lines) counts as covered by every call."""
+    """The lines and branches that each of a list of calls covers. Loading the program (its ``def`` lines) counts as covered by every call."""
 
     lines: frozenset[int]
     """All statements, by their first lines."""
@@ -156,7 +156,7 @@ def _call_in(text: str, interface: Interface) -> Call | None:
 
 
 class _Scheme:
-    """What there is to cover in a program, and the meaning of recorded jumps; coverage.py's, with its defaults."""
+    """The lines and branches of a program, and the meaning of recorded jumps, by coverage.py with its defaults."""
 
     def __init__(self, source: str) -> None:
         text = source.replace("\r\n", "\n").replace("\r", "\n")

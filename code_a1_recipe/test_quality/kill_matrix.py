@@ -1,4 +1,4 @@
-"""A program on many tests at once: which of them break it?"""
+"""The tests that break a program, out of many."""
 
 from collections.abc import Iterator, Sequence
 
@@ -22,7 +22,7 @@ def cases_by_place(
 
 
 def is_broken(case: CaseResult) -> bool:
-    """Whether the case broke the program: another value, an exception, a time-out, or it does not load.
+    """Say if the case broke the program: another value, an exception, a time-out, or it does not load.
 
     A call for which the program had no time left, or that it was not asked because it hung in all before, says nothing.
     """

@@ -1,6 +1,6 @@
 """Figures of generated tests: correct assertions, coverage and killed mutants of N functions, by their first k tests.
 
-The definitions are those of UnLeakedTestBench (Huang et al., arXiv 2508.00408) and its public scripts. All metrics are
+The definitions come from UnLeakedTestBench (Huang et al., arXiv 2508.00408) and its public scripts. All metrics are
 percentages and all are a ratio of two sums over functions, so that the functions can be resampled (``parts_of``).
 
 - ``pass@k``: right tests among the first k, over N * k; a missing test counts as wrong.

@@ -16,7 +16,7 @@ from .own_evaluators import OwnEvaluator
 
 MIB = 1 << 20
 USUAL_LIMITS = Limits(min_cpu_seconds_per_case=0.05, load_cpu_seconds=10.0, memory_bytes=4096 * MIB)
-"""What the benchmarks' own limits have in common; all of them give a program 4 GiB or so."""
+"""The common part of the benchmarks' own limits; all of them give a program 4 GiB or so."""
 FIRST_TESTS = 16
 """Asserts that every program meets; only programs that pass them meet the others."""
 LATER_TESTS = 256
@@ -24,18 +24,18 @@ LATER_TESTS = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeVerdict:
-    """Of one program on one problem."""
+    """The verdict on one program for one problem."""
 
     passed: bool
     reason: str = ""
-    """What came first: an outcome and the call, or why it did not load; empty when it passed."""
+    """The first failure: an outcome and the call, or why it did not load; empty when it passed."""
     is_tested: bool = True
     """False where no test of the problem can be judged: the reference answers none of them. Then nothing is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extracted:
-    """What was found in a response."""
+    """The program in a response."""
 
     program: str | None = None
     failure: str = ""
@@ -66,7 +66,7 @@ class CodeTask:
     own_chat: tuple[Message, ...] = ()
     """The file's own chat messages, where it has such a column."""
     entry_points: str = UNNAMED
-    """What a program must define, as prompts say it."""
+    """The names that a program must define, in the words of prompts."""
     reads_input: bool = False
     """It reads standard input and prints."""
     reference: str = ""
@@ -76,7 +76,7 @@ class CodeTask:
     extraction: Callable[[str], Extracted] | None = None
     """EvalPlus's sanitizer, called from many threads; may raise SandboxUnavailableError. None: as training extracts."""
     grading: Grading | None = None
-    """None where only the benchmark's own evaluator judges."""
+    """The judge, or None where only the benchmark's own evaluator judges."""
     evaluator: OwnEvaluator | None = None
     """Gets the samples of this problem in a file."""
     official_id: str = ""
@@ -107,10 +107,10 @@ class AssertGrading:
     question: Question
     judges: JudgeProcesses
     holds_expected_outputs: bool = False
-    """Of references: a test that they contradict, or that is no valid case, fails them."""
+    """For references: a test that they contradict, or that is no valid case, fails them."""
 
     def grade(self, programs: Sequence[str]) -> list[CodeVerdict | SandboxUnavailableError]:
-        """As ``Grading``. All programs meet the first tests, those that pass them the others."""
+        """Grade as ``Grading`` says. All programs meet the first tests, and only the ones that pass meet the others."""
         found: dict[int, CodeVerdict | SandboxUnavailableError] = {}
         num_valid = [0] * len(programs)
         tests = self.question.tests

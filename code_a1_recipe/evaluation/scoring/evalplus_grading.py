@@ -25,7 +25,7 @@ class EvalPlusGrading:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def grade(self, programs: Sequence[str]) -> list[CodeVerdict | SandboxUnavailableError]:
-        """As ``tasks.Grading``. A program is taken as it stands, without the prompt's imports, as by EvalPlus."""
+        """Grade as ``tasks.Grading`` says. The prompt's imports are not added to a program; EvalPlus adds none either."""
         verdicts: list[CodeVerdict | SandboxUnavailableError] = []
         for program in programs:
             try:

@@ -1,6 +1,6 @@
 """A program on an EvalPlus problem: run in our sandbox, compared by EvalPlus's rules.
 
-The program's process gets calls and gives values; it never holds an expected one. The rules are those of EvalPlus 0.3.1
+The program's process gets calls and gives values; it never holds an expected one. The rules are EvalPlus 0.3.1's
 (Liu et al., arXiv 2305.01210), applied here to canonical bytes, in this process; where verdicts differ is in
 evaluation/README.md. Once a tolerance was 1e-6, because a float was expected, **it stays so for all later inputs**.
 """
@@ -34,23 +34,23 @@ FIRST_CALLS = 16
 FLOAT_ATOL = 1e-6
 RTOL = 1e-7
 _HAS_VALUE = (CallStatus.VALUE, CallStatus.UNENCODABLE, CallStatus.OUTPUT_LIMIT)
-"""Of a call that returned something, whether it can be read or not."""
+"""The statuses of a call that returned something, readable or not."""
 _SIZE_FACTOR = 8
 _SIZE_SLACK = 64
 _LEAST_VALUE_BYTES = 1 << 16
 _MOST_BROADCAST = 16
 """Times the larger side that ``numpy.allclose`` may blow a comparison up to."""
 _MOST_DECIMAL_BITS = 1 << 15
-"""Of an int that a Decimal is compared with, which takes quadratic time."""
+"""The longest int that a Decimal is compared with, because that takes quadratic time."""
 _FLOAT_TAGS = (b"f", b"n")
 """First bytes of encoded floats."""
 _ODD_VALUE_ERRORS = (ArithmeticError, TypeError, ValueError, RecursionError, MemoryError)
-"""What comparing an untrusted value may raise; ``ValueFormatError`` and ``UnencodableError`` among them."""
+"""Errors that comparing an untrusted value may raise; ``ValueFormatError`` and ``UnencodableError`` among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalPlusVerdict:
-    """Whether a program passes a problem; if not, the first call that it fails."""
+    """The outcome of a program on a problem, with the first call that it fails."""
 
     outcome: CaseOutcome
     failed_call: int | None = None
@@ -102,7 +102,7 @@ def accepts(
     atol_before: float,
     atol: float,
 ) -> bool:
-    """Whether an answer is right for the call at ``index``; see ``tolerances`` for the last two."""
+    """Say if an answer is right for the call at ``index``; see ``tolerances`` for the last two arguments."""
     if problem.comparison in (Comparison.ANYTHING, Comparison.NOT_NONE):
         has_value = answer.status in _HAS_VALUE
         is_true = answer.status is not CallStatus.VALUE or answer.value not in (b"F", b"N")
@@ -162,7 +162,7 @@ def _call(problem: EvalPlusProblem, text: str) -> Call:
 
 
 def _is_floats(data: bytes) -> bool:
-    """Whether bytes encode a float, or a list or tuple of at least one float and nothing else."""
+    """Say if bytes encode a float, or a list or tuple of at least one float and nothing else."""
     if data.startswith(_FLOAT_TAGS):
         return True
     _, _, first_item = data.partition(b":")

@@ -22,13 +22,13 @@ from ..benchmarks.tasks import Extracted
 
 INSTALL = "pip install --no-deps evalplus==0.3.1 tree-sitter==0.26.1 tree-sitter-python==0.25.0"
 MAX_TOKENS = 768
-"""Of a response, where nobody says otherwise: ``max_new_tokens`` of EvalPlus's ``DecoderBase``."""
+"""The usual limit of a response: ``max_new_tokens`` of EvalPlus's ``DecoderBase``."""
 PRELOAD = ("tree_sitter", "tree_sitter_python")
 _LIMITS = replace(EVALPLUS_LIMITS, cpu_seconds_per_case=300.0, wall_seconds_per_case=300.0, total_seconds=330.0)
 """It parses every run of lines, a number that grows with their square."""
 _KEPT = (ast.Import, ast.FunctionDef, ast.Assign)
 _OF_ITS_COMMANDS = ("evalplus", "termcolor", "tqdm")
-"""What its files import for their own command lines and for downloads."""
+"""Packages that its files import for command lines and downloads only."""
 
 
 def package_text(name: str, *, wanted_by: str) -> str:
@@ -100,7 +100,7 @@ def sanitize(text: str, *, entry_point: str, runner: Runner) -> Extracted:
 
 
 def defines(program: str, name: str) -> bool:
-    """Whether a program parses and gives ``name`` a meaning at its top level."""
+    """Say if a program parses and gives ``name`` a meaning at its top level."""
     try:
         symbol = symtable.symtable(program, "<response>", "exec").lookup(name)
     except (KeyError, SyntaxError, ValueError, MemoryError, RecursionError):
