@@ -85,7 +85,10 @@ _arcs_of_call = _make_arcs_of(globals())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallCoverage:
-    """The lines and branches that each of a list of calls covers. Loading the program (its ``def`` lines) counts as covered by every call."""
+    """The lines and branches that each of a list of calls covers.
+
+    Loading the program (its ``def`` lines) counts as covered by every call.
+    """
 
     lines: frozenset[int]
     """All statements, by their first lines."""

@@ -1,7 +1,7 @@
 """HumanEval+ and MBPP+ problems with all their inputs, and how EvalPlus compares each of them.
 
-``data.formats`` keeps tests that can be written as ``assert f(literals) == literal``. Here problems are kept whole, with
-EvalPlus's own rules (0.3.1, ``evalplus/eval``; arXiv 2305.01210). evaluation/README.md lists what cannot be covered.
+``data.formats`` keeps tests that can be written as ``assert f(literals) == literal``. Here problems are kept whole,
+with EvalPlus's own rules (0.3.1, ``evalplus/eval``; arXiv 2305.01210). evaluation/README.md lists the exceptions.
 """
 
 import ast

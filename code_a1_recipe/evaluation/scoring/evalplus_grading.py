@@ -25,7 +25,7 @@ class EvalPlusGrading:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def grade(self, programs: Sequence[str]) -> list[CodeVerdict | SandboxUnavailableError]:
-        """Grade as ``tasks.Grading`` says. The prompt's imports are not added to a program; EvalPlus adds none either."""
+        """Grade as ``tasks.Grading`` says. A program does not get the prompt's imports, as in EvalPlus."""
         verdicts: list[CodeVerdict | SandboxUnavailableError] = []
         for program in programs:
             try:
