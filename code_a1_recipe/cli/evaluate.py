@@ -16,8 +16,9 @@ group = typer.Typer(help="Evaluate models on benchmarks.", no_args_is_help=True)
 
 CODE_HELP = """Sample programs from a Code LLM and grade them: avg@n and pass@k with bootstrap intervals.
 
-HumanEval+ and MBPP+ are graded by EvalPlus's own rules, LiveCodeBench by its own, other files by their asserts with the
-reference solution as the oracle; expected values stay outside of the program's process.
+HumanEval+ and MBPP+ are graded by EvalPlus's rules, other files by their asserts with the reference solution as the
+oracle; expected values stay outside of the program's process. For LiveCodeBench and BigCodeBench the samples are written in
+the form that the benchmark's own evaluator reads, and the table names the command that judges them.
 
 Examples:
 
@@ -25,6 +26,7 @@ Examples:
 - `code-a1 eval code evalplus.parquet --model outputs/my-run --step best --samples 32 --output out/trained`
 - `code-a1 eval code mbpp.jsonl --endpoint http://localhost:8000/v1 --endpoint-model NAME --output out/x`
 - `code-a1 eval code test6.jsonl --since 2025-01-01 --model MODEL --output out/livecodebench`
+- `code-a1 eval code bigcodebench.parquet --split instruct --model MODEL --samples 32 --output out/bigcodebench`
 - `code-a1 eval code mine.jsonl --references --output out/check`
 - `code-a1 eval compare out/base out/trained`
 """

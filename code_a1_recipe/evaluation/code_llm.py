@@ -1,27 +1,29 @@
 """``code-a1 eval code``: a Code LLM on problems with tests. Sampling and judging are apart, and both resumable."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
 
 from reward_fns import ExtractionFailure, extract_candidate
-from sandbox import DEFAULT_QUESTIONS_PER_WORKER, SandboxUnavailableError, syntax_key
+from sandbox import DEFAULT_QUESTIONS_PER_WORKER, SandboxUnavailableError
 
 from ..algorithm.episode_types import Response
 from ..algorithm.sampling import SamplingParameters
 from ..errors import InputError
-from ..files import fingerprint, write_whole
+from ..files import fingerprint
 from ..jobs.jsonl_store import JsonlStore, Row
 from ..jobs.judge_loop import judge_into
 from ..stats.estimates import pass_at_k
+from .benchmarks.own_evaluators import OwnEvaluator, Solution
 from .benchmarks.registry import loaded_tasks
-from .benchmarks.tasks import CodeTask
+from .benchmarks.tasks import CodeTask, Extracted
 from .models.options import run_of, usual_prompt
 from .models.prompt_styles import Asked, ask_code, check_style
 from .models.source import ModelChoice, choose_model, sample_stored
 from .options import CodeEvalOptions
 from .results import LOST, Pair, Results
-from .scoring.evalplus_grading import export_line
 from .scoring.evalplus_sanitizer import MAX_TOKENS, sanitizer_version
 
 VERDICTS = "verdicts.jsonl"
@@ -36,24 +38,25 @@ class Sample:
     task: CodeTask
     number: int
     asked: Asked | None
-    """None: ``text`` is a reference, a program as it stands."""
+    """The prompt, or None where ``text`` is a reference, a whole program."""
     text: str | None
-    """None: the prompt is too long for the model."""
+    """The response, or None where the prompt is too long for the model."""
     is_truncated: bool = False
     """It was cut at the limit of tokens, before its answer was over."""
 
     @property
     def key(self) -> str:
         """Changes with the program, so that a verdict is never another response's."""
-        return f"{self.task.id} {self.number} {fingerprint(self.asked.prefix if self.asked else '', self.text or '')}"
+        prefix = self.asked.prefix if self.asked else ""
+        return f"{self.task.id} {self.number} {fingerprint(prefix, self.text or '')}"
 
 
 def evaluate(options: CodeEvalOptions) -> tuple[Results | int, list[str]]:
     """Sample, judge, summarise; responses, verdicts and results are in ``options.output``.
 
     Returns:
-        The results, of ``--sample-only`` the number of stored responses; and of ``--references`` what does not pass,
-        with the reasons.
+        The results, with ``--sample-only`` the number of stored responses; and with ``--references`` what does not
+        pass, with the reasons.
 
     Raises:
         InputError, SandboxConfigError: something cannot be used.
@@ -66,36 +69,33 @@ def evaluate(options: CodeEvalOptions) -> tuple[Results | int, list[str]]:
         model = choose_model(options.model, policy="code", work_folder=options.output, stored_only=options.judge_only)
     with loaded_tasks(options) as (tasks, counts):
         options = _with_lengths(options, tasks)
-        judged_with = options.judged_with()
         samples = _sampled(tasks, model, options)
         if options.sample_only:
             return len(samples), []
+        judged_with = options.judged_with()
         if any(task.extraction for task in tasks):
             judged_with["sanitizer"] = sanitizer_version()
-        with JsonlStore(options.output / VERDICTS, settings=judged_with, key="key") as verdicts:
-            judge(samples, verdicts, num_workers=options.workers)
-            rows = [verdicts.row(sample.key) for sample in samples]
-    parts, found = summarise(samples, rows, ks=options.ks)
+        rows = _judged_rows(samples, options, judged_with)
+    commands = _export(samples, rows, options.output)
+    parts, totals = summarise(samples, rows, ks=options.ks)
+    untested = _untested(rows)
+    settings: dict[str, Any] = {"model": REFERENCES}
+    if model:
+        settings = {"model": model.fingerprint, "sampling": asdict(options.model.sampling("code"))}
+    for name in ("limit", "prompt", "samples", "seed"):
+        settings[name] = getattr(options, name)
+    judged = [sample.task for sample in samples if sample.task.id not in untested]
     results = Results(
         kind="code",
         label=model.label if model else REFERENCES,
-        settings={
-            "model": model.fingerprint if model else REFERENCES,
-            **({"sampling": asdict(options.model.sampling("code"))} if model else {}),
-            **judged_with,
-            **{name: getattr(options, name) for name in ("limit", "prompt", "samples", "seed")},
-            "k": options.ks,
-        },
-        source_of={one.task.id: one.task.data_source for one in samples if one.task.id not in _untested(rows)},
+        settings={**settings, **judged_with, "k": options.ks},
+        source_of={task.id: task.data_source for task in judged},
         parts=parts,
-        counts={**counts, **found},
+        counts={**counts, **totals, **commands},
     )
     results.save(options.output)
-    if options.export_evalplus:
-        judged = [(sample, row) for sample, row in zip(samples, rows, strict=True) if not row["outage"]]
-        write_whole(options.export_evalplus, "".join(export_line(one.task, row["program"]) for one, row in judged))
-    failed = [f"{row['question']}: {row['outage'] or row['reason']}" for row in rows if not row["passed"]]
-    return results, failed if options.references else []
+    failures = [f"{row['question']}: {row['outage'] or row['reason']}" for row in rows if not row["passed"]]
+    return results, failures if options.references else []
 
 
 def _with_lengths(options: CodeEvalOptions, tasks: Sequence[CodeTask]) -> CodeEvalOptions:
@@ -113,10 +113,11 @@ def _sampled(tasks: Sequence[CodeTask], model: ModelChoice | None, options: Code
         InputError: no problem has a reference.
     """
     if model is None:
-        found = [Sample(task=task, number=0, asked=None, text=task.reference) for task in tasks if task.reference]
-        if not found:
+        with_reference = [task for task in tasks if task.reference]
+        references = [Sample(task=task, number=0, asked=None, text=task.reference) for task in with_reference]
+        if not references:
             raise InputError("--references: no problem of these files has a reference of its own; leave it out")
-        return found
+        return references
     asked = [
         ask_code(
             str(options.prompt),
@@ -142,13 +143,47 @@ def samples_of(
 ) -> list[Sample]:
     """All responses; ``responses[task][sample]`` is None where the prompt is too long for the model."""
     samples = []
-    for task, one, row in zip(tasks, asked, responses, strict=True):
+    for task, prompt, row in zip(tasks, asked, responses, strict=True):
         for number, response in enumerate(row):
             text = response.text if response else None
             is_full = response is not None and len(response.token_ids) >= parameters.max_response_tokens
-            is_cut = is_full and one.answer(text or "") == text
-            samples.append(Sample(task=task, number=number, asked=one, text=text, is_truncated=is_cut))
+            is_cut = is_full and prompt.answer(text or "") == text
+            samples.append(
+                Sample(
+                    task=task,
+                    number=number,
+                    asked=prompt,
+                    text=text,
+                    is_truncated=is_cut,
+                )
+            )
     return samples
+
+
+def _judged_rows(samples: Sequence[Sample], options: CodeEvalOptions, judged_with: Mapping[str, Any]) -> list[Row]:
+    """A row for each sample; its ``passed`` is None where the benchmark's own evaluator judges."""
+    graded = [sample for sample in samples if sample.task.grading]
+    if not graded:
+        return [_extracted_row(sample) for sample in samples]
+    with JsonlStore(options.output / VERDICTS, settings=judged_with, key="key") as verdicts:
+        judge(graded, verdicts, num_workers=options.workers)
+        return [verdicts.row(one.key) if one.task.grading else _extracted_row(one) for one in samples]
+
+
+def _export(samples: Sequence[Sample], rows: Sequence[Row], folder: Path) -> dict[str, str]:
+    """Write the samples of each benchmark with an evaluator of its own; the commands that are still to be run."""
+    solutions: dict[OwnEvaluator, list[Solution]] = defaultdict(list)
+    for sample, row in zip(samples, rows, strict=True):
+        task = sample.task
+        if task.evaluator and not row["outage"]:
+            solution = (task.official_id, row["program"] or "")
+            solutions[task.evaluator].append(solution)
+    commands = {}
+    for evaluator, own in solutions.items():
+        command = evaluator.write(folder, own)
+        if command:
+            commands[evaluator.benchmark] = f"judged by the benchmark's own evaluator, `{command}`"
+    return commands
 
 
 def judge(samples: Sequence[Sample], verdicts: JsonlStore, *, num_workers: int) -> None:
@@ -170,8 +205,10 @@ def judge(samples: Sequence[Sample], verdicts: JsonlStore, *, num_workers: int) 
 def _grade(samples: Sequence[Sample]) -> list[Row]:
     """Rows of the samples of one problem."""
     rows = [_extracted_row(sample) for sample in samples]
-    programs = list(dict.fromkeys(row["program"] for row in rows if row["program"] is not None))
-    verdicts = dict(zip(programs, samples[0].task.grading.grade(programs) if programs else [], strict=True))
+    grading = samples[0].task.grading
+    assert grading is not None
+    programs = list({row["program"]: None for row in rows if row["program"] is not None})
+    verdicts = dict(zip(programs, grading.grade(programs) if programs else [], strict=True))
     for row in rows:
         verdict = verdicts.get(row["program"])
         if isinstance(verdict, SandboxUnavailableError):
@@ -184,56 +221,83 @@ def _grade(samples: Sequence[Sample]) -> list[Row]:
 
 
 def _extracted_row(sample: Sample) -> Row:
-    """The row of a sample before its program is graded: the program, and whether the sanitizer took another one."""
-    row: Row = {"key": sample.key, "question": sample.task.id, "sample": sample.number, "outage": "", "passed": None}
-    row |= {"reason": "", "is_changed": False, "program": None, "extraction_failure": ""}
-    if sample.text is None:
-        return {**row, "extraction_failure": TOO_LONG}
-    if sample.asked is None:
-        return {**row, "program": sample.text}
-    usual = extract_candidate(sample.asked.program_text(sample.text), reads_input=sample.task.reads_input)
-    if sample.task.extraction is None:
-        if isinstance(usual, ExtractionFailure):
-            return {**row, "extraction_failure": usual.reason}
-        return {**row, "program": usual}
+    """The row of a sample before its program is graded."""
+    row: Row = {
+        "key": sample.key,
+        "question": sample.task.id,
+        "sample": sample.number,
+        "outage": "",
+        "passed": None,
+        "reason": "",
+        "program": None,
+        "extraction_failure": "",
+    }
     try:
-        found = sample.task.extraction(sample.asked.answer(sample.text))
+        extracted = _extracted(sample)
     except SandboxUnavailableError as error:
         return {**row, "outage": str(error)}
-    is_same = isinstance(usual, str) and syntax_key(usual) == syntax_key(found.program or "")
-    return {**row, "program": found.program, "extraction_failure": found.failure, "is_changed": not is_same}
+    return {**row, "program": extracted.program, "extraction_failure": extracted.failure}
+
+
+def _extracted(sample: Sample) -> Extracted:
+    """The program of a sample, by the rule of its benchmark.
+
+    Raises:
+        SandboxUnavailableError: EvalPlus's sanitizer could not be run.
+    """
+    task, text = sample.task, sample.text
+    if text is None:
+        return Extracted(failure=TOO_LONG)
+    if sample.asked is None:
+        return Extracted(program=text)
+    if task.extraction:
+        return task.extraction(sample.asked.answer(text))
+    text = sample.asked.program_text(text)
+    if task.evaluator and task.evaluator.extract:
+        program = task.evaluator.extract(text)
+        return Extracted(program=program, failure="" if program else "no_code")
+    candidate = extract_candidate(text, reads_input=task.reads_input)
+    if isinstance(candidate, ExtractionFailure):
+        return Extracted(failure=candidate.reason)
+    return Extracted(program=candidate)
 
 
 def _untested(rows: Sequence[Row]) -> set[str]:
-    """Problems no test of which the reference confirms."""
-    return {row["question"] for row in rows if row["passed"] is None and not row["outage"]}
+    """Problems no test of which the reference confirms; their rows give a reason in place of a verdict."""
+    return {row["question"] for row in rows if row["passed"] is None and row["reason"]}
 
 
 def summarise(
     samples: Sequence[Sample], rows: Sequence[Row], *, ks: Sequence[int]
 ) -> tuple[dict[str, dict[str, Pair]], dict[str, int]]:
-    """pass@k by question, of responses also how many were lost on the way to a program; and counts.
+    """pass@k by question, for responses also how many were lost on the way to a program; and counts.
 
     Samples lost to an outage are left out, and with fewer than k left the question.
     """
     untested = _untested(rows)
-    flags: dict[str, list[dict[str, bool]]] = defaultdict(list)
+    pairs_of: dict[str, list[tuple[Sample, Row]]] = defaultdict(list)
     for sample, row in zip(samples, rows, strict=True):
         if not row["outage"] and row["question"] not in untested:
-            lost = {"extraction_failure_rate": bool(row["extraction_failure"]), "truncated_rate": sample.is_truncated}
-            changed = {"sanitizer_change_rate": row["is_changed"]} if sample.task.extraction else {}
-            flags[row["question"]].append({"": bool(row["passed"]), **((lost | changed) if sample.asked else {})})
-    parts: dict[str, dict[str, Pair]] = {f"pass@{k}": {} for k in ks}
-    for name, found in flags.items():
-        sums = {metric: float(sum(one[metric] for one in found)) for metric in found[0]}
-        num_passed = int(sums.pop(""))
-        for k in ks:
-            if len(found) >= k:
-                parts[f"pass@{k}"][name] = (pass_at_k(len(found), num_passed, k), 1.0)
-        for metric, total in sums.items():
-            parts.setdefault(metric, {})[name] = (total, float(len(found)))
+            pairs_of[row["question"]].append((sample, row))
+    parts: dict[str, dict[str, Pair]] = {}
+    for metric in (*(f"pass@{k}" for k in ks), "extraction_failure_rate", "truncated_rate"):
+        parts[metric] = {}
+    for question, pairs in pairs_of.items():
+        number = len(pairs)
+        first, _ = pairs[0]
+        if first.task.grading:
+            num_passed = sum(row["passed"] for _, row in pairs)
+            for k in ks:
+                if number >= k:
+                    parts[f"pass@{k}"][question] = (pass_at_k(number, num_passed, k), 1.0)
+        if first.asked:
+            num_failed = sum(bool(row["extraction_failure"]) for _, row in pairs)
+            num_truncated = sum(sample.is_truncated for sample, _ in pairs)
+            parts["extraction_failure_rate"][question] = (float(num_failed), float(number))
+            parts["truncated_rate"][question] = (float(num_truncated), float(number))
     totals = {
         f"samples {LOST}": sum(bool(row["outage"]) for row in rows),
         "problems left out because their reference confirms no test": len(untested),
     }
-    return parts, {name: value for name, value in totals.items() if value}
+    known = {metric: values for metric, values in parts.items() if values}
+    return known, {name: number for name, number in totals.items() if number}

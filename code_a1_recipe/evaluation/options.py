@@ -1,4 +1,4 @@
-"""What the commands that sample a model and judge its responses are asked for."""
+"""Options of the commands that sample a model and judge its responses."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,12 +15,12 @@ from ..jobs.outputs import check_folder
 from .models.options import ModelOptions
 
 OWN_FILES = ("responses.jsonl", "verdicts.jsonl", "choices.jsonl", "models", "mutants")
-"""Of which one lies in every folder that these commands write."""
+"""Every folder that these commands write has one of these files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingEvalOptions:
-    """What all of them share."""
+    """The options that these commands share."""
 
     files: Annotated[Sequence[Path], typer.Argument(metavar="FILE...", help="problems; any file that training reads")]
     output: shared.ResumedFolder
@@ -56,7 +56,7 @@ class SamplingEvalOptions:
             raise InputError(f"--{name} takes what a question has itself; leave --{repeats} and --sample-only out")
 
     def read_with(self) -> dict[str, Any]:
-        """What the problems were read from and how; part of the settings of every verdict.
+        """The files of the problems and how they are read; part of the settings of every verdict.
 
         Raises:
             InputError: a file is not there.
@@ -70,7 +70,7 @@ class SamplingEvalOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeEvalOptions(SamplingEvalOptions):
-    """Of ``eval code``."""
+    """Options of ``eval code``."""
 
     prompt: Annotated[
         str | None,
@@ -93,21 +93,17 @@ class CodeEvalOptions(SamplingEvalOptions):
     until: Annotated[
         datetime | None, typer.Option(formats=["%Y-%m-%d"], help="LiveCodeBench: only contests of this day and earlier")
     ] = None
-    export_evalplus: Annotated[
-        Path | None,
+    split: Annotated[
+        str | None,
         typer.Option(
-            metavar="FILE.jsonl",
-            help="also write the judged programs of HumanEval+ and MBPP+ as samples for evalplus.evaluate",
+            callback=shared.one_of(("complete", "instruct")),
+            help="BigCodeBench: which prompts",
+            show_default="complete",
         ),
     ] = None
 
     def __post_init__(self) -> None:
         SamplingEvalOptions.__post_init__(self)
-        if self.export_evalplus and (self.sample_only or self.export_evalplus.suffix != ".jsonl"):
-            raise InputError(
-                f"--export-evalplus={self.export_evalplus} needs a name that ends in .jsonl, for evalplus.evaluate "
-                "refuses others, and programs that are judged: leave --sample-only out"
-            )
         self.check_sizes(self.k, most="samples", repeats="samples", own="references")
 
     @property
@@ -116,13 +112,13 @@ class CodeEvalOptions(SamplingEvalOptions):
         return sorted(self.k) or [k for k in (1, 5, 10) if k <= self.samples]
 
     def judged_with(self) -> dict[str, Any]:
-        """What decides verdicts; those of other settings do not belong in one file."""
+        """The settings that decide verdicts; a file of verdicts has one set of them."""
         return self.read_with() | ({"references": True} if self.references else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteEvalOptions(SamplingEvalOptions):
-    """Of ``eval test``."""
+    """Options of ``eval test``."""
 
     tests: Annotated[int, typer.Option(min=1, help="asserts a suite")] = 5
     suites: Annotated[int, typer.Option(min=1, help="responses a function; figures are their mean")] = 1
@@ -130,18 +126,7 @@ class SuiteEvalOptions(SamplingEvalOptions):
         Sequence[int], typer.Option(min=1, help="repeatable", show_default="1, 2, 5, as far as --tests goes")
     ] = ()
     own_tests: Annotated[bool, typer.Option(help="no model: measure the questions' own tests, as a baseline")] = False
-    written: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="no model: responses of another tester, rows of 'question' (an id, or 'ID wrong N') and 'responses'",
-        ),
-    ] = None
     max_mutants: Annotated[int, typer.Option(help="a function; 0: no mutants")] = 50
-    mutants_folder: Annotated[Path | None, typer.Option(help="where mutants are kept", show_default="in --output")] = (
-        None
-    )
-    coverage: Annotated[bool, typer.Option(help="measure line and branch coverage")] = True
     buggy_programs: Annotated[bool, typer.Option(help="also tests for each question's buggy programs: bugs_killed")] = (
         False
     )
@@ -151,8 +136,6 @@ class SuiteEvalOptions(SamplingEvalOptions):
         if self.max_mutants < 0:
             raise InputError(f"--max-mutants must be at least 0, got {self.max_mutants}")
         self.check_sizes(self.k, most="tests", repeats="suites", own="own_tests")
-        if self.written and (self.model.is_named or self.own_tests or self.sample_only):
-            raise InputError("--written takes tests from a file; leave the model, --own-tests and --sample-only out")
 
     @property
     def ks(self) -> list[int]:
@@ -160,5 +143,5 @@ class SuiteEvalOptions(SamplingEvalOptions):
         return sorted(self.k) or [k for k in (1, 2, 5) if k <= self.tests]
 
     def judged_with(self) -> dict[str, Any]:
-        """As of ``CodeEvalOptions``."""
-        return {**self.read_with(), "max_mutants": self.max_mutants, "coverage": self.coverage}
+        """The settings that decide measurements."""
+        return {**self.read_with(), "max_mutants": self.max_mutants}

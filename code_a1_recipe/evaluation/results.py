@@ -1,7 +1,6 @@
-"""What an evaluation found, on disk: per-question values, from which every table and comparison is made."""
+"""An evaluation's values by question, on disk; every table and comparison is made from them."""
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,7 +15,7 @@ from ..stats.tables import Table, table_of
 
 RESULTS = "results.json"
 LOST = "lost to an outage"
-"""How the name of a count ends that says for how many responses the sandbox gave no verdict."""
+"""The end of a count's name that says for how many responses the sandbox gave no verdict."""
 MIN_QUESTIONS = 20
 """Questions below which no difference is called settled: the bootstrap of a handful is too narrow."""
 Pair = tuple[float, float]
@@ -35,14 +34,14 @@ class Results:
     label: str
     """The model, as tables show it."""
     settings: Mapping[str, Any]
-    """What was sampled and judged, and how."""
+    """The settings of sampling and judging."""
     source_of: Mapping[str, str]
     """Data source of each question."""
     parts: Mapping[str, Mapping[str, Pair]]
     """Metric -> question -> (numerator, denominator). A question may be missing from a metric."""
     products: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     counts: Mapping[str, Any] = field(default_factory=dict)
-    """What was left out and why, and other totals."""
+    """Questions and samples left out, with the reasons, and other totals."""
 
     def save(self, folder: Path) -> None:
         """Write ``results.json``, all at once."""
@@ -63,13 +62,14 @@ class Results:
     @property
     def num_lost(self) -> int:
         """Responses without a verdict, because of outages."""
-        return sum(number for name, number in self.counts.items() if name.endswith(LOST))
+        lost = [number for name, number in self.counts.items() if name.endswith(LOST)]
+        return sum(lost)
 
     @property
     def sources(self) -> list[str | None]:
         """Data sources in order of first appearance, and None for all where there are several."""
-        found = list(dict.fromkeys(self.source_of.values()))
-        return [*found, *([None] if len(found) > 1 else [])]
+        names: list[str | None] = list(dict.fromkeys(self.source_of.values()))
+        return [*names, None] if len(names) > 1 else names
 
     @property
     def metrics(self) -> list[str]:
@@ -79,13 +79,19 @@ class Results:
     def questions(self, metric: str, source: str | None = None) -> list[str]:
         """Questions that have the metric (of a product: both factors), of one data source or of all."""
         first, *others = self.products.get(metric, (metric,))
-        names = [name for name in self.parts[first] if all(name in self.parts[other] for other in others)]
-        return [name for name in names if source is None or self.source_of[name] == source]
+        names = list(self.parts[first])
+        for other in others:
+            names = [name for name in names if name in self.parts[other]]
+        return [name for name in names if source in (None, self.source_of[name])]
 
     def columns(self, metric: str, questions: Sequence[str]) -> list[list[float]]:
         """Numerators and denominators over ``questions``: two lists, of a product four."""
-        factors = self.products.get(metric, (metric,))
-        return [[self.parts[factor][name][place] for name in questions] for factor in factors for place in (0, 1)]
+        columns = []
+        for factor in self.products.get(metric, (metric,)):
+            pairs = [self.parts[factor][name] for name in questions]
+            columns.append([numerator for numerator, _ in pairs])
+            columns.append([denominator for _, denominator in pairs])
+        return columns
 
     def estimate(self, metric: str, questions: Sequence[str]) -> Estimate:
         """The figure with its interval; NaN where no question counts."""
@@ -93,12 +99,15 @@ class Results:
 
 
 def product_of_ratios(*columns: Array) -> Any:
-    """``sum(columns[0]) / sum(columns[1])``, times the ratio of the next two, and so on.
+    """``sum(columns[0]) / sum(columns[1])``, in a product times the ratio of the next two.
 
     In a product a ratio that no question counts for is 0: Mul of tests of which no function passes the baseline.
     """
-    ratios = [ratio_of_sums(columns[place], columns[place + 1]) for place in range(0, len(columns), 2)]
-    return ratios[0] if len(ratios) == 1 else math.prod(np.nan_to_num(ratio, nan=0.0) for ratio in ratios)
+    ratio = ratio_of_sums(columns[0], columns[1])
+    if len(columns) == 2:
+        return ratio
+    other = ratio_of_sums(columns[2], columns[3])
+    return np.nan_to_num(ratio, nan=0.0) * np.nan_to_num(other, nan=0.0)
 
 
 def results_table(results: Results) -> Table:
@@ -107,22 +116,27 @@ def results_table(results: Results) -> Table:
     for metric in results.metrics:
         row = {"metric": _metric_label(metric, results)}
         for source in results.sources:
+            number = sum(source in (None, name) for name in results.source_of.values())
             questions = results.questions(metric, source)
-            number = sum(source is None or one == source for one in results.source_of.values())
-            estimate = results.estimate(metric, questions) if questions else None
-            counted = f" of {len(questions)}" if len(questions) < number else ""
-            row[f"{source or 'all'} ({number})"] = f"{estimate.text()}{counted}" if estimate else "–"
+            cell = "–"
+            if questions:
+                cell = results.estimate(metric, questions).text()
+                if len(questions) < number:
+                    cell += f" of {len(questions)}"
+            row[f"{source or 'all'} ({number})"] = cell
         rows.append(row)
     note = "Percent; in brackets the 95 % bootstrap interval over questions, [?] where too few count for one."
-    if results.counts:
-        note += " " + "; ".join(f"{name}: {value}" for name, value in results.counts.items()) + "."
+    counts = [f"{name}: {value}" for name, value in results.counts.items()]
+    if counts:
+        note += f" {'; '.join(counts)}."
     return table_of(results.label, rows, note=note)
 
 
 def _metric_label(metric: str, results: Results) -> str:
-    """pass@1 of several samples goes by another name too."""
+    """A metric's name; pass@1 of several samples has two."""
     samples = results.settings.get("samples", 1)
-    return f"pass@1 (avg@{samples})" if metric == "pass@1" and results.kind == "code" and samples > 1 else metric
+    is_average = metric == "pass@1" and results.kind == "code" and samples > 1
+    return f"pass@1 (avg@{samples})" if is_average else metric
 
 
 def comparison_table(first: Results, second: Results) -> Table:
@@ -135,16 +149,13 @@ def comparison_table(first: Results, second: Results) -> Table:
     """
     if first.kind != second.kind:
         raise InputError(f"an evaluation of a {first.kind} LLM and one of a {second.kind} LLM cannot be compared")
-    labels = [first.label, second.label if second.label != first.label else f"{second.label} (second)"]
+    labels = [first.label, second.label]
+    if first.label == second.label:
+        labels[1] += " (second)"
     rows = []
     for metric in first.metrics:
-        if metric not in second.metrics:
-            continue
-        known = set(second.questions(metric))
         for source in first.sources:
-            shared = [name for name in first.questions(metric, source) if name in known]
-            if metric in first.parts:
-                shared = [name for name in shared if first.parts[metric][name][1] and second.parts[metric][name][1]]
+            shared = _shared(metric, source, first, second)
             if shared:
                 rows.append(_compared(metric, source or "all", shared, first, second, labels))
     if not rows:
@@ -153,14 +164,33 @@ def comparison_table(first: Results, second: Results) -> Table:
         "Percent; 95 % intervals by paired bootstrap over questions. Settled: of at least "
         f"{MIN_QUESTIONS} questions, and the interval excludes zero."
     )
-    names = sorted({*first.settings, *second.settings} - {"model"})
-    if differing := [name for name in names if first.settings.get(name) != second.settings.get(name)]:
+    before, after = first.settings, second.settings
+    names = sorted({*before, *after} - {"model"})
+    differing = [name for name in names if before.get(name) != after.get(name)]
+    if differing:
         note += f" Not the same in both: {', '.join(differing)}."
     return table_of(f"{labels[1]} against {labels[0]}", rows, note=note)
 
 
+def _shared(metric: str, source: str | None, first: Results, second: Results) -> list[str]:
+    """Questions of ``first`` that have the metric on both sides, and count for it unless it is a product."""
+    if metric not in second.metrics:
+        return []
+    known = set(second.questions(metric))
+    shared = [name for name in first.questions(metric, source) if name in known]
+    if metric in first.products:
+        return shared
+    before, after = first.parts[metric], second.parts[metric]
+    return [name for name in shared if before[name][1] and after[name][1]]
+
+
 def _compared(
-    metric: str, source: str, shared: list[str], first: Results, second: Results, labels: list[str]
+    metric: str,
+    source: str,
+    shared: list[str],
+    first: Results,
+    second: Results,
+    labels: list[str],
 ) -> dict[str, str]:
     before, after = first.columns(metric, shared), second.columns(metric, shared)
 

@@ -1,16 +1,17 @@
 """``code-a1 eval test``: a Test LLM on functions with references, by UnLeakedTestBench's metrics."""
 
 import contextlib
-import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import msgspec
 
 from sandbox import JudgeProcesses, LocalRunner, SandboxUnavailableError
 
 from ..algorithm.question import Question
+from ..jobs.confinement import JudgeAll
 from ..jobs.jsonl_store import JsonlStore, Row
 from ..jobs.judge_loop import judge_into
 from ..test_quality.coverage import calls_in, measure_coverage
@@ -22,10 +23,10 @@ from .models.options import run_of, usual_prompt
 from .models.source import choose_model
 from .options import SuiteEvalOptions
 from .results import LOST, Pair, Results
-from .written_tests import WrittenSuite, load_subjects, sample_suites, written_suites
+from .written_tests import WrittenSuite, load_subjects, sample_suites
 
 MUTANTS = "mutants"
-OWN_TESTS = "own tests"
+OWN_TESTS = "the questions' own tests"
 PartsByQuestion = dict[str, dict[str, Pair]]
 """Metric -> question -> (numerator, denominator)."""
 
@@ -45,8 +46,6 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
     model = None
     if options.own_tests:
         written = [WrittenSuite(subject=one, sample=0, asserts=one.question.tests[: options.tests]) for one in subjects]
-    elif options.written:
-        written = written_suites(subjects, options.written, options)
     else:
         model = choose_model(options.model, policy="test", work_folder=options.output, stored_only=options.judge_only)
         written = sample_suites(subjects, model, options)
@@ -58,9 +57,9 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
         parts, products, found = summarise((verdicts.row(one.key) for one in written), ks=options.ks)
     results = Results(
         kind="test",
-        label=model.label if model else options.written.name if options.written else "the questions' own tests",
+        label=model.label if model else OWN_TESTS,
         settings={
-            "model": model.fingerprint if model else str(options.written or OWN_TESTS),
+            "model": model.fingerprint if model else OWN_TESTS,
             "sampling": asdict(options.model.sampling("test")),
             **{name: getattr(options, name) for name in ("prompt", "tests", "suites", "seed")},
             **judged_with,
@@ -76,90 +75,91 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
 
 def measure(written: Sequence[WrittenSuite], verdicts: JsonlStore, options: SuiteEvalOptions) -> None:
     """Measure what is not there yet. An outage is a row that says so."""
-    left = [one for one in written if one.key not in verdicts]
+    left: dict[str, list[WrittenSuite]] = defaultdict(list)
+    for suite in written:
+        if suite.key not in verdicts:
+            left[suite.subject.question.id].append(suite)
     if not left:
         return
     with JudgeProcesses(options.workers) as judges, LocalRunner(num_workers=options.workers) as runner:
-        measurer = Measurer(judges=judges, runner=runner, options=options)
+        measurer = Measurer(judge_all=judges.judge_all, runner=runner, options=options)
         judge_into(
             verdicts,
-            left,
-            lambda one: [measurer.row(one)],
+            list(left.values()),
+            measurer.rows,
             num_threads=2 * options.workers,
-            total=len(verdicts) + len(left),
+            total=len(verdicts) + sum(map(len, left.values())),
             unit="suite",
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measurer:
-    """Makes the row of a response; called from several threads."""
+    """Makes the rows of responses; called from several threads."""
 
-    judges: JudgeProcesses
+    judge_all: JudgeAll
     runner: LocalRunner
     options: SuiteEvalOptions
-    _locks: dict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
-    _killable: dict[str, tuple[bool, ...] | None] = field(default_factory=dict)
 
-    def row(self, one: WrittenSuite) -> Row:
-        """The row of one response. An outage leaves ``result`` null and says why in ``outage``."""
-        head: Row = {
-            "key": one.key,
-            "question": one.subject.question.id,
-            "sample": one.sample,
-            "outage": "",
-            "extraction_failure": one.extraction_failure,
-            "buggy_program": one.subject.number,
-            "num_tests": len(one.asserts),
-        }
-        try:
-            if one.subject.number:
-                return {**head, "killed_by": self._kills(one)}
-            return {**head, "result": msgspec.to_builtins(self._measured(one), order="deterministic")}
-        except SandboxUnavailableError as error:
-            return {**head, "result": None, "killed_by": None, "outage": f"{type(error).__name__}: {error}"}
+    def rows(self, written: Sequence[WrittenSuite]) -> list[Row]:
+        """The rows of responses about one question. An outage leaves ``result`` null and says why in ``outage``."""
+        rows = []
+        mutants = None
+        for suite in written:
+            question = suite.subject.question
+            row: Row = {
+                "key": suite.key,
+                "question": question.id,
+                "sample": suite.sample,
+                "outage": "",
+                "extraction_failure": suite.extraction_failure,
+                "buggy_program": suite.subject.number,
+                "num_tests": len(suite.asserts),
+            }
+            try:
+                if suite.subject.number:
+                    row["killed_by"] = self._kills(suite)
+                else:
+                    mutants = mutants or self._mutants(question)
+                    row["result"] = self._measured(question, suite.asserts, *mutants)
+            except SandboxUnavailableError as error:
+                row |= {"result": None, "killed_by": None, "outage": f"{type(error).__name__}: {error}"}
+            rows.append(row)
+        return rows
 
-    def _measured(self, one: WrittenSuite) -> FunctionResult:
-        question = one.subject.question
-        coverage = None
-        if self.options.coverage:
-            with contextlib.suppress(ValueError):  # a reference that does not load covers nothing
-                coverage = measure_coverage(
-                    self.runner, question.reference, calls_in(question, one.asserts), prelude=question.prelude
-                )
-        mutants = self.mutants(question)
-        return measure_function(
+    def _mutants(self, question: Question) -> tuple[list[Mutant], list[bool] | None]:
+        """The question's mutants, and which of them its own tests kill; None where no own test is correct."""
+        if self.options.max_mutants == 0:
+            return [], None
+        cache = self.options.output / MUTANTS
+        mutants = mutants_of(question.reference, cache_dir=cache, max_mutants=self.options.max_mutants)
+        killed = kill_mutants(question, [mutant.source for mutant in mutants], question.tests, self.judge_all)
+        killable = [place not in killed.survivors for place in range(len(mutants))]
+        return mutants, killable if killed.num_right_tests else None
+
+    def _measured(
+        self, question: Question, asserts: Sequence[str], mutants: Sequence[Mutant], killable: list[bool] | None
+    ) -> Any:
+        """A ``FunctionResult`` in JSON's types."""
+        calls, coverage = calls_in(question, asserts), None
+        with contextlib.suppress(ValueError):  # a reference that does not load covers nothing
+            coverage = measure_coverage(self.runner, question.reference, calls, prelude=question.prelude)
+        result = measure_function(
             question,
-            one.asserts,
-            judge_all=self.judges.judge_all,
+            asserts,
+            judge_all=self.judge_all,
             mutants=mutants,
             coverage=coverage,
-            killable=self.killable(question, mutants),
+            killable=killable,
         )
+        return msgspec.to_builtins(result, order="deterministic")
 
-    def mutants(self, question: Question) -> list[Mutant]:
-        """The question's mutants; none with ``max_mutants`` 0."""
-        if self.options.max_mutants == 0:
-            return []
-        folder = self.options.mutants_folder or self.options.output / MUTANTS
-        return mutants_of(question.reference, cache_dir=folder, max_mutants=self.options.max_mutants)
-
-    def killable(self, question: Question, mutants: Sequence[Mutant]) -> tuple[bool, ...] | None:
-        """[mutants] whether the question's own tests kill it; None where no own test is correct."""
-        with self._locks[question.id]:
-            if question.id not in self._killable:
-                sources = [mutant.source for mutant in mutants]
-                found = kill_mutants(question, sources, question.tests, self.judges.judge_all)
-                flags = tuple(place not in set(found.survivors) for place in range(len(sources)))
-                self._killable[question.id] = flags if found.num_right_tests else None
-            return self._killable[question.id]
-
-    def _kills(self, one: WrittenSuite) -> list[bool]:
+    def _kills(self, suite: WrittenSuite) -> list[bool]:
         """[tests] correct as written, and failed by the buggy program."""
-        question = one.subject.question
-        right = judge_assertions(question, one.asserts, self.judges.judge_all)
-        sources = [one.subject.program]
-        (kills,) = judge_kills(question, one.asserts, self.judges.judge_all, right=right, sources=sources)
+        question, judge_all = suite.subject.question, self.judge_all
+        right = judge_assertions(question, suite.asserts, judge_all)
+        sources = [suite.subject.program]
+        (kills,) = judge_kills(question, suite.asserts, judge_all, right=right, sources=sources)
         return list(kills)
 
 
@@ -167,7 +167,7 @@ def summarise(
     rows: Iterable[Row], *, ks: Sequence[int]
 ) -> tuple[PartsByQuestion, dict[str, tuple[str, str]], dict[str, int]]:
     """Parts of every metric by question (sums over its responses), products, and counts."""
-    of_question: dict[str, list[FunctionResult]] = defaultdict(list)
+    results_of: dict[str, list[FunctionResult]] = defaultdict(list)
     bugs: dict[str, list[bool]] = defaultdict(list)
     counts: Counter[str] = Counter()
     for row in rows:
@@ -178,15 +178,15 @@ def summarise(
         if row["buggy_program"]:
             bugs[row["question"]].append(any(row["killed_by"]))
         else:
-            of_question[row["question"]].append(msgspec.convert(row["result"], FunctionResult))
+            results_of[row["question"]].append(msgspec.convert(row["result"], FunctionResult))
     parts: PartsByQuestion = defaultdict(dict)
-    for question, results in of_question.items():
-        is_known = all(result.killable is not None for result in results)
-        for name, found in parts_of(results, ks=ks).items():
-            if is_known or "killable" not in name:
-                parts[name][question] = found
+    for question, results in results_of.items():
+        has_killable = all(result.killable is not None for result in results)
+        for metric, pair in parts_of(results, ks=ks).items():
+            if has_killable or "killable" not in metric:
+                parts[metric][question] = pair
     for question, killed in bugs.items():
         parts["bugs_killed"][question] = (float(sum(killed)), float(len(killed)))
-    known = {name: by_question for name, by_question in parts.items() if any(two for _, two in by_question.values())}
+    known = {metric: pairs for metric, pairs in parts.items() if any(total for _, total in pairs.values())}
     products = {f"mul@{k}": (f"pass@{k}", f"mut@{k}") for k in ks if f"mut@{k}" in known}
     return known, products, {name: number for name, number in counts.items() if number}

@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from reward_fns import ExtractionFailure, extract_suite
 
 from ..algorithm.prompts import render, template_for
 from ..algorithm.question import Question
-from ..data.reader import read_questions, read_rows
+from ..data.reader import read_questions
 from ..errors import InputError
 from ..files import fingerprint
 from .benchmarks.tasks import check_distinct
@@ -63,11 +62,10 @@ def load_subjects(options: SuiteEvalOptions) -> list[Subject]:
         )
     chosen = questions[: options.limit]
     subjects = [Subject(question=question, program=question.reference, number=0) for question in chosen]
-    subjects += [
-        Subject(question=question, program=program, number=number)
-        for question in (chosen if options.buggy_programs else ())
-        for number, program in enumerate(question.buggy_programs, 1)
-    ]
+    if options.buggy_programs:
+        for question in chosen:
+            for number, program in enumerate(question.buggy_programs, 1):
+                subjects.append(Subject(question=question, program=program, number=number))
     return subjects
 
 
@@ -86,31 +84,8 @@ def sample_suites(subjects: Sequence[Subject], model: ModelChoice, options: Suit
     ]
 
 
-def written_suites(subjects: Sequence[Subject], path: Path, options: SuiteEvalOptions) -> list[WrittenSuite]:
-    """The first ``options.suites`` responses of each subject, of a file of another tester.
-
-    Raises:
-        InputError: the file cannot be read, a subject has fewer there, or two rows.
-    """
-    read = read_rows(path)
-    check_distinct([str(row.get("question")) for row in read], what=f"rows of --written {path}")
-    rows = {row.get("question"): row.get("responses") for row in read}
-    found = []
-    for subject in subjects:
-        texts = rows.get(subject.name)
-        if not isinstance(texts, list) or len(texts) < options.suites or not all(isinstance(one, str) for one in texts):
-            raise InputError(
-                f"--written {path} must hold for every function a row with its 'question' and at least "
-                f"{options.suites} 'responses' as text; {subject.name!r} has {texts!r:.80}"
-            )
-        numbered = enumerate(texts[: options.suites])
-        found += [_suite(subject, sample, text, num_tests=options.tests) for sample, text in numbered]
-    return found
-
-
 def _suite(subject: Subject, sample: int, text: str | None, *, num_tests: int) -> WrittenSuite:
-    too_long = ExtractionFailure(reason="too_long")
-    found = too_long if text is None else extract_suite(text, max_asserts=num_tests)
-    if isinstance(found, ExtractionFailure):
-        return WrittenSuite(subject=subject, sample=sample, asserts=(), extraction_failure=found.reason)
-    return WrittenSuite(subject=subject, sample=sample, asserts=found)
+    asserts = ExtractionFailure(reason="too_long") if text is None else extract_suite(text, max_asserts=num_tests)
+    if isinstance(asserts, ExtractionFailure):
+        return WrittenSuite(subject=subject, sample=sample, asserts=(), extraction_failure=asserts.reason)
+    return WrittenSuite(subject=subject, sample=sample, asserts=asserts)

@@ -1,1 +1,1 @@
-"""What tests are worth: mutants, coverage, kill matrices, and metrics of generated tests."""
+"""The quality of tests: mutants, coverage, kill matrices, and metrics of generated tests."""

@@ -1,4 +1,4 @@
-"""A key that programs share which compile to the same instructions and constants."""
+"""A key that is equal for programs that compile to the same instructions and constants."""
 
 import types
 import warnings
@@ -9,6 +9,22 @@ from ..files import fingerprint
 _FILE = "<compared>"
 # The compiler's remarks on style (`x is 1`) are not for our log, and must not become errors under -W error.
 warnings.filterwarnings("ignore", module=_FILE)
+
+
+_DECIDING = (
+    "co_argcount",
+    "co_posonlyargcount",
+    "co_kwonlyargcount",
+    "co_flags",
+    "co_name",
+    "co_names",
+    "co_varnames",
+    "co_freevars",
+    "co_cellvars",
+    "co_code",
+    "co_exceptiontable",
+)
+"""Attributes of a code object that decide how it behaves, beside its constants."""
 
 
 def bytecode_key(source: str) -> str:
@@ -22,14 +38,13 @@ def bytecode_key(source: str) -> str:
 
 
 def _essence(value: Any) -> Any:
-    """What of a constant or code object decides how a program behaves, in a form whose text tells all apart."""
+    """The parts of a constant or code object that decide how a program behaves; their text tells all apart."""
     if isinstance(value, types.CodeType):
-        numbers = (value.co_argcount, value.co_posonlyargcount, value.co_kwonlyargcount, value.co_flags)
-        names = (value.co_name, value.co_names, value.co_varnames, value.co_freevars, value.co_cellvars)
-        handlers = getattr(value, "co_exceptiontable", b"")
-        return "code", numbers, names, value.co_code, handlers, tuple(map(_essence, value.co_consts))
+        constants = tuple(map(_essence, value.co_consts))
+        return ("code", *(getattr(value, name) for name in _DECIDING), constants)
     if isinstance(value, tuple):
         return "tuple", tuple(map(_essence, value))
     if isinstance(value, frozenset):
-        return "frozenset", tuple(sorted(repr(_essence(item)) for item in value))
+        items = [repr(_essence(item)) for item in value]
+        return "frozenset", tuple(sorted(items))
     return type(value).__name__, repr(value)

@@ -1,4 +1,4 @@
-"""Which lines and branches of a reference do calls run? coverage.py's counts, call by call, taken in the sandbox.
+"""Lines and branches of a reference that calls run: coverage.py's counts, call by call, taken in the sandbox.
 
 What there is to cover (statements, branches) is read off the text by coverage.py's parser in this process. What was
 covered is recorded by coverage.py's tracer inside the sandbox, where the reference runs under it and each call
@@ -85,7 +85,10 @@ _arcs_of_call = _make_arcs_of(globals())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallCoverage:
-    """What each of a list of calls covers. Loading the program (its ``def`` lines) counts as covered by every call."""
+    """The lines and branches that each of a list of calls covers.
+
+    Loading the program (its ``def`` lines) counts as covered by every call.
+    """
 
     lines: frozenset[int]
     """All statements, by their first lines."""
@@ -121,11 +124,12 @@ def measure_coverage(runner: Runner, source: str, calls: Sequence[Call | None], 
             if (arcs := _read_arcs(answer)) is not None:
                 covered[index] = scheme.covered_by(arcs)
     nothing = (frozenset[int](), frozenset[Arc]())
+    covered_by_call = [covered.get(index, nothing) for index in range(len(calls))]
     return CallCoverage(
         lines=scheme.lines,
         branches=scheme.branches,
-        lines_of_call=tuple(covered.get(index, nothing)[0] for index in range(len(calls))),
-        branches_of_call=tuple(covered.get(index, nothing)[1] for index in range(len(calls))),
+        lines_of_call=tuple(lines for lines, _ in covered_by_call),
+        branches_of_call=tuple(branches for _, branches in covered_by_call),
     )
 
 
@@ -143,15 +147,19 @@ def _call_in(text: str, interface: Interface) -> Call | None:
     if isinstance(parsed, Case):
         return parsed.call
     try:
-        nodes = [node for node in ast.walk(parse_untrusted(text.strip())) if isinstance(node, ast.Call)]
+        tree = parse_untrusted(text.strip())
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    found = (parse_call(ast.unparse(node), interface) for node in nodes)
-    return next((case.call for case in found if isinstance(case, Case)), None)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            case = parse_call(ast.unparse(node), interface)
+            if isinstance(case, Case):
+                return case.call
+    return None
 
 
 class _Scheme:
-    """What there is to cover in a program, and the meaning of recorded jumps; coverage.py's, with its defaults."""
+    """The lines and branches of a program, and the meaning of recorded jumps, by coverage.py with its defaults."""
 
     def __init__(self, source: str) -> None:
         text = source.replace("\r\n", "\n").replace("\r", "\n")
@@ -204,5 +212,9 @@ def _read_arcs(answer: CallResult) -> list[Arc] | None:
         return None
     if not isinstance(value, list):
         return None
-    arcs = [(item[0], item[1]) for item in value if isinstance(item, tuple) and len(item) == 2]
-    return arcs if len(arcs) == len(value) and all(type(line) is int for arc in arcs for line in arc) else None
+    arcs = []
+    for item in value:
+        if not isinstance(item, tuple) or list(map(type, item)) != [int, int]:
+            return None
+        arcs.append((item[0], item[1]))
+    return arcs

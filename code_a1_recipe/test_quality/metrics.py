@@ -1,6 +1,6 @@
-"""How good are generated tests? Correct assertions, coverage and killed mutants of N functions, by their first k tests.
+"""Figures of generated tests: correct assertions, coverage and killed mutants of N functions, by their first k tests.
 
-The definitions are those of UnLeakedTestBench (Huang et al., arXiv 2508.00408) and its public scripts. All metrics are
+The definitions come from UnLeakedTestBench (Huang et al., arXiv 2508.00408) and its public scripts. All metrics are
 percentages and all are a ratio of two sums over functions, so that the functions can be resampled (``parts_of``).
 
 - ``pass@k``: right tests among the first k, over N * k; a missing test counts as wrong.
@@ -14,8 +14,9 @@ report 100 % when no function qualifies (here nothing), leave a function whose r
 its tests cover nothing), and count the import lines that they put before the function as covered lines.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sandbox import CandidateVerdict, JudgeRequest, SandboxUnavailableError
@@ -38,11 +39,19 @@ MUTATION_RULES = {
     "mut_right_only": "all functions; their right tests among the first k do the killing; not of UnLeakedTestBench",
 }
 """Metric -> which functions and tests it counts."""
+METRICS = (
+    "pass",
+    "line_cov",
+    "branch_cov",
+    *MUTATION_RULES,
+    *(f"{rule}_killable" for rule in MUTATION_RULES),
+)
+"""Each with ``@k`` after its name for the first k tests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionResult:
-    """What is known about the tests of one function, in the order in which they were written."""
+    """The verdicts about the tests of one function, in the order in which they were written."""
 
     question_id: str
     right: tuple[bool, ...]
@@ -61,10 +70,13 @@ class FunctionResult:
 
     def __post_init__(self) -> None:
         num_tests, num_mutants = len(self.right), len(self.kills)
-        widths = [len(row) for row in self.kills] + [len(row) for row in (self.lines, self.branches) if row]
-        if any(width != num_tests for width in widths):
-            raise ValueError(f"{self.question_id}: kills, lines and branches must have one column for each of the "
-                             f"{num_tests} tests, got {sorted(set(widths))}")  # fmt: skip
+        measured = [row for row in (self.lines, self.branches) if row]
+        widths = {len(row) for row in (*self.kills, *measured)}
+        if widths - {num_tests}:
+            raise ValueError(
+                f"{self.question_id}: kills, lines and branches must have one column for each of the "
+                f"{num_tests} tests, got {sorted(widths)}"
+            )
         if self.killable is not None and len(self.killable) != num_mutants:
             raise ValueError(f"{self.question_id}: {len(self.killable)} killable flags for {num_mutants} mutants")
 
@@ -77,36 +89,51 @@ def parts_of(results: Sequence[FunctionResult], *, ks: Sequence[int] = (1, 2, 5)
     Raises:
         ValueError: a k is below 1.
     """
-    found: dict[str, Pair] = {}
+    parts: dict[str, Pair] = {}
     for k in ks:
         if k < 1:
             raise ValueError(f"k must be at least 1 (the first k tests of each function), got {k!r}")
-        found |= {
-            f"pass@{k}": _sums((sum(one.right[:k]), k) for one in results),
-            f"line_cov@{k}": _sums((len(set().union(*one.lines[:k])), one.num_lines) for one in results),
-            f"branch_cov@{k}": _sums((len(set().union(*one.branches[:k])), one.num_branches) for one in results),
-        }
-        for only_killable in (False, True):
-            for rule in MUTATION_RULES:
-                name = f"{rule}_killable@{k}" if only_killable else f"{rule}@{k}"
-                found[name] = _sums(_killed(one, k, rule, only_killable=only_killable) for one in results)
-    return found
+        parts |= {f"{metric}@{k}": (0, 0) for metric in METRICS}
+        for result in results:
+            for metric, (numerator, denominator) in _parts_of_one(result, k).items():
+                before, total = parts[f"{metric}@{k}"]
+                parts[f"{metric}@{k}"] = (before + numerator, total + denominator)
+    return parts
 
 
-def _killed(result: FunctionResult, k: int, rule: str, *, only_killable: bool) -> Pair:
-    """The share of its mutants that the first k tests kill, and 1; 0 and 0 where the function does not count."""
-    killable = result.killable if result.killable is not None else tuple(map(any, result.kills))
-    mutants = [row for row, one in zip(result.kills, killable, strict=True) if one or not only_killable]
-    passes_baseline = bool(result.right[:k]) and all(result.right[:k])
-    may_kill = rule == "mut_right_only" or passes_baseline
-    if not mutants or not (may_kill or rule == "mut_all"):
+def _parts_of_one(result: FunctionResult, k: int) -> dict[str, Pair]:
+    """The parts of one function, by its first k tests."""
+    lines = set().union(*result.lines[:k])
+    branches = set().union(*result.branches[:k])
+    parts: dict[str, Pair] = {
+        "pass": (sum(result.right[:k]), k),
+        "line_cov": (len(lines), result.num_lines),
+        "branch_cov": (len(branches), result.num_branches),
+    }
+    killable = result.killable
+    if killable is None:
+        killable = tuple(map(any, result.kills))
+    killable_rows = tuple(itertools.compress(result.kills, killable))
+    for rule in MUTATION_RULES:
+        parts[rule] = _killed(result.kills, result.right[:k], rule)
+        parts[f"{rule}_killable"] = _killed(killable_rows, result.right[:k], rule)
+    return parts
+
+
+def _killed(kills: Sequence[Sequence[bool]], right: Sequence[bool], rule: str) -> Pair:
+    """The share of mutants that the first tests kill, and 1; 0 and 0 where the function does not count.
+
+    Args:
+        kills: [mutants][tests]
+        right: [first tests]
+    """
+    passes_baseline = bool(right) and all(right)
+    if not kills or (rule == "mut" and not passes_baseline):
         return 0.0, 0.0
-    return (sum(any(row[:k]) for row in mutants) / len(mutants) if may_kill else 0.0), 1.0
-
-
-def _sums(pairs: Iterable[Pair]) -> Pair:
-    pairs = list(pairs)
-    return sum(one for one, _ in pairs), sum(other for _, other in pairs)
+    if rule == "mut_all" and not passes_baseline:
+        return 0.0, 1.0
+    num_killed = sum(any(row[: len(right)]) for row in kills)
+    return num_killed / len(kills), 1.0
 
 
 def judge_assertions(question: Question, asserts: Sequence[str], judge_all: JudgeAll) -> tuple[bool, ...]:
@@ -115,23 +142,30 @@ def judge_assertions(question: Question, asserts: Sequence[str], judge_all: Judg
     Raises:
         SandboxUnavailableError: the sandbox could not say.
     """
-    verdict = verdicts_of(judge_all, [request_for(question, None, *((text,) for text in asserts))])[0]
+    suites = [(text,) for text in asserts]
+    (verdict,) = verdicts_of(judge_all, [request_for(question, None, *suites)])
     return tuple(any(case.expected_correct for case in suite.cases) for suite in verdict.suites)
 
 
 def judge_kills(
-    question: Question, asserts: Sequence[str], judge_all: JudgeAll, *, right: Sequence[bool], sources: Sequence[str]
+    question: Question,
+    asserts: Sequence[str],
+    judge_all: JudgeAll,
+    *,
+    right: Sequence[bool],
+    sources: Sequence[str],
 ) -> tuple[tuple[bool, ...], ...]:
     """[sources][asserts] whether each right assert fails on each program; False where ``right`` is.
 
     Raises:
         SandboxUnavailableError: a program could not be judged.
     """
-    judged = [text for text, is_right in zip(asserts, right, strict=True) if is_right]
-    if not judged or not sources:
+    suites = [(text,) for text in itertools.compress(asserts, right)]
+    if not suites or not sources:
         return ((False,) * len(asserts),) * len(sources)
-    requests = [request_for(question, source, *((text,) for text in judged)) for source in sources]
-    return tuple(_spread(verdict, right) for verdict in verdicts_of(judge_all, requests))
+    requests = [request_for(question, source, *suites) for source in sources]
+    verdicts = verdicts_of(judge_all, requests)
+    return tuple(_spread(verdict, right) for verdict in verdicts)
 
 
 def measure_function(
@@ -162,22 +196,32 @@ def measure_function(
     """
     right = judge_assertions(question, asserts, judge_all)
     sources = [mutant.source for mutant in mutants]
-    return FunctionResult(
+    result = FunctionResult(
         question_id=question.id,
         right=right,
         kills=judge_kills(question, asserts, judge_all, right=right, sources=sources),
         killable=None if killable is None else tuple(killable),
-        num_lines=len(coverage.lines) if coverage is not None else 0,
-        lines=coverage.lines_of_call if coverage is not None else (),
-        num_branches=len(coverage.branches) if coverage is not None else 0,
-        branches=coverage.branches_of_call if coverage is not None else (),
+    )
+    if coverage is None:
+        return result
+    return replace(
+        result,
+        num_lines=len(coverage.lines),
+        lines=coverage.lines_of_call,
+        num_branches=len(coverage.branches),
+        branches=coverage.branches_of_call,
     )
 
 
 def _spread(verdict: CandidateVerdict, right: Sequence[bool]) -> tuple[bool, ...]:
     """One row of ``kills``: the judged suites in the places of the right tests."""
-    failed = (not verdict.loaded or any(case.outcome.failed for case in suite.cases) for suite in verdict.suites)
-    return tuple(is_right and next(failed) for is_right in right)
+    suites = iter(verdict.suites)
+    row = []
+    for is_right in right:
+        cases = next(suites).cases if is_right else ()
+        is_killed = is_right and (not verdict.loaded or any(case.outcome.failed for case in cases))
+        row.append(is_killed)
+    return tuple(row)
 
 
 def verdicts_of(judge_all: JudgeAll, requests: Sequence[JudgeRequest]) -> list[CandidateVerdict]:

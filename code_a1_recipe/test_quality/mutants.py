@@ -1,6 +1,6 @@
 """Mutants of a reference: small changes of its function bodies that a good suite should notice.
 
-The changes are those of the library cosmic-ray, which UnLeakedTestBench uses (Huang et al., arXiv 2508.00408), under
+The changes are made by the library cosmic-ray, which UnLeakedTestBench uses (Huang et al., arXiv 2508.00408), under
 its default configuration; ``OPERATORS`` lists them. Nothing here is run: mutants are text until the sandbox has them.
 
 What can be seen to change nothing is left out and counted: a mutant with the syntax tree of the original or of an
@@ -77,9 +77,9 @@ class Mutant:
     operator: str
     """cosmic-ray's name, such as ``ReplaceBinaryOperator_Add_Sub``."""
     occurrence: int
-    """Which of the operator's places in the source, from 0; cosmic-ray's own count."""
+    """The number of the operator's place in the source, from 0, as cosmic-ray counts."""
     line: int
-    """Where, from 1."""
+    """The line of the change, from 1."""
     diff: str
     """The changed lines, the old ones after ``-``, the new ones after ``+``."""
 
@@ -218,7 +218,7 @@ def cosmic_ray_version() -> str:
 
 
 def _bodies(source: str) -> Callable[[_Position], bool]:
-    """Says of a place whether mutants are made there: inside functions and lambdas, outside annotations.
+    """A test of places: mutants are made inside functions and lambdas, outside annotations.
 
     A program without any is taken whole, as one that reads standard input may be.
 
@@ -269,7 +269,7 @@ def _diff(source: str, text: str) -> str:
 
 
 def _cache_key(source: str) -> str:
-    """Of all that decides the mutants: the source, the operators, and the compiler that finds equal ones."""
+    """A fingerprint of the source, the operators, and the compiler that finds equal mutants."""
     python = ".".join(map(str, sys.version_info[:2]))
     return fingerprint(str(_FORMAT), cosmic_ray_version(), python, *sorted(OPERATORS), source)
 

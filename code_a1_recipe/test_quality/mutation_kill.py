@@ -1,4 +1,4 @@
-"""Which mutants of a reference do some tests notice?
+"""The mutants of a reference that its tests notice.
 
 Mutants (operators of cosmic-ray, see ``mutants``) go through the judge as candidates. One is killed when a correct test
 fails on it: another value, an exception, a time-out, or a program that does not load. Most die on the first tests, so
@@ -21,41 +21,41 @@ STAGES = (8, 64, None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KillResult:
-    """What a question's tests made of the mutants of its reference."""
+    """The mutants that a question's tests leave alive."""
 
     survivors: tuple[int, ...]
     """Places in the list of mutants."""
-    killed_by_stage: tuple[int, ...]
-    """[stages] mutants killed in each."""
     num_right_tests: int
     """Tests met whose expected output equals the reference's return value; without any, the mutants were not tested."""
 
 
-def kill_mutants(question: Question, sources: Sequence[str], tests: Sequence[str], judge_all: JudgeAll) -> KillResult:
+def kill_mutants(
+    question: Question,
+    sources: Sequence[str],
+    tests: Sequence[str],
+    judge_all: JudgeAll,
+) -> KillResult:
     """Judge mutants of a question's reference on ``tests``, in stages.
 
     Raises:
         SandboxUnavailableError: something could not be judged.
     """
     alive = list(range(len(sources)))
-    killed: list[int] = []
     num_right = 0
     start = 0
     for stage in STAGES:
         batch = tests[start:stage]
         start += len(batch)
         if not batch or not alive:
-            killed.append(0)
-            continue
+            break
         requests = [request_for(question, sources[place], batch) for place in alive]
         verdicts = verdicts_of(judge_all, requests)
-        num_right += sum(case.expected_correct for suite in verdicts[0].suites for case in suite.cases)
-        still = [place for place, verdict in zip(alive, verdicts, strict=True) if not _is_killed(verdict)]
-        killed.append(len(alive) - len(still))
-        alive = still
-    return KillResult(survivors=tuple(alive), killed_by_stage=tuple(killed), num_right_tests=num_right)
+        num_right += sum(case.expected_correct for case in verdicts[0].suites[0].cases)
+        alive = [place for place, verdict in zip(alive, verdicts, strict=True) if not _is_killed(verdict)]
+    return KillResult(survivors=tuple(alive), num_right_tests=num_right)
 
 
 def _is_killed(verdict: CandidateVerdict) -> bool:
     """A right test fails; where the mutant does not load, every test does."""
-    return any(case.expected_correct and case.outcome.failed for suite in verdict.suites for case in suite.cases)
+    cases = verdict.suites[0].cases
+    return any(case.expected_correct and case.outcome.failed for case in cases)

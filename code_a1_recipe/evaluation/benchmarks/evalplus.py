@@ -1,7 +1,7 @@
 """HumanEval+ and MBPP+ problems with all their inputs, and how EvalPlus compares each of them.
 
-``adapters.from_evalplus`` keeps what can be said as ``assert f(literals) == literal``. Here problems are kept whole,
-with EvalPlus's own rules (0.3.1, ``evalplus/eval``; arXiv 2305.01210); what cannot be covered: evaluation/README.md.
+``data.formats`` keeps tests that can be written as ``assert f(literals) == literal``. Here problems are kept whole,
+with EvalPlus's own rules (0.3.1, ``evalplus/eval``; arXiv 2305.01210). evaluation/README.md lists the exceptions.
 """
 
 import ast
@@ -13,9 +13,9 @@ from typing import Any
 from sandbox import Call, CallStatus, Program, Role, Runner, encode
 
 from ...data.asserts import literal_text
-from ...data.formats import ADAPTERS, evalplus_row
+from ...data.formats import evalplus_row
 from ...data.native_row import Row
-from ...data.reader import iter_rows, read_each
+from ...data.reader import columns_of, iter_rows, read_each, row_reader
 from ...errors import InputError, RowError
 from .tasks import MIB, USUAL_LIMITS
 
@@ -34,7 +34,7 @@ seconds, and in CPU time: a program that EvalPlus passes must not fail because t
 
 
 class Comparison(enum.StrEnum):
-    """How an answer is compared with the reference's."""
+    """A rule that compares an answer with the reference's."""
 
     VALUE = "value"
     """Equal, or close where the problem or the expected value allows a tolerance."""
@@ -47,11 +47,11 @@ class Comparison(enum.StrEnum):
     ANYTHING = "anything"
     """Whatever is returned: the statement has no one meaning."""
     VALUE_OR_ZERO = "value_or_zero"
-    """As VALUE, or 0."""
+    """Like VALUE, or 0."""
     VALUE_OR_PADDED_DIGITS = "value_or_padded_digits"
-    """As VALUE, or the sum of digit differences with the shorter number padded by zeros."""
+    """Like VALUE, or the sum of digit differences with the shorter number padded by zeros."""
     VALUE_OR_PYRAMID = "value_or_pyramid"
-    """As VALUE, or the surface with the height measured from the base's centre rather than along a face."""
+    """Like VALUE, or the surface with the height measured from the base's centre rather than along a face."""
 
 
 _COMPARISONS = {
@@ -119,14 +119,7 @@ def read_problems(path: Path) -> list[tuple[Row, EvalPlusProblem]]:
     Raises:
         InputError: the file cannot be read, lacks a column, or a row is no EvalPlus problem.
     """
-    needs = ADAPTERS["evalplus"].needs
-    first = next(iter_rows(path), None)
-    if first is None or (missing := sorted(needs - set(first))):
-        raise InputError(
-            f"{path}: needs rows with the columns {sorted(needs)}, "
-            + (f"lacks {missing}" if first else "has no rows")
-            + "; give a file of HumanEval+ and MBPP+ problems as Code-A1 released them"
-        )
+    row_reader(columns_of(iter_rows(path)), where=path, adapter="evalplus")
     return list(read_each(iter_rows(path), lambda row: (row, read_problem(row)), where=path))
 
 

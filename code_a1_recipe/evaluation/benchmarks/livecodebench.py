@@ -1,98 +1,82 @@
-"""LiveCodeBench's problems as tasks for a Code LLM, from files of ``livecodebench/code_generation_lite``."""
+"""LiveCodeBench's problems as tasks for a Code LLM (Jain et al., arXiv 2403.07974); its own evaluator judges them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
-from functools import partial
 from pathlib import Path
 
-from sandbox import Runner, SandboxUnavailableError
-
-from ...data.native_row import Row, json_of, text_of
+from ...data.native_row import Row, text_of
 from ...data.reader import iter_rows, read_each
-from ...data.stdin_rows import functional_values, read_cases
 from ...errors import RowError
 from ...jobs.progress import watched
-from ..scoring.livecodebench_judge import judge_cases
-from .tasks import CodeTask, CodeVerdict, grade_each
+from .own_evaluators import OwnEvaluator, code_lists
+from .tasks import CodeTask
 
-COLUMNS = frozenset(
-    {"question_id", "question_content", "starter_code", "public_test_cases", "private_test_cases", "metadata"}
-)
+COLUMNS = frozenset({"question_id", "question_content", "starter_code", "contest_date"})
 """Columns that must all exist; they also recognise the benchmark."""
-_CURE = "take the file as livecodebench/code_generation_lite has it, or remove the row"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveCodeBenchGrading:
-    """The tests of one problem. They stay packed until it is graded: those of all problems are gigabytes."""
-
-    row: Row
-    """Its columns with the tests."""
-    function: str
-    """What functional tests call; empty where programs read standard input."""
-    runner: Runner
-
-    def grade(self, programs: Sequence[str]) -> list[CodeVerdict | SandboxUnavailableError]:
-        """As ``tasks.Grading``."""
-        cases = read_cases(self.row)[0]
-        return grade_each(programs, partial(judge_cases, cases=cases, function=self.function, runner=self.runner))
+_HINT = "take the file as livecodebench/code_generation_lite has it, or remove the row"
+_COMMAND = "python -m lcb_runner.runner.custom_evaluator --release_version VERSION"
+_FENCE = "```"
 
 
 def livecodebench_tasks(
-    path: Path, runner: Runner, *, since: date | None = None, until: date | None = None
+    path: Path, *, since: date | None = None, until: date | None = None
 ) -> tuple[list[CodeTask], int]:
-    """The problems of a file whose contest was from ``since`` to ``until``, both included; how many others there are.
+    """The problems of a file whose contest was from ``since`` to ``until``, both included; how many others it has.
 
     Raises:
         InputError: the file cannot be read, or a row breaks a rule.
     """
+    start = f" --start_date {since}" if since else ""
+    end = f" --end_date {until}" if until else ""
+    evaluator = OwnEvaluator(
+        benchmark="LiveCodeBench",
+        samples_name="livecodebench_samples.json",
+        form=code_lists,
+        extract=last_block,
+        command=f"{_COMMAND}{start}{end} --custom_output_file {{stem}}.json",
+    )
 
     def read(row: Row) -> CodeTask | None:
-        return _read_task(row, runner) if _is_within(row, since, until) else None
+        return _read_task(row, evaluator) if _is_within(row, since, until) else None
 
     rows = watched(iter_rows(path), total=None, what=f"read {path.name}", unit="problem")
-    found = list(read_each(rows, read, where=path, hint=_CURE))
+    found = list(read_each(rows, read, where=path, hint=_HINT))
     tasks = [task for task in found if task]
     return tasks, len(found) - len(tasks)
 
 
-def _read_task(row: Row, runner: Runner) -> CodeTask:
+def last_block(response: str) -> str:
+    """The lines between the last two that hold a fence, LiveCodeBench's own rule; empty without two of them.
+
+    Example:
+        >>> last_block("Like this:\\n```python\\nprint(1)\\n```\\nIt prints 1.")
+        'print(1)'
+    """
+    lines = response.split("\n")
+    fences = [number for number, line in enumerate(lines) if _FENCE in line]
+    if len(fences) < 2:
+        return ""
+    first, last = fences[-2:]
+    return "\n".join(lines[first + 1 : last])
+
+
+def _read_task(row: Row, evaluator: OwnEvaluator) -> CodeTask:
     name = row.get("question_id")
     if isinstance(name, bool) or not isinstance(name, str | int) or name == "":
         raise RowError("question_id", f"must be a text or an integer, got {name!r}")
-    cases, kind = read_cases(row)
-    function = _function(row) if kind == "functional" else ""
-    if function:
-        functional_values(cases)  # refused here, before anything is sampled
+    content = text_of(row, "question_content").rstrip()
+    starter = text_of(row, "starter_code").rstrip()
+    wanted = "Write a whole program that reads standard input and prints the answer."
+    if starter:
+        wanted = f"Complete this code:\n{_FENCE}python\n{starter}\n{_FENCE}"
     difficulty = row.get("difficulty")
     return CodeTask(
         id=f"LiveCodeBench/{name}",
         data_source=f"LiveCodeBench {difficulty}" if difficulty else "LiveCodeBench",
-        reads_input=not function,
-        prompt=_prompt(text_of(row, "question_content"), text_of(row, "starter_code"), reads_input=not function),
-        grading=LiveCodeBenchGrading(
-            row={column: row[column] for column in ("public_test_cases", "private_test_cases")},
-            function=function,
-            runner=runner,
-        ),
+        prompt=f"{content}\n\n{wanted}",
+        reads_input=not starter,
+        evaluator=evaluator,
+        official_id=str(name),
     )
-
-
-def _function(row: Row) -> str:
-    metadata = json_of(row, "metadata")
-    name = metadata.get("func_name") if isinstance(metadata, Mapping) else None
-    if not isinstance(name, str) or not name.isidentifier():
-        raise RowError("metadata", f"must name the function of functional tests as 'func_name', got {name!r}")
-    return name
-
-
-def _prompt(content: str, starter: str, *, reads_input: bool) -> str:
-    if starter.strip():
-        return f"{content.rstrip()}\n\nComplete this code:\n```python\n{starter.rstrip()}\n```"
-    if reads_input:
-        return f"{content.rstrip()}\n\nWrite a whole program that reads standard input and prints the answer."
-    return content
 
 
 def _is_within(row: Row, since: date | None, until: date | None) -> bool:

@@ -1,21 +1,22 @@
 """Problems for a Code LLM, from any file this recipe reads, and how a program is graded on each."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from sandbox import Call, CandidateVerdict, JudgeProcesses, Limits, Program, RejectionReason, SandboxUnavailableError
+from sandbox import CandidateVerdict, JudgeProcesses, Limits, RejectionReason, SandboxUnavailableError
 
 from ...algorithm.episode_types import Message
 from ...algorithm.question import UNNAMED, Question, request_for
 from ...data.reader import read_questions
 from ...errors import InputError
+from .own_evaluators import OwnEvaluator
 
 MIB = 1 << 20
 USUAL_LIMITS = Limits(min_cpu_seconds_per_case=0.05, load_cpu_seconds=10.0, memory_bytes=4096 * MIB)
-"""What the benchmarks' own limits have in common; all of them give a program 4 GiB or so."""
+"""The common part of the benchmarks' own limits; all of them give a program 4 GiB or so."""
 FIRST_TESTS = 16
 """Asserts that every program meets; only programs that pass them meet the others."""
 LATER_TESTS = 256
@@ -23,18 +24,18 @@ LATER_TESTS = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeVerdict:
-    """Of one program on one problem."""
+    """The verdict on one program for one problem."""
 
     passed: bool
     reason: str = ""
-    """What came first: an outcome and the call, or why it did not load; empty when it passed."""
+    """The first failure: an outcome and the call, or why it did not load; empty when it passed."""
     is_tested: bool = True
     """False where no test of the problem can be judged: the reference answers none of them. Then nothing is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extracted:
-    """What was found in a response."""
+    """The program in a response."""
 
     program: str | None = None
     failure: str = ""
@@ -55,33 +56,6 @@ def check_distinct(ids: Sequence[str], *, what: str) -> None:
         raise InputError(f"id {repeated[0]!r} stands for several {what}; ids must be unique over all files")
 
 
-def plain_program(
-    source: str, calls: Iterable[str], *, limits: Limits, prelude: str = "", reads_input: bool = False
-) -> Program:
-    """A program whose calls nobody has timed; once its first one hangs it is asked no more."""
-    return Program(
-        prelude=prelude,
-        source=source,
-        calls=tuple(Call(expression=call) for call in calls),
-        limits=limits,
-        max_timeouts_without_result=1,
-        reads_input=reads_input,
-    )
-
-
-def grade_each(
-    programs: Sequence[str], judge: Callable[[str], CodeVerdict]
-) -> list[CodeVerdict | SandboxUnavailableError]:
-    """As ``Grading.grade``, one program after another; an error of the sandbox takes a verdict's place."""
-    found: list[CodeVerdict | SandboxUnavailableError] = []
-    for program in programs:
-        try:
-            found.append(judge(program))
-        except SandboxUnavailableError as error:
-            found.append(error)
-    return found
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeTask:
     """One problem."""
@@ -92,7 +66,7 @@ class CodeTask:
     own_chat: tuple[Message, ...] = ()
     """The file's own chat messages, where it has such a column."""
     entry_points: str = UNNAMED
-    """What a program must define, as prompts say it."""
+    """The names that a program must define, in the words of prompts."""
     reads_input: bool = False
     """It reads standard input and prints."""
     reference: str = ""
@@ -100,12 +74,17 @@ class CodeTask:
     entry_point: str = ""
     """The one function that is asked for; empty where it is another thing, or there are several."""
     extraction: Callable[[str], Extracted] | None = None
-    """How a program is found in a response, from many threads; may raise SandboxUnavailableError. None: as training."""
-    grading: Grading
+    """EvalPlus's sanitizer, called from many threads; may raise SandboxUnavailableError. None: as training extracts."""
+    grading: Grading | None = None
+    """The judge, or None where only the benchmark's own evaluator judges."""
+    evaluator: OwnEvaluator | None = None
+    """Gets the samples of this problem in a file."""
+    official_id: str = ""
+    """The problem's id in that file."""
 
     @classmethod
     def of(cls, question: Question, grading: Grading) -> "CodeTask":
-        """A question as training has it; its one entry point where that is a plain function."""
+        """Make a task of a question of training, with its one entry point where that is a plain function."""
         names = question.entry_points
         return cls(
             id=question.id,
@@ -128,10 +107,10 @@ class AssertGrading:
     question: Question
     judges: JudgeProcesses
     holds_expected_outputs: bool = False
-    """Of references: a test that they contradict, or that is no valid case, fails them."""
+    """For references: a test that they contradict, or that is no valid case, fails them."""
 
     def grade(self, programs: Sequence[str]) -> list[CodeVerdict | SandboxUnavailableError]:
-        """As ``Grading``. All programs meet the first tests, those that pass them the others."""
+        """Grade as ``Grading`` says. All programs meet the first tests, and only the ones that pass meet the others."""
         found: dict[int, CodeVerdict | SandboxUnavailableError] = {}
         num_valid = [0] * len(programs)
         tests = self.question.tests
@@ -182,13 +161,11 @@ def question_tasks(
         InputError: the file cannot be read, or holds no question with a test.
     """
     loaded = read_questions(path, adapter=adapter, columns=columns)
-    tasks = [
-        CodeTask.of(
-            question, AssertGrading(question=question, judges=judges, holds_expected_outputs=holds_expected_outputs)
-        )
-        for question in loaded.questions
-        if question.tests
-    ]
+    tasks = []
+    for question in loaded.questions:
+        if question.tests:
+            grading = AssertGrading(question=question, judges=judges, holds_expected_outputs=holds_expected_outputs)
+            tasks.append(CodeTask.of(question, grading))
     if not tasks:
         raise InputError(f"{path}: no question has a test that can be judged; give it a column 'tests' of asserts")
     num_without = len(loaded.questions) - len(tasks)

@@ -11,7 +11,7 @@ from ...errors import InputError, OutageError
 KEY_VARIABLE = "OPENAI_API_KEY"
 _TRIES = 6
 _TIMEOUT_SECONDS = 600.0
-"""Of one request."""
+"""The limit of one request."""
 _TOO_LONG = ("context_length_exceeded", "maximum context length", "max_model_len", "prompt is too long")
 
 

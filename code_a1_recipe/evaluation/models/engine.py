@@ -13,12 +13,12 @@ from ...errors import InputError, OutageError
 from ...verl_plugin.cpu.environment import cpu_environment
 
 LOADING_ERRORS = (OSError, ValueError, RuntimeError, TypeError)
-"""What vLLM and transformers raise over a model that they cannot load."""
+"""Errors of vLLM and transformers for a model that they cannot load."""
 _request_numbers = itertools.count()
 
 
 def prepare_environment() -> bool:
-    """What vLLM reads when it is imported; call it before. True on a machine without an NVIDIA GPU."""
+    """Set the variables that vLLM reads when it is imported. Returns True on a machine without an NVIDIA GPU."""
     import torch
 
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
@@ -52,7 +52,7 @@ def check_context(path: str, parameters: SamplingParameters, options: Mapping[st
 
 
 def chat_tokenizer(path: str, options: Mapping[str, Any], *, prefix: str = "") -> Any:
-    """The tokenizer of a model that can be asked; arguments as those of the engine.
+    """The tokenizer of a model that can be asked; the arguments are the engine's.
 
     Raises:
         InputError: it cannot be loaded, or has no chat template.

@@ -76,17 +76,17 @@ class ModelOptions:
         FromTexts(_engine_arguments),
     ] = field(default_factory=dict)
     usual: ClassVar[SamplingParameters] = USUAL_SAMPLING
-    """Of a model that no run trained."""
+    """The sampling of a model that no run trained."""
     prefix: str = ""
     """Before the options' names, for messages: "test-" of ``--test-model``."""
 
     @property
     def is_named(self) -> bool:
-        """Whether there is a model at all."""
+        """A model was named."""
         return bool(self.model or self.endpoint)
 
     def sampling(self, policy: str, *, shared: "ModelOptions | None" = None) -> SamplingParameters:
-        """How it samples.
+        """The parameters that it samples with.
 
         Args:
             policy: "code" or "test", where the model is a run.

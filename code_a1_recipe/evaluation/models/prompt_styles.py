@@ -1,4 +1,4 @@
-"""How a benchmark asks a Code LLM: this recipe's templates, the file's own chat, or EvalPlus's official prompt."""
+"""Prompts of benchmarks for a Code LLM: this recipe's templates, the file's own chat, or EvalPlus's official prompt."""
 
 import ast
 import contextlib
@@ -22,17 +22,17 @@ _END_OF_BLOCK = f"\n{_FENCE}\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One prompt as it is sent."""
+    """One prompt, ready to be sent."""
 
     messages: tuple[Message, ...]
     """A last message of the assistant's is the beginning of the answer."""
     prefix: str = ""
-    """What that beginning holds; responses come with it."""
+    """The text of that beginning; responses come with it."""
     ends: tuple[str, ...] = ()
     """Texts at which the answer is over, whatever follows."""
 
     def answer(self, response: str) -> str:
-        """What the model wrote, up to its end."""
+        """The model's own text, up to its end."""
         response = response.removeprefix(self.prefix)
         places = [at for end in self.ends if (at := response.find(end)) >= 0]
         return response[: min(places, default=len(response))]

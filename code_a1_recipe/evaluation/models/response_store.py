@@ -88,7 +88,7 @@ class StoredSampler:
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
     async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
-        """As ``episode_data.Sampler``; of its tokens the number counts alone.
+        """Answer as a ``Sampler`` of ``algorithm.episode_types`` does; of the tokens only their number is meant.
 
         Raises:
             PromptTooLongError: the prompt does not fit; also where that was found out before.

@@ -35,7 +35,7 @@ class ModelChoice:
     """A model that can be opened."""
 
     label: str
-    """As tables show it; at an endpoint the model's name there."""
+    """Its name in tables; at an endpoint also the name that is asked for."""
     fingerprint: str
     """Equal for equal weights; part of the key of every stored response."""
     path: str = ""

@@ -1,6 +1,5 @@
 """HumanEval+ and MBPP+ as tasks for a Code LLM, graded by EvalPlus's rules."""
 
-import json
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +9,8 @@ from sandbox import Runner, SandboxUnavailableError
 
 from ...algorithm.question import entry_points_text
 from ..benchmarks.evalplus import EvalPlusProblem, prepare, read_problems
-from ..benchmarks.tasks import CodeTask, CodeVerdict, grade_each
+from ..benchmarks.own_evaluators import EVALPLUS
+from ..benchmarks.tasks import CodeTask, CodeVerdict
 from .evalplus_judge import judge_program
 
 _SOURCES = {"humaneval": "HumanEval+", "mbpp": "MBPP+"}
@@ -25,8 +25,14 @@ class EvalPlusGrading:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def grade(self, programs: Sequence[str]) -> list[CodeVerdict | SandboxUnavailableError]:
-        """As ``tasks.Grading``. A program is taken as it stands, without the prompt's imports, as by EvalPlus."""
-        return grade_each(programs, self._judged)
+        """Grade as ``tasks.Grading`` says. A program does not get the prompt's imports, as in EvalPlus."""
+        verdicts: list[CodeVerdict | SandboxUnavailableError] = []
+        for program in programs:
+            try:
+                verdicts.append(self._judged(program))
+            except SandboxUnavailableError as error:
+                verdicts.append(error)
+        return verdicts
 
     def _judged(self, program: str) -> CodeVerdict:
         with self._lock:
@@ -37,18 +43,6 @@ class EvalPlusGrading:
             return CodeVerdict(passed=True)
         call = "" if verdict.failed_call is None else f": {self.problem.calls[verdict.failed_call][:200]}"
         return CodeVerdict(passed=False, reason=f"{verdict.outcome.value}{call} {verdict.detail[:100]}".strip())
-
-
-def export_line(task: CodeTask, program: str | None) -> str:
-    """A program as a line of what ``evalplus.evaluate --samples`` reads; nothing for a task of another benchmark.
-
-    Args:
-        program: None, as of a response without one, is a solution that passes nothing.
-    """
-    if not isinstance(task.grading, EvalPlusGrading):
-        return ""
-    name = task.grading.problem.id.replace("MBPP/", "Mbpp/")
-    return json.dumps({"task_id": name, "solution": program or ""}) + "\n"
 
 
 def evalplus_tasks(path: Path, runner: Runner) -> list[CodeTask]:
@@ -72,6 +66,8 @@ def evalplus_tasks(path: Path, runner: Runner) -> list[CodeTask]:
                 reference=problem.reference,
                 entry_point=problem.entry_point,
                 grading=EvalPlusGrading(problem=problem, runner=runner),
+                evaluator=EVALPLUS,
+                official_id=problem.id.replace("MBPP/", "Mbpp/"),
             )
         )
     return tasks

@@ -1,6 +1,6 @@
 """A program on an EvalPlus problem: run in our sandbox, compared by EvalPlus's rules.
 
-The program's process gets calls and gives values; it never holds an expected one. The rules are those of EvalPlus 0.3.1
+The program's process gets calls and gives values; it never holds an expected one. The rules are EvalPlus 0.3.1's
 (Liu et al., arXiv 2305.01210), applied here to canonical bytes, in this process; where verdicts differ is in
 evaluation/README.md. Once a tolerance was 1e-6, because a float was expected, **it stays so for all later inputs**.
 """
@@ -33,19 +33,24 @@ FIRST_CALLS = 16
 """Asked before all the others: most buggy programs fail one of these."""
 FLOAT_ATOL = 1e-6
 RTOL = 1e-7
-_SIZE_FACTOR, _SIZE_SLACK = 8, 64
+_HAS_VALUE = (CallStatus.VALUE, CallStatus.UNENCODABLE, CallStatus.OUTPUT_LIMIT)
+"""The statuses of a call that returned something, readable or not."""
+_SIZE_FACTOR = 8
+_SIZE_SLACK = 64
 _LEAST_VALUE_BYTES = 1 << 16
 _MOST_BROADCAST = 16
 """Times the larger side that ``numpy.allclose`` may blow a comparison up to."""
 _MOST_DECIMAL_BITS = 1 << 15
-"""Of an int that a Decimal is compared with, which takes quadratic time."""
+"""The longest int that a Decimal is compared with, because that takes quadratic time."""
+_FLOAT_TAGS = (b"f", b"n")
+"""First bytes of encoded floats."""
 _ODD_VALUE_ERRORS = (ArithmeticError, TypeError, ValueError, RecursionError, MemoryError)
-"""What comparing an untrusted value may raise; ``ValueFormatError`` and ``UnencodableError`` among them."""
+"""Errors that comparing an untrusted value may raise; ``ValueFormatError`` and ``UnencodableError`` among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalPlusVerdict:
-    """Whether a program passes a problem; if not, the first call that it fails."""
+    """The outcome of a program on a problem, with the first call that it fails."""
 
     outcome: CaseOutcome
     failed_call: int | None = None
@@ -89,17 +94,24 @@ def tolerances(problem: EvalPlusProblem) -> Iterator[tuple[float, float]]:
         yield before, atol
 
 
-def accepts(problem: EvalPlusProblem, index: int, answer: CallResult, *, atol_before: float, atol: float) -> bool:
-    """Whether an answer is right for the call at ``index``; see ``tolerances`` for the last two."""
+def accepts(
+    problem: EvalPlusProblem,
+    index: int,
+    answer: CallResult,
+    *,
+    atol_before: float,
+    atol: float,
+) -> bool:
+    """Say if an answer is right for the call at ``index``; see ``tolerances`` for the last two arguments."""
     if problem.comparison in (Comparison.ANYTHING, Comparison.NOT_NONE):
-        has_value = answer.status in (CallStatus.VALUE, CallStatus.UNENCODABLE, CallStatus.OUTPUT_LIMIT)
+        has_value = answer.status in _HAS_VALUE
         is_true = answer.status is not CallStatus.VALUE or answer.value not in (b"F", b"N")
         is_expected = is_true == (problem.expected[index] == b"T")
         return has_value and (problem.comparison is Comparison.ANYTHING or is_expected)
     if answer.status is not CallStatus.VALUE:
         return False
     expected = problem.expected[index]
-    if len(answer.value) > _SIZE_FACTOR * len(expected) + _SIZE_SLACK:
+    if len(answer.value) > _most_bytes(expected):
         return False
     if expected == answer.value and b"n" not in expected and problem.comparison is Comparison.VALUE:
         return True  # the same bytes are the same value; "n" may stand for NaN
@@ -117,9 +129,14 @@ def accepts(problem: EvalPlusProblem, index: int, answer: CallResult, *, atol_be
         return False
 
 
+def _most_bytes(expected: bytes) -> int:
+    return _SIZE_FACTOR * len(expected) + _SIZE_SLACK
+
+
 def _judge_calls(problem: EvalPlusProblem, source: str, num_calls: int, runner: Runner) -> EvalPlusVerdict:
     # No longer answers than a right one can be: a thousand wrong ones must fit into our memory.
-    longest = max(_LEAST_VALUE_BYTES, _SIZE_FACTOR * max(map(len, problem.expected)) + _SIZE_SLACK)
+    longest = _most_bytes(max(problem.expected, key=len))
+    longest = max(_LEAST_VALUE_BYTES, longest)
     program = Program(
         source=source,
         calls=tuple(_call(problem, text) for text in problem.calls[:num_calls]),
@@ -130,7 +147,8 @@ def _judge_calls(problem: EvalPlusProblem, source: str, num_calls: int, runner: 
     result = runner.run(program, role=Role.CANDIDATE)
     if not result.loaded:
         return EvalPlusVerdict(outcome=CaseOutcome.NOT_LOADED, detail=result.load_error)
-    for index, (answer, (before, after)) in enumerate(zip(result.results, tolerances(problem), strict=False)):
+    answers = zip(result.results, tolerances(problem), strict=False)
+    for index, (answer, (before, after)) in enumerate(answers):
         if not accepts(problem, index, answer, atol_before=before, atol=after):
             has_value = answer.status is CallStatus.VALUE
             outcome = CaseOutcome.WRONG_VALUE if has_value else CaseOutcome(answer.status.value)
@@ -144,10 +162,11 @@ def _call(problem: EvalPlusProblem, text: str) -> Call:
 
 
 def _is_floats(data: bytes) -> bool:
-    """Whether bytes encode a float, or a list or tuple of at least one float and nothing else."""
-    if data[:1] in (b"f", b"n"):
+    """Say if bytes encode a float, or a list or tuple of at least one float and nothing else."""
+    if data.startswith(_FLOAT_TAGS):
         return True
-    if data[:1] not in (b"l", b"t") or data.partition(b":")[2][:1] not in (b"f", b"n"):
+    _, _, first_item = data.partition(b":")
+    if not data.startswith((b"l", b"t")) or not first_item.startswith(_FLOAT_TAGS):
         return False
     items = decode_raw(data)
     return isinstance(items, list | tuple) and all(type(item) is float for item in items)
@@ -171,8 +190,11 @@ equal_raw = comparer(_equal_numbers, _equal_sets)
 
 def _keys(value: Any) -> set[bytes]:
     """The items of a collection as keys of a set; a set of bytes cannot be made slow by choosing its items."""
-    items = value.items if isinstance(value, RawSet) else value.keys if isinstance(value, RawDict) else value
-    return set(map(canonical_key, items))
+    if isinstance(value, RawSet):
+        value = value.items
+    elif isinstance(value, RawDict):
+        value = value.keys
+    return set(map(canonical_key, value))
 
 
 def _has_nan(number: Any) -> bool:
@@ -201,11 +223,14 @@ def _is_second_answer(problem: EvalPlusProblem, index: int, returned: Any, atol:
     if problem.comparison is Comparison.VALUE_OR_PADDED_DIGITS:
         one, other = map(str, problem.arguments(index))
         width = max(len(one), len(other))
-        digits = zip(one.zfill(width), other.zfill(width), strict=True)
-        return equal_raw(sum(abs(int(left) - int(right)) for left, right in digits), returned)
+        total = 0
+        for left, right in zip(one.zfill(width), other.zfill(width), strict=True):
+            total += abs(int(left) - int(right))
+        return equal_raw(total, returned)
     if problem.comparison is Comparison.VALUE_OR_PYRAMID:
         edge, height = problem.arguments(index)
-        surface = round(edge**2 + 2 * edge * math.sqrt((edge / 2) ** 2 + height**2))
+        slant = math.sqrt((edge / 2) ** 2 + height**2)
+        surface = round(edge**2 + 2 * edge * slant)
         return bool(abs(returned - surface) <= atol)
     return False
 

@@ -14,21 +14,21 @@ from dataclasses import replace
 from pathlib import Path
 
 from reward_fns.extract import MAX_RESPONSE_CHARS
-from sandbox import CallStatus, Role, Runner, decode
+from sandbox import Call, CallStatus, Program, Role, Runner, decode
 
 from ...errors import InputError
 from ..benchmarks.evalplus import EVALPLUS_LIMITS
-from ..benchmarks.tasks import Extracted, plain_program
+from ..benchmarks.tasks import Extracted
 
 INSTALL = "pip install --no-deps evalplus==0.3.1 tree-sitter==0.26.1 tree-sitter-python==0.25.0"
 MAX_TOKENS = 768
-"""Of a response, where nobody says otherwise: ``max_new_tokens`` of EvalPlus's ``DecoderBase``."""
+"""The usual limit of a response: ``max_new_tokens`` of EvalPlus's ``DecoderBase``."""
 PRELOAD = ("tree_sitter", "tree_sitter_python")
 _LIMITS = replace(EVALPLUS_LIMITS, cpu_seconds_per_case=300.0, wall_seconds_per_case=300.0, total_seconds=330.0)
 """It parses every run of lines, a number that grows with their square."""
 _KEPT = (ast.Import, ast.FunctionDef, ast.Assign)
 _OF_ITS_COMMANDS = ("evalplus", "termcolor", "tqdm")
-"""What its files import for their own command lines and for downloads."""
+"""Packages that its files import for command lines and downloads only."""
 
 
 def package_text(name: str, *, wanted_by: str) -> str:
@@ -86,18 +86,21 @@ def sanitize(text: str, *, entry_point: str, runner: Runner) -> Extracted:
     if len(text) > MAX_RESPONSE_CHARS:
         return Extracted(failure="too_long")
     call = f"sanitize({text.replace(chr(9), '    ')!r}, {entry_point!r})"  # without tabs, as EvalPlus hands it over
-    result = runner.run(plain_program(sanitizer_source(), [call], limits=_LIMITS), role=Role.CANDIDATE)
+    program = Program(
+        source=sanitizer_source(), calls=(Call(expression=call),), limits=_LIMITS, max_timeouts_without_result=1
+    )
+    result = runner.run(program, role=Role.CANDIDATE)
     if not result.loaded:
         raise InputError(f"EvalPlus's sanitizer does not load: {result.load_error[:300]}; {INSTALL}")
     answer = result.results[0]
     if answer.status is not CallStatus.VALUE:
         return Extracted(failure=f"sanitizer {answer.status.value} {answer.detail[:100]}".strip())
-    program = str(decode(answer.value))
-    return Extracted(program=program, failure="" if defines(program, entry_point) else "no_entry_point")
+    kept = str(decode(answer.value))
+    return Extracted(program=kept, failure="" if defines(kept, entry_point) else "no_entry_point")
 
 
 def defines(program: str, name: str) -> bool:
-    """Whether a program parses and gives ``name`` a meaning at its top level."""
+    """Say if a program parses and gives ``name`` a meaning at its top level."""
     try:
         symbol = symtable.symtable(program, "<response>", "exec").lookup(name)
     except (KeyError, SyntaxError, ValueError, MemoryError, RecursionError):

@@ -259,28 +259,6 @@ def test_the_questions_own_tests_are_a_baseline_without_a_model(questions, tmp_p
     assert "leave the model out" in capsys.readouterr().err
 
 
-def test_suites_of_another_tester_are_read_from_a_file(questions, tmp_path, capsys):
-    output, written = tmp_path / "out", tmp_path / "written.jsonl"
-    rows = {"double": "assert double(3) == 6", "sign": "assert sign(3) == 1\nassert sign(9) == 8", "double wrong 1": ""}
-    written.write_text("".join(json.dumps({"question": k, "responses": [v]}) + "\n" for k, v in rows.items()))
-    asked = [str(questions), "--written", str(written), "--tests", "2", "--output", str(output)]
-    assert eval_test([*asked, "--buggy-programs"]) == 0
-    results = Results.load(output)
-    assert results.label == "written.jsonl"
-    assert results.parts["pass@2"] == {"double": [1.0, 2.0], "sign": [1.0, 2.0]}
-    assert results.parts["bugs_killed"] == {"double": [0.0, 1.0]}
-    capsys.readouterr()
-    for words in (["--suites", "2"], ["--own-tests"], ["--sample-only"], ["--model", "a/b"]):
-        assert eval_test([*asked, *words]) == 2
-        assert "--written" in " ".join(capsys.readouterr().err.split())
-    written.write_text('{"question": "double", "responses": ["x"]}\n')
-    assert eval_test(asked) == 2
-    assert "'sign' has None" in " ".join(capsys.readouterr().err.split())
-    written.write_text('{"question": "double", "responses": ["x"]}\n' * 2)
-    assert eval_test(asked) == 2
-    assert "'double' stands for several rows of --written" in " ".join(capsys.readouterr().err.split())
-
-
 def test_select_compares_all_rules_and_writes_the_chosen_programs(questions, tmp_path, capsys):
     output = tmp_path / "out"
     with StandInEndpoint(answers) as server:
@@ -367,12 +345,6 @@ def test_a_folder_with_files_of_somebody_else_is_left_alone(questions, tmp_path,
         assert eval_code(words(questions, output, server)) == 2
     assert "holds 'results.json', which this command did not write" in capsys.readouterr().err
     assert (server.requests, (output / "results.json").read_text()) == ([], "my notes")
-
-
-def test_a_file_in_place_of_a_folder_is_the_users_mistake(questions, tmp_path, capsys):
-    asked = [str(questions), "--own-tests", "--output", str(tmp_path / "out"), "--mutants-folder", str(questions)]
-    assert eval_test(asked) == 2
-    assert f"{questions} is a file where a folder is needed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("change", [["--suites", "3"], ["--sample-only"]])

@@ -28,13 +28,12 @@ def check(candidate):
 RIGHT = "def add(a, b):\n    return a + b"
 HELPED = "import math\ndef add(a, b):\n    return plus(a, b)\ndef plus(a, b):\n    return math.fsum([a, b]) // 1"
 RESPONSES = {
-    # name: (response, what EvalPlus keeps, extraction failure, passed, another program than training would take)
-    "prose": (f"Sure! Here it is:\n```python\n{RIGHT}\n```\nIt adds `a` and `b`.", RIGHT, "", True, False),
+    # name: (response, what EvalPlus keeps, extraction failure, passed)
+    "prose": (f"Sure! Here it is:\n```python\n{RIGHT}\n```\nIt adds `a` and `b`.", RIGHT, "", True),
     "examples that raise": (
         f"```python\n{RIGHT}\n\nprint(add(1, 2))\nassert add(1, 1) == 3\nadd()\n```",
         RIGHT,
         "",
-        True,
         True,
     ),
     "main that never ends": (
@@ -42,13 +41,11 @@ RESPONSES = {
         RIGHT,
         "",
         True,
-        True,
     ),
     "usage in a second block": (
         f"```python\n{RIGHT}\n```\nUse it so:\n```python\nadd(1, 2)\n```",
         RIGHT,
         "",
-        True,
         True,
     ),
     "helpers and more": (
@@ -57,18 +54,16 @@ RESPONSES = {
         "import math\ndef plus(a, b):\n    return math.fsum([a, b]) // 1\ndef add(a, b):\n    return plus(a, b)",
         "",
         True,
-        True,
     ),
-    "unfinished": (f"```python\n{RIGHT}\n\ndef test_add():\n    assert add(1,", RIGHT, "", True, True),
-    "wrong": ("```python\ndef add(a, b):\n    return a - b\n```", "def add(a, b):\n    return a - b", "", False, False),
+    "unfinished": (f"```python\n{RIGHT}\n\ndef test_add():\n    assert add(1,", RIGHT, "", True),
+    "wrong": ("```python\ndef add(a, b):\n    return a - b\n```", "def add(a, b):\n    return a - b", "", False),
     "another name": (
         "```python\ndef plus(a, b):\n    return a + b\n```",
         "def plus(a, b):\n    return a + b",
         "no_entry_point",
         False,
-        False,
     ),
-    "no program": ("I cannot do that.", "I cannot do that.", "no_entry_point", False, True),
+    "no program": ("I cannot do that.", "I cannot do that.", "no_entry_point", False),
 }
 needs_evalplus = pytest.mark.skipif(
     importlib.util.find_spec("evalplus") is None or importlib.util.find_spec("tree_sitter") is None,
@@ -111,7 +106,7 @@ def words(file, output, server, *more):
 @needs_evalplus
 @pytest.mark.parametrize("name", RESPONSES)
 def test_the_sanitizer_keeps_what_evalplus_keeps(name, runner):
-    response, kept, failure, *_ = RESPONSES[name]
+    response, kept, failure, _ = RESPONSES[name]
     found = sanitize(response, entry_point="add", runner=runner)
     assert (found.program, found.failure) == (kept, failure)
 
@@ -135,26 +130,23 @@ def test_a_name_is_defined_by_whatever_binds_it_at_top_level():
 
 
 @needs_evalplus
-def test_responses_are_sanitized_counted_and_exported(file, tmp_path, capsys):
-    samples, output = tmp_path / "samples.jsonl", tmp_path / "out"
+def test_responses_are_sanitized_counted_and_exported(file, tmp_path):
+    output = tmp_path / "out"
     with StandInEndpoint(answer) as server:
-        command = words(file, output, server, "--export-evalplus", str(samples), "--workers", "1")
-        assert main(command) == 0
+        assert main(words(file, output, server, "--workers", "1")) == 0
         assert {request["max_tokens"] for request in server.requests} == {768}  # as EvalPlus
     results = Results.load(output)
     ids = {name: f"MBPP/{number}" for number, name in enumerate(RESPONSES)}
-    for name, (_, _, failure, passed, changed) in RESPONSES.items():
+    for name, (_, _, failure, passed) in RESPONSES.items():
         measured = {metric: values[ids[name]][0] for metric, values in results.parts.items()}
         assert measured == {
             "pass@1": passed,
             "extraction_failure_rate": bool(failure),
             "truncated_rate": 0.0,
-            "sanitizer_change_rate": changed,
         }, name
-    assert "| sanitizer_change_rate " in capsys.readouterr().out
     assert results.settings["sanitizer"] == "evalplus 0.3.1"
     # As evalplus.data.load_solutions reads them.
-    lines = [json.loads(line) for line in samples.read_text().splitlines()]
+    lines = [json.loads(line) for line in (output / "evalplus_samples.jsonl").read_text().splitlines()]
     assert lines == [
         {"task_id": f"Mbpp/{number}", "solution": kept} for number, (_, kept, *_) in enumerate(RESPONSES.values())
     ]
@@ -179,16 +171,6 @@ def test_a_missing_package_is_said_before_anything_is_asked(file, tmp_path, caps
     message = f"needs the package {name}, which is not installed: {evalplus_sanitizer.INSTALL}"
     if absent == "evalplus" or find_spec("tree_sitter"):
         assert message in capsys.readouterr().err
-
-
-def test_an_export_that_could_hold_nothing_is_refused(tmp_path, capsys):
-    path = tmp_path / "q.jsonl"
-    path.write_text(json.dumps({"id": "a", "prompt": "p", "reference": REFERENCE, "tests": ["assert add(1, 2) == 3"]}))
-    common = ["eval", "code", str(path), "--references", "--output", str(tmp_path / "out"), "--export-evalplus"]
-    assert main([*common, str(tmp_path / "samples.jsonl")]) == 2
-    assert "--export-evalplus writes programs for HumanEval+ and MBPP+" in capsys.readouterr().err
-    assert main([*common, str(tmp_path / "samples.json")]) == 2
-    assert "needs a name that ends in .jsonl" in capsys.readouterr().err
 
 
 def test_a_terminal_that_cannot_draw_gets_lines_of_progress():

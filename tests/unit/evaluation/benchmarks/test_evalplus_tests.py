@@ -134,7 +134,7 @@ def test_a_row_that_is_no_problem_is_refused_with_its_place_rule_and_cure(broken
 def test_a_file_without_the_columns_is_refused(tmp_path):
     path = tmp_path / "other.jsonl"
     path.write_text('{"problem": "p"}\n')
-    with pytest.raises(InputError, match=r"lacks \['GT_code', 'extra_info', 'test'\]"):
+    with pytest.raises(InputError, match=r"needs the columns \['GT_code', 'extra_info', 'test'\]"):
         read_problems(path)
     with pytest.raises(InputError, match="cannot be read"):
         read_problems(tmp_path / "none.parquet")
