@@ -1,103 +1,91 @@
-"""Add a rule to the leaderboard: what it brings over a Test LLM that never learns, in one experiment.
+"""The leaderboard: what a rule for the Test LLM brings the Code LLM over a Test LLM that never learns."""
 
-    python -m examples.leaderboard.row outputs/EXPERIMENT --arm ARM --rule 'what it is, in a line' --detection FOLDER
-
-EXPERIMENT is a folder of ``examples.experiment`` with its report and the arms ARM and frozen; FOLDER is what
-``detection.py`` wrote of it. The row goes into ``leaderboard.json`` beside this file, and the table of ``README.md`` is
-made anew. A rule that brings nothing stays in it; the same rule and experiment again replace their row.
-"""
-
-import argparse
-import json
 import statistics
-import subprocess
 from pathlib import Path
 
-from code_a1_recipe.errors import CodeA1Error
-from code_a1_recipe.files import write_whole
+import msgspec
+
+from code_a1_recipe.errors import InputError
 from code_a1_recipe.stats.estimates import mean_estimate
-from examples.experiment.results import RESULTS_FILE, load_results
-from examples.experiment.summary import ExperimentSummary, equal_table
+from code_a1_recipe.stats.tables import Table, table_with_head
 
-HERE = Path(__file__).parent
-ROWS, README = HERE / "leaderboard.json", HERE / "README.md"
-BEGIN, END = "<!-- rows: made by row.py -->", "<!-- end of rows -->"
+from .results import RESULTS_FILE, load_results
+from .summary import ExperimentSummary, equal_table
+
+RULES = Path(__file__).parent / "leaderboard.json"
+STORED = Path(__file__).parents[1] / "micro_results"
 FROZEN = "frozen"
-COLUMNS = {
-    "rule": "rule",
-    "experiment": "experiment",
-    "commit": "commit",
-    "seeds": "seeds",
-    "equal_steps": "pass@1 over frozen, equal steps",
-    "equal_seconds": "pass@1 over frozen, equal seconds",
-    "false_negative_rate": "false-negative rate",
-    "distinct_call_rate": "distinct-call rate",
-    "narrow": "narrow bugs detected",
-    "narrow_over_frozen": "the same over frozen",
-    "seconds_per_step": "seconds a step",
-}
+HEAD = (
+    "rule",
+    "results",
+    "commit",
+    "seeds",
+    "pass@1 over frozen, equal steps",
+    "pass@1 over frozen, equal seconds",
+    "false-negative rate",
+    "distinct-call rate",
+    "narrow bugs detected",
+    "the same over frozen",
+    "seconds a step",
+)
 
 
-def row_of(summary: ExperimentSummary, detection: dict[str, dict[str, dict[str, dict[str, float]]]], arm: str) -> dict:
-    """The measured columns of an arm, as texts; detection is ``[arm][seed][step]`` rates of ``detection.json``."""
-    pair = ExperimentSummary({arm: summary.runs[arm], FROZEN: summary.runs[FROZEN]})
-    (beside,) = [row for row in equal_table(pair, "pass@1").rows if row[1] == FROZEN]
-    measured = {name: pair.interval(arm, name) for name in ("false_negative_rate", "distinct_call_rate")}
-    last = {
-        name: {seed: steps[max(steps, key=int)] for seed, steps in detection[name].items()} for name in (arm, FROZEN)
-    }
-    narrow = {name: {seed: rates["narrow"] for seed, rates in seeds.items()} for name, seeds in last.items()}
-    ratios = [value / narrow[FROZEN][seed] for seed, value in narrow[arm].items() if seed in narrow[FROZEN]]
-    seconds = [run.training["seconds_per_step"] for run in summary.runs[arm].values()]
-    return {
-        "seeds": len(summary.runs[arm]),
-        "equal_steps": beside[3],
-        "equal_seconds": beside[5],
-        **{name: one.plus_minus() if one else "" for name, one in measured.items()},
-        "narrow": mean_estimate(list(narrow[arm].values())).plus_minus(),
-        "narrow_over_frozen": mean_estimate(ratios).plus_minus(),
-        "seconds_per_step": f"{statistics.fmean(seconds):.2f}",
-    }
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the leaderboard before it is measured."""
+
+    rule: str
+    """A line for readers."""
+    results: str
+    """Folder of ``results.json``, below ``studies/micro_results``."""
+    arm: str
+    commit: str
+    narrow: str = ""
+    """Share of narrow recorded programs detected, and its ratio to ``FROZEN``: only where ``results.json`` has none,
+    because it was made by an earlier release."""
+    narrow_over_frozen: str = ""
 
 
-def table(rows: list[dict]) -> str:
-    lines = ["| " + " | ".join(COLUMNS.values()) + " |", "| --- " * len(COLUMNS) + "|"]
-    return "\n".join(lines + ["| " + " | ".join(str(row[name]) for name in COLUMNS) + " |" for row in rows])
+def leaderboard_table() -> Table:
+    """Measure all rules that are kept, from the stored results."""
+    rules = msgspec.json.decode(RULES.read_bytes(), type=list[Rule])
+    return table_with_head([HEAD, *(measured_row(rule, STORED / rule.results / RESULTS_FILE) for rule in rules)])
 
 
-def with_table(text: str, rows: list[dict]) -> str:
-    """The README with its rows made anew."""
-    before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n\n{table(rows)}\n\n{END}{rest.partition(END)[2]}"
+def measured_row(rule: Rule, results: Path) -> list[str]:
+    """Measure one rule.
 
+    Args:
+        rule: its arm is compared with the arm ``FROZEN``.
+        results: ``results.json`` of an experiment with both.
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("experiment", type=Path)
-    parser.add_argument("--arm", required=True)
-    parser.add_argument("--rule", required=True)
-    parser.add_argument("--detection", type=Path, required=True)
-    options = parser.parse_args()
-    try:
-        summary = ExperimentSummary(load_results(options.experiment / "report" / RESULTS_FILE).runs)
-        detection = json.loads((options.detection / "detection.json").read_text(encoding="utf-8"))
-    except (CodeA1Error, OSError) as error:
-        parser.error(str(error))
-    for arm in (options.arm, FROZEN):
-        if arm not in summary.runs or arm not in detection:
-            parser.error(f"{options.experiment} and {options.detection} must both have the arm {arm!r}")
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=HERE, capture_output=True, text=True).stdout
-    name = {"rule": options.rule, "experiment": options.experiment.name, "commit": commit.strip()}
-    rows = [
-        row
-        for row in json.loads(ROWS.read_text(encoding="utf-8"))
-        if (row["rule"], row["experiment"]) != (options.rule, options.experiment.name)
+    Raises:
+        InputError: one of the arms is not there.
+    """
+    runs = load_results(results).runs
+    if not {rule.arm, FROZEN} <= runs.keys():
+        raise InputError(f"{results} must have the arms {rule.arm!r} and {FROZEN!r}, got {', '.join(runs)}")
+    summary = ExperimentSummary({name: runs[name] for name in (rule.arm, FROZEN)})
+    _, frozen = equal_table(summary, "pass@1").rows
+    measured = [summary.interval(rule.arm, name) for name in ("false_negative_rate", "distinct_call_rate")]
+    seconds = [run.training["seconds_per_step"] for run in runs[rule.arm].values()]
+    narrow, ratio = _narrow(rule, summary)
+    return [
+        rule.rule,
+        rule.results,
+        rule.commit,
+        str(len(runs[rule.arm])),
+        frozen[3],
+        frozen[5],
+        *(interval.plus_minus() if interval else "" for interval in measured),
+        narrow,
+        ratio,
+        f"{statistics.fmean(seconds):.2f}",
     ]
-    rows.append(name | row_of(summary, detection, options.arm))
-    write_whole(ROWS, json.dumps(rows, indent=1) + "\n")
-    write_whole(README, with_table(README.read_text(encoding="utf-8"), rows))
-    print(table(rows[-1:]))
 
 
-if __name__ == "__main__":
-    main()
+def _narrow(rule: Rule, summary: ExperimentSummary) -> tuple[str, str]:
+    mine, frozen = (summary.values(arm, "narrow_detected", summary.end(arm)) for arm in (rule.arm, FROZEN))
+    ratios = [value / frozen[seed] for seed, value in mine.items() if frozen.get(seed)]
+    if not ratios:
+        return rule.narrow, rule.narrow_over_frozen
+    return mean_estimate(list(mine.values())).plus_minus(), mean_estimate(ratios).plus_minus()

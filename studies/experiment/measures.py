@@ -1,7 +1,7 @@
-"""What the records of training say of both policies, and both parts of the kill rate.
+"""Measures of an experiment beyond those of a run's report, from the records of training and of validation.
 
-How far rewards are from hidden tests, how varied suites are, what is unlearned; all but ``distinct_calls`` need
-``validation.hidden_in_training``. Programs lost to an outage count nowhere.
+They say how far rewards are from hidden tests, how varied suites are and what is unlearned. All but ``distinct_calls``
+need ``validation.hidden_in_training``. Programs lost to an outage count nowhere.
 """
 
 import statistics

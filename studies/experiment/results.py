@@ -1,6 +1,7 @@
-"""What a finished run comes to, small enough to keep when its folder is gone."""
+"""The results of an experiment: small enough to keep when its run folders are gone."""
 
 import json
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -11,18 +12,23 @@ from pathlib import Path
 import msgspec
 
 from code_a1_recipe.analysis.measures import MEASURES, by_source, measures_of
+from code_a1_recipe.analysis.report import command_of
 from code_a1_recipe.errors import InputError
 from code_a1_recipe.files import portable, write_whole
 from code_a1_recipe.runs.console import PHASES, UPDATES
 from code_a1_recipe.runs.reader import RunRecords
 from code_a1_recipe.runs.rollout_record import RolloutRecord
 
+from .grid import EXPERIMENT_FILE, FINISHED, Experiment
 from .measures import SPLIT_MEASURES, TRAINING_MEASURES, split_kills, training_measures
+from .recorded import Kinds, detection_rates, read_kinds
 
 RESULTS_FILE = "results.json"
 ALL_MEASURES: dict[str, str] = {
     **MEASURES,
     **SPLIT_MEASURES,
+    "narrow_detected": "Test LLM, recorded narrow programs that a case of their suites breaks",
+    "wide_detected": "Test LLM, the same of recorded wide programs",
     "loaded_rate": "Code LLM, held-out programs that were extracted and loaded",
     "expected_correct_rate": "Test LLM, cases for held-out programs whose expected value is right",
     "broke_candidate_rate": "Test LLM, suites for held-out programs with a valid case that the program fails",
@@ -31,20 +37,21 @@ ALL_MEASURES: dict[str, str] = {
     "seconds_per_step": "median seconds a step; lower is better",
 }
 STEP_PARTS = ("episodes", *PHASES, "other")
-"""Of a step's wall time; ``timing_s/<part>`` in the metrics. Of two updates at the same time the longer one counts."""
-_FROM_METRICS = {
+"""Parts of a step's wall time; ``time_frac/<part>`` in the metrics."""
+FROM_METRICS = {
     "loaded_rate": "val/code/loaded_rate",
     "expected_correct_rate": "val/test/expected_correct_rate",
     "broke_candidate_rate": "val/test/broke_candidate_rate",
 }
 """Measure -> the metric of the same validation, over the policies' own programs and suites."""
-_LAST_STEPS = 10
-_OF_OTHER_SOURCES = ("pass@1", "greedy")
-_FORMAT = 3
+LAST_STEPS = 10
+FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validation:
+    """The measures of one validation."""
+
     step: int
     seconds: float
     """Wall seconds of training before it; other validations are left out."""
@@ -65,7 +72,7 @@ class RunResult:
     parts: Mapping[str, float]
     """Mean seconds a step by part, for the parts of ``STEP_PARTS``."""
     wall_seconds: float | None
-    """Of the whole process, start and validations included."""
+    """Time of the whole process, start and validations included."""
 
     @cached_property
     def final(self) -> dict[str, float]:
@@ -77,11 +84,11 @@ class RunResult:
         """The measures of one validation; empty where there was none at that step."""
         if step == self.steps > 0:
             return self.final
-        return next((found.measures for found in self.validations if found.step == step), {})
+        return next((one.measures for one in self.validations if one.step == step), {})
 
     @property
     def seconds(self) -> float:
-        """Of training, up to the last validation."""
+        """Seconds of training up to the last validation."""
         return self.validations[-1].seconds if self.validations else 0.0
 
     def after(self, seconds: float, measure: str) -> float | None:
@@ -89,7 +96,7 @@ class RunResult:
 
         None where the run was not validated that late, or did not take the measure.
         """
-        points = [(found.seconds, found.measures.get(measure)) for found in self.validations]
+        points = [(one.seconds, one.measures.get(measure)) for one in self.validations]
         for (before, low), (then, high) in pairwise(points):
             if before <= seconds <= then and low is not None and high is not None:
                 share = (seconds - before) / (then - before) if then > before else 1.0
@@ -101,14 +108,38 @@ class RunResult:
 class Results:
     """Finished runs of an experiment, as they stand in ``RESULTS_FILE``."""
 
-    format: int = _FORMAT
+    format: int = FORMAT
     commands: tuple[str, ...] = ()
-    """Of the first run of each arm, with the versions that it ran on."""
+    """The command of the first run of each arm, with the versions that it ran on."""
     runs: Mapping[str, Mapping[int, RunResult]]
     """By arm and seed; arms in the order of the experiment's file."""
 
 
-def result_of(run: RunRecords, *, wall_seconds: float | None = None) -> RunResult:
+def measure_experiment(folder: Path) -> Results:
+    """Measure the finished runs below an experiment's folder.
+
+    Raises:
+        InputError: there is none, or a file of one cannot be read.
+    """
+    experiment = Experiment.load(folder / EXPERIMENT_FILE)
+    runs: dict[str, dict[int, RunResult]] = {}
+    commands = []
+    for arm in experiment.arms:
+        finished = [seed for seed in experiment.seeds if (folder / arm / f"seed{seed}" / FINISHED).is_file()]
+        for seed in finished:
+            run = RunRecords.open(folder / arm / f"seed{seed}")
+            if arm not in runs:
+                commands.append(command_of(run))
+            runs.setdefault(arm, {})[seed] = measure_run(run)
+    if not runs:
+        raise InputError(
+            f"{folder} holds no finished run of an experiment (<arm>/seed<n>/{FINISHED}); "
+            "for the report of a single run try `code-a1 report`"
+        )
+    return Results(runs=runs, commands=tuple(commands))
+
+
+def measure_run(run: RunRecords) -> RunResult:
     """Measure a run from its records.
 
     Raises:
@@ -117,49 +148,62 @@ def result_of(run: RunRecords, *, wall_seconds: float | None = None) -> RunResul
     steps = [row for row in run.metrics if row["step"] > 0 and row.get("timing_s/step") is not None]
     records = {step: run.training(step) for step in run.training_steps}
     metrics = {row["step"]: row for row in run.metrics}
-    validations = tuple(
-        Validation(
-            step=step,
-            seconds=round(sum(row["timing_s/step"] for row in steps if row["step"] <= step), 2),
-            measures=_held_out(run.validation(step))
-            | {name: row[key] for row in [metrics.get(step, {})] for name, key in _FROM_METRICS.items() if key in row}
-            | training_measures(records, end=step, last=_LAST_STEPS),
-        )
-        for step in run.validation_steps
-    )
-    training = training_measures(records, end=max(records, default=0), last=_LAST_STEPS)
+    kinds = read_kinds(run)
+    validations = []
+    for step in run.validation_steps:
+        row = metrics.get(step, {})
+        measures = _held_out(run.validation(step), kinds)
+        measures |= {name: row[key] for name, key in FROM_METRICS.items() if key in row}
+        measures |= training_measures(records, end=step, last=LAST_STEPS)
+        seconds = round(sum(row["timing_s/step"] for row in steps if row["step"] <= step), 2)
+        validations.append(Validation(step=step, seconds=seconds, measures=measures))
+    training = training_measures(records, end=max(records, default=0), last=LAST_STEPS)
     if steps:
         training["seconds_per_step"] = statistics.median(row["timing_s/step"] for row in steps)
-    parts = {
-        part: round(statistics.fmean(row["timing_s/step"] * (row.get(f"time_frac/{part}") or 0.0) for row in steps), 4)
-        for part in STEP_PARTS
-        if any(row.get(f"time_frac/{part}") for row in steps)
-    }
-    if run.config.get("layout") == "separate" and all(name in parts for name in UPDATES):
-        del parts[min(UPDATES, key=lambda name: parts[name])]
+    policies = sorted((run.config.get("policies") or {}).items())
     return RunResult(
-        validations=validations,
+        validations=tuple(validations),
         steps=max((row["step"] for row in steps), default=0),
-        models=tuple(
-            portable(str(one["model"]["path"])) for _, one in sorted((run.config.get("policies") or {}).items())
-        ),
+        models=tuple(portable(str(policy["model"]["path"])) for _, policy in policies),
         training=training,
-        parts=parts,
-        wall_seconds=wall_seconds,
+        parts=_seconds_by_part(steps, at_once=run.config.get("layout") == "separate"),
+        wall_seconds=_wall_seconds(run.folder / FINISHED),
     )
 
 
-def _held_out(records: Sequence[RolloutRecord]) -> dict[str, float]:
+def _seconds_by_part(steps: Sequence[Mapping[str, float]], *, at_once: bool) -> dict[str, float]:
+    """Mean seconds a step; of two updates at the same time the longer one counts."""
+    parts = {}
+    for part in STEP_PARTS:
+        seconds = [row["timing_s/step"] * (row.get(f"time_frac/{part}") or 0.0) for row in steps]
+        if any(seconds):
+            parts[part] = round(statistics.fmean(seconds), 4)
+    if at_once and all(name in parts for name in UPDATES):
+        del parts[min(UPDATES, key=lambda name: parts[name])]
+    return parts
+
+
+def _wall_seconds(finished: Path) -> float | None:
+    if not finished.is_file():
+        return None
+    try:
+        seconds = json.loads(finished.read_text(encoding="utf-8"))["wall_seconds"]
+        return None if seconds is None or not math.isfinite(seconds) else float(seconds)
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{finished} cannot be read: {error!r}; remove it, and `run` makes the run again") from error
+
+
+def _held_out(records: Sequence[RolloutRecord], kinds: Kinds) -> dict[str, float]:
     """Means over the held-out questions of a validation.
 
-    Plain names are of the first ``data_source``; of others, ``pass@1 on <source>`` and ``greedy on <source>``.
+    Plain names belong to the first ``data_source``; others have ``pass@1 on <source>`` and ``greedy on <source>``.
     """
-    found: dict[str, float] = {}
+    found: dict[str, float] = detection_rates(records, kinds)
     for number, (source, of_source) in enumerate(by_source(records).items()):
         for name, values in (measures_of(of_source) | split_kills(of_source)).items():
             if number == 0:
                 found[name] = statistics.fmean(values.values())
-            elif name in _OF_OTHER_SOURCES:
+            elif name in ("pass@1", "greedy"):
                 found[f"{name} on {source}"] = statistics.fmean(values.values())
     if "kill" in found:
         found["product"] = found["valid"] * found["kill"]
@@ -178,15 +222,14 @@ def load_results(path: Path) -> Results:
         InputError: it cannot be read, or is something else.
     """
     try:
-        content = msgspec.json.decode(path.read_bytes())
-        if content["format"] != _FORMAT:
-            raise InputError(
-                f"{path} has format {content['format']!r}, this version reads {_FORMAT}; make it again with "
-                "`python -m examples.experiment report EXPERIMENT`"
-            )
-        results = msgspec.convert(content, Results, str_keys=True)
-    except (OSError, msgspec.MsgspecError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{path} holds no results of an experiment: {error!r}") from error
-    if not results.runs or not all(results.runs.values()):
-        raise InputError(f"{path} must hold at least one run of each arm; an arm has none")
+        results = msgspec.json.decode(path.read_bytes(), type=Results)
+    except (OSError, msgspec.MsgspecError, RecursionError) as error:
+        raise InputError(
+            f"{path} holds no results of an experiment: {error}; name its folder or results.json"
+        ) from error
+    if results.format != FORMAT or not results.runs or not all(results.runs.values()):
+        raise InputError(
+            f"{path} must hold runs of every arm in format {FORMAT}, got format {results.format!r} and "
+            f"{len(results.runs)} arms; make it again with `python -m studies.experiment report EXPERIMENT`"
+        )
     return results

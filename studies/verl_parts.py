@@ -1,4 +1,4 @@
-"""What the verl jobs of ``two_policies.py`` load by path."""
+"""The parts of ``two_policies.py`` that verl loads by path."""
 
 from __future__ import annotations
 

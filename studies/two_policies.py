@@ -1,6 +1,6 @@
 """A step with two policies beside the steps of two single-policy GRPO jobs of verl's own trainer, on the same prompts.
 
-    python examples/benchmarks/two_policies.py [--folder outputs/two_policies] [--steps 8]
+    python -m studies.two_policies [--folder outputs/two_policies] [--steps 8]
 
 1. Trains both policies with the preset `cpu` at learning rate 0, so that both keep their lengths, with every group of
    suites in the update.
@@ -12,19 +12,17 @@
 Nothing else may run on the machine. Takes about ten minutes on two cores.
 """
 
-from __future__ import annotations
-
-import argparse
 import json
 import os
 import statistics
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow
 import pyarrow.parquet
+import typer
 from omegaconf import OmegaConf
 
 from code_a1_recipe.algorithm.prompts import PROMPT_PAIRS, render
@@ -32,6 +30,7 @@ from code_a1_recipe.config.compose import recorded_config
 from code_a1_recipe.data.reader import load_questions
 from code_a1_recipe.runs.reader import RunRecords
 from code_a1_recipe.training.lifecycle.launch import prepare_environment
+from studies.command_line import run_study, study_app
 
 HERE = Path(__file__).parent
 OURS = ("policies", "pools", "layout", "episode", "rewards", "prompts", "mistake_book", "selection", "schedule")
@@ -49,6 +48,8 @@ SETTINGS = (
     "trainer.test_freq=-1",
     "trainer.val_before_train=false",
 )
+
+app = study_app()
 
 
 def train_both(folder: Path, steps: int) -> dict[str, Any]:
@@ -116,35 +117,42 @@ def run_verl(run: Path, path: Path) -> list[dict[str, Any]]:
     return [json.loads(line)["data"] for line in metrics.read_text().splitlines()]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, default=Path("outputs/two_policies"), help="reused where it is complete")
-    parser.add_argument("--steps", type=int, default=24, help="of each job; the first is left out")
-    options = parser.parse_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
-    run = (options.folder / "both").absolute()
-    config = train_both(run, options.steps)
-    ours = RunRecords(run).metrics[1:]
-    tokens = {name: sum(row[f"{name}/perf/total_num_tokens"] for row in ours) for name in ("code", "test")}
-    seconds = {"both": statistics.median(row["timing_s/step"] for row in ours)}
+def measure(run: Path, config: dict[str, Any], policy: str, steps: int) -> tuple[float, float]:
+    """Run verl's own job for one policy; returns its median seconds a step, and all tokens after the first step."""
+    rows: list[dict[str, Any]] = []
+    for step in range(1, steps + 1):
+        prompts = prompts_of(run, config, step)[policy]
+        rows += prompts
+    data = run.parent / f"{policy}.parquet"
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), data)
+    path = verl_config(run, policy, data=data, questions=len(prompts_of(run, config, 1)[policy]), steps=steps)
+    metrics = run_verl(run, path)[1:]
+    seconds = statistics.median(row["timing_s/step"] for row in metrics)
+    return seconds, sum(row["perf/total_num_tokens"] for row in metrics)
+
+
+@app.command()
+def two_policies(
+    folder: Annotated[Path, typer.Option(help="reused where it is complete")] = Path("outputs/two_policies"),
+    steps: Annotated[int, typer.Option(min=2, help="of each job; the first is left out")] = 24,
+) -> None:
+    """Compare a step of both policies with the steps of two jobs of verl."""
+    folder.mkdir(parents=True, exist_ok=True)
+    run = (folder / "both").absolute()
+    config = train_both(run, steps)
+    metrics = RunRecords(run).metrics[1:]
+    both = statistics.median(row["timing_s/step"] for row in metrics)
     single = 0.0
-    by_step = [prompts_of(run, config, step) for step in range(1, options.steps + 1)]
     for policy in ("code", "test"):
-        rows = [row for step in by_step for row in step[policy]]
-        data = run.parent / f"{policy}.parquet"
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), data)
-        questions = len(by_step[0][policy])
-        path = verl_config(run, policy, data=data, questions=questions, steps=options.steps)
-        found = run_verl(run, path)[1:]
-        seconds[policy] = statistics.median(row["timing_s/step"] for row in found)
-        theirs = sum(row["perf/total_num_tokens"] for row in found)
-        single += seconds[policy] * tokens[policy] / theirs
-        print(f"{policy}: tokens {tokens[policy]:.0f} here, {theirs:.0f} in verl's own job", flush=True)
-    print(
-        f"median seconds a step: both policies {seconds['both']:.2f}; verl's jobs {seconds['code']:.2f} (code) and "
-        f"{seconds['test']:.2f} (test), {single:.2f} for as many tokens as here; ratio {seconds['both'] / single:.2f}"
+        tokens = sum(row[f"{policy}/perf/total_num_tokens"] for row in metrics)
+        seconds, their_tokens = measure(run, config, policy, steps)
+        single += seconds * tokens / their_tokens
+        typer.echo(f"{policy}: {tokens:.0f} tokens here, {their_tokens:.0f} in verl's own job, {seconds:.2f} s a step")
+    typer.echo(
+        f"median seconds a step: both policies {both:.2f}, verl's jobs {single:.2f} for as many tokens; "
+        f"ratio {both / single:.2f}"
     )
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_study(app, None, name="two_policies"))
