@@ -39,6 +39,11 @@ class Rollouts(msgspec.Struct, frozen=True):
     question: Question
     programs: list[tuple[str, float]]
 
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """The question's own tests; a prepared file gives one of them away for ``rewards.code_tests=golden``."""
+        return (*self.question.golden_tests, *self.question.tests)
+
 
 @dataclass(kw_only=True)
 class Ranking:
@@ -94,10 +99,12 @@ def read_run(folder: Path, questions: Path | None) -> list[Rollouts]:
         for record in run.training(step):
             if record.source is not None and record.reward is not None:
                 programs.setdefault(record.question, []).append((record.source, record.reward.total))
-    for name in programs:
-        if name not in by_id or not by_id[name].tests:
+    rollouts = []
+    for name, written in programs.items():
+        if name not in by_id or not Rollouts(by_id[name], written).tests:
             raise InputError(f"question {name!r} of {folder} needs its own tests; name a file with them by --questions")
-    return [Rollouts(by_id[name], written) for name, written in programs.items()]
+        rollouts.append(Rollouts(by_id[name], written))
+    return rollouts
 
 
 def read_stored(path: Path) -> list[Rollouts]:
@@ -119,7 +126,9 @@ def rank(rollouts: Sequence[Rollouts]) -> Ranking:
         OutageError: the sandbox could not judge a program.
     """
     ranking = Ranking()
-    requests = [request_for(one.question, source, one.question.tests) for one in rollouts for source, _ in one.programs]
+    requests = []
+    for one in rollouts:
+        requests += [request_for(one.question, source, one.tests) for source, _ in one.programs]
     with JudgeProcesses() as judges:
         verdicts = iter(judges.judge_all(requests))
         for one in rollouts:
