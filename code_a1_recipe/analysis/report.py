@@ -65,7 +65,7 @@ def _refuse_experiment(source: Path) -> None:
     if any((source.name == "results.json", (source / "experiment.yaml").is_file(), *source.glob("*/seed*/"))):
         raise InputError(
             f"{source} must be the folder of one run, but holds an experiment of several; "
-            f"try `python -m examples.experiment report {source}`"
+            f"try `python -m studies.experiment report {source}`"
         )
 
 

@@ -24,7 +24,7 @@ TRACKED = subprocess.run(
     check=True,
 ).stdout.splitlines()
 DOCUMENTS = sorted(name for name in TRACKED if name.endswith(".md") and not name.endswith("tables.md"))
-FOLDERS = ("code_a1_recipe", "constraints", "examples", "reward_fns", "sandbox", "tests")
+FOLDERS = ("code_a1_recipe", "constraints", "examples", "reward_fns", "sandbox", "studies", "tests")
 PATH = re.compile(rf"(?<![\w./-])(?:{'|'.join(FOLDERS)})/[\w./*{{}},-]*[\w/*}}]")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CODE = re.compile(r"```.*?```|`[^`]+`", re.DOTALL)
@@ -79,7 +79,9 @@ def test_python_files_that_are_named_alone_exist(document):
 
 def test_modules_that_are_run_exist(document):
     modules = {
-        found for line in code_of(document) for found in re.findall(r"python -m ((?:sandbox|examples)[\w.]*)", line)
+        found
+        for line in code_of(document)
+        for found in re.findall(r"python -m ((?:sandbox|examples|studies)[\w.]*)", line)
     }
     assert sorted(module for module in modules if importlib.util.find_spec(module) is None) == []
     parts = {part for line in code_of(document) for part in re.findall(r"python -m sandbox (\w+)", line)}

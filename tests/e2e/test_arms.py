@@ -1,4 +1,4 @@
-"""Arms without a Test LLM, or with one model in both roles, through `examples.experiment`, harvest and report."""
+"""Arms without a Test LLM, or with one model in both roles, through `studies.experiment`, harvest and report."""
 
 import json
 import subprocess
@@ -35,7 +35,7 @@ def experiment(repository, tmp_path_factory) -> tuple[Path, subprocess.Completed
     folder = tmp_path_factory.mktemp("arms")
     path = folder / "grid.yaml"
     path.write_text(GRID.format(folder=folder / "out"))
-    command = [sys.executable, "-m", "examples.experiment", "run", str(path)]
+    command = [sys.executable, "-m", "studies.experiment", "run", str(path)]
     done = subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return folder / "out", done

@@ -69,18 +69,3 @@ def test_the_best_of_n_is_chosen_by_a_trained_pair(code_a1, trained, held_out, t
         assert expected["random"] <= expected["oracle"] + 1e-9
         assert all(0.0 <= value <= 1.0 for value in expected.values())
         assert expected["oracle"] in (0.0, 1.0)
-
-
-def test_checkpoints_of_both_policies_meet_one_another(code_a1, trained, tmp_path):
-    output = tmp_path / "out"
-    size = ["--steps", "0", "--steps", "3", "--questions", "4", "--candidates", "2"]
-    words = [trained.folder, "--output", output, *size]
-    done = code_a1(*words, module="examples.crossplay")
-    assert done.returncode == 0, done.stderr[-3000:]
-    matches = [json.loads(line) for line in (output / "matches.jsonl").open()]
-    assert len(matches) > 0
-    assert (output / "crossplay.png").stat().st_size > 10_000
-    assert (output / "table.csv").read_text().count("\n") >= 3
-    again = code_a1(*words, "--judge-only", module="examples.crossplay")
-    assert again.returncode == 0, again.stderr[-3000:]
-    assert (output / "matches.jsonl").read_text().count("\n") == len(matches)

@@ -115,7 +115,7 @@ PROCESSES = {
     "server": 1170 * MIB,  # the HTTP server's process and its engine's
 }
 """Bytes that processes take on a CPU whatever the model is, their imports mostly: proportional set sizes (what several
-share is divided among them) of a run of the preset `cpu`, ``python examples/benchmarks/plan_against_measured.py``."""
+share is divided among them) of a run of the preset `cpu`, ``python -m studies.plan_against_measured``."""
 GPU_PROCESSES = {**PROCESSES, "worker": 3584 * MIB, "server": 4096 * MIB}
 """With CUDA's libraries. Assumed, not measured, as are the four below."""
 CUDA_CONTEXT = int(0.55 * GIB)

@@ -1,7 +1,7 @@
-"""Short seeded versions of ``python -m examples.judge_benchmark soak``."""
+"""Short seeded versions of ``python -m studies.judge_benchmark``."""
 
-from examples.judge_benchmark.soak import run_programs
-from examples.judge_benchmark.soak_kills import run_kills
+from studies.judge_benchmark.kills import run_kills
+from studies.judge_benchmark.soak import run_programs
 
 
 def test_a_pool_is_after_hundreds_of_programs_as_it_was_before():

@@ -143,7 +143,7 @@ def test_the_report_of_an_experiment_is_asked_for_elsewhere(tmp_path, capsys, pl
     file.write_text("{}")
     source = file if file.name == "results.json" else tmp_path
     assert main(["report", str(source)]) == 2
-    assert f"try `python -m examples.experiment report {source}`" in capsys.readouterr().err
+    assert f"try `python -m studies.experiment report {source}`" in capsys.readouterr().err
 
 
 def test_what_is_no_run_is_refused(tmp_path, capsys):

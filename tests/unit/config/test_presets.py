@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from code_a1_recipe.config.compose import CONFIG_DIR, preset_names, read_config
-from examples.experiment.grid import Experiment
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PAPER_PRESETS = ["qwen2.5-coder-1.5b", "qwen2.5-coder-3b", "qwen2.5-coder-7b"]
@@ -74,10 +73,3 @@ def test_every_arm_works_with_every_kind_of_preset(preset, arm):
     has_tester = arm in ("code_a1", "pooled", "frozen", "sft", "repair")
     assert settings.policy_names == (("code", "test") if has_tester else ("code",))
     assert settings.self_play is (arm == "self_play")
-
-
-@pytest.mark.parametrize("path", sorted((REPOSITORY / "examples").glob("micro_*.yaml")), ids=lambda path: path.stem)
-def test_every_arm_of_the_shipped_experiments_composes(path):
-    experiment = Experiment.load(path)
-    for arm in experiment.arms:
-        read_config(experiment.preset, [*experiment.overrides, *arm.overrides, "run_dir=x"])

@@ -5,10 +5,13 @@ import signal
 
 import pytest
 
-from examples.judge_benchmark.bench import requests_of
-from examples.judge_benchmark.programs import workload
 from sandbox import Judge, JudgeRequest, LocalRunner, SandboxUnavailableError
 from sandbox.judge.process_pool import JudgeProcesses, WorkerSettings
+from studies.judge_benchmark.programs import workload
+
+
+def requests_of(questions):
+    return [request for question in questions for request in question.requests()]
 
 
 def outcomes(results):

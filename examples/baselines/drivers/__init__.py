@@ -1,1 +1,0 @@
-"""Programs that the tools' own interpreters run; none of them imports anything of this project."""

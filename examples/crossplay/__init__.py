@@ -1,1 +1,0 @@
-"""A study: every saved Code LLM of a run against every saved Test LLM."""

@@ -1,1 +1,0 @@
-"""A study: does our judge agree with EvalPlus's own?"""

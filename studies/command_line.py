@@ -1,0 +1,25 @@
+"""Command lines of the studies: they look, and end, as those of ``code-a1`` do."""
+
+from collections.abc import Sequence
+
+import typer
+
+from code_a1_recipe.cli import status
+from code_a1_recipe.training.lifecycle.launch import configure_logging
+
+
+def study_app(description: str | None = None) -> typer.Typer:
+    """Make an app whose help and errors look like those of ``code-a1``."""
+    return typer.Typer(
+        help=description,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="markdown",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+
+def run_study(app: typer.Typer, arguments: Sequence[str] | None, *, name: str) -> int:
+    """Run ``python -m studies.NAME``; returns the exit status, see ``code_a1_recipe.cli.status``."""
+    configure_logging()
+    return status.run(lambda: app(arguments, prog_name=f"python -m studies.{name}"))

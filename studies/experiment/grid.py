@@ -1,0 +1,123 @@
+"""The file of an experiment: a grid of arms and seeds.
+
+It is YAML::
+
+    preset: cpu                     # or the path of a YAML file
+    folder: outputs/micro_arms      # default: outputs/<name of the file>
+    seeds: [0, 1, 2]
+    overrides: [trainer.save_freq=-1]   # of every run
+    arms:
+      code_a1: [arm=code_a1]
+      golden_1: [arm=golden, rewards.num_golden=1]
+      static:
+        overrides: [arm=static]
+        harvest: code_a1            # the run of this arm and the same seed; its tests become data.train_files
+
+The run of an arm and a seed lives in ``<folder>/<arm>/seed<seed>`` with ``data.seed=<seed>``.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import yaml
+from msgspec import Meta
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from code_a1_recipe.errors import InputError
+
+EXPERIMENT_FILE = "experiment.yaml"
+"""In an experiment's folder: the file as it was when it last ran."""
+FINISHED = "finished.json"
+"""Written into a run's folder when its process has ended well."""
+SET_BY_THE_EXPERIMENT = ("run_dir", "data.seed")
+
+Override = Annotated[str, Meta(pattern="^[^=]+=")]
+FolderName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][\w-]*$")]
+Seed = Annotated[int, Meta(ge=0)]
+
+
+class Arm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings that the runs of an arm share."""
+
+    overrides: tuple[Override, ...] = ()
+    harvest: str | None = None
+    """Arm whose run of the same seed gives the tests."""
+
+
+class GridFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The content of the file."""
+
+    preset: str = "cpu"
+    folder: str | None = None
+    seeds: Annotated[tuple[Seed, ...], Meta(min_length=1)] = (0,)
+    overrides: tuple[Override, ...] = ()
+    arms: Annotated[dict[FolderName, tuple[Override, ...] | Arm], Meta(min_length=1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """A grid of runs."""
+
+    preset: str
+    folder: Path
+    seeds: tuple[int, ...]
+    overrides: tuple[str, ...]
+    arms: dict[str, Arm]
+    text: str
+    """The file."""
+
+    @classmethod
+    def load(cls, path: Path) -> "Experiment":
+        """Read and check a file.
+
+        Raises:
+            InputError: it cannot be read, or a key or value cannot work.
+        """
+        try:
+            text = path.read_text(encoding="utf-8")
+            # OmegaConf refuses a key that stands there twice, of which YAML's own loader takes the last.
+            grid = msgspec.convert(OmegaConf.to_container(OmegaConf.create(text)), GridFile)
+        except (OSError, UnicodeDecodeError, yaml.YAMLError, OmegaConfBaseException, msgspec.ValidationError) as error:
+            raise InputError(
+                f"{path} is no experiment: {error}; studies/micro_arms.yaml shows what it may say"
+            ) from error
+        arms = {}
+        for name, settings in grid.arms.items():
+            arm = settings if isinstance(settings, Arm) else Arm(settings)
+            if arm.harvest is not None and arm.harvest not in arms:
+                raise InputError(f"{path}: arms.{name}.harvest must name an arm above it, got {arm.harvest!r}")
+            _refuse_own_keys(path, name, arm.overrides)
+            arms[name] = arm
+        _refuse_own_keys(path, "overrides", grid.overrides)
+        return cls(
+            preset=grid.preset,
+            folder=Path(grid.folder or Path("outputs") / path.stem).absolute(),
+            seeds=tuple(dict.fromkeys(grid.seeds)),
+            overrides=grid.overrides,
+            arms=arms,
+            text=text,
+        )
+
+    def run_folder(self, arm: str, seed: int) -> Path:
+        """The folder of one run."""
+        return self.folder / arm / f"seed{seed}"
+
+    def is_finished(self, arm: str, seed: int) -> bool:
+        """Whether the run's process has ended well."""
+        return (self.run_folder(arm, seed) / FINISHED).is_file()
+
+    def settings_of(self, arm: str) -> list[str]:
+        """All that makes a run of this arm, except its seed and folder."""
+        settings = [self.preset, *self.overrides, *self.arms[arm].overrides]
+        if self.arms[arm].harvest is not None:
+            settings.append(f"harvest={self.arms[arm].harvest}")
+        return settings
+
+
+def _refuse_own_keys(path: Path, place: str, overrides: tuple[str, ...]) -> None:
+    for override in overrides:
+        if override.partition("=")[0].lstrip("+~") in SET_BY_THE_EXPERIMENT:
+            raise InputError(f"{path}: {place} sets {override!r}, which the experiment sets for each run; leave it out")

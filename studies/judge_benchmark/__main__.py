@@ -1,0 +1,83 @@
+"""``python -m studies.judge_benchmark``: how fast the judge is, and whether it lasts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from code_a1_recipe.errors import CodeA1Error
+from studies.command_line import run_study, study_app
+
+from .bench import FULL, QUICK, run_bench
+from .corpora import run_corpora
+from .kills import run_kills
+from .serve_load import run_load
+from .soak import run_programs
+from .stdin_tasks import run_stdin_benchmark
+
+CORES = len(os.sched_getaffinity(0))
+app = study_app()
+
+
+@app.command()
+def bench(quick: Annotated[bool, typer.Option(help="a minute instead of many; the figures are rough")] = False) -> None:
+    """Measure the judge's speed beside two other ways to run programs, in one run."""
+    _finish(run_bench(QUICK if quick else FULL))
+
+
+@app.command()
+def stdin(problems: Annotated[int, typer.Option(min=1, help="eight programs each")] = 32) -> None:
+    """Measure tasks a second on standard-input problems, beside two other ways."""
+    _finish(run_stdin_benchmark(num_problems=problems, report=typer.echo))
+
+
+@app.command()
+def soak(
+    programs: Annotated[int, typer.Option(min=1)] = 100_000, workers: Annotated[int, typer.Option(min=1)] = 2
+) -> None:
+    """Run many programs in one pool, and compare its end with its beginning."""
+    _finish(run_programs(programs, num_workers=workers, report=typer.echo))
+
+
+@app.command()
+def kills(number: Annotated[int, typer.Option(min=1)] = 200, seed: Annotated[int, typer.Option()] = 0) -> None:
+    """Kill processes of the judge at random moments, and compare every verdict."""
+    _finish(run_kills(number, seed=seed, report=typer.echo))
+
+
+@app.command()
+def corpora(
+    files: Annotated[list[Path], typer.Argument(help="JSON lists of entries")],
+    tier: Annotated[int, typer.Option(min=0)] = 0,
+    runs: Annotated[int, typer.Option(min=1)] = 1,
+    busy: Annotated[int, typer.Option(min=0, help="processes that only compute, beside it")] = 0,
+) -> None:
+    """Judge cheating and honest programs, run after run."""
+    _finish(run_corpora(files, tier=tier, num_runs=runs, num_busy=busy, report=typer.echo))
+
+
+@app.command()
+def serve(
+    seconds: Annotated[int, typer.Option(min=1, help="of each round")] = 30,
+    clients: Annotated[int, typer.Option(min=1)] = 8,
+    places: Annotated[int, typer.Option(min=1)] = 16,
+    workers: Annotated[int, typer.Option(min=1)] = CORES,
+) -> None:
+    """Load `python -m sandbox serve` with clients."""
+    found = run_load(seconds=seconds, num_clients=clients, num_places=places, num_workers=workers, report=typer.echo)
+    _finish(found)
+
+
+def _finish(found: dict[str, Any]) -> None:
+    for key, value in found.items():
+        typer.echo(f"{key:<34} {f'{value:.4g}' if isinstance(value, float) else value}")
+    if not found.get("ok", True):
+        raise CodeA1Error("the judge did not hold what it promises: see above")
+
+
+if __name__ == "__main__":
+    sys.exit(run_study(app, None, name="judge_benchmark"))

@@ -1,0 +1,151 @@
+"""What `code-a1 plan` says beside what a run takes: memory by kind of process, /dev/shm, and a checkpoint.
+
+    python -m studies.plan_against_measured [--run "cpu [key=value ...]"]... [--folder outputs/plan]
+
+Each run trains two steps and saves once. Every half second the proportional set size (PSS: what processes share is
+divided among them, so that a sum counts nothing twice) of each of its processes is read. Prints a table for each run,
+with the deviation of the plan in percent of what was measured; the most at once is what a machine must have. Nothing
+else may run. These are also the numbers of `PROCESSES` in `code_a1_recipe/training/plan/memory.py`: the column "one"
+less what the model takes.
+"""
+
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import psutil
+import typer
+
+from code_a1_recipe.config.compose import read_config
+from code_a1_recipe.errors import CodeA1Error
+from code_a1_recipe.stats.tables import Table, table_with_head
+from code_a1_recipe.training.plan.check import Plan, plan_of
+from code_a1_recipe.training.plan.machine import Machine
+from code_a1_recipe.training.plan.needs import Place, State
+from studies.command_line import run_study, study_app
+
+RUNS = [
+    "cpu",
+    "cpu actor_rollout_ref.model.lora_rank=16",
+    "cpu actor_rollout_ref.actor.use_kl_loss=false actor_rollout_ref.rollout.dtype=bfloat16",
+    "cpu actor_rollout_ref.model.enable_gradient_checkpointing=true episode.num_workers=2",
+]
+TWO_STEPS = ("trainer.total_training_steps=2", "trainer.save_freq=2", "trainer.test_freq=-1")
+SECONDS = 0.5
+MIB = 1 << 20
+KINDS = {
+    "ray::TransferQueueController": "queue controller",
+    "ray::SimpleStorageUnit": "queue storage",
+    "ray::TransferQueueStorageUnit": "queue storage",
+    "ray::GlobalRequestLoadBalancer": "load balancer",
+    "ray::EpisodeWorker": "episode worker",
+    "ray::JudgeWorker": "judge",
+    "ray::WorkerDict": "worker",
+    "ray::PolicyHttpServer": "server",
+    "VLLM::": "server",
+    "ray::": "Ray",
+}
+"""How the titles of processes begin, and what the plan calls them; what comes first holds."""
+app = study_app()
+
+
+@dataclass(slots=True)
+class Measured:
+    """Most bytes that were seen."""
+
+    at_once: int = 0
+    """PSS of all processes at one moment."""
+    peaks: dict[int, tuple[str, int]] = field(default_factory=dict)
+    """Kind and PSS by process."""
+    shared: int = 0
+    """In /dev/shm."""
+
+    def watch(self, driver: psutil.Process) -> None:
+        """Look at a run's processes until it ends."""
+        before = shutil.disk_usage("/dev/shm").used
+        while driver.is_running() and driver.status() != psutil.STATUS_ZOMBIE:
+            total = 0
+            for process in [driver, *driver.children(recursive=True)]:
+                try:
+                    kind = "driver" if process == driver else kind_of(" ".join(process.cmdline()))
+                    size = process.memory_full_info().pss
+                except psutil.Error:  # it has just ended
+                    continue
+                total += size
+                _, peak = self.peaks.get(process.pid, ("", 0))
+                self.peaks[process.pid] = (kind, max(size, peak))
+            self.at_once = max(self.at_once, total)
+            self.shared = max(self.shared, shutil.disk_usage("/dev/shm").used - before)
+            time.sleep(SECONDS)
+
+    def of_kind(self, kind: str) -> int:
+        """Sum of the peaks of a kind's processes."""
+        return sum(peak for found, peak in self.peaks.values() if found == kind)
+
+
+def kind_of(title: str) -> str:
+    """The plan's name for a process."""
+    for start, kind in KINDS.items():
+        if title.startswith(start):
+            return kind
+    if "-P -s -B -X utf8" in title:
+        return "program"
+    return "Ray" if "/ray/" in title else "driver"
+
+
+def planned_by_kind(plan: Plan) -> Counter[str]:
+    """Sum of what the processes of each kind take in the state in which they take most."""
+    amounts = Counter[str]()
+    needs = [need for need in plan.needs if need.place == Place.MEMORY]
+    for process in dict.fromkeys(need.process for need in needs):
+        own = [need for need in needs if need.process == process]
+        by_state = [sum(need.amount * need.count for need in own if state in need.states) for state in State]
+        amounts[process.removeprefix("code ").removeprefix("test ")] += max(by_state)
+    return amounts
+
+
+def plan_table(run: str, plan: Plan, measured: Measured, checkpoint: int) -> Table:
+    """The table of a run, in MiB."""
+    at_once = {row.place: row.needed for row in plan.rows}
+    kept = max(need.count for need in plan.needs if need.place == Place.DISK)
+    figures = [(kind, planned, measured.of_kind(kind)) for kind, planned in planned_by_kind(plan).items()]
+    figures.append(("memory, most at once", at_once[Place.MEMORY], measured.at_once))
+    figures.append(("/dev/shm", at_once[Place.SHARED], measured.shared))
+    figures.append(("one checkpoint", at_once[Place.DISK] // kept, checkpoint))
+    table = [["MiB", "planned", "measured", "deviation"]]
+    for name, planned, found in figures:
+        deviation = f"{planned / found - 1:+.0%}" if found else ""
+        table.append([name, f"{planned / MIB:.0f}", f"{found / MIB:.0f}", deviation])
+    return table_with_head(table, title=run)
+
+
+@app.command()
+def plan_against_measured(
+    run: Annotated[list[str], typer.Option(help="preset and settings in one text; repeatable")] = RUNS,
+    folder: Annotated[Path, typer.Option()] = Path("outputs/plan"),
+) -> None:
+    """Train two steps of each run, and compare its memory with its plan."""
+    for number, text in enumerate(run):
+        place = folder / str(number)
+        preset, *overrides = [*shlex.split(text), *TWO_STEPS, f"run_dir={place}"]
+        config = read_config(preset, overrides)
+        plan = plan_of(config, Machine.here(str(place), device=config.trainer.device))
+        command = [sys.executable, "-m", "code_a1_recipe", "train", preset, *overrides]
+        measured = Measured()
+        with subprocess.Popen(command) as process:
+            measured.watch(psutil.Process(process.pid))
+        if process.returncode:
+            raise CodeA1Error(f"the run ended with status {process.returncode}: {shlex.join(command)}")
+        saved = (place / "checkpoints" / "global_step_2").rglob("*.pt")
+        checkpoint = sum(path.stat().st_size for path in saved)
+        typer.echo(plan_table(text, plan, measured, checkpoint).markdown())
+
+
+if __name__ == "__main__":
+    sys.exit(run_study(app, None, name="plan_against_measured"))

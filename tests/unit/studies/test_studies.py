@@ -1,0 +1,107 @@
+"""Each study still runs: a tiny input through its real entry point."""
+
+import importlib
+import json
+
+import pytest
+
+from studies import evalplus_agreement, reward_ranking
+from studies.book_memory import measure_book
+from studies.command_line import run_study
+from studies.judge_benchmark import __main__ as judge_benchmark, bench
+from studies.judge_benchmark.stdin_tasks import make_tasks
+from studies.streaming import comparison
+
+REFERENCE = "def f(items):\n    total = 0\n    for item in items[:3]:\n        total += item\n    return total\n"
+TEST = """
+def check(f):
+    inputs = [[[1, 2, 3, 4]], [[]], [[5]], [[-1, 7]]]
+    results = [6, 0, 5, 6]
+    for i, (inp, exp) in enumerate(zip(inputs, results)):
+        assertion(f(*inp), exp, 0)
+"""
+FORGED = "class Any:\n    def __eq__(self, other):\n        return True\n\n\ndef f(items):\n    return Any()\n"
+NAMES = ("book_memory", "plan_against_measured", "reward_parts_cost", "streaming", "two_policies")
+
+
+def test_the_reward_ranks_258_of_261_pairs_right(capsys):
+    assert run_study(reward_ranking.app, [], name="reward_ranking") == 0
+    printed = capsys.readouterr().out
+    assert "in 258 of 261 pairs of one question; 3 wrong, 0 ties" in printed
+    assert "R_C = 1: 79 of 105 correct programs, 0 of 276 incorrect ones" in printed
+
+
+@pytest.fixture
+def evalplus_file(tmp_path):
+    path = tmp_path / "evalplus.jsonl"
+    info = {"question_id": "MBPP/8", "function_name": "f", "imports": ""}
+    one = {"problem": "def f(items): ...", "GT_code": REFERENCE, "test": TEST, "extra_info": info}
+    other = one | {"extra_info": info | {"question_id": "MBPP/9"}}
+    path.write_text(json.dumps(one) + "\n" + json.dumps(other) + "\n")
+    return path
+
+
+def compare(file, tmp_path, *words):
+    words = [str(file), *words, "--workers", "1", "--output", str(tmp_path / "out")]
+    return run_study(evalplus_agreement.app, words, name="evalplus_agreement")
+
+
+def test_programs_made_from_references_are_compared_with_evalplus(evalplus_file, tmp_path, capsys):
+    pytest.importorskip("evalplus.eval")
+    pytest.importorskip("cosmic_ray")
+    assert compare(evalplus_file, tmp_path, "--samples", "10") == 0
+    assert "| all " in capsys.readouterr().out
+    rows = [json.loads(line) for line in (tmp_path / "out" / "samples.jsonl").open()]
+    assert sorted(row["item"] for row in rows) == list(range(10))
+    assert {row["passes"] for row in rows} == {True, False}
+    assert not any("program" in row for row in rows)
+
+
+def test_a_models_programs_are_compared_and_each_difference_is_listed(evalplus_file, tmp_path, capsys):
+    pytest.importorskip("evalplus.eval")
+    programs = tmp_path / "samples.jsonl"
+    samples = [("Mbpp/8", REFERENCE), ("Mbpp/9", "def f(items):\n    return sum(items)"), ("Mbpp/9", FORGED)]
+    programs.write_text("".join(json.dumps({"task_id": name, "solution": text}) + "\n" for name, text in samples))
+    assert compare(evalplus_file, tmp_path, "--programs", str(programs)) == 0
+    assert "- MBPP/9, response : ours unencodable" in capsys.readouterr().out
+
+
+def test_the_judge_is_measured_beside_other_ways(monkeypatch, capsys):
+    monkeypatch.setattr(judge_benchmark, "QUICK", bench.Size(rounds=1, questions_per_round=1, step_questions=1))
+    assert run_study(judge_benchmark.app, ["bench", "--quick"], name="judge_benchmark") == 0
+    assert "ratio_vs_one_script" in capsys.readouterr().out
+
+
+def test_corpora_are_judged(tmp_path, capsys):
+    honest = {"id": "a", "gt": "def f(x): return x", "code": "def f(x): return x", "tests": ["assert f(1) == 1"]}
+    path = tmp_path / "programs.json"
+    path.write_text(json.dumps([honest | {"honest": 1}, honest | {"id": "b", "honest": {"pass": 0, "valid": 1}}]))
+    assert run_study(judge_benchmark.app, ["corpora", str(path)], name="judge_benchmark") == 1
+    assert "['programs.json/b']" in capsys.readouterr().out
+
+
+def test_the_service_answers_its_clients(capsys):
+    words = ["serve", "--seconds", "1", "--clients", "2", "--places", "2", "--workers", "1"]
+    assert run_study(judge_benchmark.app, words, name="judge_benchmark") == 0
+    assert "/run_code, 2 clients" in capsys.readouterr().out
+
+
+def test_half_of_the_programs_on_standard_input_are_right():
+    assert [task.is_right for task in make_tasks(1, seed=0)] == [True] * 4 + [False] * 4
+
+
+def test_a_book_is_measured(capsys):
+    measure_book(600, 600, 300)
+    assert "at most 600 cases: 600 of 300 questions" in capsys.readouterr().out
+
+
+def test_the_barrier_is_compared_with_streaming_step_by_step():
+    rows = [{"step": step, "s": 2.0 if step % 2 else 1.0} for step in range(3, 9)]
+    assert "ratio 2.00 (2.00 to 2.00, 3 pairs)" in comparison(rows, "s")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_study_that_takes_minutes_at_least_says_its_options(name, capsys):
+    module = importlib.import_module(f"studies.{name}")
+    assert run_study(module.app, ["--help"], name=name) == 0
+    assert "--help" in capsys.readouterr().out
