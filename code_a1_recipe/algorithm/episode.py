@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reward_fns import ExtractionFailure, extract_candidate, extract_suite
-from sandbox import CandidateVerdict, JudgeRequest, SandboxUnavailableError, syntax_key
+from sandbox import CandidateVerdict, JudgeRequest, SandboxUnavailableError
 
 from ..errors import OutageError
 from .episode_types import (
@@ -36,11 +36,6 @@ from .sampling import sampling_seed
 from .scripted_tester import find_scripted_tester
 from .settings import EpisodeSettings
 from .spans import Span
-
-Firsts = dict[str, tuple[int, asyncio.Task[CandidateResult]]]
-"""Different programs of a question: number of the first candidate with it, which alone gets suites and a verdict, and
-what that one will come to, which its duplicates share."""
-
 
 @dataclass(kw_only=True, eq=False)
 class EpisodeRunner:
@@ -120,9 +115,7 @@ class EpisodeRunner:
                 written = await self._written(task, f"{c}r{turn}", self.prompts.repair_template, fields)
             except PromptTooLongError:
                 return None
-            first = tested[c].duplicate_of
-            suites = tested[c if first is None else first].suites
-            judged = await self._judged_with_hidden(task, replace(written, suites=suites))
+            judged = await self._judged_with_hidden(task, replace(written, suites=tested[c].suites))
             if self.rewards.code_tests == "pooled":
                 judged = await self._pooled(task, judged, _pool(tested), is_rewarded=True)
             return replace(judged, suites=())
@@ -132,14 +125,12 @@ class EpisodeRunner:
             num_turns=self.episode.repair_turns,
             write=write,
             reward=lambda results: self._question_rewards.apply(task.question, results, asked=task.asked),
-            is_improvement=self.episode.repair_reward == "improvement",
         )
 
     async def _candidates(self, task: EpisodeTask) -> list[CandidateResult]:
         if self.gate is not None:
             return await self._candidates_in_phases(task, self.gate)
-        firsts: Firsts | None = {} if self.episode.share_suites else None
-        return await asyncio.gather(*[self._candidate(task, c, firsts) for c in range(task.num_candidates)])
+        return await asyncio.gather(*[self._candidate(task, c) for c in range(task.num_candidates)])
 
     async def _greedy_candidate(self, task: EpisodeTask) -> CandidateResult | None:
         if not task.with_greedy or self.greedy is None:
@@ -184,22 +175,9 @@ class EpisodeRunner:
         await gate.wait(task, "suites")
         return await asyncio.gather(*[self._judged_with_hidden(task, one) for one in found])
 
-    async def _candidate(self, task: EpisodeTask, c: int, firsts: Firsts | None) -> CandidateResult:
+    async def _candidate(self, task: EpisodeTask, c: int) -> CandidateResult:
         written = await self._first_turn(task, c)
-        if firsts is None or written.source is None:
-            return await self._tested_and_judged(task, c, written)
-        key = syntax_key(written.source)
-        if key not in firsts:
-            firsts[key] = c, asyncio.create_task(self._tested_and_judged(task, c, written))
-        first, outcome = firsts[key]
-        result = await outcome
-        if first == c:
-            return result
-        own = replace(result, response=written.response, span=written.span)
-        return replace(own, suites=(), judge_span=None, hidden_span=None, duplicate_of=first)
-
-    async def _tested_and_judged(self, task: EpisodeTask, c: int, written: CandidateResult) -> CandidateResult:
-        """Hidden tests are there from the start: the program meets them while its suites are written."""
+        # Hidden tests need not be written, so the program meets them while its suites are.
         tested, (hidden, span, outage) = await asyncio.gather(
             self._tested(task, c, written), self._hidden(task, written)
         )

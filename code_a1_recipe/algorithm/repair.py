@@ -6,15 +6,11 @@ suites and replays. The case's expected output is the reference's, as in every r
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from reward_fns import Breakdown
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult
 
 from .episode_types import CandidateResult, Repair
-
-REPAIR_REWARDS = {"own": "that of a program by itself", "improvement": "that, less the reward of the program before it"}
-"""What a repaired program earns (``episode.repair_reward``)."""
 
 _MAX_SHOWN = 400
 """Characters of a call, a result or an expected output; what a longer one has beyond them is not shown."""
@@ -74,7 +70,6 @@ async def repair_turns(
     num_turns: int,
     write: Callable[[int, int, CandidateResult, ShownFailure], Awaitable[CandidateResult | None]],
     reward: Callable[[Sequence[CandidateResult]], Sequence[CandidateResult]],
-    is_improvement: bool,
 ) -> tuple[Repair, ...]:
     """Turn by turn, every program that still fails a case and has a reward is written again.
 
@@ -83,7 +78,6 @@ async def repair_turns(
         num_turns: 0 or more.
         write: from candidate number, turn, program and failure to the judged program; None where none could be asked.
         reward: gives the programs of one turn their rewards.
-        is_improvement: a repaired program's reward is then less that of the program before it.
     """
     found: list[Repair] = []
     latest = dict(enumerate(candidates))
@@ -97,18 +91,9 @@ async def repair_turns(
         results = [one for one in written if one is not None]
         rewarded = dict(zip(places, reward(results) if results else (), strict=True))
         for c, result in rewarded.items():
-            own = with_improvement(result, latest[c]) if is_improvement else result
-            found.append(Repair(candidate=c, turn=turn, before=latest[c], result=own))
+            found.append(Repair(candidate=c, turn=turn, before=latest[c], result=result))
         latest = rewarded
     return tuple(found)
-
-
-def with_improvement(repaired: CandidateResult, before: CandidateResult) -> CandidateResult:
-    """The repaired program with its reward less that of the program before it, as a part of its own."""
-    if repaired.reward is None or before.reward is None:
-        return replace(repaired, reward=None)
-    parts = {**repaired.reward.parts, "before": -sum(before.reward.parts.values())}
-    return replace(repaired, reward=Breakdown(parts=parts, terms=repaired.reward.terms))
 
 
 def broken_rate(repair: Repair) -> float | None:

@@ -189,5 +189,4 @@ def _judged(candidate: CandidateResult) -> JudgedCandidate:
         verdict=None if candidate.is_too_long_to_test else candidate.verdict,
         suite_texts=tuple(suite.response.text for suite in candidate.suites),
         pooled=candidate.pooled,
-        duplicate_of=candidate.duplicate_of,
     )

@@ -231,7 +231,7 @@ def train(rule, seed, options, assets, split, programs):
             )
             lessons.extend(given)
             rewards = [[one.total for one in row] for row in reward_suites(reward, verdicts)]
-            for c in selector(rewards, update_n=update_n, seed=seed * 10_000 + step):
+            for c in selector(rewards, update_n=update_n):
                 mean, std = statistics.mean(rewards[c]), statistics.stdev(rewards[c])
                 rows += [(start + c) * S + s for s in range(S)]
                 advantages += [policy * (one - mean) / (std + 1e-6 if by_std else 1.0) for one in rewards[c]]

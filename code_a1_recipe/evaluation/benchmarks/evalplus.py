@@ -1,7 +1,8 @@
 """HumanEval+ and MBPP+ problems with all their inputs, and how EvalPlus compares each of them.
 
-``adapters.from_evalplus`` keeps what can be said as ``assert f(literals) == literal``. Here problems are kept whole,
-with EvalPlus's own rules (0.3.1, ``evalplus/eval``; arXiv 2305.01210); what cannot be covered: evaluation/README.md.
+``data.formats.from_evalplus`` keeps what can be said as ``assert f(literals) == literal``. Here problems are kept
+whole, with EvalPlus's own rules (0.3.1, ``evalplus/eval``; arXiv 2305.01210); what cannot be covered:
+evaluation/README.md.
 """
 
 import ast
