@@ -19,6 +19,7 @@ Buffers = dict[str, Any]
 
 def digest_of(rows: Any) -> str:
     """SHA-256 as hex; the order of questions does not count."""
+    # Sorted, so that two books are equal whatever the order in which they met their questions.
     text = json.dumps(rows, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 

@@ -34,7 +34,7 @@ class QuestionSizes:
             heapq.heappush(self._heap, (-size, question_id))
         else:
             del self._sizes[question_id]
-        # A heap cannot drop an item in its middle, so outdated ones stay until they reach its head or outnumber the rest.
+        # A heap cannot drop an item in its middle: outdated ones stay until they reach its head or outnumber the rest.
         if len(self._heap) > 2 * len(self._sizes) + 64:
             self._heap = [(-size, name) for name, size in self._sizes.items()]
             heapq.heapify(self._heap)

@@ -60,8 +60,10 @@ class Curriculum:
         scores = self._all_scores()
         if num > len(scores):
             raise ValueError(f"a step of {num} questions cannot be drawn from {len(scores)}")
+        # A generator of the step's own: a run that resumes draws what it would have drawn.
         generator = random.Random(f"{self._seed}/curriculum/{step}")
         drawn = generator.sample(range(len(scores)), math.ceil(self._settings.floor * num))
+        # Sorted, since each clock takes the next random number and a set has no order.
         others = sorted(set(range(len(scores))).difference(drawn))
         clocks = {q: generator.expovariate(scores[q] + _LEAST_WEIGHT) for q in others}
         drawn += heapq.nsmallest(num - len(drawn), others, key=clocks.__getitem__)
@@ -77,6 +79,7 @@ class Curriculum:
         if len(rewards) < 2:
             return
         newest = reward_variance(rewards)
+        # Rewards move as the policy learns, so an old score must fade.
         before = self._scores.get(question_id, newest)
         self._scores[question_id] = before + self._settings.memory * (newest - before)
 

@@ -37,6 +37,7 @@ from .scripted_tester import find_scripted_tester
 from .settings import EpisodeSettings
 from .spans import Span
 
+
 @dataclass(kw_only=True, eq=False)
 class EpisodeRunner:
     """Runs episodes with the given samplers and judge; one instance serves many questions at once.
@@ -71,6 +72,7 @@ class EpisodeRunner:
         An outage is recorded in the candidate it hit and masks that candidate alone. Any other exception (a lost
         server) ends the episode and reaches the trainer.
         """
+        # All at once: greedy and buggy programs need nothing of the candidates, and keep the servers busy.
         (tested, lessons), greedy, buggy_programs = await asyncio.gather(
             self._tested_programs(task), self._greedy_candidate(task), self._buggy_programs(task)
         )
@@ -79,6 +81,7 @@ class EpisodeRunner:
             candidates=tested[: task.num_candidates],
             repairs=await self._repairs(task, tested),
             repair_turns=self.episode.repair_turns,
+            # Nobody learns to write an earlier program, so its reward is of no use.
             victims=tuple(replace(one, reward=None) for one in tested[task.num_candidates :]),
             greedy=greedy,
             buggy_programs=buggy_programs,
@@ -95,6 +98,7 @@ class EpisodeRunner:
             asyncio.gather(*[self._known_program(task, f"opponent{p}", text, **sizes) for p, text in enumerate(old)]),
         )
         found = [*candidates, *victims]
+        # The pool is known when the last suite of the question is there, so programs are judged on it a second time.
         is_rewarded = self.rewards.code_tests == "pooled"
         if is_rewarded or self.hindsight is not None:
             pool = _pool(found)
@@ -115,6 +119,7 @@ class EpisodeRunner:
                 written = await self._written(task, f"{c}r{turn}", self.prompts.repair_template, fields)
             except PromptTooLongError:
                 return None
+            # The suites of the first program, so that both rewards compare.
             judged = await self._judged_with_hidden(task, replace(written, suites=tested[c].suites))
             if self.rewards.code_tests == "pooled":
                 judged = await self._pooled(task, judged, _pool(tested), is_rewarded=True)
@@ -135,6 +140,7 @@ class EpisodeRunner:
     async def _greedy_candidate(self, task: EpisodeTask) -> CandidateResult | None:
         if not task.with_greedy or self.greedy is None:
             return None
+        # Any seed will do, since the likeliest token is always the same.
         messages = render(self.prompts.code_template, **task.question.prompt_fields)
         response = await self._sample(self.greedy, messages, seed=0, session=task.question.id)
         result = candidate_result(response, reads_input=task.question.reads_input)
@@ -151,6 +157,7 @@ class EpisodeRunner:
         """
         programs = task.question.buggy_programs if task.num_buggy_program_suites else ()
         sizes = {"num_suites": task.num_buggy_program_suites}
+        # Replays would make one Test LLM's programs harder to break than another's.
         task = replace(task, history=())
         found = await asyncio.gather(
             *[self._known_program(task, f"probe{p}", source, **sizes) for p, source in enumerate(programs)]
@@ -232,6 +239,7 @@ class EpisodeRunner:
         cases = self.episode.cases_per_suite
         messages = render(self.prompts.test_template, **task.question.prompt_fields, candidate=source, num_cases=cases)
         key = (task.step, task.question.id, c)
+        # One session for all suites of a program: its prompt is then in one server's prefix cache.
         session = f"{task.question.id}/{c}"
         if self._scripted is not None:
             sizes = {"num_suites": num_suites, "num_cases": cases, "seed": sampling_seed(task.seed, "test", *key)}

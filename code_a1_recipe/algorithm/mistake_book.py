@@ -168,16 +168,18 @@ class MistakeBook:
         self.lessons.extend(update.lessons)
         if update.opponents is not None:
             self.opponents.update(question_id, update.opponents)
+        # Keys and not texts: a candidate meets the same case under many spellings.
         gained: Counter[str] = Counter(case.key or case.call for case in update.failed)
         num_failed = gained + Counter(update.failed_replays)
         num_met = num_failed + Counter(update.passed_replays) + Counter(update.passed_new)
         lost: Counter[str] = Counter(update.passed_replays)
         texts = _texts_by_key(question_id, update.failed)
         entries = self._entries.setdefault(question_id, {})
-        self._num_cases -= len(entries)
+        self._num_cases -= len(entries)  # counted again below, when the question's cases have changed
         change = BookChange()
         if dropped := Counter(update.dropped_replays):
             lost.update({key: dropped[entry.call] for key, entry in entries.items() if entry.call in dropped})
+        # In the order of texts: a set has none, and the age of new cases breaks the ties of `retrieve`.
         touched = sorted({*num_met, *lost}, key=lambda key: texts.get(key, (key, "", "")))
         change += _delete_passed(entries, lost)
         for key in touched:
@@ -232,7 +234,8 @@ class MistakeBook:
         before = self._num_cases
         while self._num_cases > self._rules.max_size:
             question_id, surplus = self._sizes.largest()
-            # As many at once as make it no smaller than the next question: one at a time would sort its cases each time.
+            # As many at once as leave it no smaller than the next question: one at a time would look at all its cases
+            # each time.
             number = min(self._num_cases - self._rules.max_size, max(1, surplus))
             entries = self._entries[question_id]
             for key in heapq.nsmallest(number, entries, key=lambda key: _worth(entries[key])):

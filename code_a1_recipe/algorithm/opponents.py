@@ -132,6 +132,7 @@ class OpponentPool:
 
     def _add(self, side: str, question_id: str, new: Iterable[Opponent], most: int) -> None:
         for opponent in new:
+            # A text that comes again stays what it was: an old trick, and not a new one.
             members = self._sides[side].setdefault(question_id, [])
             if any(opponent.texts == member.texts for member in members):
                 continue
@@ -148,6 +149,7 @@ def _draw(members: Sequence[Opponent], num: int, generator: Random) -> tuple[Opp
 
     The first events of exponential clocks are such a sample (Efraimidis and Spirakis 2006).
     """
+    # A rate of 1 / size for each member makes 1 for each generation, however many it left.
     sizes = Counter(member.generation for member in members)
     clocks = [generator.expovariate(1 / sizes[member.generation]) for member in members]
     drawn = heapq.nsmallest(num, range(len(members)), key=clocks.__getitem__)

@@ -50,6 +50,7 @@ def shown_failure(verdict: CandidateVerdict | None) -> ShownFailure | None:
         for case in met_cases(verdict)
         if case.outcome.failed
     ]
+    # The shortest leaves most of the prompt to the question and the program.
     return min(shown, key=lambda one: len(one.call + one.result + one.expected), default=None)
 
 
@@ -82,6 +83,7 @@ async def repair_turns(
     found: list[Repair] = []
     latest = dict(enumerate(candidates))
     for turn in range(1, num_turns + 1):
+        # Without a reward nothing is known of a program: an outage hit it, or the Test LLM had no room for it.
         failures = {c: shown_failure(one.verdict) for c, one in latest.items() if one.reward and one.source}
         asked = [(c, failure) for c, failure in failures.items() if failure is not None]
         if not asked:
@@ -92,6 +94,7 @@ async def repair_turns(
         rewarded = dict(zip(places, reward(results) if results else (), strict=True))
         for c, result in rewarded.items():
             found.append(Repair(candidate=c, turn=turn, before=latest[c], result=result))
+        # Who had no room in the prompt stays with its last program, and is not asked again.
         latest = rewarded
     return tuple(found)
 
@@ -100,6 +103,7 @@ def broken_rate(repair: Repair) -> float | None:
     """Share, in [0, 1], of the cases that the program before passed and the repaired one fails; None without any."""
     if repair.before.verdict is None or repair.result.verdict is None:
         return None
+    # Both met the same suites and replays, so their cases stand in the same order.
     pairs = zip(met_cases(repair.before.verdict), met_cases(repair.result.verdict), strict=False)
     passed = [new for old, new in pairs if not old.outcome.failed]
     return sum(new.outcome.failed for new in passed) / len(passed) if passed else None

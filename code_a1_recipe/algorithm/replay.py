@@ -14,9 +14,7 @@ def collect_book_update(
 ) -> BookUpdate:
     """Collect the cases and replays that a question's candidates failed and passed from their verdicts.
 
-    A case whose outcome is NOT_LOADED does not count: the candidate never ran, so every valid case would
-    enter the book and push out the ones that tell candidates apart. The gate of R_T says the same. All
-    other failures count, time-outs and deaths included.
+    All failures count, time-outs and deaths included, but those of a candidate that does not load.
 
     Args:
         verdicts: of candidates the judge answered for; rows lost to an outage are left out by the caller.
@@ -30,12 +28,11 @@ def collect_book_update(
     replayed = [case for verdict in verdicts for case in verdict.history]
     return BookUpdate(
         failed=tuple(
-            FailedCase(call=case.call, answer=case.reference_value, key=case.key)
-            for case in new
-            if _is_failure(case)
+            FailedCase(call=case.call, answer=case.reference_value, key=case.key) for case in new if _is_failure(case)
         ),
         passed_replays=tuple(case.key or case.call for case in replayed if not case.outcome.failed),
         failed_replays=tuple(case.key or case.call for case in replayed if _is_failure(case)),
+        # A duplicate was met under its other spelling, so it lost nothing.
         dropped_replays=tuple(
             dropped.text
             for verdict in verdicts
@@ -49,4 +46,6 @@ def collect_book_update(
 
 
 def _is_failure(case: CaseResult) -> bool:
+    # A candidate that does not load never ran: all valid cases would enter the book, and push out the ones that tell
+    # candidates apart. The gate of R_T says the same.
     return case.outcome.failed and case.outcome is not CaseOutcome.NOT_LOADED

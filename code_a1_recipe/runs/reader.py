@@ -105,7 +105,7 @@ class RunRecords:
         return [record for record in found if record.kind != "repair"]
 
     def training(self, step: int) -> list[RolloutRecord]:
-        """Programs for the training questions of ``step``, without earlier programs (``opponents.code``) and repairs."""
+        """Programs for the training questions of ``step``, without earlier programs (``opponents.code``) or repairs."""
         records = read_rollouts(self.paths.rollout_file(step, validation=False))
         return [record for record in records if record.kind not in ("opponent", "repair")]
 
@@ -231,8 +231,8 @@ def _reason(error: msgspec.ValidationError, version: object) -> str:
             "again, or read it with that release), or it is something else"
         )
     return (
-        f"rollout record of format version {version!r}, this release reads {readable[0]} to {readable[-1]}; train again, "
-        "or read it with the release that wrote it"
+        f"rollout record of format version {version!r}, this release reads {readable[0]} to {readable[-1]}; train "
+        "again, or read it with the release that wrote it"
     )
 
 

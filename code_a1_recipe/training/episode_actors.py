@@ -18,7 +18,7 @@ from ..algorithm.mistake_book import BookUpdate
 from ..algorithm.opponents import Opponents, collect_opponents
 from ..algorithm.prompts import render
 from ..algorithm.replay import collect_book_update
-from ..algorithm.sampling import SamplingParameters, prompt_token_ids, sampling_seed, with_chat_template
+from ..algorithm.sampling import SamplingParameters, prompt_token_ids, with_chat_template
 from ..algorithm.selection import GROUP_SELECTORS
 from ..algorithm.settings import RecipeSettings
 from ..algorithm.spans import Span, outside, seconds_of

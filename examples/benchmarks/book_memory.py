@@ -21,8 +21,7 @@ from pathlib import Path
 
 from code_a1_recipe.algorithm.book_rules import BookRules
 from code_a1_recipe.algorithm.mistake_book import BookUpdate, FailedCase, MistakeBook
-from code_a1_recipe.algorithm.opponents import Opponent, OpponentPool, OpponentUpdate
-from code_a1_recipe.algorithm.replay import REPLAY_SAMPLERS
+from code_a1_recipe.algorithm.opponents import Opponent, OpponentPool, Opponents
 
 QUESTIONS_A_STEP, NEW_CASES, PASSED_CASES, STEPS = 256, 40, 200, 10
 MORE = 1.2
@@ -42,7 +41,7 @@ def made_up_case(chance: random.Random) -> FailedCase:
 
 def update(book: MistakeBook, name: str, number: int, chance: random.Random, *, num_passed: int = 0) -> float:
     """One question's update of the book with ``number`` failed new cases; its seconds."""
-    replayed = [one.key for one in REPLAY_SAMPLERS["weighted"](book, name, limit=8, seed=0)]
+    replayed = [entry.key for entry in book.retrieve(name)]
     new = [made_up_case(chance) for _ in range(number)]
     passed_new = [made_up_case(chance).key for _ in range(num_passed)] + [one.key for one in new[::3]]
     start = time.perf_counter()
@@ -54,7 +53,7 @@ def update(book: MistakeBook, name: str, number: int, chance: random.Random, *, 
 
 def one_book(size: int, largest: int, questions: int) -> None:
     chance, before = random.Random(0), resident_mib()
-    book = MistakeBook(BookRules(max_cases_per_question=largest // questions, max_size=size))
+    book = MistakeBook(BookRules(max_size=size))
     for _ in range(3):
         for number in range(questions):
             update(book, f"question-{number}", round(MORE * largest / questions / 3), chance)
@@ -65,15 +64,12 @@ def one_book(size: int, largest: int, questions: int) -> None:
             sum(update(book, f"question-{number}", NEW_CASES, chance, num_passed=PASSED_CASES) for number in names)
         )
     start = time.perf_counter()
-    _ = book.num_cells
-    counted = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         book.save(Path(folder) / "book.json")
     saved = time.perf_counter()
     print(
         f"at most {size:,} cases: {book.num_cases:,} of {book.num_questions:,} questions, {grown:.0f} MiB; "
-        f"a step's update {sum(steps) / STEPS:.3f} s (at most {max(steps):.3f}); its metrics {counted - start:.2f} s, "
-        f"its file {saved - counted:.1f} s",
+        f"a step's update {sum(steps) / STEPS:.3f} s (at most {max(steps):.3f}); its file {saved - start:.1f} s",
         flush=True,
     )
 
@@ -83,10 +79,9 @@ def one_pool(questions: int) -> None:
     pool = OpponentPool()
     for generation in range(20):
         for number in range(questions):
-            new = OpponentUpdate(
+            new = Opponents(
                 programs=(Opponent(texts=(f"{chance.getrandbits(1200):0300x}",), generation=generation),),
                 suites=(Opponent(texts=(f"assert {made_up_case(chance).call} == 1",), generation=generation),),
-                games={(generation, generation): (1, 4)},
             )
             pool.update(f"question-{number}", new)
     sizes = pool.metrics()

@@ -27,7 +27,7 @@ import psutil
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.training.plan.check import Plan, plan_of
 from code_a1_recipe.training.plan.machine import Machine
-from code_a1_recipe.training.plan.needs import Place, State
+from code_a1_recipe.training.plan.needs import Place
 
 RUNS = (
     "cpu",
@@ -94,12 +94,11 @@ def watch(driver: psutil.Process, measured: Measured) -> None:
 
 
 def planned_by_kind(plan: Plan) -> dict[str, int]:
-    """Sum of what the processes of each kind take in the state in which they take most."""
+    """Memory that the processes of each kind take together when they take most, which is all of their parts."""
     amounts = Counter[str]()
-    for process in dict.fromkeys(one.process for one in plan.needs if one.place == Place.MEMORY):
-        own = [one for one in plan.needs if (one.process, one.place) == (process, Place.MEMORY)]
-        most = max(sum(one.amount * one.count for one in own if state in one.states) for state in State)
-        amounts[process.removeprefix("code ").removeprefix("test ")] += most
+    for need in plan.needs:
+        if need.place == Place.MEMORY:
+            amounts[need.process.removeprefix("code ").removeprefix("test ")] += need.amount * need.count
     return dict(amounts)
 
 

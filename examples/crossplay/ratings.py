@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from code_a1_recipe.stats.bradley_terry import ELO_POINTS, RIDGE, fit_strengths
 from scipy.special import expit
 
-from code_a1_recipe.stats.bradley_terry import ELO_POINTS, RIDGE, fit_strengths
 from code_a1_recipe.stats.estimates import CONFIDENCE, Array, Estimate
 
 ANCHOR = 1000.0

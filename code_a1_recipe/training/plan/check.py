@@ -49,10 +49,8 @@ class Row:
 class Plan:
     """The least room that a run needs on a machine."""
 
-    needs: tuple[Need, ...]
-    rows: tuple[Row, ...]
-    moments: dict[str, tuple[str, ...]]
-    """Moments of a step by name, each with the policies that train then."""
+    needs: list[Need]
+    rows: list[Row]
 
     def problems(self) -> Iterator[str]:
         """A message with a way out for each place that is too small."""
@@ -62,16 +60,16 @@ class Plan:
                 yield f"{row.text()}; {hint.format(needed=row.needed, there=row.there)}"
 
     def process_table(self) -> list[dict[str, str]]:
-        """The parts of each process in each place; "at once" is the most of them at a moment."""
-        table = []
-        for process, place, count in dict.fromkeys((need.process, need.place, need.count) for need in self.needs):
+        """One row for each process and place: the number of such processes, and what one of them takes."""
+        rows = []
+        for process, place in dict.fromkeys((need.process, need.place) for need in self.needs):
             own = [need for need in self.needs if (need.process, need.place) == (process, place)]
-            at_once = max(_taken(own, updating) for updating in self.moments.values()) // count
-            row = {"process": process, "number": str(count), "place": place, "at once": amount_text(at_once, place)}
-            if place not in (Place.CPUS, Place.GPUS):
-                row |= {need.part: amount_text(need.amount, place) for need in own}
-            table.append(row)
-        return table
+            in_all = sum(need.amount for need in own)
+            row = {"process": process, "number": str(own[0].count), "place": place}
+            row["in all"] = amount_text(in_all, place)
+            row |= {need.part: amount_text(need.amount, place) for need in own}
+            rows.append(row)
+        return rows
 
 
 def amount_text(amount: int, place: str) -> str:
@@ -93,7 +91,7 @@ def plan_of(config: RunConfig, machine: Machine) -> Plan:
         if model.path is None and config.micro is None:
             raise SettingsError(f"policies.{name}.model.path is not set, so nothing can be planned; give it")
         sizes[name] = size_of(model)
-    needs = tuple(needs_of(config, sizes, gpu_memory=machine.gpu_memory))
+    needs = needs_of(config, sizes, gpu_memory=machine.gpu_memory)
     moments: dict[str, tuple[str, ...]] = {"episodes": ()}
     if config.layout == SEPARATE:  # both train at the same time
         moments["updates"] = config.policy_names
@@ -113,7 +111,7 @@ def plan_of(config: RunConfig, machine: Machine) -> Plan:
         worst = max(taken, key=taken.__getitem__)
         when = worst if len(set(taken.values())) > 1 else "always"
         rows.append(Row(place, taken[worst], there.get(place, machine.gpu_memory), when))
-    return Plan(needs, tuple(rows), moments)
+    return Plan(needs, rows)
 
 
 def _taken(needs: list[Need], updating: tuple[str, ...]) -> int:

@@ -100,11 +100,11 @@ def _shared_processes(config: RunConfig) -> Iterator[Need]:
     }
     for process, (count, cpus) in processes.items():
         yield Need(process, "base", Place.MEMORY, PROCESSES[process], count)
-        yield Need(process, "share", Place.CPUS, cpus, count)
+        yield Need(process, "CPUs", Place.CPUS, cpus, count)
     devices = sum(sum(gpus) for gpus in pools.values())
-    yield Need("pool of devices", "share", Place.CPUS, CPUS_PER_DEVICE, devices)
+    yield Need("pool of devices", "CPUs", Place.CPUS, CPUS_PER_DEVICE, devices)
     if config.trainer.device == "cuda":
-        yield Need("pool of devices", "share", Place.GPUS, 1, sum(max(gpus) for gpus in pools.values()))
+        yield Need("pool of devices", "GPUs", Place.GPUS, 1, sum(max(gpus) for gpus in pools.values()))
     # Where no size is set, Ray's store takes as much as there is, which cannot be too little.
     store = int(config.ray_kwargs.ray_init.get("object_store_memory") or 0)
     yield Need("Ray", "object store", Place.SHARED, store, 1)
