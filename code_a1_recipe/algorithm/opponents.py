@@ -1,15 +1,14 @@
 """Opponents: programs and suites of earlier policies, which today's suites and programs meet as well. Not in the paper.
 
-A pool keeps for each question what earlier policies wrote, a hall of fame (Rosin and Belew 1997): today's Test LLM
-writes suites for earlier programs too, and the calls of earlier suites are replayed beside the Mistake Book's, so that
-neither policy forgets how to beat what it beat before. Texts are kept and not weights: they need no further server, and
-a text takes a few hundred bytes. A generation is all that policies wrote within ``steps_per_generation`` steps.
+A pool is a hall of fame (Rosin and Belew 1997): today's Test LLM writes suites for earlier programs too, and the calls
+of earlier suites are replayed beside the Mistake Book's, so that neither policy forgets how to beat what it beat before.
+Texts are kept and not weights: they need no further server, and a text takes a few hundred bytes.
 """
 
 import heapq
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -43,7 +42,7 @@ class OpponentSettings(Block):
         return bool(self.code.share or self.test.share)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Opponent:
     """One program or suite that an earlier policy wrote for a question."""
 
@@ -65,92 +64,121 @@ class Opponents:
     @property
     def calls(self) -> tuple[str, ...]:
         """Calls of all suites, each once."""
-        return tuple(dict.fromkeys(call for suite in self.suites for call in suite.texts))
+        calls = (call for suite in self.suites for call in suite.texts)
+        return tuple(dict.fromkeys(calls))
 
 
 def collect_opponents(episode: "Episode") -> Opponents:
-    """Find the programs that a case broke, and the suites that broke their program.
-
-    Programs that do not load, or are too long for the Test LLM, do not enter: no later suite could learn from them.
-    """
+    """Find the programs that a case broke, and the suites that broke their program."""
     generation = episode.task.opponents.generation
     programs, suites = [], []
     for candidate in episode.candidates:
         verdict = candidate.verdict
         if verdict is None or not verdict.loaded or candidate.is_too_long_to_test:
-            continue
+            continue  # no later suite could learn from such a program
         breaking = [suite for suite in verdict.suites if suite.num_failed]
         for suite in breaking:
-            suites.append(Opponent(texts=tuple(case.call for case in suite.cases), generation=generation))
+            calls = tuple(case.call for case in suite.cases)
+            suites.append(Opponent(calls, generation))
         if breaking or any(case.outcome.failed for case in verdict.history):
-            programs.append(Opponent(texts=(candidate.source or "",), generation=generation))
-    return Opponents(generation=generation, programs=tuple(programs), suites=tuple(suites))
+            programs.append(Opponent((candidate.source or "",), generation))
+    return Opponents(
+        generation=generation,
+        programs=tuple(programs),
+        suites=tuple(suites),
+    )
 
 
 class OpponentPool:
-    """Programs and suites by question, each question's in the order they came."""
+    """Programs and suites of earlier policies, by question."""
 
     def __init__(self, settings: OpponentSettings | None = None) -> None:
         self._settings = settings or OpponentSettings()
-        self._sides: dict[str, dict[str, list[Opponent]]] = {"programs": {}, "suites": {}}
+        self._programs = _Side(self._settings.code)
+        self._suites = _Side(self._settings.test)
 
-    def draw(self, question_id: str, *, step: int, num_candidates: int, num_suites: int, seed: int) -> Opponents:
-        """Opponents of a question at a step; they depend on the pool and the arguments alone."""
-        settings, generator = self._settings, Random(f"{seed}/opponents/{step}/{question_id}")
-        programs, suites = (pool.get(question_id, []) for pool in self._sides.values())
+    def draw(
+        self,
+        question_id: str,
+        *,
+        step: int,
+        num_candidates: int,
+        num_suites: int,
+        seed: int,
+    ) -> Opponents:
+        """Opponents of a question at a step (from 1); they depend on the pool and the arguments alone."""
+        chance = Random(f"{seed}/opponents/{step}/{question_id}")
         return Opponents(
-            generation=(max(step, 1) - 1) // settings.steps_per_generation,
-            programs=_draw(programs, settings.code.num_drawn(num_candidates), generator),
-            suites=_draw(suites, settings.test.num_drawn(num_suites), generator),
+            generation=(max(step, 1) - 1) // self._settings.steps_per_generation,
+            programs=self._programs.draw(question_id, num_candidates, chance),
+            suites=self._suites.draw(question_id, num_suites, chance),
         )
 
     def update(self, question_id: str, update: Opponents) -> None:
-        """Take in what is new of a question; a text that is there already keeps its generation."""
-        self._add("programs", question_id, update.programs, self._settings.code.max_per_question)
-        self._add("suites", question_id, update.suites, self._settings.test.max_per_question)
+        """Take in the opponents of a question that are new."""
+        self._programs.add(question_id, update.programs)
+        self._suites.add(question_id, update.suites)
 
     def metrics(self) -> dict[str, float]:
         """Numbers of programs and suites in the pool; empty where nothing is kept."""
-        sizes = {f"opponents/{side}": float(sum(map(len, pool.values()))) for side, pool in self._sides.items()}
-        return sizes if any(sizes.values()) else {}
+        programs, suites = len(self._programs), len(self._suites)
+        if not programs and not suites:
+            return {}
+        return {"opponents/programs": float(programs), "opponents/suites": float(suites)}
 
     def state(self) -> dict[str, Any]:
-        """The pool as plain values for JSON; empty where nothing is kept."""
-        return {
-            side: {question_id: [asdict(member) for member in pool[question_id]] for question_id in sorted(pool)}
-            for side, pool in self._sides.items()
-            if pool
-        }
+        """The pool as plain values for JSON."""
+        return {"programs": self._programs.state(), "suites": self._suites.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take in ``state()``; where bounds are smaller now, opponents are left out as by ``update``."""
-        bounds = {"programs": self._settings.code, "suites": self._settings.test}
-        for side, pool in state.items():
-            for question_id, rows in pool.items():
-                members = [Opponent(texts=tuple(row["texts"]), generation=row["generation"]) for row in rows]
-                self._add(side, question_id, members, bounds[side].max_per_question)
+        self._programs.restore(state["programs"])
+        self._suites.restore(state["suites"])
 
-    def _add(self, side: str, question_id: str, new: Iterable[Opponent], most: int) -> None:
+
+class _Side:
+    """Opponents of one side by question, each question's in the order they came."""
+
+    def __init__(self, settings: PoolSettings) -> None:
+        self._settings = settings
+        self._members: dict[str, list[Opponent]] = {}
+
+    def __len__(self) -> int:
+        return sum(len(members) for members in self._members.values())
+
+    def draw(self, question_id: str, num_own: int, chance: Random) -> tuple[Opponent, ...]:
+        """Opponents without repetition: every generation alike, and within one every member alike.
+
+        The first events of exponential clocks are such a sample (Efraimidis and Spirakis 2006).
+        """
+        members = self._members.get(question_id, [])
+        sizes = Counter(member.generation for member in members)
+        # A rate of 1 / size for each member makes 1 for each generation, however many it left.
+        clocks = [chance.expovariate(1 / sizes[member.generation]) for member in members]
+        numbers = range(len(members))
+        drawn = heapq.nsmallest(self._settings.num_drawn(num_own), numbers, key=clocks.__getitem__)
+        return tuple(members[number] for number in drawn)
+
+    def add(self, question_id: str, new: Iterable[Opponent]) -> None:
         for opponent in new:
-            # A text that comes again stays what it was: an old trick, and not a new one.
-            members = self._sides[side].setdefault(question_id, [])
+            members = self._members.setdefault(question_id, [])
+            # A text that comes again keeps its generation: it is an old trick, and no new one.
             if any(opponent.texts == member.texts for member in members):
                 continue
             members.append(opponent)
-            if len(members) > most:
-                # The oldest of the fullest generation leaves, so that the pool spreads over the run.
+            if len(members) > self._settings.max_per_question:
+                # Of the fullest generation the oldest leaves, so that the pool spreads over the run.
                 sizes = Counter(member.generation for member in members)
                 fullest = max(sizes, key=lambda generation: (sizes[generation], -generation))
                 members.remove(next(member for member in members if member.generation == fullest))
 
+    def state(self) -> dict[str, Any]:
+        state = {}
+        for question_id in sorted(self._members):
+            state[question_id] = [asdict(member) for member in self._members[question_id]]
+        return state
 
-def _draw(members: Sequence[Opponent], num: int, generator: Random) -> tuple[Opponent, ...]:
-    """At most ``num`` members without repetition: every generation alike, and within one every member alike.
-
-    The first events of exponential clocks are such a sample (Efraimidis and Spirakis 2006).
-    """
-    # A rate of 1 / size for each member makes 1 for each generation, however many it left.
-    sizes = Counter(member.generation for member in members)
-    clocks = [generator.expovariate(1 / sizes[member.generation]) for member in members]
-    drawn = heapq.nsmallest(num, range(len(members)), key=clocks.__getitem__)
-    return tuple(members[number] for number in drawn)
+    def restore(self, state: Mapping[str, Any]) -> None:
+        for question_id, rows in state.items():
+            members = [Opponent(tuple(row["texts"]), row["generation"]) for row in rows]
+            self.add(question_id, members)

@@ -49,7 +49,12 @@ class Machine:
         )
 
     def with_given(
-        self, *, gpus: int | None, gpu_memory: float | None, cores: int | None, memory: float | None
+        self,
+        *,
+        gpus: int | None,
+        gpu_memory: float | None,
+        cores: int | None,
+        memory: float | None,
     ) -> Self:
         """A machine with these in place of what was measured; sizes in GiB, a GPU's as on its label."""
         given: dict[str, float | None] = {"num_gpus": gpus, "cores": cores}

@@ -35,27 +35,18 @@ libraries they take more."""
 
 @dataclass(frozen=True, slots=True)
 class ModelSize:
-    """A decoder with grouped attention and a gated MLP; the names are those of Hugging Face's configurations."""
+    """A decoder with a gated MLP; the names are those of Hugging Face's configurations."""
 
     parameters: int
     layers: int
     hidden: int
     ffn: int
-    heads: int
-    kv_heads: int
-    head_size: int
     vocabulary: int
 
     @property
     def largest_weight(self) -> int:
         """Elements of the largest matrix: an embedding, or one of the MLP."""
         return self.hidden * max(self.vocabulary, self.ffn)
-
-    def adapter(self, rank: int) -> int:
-        """Parameters of a LoRA adapter on all linear layers, rank * (inputs + outputs) each (arXiv 2106.09685)."""
-        attention, keys = self.heads * self.head_size, self.kv_heads * self.head_size
-        per_layer = 4 * self.hidden + 2 * attention + 2 * keys + 3 * (self.hidden + self.ffn)
-        return rank * per_layer * self.layers
 
 
 def width(dtype: str) -> int:

@@ -114,26 +114,46 @@ class _PolicyNeeds:
     """Parts that the processes of one policy take."""
 
     def __init__(self, config: RunConfig, name: str, size: ModelSize) -> None:
-        self.config, self.name, self.size, self.policy = config, name, size, config.policy(name)
+        self.config = config
+        self.name = name
+        self.size = size
+        self.policy = config.policy(name)
         self.on_gpu = config.trainer.device == "cuda"
         self.card = Place.CARD if config.layout == COLOCATED else f"{Place.CARD} of the {name} policy"
         pools = config.pool_spec()
         self.per_node = max(pools.get(name) or pools[COLOCATED])
-        self.adapter = size.adapter(self.policy.model.rank_of_lora)
+        # An adapter takes little beside its model, so nothing is counted for it: the plan is a lower bound.
+        self.has_adapter = self.policy.model.rank_of_lora > 0
 
-    def _need(self, process: str, part: str, amount: int, *, on_card: bool, when: When = When.ALWAYS) -> Need:
+    def _need(
+        self,
+        process: str,
+        part: str,
+        amount: int,
+        *,
+        on_card: bool,
+        when: When = When.ALWAYS,
+    ) -> Need:
         place, count = (self.card, 1) if on_card else (Place.MEMORY, self.per_node)
-        return Need(f"{self.name} {process}", part, place, amount, count, when, self.name)
+        return Need(
+            f"{self.name} {process}",
+            part,
+            place,
+            amount,
+            count,
+            when,
+            self.name,
+        )
 
     def worker(self) -> Iterator[Need]:
         """A training process: its imports, and its share of weights, optimizer, gradients and reference."""
         policy, ranks = self.policy, self.config.num_devices(self.name)
         sharding = policy.actor.fsdp_config
         on_card = self.on_gpu and not sharding.offload_policy
-        all_weights = self.size.parameters // ranks
-        trained = self.adapter // ranks or all_weights
+        weights = self.size.parameters // ranks
+        trained = 0 if self.has_adapter else weights
         state = {
-            "weights": (WEIGHT * (all_weights + self.adapter // ranks), sharding.param_offload),
+            "weights": (WEIGHT * weights, sharding.param_offload),
             "optimizer": (ADAM * trained, sharding.optimizer_offload),
         }
         yield self._need("worker", "base", PROCESSES["worker"], on_card=False)
@@ -144,8 +164,10 @@ class _PolicyNeeds:
                 when = When.UPDATE if is_offloaded else When.ALWAYS
                 yield self._need("worker", part, amount, on_card=True, when=when)
         yield self._need("worker", "gradients", GRADIENT * trained, on_card=on_card, when=When.UPDATE)
-        if policy.actor.use_kl_loss and not self.adapter:  # with LoRA the reference is the model without its adapter
-            reference = width(policy.ref.fsdp_config.model_dtype) * all_weights
+        if (
+            policy.actor.use_kl_loss and not self.has_adapter
+        ):  # with LoRA the reference is the model without its adapter
+            reference = width(policy.ref.fsdp_config.model_dtype) * weights
             yield self._need("worker", "reference", reference, on_card=False)
         if not self.on_gpu:  # new weights travel in a shared segment
             bucket = int(policy.rollout.checkpoint_engine["update_weights_bucket_megabytes"]) * MIB
@@ -191,7 +213,11 @@ class _PolicyNeeds:
         elif kept is None:
             kept = (trainer.total_training_steps or 1) // trainer.save_freq
         count = kept + 1 + (self.config.checkpoint.keep_best is not None)
-        amount = (WEIGHT + ADAM) * (self.adapter or self.size.parameters)
-        if self.adapter:
-            amount += WEIGHT * self.size.parameters
-        return Need(f"{self.name} checkpoint", "weights and optimizer", Place.DISK, amount, count)
+        amount = (WEIGHT if self.has_adapter else WEIGHT + ADAM) * self.size.parameters
+        return Need(
+            f"{self.name} checkpoint",
+            "weights and optimizer",
+            Place.DISK,
+            amount,
+            count,
+        )

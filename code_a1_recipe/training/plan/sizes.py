@@ -8,18 +8,18 @@ from ...config.run_config import ModelConfig, RunConfig
 from ...errors import SettingsError
 from .memory import MIB, WEIGHT, ModelSize
 
-_SMOLLM2 = (134_515_008, 30, 576, 1536, 9, 3, 64, 49_152)
+_SMOLLM2 = (134_515_008, 30, 576, 1536, 49_152)
 KNOWN = {
     name: ModelSize(*numbers)
     for name, numbers in {
-        # parameters, layers, hidden, ffn, heads, kv_heads, head_size, vocabulary
-        "Qwen/Qwen2.5-Coder-0.5B-Instruct": (494_032_768, 24, 896, 4864, 14, 2, 64, 151_936),
-        "Qwen/Qwen2.5-Coder-1.5B-Instruct": (1_543_714_304, 28, 1536, 8960, 12, 2, 128, 151_936),
-        "Qwen/Qwen2.5-Coder-3B-Instruct": (3_085_938_688, 36, 2048, 11_008, 16, 2, 128, 151_936),
-        "Qwen/Qwen2.5-Coder-7B-Instruct": (7_615_616_512, 28, 3584, 18_944, 28, 4, 128, 152_064),
+        # parameters, layers, hidden, ffn, vocabulary
+        "Qwen/Qwen2.5-Coder-0.5B-Instruct": (494_032_768, 24, 896, 4864, 151_936),
+        "Qwen/Qwen2.5-Coder-1.5B-Instruct": (1_543_714_304, 28, 1536, 8960, 151_936),
+        "Qwen/Qwen2.5-Coder-3B-Instruct": (3_085_938_688, 36, 2048, 11_008, 151_936),
+        "Qwen/Qwen2.5-Coder-7B-Instruct": (7_615_616_512, 28, 3584, 18_944, 152_064),
         "HuggingFaceTB/SmolLM2-135M-Instruct": _SMOLLM2,
         "smollm2-135m": _SMOLLM2,
-        "micro": (566_688, 4, 96, 288, 3, 3, 32, 451),
+        "micro": (566_688, 4, 96, 288, 451),
     }.items()
 }
 """Models whose size is known without a hub, as their ``config.json`` and transformers have it. "micro" is the larger of
@@ -77,9 +77,6 @@ def model_size(path: str | None, *, trust_remote_code: bool = False) -> ModelSiz
             layers=config.num_hidden_layers,
             hidden=config.hidden_size,
             ffn=getattr(config, "intermediate_size", None) or 4 * config.hidden_size,
-            heads=config.num_attention_heads,
-            kv_heads=getattr(config, "num_key_value_heads", None) or config.num_attention_heads,
-            head_size=getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads,
             vocabulary=config.vocab_size,
         )
     except (OSError, ValueError, KeyError, AttributeError) as error:

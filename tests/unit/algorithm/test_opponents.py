@@ -78,7 +78,7 @@ def test_a_pool_is_bounded_and_a_restored_one_goes_on_alike(items, most):
     pool = OpponentPool(settings(most=most))
     for text, generation in items:
         pool.update("q", Opponents(programs=(old(text, generation),)))
-    assert sum(map(len, pool.state().get("programs", {}).values())) <= most
+    assert sum(map(len, pool.state()["programs"].values())) <= most
     again = OpponentPool(settings(most=most))
     again.restore(json.loads(json.dumps(pool.state())))
     for one in (pool, again):
