@@ -1,7 +1,7 @@
 """Opponents: programs and suites of earlier policies, which today's suites and programs meet as well. Not in the paper.
 
 A pool is a hall of fame (Rosin and Belew 1997): today's Test LLM writes suites for earlier programs too, and the calls
-of earlier suites are replayed beside the Mistake Book's, so that neither policy forgets how to beat what it beat before.
+of earlier suites are replayed beside the Mistake Book's, so that neither policy forgets how to beat what it once beat.
 Texts are kept and not weights: they need no further server, and a text takes a few hundred bytes.
 """
 

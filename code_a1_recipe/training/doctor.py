@@ -111,8 +111,10 @@ def _sandbox() -> Iterator[Finding]:
 
 
 def _room(folder: str) -> Iterator[Finding]:
+    # As on a CPU: the GPUs were looked at before, and torch takes seconds to do so.
     machine = Machine.here(folder, device="cpu")
     if address := os.environ.get("RAY_ADDRESS"):
+        # A connection would start processes of Ray here, and nothing is to be started.
         lack = "not asked whether it answers: RAY_ADDRESS names it"
         yield Finding("Ray", f"the cluster at {address}", lack, is_needed=False)
     else:

@@ -314,6 +314,7 @@ def _check_plan(config: RunConfig) -> None:
         return
     machine = Machine.here(config.trainer.default_local_dir, device=config.trainer.device)
     refused = list(plan_of(config, machine).problems())
+    # The plan counts the least that a run needs, so what it refuses would fail after minutes of starting.
     if refused and config.check_resources:
         hint = "`code-a1 plan` shows all of it; check_resources=false starts it all the same"
         raise SettingsError(*refused[:-1], f"{refused[-1]}. {hint}")

@@ -114,5 +114,6 @@ def _without_weights(path: str, *, trust_remote_code: bool) -> tuple[Any, Any]:
     from transformers import AutoConfig, AutoModelForCausalLM
 
     config = AutoConfig.from_pretrained(path, trust_remote_code=trust_remote_code)
+    # Only shapes are wanted: on this device no weight is read and no memory taken.
     with torch.device("meta"):
         return config, AutoModelForCausalLM.from_config(config, trust_remote_code=trust_remote_code)  # type: ignore[no-untyped-call]
