@@ -52,9 +52,7 @@ class _Together:
     """What a rule may need to know of all suites of a question, found once."""
 
     def __init__(self, question: QuestionVerdicts) -> None:
-        # A duplicate repeats the suites of the first candidate.
-        own = [one for one in question.candidates if one.duplicate_of is None]
-        self._tested = [one for one in own if one.verdict is not None]
+        self._tested = [candidate for candidate in question.candidates if candidate.verdict is not None]
         self.num_cases = question.num_cases
 
     @cached_property
@@ -134,7 +132,7 @@ def adversary_rewards(
     rule = lookup(fitness, FITNESS, what="fitness")
     reading = lookup(adversarial, ADVERSARIAL_READINGS, what="reading of the adversarial reward")
     together, number = _Together(question), question.num_cases
-    of_question = _times([one for one in question.candidates if one.duplicate_of is None], num_cases=number)
+    of_question = _times(question.candidates, num_cases=number)
 
     def reward(candidate: JudgedCandidate, s: int, times: Counter[str]) -> Breakdown | None:
         if candidate.verdict is None:

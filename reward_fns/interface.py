@@ -25,8 +25,6 @@ class JudgedCandidate:
     where it wrote none: after an extraction failure, for a duplicate, and with the dataset's own tests."""
     pooled: SuiteVerdict | None = None
     """The program on all cases written for any program of the question, with ``rewards.code_tests=pooled``."""
-    duplicate_of: int | None = None
-    """With ``episode.share_suites``: number of the identical program whose verdict this is."""
 
     @property
     def code_verdict(self) -> CandidateVerdict | None:

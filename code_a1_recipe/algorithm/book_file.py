@@ -9,16 +9,17 @@ from ..errors import InputError
 from ..files import write_whole
 
 FORMAT_NAME = "code-a1-mistake-book"
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 
 Rows = dict[str, list[list[Any]]]
-"""Questions by id, each with ``[call, answer, frequency, key, num_met, num_failed, cell]``, oldest first."""
+"""Question id -> rows ``[call, answer, frequency, key, num_met, num_failed]``, oldest first."""
 Buffers = dict[str, Any]
-"""States of ``lessons`` and ``opponents``."""
+"""The states of ``MistakeBook.lessons`` and ``MistakeBook.opponents``, by these names."""
 
 
 def digest_of(rows: Any) -> str:
     """SHA-256 as hex; the order of questions does not count."""
+    # Sorted, so that two books are equal whatever the order in which they met their questions.
     text = json.dumps(rows, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
@@ -58,7 +59,7 @@ def _checked_rows(document: Any, path: Path) -> Rows:
     if not isinstance(rows, dict) or not all(_is_question(cases) for cases in rows.values()):
         raise InputError(
             f"{path} is damaged: 'questions' must map ids to lists of [call, answer, frequency >= 1, key, "
-            f"num_met, num_failed of 0 to num_met, cell]"
+            f"num_met, num_failed of 0 to num_met]"
         )
     if digest_of([rows, document.get("buffers")]) != document.get("digest"):
         raise InputError(f"{path} is damaged or was edited: its content does not match its digest")
@@ -68,7 +69,7 @@ def _checked_rows(document: Any, path: Path) -> Rows:
 def _is_question(cases: Any) -> bool:
     return isinstance(cases, list) and all(
         isinstance(case, list)
-        and [type(value) for value in case] == [str, str, int, str, int, int, str]
+        and [type(value) for value in case] == [str, str, int, str, int, int]
         and case[2] >= 1
         and 0 <= case[5] <= case[4]
         for case in cases

@@ -1,20 +1,13 @@
-"""How a Mistake Book counts, how much it keeps, and which question has most cases."""
+"""How much a Mistake Book keeps, and which question has most cases."""
 
 import heapq
-from typing import Annotated
 
-from .settings_block import Block, Count, one_of
-
-IN_TURN, NET = "in_turn", "net"
+from .settings_block import Block, Count
 
 
 class BookRules(Block):
-    """How a book counts, and the most cases and lessons that it keeps; None: no bound."""
+    """The most cases and lessons that a book keeps; None: no bound."""
 
-    counting: Annotated[str, one_of((IN_TURN, NET))] = IN_TURN
-    """Passed replays of a step are subtracted before its failures are added, or only their difference counts."""
-    max_cases_per_question: Count | None = None
-    """Cases kept of one question."""
     max_size: Count | None = None
     """Cases kept of all questions together."""
     max_lessons: Count = 256
@@ -22,10 +15,9 @@ class BookRules(Block):
 
 
 class QuestionSizes:
-    """Cases by question, with the largest question at hand.
+    """Number of cases by question, with the largest question at hand.
 
-    In the mean over many calls each takes time with the logarithm of the number of questions: the heap has items that
-    are no longer true, which go when they come to its head.
+    On average a call takes time with the logarithm of the number of questions.
     """
 
     def __init__(self) -> None:
@@ -42,19 +34,20 @@ class QuestionSizes:
             heapq.heappush(self._heap, (-size, question_id))
         else:
             del self._sizes[question_id]
+        # A heap cannot drop an item in its middle: outdated ones stay until they reach its head or outnumber the rest.
         if len(self._heap) > 2 * len(self._sizes) + 64:
             self._heap = [(-size, name) for name, size in self._sizes.items()]
             heapq.heapify(self._heap)
 
     def largest(self) -> tuple[str, int]:
         """The question with most cases, of equal ones the first in the order of ids; how many more than the next."""
-        size = self._most()
+        size = self._largest_size()
         head = heapq.heappop(self._heap)
-        surplus = size - self._most()
+        surplus = size - self._largest_size()
         heapq.heappush(self._heap, head)
         return head[1], surplus
 
-    def _most(self) -> int:
+    def _largest_size(self) -> int:
         heap = self._heap
         while heap and -heap[0][0] != self._sizes.get(heap[0][1]):
             heapq.heappop(heap)

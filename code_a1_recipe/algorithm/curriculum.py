@@ -7,11 +7,10 @@ import heapq
 import math
 import random
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from .question import Question
-from .rewards import FULL_REWARD
 from .settings_block import Block, Rate, one_of
 
 _LEAST_WEIGHT = 1e-6
@@ -27,21 +26,8 @@ def reward_variance(reward_C: Sequence[float]) -> float:
     return min(1.0, 4 * statistics.pvariance(reward_C))
 
 
-def learnability(reward_C: Sequence[float]) -> float:
-    """1 - the share of programs with full reward, in [0, 1); 0 where none has it.
-
-    Source: the proposer's reward of Absolute Zero, arXiv 2505.03335.
-    """
-    full = sum(reward > FULL_REWARD for reward in reward_C) / len(reward_C)
-    return 1 - full if full else 0.0
-
-
-SCORES: dict[str, Callable[[Sequence[float]], float]] = {"variance": reward_variance, "learnability": learnability}
-"""Score of one visit by name: [C] rewards, at least two, to [0, 1]."""
-
-
 class CurriculumSettings(Block):
-    name: Annotated[str, one_of(("none", *SCORES))] = "none"
+    name: Annotated[str, one_of(("none", "variance"))] = "none"
     """Score that questions are drawn by; none: verl's own order."""
     floor: Rate = 0.25
     """Share of a step's questions that is drawn uniformly from all."""
@@ -74,8 +60,10 @@ class Curriculum:
         scores = self._all_scores()
         if num > len(scores):
             raise ValueError(f"a step of {num} questions cannot be drawn from {len(scores)}")
+        # A generator of the step's own: a run that resumes draws what it would have drawn.
         generator = random.Random(f"{self._seed}/curriculum/{step}")
         drawn = generator.sample(range(len(scores)), math.ceil(self._settings.floor * num))
+        # Sorted, since each clock takes the next random number and a set has no order.
         others = sorted(set(range(len(scores))).difference(drawn))
         clocks = {q: generator.expovariate(scores[q] + _LEAST_WEIGHT) for q in others}
         drawn += heapq.nsmallest(num - len(drawn), others, key=clocks.__getitem__)
@@ -90,7 +78,8 @@ class Curriculum:
         """
         if len(rewards) < 2:
             return
-        newest = SCORES[self._settings.name](rewards)
+        newest = reward_variance(rewards)
+        # Rewards move as the policy learns, so an old score must fade.
         before = self._scores.get(question_id, newest)
         self._scores[question_id] = before + self._settings.memory * (newest - before)
 

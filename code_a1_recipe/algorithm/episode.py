@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reward_fns import ExtractionFailure, extract_candidate, extract_suite
-from sandbox import CandidateVerdict, JudgeRequest, SandboxUnavailableError, syntax_key
+from sandbox import CandidateVerdict, JudgeRequest, SandboxUnavailableError
 
 from ..errors import OutageError
 from .episode_types import (
@@ -36,10 +36,6 @@ from .sampling import sampling_seed
 from .scripted_tester import find_scripted_tester
 from .settings import EpisodeSettings
 from .spans import Span
-
-Firsts = dict[str, tuple[int, asyncio.Task[CandidateResult]]]
-"""Different programs of a question: number of the first candidate with it, which alone gets suites and a verdict, and
-what that one will come to, which its duplicates share."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -76,6 +72,7 @@ class EpisodeRunner:
         An outage is recorded in the candidate it hit and masks that candidate alone. Any other exception (a lost
         server) ends the episode and reaches the trainer.
         """
+        # All at once: greedy and buggy programs need nothing of the candidates, and keep the servers busy.
         (tested, lessons), greedy, buggy_programs = await asyncio.gather(
             self._tested_programs(task), self._greedy_candidate(task), self._buggy_programs(task)
         )
@@ -84,6 +81,7 @@ class EpisodeRunner:
             candidates=tested[: task.num_candidates],
             repairs=await self._repairs(task, tested),
             repair_turns=self.episode.repair_turns,
+            # Nobody learns to write an earlier program, so its reward is of no use.
             victims=tuple(replace(one, reward=None) for one in tested[task.num_candidates :]),
             greedy=greedy,
             buggy_programs=buggy_programs,
@@ -100,6 +98,7 @@ class EpisodeRunner:
             asyncio.gather(*[self._known_program(task, f"opponent{p}", text, **sizes) for p, text in enumerate(old)]),
         )
         found = [*candidates, *victims]
+        # The pool is known when the last suite of the question is there, so programs are judged on it a second time.
         is_rewarded = self.rewards.code_tests == "pooled"
         if is_rewarded or self.hindsight is not None:
             pool = _pool(found)
@@ -120,9 +119,8 @@ class EpisodeRunner:
                 written = await self._written(task, f"{c}r{turn}", self.prompts.repair_template, fields)
             except PromptTooLongError:
                 return None
-            first = tested[c].duplicate_of
-            suites = tested[c if first is None else first].suites
-            judged = await self._judged_with_hidden(task, replace(written, suites=suites))
+            # The suites of the first program, so that both rewards compare.
+            judged = await self._judged_with_hidden(task, replace(written, suites=tested[c].suites))
             if self.rewards.code_tests == "pooled":
                 judged = await self._pooled(task, judged, _pool(tested), is_rewarded=True)
             return replace(judged, suites=())
@@ -132,18 +130,17 @@ class EpisodeRunner:
             num_turns=self.episode.repair_turns,
             write=write,
             reward=lambda results: self._question_rewards.apply(task.question, results, asked=task.asked),
-            is_improvement=self.episode.repair_reward == "improvement",
         )
 
     async def _candidates(self, task: EpisodeTask) -> list[CandidateResult]:
         if self.gate is not None:
             return await self._candidates_in_phases(task, self.gate)
-        firsts: Firsts | None = {} if self.episode.share_suites else None
-        return await asyncio.gather(*[self._candidate(task, c, firsts) for c in range(task.num_candidates)])
+        return await asyncio.gather(*[self._candidate(task, c) for c in range(task.num_candidates)])
 
     async def _greedy_candidate(self, task: EpisodeTask) -> CandidateResult | None:
         if not task.with_greedy or self.greedy is None:
             return None
+        # Any seed will do, since the likeliest token is always the same.
         messages = render(self.prompts.code_template, **task.question.prompt_fields)
         response = await self._sample(self.greedy, messages, seed=0, session=task.question.id)
         result = candidate_result(response, reads_input=task.question.reads_input)
@@ -160,6 +157,7 @@ class EpisodeRunner:
         """
         programs = task.question.buggy_programs if task.num_buggy_program_suites else ()
         sizes = {"num_suites": task.num_buggy_program_suites}
+        # Replays would make one Test LLM's programs harder to break than another's.
         task = replace(task, history=())
         found = await asyncio.gather(
             *[self._known_program(task, f"probe{p}", source, **sizes) for p, source in enumerate(programs)]
@@ -184,22 +182,9 @@ class EpisodeRunner:
         await gate.wait(task, "suites")
         return await asyncio.gather(*[self._judged_with_hidden(task, one) for one in found])
 
-    async def _candidate(self, task: EpisodeTask, c: int, firsts: Firsts | None) -> CandidateResult:
+    async def _candidate(self, task: EpisodeTask, c: int) -> CandidateResult:
         written = await self._first_turn(task, c)
-        if firsts is None or written.source is None:
-            return await self._tested_and_judged(task, c, written)
-        key = syntax_key(written.source)
-        if key not in firsts:
-            firsts[key] = c, asyncio.create_task(self._tested_and_judged(task, c, written))
-        first, outcome = firsts[key]
-        result = await outcome
-        if first == c:
-            return result
-        own = replace(result, response=written.response, span=written.span)
-        return replace(own, suites=(), judge_span=None, hidden_span=None, duplicate_of=first)
-
-    async def _tested_and_judged(self, task: EpisodeTask, c: int, written: CandidateResult) -> CandidateResult:
-        """Hidden tests are there from the start: the program meets them while its suites are written."""
+        # Hidden tests need not be written, so the program meets them while its suites are.
         tested, (hidden, span, outage) = await asyncio.gather(
             self._tested(task, c, written), self._hidden(task, written)
         )
@@ -254,6 +239,7 @@ class EpisodeRunner:
         cases = self.episode.cases_per_suite
         messages = render(self.prompts.test_template, **task.question.prompt_fields, candidate=source, num_cases=cases)
         key = (task.step, task.question.id, c)
+        # One session for all suites of a program: its prompt is then in one server's prefix cache.
         session = f"{task.question.id}/{c}"
         if self._scripted is not None:
             sizes = {"num_suites": num_suites, "num_cases": cases, "seed": sampling_seed(task.seed, "test", *key)}

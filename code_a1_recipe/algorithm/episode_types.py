@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Protocol
 from reward_fns import Breakdown
 from sandbox import CandidateVerdict, JudgeRequest, SuiteVerdict
 
-from ..errors import CodeA1Error
 from .opponents import Opponents
 from .question import Question
 from .spans import Span
@@ -153,8 +152,6 @@ class CandidateResult:
     """When it was judged on the hidden tests, where that happened while its suites were written."""
     pooled_span: Span | None = None
     """When it was judged on all cases written for any program of the question."""
-    duplicate_of: int | None = None
-    """With ``episode.share_suites``: number of the identical program whose verdict this is; it has no suites itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,22 +199,9 @@ class Episode:
         """The Code LLM's rewards, of those candidates that have one."""
         return tuple(candidate.reward.total for candidate in self.candidates if candidate.reward is not None)
 
-    def suite_rewards_CS(self, part: str | None = None) -> list[list[float | None]]:
-        """[C', S] rewards of the suites written for ``tested``, or one part of them; None for one without.
-
-        Raises:
-            CodeA1Error: the reward has no such part.
-        """
+    def suite_rewards_CS(self) -> list[list[float | None]]:
+        """[C', S] rewards of the suites written for ``tested``; None for a suite without a reward."""
         return [
-            [None if suite.reward is None else _part(suite.reward, part) for suite in candidate.suites]
+            [None if suite.reward is None else suite.reward.total for suite in candidate.suites]
             for candidate in self.tested
         ]
-
-
-def _part(reward: Breakdown, part: str | None) -> float:
-    if part is None:
-        return reward.total
-    if part not in reward.parts:
-        known = ", ".join(reward.parts)
-        raise CodeA1Error(f"selection.part={part!r}: the Test LLM's reward has no such part; it has {known}")
-    return reward.parts[part]

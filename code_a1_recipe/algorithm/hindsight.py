@@ -53,6 +53,7 @@ class Lesson:
         text = "\n".join(self.asserts)
         if any(_FENCE in message["content"] for message in messages):
             text = f"{_FENCE}python\n{text}\n{_FENCE}"
+        # The prompt's own tokens are not trained, so the lesson must go on exactly where they end.
         beginning = beginning_of_answer(messages)
         return text.removeprefix(beginning) if text.startswith(beginning) else ""
 
@@ -67,20 +68,23 @@ def find_lessons(
         candidates: with the verdict on all cases of the question in ``pooled``; others give none.
         settings: ``max_break_rate``.
         num_cases: K. A lesson is filled up to it with cases that the program passes.
-
-    Time-outs teach nothing: a case that the program had no time left for has the same outcome.
     """
+    # A dict keeps the order in which lessons came, which a set would not, and later draws depend on that order.
     found: dict[Lesson, None] = {}
     for candidate in candidates:
         if candidate.source is None or candidate.pooled is None or candidate.verdict is None:
             continue
         met = [*candidate.verdict.history, *candidate.pooled.cases]
+        # By key, so that a case that was replayed and written anew counts once.
         cases = list({case.key or case.call: case for case in met}.values())
+        # Time-outs teach nothing: a case that the program had no time left for has the same outcome.
         failed = [case for case in cases if case.outcome.failed and case.outcome not in _NO_LESSON]
         passed = [case for case in cases if not case.outcome.failed]
+        # Many failing cases mean an easy catch, which the reward teaches by itself.
         if len(failed) > settings.max_break_rate * len(cases):
             continue
         for start in range(0, len(failed), num_cases):
+            # The prompt asks for K asserts; a shorter answer would teach the Test LLM to write fewer.
             shown = [*failed[start : start + num_cases], *passed][:num_cases]
             asserts = tuple(f"assert {case.call} == {case.reference_value}" for case in shown)
             lesson = Lesson(**question.prompt_fields, candidate_source=candidate.source, asserts=asserts)

@@ -4,31 +4,28 @@ Source of every rule here: Code-A1, arXiv 2603.15611, "Mistake Book". A case is 
 equal for all spellings and reads of one call, so ``f(3)``, ``f(n=3)``, ``f(3.0)`` and ``abs(f(3))`` are one
 case with the text that failed first.
 
-Beyond the paper the book is an archive of good cases of every kind (MAP-Elites, arXiv 1504.04909): each has a cell and
-a quality, and ``BookRules`` say how many are kept.
+Beyond the paper each case has a quality, and ``BookRules`` say how many cases are kept.
 """
 
 import heapq
 import logging
-import sys
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 
-from sandbox import CaseOutcome
-
 from .book_file import Buffers, Rows, read_rows, write_rows
-from .book_rules import IN_TURN, BookRules, QuestionSizes
-from .case_kinds import cell_of
+from .book_rules import BookRules, QuestionSizes
 from .hindsight import Lesson
-from .opponents import OpponentPool, OpponentSettings, OpponentUpdate
+from .opponents import OpponentPool, Opponents, OpponentSettings
 
 logger = logging.getLogger(__name__)
 
 REPLAY_LIMIT = 8
 """Cases of a question replayed at a time; 8 in the published runs."""
+_COLUMNS = ("call", "answer", "frequency", "key", "num_met", "num_failed")
+"""Fields of an entry, in the order of the book's file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +44,6 @@ class BookEntry:
     """How often a program met the case, as a new case or as a replay, since it came into the book."""
     num_failed: int = 0
     """How often one failed it then, 0 to ``num_met``."""
-    cell: str = ""
-    """Kind of input and of the failure that put it there (``cell_of``)."""
 
     @property
     def quality(self) -> float:
@@ -69,8 +64,6 @@ class FailedCase:
     """The reference's return value, never what the Test LLM expected."""
     key: str = ""
     """``CaseResult.key``; empty when the call is its own key."""
-    outcome: CaseOutcome = CaseOutcome.WRONG_VALUE
-    """How it failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +81,9 @@ class BookUpdate:
     passed_new: Sequence[str] = ()
     """Keys, one per candidate and suite that passes it as a valid case; likewise."""
     lessons: Sequence[Lesson] = ()
-    """What the Test LLM may imitate."""
-    opponents: OpponentUpdate | None = None
-    """What later policies may meet."""
+    """Suites that the Test LLM may imitate."""
+    opponents: Opponents | None = None
+    """Programs and suites that later policies may meet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,9 +110,9 @@ class MistakeBook:
         self._entries: dict[str, dict[str, BookEntry]] = {}
         self._num_cases = 0
         self.lessons: deque[Lesson] = deque(maxlen=self._rules.max_lessons)
-        """What the Test LLM may imitate, the newest last."""
+        """Suites that the Test LLM may imitate, the newest last."""
         self.opponents = OpponentPool(opponents)
-        """What earlier policies wrote."""
+        """Programs and suites of earlier policies."""
         self._sizes = QuestionSizes()
 
     def __eq__(self, other: object) -> bool:
@@ -135,11 +128,6 @@ class MistakeBook:
     @property
     def num_cases(self) -> int:
         return self._num_cases
-
-    @property
-    def num_cells(self) -> int:
-        """Filled cells, summed over questions."""
-        return sum(len({entry.cell for entry in entries.values()}) for entries in self._entries.values())
 
     def entries(self, question_id: str) -> tuple[BookEntry, ...]:
         """All cases of a question, oldest first; empty for an unknown one."""
@@ -164,43 +152,44 @@ class MistakeBook:
 
         A case loses 1 for each item of ``passed_replays`` (one per candidate that passes it as a replay) and at 0 or
         below it is deleted; then it gains 1 for each item of ``failed`` (one per candidate and suite that fails it as
-        a valid case), and is new where it was deleted. So it is by default; with ``counting`` "net" only the difference
-        counts: a case failed and passed equally often stays as it was, or stays out. The order of the items does not
-        matter. A pass of a case that is not in the book does nothing by itself. One without an answer
-        (``dropped_replays``) counts as passed, since it can break nobody any more.
+        a valid case), and is new where it was deleted. The order of the items does not matter. A pass of a case that
+        is not in the book does nothing by itself. A case without an answer (``dropped_replays``) counts as passed,
+        since it can break nobody any more.
 
         New cases are appended in the order of their call texts, which keeps ties of ``retrieve`` the same
         for any order of ``failed``. Of several texts with one key the shortest is kept, or the first among
         equally short ones in the order of texts.
 
-        Cases that are in the book then count all items as meetings. Those beyond a bound leave it: of a question the
-        ones with the lowest (quality, frequency), of equal ones the older, which has had its chance. Beyond
-        ``max_size`` they leave the question with most cases, of equal ones the first in the order of ids. That costs
-        a pass over the cases of each question that loses some, and a logarithm of the number of questions.
+        Cases that are in the book then count all items as meetings. Beyond ``max_size`` cases leave the question with
+        most of them, of equal ones the first in the order of ids: those with the lowest (quality, frequency), of equal
+        ones the older, which has had its chance. That costs a pass over the cases of each question that loses some,
+        and a logarithm of the number of questions.
         """
         self.lessons.extend(update.lessons)
         if update.opponents is not None:
             self.opponents.update(question_id, update.opponents)
+        # Keys and not texts: a candidate meets the same case under many spellings.
         gained: Counter[str] = Counter(case.key or case.call for case in update.failed)
         num_failed = gained + Counter(update.failed_replays)
         num_met = num_failed + Counter(update.passed_replays) + Counter(update.passed_new)
         lost: Counter[str] = Counter(update.passed_replays)
         texts = _texts_by_key(question_id, update.failed)
         entries = self._entries.setdefault(question_id, {})
-        self._num_cases -= len(entries)
+        self._num_cases -= len(entries)  # counted again below, when the question's cases have changed
         change = BookChange()
         if dropped := Counter(update.dropped_replays):
             lost.update({key: dropped[entry.call] for key, entry in entries.items() if entry.call in dropped})
+        # In the order of texts: a set has none, and the age of new cases breaks the ties of `retrieve`.
         touched = sorted({*num_met, *lost}, key=lambda key: texts.get(key, (key, "", "")))
-        if self._rules.counting == IN_TURN:
-            change += _delete_passed(entries, lost)
+        change += _delete_passed(entries, lost)
         for key in touched:
             net = gained[key] - lost[key]
             if key in entries or net > 0:
                 counts = {"num_met": num_met[key], "num_failed": num_failed[key]}
                 change += _apply(entries, key, net, texts.get(key), **counts)
         self._num_cases += len(entries)
-        return change + BookChange(num_removed=self._keep_bounds(question_id))
+        self._note_size(question_id)
+        return change + BookChange(num_removed=self._keep_max_size())
 
     def save(self, path: Path) -> None:
         """Write the book as JSON, atomically: after a crash the file is the old one or the new one.
@@ -214,7 +203,7 @@ class MistakeBook:
     def load(
         cls, path: Path, rules: BookRules | None = None, opponents: OpponentSettings | None = None
     ) -> "MistakeBook":
-        """Read a saved book; what is beyond the bounds is left out.
+        """Read a saved book; cases beyond ``max_size`` are left out.
 
         Raises:
             FileNotFoundError: no such file.
@@ -225,49 +214,51 @@ class MistakeBook:
         book.lessons.extend(Lesson(**item | {"asserts": tuple(item["asserts"])}) for item in buffers["lessons"])
         book.opponents.restore(buffers["opponents"])
         for question_id, cases in rows.items():
-            entries = [
-                BookEntry(call=c, answer=a, frequency=f, key=k, num_met=m, num_failed=n, cell=sys.intern(cell))
-                for c, a, f, k, m, n, cell in cases
-            ]
+            entries = [BookEntry(**dict(zip(_COLUMNS, case, strict=True))) for case in cases]
             book._entries[question_id] = {entry.key or entry.call: entry for entry in entries}
             book._num_cases += len(book._entries[question_id])
-            book._sizes.note(question_id, len(book._entries[question_id]))
-        for question_id in book.question_ids():
-            if question_id in book._entries:  # else an earlier one took its last case
-                book._keep_bounds(question_id)
+            book._note_size(question_id)
+        book._keep_max_size()
         return book
 
-    def _keep_bounds(self, question_id: str) -> int:
-        """Drop the cases beyond the bounds after a change of a question; how many."""
-        before, bounds = self._num_cases, self._rules
-        most = bounds.max_cases_per_question or len(self._entries[question_id])
-        self._evict(question_id, len(self._entries[question_id]) - most)
-        while bounds.max_size and (excess := self._num_cases - bounds.max_size) > 0:
-            largest, surplus = self._sizes.largest()
-            self._evict(largest, min(excess, max(1, surplus)))
-        return before - self._num_cases
-
-    def _evict(self, question_id: str, number: int) -> None:
+    def _note_size(self, question_id: str) -> None:
         entries = self._entries[question_id]
-        worst = heapq.nsmallest(number, entries, key=lambda key: (entries[key].quality, entries[key].frequency))
-        for key in worst:
-            del entries[key]
-        self._num_cases -= len(worst)
         self._sizes.note(question_id, len(entries))
         if not entries:
             del self._entries[question_id]
 
+    def _keep_max_size(self) -> int:
+        """Drop the cases beyond ``max_size``; return how many."""
+        if self._rules.max_size is None:
+            return 0
+        before = self._num_cases
+        while self._num_cases > self._rules.max_size:
+            question_id, surplus = self._sizes.largest()
+            # As many at once as leave it no smaller than the next question: one at a time would look at all its cases
+            # each time.
+            number = min(self._num_cases - self._rules.max_size, max(1, surplus))
+            entries = self._entries[question_id]
+            for key in heapq.nsmallest(number, entries, key=lambda key: _worth(entries[key])):
+                del entries[key]
+            self._num_cases -= number
+            self._note_size(question_id)
+        return before - self._num_cases
+
     def _content(self) -> tuple[Rows, Buffers]:
-        values = attrgetter("call", "answer", "frequency", "key", "num_met", "num_failed", "cell")
+        values = attrgetter(*_COLUMNS)
         rows = {name: [list(values(entry)) for entry in self.entries(name)] for name in self.question_ids()}
         return rows, {"lessons": [asdict(one) for one in self.lessons], "opponents": self.opponents.state()}
 
 
-def _texts_by_key(question_id: str, failed: Sequence[FailedCase]) -> dict[str, tuple[str, str, str]]:
-    """Call, answer and outcome per key. Two answers to one call mean a reference that wavers: the smaller is kept."""
-    texts: dict[str, tuple[str, str, str]] = {}
+def _worth(entry: BookEntry) -> tuple[float, int]:
+    return entry.quality, entry.frequency
+
+
+def _texts_by_key(question_id: str, failed: Sequence[FailedCase]) -> dict[str, tuple[str, str]]:
+    """Call and answer per key. Two answers to one call mean a reference that wavers: the smaller is kept."""
+    texts: dict[str, tuple[str, str]] = {}
     for case in failed:
-        text = (case.call, case.answer, case.outcome.value)
+        text = (case.call, case.answer)
         known = texts.setdefault(case.key or case.call, text)
         if known[0] == case.call and known[1] != case.answer:
             logger.warning(
@@ -278,7 +269,7 @@ def _texts_by_key(question_id: str, failed: Sequence[FailedCase]) -> dict[str, t
 
 
 def _delete_passed(entries: dict[str, BookEntry], lost: Counter[str]) -> BookChange:
-    """Delete what was passed as a replay as often as it was in the book; such passes are then used up."""
+    """Delete the cases that were passed as a replay as often as they were in the book; such passes are then used up."""
     deleted = [key for key, number in lost.items() if key not in entries or entries[key].frequency <= number]
     num_removed = sum(entries.pop(key, None) is not None for key in deleted)
     for key in deleted:
@@ -289,27 +280,25 @@ def _delete_passed(entries: dict[str, BookEntry], lost: Counter[str]) -> BookCha
 def _apply(
     entries: dict[str, BookEntry],
     key: str,
-    net: int,
-    text: tuple[str, str, str] | None,
+    change: int,
+    text: tuple[str, str] | None,
     *,
     num_met: int,
     num_failed: int,
 ) -> BookChange:
-    """Add the counts to one case in place. ``text`` is its call, answer and outcome, None when no new case failed."""
+    """Add the counts to one case in place; ``text`` is its call and answer, None when no new case failed."""
     old = entries.get(key)
-    frequency = net + (old.frequency if old else 0)
-    if frequency <= 0:
-        return BookChange(num_removed=1 if entries.pop(key, None) else 0)
     entry = old
     if entry is None:
         assert text is not None, "a case that did not fail has no positive count"
-        call, answer, outcome = text
-        kept = "" if key == call else key
-        entry = BookEntry(call=call, answer=answer, frequency=0, key=kept, cell=cell_of(call, outcome))
-    entries[key] = replace(  # it keeps the text that failed first, with the latest answer to it
+        call, answer = text
+        entry = BookEntry(call=call, answer=answer, frequency=0, key="" if key == call else key)
+    # The text that failed first stays, with the latest answer to it.
+    has_new_answer = text is not None and text[0] == entry.call
+    entries[key] = replace(
         entry,
-        answer=text[1] if text is not None and text[0] == entry.call else entry.answer,
-        frequency=frequency,
+        answer=text[1] if text is not None and has_new_answer else entry.answer,
+        frequency=entry.frequency + change,
         num_met=entry.num_met + num_met,
         num_failed=entry.num_failed + num_failed,
     )

@@ -45,20 +45,20 @@ class PromptPair:
 
 PROMPT_PAIRS: dict[str, PromptPair] = {
     "chat_v2": PromptPair(
-        code="chat_v2_code", test="chat_v2_test", black_box_test="chat_v2_black_box_test", repair="chat_v2_repair"
-    ),
-    "chat_v2_zero_shot": PromptPair(
         code="chat_v2_code",
-        test="chat_v2_zero_shot_test",
+        test="chat_v2_test",
         black_box_test="chat_v2_black_box_test",
         repair="chat_v2_repair",
     ),
     "micro": PromptPair(
-        code="micro_code", test="micro_test", black_box_test="micro_black_box_test", repair="micro_repair"
+        code="micro_code",
+        test="micro_test",
+        black_box_test="micro_black_box_test",
+        repair="micro_repair",
     ),
 }
-"""By name: "chat_v2" for instruction-tuned models, with one example of a suite; the same without it; "micro" for the
-tiny models of ``code_a1_recipe.micro_world``."""
+"""Pairs by ``prompts.name``: "chat_v2" for instruction-tuned models, with one example of a suite; "micro" for the tiny
+models of ``code_a1_recipe.micro_world``."""
 
 
 def template_for(kind: str, prompt: str) -> str:
@@ -119,6 +119,7 @@ def _template_problems(path: str | None, key: str, fields: Collection[str], who:
     except InputError as error:
         yield f"{key}: {error}"
         return
+    # A prompt without the program or the number would run, and train on nonsense for hours.
     missing, odd = set(fields) - used, used - set(fields) - _OPTIONAL
     if missing or odd:
         wrong = [f"lacks {{{{{name}}}}}" for name in sorted(missing)]
@@ -145,8 +146,8 @@ def template_names() -> tuple[str, ...]:
 def render(template_name: str, *, reads_input: bool = False, **fields: object) -> list[dict[str, str]]:
     """Fill a template.
 
-    Values are put in once and never read again: braces, dollar signs, placeholders or section lines inside
-    a problem or a program stay as they are. A final newline of the template file is not part of the prompt.
+    Braces, placeholders or section lines inside a problem or a program stay unchanged. A final newline of the
+    template file is not part of the prompt.
 
     Args:
         template_name: a name of :func:`template_names`, or the path of a file that ends in ``.txt``.
@@ -168,14 +169,17 @@ def render(template_name: str, *, reads_input: bool = False, **fields: object) -
     needed = sorted(placeholders(template_name))
     if missing := [name for name in needed if name not in fields]:
         raise InputError(f"prompt template {template_name!r} needs the fields {needed}; missing: {missing}")
-    return [
-        {"role": role, "content": _PLACEHOLDER.sub(lambda match: str(fields[match[1]]), _cut(role, text, fields))}
-        for role, text in sections
-    ]
+    messages = []
+    for role, text in sections:
+        # One pass over the template: a placeholder inside a program that was put in is text and no placeholder.
+        content = _PLACEHOLDER.sub(lambda match: str(fields[match[1]]), _cut(role, text, fields))
+        messages.append({"role": role, "content": content})
+    return messages
 
 
 def _cut(role: str, text: str, fields: Mapping[str, object]) -> str:
-    """An example's answer with K + 1 asserts: small models write as many as they are shown, or one less."""
+    """An example's answer with K + 1 asserts."""
+    # Small models write as many asserts as they are shown, or one less.
     if role != "assistant" or "num_cases" not in fields:
         return text
     left = itertools.count(int(str(fields["num_cases"])) + 1, -1)
@@ -199,6 +203,7 @@ def _load(template_name: str) -> tuple[tuple[str, str], ...]:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"prompt template {template_name!r} cannot be read: {error}") from error
     sections = _split_sections(text.removesuffix("\n"), template_name)
+    # A misspelled placeholder would otherwise reach the model as it stands.
     used = {name for _, section in sections for name in _PLACEHOLDER.findall(section)}
     if odd := sorted(used - set(FIELDS)):
         raise InputError(f"prompt template {template_name!r} asks for unknown fields {odd}; known: {', '.join(FIELDS)}")
@@ -210,6 +215,7 @@ def _split_sections(text: str, template_name: str) -> tuple[tuple[str, str], ...
     if not rest:
         return (("user", text),)
     roles = tuple(rest[0::2])
+    # Chat templates of most models refuse two messages of one role in a row, and a system message after the first.
     turns = roles[1:] if roles[0] == "system" else roles
     if before.strip() or not turns or turns != (("user", "assistant") * len(turns))[: len(turns)]:
         raise InputError(

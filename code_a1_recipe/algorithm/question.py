@@ -95,6 +95,7 @@ def entry_points_text(source: str, names: Collection[str] = (), *, reads_input: 
         any name ``UNNAMED``.
     """
     if reads_input:
+        # Tests call the harness's function, whatever the program defines.
         return f"`{INPUT_ENTRY}(text)`"
     defined = definitions(source)
     calls = [
@@ -119,6 +120,7 @@ def _definitions(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         yield from ((target.id, node) for target in targets if isinstance(target, ast.Name))
     elif isinstance(node, ast.If | ast.Try | ast.With | ast.ExceptHandler):
+        # References define names under `try: import ...` and `if True:`, and tests call these like any other.
         for inner in ast.iter_child_nodes(node):
             yield from _definitions(inner)
 
@@ -128,6 +130,7 @@ def parsed(source: str) -> ast.Module:
     try:
         return parse_untrusted(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
+        # A model may have written it. The judge says what is wrong with it; here it merely defines nothing.
         return ast.Module(body=[], type_ignores=[])
 
 
@@ -135,6 +138,7 @@ def _calls(name: str, node: ast.AST | None) -> Iterator[str]:
     if isinstance(node, _FUNCTIONS):
         yield f"{name}({_parameters(node)})"
         return
+    # A class is shown by the calls that a test can make: an object, and then its public methods.
     methods = [method for method in getattr(node, "body", ()) if isinstance(method, _FUNCTIONS)]
     start = next((_parameters(method, bound=True) for method in methods if method.name == "__init__"), "")
     public = [method for method in methods if not method.name.startswith("_")]
@@ -150,5 +154,6 @@ def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef, *, bound: bool = F
     shape = node.args
     named = [one.arg for one in (*shape.posonlyargs, *shape.args)][bound:]
     named += [f"*{shape.vararg.arg}"] if shape.vararg else []
+    # A call must name keyword-only parameters, so they are shown with an equals sign.
     named += [f"{one.arg}=..." for one in shape.kwonlyargs]
     return ", ".join(named + ([f"**{shape.kwarg.arg}"] if shape.kwarg else []))

@@ -6,15 +6,11 @@ suites and replays. The case's expected output is the reference's, as in every r
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from reward_fns import Breakdown
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult
 
 from .episode_types import CandidateResult, Repair
-
-REPAIR_REWARDS = {"own": "that of a program by itself", "improvement": "that, less the reward of the program before it"}
-"""What a repaired program earns (``episode.repair_reward``)."""
 
 _MAX_SHOWN = 400
 """Characters of a call, a result or an expected output; what a longer one has beyond them is not shown."""
@@ -54,6 +50,7 @@ def shown_failure(verdict: CandidateVerdict | None) -> ShownFailure | None:
         for case in met_cases(verdict)
         if case.outcome.failed
     ]
+    # The shortest leaves most of the prompt to the question and the program.
     return min(shown, key=lambda one: len(one.call + one.result + one.expected), default=None)
 
 
@@ -74,7 +71,6 @@ async def repair_turns(
     num_turns: int,
     write: Callable[[int, int, CandidateResult, ShownFailure], Awaitable[CandidateResult | None]],
     reward: Callable[[Sequence[CandidateResult]], Sequence[CandidateResult]],
-    is_improvement: bool,
 ) -> tuple[Repair, ...]:
     """Turn by turn, every program that still fails a case and has a reward is written again.
 
@@ -83,11 +79,11 @@ async def repair_turns(
         num_turns: 0 or more.
         write: from candidate number, turn, program and failure to the judged program; None where none could be asked.
         reward: gives the programs of one turn their rewards.
-        is_improvement: a repaired program's reward is then less that of the program before it.
     """
     found: list[Repair] = []
     latest = dict(enumerate(candidates))
     for turn in range(1, num_turns + 1):
+        # Without a reward nothing is known of a program: an outage hit it, or the Test LLM had no room for it.
         failures = {c: shown_failure(one.verdict) for c, one in latest.items() if one.reward and one.source}
         asked = [(c, failure) for c, failure in failures.items() if failure is not None]
         if not asked:
@@ -97,24 +93,17 @@ async def repair_turns(
         results = [one for one in written if one is not None]
         rewarded = dict(zip(places, reward(results) if results else (), strict=True))
         for c, result in rewarded.items():
-            own = with_improvement(result, latest[c]) if is_improvement else result
-            found.append(Repair(candidate=c, turn=turn, before=latest[c], result=own))
+            found.append(Repair(candidate=c, turn=turn, before=latest[c], result=result))
+        # Who had no room in the prompt stays with its last program, and is not asked again.
         latest = rewarded
     return tuple(found)
-
-
-def with_improvement(repaired: CandidateResult, before: CandidateResult) -> CandidateResult:
-    """The repaired program with its reward less that of the program before it, as a part of its own."""
-    if repaired.reward is None or before.reward is None:
-        return replace(repaired, reward=None)
-    parts = {**repaired.reward.parts, "before": -sum(before.reward.parts.values())}
-    return replace(repaired, reward=Breakdown(parts=parts, terms=repaired.reward.terms))
 
 
 def broken_rate(repair: Repair) -> float | None:
     """Share, in [0, 1], of the cases that the program before passed and the repaired one fails; None without any."""
     if repair.before.verdict is None or repair.result.verdict is None:
         return None
+    # Both met the same suites and replays, so their cases stand in the same order.
     pairs = zip(met_cases(repair.before.verdict), met_cases(repair.result.verdict), strict=False)
     passed = [new for old, new in pairs if not old.outcome.failed]
     return sum(new.outcome.failed for new in passed) / len(passed) if passed else None

@@ -93,6 +93,7 @@ class RewardSettings(Block):
 
     def by_the_paper(self) -> "RewardSettings":
         """The same parameters with the paper's two functions, on each program's own suites."""
+        # A validation measures every Test LLM alike, whatever reward it learns from.
         code, test = RewardChoice(name=CODE_REWARD), RewardChoice(name=TEST_REWARD)
         return self.model_copy(update={"code": code, "test": test, "code_tests": "suites"})
 
@@ -105,7 +106,8 @@ class RewardSettings(Block):
         for role in ("code", "test"):
             try:
                 function = _find(role, self)
-                if getattr(self, role).path is None:  # one of ours: it looks at its arguments first
+                # Ours look at their arguments first, so an empty question tells whether they fit. A user's may not.
+                if getattr(self, role).path is None:
                     function(QuestionVerdicts(question_id="", num_cases=1, candidates=()))
             except SettingsError as error:
                 yield str(error)
@@ -164,6 +166,7 @@ class QuestionRewards:
         try:
             return call()
         except Exception as error:  # a user's function may raise anything
+            # The user's own line, since the whole traceback would show mostly ours.
             last = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{choice.path}:{choice.name}" if choice.path else choice.name
             raise CodeA1Error(
@@ -186,8 +189,8 @@ def _find(role: str, settings: RewardSettings) -> Any:
 def _judged(candidate: CandidateResult) -> JudgedCandidate:
     return JudgedCandidate(
         source=candidate.source,
+        # No suite was written for it, so its verdict says nothing: it is masked as after an outage.
         verdict=None if candidate.is_too_long_to_test else candidate.verdict,
         suite_texts=tuple(suite.response.text for suite in candidate.suites),
         pooled=candidate.pooled,
-        duplicate_of=candidate.duplicate_of,
     )

@@ -33,11 +33,9 @@ class SamplingParameters:
         return sampled if source.do_sample else sampled.greedy()
 
     def greedy(self) -> "SamplingParameters":
-        """The same lengths, always the likeliest token: what temperature 0 samples.
-
-        Not by temperature 0: vLLM gives such a request no generator, and on CPU a batch in which one request has none
-        samples all of them from an unseeded one.
-        """
+        """The same lengths, always the likeliest token: what temperature 0 samples."""
+        # Not by temperature 0: vLLM gives such a request no generator, and on a CPU a batch in which one request has
+        # none samples all of them from an unseeded one.
         return replace(self, temperature=1.0, top_p=1.0, top_k=1)
 
 
@@ -56,12 +54,14 @@ def with_chat_template(tokenizer: Any, *, template: str | None, arguments: Mappi
     if template is not None:
         tokenizer.chat_template = template
     if arguments:
+        # Bound to the tokenizer, since verl and the servers call the method without arguments of the run.
         tokenizer.apply_chat_template = partial(tokenizer.apply_chat_template, **arguments)
     return tokenizer
 
 
 def prompt_token_ids(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
     """Token ids of a chat prompt that ends where the assistant's answer begins, or where its given beginning ends."""
+    # Where the answer has begun, an end of message after the beginning would tell the model that it is complete.
     is_begun = bool(beginning_of_answer(messages))
     encoded = tokenizer.apply_chat_template(
         list(messages),
@@ -78,5 +78,6 @@ def sampling_seed(seed: int, *parts: object) -> int:
 
     Stable across processes and Python hash seeds, so a run can be repeated sample by sample.
     """
+    # `repr` keeps apart what joined texts would not: ("1", 23) and ("12", 3). Python's own hash differs by process.
     digest = hashlib.sha256(repr((seed, *parts)).encode()).digest()
     return int.from_bytes(digest[:4], "big") >> 1

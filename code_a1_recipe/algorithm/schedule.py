@@ -25,5 +25,6 @@ class UpdateSchedule(Block):
         """
         if step < 1:
             raise ValueError(f"steps count from 1, got {step!r}")
+        # Steps count from 1, so that a policy with `every` = n trains at the last of each n steps.
         every = dict(zip(POLICY_NAMES, (self.code_every, self.test_every), strict=True))
         return tuple(name for name in POLICY_NAMES if every[name] and step % every[name] == 0)

@@ -33,6 +33,7 @@ def find_scripted_tester(path: str) -> ScriptedTester:
             suites = [str(suite) for suite in function(question, program, num_suites=num_suites, **sizes)]
         except Exception as error:  # a user's function may raise anything
             raise CodeA1Error(f"episode.tester={path!r}: {type(error).__name__}: {error}") from error
+        # A group of another size would break the batch much later, where nothing names the function any more.
         if len(suites) != num_suites:
             raise CodeA1Error(f"episode.tester={path!r} must return {num_suites} suites, got {len(suites)}")
         return suites

@@ -17,8 +17,6 @@ from .curriculum import CurriculumSettings
 from .hindsight import HindsightSettings
 from .opponents import OpponentSettings
 from .prompts import PromptSettings
-from .repair import REPAIR_REWARDS
-from .replay import REPLAY_SAMPLERS
 from .rewards import RewardSettings
 from .schedule import UpdateSchedule
 from .selection import GROUP_SELECTORS
@@ -61,10 +59,6 @@ class EpisodeSettings(Block):
     """No suite before the step's last program, no verdict before its last suite: to compare with streaming."""
     repair_turns: Annotated[int, Field(ge=0, le=8)] = 0
     """How often a program that failed a case is shown it and written again; a batch has room for all turns."""
-    repair_reward: Annotated[str, one_of(REPAIR_REWARDS)] = "own"
-    """What a program that was written again earns."""
-    share_suites: bool = False
-    """Identical programs of a question share the suites, and the verdict, of the first of them."""
     tester: str | None = None
     """``pkg://module:function`` or ``FILE.py:function`` that writes the suites; null: the Test LLM."""
     generation_timeout_seconds: Seconds = 3600.0
@@ -77,15 +71,12 @@ class MistakeBookSettings(BookRules):
     enabled: bool
     replay_limit: Amount
     """Cases replayed for one question."""
-    sampler: Annotated[str, one_of(REPLAY_SAMPLERS)]
 
 
 class SelectionSettings(Block):
     name: Annotated[str, one_of(GROUP_SELECTORS)]
     update_n: Count
-    """Programs of a question whose suites train the Test LLM."""
-    part: str | None = None
-    """Part of the suites' reward that is looked at, such as adversarial; null: the whole reward."""
+    """Programs of a question whose suites train the Test LLM, with "topvar"."""
 
 
 class SandboxSettings(Block):

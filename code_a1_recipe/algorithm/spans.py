@@ -1,10 +1,9 @@
-"""Spans of time: what they cover together, and what they leave open. Functions of values only.
+"""Spans of time: the seconds that they cover together, and the seconds that they leave open.
 
 A span is a pair of start and end in seconds, with the start in it and the end not. One that ends where it starts, or
 before (a clock was set back), is empty: it covers nothing and never runs.
 """
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
 Span = tuple[float, float]
@@ -12,16 +11,19 @@ Span = tuple[float, float]
 
 
 def union(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """What at least one span covers, as the fewest spans: sorted, disjoint, with a gap between neighbours.
+    """Join spans to the fewest that cover the same: sorted, disjoint, with a gap between neighbours.
 
     Example:
         >>> union([(4, 6), (0, 2), (1, 3), (3, 4)])
         ((0, 6),)
     """
     joined: list[Span] = []
-    for start, end in sorted(span for span in spans if span[0] < span[1]):
+    for start, end in sorted(spans):
+        if end <= start:
+            continue
         if joined and start <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(joined[-1][1], end)
+            last_start, last_end = joined[-1]
+            joined[-1] = (last_start, max(last_end, end))
         else:
             joined.append((start, end))
     return tuple(joined)
@@ -33,18 +35,26 @@ def seconds_of(spans: Iterable[Span]) -> float:
 
 
 def outside(spans: Iterable[Span], others: Iterable[Span]) -> tuple[Span, ...]:
-    """What ``spans`` cover and ``others`` do not; sorted and disjoint.
+    """Parts of ``spans`` that ``others`` do not cover; sorted and disjoint.
 
     Example:
         >>> outside([(0, 10)], [(2, 3), (9, 12)])
         ((0, 2), (3, 9))
     """
     taken = union(others)
-    starts, ends = [start for start, _ in taken], [end for _, end in taken]
     left: list[Span] = []
+    first = 0
     for start, end in union(spans):
-        for taken_start, taken_end in taken[bisect_right(ends, start) : bisect_left(starts, end)]:
-            left.append((start, taken_start))
-            start = taken_end
-        left.append((start, end))
-    return tuple(span for span in left if span[0] < span[1])
+        # Both are sorted: what ended before this span ends before all later ones, so a step's spans are met once.
+        while first < len(taken) and taken[first][1] <= start:
+            first += 1
+        free_from = start
+        for taken_start, taken_end in taken[first:]:
+            if taken_start >= end:
+                break
+            if free_from < taken_start:
+                left.append((free_from, taken_start))
+            free_from = taken_end
+        if free_from < end:
+            left.append((free_from, end))
+    return tuple(left)

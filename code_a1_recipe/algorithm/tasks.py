@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from .episode_types import EpisodeTask
-from .hindsight import Lesson, draw_lessons
+from .hindsight import draw_lessons
 from .mistake_book import MistakeBook
 from .question import Question
-from .replay import REPLAY_SAMPLERS
 from .settings import RecipeSettings
 
 
@@ -53,22 +52,24 @@ def tasks_of(
 def _from_the_book(
     question: Question, index: int, *, settings: RecipeSettings, book: MistakeBook, step: int
 ) -> dict[str, Any]:
-    """What a question of training gets of the Mistake Book, by field of ``EpisodeTask``.
+    """The fields of a training task that come from the Mistake Book.
 
-    Replayed are calls of the book, then those of earlier suites, each once. Lessons are as many as a group has suites,
-    drawn anew for each question of the step.
+    A question replays its cases in the book, then the calls of earlier suites, each call once. Lessons are as many as a
+    group has suites, drawn anew for each question of the step.
     """
-    episode, replay, seed = settings.episode, settings.mistake_book, settings.seed
-    sizes = {"num_candidates": episode.num_candidates, "num_suites": episode.num_suites}
-    opponents = book.opponents.draw(question.id, step=step, seed=seed, **sizes)
-    history: tuple[str, ...] = ()
-    if replay.enabled:
-        sampler = REPLAY_SAMPLERS[replay.sampler]
-        entries = sampler(book, question.id, limit=replay.replay_limit, seed=seed + step)
-        history = tuple(dict.fromkeys((*(entry.call for entry in entries), *opponents.calls)))
-    lessons: tuple[Lesson, ...] = ()
+    episode, seed = settings.episode, settings.seed
+    fields: dict[str, Any] = {}
+    opponents = book.opponents.draw(
+        question.id, step=step, seed=seed, num_candidates=episode.num_candidates, num_suites=episode.num_suites
+    )
+    fields["opponents"] = opponents
+    if settings.mistake_book.enabled:
+        replayed = [entry.call for entry in book.retrieve(question.id, settings.mistake_book.replay_limit)]
+        fields["history"] = tuple(dict.fromkeys([*replayed, *opponents.calls]))
+    # By index and not by question: one that stands twice in a step gets other lessons the second time.
     if settings.learns_in_hindsight:
-        lessons = draw_lessons(book.lessons, episode.num_suites, seed=f"{seed}/lessons/{step}/{index}")
-    known = book.entries(question.id) if settings.rewards.looks_at_asked else ()
-    asked = {entry.key or entry.call: entry.num_met for entry in known}
-    return {"history": history, "opponents": opponents, "lessons": lessons, "asked": asked}
+        fields["lessons"] = draw_lessons(book.lessons, episode.num_suites, seed=f"{seed}/lessons/{step}/{index}")
+    # Thousands of counts would travel to the workers for nothing where no reward reads them.
+    if settings.rewards.looks_at_asked:
+        fields["asked"] = {entry.key or entry.call: entry.num_met for entry in book.entries(question.id)}
+    return fields

@@ -121,8 +121,6 @@ def program_lines(record: RolloutRecord, paint: Paint) -> list[str]:
     ]
     if record.outage:
         lines += [f"  {line.strip()}" for line in indented(f"outage: {record.outage}", 2)]
-    if record.duplicate_of is not None:
-        lines.append(f"  the same program as candidate {record.duplicate_of}, whose suites it shares")
     for number, suite in enumerate(record.suites):
         lines += _suite_lines(f"suite {number}", suite, paint)
     for name, cases in record.met_cases():

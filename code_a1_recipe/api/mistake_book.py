@@ -1,7 +1,6 @@
-"""MistakeBook: tests with a quality of the caller's own, to sample from in proportion to it.
+"""MistakeBook for scripts: the cases of a run's book as asserts, or tests of the caller's own, each with its quality.
 
-Training's own book is ``algorithm.mistake_book``: it counts for each question which cases broke programs, replays the
-most frequent ones (the paper's rule), and makes their quality of these counts. This one takes any test with any score.
+A run counts in ``algorithm.mistake_book`` which cases broke programs; this is the view of it that the Python API gives.
 """
 
 import heapq
@@ -17,8 +16,6 @@ from ..files import write_whole
 from ..runs.reader import RunRecords
 
 _FORMAT = 1
-Entry = tuple[float, int, str]
-"""Quality, number of the addition, test."""
 
 
 class MistakeBook:
@@ -37,7 +34,7 @@ class MistakeBook:
     Args:
         max_size: most tests kept, at least 1.
         quality_threshold: tests below it are not taken, in [0, 1].
-        seed: of the samples.
+        seed: fixes the samples.
 
     Raises:
         InputError: an argument is out of its range.
@@ -47,10 +44,8 @@ class MistakeBook:
         self.max_size = check_count("max_size", max_size)
         self.quality_threshold = _quality("quality_threshold", quality_threshold)
         self._chance = random.Random(seed)
-        self._entries: dict[str, Entry] = {}
-        self._worst: list[Entry] = []
-        """A heap of the entries; those that were replaced or removed are passed over."""
-        self._num_added = 0
+        self._qualities: dict[str, float] = {}
+        """Quality by test, the one that was added longest ago first."""
 
     @classmethod
     def of_run(cls, run: str | Path, **bounds: Any) -> "MistakeBook":
@@ -59,26 +54,26 @@ class MistakeBook:
         Raises:
             InputError: there is no run, or its book is damaged.
         """
-        book = cls(**bounds)
+        view = cls(**bounds)
         saved = RunRecords.open(Path(run)).mistake_book()
         for question_id in saved.question_ids():
             for entry in saved.entries(question_id):
-                book.add_test(f"assert {entry.call} == {entry.answer}", entry.quality)
-        return book
+                view.add_test(f"assert {entry.call} == {entry.answer}", entry.quality)
+        return view
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._qualities)
 
     def __iter__(self) -> Iterator[str]:
         """The tests, oldest first."""
-        return iter(self._entries)
+        return iter(self._qualities)
 
     def __contains__(self, test: object) -> bool:
-        return test in self._entries
+        return test in self._qualities
 
     def quality(self, test: str) -> float:
         """The quality that a test is kept with. KeyError: it is not in the book."""
-        return self._entries[test][0]
+        return self._qualities[test]
 
     def add_test(self, test: str, quality_score: float) -> bool:
         """Keep a test, or give it a new score; of a full book the test with the lowest quality, then age, leaves.
@@ -96,45 +91,37 @@ class MistakeBook:
         if not isinstance(test, str) or not test.strip():
             raise InputError(f"a test must be a text that is not empty, got {test!r}")
         quality = _quality("quality_score", quality_score)
-        if quality < self.quality_threshold:
-            self._entries.pop(test, None)
-            return False
-        self._num_added += 1
-        entry = self._entries[test] = (quality, self._num_added, test)
-        heapq.heappush(self._worst, entry)
-        while len(self._entries) > self.max_size:
-            worst = heapq.heappop(self._worst)
-            if self._entries.get(worst[2]) is worst:
-                del self._entries[worst[2]]
-        if len(self._worst) > 2 * self.max_size:  # mostly entries that were replaced
-            self._worst = sorted(self._entries.values())
-        return test in self._entries
+        self._qualities.pop(test, None)
+        if quality >= self.quality_threshold:
+            self._qualities[test] = quality
+        if len(self._qualities) > self.max_size:
+            worst = min(self._qualities, key=self._qualities.__getitem__)
+            del self._qualities[worst]
+        return test in self._qualities
 
     def sample_batch(self, n: int) -> list[str]:
         """At most ``n`` different tests, drawn in proportion to quality; a test of quality 0 comes last.
 
         The tests with the shortest of exponential times whose rates are the qualities (Efraimidis and Spirakis 2006).
         """
-        rates = ((test, entry[0]) for test, entry in self._entries.items())
-        times = {test: self._chance.expovariate(rate) if rate else math.inf for test, rate in rates}
+        times = {}
+        for test, rate in self._qualities.items():
+            times[test] = self._chance.expovariate(rate) if rate else math.inf
         return heapq.nsmallest(check_count("n (tests)", n, least=0), times, key=times.__getitem__)
 
     def get_top_k(self, k: int) -> list[str]:
         """The ``k`` tests of the highest quality, the best first; the older first among equals."""
-        best = heapq.nsmallest(
-            check_count("k (tests)", k, least=0), self._entries.values(), key=lambda entry: (-entry[0], entry[1])
-        )
-        return [test for _, _, test in best]
+        best_first = sorted(self._qualities, key=self._qualities.__getitem__, reverse=True)
+        return best_first[: check_count("k (tests)", k, least=0)]
 
     def save(self, path: str | Path) -> None:
         """Write the book as JSON, whole or not at all. OSError: it cannot be written."""
-        version, numbers, gauss = self._chance.getstate()
         content = {
             "format": _FORMAT,
             "max_size": self.max_size,
             "quality_threshold": self.quality_threshold,
-            "random_state": [version, list(numbers), gauss],
-            "tests": [[test, quality] for quality, _, test in self._entries.values()],
+            "random_state": self._chance.getstate(),
+            "tests": list(self._qualities.items()),
         }
         write_whole(Path(path), json.dumps(content))
 

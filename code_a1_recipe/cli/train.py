@@ -77,7 +77,7 @@ def plan(
 
     `code-a1 plan qwen2.5-coder-1.5b --gpus 2 --gpu-memory 80 --cores 64 --memory 512`
     """
-    from ..training.plan.check import plan_of, problems
+    from ..training.plan.check import plan_of
     from ..training.plan.machine import Machine
     from ..training.plan.sizes import with_sizes
 
@@ -91,10 +91,9 @@ def plan(
         raise InputError("torch finds no GPU here; say what to plan for: --gpus 8 --gpu-memory 80")
     config = with_sizes(config)
     found = plan_of(config, machine)
-    for title, rows in (("Each process", found.process_table()), ("In all", found.place_table())):
-        print_table(table_of(title, rows))
-    typer.echo("\n".join(found.tight()))
-    if refused := list(problems(config, machine, found)):
+    print_table(table_of("", found.process_table()))
+    typer.echo("\n".join(row.text() for row in found.rows))
+    if refused := list(found.problems()):
         raise SettingsError(*refused)
     typer.echo("it fits")
 

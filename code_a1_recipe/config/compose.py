@@ -23,6 +23,7 @@ from omegaconf.errors import OmegaConfBaseException
 from ..algorithm.schedule import POLICY_NAMES
 from ..algorithm.settings_block import near_misses, unknown_key
 from ..errors import SettingsError
+from .removed import drop_removed_keys, refused_keys
 from .rules import VALUE_RULES, Rule, broken_rules
 from .run_config import CONFIG_FORMAT, SEPARATE, RunConfig
 from .verl_keys import changed_keys
@@ -96,7 +97,7 @@ def read_config(
         config, refused = RunConfig.from_tree(tree)
     except OmegaConfBaseException as error:
         raise SettingsError(_explain(error)) from error
-    unknown = dict(_unknown_keys(tree))
+    unknown = dict(_unknown_keys(tree)) | dict(refused_keys(tree))
     values = (problem for key, problem in refused.items() if key not in unknown)
     problems = [*unknown.values(), *changed_keys(tree, _preset(BASE_CONFIG), "refused")]
     problems += [*_overruled(tree, overrides), *values]
@@ -122,6 +123,7 @@ def recorded_config(path: Path) -> RunConfig:
         if (found := tree.get("config_format")) != CONFIG_FORMAT:
             hint = "read the run with the release that wrote it, or train again"
             raise SettingsError(f"{path} has format {found}, this release reads format {CONFIG_FORMAT}; {hint}")
+        drop_removed_keys(tree)
         config, refused = RunConfig.from_tree(tree)
     except (OSError, yaml.YAMLError, OmegaConfBaseException, KeyError, TypeError, AttributeError) as error:
         raise SettingsError(f"{path} is no configuration of a run: {type(error).__name__}: {error}") from error

@@ -45,9 +45,6 @@ def _selection(config: RecipeSettings) -> Iterator[str]:
     most, count = config.episode.num_candidates, config.selection.update_n
     if count > most:
         yield f"selection.update_n must be at most episode.num_candidates = {most}, got {count}"
-    part, parts = config.selection.part, ("validity", "adversarial", "claims", "nonprintable")
-    if part is not None and config.rewards.test.path is None and part not in parts:
-        yield f"selection.part must be one of {', '.join(parts)}, or null, got {part!r}"
 
 
 def _hindsight(config: RecipeSettings) -> Iterator[str]:
@@ -72,14 +69,6 @@ def _opponents(config: RecipeSettings) -> Iterator[str]:
         yield f"opponents.code.share must be 0 {where}, got {share}"
     if config.rewards.test.kwargs.get("novelty") and not config.mistake_book.enabled:
         yield "rewards.test.kwargs.novelty must be 0 without the Mistake Book, which knows what is new"
-
-
-def _sharing(config: RunConfig) -> Iterator[str]:
-    must = "episode.share_suites must be false with"
-    if config.episode.share_suites and config.episode.barrier:
-        yield f"{must} episode.barrier=true (duplicates are found while programs stream), got True"
-    if config.episode.share_suites and config.deterministic:
-        yield f"{must} deterministic=true (which of two duplicates comes first depends on time), got True"
 
 
 def _given_tests(config: RecipeSettings) -> Iterator[str]:
@@ -218,7 +207,6 @@ VALUE_RULES: tuple[Rule, ...] = (
     _selection,
     _hindsight,
     _opponents,
-    _sharing,
     _given_tests,
     _user_files,
     _scripted_tester,

@@ -94,7 +94,7 @@ class ShardingConfig(VerlBlock):
 class ActorConfig(VerlBlock):
     strategy: Literal["fsdp", "fsdp2"]
     ppo_mini_batch_size: Count
-    """GRPO groups of one optimizer step; repairs (``episode.repair_turns``) come beside those of the first programs."""
+    """GRPO groups of one optimizer step, times 1 + ``episode.repair_turns`` of the Code LLM's."""
     use_dynamic_bsz: bool
     ppo_max_token_len_per_gpu: Count | None
     """Tokens of one forward and backward pass, with ``use_dynamic_bsz``; null: of one sequence of full length."""

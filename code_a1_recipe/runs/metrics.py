@@ -124,11 +124,10 @@ def _add_candidate(collector: _Accumulator, candidate: CandidateResult) -> None:
     if (share := distinct_call_rate([case.key or case.call for case in cases])) is not None:
         # Of all suites for one program; when it falls, the Test LLM is settling on a habit.
         collector.add("test/distinct_call_rate", share)
-    if candidate.duplicate_of is None:
-        collector.add("judge/cases", len(cases) + len(verdict.history))
-        for one in (verdict, candidate.hidden):
-            if one is not None:
-                collector.add("judge/cache_hit_rate", one.was_cached)
+    collector.add("judge/cases", len(cases) + len(verdict.history))
+    for judged in (verdict, candidate.hidden):
+        if judged is not None:
+            collector.add("judge/cache_hit_rate", judged.was_cached)
     collector.add("book/replayed", len(verdict.history))
     for case in cases:
         collector.add("code/case_pass_rate", case.outcome is CaseOutcome.PASSED)
@@ -216,7 +215,6 @@ def book_metrics(book: MistakeBook, change: BookChange) -> dict[str, float]:
         **book.opponents.metrics(),
         "book/cases": book.num_cases,
         "book/questions": book.num_questions,
-        "book/cells": book.num_cells,
         "book/lessons": len(book.lessons),
         "book/added": change.num_added,
         "book/removed": change.num_removed,

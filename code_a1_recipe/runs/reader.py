@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import msgspec
 import yaml
@@ -15,7 +15,7 @@ from ..algorithm.question import Question
 from ..data.reader import load_questions
 from ..errors import InputError
 from .folder import RunFolder
-from .rollout_record import VERSION, RolloutRecord
+from .rollout_record import VERSION, RolloutRecord, Version
 
 if TYPE_CHECKING:
     from ..config.run_config import RunConfig
@@ -105,19 +105,9 @@ class RunRecords:
         return [record for record in found if record.kind != "repair"]
 
     def training(self, step: int) -> list[RolloutRecord]:
-        """Programs for the training questions of ``step``; a duplicate has the suites of the one it was judged as.
-
-        Earlier programs (``opponents.code``) and repairs are left out.
-        """
-        found = read_rollouts(self.paths.rollout_file(step, validation=False))
-        records = [record for record in found if record.kind not in ("opponent", "repair")]
-        suites = {(record.index, record.candidate): record.suites for record in records}
-        return [
-            record
-            if record.duplicate_of is None
-            else msgspec.structs.replace(record, suites=suites[record.index, record.duplicate_of])
-            for record in records
-        ]
+        """Programs for the training questions of ``step``, without earlier programs (``opponents.code``) or repairs."""
+        records = read_rollouts(self.paths.rollout_file(step, validation=False))
+        return [record for record in records if record.kind not in ("opponent", "repair")]
 
     def _rollout_steps(self, kind: str) -> list[int]:
         stems = [path.stem.removeprefix(f"{kind}_") for path in self.paths.rollouts.glob(f"{kind}_*.jsonl")]
@@ -232,7 +222,8 @@ def _rollout(line: bytes) -> RolloutRecord:
 
 
 def _reason(error: msgspec.ValidationError, version: object) -> str:
-    if version in (3, VERSION):
+    readable = get_args(Version)
+    if version in readable:
         return f"{error}; the file was changed: restore it, or make the step again"
     if version is None:
         return (
@@ -240,8 +231,8 @@ def _reason(error: msgspec.ValidationError, version: object) -> str:
             "again, or read it with that release), or it is something else"
         )
     return (
-        f"rollout record of format version {version!r}, this release reads {VERSION}; train again, or read it with the "
-        "release that wrote it"
+        f"rollout record of format version {version!r}, this release reads {readable[0]} to {readable[-1]}; train "
+        "again, or read it with the release that wrote it"
     )
 
 

@@ -15,8 +15,11 @@ from sandbox import CandidateVerdict, CaseResult, Rejection, SuiteVerdict
 from ..algorithm.episode_types import CandidateResult, Episode
 from ..algorithm.spans import Span
 
-VERSION: Final = 6
+VERSION: Final = 7
 """Format of a line; raise it whenever a field of these classes, or of the sandbox's verdicts in them, changes."""
+Version = Literal[3, 4, 5, 6, 7]
+"""Formats that can be read: 3 has no opponents, 3 and 4 have all cases of the hidden tests, 3 to 5 no repairs, and 3 to
+6 may name an identical program whose suites a record stands for, which is not read any more."""
 
 MAX_FAILED_CASES: Final = 20
 """Failed hidden tests of a program that its record shows."""
@@ -88,8 +91,7 @@ class SuiteRecord(msgspec.Struct, frozen=True, kw_only=True):
 class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One program with the suites written for it."""
 
-    v: Literal[3, 4, 5, 6]
-    """``VERSION``; 3 has no opponents, 3 and 4 all cases of the hidden tests, 3 to 5 no repairs."""
+    v: Version
     index: int
     """Place of the question in its step."""
     step: int
@@ -127,8 +129,6 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     judge_span: Span | None
     hidden_span: Span | None
     pooled_span: Span | None
-    duplicate_of: int | None
-    """Number of the identical program whose suites and verdict these are; its own ``suites`` are empty on disk."""
     suites: tuple[SuiteRecord, ...]
 
     @property
@@ -244,14 +244,13 @@ def _record(
         judge_span=candidate.judge_span,
         hidden_span=candidate.hidden_span,
         pooled_span=candidate.pooled_span,
-        duplicate_of=candidate.duplicate_of,
         suites=tuple(_suites(candidate)),
     )
 
 
 def _given(candidate: CandidateResult) -> SuiteVerdict | None:
     """The dataset's own tests that the reward was made of: a suite of the verdict that nobody wrote."""
-    if candidate.verdict is None or candidate.duplicate_of is not None:
+    if candidate.verdict is None:
         return None
     if len(candidate.verdict.suites) == len(candidate.suites):
         return None

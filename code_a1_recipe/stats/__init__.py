@@ -1,1 +1,1 @@
-"""Estimates, confidence intervals, ratings and tables."""
+"""Estimates, confidence intervals and tables."""

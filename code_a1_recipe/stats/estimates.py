@@ -37,12 +37,12 @@ class Estimate:
 
     @property
     def half_width(self) -> float:
-        """Of an interval that is symmetric, as Student's t is."""
+        """Half the width of an interval that is symmetric, as Student's t is."""
         return (self.high - self.low) / 2
 
     @property
     def excludes_zero(self) -> bool:
-        """Of at least three values: two that happen to agree say nothing."""
+        """Whether 0 lies outside; never with fewer than three values, since two that happen to agree say nothing."""
         return self.num_values >= 3 and (self.low > 0 or self.high < 0)
 
     def text(self, *, signed: bool = False) -> str:
@@ -50,17 +50,23 @@ class Estimate:
         if math.isnan(self.value):
             return "–"
         sign = "+" if signed else ""
-        value, low, high = (f"{one * 100:{sign}.1f}" for one in (self.value, self.low, self.high))
-        return f"{value} [?]" if math.isnan(self.low) else f"{value} [{low}, {high}]"
+        value = f"{self.value * 100:{sign}.1f}"
+        if math.isnan(self.low):
+            return f"{value} [?]"
+        return f"{value} [{self.low * 100:{sign}.1f}, {self.high * 100:{sign}.1f}]"
 
     def plus_minus(self, *, signed: bool = False) -> str:
         """``0.512 ± 0.034``, for symmetric intervals; with a sign for differences."""
-        half = f"{self.half_width:.3f}" if math.isfinite(self.half_width) else "?"
-        return f"{self.value:{'+' if signed else ''}.3f} ± {half}"
+        sign = "+" if signed else ""
+        half = "?"
+        if math.isfinite(self.half_width):
+            half = f"{self.half_width:.3f}"
+        return f"{self.value:{sign}.3f} ± {half}"
 
     def starred(self) -> str:
         """A difference as ``+0.120 ± 0.034 *``, with the star where the interval excludes zero."""
-        return self.plus_minus(signed=True) + (" *" if self.excludes_zero else "")
+        star = " *" if self.excludes_zero else ""
+        return self.plus_minus(signed=True) + star
 
 
 def pass_at_k(num_samples: int, num_right: int, k: int) -> float:
@@ -78,7 +84,8 @@ def pass_at_k(num_samples: int, num_right: int, k: int) -> float:
         raise ValueError(f"pass@k needs 1 <= k <= the number of samples, got k={k} of {num_samples} samples")
     if not 0 <= num_right <= num_samples:
         raise ValueError(f"num_right must be in [0, {num_samples}], got {num_right}")
-    return 1.0 - math.comb(num_samples - num_right, k) / math.comb(num_samples, k)
+    all_wrong = math.comb(num_samples - num_right, k)
+    return 1.0 - all_wrong / math.comb(num_samples, k)
 
 
 def mean_over_questions(values: Array) -> Any:
@@ -109,25 +116,47 @@ def bootstrap(*columns: Sequence[float], statistic: Statistic = mean_over_questi
         ValueError: columns of different lengths.
     """
     arrays = [np.asarray(column, dtype=np.float64) for column in columns]
-    number = arrays[0].shape[0]
-    if any(array.shape != (number,) for array in arrays):
-        raise ValueError(f"columns must have one value per question each, got {[array.shape for array in arrays]}")
+    shapes = [array.shape for array in arrays]
+    number = shapes[0][0]
+    if any(shape != (number,) for shape in shapes):
+        raise ValueError(f"columns must have one value per question each, got {shapes}")
     if not number:
-        return Estimate(value=math.nan, low=math.nan, high=math.nan, num_values=0)
-    rng = np.random.default_rng(seed)
-    found = []
-    for start in range(0, RESAMPLES, _BATCH):
-        drawn = rng.integers(0, number, size=(min(_BATCH, RESAMPLES - start), number))
-        found.append(np.asarray(statistic(*(array[drawn] for array in arrays)), dtype=np.float64))
-    replicates = np.concatenate(found)
-    is_known = ~np.isnan(replicates)
+        return _without_interval(math.nan, num_values=0)
     value = float(statistic(*arrays))
-    if is_known.mean() < 1 - MOST_UNDEFINED:
-        return Estimate(value=value, low=math.nan, high=math.nan, num_values=number)
-    replicates = replicates[is_known]
+    replicates = _replicates(arrays, statistic, seed)
+    defined = replicates[~np.isnan(replicates)]
+    if len(defined) < (1 - MOST_UNDEFINED) * RESAMPLES:
+        return _without_interval(value, num_values=number)
     tail = 100 * (1 - CONFIDENCE) / 2
-    low, high = np.percentile(replicates, [tail, 100 - tail])
-    return Estimate(value=value, low=float(low), high=float(high), num_values=number)
+    low, high = np.percentile(defined, [tail, 100 - tail])
+    return Estimate(
+        value=value,
+        low=float(low),
+        high=float(high),
+        num_values=number,
+    )
+
+
+def _replicates(arrays: Sequence[Array], statistic: Statistic, seed: int) -> Array:
+    """[RESAMPLES] the statistic of each resample."""
+    rng = np.random.default_rng(seed)
+    number = len(arrays[0])
+    batches = []
+    for start in range(0, RESAMPLES, _BATCH):
+        size = min(_BATCH, RESAMPLES - start)
+        drawn = rng.integers(0, number, size=(size, number))
+        values = statistic(*(array[drawn] for array in arrays))
+        batches.append(np.asarray(values, dtype=np.float64))
+    return np.concatenate(batches)
+
+
+def _without_interval(value: float, *, num_values: int) -> Estimate:
+    return Estimate(
+        value=value,
+        low=math.nan,
+        high=math.nan,
+        num_values=num_values,
+    )
 
 
 def paired_bootstrap(after: Mapping[str, float], before: Mapping[str, float]) -> Estimate:
@@ -138,10 +167,10 @@ def paired_bootstrap(after: Mapping[str, float], before: Mapping[str, float]) ->
     Raises:
         ValueError: they share no question.
     """
-    shared = [name for name in after if name in before]
-    if not shared:
+    differences = [after[name] - before[name] for name in after if name in before]
+    if not differences:
         raise ValueError("the two evaluations share no question; compare evaluations of the same file")
-    return bootstrap([after[name] - before[name] for name in shared])
+    return bootstrap(differences)
 
 
 def mean_estimate(values: Sequence[float]) -> Estimate:
@@ -154,11 +183,18 @@ def mean_estimate(values: Sequence[float]) -> Estimate:
 
     if not values:
         raise ValueError("an interval needs at least one value")
-    mean, half = statistics.fmean(values), math.inf
-    if len(values) > 1:
-        quantile = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1))
-        half = quantile * statistics.stdev(values) / math.sqrt(len(values))
-    return Estimate(value=mean, low=mean - half, high=mean + half, num_values=len(values))
+    number = len(values)
+    mean = statistics.fmean(values)
+    half = math.inf
+    if number > 1:
+        quantile = float(stats.t.ppf((1 + CONFIDENCE) / 2, number - 1))
+        half = quantile * statistics.stdev(values) / math.sqrt(number)
+    return Estimate(
+        value=mean,
+        low=mean - half,
+        high=mean + half,
+        num_values=number,
+    )
 
 
 def paired_difference(after: Mapping[Key, float], before: Mapping[Key, float]) -> Estimate:
@@ -167,4 +203,5 @@ def paired_difference(after: Mapping[Key, float], before: Mapping[Key, float]) -
     Raises:
         ValueError: they share no key.
     """
-    return mean_estimate([after[key] - before[key] for key in after if key in before])
+    differences = [after[key] - before[key] for key in after if key in before]
+    return mean_estimate(differences)

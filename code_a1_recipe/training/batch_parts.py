@@ -25,6 +25,7 @@ def balanced_parts(num_rows: int, *, ranks: int, at_once: int = ROWS_AT_ONCE) ->
         >>> balanced_parts(8, ranks=2, at_once=4)
         [[0, 1, 4, 5], [2, 3, 6, 7]]
     """
+    # A part that took rows from the front alone would give them all to the first rank.
     block = num_rows // ranks
     width = max(1, at_once // ranks)
     return [
@@ -43,6 +44,7 @@ def group_parts(groups: Sequence[str], *, at_once: int = ROWS_AT_ONCE) -> list[l
     Returns:
         Lists of places that cover all rows, each once.
     """
+    # Rows arrive in the order in which episodes ended, so the members of a group are first brought together.
     order = sorted(range(len(groups)), key=lambda place: groups[place])
     parts: list[list[int]] = [[]]
     for _, members in groupby(order, key=lambda place: groups[place]):

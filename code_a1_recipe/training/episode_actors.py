@@ -15,10 +15,10 @@ from ..algorithm.episode import EpisodeRunner
 from ..algorithm.episode_types import Episode, EpisodeTask, Response
 from ..algorithm.hindsight import Lesson
 from ..algorithm.mistake_book import BookUpdate
-from ..algorithm.opponents import OpponentUpdate, collect_opponents
+from ..algorithm.opponents import Opponents, collect_opponents
 from ..algorithm.prompts import render
 from ..algorithm.replay import collect_book_update
-from ..algorithm.sampling import SamplingParameters, prompt_token_ids, sampling_seed, with_chat_template
+from ..algorithm.sampling import SamplingParameters, prompt_token_ids, with_chat_template
 from ..algorithm.selection import GROUP_SELECTORS
 from ..algorithm.settings import RecipeSettings
 from ..algorithm.spans import Span, outside, seconds_of
@@ -147,12 +147,8 @@ class EpisodeWorker:
         started = time.monotonic()
         episode = await self._runners[False].run(task)
         selection = self._settings.selection
-        select_by_topvar = GROUP_SELECTORS[selection.name]  # or what else is named
-        selected = select_by_topvar(
-            episode.suite_rewards_CS(selection.part),
-            update_n=selection.update_n,
-            seed=sampling_seed(task.seed, "selection", task.step, task.question.id),
-        )
+        select_groups = GROUP_SELECTORS[selection.name]
+        selected = select_groups(episode.suite_rewards_CS(), update_n=selection.update_n)
         group = group_uid(task.step, task.index)
         trajectories = {"code": code_trajectories(episode, group=group)}
         suites = test_trajectories(episode, selected=selected, group=group)
@@ -208,7 +204,7 @@ def _report(
     grpo_rows: Mapping[str, StoredRows],
     selected: Sequence[int],
     seconds: float,
-    opponents: OpponentUpdate | None = None,
+    opponents: Opponents | None = None,
 ) -> EpisodeReport:
     verdicts = [candidate.verdict for candidate in episode.candidates if candidate.verdict is not None]
     return EpisodeReport(

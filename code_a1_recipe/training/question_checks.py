@@ -36,6 +36,7 @@ def check_left_out(config: RunConfig) -> None:
     """Every id of ``data.left_out`` is a question's."""
     if not config.data.left_out:
         return
+    # Without the list itself, as the dataset would leave out the ids that are to be found.
     whole = config.with_values({"data.left_out": []})
     known = {one.id for key in ("train_files", "val_files") for one in read_questions(whole, key, whole=True)}
     if unknown := [identity for identity in config.data.left_out if identity not in known]:
@@ -66,6 +67,7 @@ def check_chat_template(config: RunConfig, name: str, tokenizer: Any) -> None:
     place = "path" if model.custom_chat_template is None else "custom_chat_template"
     template = prompts.code_template if name == "code" else prompts.test_template
     told = f"policies.{name}.model.{place}={getattr(model, place)!r}: its chat template"
+    # Two questions whose prompts are equal show that the template never prints them.
     fields: dict[str, Any] = {"entry_points": "", "candidate": "", "num_cases": 1}
     try:
         short, long = (

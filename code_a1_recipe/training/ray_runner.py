@@ -129,12 +129,13 @@ class RayRunner(Closing):
         self._members = _Members()
         self._look_now = threading.Event()
         self._look()
+        # A thread of its own: nodes come and go while every caller waits for a program.
         self._watcher = threading.Thread(target=self._watch, name="ray-runner", daemon=True)
         self._watcher.start()
         try:
             self._await_start()
         except BaseException:
-            self.close()
+            self.close()  # actors that had started would keep their CPUs for as long as the cluster runs
             raise
         logger.info("sandbox runner=ray nodes=%d programs_per_node=%d", len(self.nodes()), programs_per_node)
 
@@ -158,6 +159,7 @@ class RayRunner(Closing):
                 return replace(result, wall_seconds=time.monotonic() - started)
             finally:
                 self._give_back(member)
+            # Another node first: what made the program fail may be the node's own, such as its memory.
             avoided.add(member.node_id)
             logger.warning("a program was lost, %d of %d: %s", len(lost), self._tries, lost[-1])
         raise SandboxUnavailableError(f"a program was lost {self._tries} times: {'; '.join(lost)}")
@@ -191,13 +193,14 @@ class RayRunner(Closing):
                 if members.is_closed:
                     raise SandboxUnavailableError("the runner is closed")
                 ready = [member for member in members.by_node.values() if member.is_ready]
+                # Where all nodes are avoided, one of them is better than none.
                 ready = [member for member in ready if member.node_id not in avoided] or ready
                 free = [member for member in ready if member.num_running < self.programs_per_node]
                 if free:
                     chosen = min(free, key=lambda member: member.num_running)
                     chosen.num_running += 1
                     return chosen
-                if ready:
+                if ready:  # busy, not gone: a queue may be long, and only an empty cluster is an outage
                     deadline = time.monotonic() + START_SECONDS
                 elif time.monotonic() >= deadline:
                     raise SandboxUnavailableError(
@@ -213,8 +216,10 @@ class RayRunner(Closing):
     def _lose(self, member: _Member) -> None:
         """Take a dead actor out; its node gets another one if it is still there."""
         with self._members.changed:
+            # Two callers may notice the same death, and by then the node may have another actor.
             if self._members.by_node.get(member.node_id) is member:
                 del self._members.by_node[member.node_id]
+        # Dead by all signs; but one that merely lost its connection must not go on with a program that runs elsewhere.
         with contextlib.suppress(RayError, ValueError):
             ray.kill(member.actor)
         self._look_now.set()
@@ -262,13 +267,14 @@ class RayRunner(Closing):
                 if members.failed.get(node_id, early) <= early:
                     members.by_node[node_id] = self._start(node_id)
             starting = [member for member in members.by_node.values() if not member.is_ready]
+        # Without the lock: a call to Ray may take long, and callers that give places back would wait for it.
         for member in starting:
             self._greet(member)
 
     def _start(self, node_id: str) -> _Member:
         actor_class = ray.remote(RunnerActor).options(
             num_cpus=self._num_cpus,
-            max_concurrency=self.programs_per_node + 1,
+            max_concurrency=self.programs_per_node + 1,  # one thread more, so that `close` is heard while all run
             scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False),
         )
         actor = actor_class.remote(self._options)

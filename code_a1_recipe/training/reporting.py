@@ -48,6 +48,7 @@ def sample_generations(file: Path, prompts: Mapping[str, str], *, count: int) ->
         count: most samples; the same questions and programs whatever order their episodes ended in.
     """
     records = [record for record in read_rollouts(file) if record.kind == "sampled"]
+    # Episodes end in any order, and the table must show the same questions at every validation.
     records.sort(key=lambda record: (prompts[record.question], record.candidate))
     chosen = np.random.RandomState(_SEED).permutation(len(records))[:count]
     return [_sample(records[place], prompts) for place in chosen]
@@ -82,6 +83,7 @@ def check_reporting(config: RunConfig) -> None:
             raise SettingsError(f"trainer.logger must be of {', '.join(Tracking.supported_backend)}, got {name!r}")
         if name in _PACKAGED_TRACKERS and importlib.util.find_spec(name) is None:
             raise SettingsError(f"trainer.logger={name} needs its package: pip install {name}")
+    # wandb would ask for a key at the terminal, minutes later and in a process that has none.
     netrc = Path(os.environ.get("NETRC", "~/.netrc")).expanduser()
     if "wandb" in names and not netrc.exists() and not any(name.startswith("WANDB_") for name in os.environ):
         raise SettingsError("trainer.logger=wandb finds no key: `wandb login`, or WANDB_API_KEY, or WANDB_MODE=offline")
@@ -89,6 +91,7 @@ def check_reporting(config: RunConfig) -> None:
         return
     if not isinstance(steps, ListConfig) or not all(type(step) is int and step > 0 for step in steps):
         raise SettingsError(f"global_profiler.steps must be a list of steps from 1 on, or null, got {steps!r}")
+    # verl profiles nothing for a name that it does not know, and says so nowhere.
     if profiler.tool not in _PROFILERS:
         raise SettingsError(f"global_profiler.tool must be one of {', '.join(_PROFILERS)}, got {profiler.tool!r}")
 

@@ -31,6 +31,7 @@ def _make_local(settings: SandboxSettings) -> Runner:
 def _make_ray(settings: SandboxSettings) -> Runner:
     from .ray_runner import RayRunner, nodes_with_cpus
 
+    # `programs_per_worker` is what one judge runs at once, on whatever nodes; each node takes its part of them.
     per_node = _programs_per_node(settings, len(nodes_with_cpus(1)))
     return RayRunner(programs_per_node=per_node, limits=settings.limits, options=_confinement(settings))
 
@@ -63,6 +64,7 @@ def service_answers(config: RecipeSettings) -> Iterator[str]:
     sandbox = config.sandbox
     if sandbox.runner != "fusion" or not sandbox.url:
         return
+    # The runner greets the service when it is made; few tries, since a user waits for the answer.
     try:
         SandboxFusionRunner(sandbox.url, limits=sandbox.limits, tries=_GREETING_TRIES).close()
     except (SandboxConfigError, SandboxUnavailableError) as error:

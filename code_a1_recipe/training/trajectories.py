@@ -65,8 +65,8 @@ def group_uid(step: int, index: int, candidate: int | None = None) -> str:
 def code_trajectories(episode: Episode, *, group: str) -> list[Trajectory]:
     """The rewarded candidates of a question, one group of up to C; then its repairs, a group for each turn.
 
-    A group that outages left with fewer than two members is dropped: its advantage would be its raw reward. Prompts of
-    repairs differ in the program and the case that they show; what they share is the question.
+    A group that outages left with fewer than two members is dropped. Prompts of repairs differ in the program and the
+    case that they show; what they share is the question.
     """
     turns = {group: list(enumerate(episode.candidates))}
     for repair in episode.repairs:
@@ -79,6 +79,7 @@ def code_trajectories(episode: Episode, *, group: str) -> list[Trajectory]:
         ]
         for name, programs in turns.items()
     ]
+    # A group of one has no mean to compare with: its advantage would be its raw reward.
     return [row for members in rows if len(members) >= 2 for row in members]
 
 

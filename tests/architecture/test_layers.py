@@ -29,7 +29,7 @@ ROOT_FILES = {"errors", "files"}
 """Files at the root that every room may import."""
 
 ARROWS = {
-    "algorithm": {"stats"},
+    "algorithm": set(),
     "data": {"algorithm"},
     "stats": set(),
     "config": {"algorithm", "data"},

@@ -19,7 +19,7 @@ from e2e.conftest import start
 from e2e.processes import command_of
 
 from code_a1_recipe.config.compose import read_config
-from code_a1_recipe.training.plan.check import plan_of, problems
+from code_a1_recipe.training.plan.check import plan_of
 from code_a1_recipe.training.plan.machine import Machine, why_no_gpu
 from code_a1_recipe.training.plan.needs import Place
 from code_a1_recipe.training.plan.sizes import with_sizes
@@ -96,7 +96,7 @@ def measured_run(stage: Stage, repository: Path, pytestconfig: pytest.Config) ->
         machine = Machine.here(config.trainer.default_local_dir, device=config.trainer.device)
         plan = plan_of(config, machine)
         # The disk's part of the plan counts one checkpoint more than is ever written here.
-        if refused := [one for one in problems(config, machine, plan) if not one.startswith(Place.DISK)]:
+        if refused := [one for one in plan.problems() if not one.startswith(Place.DISK)]:
             pytest.skip(f"no room for it here: {refused[0]}")
         driver = "e2e/drivers/cut_weight_sync.py" if name == "cut" else "gpu/drivers/watched_run.py"
         command = [sys.executable, str(repository / "tests" / driver), stage.preset, *words]

@@ -16,6 +16,9 @@ from code_a1_recipe.micro_world.world import draw_questions, write_rows
 from code_a1_recipe.training.plan.sizes import KNOWN
 
 NUM_QUESTIONS = 256
+_POSITIONS = 32_768
+_HEADS = {"0.5B": (14, 2), "1.5B": (12, 2), "3B": (16, 2), "7B": (28, 4)}
+"""Attention heads, and those of keys and values, by size."""
 """As many as a step of the paper's presets takes."""
 
 _DRIVER_NAME = re.compile(rb"(?<=\0)cu[A-Z]\w+(?=\0)")
@@ -45,13 +48,14 @@ def write_model(model_id: str, folder: Path) -> None:
     from transformers import GenerationConfig, Qwen2Config
 
     size = KNOWN[model_id]
+    heads, kv_heads = _HEADS[model_id.split("-")[-2]]
     questions = draw_questions(seed=0, num_questions=20)
     shown = itertools.islice(draw_code_demonstrations(questions, seed=0, noise=NoiseSettings()), 200)  # it has no end
-    tokenizer = build_tokenizer("both", corpus_texts(shown), max_length=size.positions)
+    tokenizer = build_tokenizer("both", corpus_texts(shown), max_length=_POSITIONS)
     config = Qwen2Config(
         hidden_size=size.hidden, intermediate_size=size.ffn, num_hidden_layers=size.layers,
-        num_attention_heads=size.heads, num_key_value_heads=size.kv_heads, vocab_size=size.vocabulary,
-        tie_word_embeddings=size.tied, max_position_embeddings=size.positions, dtype="bfloat16",
+        num_attention_heads=heads, num_key_value_heads=kv_heads, vocab_size=size.vocabulary,
+        tie_word_embeddings="7B" not in model_id, max_position_embeddings=_POSITIONS, dtype="bfloat16",
         architectures=["Qwen2ForCausalLM"], eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id,
     )  # fmt: skip
     config.save_pretrained(folder)

@@ -39,7 +39,6 @@ TESTS = {
     f"{ALGORITHM}/curriculum.py": (f"{UNIT}/algorithm/test_curriculum.py", f"{PROPERTY}/algorithm/test_curriculum.py"),
     f"{ALGORITHM}/book_rules.py": (f"{UNIT}/algorithm/test_mistake_book.py", f"{PROPERTY}/algorithm/test_book_laws.py"),
     f"{ALGORITHM}/book_file.py": (f"{UNIT}/algorithm/test_mistake_book.py", f"{PROPERTY}/algorithm/test_book_laws.py"),
-    f"{ALGORITHM}/case_kinds.py": (f"{UNIT}/algorithm/test_case_kinds.py",),
     f"{ALGORITHM}/episode.py": (f"{UNIT}/algorithm/test_episode.py",),
     f"{ALGORITHM}/episode_types.py": (f"{UNIT}/algorithm/test_episode.py",),
     f"{ALGORITHM}/mistake_book.py": (

@@ -47,7 +47,7 @@ def rollout(**fields):
         "response": "", "response_tokens": 3, "prompt_tokens": 4, "source": None, "extraction_failure": "",
         "is_too_long_to_test": False, "outage": "", "verdict": None, "reward": None, "given_tests": None,
         "pooled_tests": None, "hidden_tests": None, "selected": False, "span": None, "judge_span": None,
-        "hidden_span": None, "pooled_span": None, "duplicate_of": None, "suites": (),
+        "hidden_span": None, "pooled_span": None, "suites": (),
     }  # fmt: skip
     return rollout_of(nothing | fields, "this test")
 

@@ -29,8 +29,8 @@ def demonstrations_from(
         if question is None:
             counts["programs of unknown questions"] += 1
             continue
-        if record.source is None or record.duplicate_of is not None:
-            continue  # nothing was shown, or another program, whose own record has the suites
+        if record.source is None:
+            continue  # no suite was written without a program
         for suite in record.suites:
             asserts = right_asserts(suite, num_cases=num_cases, counts=counts)
             if not asserts or suite.verdict is None:

@@ -173,6 +173,7 @@ def writing(root: Path, step: int) -> Iterator[Path]:
     partial.mkdir()
     try:
         yield partial
+        # On the disk before it is renamed: after a power cut a folder of empty files would look whole.
         for path in (*partial.rglob("*"), partial):
             flush(path)
     except BaseException:
@@ -180,6 +181,7 @@ def writing(root: Path, step: int) -> Iterator[Path]:
         raise
     _remove(step_folder(root, step))
     partial.rename(step_folder(root, step))
+    # The tracker comes last: until it names this step, a start resumes from the one before.
     announce(root, step)
     for given_up in root.glob(f"{_GIVEN_UP}*"):
         _remove(given_up)
@@ -196,6 +198,7 @@ def announce(root: Path, step: int) -> list[str]:
     best = best_checkpoint(root)
     if best is not None and best["step"] > step:  # of other weights, should that step come again
         (root / BEST_NAME).unlink()
+    # Later steps belong to a past that was given up; the next start must not take them for the newest.
     later = [one for one in saved_steps(root) if one > step]
     for one in later:
         aside = root / f"{_GIVEN_UP}{one}"
@@ -215,6 +218,7 @@ def _remove(folder: Path) -> None:
 
 def _check_room(root: Path) -> None:
     steps = saved_steps(root)
+    # The last one tells the size; the first of a run is checked by the plan.
     needed = int(_GROWTH * sum(_sizes(step_folder(root, steps[-1])).values())) if steps else 0
     free = shutil.disk_usage(root).free
     if free < needed + _SPARE_BYTES:
@@ -270,6 +274,7 @@ def note_best(root: Path, *, step: int, metric: str, value: float) -> bool:
 
     A step without a checkpoint is passed over.
     """
+    # Another metric than before begins anew, as values of two metrics cannot be compared.
     best = best_checkpoint(root)
     if not step_folder(root, step).is_dir() or not math.isfinite(value):
         return False

@@ -1,4 +1,4 @@
-"""What a machine has: measured here, or as the user says."""
+"""The room that a machine has: measured here, or as the user says."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ _SHARED = "/dev/shm"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """One node. Bytes, but for the numbers."""
+    """One node; sizes are bytes."""
 
     cores: int
     memory: int
@@ -24,43 +24,49 @@ class Machine:
     """Free where the run saves, and what it has saved there before."""
     num_gpus: int
     gpu_memory: int
-    """Of the smallest GPU."""
+    """Size of the smallest GPU."""
 
     @classmethod
     def here(cls, folder: str, *, device: str) -> Self:
-        """This machine, a container's limit of memory heeded.
+        """Measure this machine; a container's limit of memory is heeded.
 
         Args:
             folder: of the run's checkpoints; it need not exist.
             device: GPUs are looked for with "cuda".
         """
-        limits = [int(path.read_text()) for path in _LIMITS if path.is_file() and path.read_text().strip().isdecimal()]
-        there = next(place for place in (Path(folder), *Path(folder).parents) if place.exists())
+        limits = [path.read_text().strip() for path in _LIMITS if path.is_file()]
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        existing = next(place for place in (Path(folder), *Path(folder).parents) if place.exists())
         saved = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
         gpus = _gpus() if device == "cuda" else []
         return cls(
             cores=os.cpu_count() or 1,
-            memory=min(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *limits, 1 << 62),
-            shared_memory=shutil.disk_usage(_SHARED).total if os.path.isdir(_SHARED) else 1 << 62,
-            disk=shutil.disk_usage(there).free + saved,
+            memory=min([memory, *(int(limit) for limit in limits if limit.isdecimal())]),
+            shared_memory=shutil.disk_usage(_SHARED).total,
+            disk=shutil.disk_usage(existing).free + saved,
             num_gpus=len(gpus),
             gpu_memory=min(gpus, default=0),
         )
 
     def with_given(
-        self, *, gpus: int | None, gpu_memory: float | None, cores: int | None, memory: float | None
+        self,
+        *,
+        gpus: int | None,
+        gpu_memory: float | None,
+        cores: int | None,
+        memory: float | None,
     ) -> Self:
         """A machine with these in place of what was measured; sizes in GiB, a GPU's as on its label."""
-        shared = None if memory is None else memory / 2  # Linux's default
-        card = None if gpu_memory is None else gpu_memory - LABEL_LOSS
-        given: dict[str, int | None] = {"cores": cores, "num_gpus": gpus}
-        for name, size in (("memory", memory), ("shared_memory", shared), ("gpu_memory", card)):
-            given[name] = None if size is None else int(size * GIB)
-        return replace(self, **{name: value for name, value in given.items() if value is not None})
+        given: dict[str, float | None] = {"num_gpus": gpus, "cores": cores}
+        if gpu_memory is not None:
+            given["gpu_memory"] = (gpu_memory - LABEL_LOSS) * GIB
+        if memory is not None:
+            given |= {"memory": memory * GIB, "shared_memory": memory * GIB / 2}  # half of it is Linux's default
+        return replace(self, **{name: int(value) for name, value in given.items() if value is not None})
 
 
 def why_no_gpu() -> str:
-    """Why torch sees no GPU: its own words, and the variable that hides GPUs."""
+    """Torch's own words for why it sees no GPU, and the variable that hides GPUs."""
     import torch
 
     reason = "torch found none at its start"

@@ -1,4 +1,4 @@
-"""Bytes that training and serving a model take: arithmetic alone.
+"""Bytes that training and serving a model take at least: arithmetic alone.
 
 verl trains with float32 master weights, which FSDP2 shards over the GPUs of a policy: each parameter takes ``WEIGHT`` +
 ``ADAM`` bytes at rest and ``GRADIENT`` more in an update, the 16 of ZeRO (arXiv 1910.02054, section 3.1).
@@ -9,99 +9,13 @@ from dataclasses import dataclass
 MIB, GIB = 1 << 20, 1 << 30
 WEIGHT, ADAM, GRADIENT = 4, 8, 4
 """Bytes of a parameter in float32, of Adam's two moments of it, and of its gradient."""
-_WIDTHS = {"float32": 4, "float": 4, "fp32": 4, "bfloat16": 2, "bf16": 2, "float16": 2, "fp16": 2, "half": 2}
+_FOUR_BYTES = ("float32", "float", "fp32")
 FUSED_CHUNK = 512
 """Tokens whose logits exist at once with ``model.use_fused_kernels`` (default of verl's ``FusedLinearForPPO``)."""
 _FUSED_BYTES = 18
-"""Of a logit in such a chunk: as computed, then logits, softmax, log-softmax and gradient in float32."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSize:
-    """A decoder with grouped attention and a gated MLP; the names are those of Hugging Face's configurations."""
-
-    parameters: int
-    layers: int
-    hidden: int
-    ffn: int
-    heads: int
-    kv_heads: int
-    head_size: int
-    vocabulary: int
-    positions: int
-    """Tokens of the longest sequence."""
-    tied: bool
-    """Input and output embeddings are one matrix."""
-
-    @property
-    def largest_weight(self) -> int:
-        """Elements of the largest matrix: an embedding, or one of the MLP."""
-        return self.hidden * max(self.vocabulary, self.ffn)
-
-    @property
-    def layer(self) -> int:
-        """Parameters of one layer."""
-        embeddings = self.vocabulary * self.hidden * (1 if self.tied else 2)
-        return (self.parameters - embeddings) // self.layers
-
-    def kv_bytes(self, width: int) -> int:
-        """Bytes of keys and values that a server keeps for each token."""
-        return 2 * self.layers * self.kv_heads * self.head_size * width
-
-    def adapter(self, rank: int) -> int:
-        """Parameters of a LoRA adapter on all linear layers, rank * (inputs + outputs) each (arXiv 2106.09685)."""
-        attention, keys = self.heads * self.head_size, self.kv_heads * self.head_size
-        per_layer = 4 * self.hidden + 2 * attention + 2 * keys + 3 * (self.hidden + self.ffn)
-        return rank * per_layer * self.layers
-
-
-def width(dtype: str) -> int:
-    """Bytes of a number; 2 for a name that is not known ("auto" is the model's own, bfloat16)."""
-    return _WIDTHS.get(str(dtype), 2)
-
-
-def activation_bytes(size: ModelSize, *, tokens: int, width: int, checkpointing: bool) -> int:
-    """What autograd keeps of one forward pass, without the logits.
-
-    A layer keeps 11 vectors of the hidden size (two norms' inputs and results, queries, keys and values with the heads
-    repeated, attention's output and its copy, the MLP's input) and 4 of the MLP's (gate, its SiLU, up, product).
-    With gradient checkpointing each layer keeps its input, and one layer all of it, while it is computed again.
-    """
-    of_layer = 11 * size.hidden + 4 * size.ffn
-    vectors = size.hidden * size.layers + of_layer if checkpointing else of_layer * size.layers
-    return tokens * vectors * width
-
-
-def logit_bytes(size: ModelSize, *, tokens: int, width: int, chunk: int | None) -> int:
-    """Logits and what the log-probabilities make of them, while a pass goes from forward to backward.
-
-    Whole, in bfloat16 with flash-attn's cross entropy: 2.6 copies (logits, gradient in their place, entropy in chunks).
-    Whole, in float32 on a CPU: 5 (logits, the same without padding, and three of their gradients), as verl 0.9.1 goes
-    with 2,048 tokens of 49,152 words: 4.92 measured.
-
-    Args:
-        chunk: tokens whose logits exist at once; None: all of them.
-    """
-    if chunk is not None:
-        return min(tokens, chunk) * size.vocabulary * _FUSED_BYTES
-    return int(tokens * size.vocabulary * width * (2.6 if width == 2 else 5))
-
-
-def gathered_bytes(size: ModelSize, width: int) -> int:
-    """Weights that FSDP2 has together at once: two layers and their gradients, and the embeddings with theirs."""
-    return 4 * size.layer * width + size.vocabulary * size.hidden * (width + GRADIENT)
-
-
-def engine_workspace(size: ModelSize, *, tokens: int, sequences: int, width: int) -> int:
-    """Of a server on a CPU: a layer's vectors for the tokens of a batch, and two copies of the logits it samples from.
-
-    Args:
-        tokens: ``rollout.max_num_batched_tokens``.
-        sequences: ``rollout.max_num_seqs``; logits are in float32.
-    """
-    return tokens * (4 * size.hidden + 3 * size.ffn) * width + 2 * 4 * sequences * size.vocabulary
-
-
+"""Bytes of a logit in such a chunk: as computed, then logits, softmax, log-softmax and gradient in float32."""
+LABEL_LOSS = 0.6
+"""GiB that a GPU reports less than its label says."""
 PROCESSES = {
     "driver": 615 * MIB,
     "Ray": 620 * MIB,  # its own processes of a node, idle workers included
@@ -114,15 +28,54 @@ PROCESSES = {
     "worker": 640 * MIB,
     "server": 1170 * MIB,  # the HTTP server's process and its engine's
 }
-"""Bytes that processes take on a CPU whatever the model is, their imports mostly: proportional set sizes (what several
-share is divided among them) of a run of the preset `cpu`, ``python -m studies.plan_against_measured``."""
-GPU_PROCESSES = {**PROCESSES, "worker": 3584 * MIB, "server": 4096 * MIB}
-"""With CUDA's libraries. Assumed, not measured, as are the four below."""
-CUDA_CONTEXT = int(0.55 * GIB)
-"""On the GPU, of each process that uses it, cuBLAS and NCCL included. Between 0.4 and 0.7 GiB."""
-ASLEEP = GIB
-"""On the GPU, of a server that sleeps: CUDA graphs, workspaces. Between 0.7 and 1.5 GiB."""
-ENGINE_WORKSPACE = 2 * GIB
-"""Of a server's share of a GPU: activations of vLLM's profile at 16,384 batched tokens."""
-LABEL_LOSS = 0.6
-"""GiB that a GPU reports less than its label says."""
+"""Bytes that processes take whatever the model is, their imports mostly: proportional set sizes (what several share is
+divided among them) of a run of the preset `cpu`, ``python -m studies.plan_against_measured``. With CUDA's
+libraries they take more."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSize:
+    """A decoder with a gated MLP; the names are those of Hugging Face's configurations."""
+
+    parameters: int
+    layers: int
+    hidden: int
+    ffn: int
+    vocabulary: int
+
+    @property
+    def largest_weight(self) -> int:
+        """Elements of the largest matrix: an embedding, or one of the MLP."""
+        return self.hidden * max(self.vocabulary, self.ffn)
+
+
+def width(dtype: str) -> int:
+    """Bytes of a number; 2 for a name that is not known ("auto" is the model's own, bfloat16)."""
+    return 4 if dtype in _FOUR_BYTES else 2
+
+
+def activation_bytes(size: ModelSize, *, tokens: int, width: int, checkpointing: bool) -> int:
+    """Bytes that autograd keeps of one forward pass, without the logits.
+
+    A layer keeps 11 vectors of the hidden size (two norms' inputs and results, queries, keys and values with the heads
+    repeated, attention's output and its copy, the MLP's input) and 4 of the MLP's (gate, its SiLU, up, product).
+    With gradient checkpointing each layer keeps its input, and one layer all of it, while it is computed again.
+    """
+    one_layer = 11 * size.hidden + 4 * size.ffn
+    vectors = size.hidden * size.layers + one_layer if checkpointing else one_layer * size.layers
+    return tokens * vectors * width
+
+
+def logit_bytes(size: ModelSize, *, tokens: int, width: int, chunk: int | None) -> int:
+    """Bytes of the logits and what the log-probabilities make of them, while a pass goes from forward to backward.
+
+    Whole, in bfloat16 with flash-attn's cross entropy: 2.6 copies (logits, gradient in their place, entropy in chunks).
+    Whole, in float32 on a CPU: 5 (logits, the same without padding, and three of their gradients), as verl 0.9.1 goes
+    with 2,048 tokens of 49,152 words: 4.92 measured.
+
+    Args:
+        chunk: tokens whose logits exist at once; None: all of them.
+    """
+    if chunk is not None:
+        return min(tokens, chunk) * size.vocabulary * _FUSED_BYTES
+    return int(tokens * size.vocabulary * width * (2.6 if width == 2 else 5))

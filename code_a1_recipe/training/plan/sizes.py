@@ -8,21 +8,22 @@ from ...config.run_config import ModelConfig, RunConfig
 from ...errors import SettingsError
 from .memory import MIB, WEIGHT, ModelSize
 
+_SMOLLM2 = (134_515_008, 30, 576, 1536, 49_152)
 KNOWN = {
-    name: ModelSize(**dict[str, Any](zip(ModelSize.__slots__, numbers, strict=True)))
-    for name, *numbers in (
-        # id, parameters, layers, hidden, ffn, heads, kv_heads, head_size, vocabulary, positions, tied
-        ("Qwen/Qwen2.5-Coder-0.5B-Instruct", 494_032_768, 24, 896, 4864, 14, 2, 64, 151_936, 32_768, True),
-        ("Qwen/Qwen2.5-Coder-1.5B-Instruct", 1_543_714_304, 28, 1536, 8960, 12, 2, 128, 151_936, 32_768, True),
-        ("Qwen/Qwen2.5-Coder-3B-Instruct", 3_085_938_688, 36, 2048, 11_008, 16, 2, 128, 151_936, 32_768, True),
-        ("Qwen/Qwen2.5-Coder-7B-Instruct", 7_615_616_512, 28, 3584, 18_944, 28, 4, 128, 152_064, 32_768, False),
-        ("HuggingFaceTB/SmolLM2-135M-Instruct", 134_515_008, 30, 576, 1536, 9, 3, 64, 49_152, 8192, True),
-        ("smollm2-135m", 134_515_008, 30, 576, 1536, 9, 3, 64, 49_152, 8192, True),
-        ("micro", 566_688, 4, 96, 288, 3, 3, 32, 451, 1024, False),
-    )
+    name: ModelSize(*numbers)
+    for name, numbers in {
+        # parameters, layers, hidden, ffn, vocabulary
+        "Qwen/Qwen2.5-Coder-0.5B-Instruct": (494_032_768, 24, 896, 4864, 151_936),
+        "Qwen/Qwen2.5-Coder-1.5B-Instruct": (1_543_714_304, 28, 1536, 8960, 151_936),
+        "Qwen/Qwen2.5-Coder-3B-Instruct": (3_085_938_688, 36, 2048, 11_008, 151_936),
+        "Qwen/Qwen2.5-Coder-7B-Instruct": (7_615_616_512, 28, 3584, 18_944, 152_064),
+        "HuggingFaceTB/SmolLM2-135M-Instruct": _SMOLLM2,
+        "smollm2-135m": _SMOLLM2,
+        "micro": (566_688, 4, 96, 288, 451),
+    }.items()
 }
-"""Known without a hub: ``config.json`` of each model, and its parameters as transformers counts them. "micro" is the
-larger of the two tiny models, which are not made yet where ``policies.*.model.path`` is open."""
+"""Models whose size is known without a hub, as their ``config.json`` and transformers have it. "micro" is the larger of
+the two tiny models, which are not made yet where ``policies.*.model.path`` is open."""
 
 
 def with_sizes(config: RunConfig) -> RunConfig:
@@ -76,12 +77,7 @@ def model_size(path: str | None, *, trust_remote_code: bool = False) -> ModelSiz
             layers=config.num_hidden_layers,
             hidden=config.hidden_size,
             ffn=getattr(config, "intermediate_size", None) or 4 * config.hidden_size,
-            heads=config.num_attention_heads,
-            kv_heads=getattr(config, "num_key_value_heads", None) or config.num_attention_heads,
-            head_size=getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads,
             vocabulary=config.vocab_size,
-            positions=config.max_position_embeddings,
-            tied=bool(config.tie_word_embeddings),
         )
     except (OSError, ValueError, KeyError, AttributeError) as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
@@ -118,5 +114,6 @@ def _without_weights(path: str, *, trust_remote_code: bool) -> tuple[Any, Any]:
     from transformers import AutoConfig, AutoModelForCausalLM
 
     config = AutoConfig.from_pretrained(path, trust_remote_code=trust_remote_code)
+    # Only shapes are wanted: on this device no weight is read and no memory taken.
     with torch.device("meta"):
         return config, AutoModelForCausalLM.from_config(config, trust_remote_code=trust_remote_code)  # type: ignore[no-untyped-call]

@@ -19,7 +19,7 @@ MACHINES = ((1, 80), (2, 80), (4, 80), (8, 80), (1, 24))
 """GPUs, and GB of each. Beside 128 cores, 1 TiB of memory and 4 TiB of disk."""
 
 
-def plans_of(preset: str) -> dict[str, dict[str, str]]:
+def plans_of(preset: str) -> dict[str, list[str]]:
     """What each place needs, and the verdict, by machine."""
     found = {}
     for number, size in MACHINES:
@@ -29,7 +29,7 @@ def plans_of(preset: str) -> dict[str, dict[str, str]]:
             num_gpus=number, gpu_memory=int((size - LABEL_LOSS) * GIB),
         )  # fmt: skip
         rows = plan_of(config, machine).rows
-        found[f"{number} x {size} GB"] = {row.place: f"{row.verdict}: {row.text()}" for row in rows}
+        found[f"{number} x {size} GB"] = [f"{'fits' if row.fits else 'does not fit'}: {row.text()}" for row in rows]
         if config.trainer.device == "cpu":
             break
     return found

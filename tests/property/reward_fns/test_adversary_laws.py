@@ -87,14 +87,6 @@ def test_with_full_crowding_kills_of_a_candidate_sum_to_its_distinct_failed_call
             assert earned[tuple(one.call for one in cases)] == reward.terms["adv"]
 
 
-@given(question=questions(), fitness=st.sampled_from(["kills", "sharing"]), copies=st.integers(0, 2))
-def test_duplicates_of_a_program_change_no_reward(question, fitness, copies):
-    duplicate = replace(question.candidates[0], duplicate_of=0, suite_texts=())
-    more = replace(question, candidates=(*question.candidates, *[duplicate] * copies))
-    rows = [adversary_rewards(one, fitness=fitness, scope="question") for one in (question, more)]
-    assert rows[1][: len(rows[0])] == rows[0]
-
-
 @given(question=questions(), size=st.integers(1, 4))
 def test_a_suite_of_a_set_earns_what_the_sets_that_hold_it_do(question, size):
     rows = adversary_rewards(question, fitness="set", set_size=size)

@@ -1,7 +1,6 @@
 """The order of events in an episode, masked outages, seeds; samplers and judge are scripted."""
 
 import asyncio
-import gc
 import time
 from dataclasses import dataclass, field, replace
 
@@ -438,35 +437,6 @@ def test_a_barrier_changes_no_response_and_no_reward():
 SAME = ["def f(x): return 1", "def f(x):\n    return 1  # the same"]
 
 
-def test_identical_programs_share_the_suites_of_the_first_where_asked():
-    log: list[str] = []
-    code = ScriptedSampler("code", SAME, log)
-    test = ScriptedSampler("test", ["assert f(1) == 1"], log)
-    judge = ScriptedJudge(log)
-    episode = asyncio.run(runner(code, test, judge, episode={"share_suites": True}).run(task()))
-    first, second = episode.candidates
-    assert (len(judge.requests), len(test.seeds)) == (1, 2)
-    assert (len(first.suites), first.duplicate_of) == (2, None)
-    assert (second.suites, second.duplicate_of, second.reward) == ((), 0, first.reward)
-    assert second.response.text == SAME[1]
-    assert episode.suite_rewards_CS()[1] == []  # nothing of it trains the Test LLM
-
-
-def test_the_program_that_is_there_first_has_the_suites_whatever_its_number():
-    code = ScriptedSampler("code", SAME, [])
-    test = ScriptedSampler("test", ["assert f(1) == 1"], [])
-    judge = ScriptedJudge([])
-
-    async def run():
-        code.gates[0] = asyncio.Event()
-        asyncio.get_running_loop().call_later(0.02, code.gates[0].set)
-        return await runner(code, test, judge, episode={"share_suites": True}).run(task())
-
-    first, second = asyncio.run(run()).candidates
-    assert (len(judge.requests), len(test.seeds)) == (1, 2)
-    assert (first.duplicate_of, second.duplicate_of) == (1, None)
-
-
 @pytest.mark.parametrize("has_barrier", [False, True])
 @pytest.mark.parametrize("is_validation", [False, True])
 @pytest.mark.parametrize("error", [SandboxUnavailableError("no answer"), TimeoutError("too slow")])
@@ -494,28 +464,7 @@ def test_an_outage_of_the_hidden_tests_masks_the_candidate_where_they_are_what_i
     assert (second.outage, second.hidden is None, second.reward is None) == ("", False, False)
 
 
-def test_an_outage_of_the_first_masks_those_that_share_with_it():
-    code = ScriptedSampler("code", SAME, [])
-    test = ScriptedSampler("test", ["assert f(1) == 1"], [])
-    judge = ScriptedJudge([], outages={SAME[0]})
-    episode = asyncio.run(runner(code, test, judge, episode={"share_suites": True}).run(task()))
-    assert [one.reward for one in episode.candidates] == [None, None]
-    assert all(one.outage for one in episode.candidates)
-
-
-@pytest.mark.parametrize("programs", [SAME, PROGRAMS])
-@pytest.mark.parametrize("error", [RuntimeError("server lost"), asyncio.CancelledError("server lost")])
-def test_a_lost_server_ends_an_episode_with_shared_suites_and_nothing_else_is_said_of_it(caplog, programs, error):
-    caplog.set_level("WARNING", logger="asyncio")
-    code = ScriptedSampler("code", programs, [])
-    test = ScriptedSampler("test", [], [], error=error)
-    with pytest.raises(type(error)):
-        asyncio.run(runner(code, test, ScriptedJudge([]), episode={"share_suites": True}).run(task()))
-    gc.collect()
-    assert caplog.text == ""
-
-
-def test_without_being_asked_identical_programs_have_suites_of_their_own():
+def test_identical_programs_have_suites_of_their_own():
     code = ScriptedSampler("code", SAME, [])
     test = ScriptedSampler("test", ["assert f(1) == 1"], [])
     episode = asyncio.run(runner(code, test, ScriptedJudge([])).run(task()))
@@ -595,13 +544,3 @@ def test_the_pooled_pass_is_time_at_the_judge():
     assert judged[-1][1] == max(one.pooled_span[1] for one in episode.candidates)
     alone = asyncio.run(runner(code, test, ScriptedJudge([])).run(task()))
     assert [one.pooled_span for one in alone.candidates] == [None, None]
-
-
-def test_a_program_that_shares_a_verdict_was_at_no_judge_itself():
-    code = ScriptedSampler("code", SAME, [])
-    test = ScriptedSampler("test", ["assert f(1) == 1"], [])
-    wanted = task(question=replace(QUESTION, tests=("assert f(8) == 9",)), with_hidden_tests=True)
-    episode = asyncio.run(runner(code, test, ScriptedJudge([]), episode={"share_suites": True}).run(wanted))
-    first, second = episode.candidates
-    assert first.hidden_span is not None
-    assert (second.hidden, second.judge_span, second.hidden_span) == (first.hidden, None, None)

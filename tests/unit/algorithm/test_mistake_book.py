@@ -6,17 +6,16 @@ import pytest
 from code_a1_recipe.algorithm.book_rules import BookRules
 from code_a1_recipe.algorithm.mistake_book import BookChange, BookEntry, BookUpdate, FailedCase, MistakeBook
 from code_a1_recipe.errors import InputError
-from sandbox import CaseOutcome
 
 
 def failed(*calls):
     return [FailedCase(call=call, answer=f"answer of {call}") for call in calls]
 
 
-def entry(call, cell="int pos / wrong_value", **fields):
+def entry(call, **fields):
     """An entry whose every meeting was a failure that counts."""
     met = fields["frequency"]
-    return BookEntry(call=call, cell=cell, **{"num_met": met, "num_failed": met} | fields)
+    return BookEntry(call=call, **{"num_met": met, "num_failed": met} | fields)
 
 
 def frequencies(book, question_id="q"):
@@ -82,16 +81,6 @@ def test_a_new_case_that_was_failed_stays_however_often_it_was_passed(book):
     assert frequencies(book)["f(9)"] == 1
 
 
-def test_by_the_net_only_the_difference_of_failures_and_passes_counts():
-    book = MistakeBook(BookRules(counting="net"))
-    book.update("q", BookUpdate(failed=failed("f(0)", "f(1)", "f(1)")))
-    change = book.update(
-        "q", BookUpdate(failed=failed("f(0)", "f(1)", "f(9)"), passed_replays=["f(0)"] * 6 + ["f(1)", "f(9)"])
-    )
-    assert frequencies(book) == {"f(1)": 2}
-    assert change == BookChange(num_removed=1)
-
-
 def test_a_case_without_an_answer_loses_its_place(book):
     """Neither passed nor failed, it would keep its place among those that are replayed for ever."""
     book.update("q", BookUpdate(failed=[FailedCase(call="f(x=7)", answer="1", key="k7")] * 3))
@@ -154,7 +143,7 @@ def test_a_case_keeps_the_text_that_failed_first():
     book = MistakeBook()
     book.update("q", BookUpdate(failed=[FailedCase(call="f(3.0)", answer="6.0", key="k3")]))
     book.update("q", BookUpdate(failed=[FailedCase(call="f(3)", answer="6", key="k3")]))
-    assert book.entries("q") == (entry("f(3.0)", "float pos / wrong_value", answer="6.0", frequency=2, key="k3"),)
+    assert book.entries("q") == (entry("f(3.0)", answer="6.0", frequency=2, key="k3"),)
 
 
 @pytest.mark.parametrize("other", ["f(2+1)", "f(3.0)"])
@@ -174,8 +163,8 @@ def test_questions_do_not_share_cases(book):
 
 def test_a_book_knows_its_size(book):
     book.update("p", BookUpdate(failed=failed("f(0)")))
-    assert (book.num_questions, book.num_cases, book.num_cells) == (2, 4, 3)
-    assert (MistakeBook().num_questions, MistakeBook().num_cases, MistakeBook().num_cells) == (0, 0, 0)
+    assert (book.num_questions, book.num_cases) == (2, 4)
+    assert (MistakeBook().num_questions, MistakeBook().num_cases) == (0, 0)
 
 
 def test_changes_add_up():
@@ -271,10 +260,10 @@ def edited(path, **changes):
     [
         ({"format": "diary"}, "is not a Mistake Book"),
         ({"format": "a diary"}, "is not a Mistake Book"),
-        ({"version": 2}, "format version 2, this code reads 4; load it with the release that wrote it"),
-        ({"version": 5}, "format version 5, this code reads 4"),
+        ({"version": 4}, "format version 4, this code reads 5; load it with the release that wrote it"),
+        ({"version": 6}, "format version 6, this code reads 5"),
         ({"questions": []}, "is damaged"),
-        ({"questions": {"q": [["f(0)", "1", 2, "", 2, 2, "cell"]]}}, "does not match its digest"),
+        ({"questions": {"q": [["f(0)", "1", 2, "", 2, 2]]}}, "does not match its digest"),
         ({"digest": ""}, "does not match its digest"),
         ({"digest": "f" * 64}, "does not match its digest"),
     ],
@@ -294,24 +283,23 @@ def test_a_wrong_file_is_refused_with_its_fault(tmp_path, book, changes, words):
         ["f(0)"],
         [{"call": "f(0)"}],
         [["f(0)", "1", 1, ""]],
-        [["f(0)", "1", 1, "", 1, 1, "", ""]],
-        [[0, "1", 1, "", 1, 1, ""]],
-        [["f(0)", 1, 1, "", 1, 1, ""]],
-        [["f(0)", "1", 1, None, 1, 1, ""]],
-        [["f(0)", "1", 0, "", 1, 1, ""]],
-        [["f(0)", "1", 1.0, "", 1, 1, ""]],
-        [["f(0)", "1", True, "", 1, 1, ""]],
-        [["f(0)", "1", 1, "", 1, 2, ""]],
-        [["f(0)", "1", 1, "", 1, -1, ""]],
-        [["f(0)", "1", 1, "", 1.0, 1, ""]],
-        [["f(0)", "1", 1, "", 1, 1, None]],
-        [["f(0)", "1", 1, "", 1, 1, ""], ["f(1)", "1", 0, "", 1, 1, ""]],
+        [["f(0)", "1", 1, "", 1, 1, ""]],
+        [[0, "1", 1, "", 1, 1]],
+        [["f(0)", 1, 1, "", 1, 1]],
+        [["f(0)", "1", 1, None, 1, 1]],
+        [["f(0)", "1", 0, "", 1, 1]],
+        [["f(0)", "1", 1.0, "", 1, 1]],
+        [["f(0)", "1", True, "", 1, 1]],
+        [["f(0)", "1", 1, "", 1, 2]],
+        [["f(0)", "1", 1, "", 1, -1]],
+        [["f(0)", "1", 1, "", 1.0, 1]],
+        [["f(0)", "1", 1, "", 1, 1], ["f(1)", "1", 0, "", 1, 1]],
     ],
 )
 def test_rows_of_another_form_are_refused(tmp_path, book, cases):
     path = tmp_path / "book.json"
     book.save(path)
-    edited(path, questions={"fine": [["f(0)", "1", 1, "", 0, 0, ""]], "q": cases})
+    edited(path, questions={"fine": [["f(0)", "1", 1, "", 0, 0]], "q": cases})
     with pytest.raises(
         InputError, match=r"'questions' must map ids to lists of \[call, answer, frequency >= 1, key, n"
     ):
@@ -333,7 +321,7 @@ def test_a_json_list_is_no_book(tmp_path):
         MistakeBook.load(tmp_path / "book.json")
 
 
-# ------------------------------ the archive ------------------------------
+# ------------------------------ quality, and the bound ------------------------------
 
 
 def counts(book, question_id="q"):
@@ -363,15 +351,8 @@ def test_all_meetings_of_a_case_in_the_book_are_counted(book):
     assert frequencies(book) == {"f(1)": 4, "f(2)": 2, "f(9)": 1}
 
 
-def test_the_cell_is_that_of_the_failure_that_put_the_case_there():
-    book = MistakeBook()
-    for outcome in (CaseOutcome.TIMED_OUT, CaseOutcome.RAISED):
-        book.update("q", BookUpdate(failed=[FailedCase(call="f(-1)", answer="0", outcome=outcome)]))
-    assert book.entries("q")[0].cell == "int neg / timed_out"
-
-
-def test_the_least_telling_case_leaves_a_full_question_and_of_equal_ones_the_older():
-    book = MistakeBook(BookRules(max_cases_per_question=2))
+def test_the_least_telling_case_leaves_a_full_book_and_of_equal_ones_the_older():
+    book = MistakeBook(BookRules(max_size=2))
     book.update("q", BookUpdate(failed=failed("f(0)", "f(1)")))
     change = book.update("q", BookUpdate(failed=failed("f(2)"), failed_replays=["f(1)"]))
     assert change == BookChange(num_added=1, num_removed=1)
@@ -381,7 +362,7 @@ def test_the_least_telling_case_leaves_a_full_question_and_of_equal_ones_the_old
 
 
 def test_of_equal_quality_the_less_frequent_case_leaves():
-    book = MistakeBook(BookRules(max_cases_per_question=1))
+    book = MistakeBook(BookRules(max_size=1))
     book.update("q", BookUpdate(failed=failed("f(0)", "f(0)", "f(1)"), passed_new=["f(0)", "f(1)"] * 1 + ["f(0)"]))
     assert list(counts(book)) == ["f(0)"]
 
@@ -408,7 +389,7 @@ def test_a_size_below_the_number_of_questions_forgets_questions():
 
 
 def test_nothing_of_an_evicted_case_stays(tmp_path):
-    book = MistakeBook(BookRules(max_cases_per_question=1, max_size=1))
+    book = MistakeBook(BookRules(max_size=1))
     book.update("q", BookUpdate(failed=failed("old(0)", "old(0)")))
     book.update("q", BookUpdate(failed=failed("f(1)")))
     book.update("q", BookUpdate(failed_replays=["old(0)"], passed_new=["old(0)"]))
@@ -423,7 +404,7 @@ def test_a_loaded_book_keeps_the_bounds_and_its_counts(tmp_path, book):
     book.update("p", BookUpdate(failed=failed("f(0)"), passed_new=["f(0)"]))
     book.save(tmp_path / "book.json")
     assert MistakeBook.load(tmp_path / "book.json") == book
-    small = MistakeBook.load(tmp_path / "book.json", BookRules(max_cases_per_question=2, max_size=2))
+    small = MistakeBook.load(tmp_path / "book.json", BookRules(max_size=2))
     assert [list(counts(small, name)) for name in "pq"] == [["f(0)"], ["f(0)"]]
     assert small.num_cases == 2
     small.update("p", BookUpdate(failed=failed("f(1)")))

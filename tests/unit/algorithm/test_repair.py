@@ -75,16 +75,14 @@ def test_every_style_has_a_template_that_shows_the_case(pair, reads_input):
     assert all(part in text for part in ("P1", "C1", "f(0)", "returns 7", "8"))
 
 
-def run_turns(candidates, results, *, num_turns=1, is_improvement=False):
+def run_turns(candidates, results, *, num_turns=1):
     asked = []
 
     async def write(c, turn, before, failure):
         asked.append((c, turn, before.source, failure.call))
         return results[c, turn]
 
-    turns = repair_turns(
-        candidates, num_turns=num_turns, write=write, reward=lambda found: found, is_improvement=is_improvement
-    )
+    turns = repair_turns(candidates, num_turns=num_turns, write=write, reward=lambda found: found)
     return asyncio.run(turns), asked
 
 
@@ -100,11 +98,9 @@ def test_only_failing_programs_with_a_reward_are_written_again_and_again_while_t
         (3, 1): None,  # no room in the prompt
         (1, 2): program("wrong3", verdict(PASSED), 1.0),
     }
-    repairs, asked = run_turns(candidates, results, num_turns=3, is_improvement=True)
+    repairs, asked = run_turns(candidates, results, num_turns=3)
     assert asked == [(1, 1, "wrong", "f(0)"), (3, 1, "long", "f(0)"), (1, 2, "wrong2", "f(0)")]
-    assert [(one.candidate, one.turn, one.result.reward.total) for one in repairs] == [(1, 1, 0.25), (1, 2, 0.5)]
-    own, _ = run_turns(candidates, results, num_turns=3)
-    assert [one.result.reward.total for one in own] == [0.5, 1.0]
+    assert [(one.candidate, one.turn, one.result.reward.total) for one in repairs] == [(1, 1, 0.5), (1, 2, 1.0)]
 
 
 def test_no_turns_ask_nothing():
@@ -156,7 +152,7 @@ def test_no_reward_is_asked_for_where_nothing_is_written_again():
         raise AssertionError("nothing to reward")
 
     for programs in ([program("right", verdict(PASSED), 1.0)], [program("wrong", verdict(WRONG), 0.0)]):
-        made = repair_turns(programs, num_turns=10**12, write=write, reward=reward, is_improvement=False)
+        made = repair_turns(programs, num_turns=10**12, write=write, reward=reward)
         assert asyncio.run(made) == ()
 
 

@@ -57,7 +57,7 @@ def settings(**changes) -> RewardSettings:
 
 @pytest.fixture
 def candidates(make_suite, make_verdict):
-    """Judged, lost to an outage, too long to be shown to the Test LLM, without a program, a duplicate of the first."""
+    """Judged, lost to an outage, too long to be shown to the Test LLM, without a program, without suites."""
     verdict = make_verdict(make_suite(2, num_failed=1), make_suite(1), num_history=2)
     suites = tuple(SuiteResult(response=response(text), asserts=("assert f(0) == 1",)) for text in ("a\x00", "b"))
     judged = CandidateResult(response=response("p"), source="p", suites=suites, verdict=verdict)
@@ -66,7 +66,7 @@ def candidates(make_suite, make_verdict):
         replace(judged, verdict=None, outage="down"),
         replace(judged, suites=(), is_too_long_to_test=True),
         replace(judged, suites=(), source=None, verdict=make_verdict(loaded=False)),
-        replace(judged, suites=(), duplicate_of=0),
+        replace(judged, suites=()),
     ]
 
 
@@ -101,7 +101,6 @@ def test_a_function_of_the_users_sees_all_candidates_of_the_question_at_once(can
     assert (asked.candidate, asked.suites, asked.history) == (None, (), ())
     assert [one.suite_texts for one in question.candidates] == [("a\x00", "b"), ("a\x00", "b"), (), (), ()]
     assert [one.verdict is None for one in question.candidates] == [False, True, True, False, False]
-    assert [one.duplicate_of for one in question.candidates] == [None] * 4 + [0]
     assert [one.source for one in question.candidates] == ["p", "p", "p", None, "p"]
 
 

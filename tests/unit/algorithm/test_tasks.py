@@ -7,7 +7,7 @@ import pytest
 
 from code_a1_recipe.algorithm.hindsight import Lesson
 from code_a1_recipe.algorithm.mistake_book import BookUpdate, FailedCase, MistakeBook
-from code_a1_recipe.algorithm.opponents import Opponent, OpponentPool, OpponentSettings, OpponentUpdate, PoolSettings
+from code_a1_recipe.algorithm.opponents import Opponent, OpponentPool, Opponents, OpponentSettings, PoolSettings
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.algorithm.settings import MistakeBookSettings, ValidationSettings
 from code_a1_recipe.algorithm.tasks import tasks_of
@@ -24,9 +24,7 @@ class Settings:
             num_candidates=3, num_suites=1, greedy=True, num_buggy_program_suites=5
         )
     )
-    mistake_book: MistakeBookSettings = field(
-        default_factory=lambda: MistakeBookSettings(enabled=True, replay_limit=2, sampler="frequency")
-    )
+    mistake_book: MistakeBookSettings = field(default_factory=lambda: MistakeBookSettings(enabled=True, replay_limit=2))
     episode: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(num_candidates=8, num_suites=4))
     seed: int = 100
     learns_in_hindsight: bool = False
@@ -82,24 +80,13 @@ def test_tasks_know_their_place_in_the_step(book):
 
 
 def test_nothing_is_replayed_without_the_mistake_book(book):
-    off = MistakeBookSettings(enabled=False, replay_limit=2, sampler="frequency")
+    off = MistakeBookSettings(enabled=False, replay_limit=2)
     assert make_tasks(book, Settings(mistake_book=off))[0].history == ()
 
 
 def test_the_replay_limit_holds(book):
-    one = MistakeBookSettings(enabled=True, replay_limit=1, sampler="frequency")
+    one = MistakeBookSettings(enabled=True, replay_limit=1)
     assert make_tasks(book, Settings(mistake_book=one))[0].history == ("f(3)",)
-
-
-def test_uniform_replay_draws_anew_in_each_step_and_for_each_seed(book):
-    book.update("q1", BookUpdate(failed=[FailedCase(call=f"f({n})", answer="0") for n in range(10, 60)]))
-    settings = Settings(mistake_book=MistakeBookSettings(enabled=True, replay_limit=10, sampler="uniform"))
-    draws = {make_tasks(book, settings, step=step)[0].history for step in range(1, 6)}
-    assert len(draws) == 5
-    assert make_tasks(book, settings, step=3)[0].history == make_tasks(book, settings, step=3)[0].history
-    settings.seed += 1
-    assert make_tasks(book, settings, step=2)[0].history in draws  # the draw goes by seed + step
-    assert make_tasks(book, settings, step=5)[0].history not in draws
 
 
 def test_each_question_of_a_step_draws_as_many_lessons_as_a_group_has_suites():
@@ -123,7 +110,7 @@ def test_how_often_cases_were_met_is_told_where_a_reward_looks_at_it(book):
 def test_calls_of_earlier_suites_are_replayed_after_the_books_and_each_once(book):
     pool = OpponentPool(OpponentSettings(test=PoolSettings(share=0.25)))  # one of four suites
     suite = Opponent(texts=("f(3)", "f(9)"), generation=0)
-    pool.update("q1", OpponentUpdate(suites=(suite,), games={(0, 0): (1, 1)}))
+    pool.update("q1", Opponents(suites=(suite,)))
     book.opponents = pool
     assert [task.history for task in make_tasks(book)] == [("f(3)", "f(2)", "f(9)"), ()]
     assert make_tasks(book, validate=True)[0].history == ()

@@ -59,4 +59,4 @@ def test_gpus_are_shown_with_their_memory_and_what_attention_there_is(monkeypatc
 
 
 def test_a_note_keeps_nothing_from_starting():
-    check_findings([Finding(what="GPUs", found="none", lack="the preset `cpu` needs none", is_needed=False)])
+    check_findings([Finding("GPUs", "none", "the preset `cpu` needs none", is_needed=False)])

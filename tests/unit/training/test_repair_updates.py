@@ -1,10 +1,10 @@
-"""An update takes as many questions with repairs as without: repairs bring rows, never optimizer steps."""
+"""A mini-batch has room for all repair turns, so that repairs add no optimizer step."""
 
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.training.policy import Policy
 
 
-def test_repairs_bring_no_optimizer_step():
+def test_a_mini_batch_has_room_for_all_repair_turns():
     for turns in (0, 1, 3):
         config = read_config("cpu", [f"episode.repair_turns={turns}"])
         sizes = {

@@ -120,7 +120,6 @@ def test_a_step_is_the_papers_rules_in_their_order(make_trainer):
     ]
     assert {entry.call: entry.frequency for entry in trainer.book.entries("q1")} == {"f(1)": 2}
     assert (metrics["book/cases"], metrics["book/questions"], metrics["book/added"]) == (2, 2, 2)
-    assert metrics["book/cells"] == 2
     assert (metrics["code/reward"], metrics["test/actor/loss"]) == (0.5, 0.5)
     assert set(timing) == {"episodes", "update_code", "update_test"}
     finished = trainer.finished

@@ -258,7 +258,7 @@ def test_an_unknown_pair_of_templates_is_refused_before_a_model_is_asked(files, 
     files(solution=MEDIAN)
     assert main(["solution.py", "--model", "folder", "--prompt", "WRONG"]) == 2
     words = " ".join(capsys.readouterr().err.replace("│", " ").split())
-    assert "must be one of chat_v2, chat_v2_zero_shot, micro, got 'WRONG'" in words
+    assert "must be one of chat_v2, micro, got 'WRONG'" in words
 
 
 def test_a_file_of_an_earlier_attack_is_written_anew_and_an_explicit_one_made(files):

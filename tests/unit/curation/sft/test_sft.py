@@ -392,12 +392,6 @@ def test_a_program_that_does_not_load_is_not_broken_by_a_suite(run_of, sample):
     assert [row["extra_info"]["num_breaking"] for row in rows] == [0]
 
 
-def test_a_suite_that_was_written_for_another_program_is_not_taken_twice(run_of, sample):
-    shared = record(program="def f(x):  return 0", candidate=1, duplicate_of=0)
-    _, _, rows = sample("--run", run_of(record(RIGHT), shared))
-    assert len(rows) == 1
-
-
 def test_the_prompt_can_be_another_than_the_runs(run_of, sample):
     _, _, rows = sample("--run", run_of(record(RIGHT)), "--prompt", "chat_v2")
     assert rows[0]["messages"][-1]["content"] == f"```python\n{RIGHT['response']}\n```"

@@ -9,7 +9,7 @@ from code_a1_recipe.cli.app import main
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.errors import SettingsError
 from code_a1_recipe.training.plan import memory
-from code_a1_recipe.training.plan.check import Plan, plan_of, problems, settings_that_fit
+from code_a1_recipe.training.plan.check import Plan, plan_of
 from code_a1_recipe.training.plan.machine import Machine
 from code_a1_recipe.training.plan.memory import GIB, MIB, ModelSize
 from code_a1_recipe.training.plan.needs import Place, needs_of
@@ -33,7 +33,7 @@ def needed(found: Plan, place: str) -> int:
 def words(preset: str, *overrides: str, **other: int) -> list[str]:
     config = with_sizes(read_config(preset, ["run_dir=/nowhere/x", *overrides]))
     machine = Machine(**({name: getattr(LARGE, name) for name in Machine.__slots__} | other))
-    return list(problems(config, machine, plan_of(config, machine)))
+    return list(plan_of(config, machine).problems())
 
 
 def llama(folder: Path, **changes: object) -> Path:
@@ -47,15 +47,19 @@ def llama(folder: Path, **changes: object) -> Path:
     return folder
 
 
+HEADS = {"0.5B": (14, 2), "1.5B": (12, 2), "3B": (16, 2), "7B": (28, 4), "135M": (9, 3)}
+
+
 @pytest.mark.parametrize("name", [name for name in KNOWN if "/" in name])
-def test_the_table_of_sizes_is_what_transformers_counts(name, tmp_path, monkeypatch):
+def test_the_table_of_sizes_is_what_transformers_counts(name, tmp_path):
     from transformers import LlamaConfig, Qwen2Config
 
     size = KNOWN[name]
+    heads, kv_heads = HEADS[name.split("-")[-2]]
     (Qwen2Config if "Qwen" in name else LlamaConfig)(
         hidden_size=size.hidden, intermediate_size=size.ffn, num_hidden_layers=size.layers,
-        num_attention_heads=size.heads, num_key_value_heads=size.kv_heads, vocab_size=size.vocabulary,
-        tie_word_embeddings=size.tied, max_position_embeddings=size.positions,
+        num_attention_heads=heads, num_key_value_heads=kv_heads, vocab_size=size.vocabulary,
+        tie_word_embeddings="7B" not in name,
     ).save_pretrained(tmp_path)  # fmt: skip
     assert model_size(str(tmp_path)) == size
 
@@ -63,9 +67,8 @@ def test_the_table_of_sizes_is_what_transformers_counts(name, tmp_path, monkeypa
 def test_a_folder_needs_no_weights(tmp_path):
     size = model_size(str(llama(tmp_path / "tied")))
     untied = model_size(str(llama(tmp_path / "untied", tie_word_embeddings=False)))
-    assert (size.layers, size.kv_heads, size.vocabulary, size.positions) == (3, 2, 300, 512)
+    assert (size.layers, size.hidden, size.vocabulary) == (3, 64, 300)
     assert untied.parameters - size.parameters == 300 * 64
-    assert size.layer == untied.layer == 64 * 64 * 2 + 64 * 32 * 2 + 3 * 64 * 160 + 2 * 64 + 64 // 3
 
 
 @pytest.mark.parametrize("folder", ["nothing/here", "broken"])
@@ -85,7 +88,7 @@ def autograd_bytes(size: ModelSize, *, checkpointing: bool, tokens: int) -> int:
 
     config = LlamaConfig(
         hidden_size=size.hidden, intermediate_size=size.ffn, num_hidden_layers=size.layers,
-        num_attention_heads=size.heads, num_key_value_heads=size.kv_heads, vocab_size=size.vocabulary,
+        num_attention_heads=3, num_key_value_heads=1, vocab_size=size.vocabulary,
         tie_word_embeddings=True,
     )  # fmt: skip
     model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa").train()
@@ -111,8 +114,7 @@ def autograd_bytes(size: ModelSize, *, checkpointing: bool, tokens: int) -> int:
 def test_activations_are_what_autograd_keeps(checkpointing):
     """Two more layers keep what the formula says, within 5 %; the rest of the model is the same."""
     few, many = (
-        ModelSize(parameters=1, layers=layers, hidden=192, ffn=512, heads=3, kv_heads=1, head_size=64, vocabulary=64,
-                  positions=512, tied=True)
+        ModelSize(parameters=1, layers=layers, hidden=192, ffn=512, vocabulary=64)
         for layers in (2, 4)
     )  # fmt: skip
     measured = [autograd_bytes(size, checkpointing=checkpointing, tokens=512) for size in (few, many)]
@@ -139,9 +141,7 @@ def test_the_numbers_of_a_policy_on_a_cpu():
     parameters = SMOLLM2.parameters
     assert parts["code worker", "weights"] == parts["code worker", "reference"] == 4 * parameters
     assert parts["code worker", "optimizer"] == 8 * parameters
-    assert parts["test server", "weights"] == 4 * parameters
-    assert parts["test server", "KV cache"] == GIB
-    assert parts["test worker", "sync bucket"] == 16 * MIB
+    assert parts["test server", "weights and KV cache"] == 4 * parameters + GIB
 
 
 def test_a_reference_costs_nothing_without_its_loss_and_with_lora():
@@ -175,55 +175,32 @@ def test_logical_cpus(overrides, cpus):
 RESIDENT = [f"actor_rollout_ref.actor.fsdp_config.{part}_offload=false" for part in ("param", "optimizer")]
 REFUSED = [
     (
-        "qwen2.5-coder-1.5b", ["trainer.n_gpus_per_node=2", *RESIDENT], {"num_gpus": 2},
-        ["GPU memory: 82.7 GiB needed (episodes), 79.0 GiB there, most of it code server's KV cache ",
-         "it fits with actor_rollout_ref.actor.fsdp_config.param_offload=true "
-         "actor_rollout_ref.actor.fsdp_config.optimizer_offload=true"],
+        "qwen2.5-coder-7b", ["trainer.n_gpus_per_node=2", *RESIDENT], {"num_gpus": 2},
+        ["GPU memory: ", " needed (", "79.0 GiB there; a smaller actor_rollout_ref.rollout.gpu_memory_utilization"],
     ),
     (
         "qwen2.5-coder-1.5b", [], {"cores": 52},
-        ["logical CPUs: 53 needed, 52 there", "it fits with ray_kwargs.ray_init.num_cpus=53"],
+        ["logical CPUs: 53 needed (always), 52 there; ", "set ray_kwargs.ray_init.num_cpus=53"],
     ),
-    ("qwen2.5-coder-1.5b", [], {"num_gpus": 4}, ["GPUs: 8 needed, 4 there", "trainer.n_gpus_per_node=4"]),
+    ("qwen2.5-coder-1.5b", [], {"num_gpus": 4}, ["GPUs: 8 needed (always), 4 there; set trainer.n_gpus_per_node=4"]),
     ("qwen2.5-coder-7b", [], {"disk": 500 * GIB}, ["disk: 680.9 GiB needed", "trainer.max_actor_ckpt_to_keep=1"]),
-    ("qwen2.5-coder-7b", [], {"disk": GIB}, ["no setting known here helps; take a smaller model"]),
     (
         "cpu", ["ray_kwargs.ray_init.num_cpus=7"], {},
-        ["logical CPUs: 8 needed, 7 there", "it fits with ray_kwargs.ray_init.num_cpus=8"],
+        ["logical CPUs: 8 needed (always), 7 there; ", "set ray_kwargs.ray_init.num_cpus=8"],
     ),
     (
         "cpu", [f"policies.{name}.model.path=HuggingFaceTB/SmolLM2-135M-Instruct" for name in ("code", "test")],
-        {"memory": 24 * GIB},
-        ["memory: ", " (update of code), 24.0 GiB there, most of it code worker's activations 11.4 GiB",
-         "it fits with actor_rollout_ref.model.enable_gradient_checkpointing=true"],
+        {"memory": 20 * GIB},
+        ["memory: ", " (update of code), 20.0 GiB there", "enable_gradient_checkpointing=true"],
     ),
-    ("cpu", [], {"shared_memory": 64 * MIB}, ["/dev/shm: 528 MiB needed", "take a larger /dev/shm (docker run"]),
-    ("cpu", [], {"shared_memory": 400 * MIB}, ["it fits with ray_kwargs.ray_init.object_store_memory=134217728"]),
-    (
-        "qwen2.5-coder-3b",
-        [f"actor_rollout_ref.rollout.{one}" for one in ("gpu_memory_utilization=0.11", "max_model_len=32768")], {},
-        ["KV cache of a code server: 1.1 GiB needed (one longest sequence), 965 MiB there",
-         "it fits with actor_rollout_ref.rollout.max_model_len=12288"],
-    ),
+    ("cpu", [], {"shared_memory": 64 * MIB}, ["/dev/shm: 544 MiB needed", "take a larger /dev/shm (docker run"]),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("preset", "overrides", "machine", "parts"), REFUSED)
-def test_what_cannot_fit_is_refused_with_the_numbers_and_what_fits(preset, overrides, machine, parts):
+def test_what_cannot_fit_is_refused_with_the_numbers_and_a_way_out(preset, overrides, machine, parts):
     found = " | ".join(words(preset, *overrides, **machine))
     assert [part for part in parts if part not in found] == [], found
-
-
-def test_little_to_spare_is_said():
-    assert [row.verdict for row in plan("qwen2.5-coder-1.5b", num_gpus=8).rows] == ["fits"] * 7
-    tight = plan("qwen2.5-coder-1.5b", "trainer.n_gpus_per_node=4", *RESIDENT).tight()
-    assert tight == ["tight: GPU memory: 74.0 GiB needed (episodes), 79.0 GiB there"]
-
-
-def test_settings_that_are_not_needed_are_not_named():
-    config = read_config("qwen2.5-coder-7b", ["run_dir=x", "trainer.n_gpus_per_node=1"])
-    found = settings_that_fit(config, LARGE, plan_of(config, LARGE), Place.CARD)
-    assert found == {"actor_rollout_ref.actor.fsdp_config.offload_policy": True}
 
 
 def test_each_policy_has_cards_of_its_own_with_separate_pools():
