@@ -1,0 +1,120 @@
+"""Rollout files as programs to judge: lines of a run's ``rollouts/``, or rows of one's own with ``COLUMNS``."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..algorithm.episode import candidate_result, suite_result
+from ..algorithm.episode_types import CandidateResult, Response
+from ..algorithm.question import Question
+from ..data.native_row import list_of, text_of
+from ..data.reader import QuestionTable, read_rows
+from ..errors import InputError, RowError
+from ..runs.reader import rollout_of
+from ..runs.rollout_record import RolloutRecord
+
+COLUMNS: dict[str, str] = {
+    "question": "id of a question of --questions",
+    "response": "text of a response, or a list of several",
+    "candidate": "program that the responses are suites for; without it they are programs",
+    "tests": "asserts that judge programs (default: the question's)",
+}
+"""Columns of a row of one's own, and what each holds; others are ignored."""
+
+_RECORDED_COLUMNS = frozenset({"question", "candidate", "response", "suites", "verdict"})
+_WITHOUT_SUITES = ("greedy", "repair")
+"""Kinds of records that no reward can be made of again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One program to judge."""
+
+    index: int = 0
+    """Position among all items of all files; the key of its output row."""
+    question: Question
+    result: CandidateResult
+    """The program with the suites written for it, not yet judged."""
+    tests: tuple[str, ...] = ()
+    """Asserts that judge it in place of suites."""
+    history: tuple[str, ...] = ()
+    """Calls to replay."""
+    row: Mapping[str, Any]
+    """The output row without what the judge says: a recorded line, or columns of a row of one's own."""
+
+
+def read_episodes(files: Sequence[Path], questions: QuestionTable) -> list[list[Item]]:
+    """Items of all files in groups. The programs of a group are rewarded together, as they were in training.
+
+    Raises:
+        InputError: a file cannot be read, or a row breaks a rule; nothing has run.
+    """
+    episodes: dict[object, list[Item]] = {}
+    index = 0
+    for path in files:
+        rows = read_rows(path)
+        if not rows:
+            raise InputError(f"{path}: no rows; there is nothing to score")
+        records: list[RolloutRecord] = []
+        if rows[0].keys() >= _RECORDED_COLUMNS:
+            records = [rollout_of(row, f"{path}: row {number}") for number, row in enumerate(rows)]
+        # A program lost to an outage has the replays of its siblings.
+        replays = {(one.step, one.index): one.verdict.history for one in records if one.verdict is not None}
+        for number, row in enumerate(rows):
+            key: tuple[object, ...] = (path, number)
+            try:
+                if records:
+                    record = records[number]
+                    key = (path, record.kind, record.step, record.index)
+                    history = tuple(case.call for case in replays.get(key[-2:], ()))
+                    items = _recorded_items(record, questions, history)
+                else:
+                    items = _own_items(row, questions)
+            except RowError as error:
+                raise InputError(f"{path}: row {number}, {error}") from error
+            for item in items:
+                labelled = {**item.row, "item": index, "file": path.name, "row": number}
+                episodes.setdefault(key, []).append(replace(item, index=index, row=labelled))
+                index += 1
+    return list(episodes.values())
+
+
+def _recorded_items(record: RolloutRecord, questions: QuestionTable, history: tuple[str, ...]) -> list[Item]:
+    if record.kind in _WITHOUT_SUITES:
+        return []
+    question = _question(record.question, questions)
+    program = candidate_result(Response.scripted(record.response), reads_input=question.reads_input)
+    suites = tuple(suite_result(Response.scripted(suite.response)) for suite in record.suites)
+    result = replace(program, suites=suites, is_too_long_to_test=record.is_too_long_to_test)
+    return [Item(question=question, result=result, history=history, row=msgspec.to_builtins(record))]
+
+
+def _own_items(row: Mapping[str, Any], questions: QuestionTable) -> list[Item]:
+    present = {name: value for name, value in row.items() if value is not None}  # parquet fills up with None
+    question = _question(str(present.get("question")), questions)
+    is_list = isinstance(present.get("response"), list)
+    texts = list_of(present, "response") if is_list else [text_of(present, "response")]
+    responses = [Response.scripted(text) for text in texts]
+    head = {"question": question.id, "role": "test" if "candidate" in present else "code"}
+    if "candidate" in present:
+        program, suites = text_of(present, "candidate"), tuple(map(suite_result, responses))
+        result = CandidateResult(response=Response.scripted(""), source=program, suites=suites)
+        return [Item(question=question, result=result, row=head)]
+    tests = tuple(list_of(present, "tests")) if "tests" in present else question.tests
+    if not tests:
+        raise RowError("tests", f"question {question.id!r} has none; give asserts that judge its programs")
+    items = []
+    for number, response in enumerate(responses):
+        result = candidate_result(response, reads_input=question.reads_input)
+        items.append(Item(question=question, result=result, tests=tests, row={**head, "response": number}))
+    return items
+
+
+def _question(name: str, questions: QuestionTable) -> Question:
+    if name not in questions:
+        rule = f"{name!r} is not among the {len(questions)} questions; name the file that has it by --questions"
+        raise RowError("question", rule)
+    return questions[name]
