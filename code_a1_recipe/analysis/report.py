@@ -69,11 +69,6 @@ def _refuse_experiment(source: Path) -> None:
         )
 
 
-def run_page(run: RunRecords) -> bytes:
-    """The page of a run as UTF-8, with its pictures in it; nothing is written."""
-    return _page(*_run_report(run, None))
-
-
 def write_page(target: Path, title: str, lead: str, sections: Sequence[Section]) -> Path:
     """Write ``index.html`` into a folder; returns it."""
     write_whole(target / PAGE, _page(title, lead, sections))

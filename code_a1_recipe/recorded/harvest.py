@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 
 from sandbox import CaseOutcome, SandboxUnavailableError, syntax_key
@@ -19,6 +18,7 @@ from ..jobs.outputs import Report
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
 from ..test_quality.kill_matrix import cases_by_place, is_broken
+from ..test_quality.mutants import mutants_of, require_mutants
 
 MAX_TESTS = 32
 """Tests of a question that stay where none is judged again: as many as ``arm=static`` uses."""
@@ -104,15 +104,14 @@ def harvest(folder: Path, *, output: Path, minimise: bool = True, workers: int =
     confinement = Confinement.of_run(sandbox)
     recorded = [[asdict(one.question), one.tests, list(one.programs.values())] for one in found]
     settings = {**confinement.described(), "minimise": minimise, "recorded": fingerprint(json.dumps(recorded))}
+    if minimise:
+        require_mutants()
     with JsonlStore(output, settings=settings, key="id") as store:
         if minimise:
-            from ..test_quality.mutants import mutants_of  # needs cosmic-ray
-
-            mutants = partial(mutants_of, max_mutants=_MAX_MUTANTS, seed=0)
             judge_confined(
                 store,
                 found,
-                lambda one, judge_all: minimal_row(one, [m.source for m in mutants(one.question.reference)], judge_all),
+                lambda one, judge_all: minimal_row(one, _mutants(one), judge_all),
                 key=lambda one: one.question.id,
                 confinement=confinement,
                 num_workers=workers,
@@ -125,6 +124,11 @@ def harvest(folder: Path, *, output: Path, minimise: bool = True, workers: int =
     num_outages = sum(bool(row["outage"]) for row in rows)
     failure = f"{num_outages} questions met an outage and kept all their tests; repeat the command to judge them again"
     return Report(text=f"{output}: {summary(rows)}", failure=failure if num_outages else "")
+
+
+def _mutants(found: Found) -> list[str]:
+    mutants = mutants_of(found.question.reference, max_mutants=_MAX_MUTANTS, seed=0)
+    return [mutant.source for mutant in mutants]
 
 
 def minimal_row(found: Found, mutants: Sequence[str], judge_all: JudgeAll) -> Row:

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from examples.harvest_tests.harvest import HarvestOptions, harvest_tests
 from tqdm import tqdm
 
 from code_a1_recipe.errors import InputError, SettingsError
 from code_a1_recipe.files import write_whole
 from code_a1_recipe.runs.folder import RunFolder, locked
 from code_a1_recipe.runs.reader import RunRecords
-from examples.harvest_tests.harvest import HarvestOptions, harvest_tests
 
 from .checks import Place, check_experiment, log_of, settings_of
 from .grid import EXPERIMENT_FILE, FINISHED, Arm, Experiment

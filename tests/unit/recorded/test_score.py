@@ -22,7 +22,6 @@ from code_a1_recipe.cli.app import main
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.data.reader import load_questions
 from code_a1_recipe.jobs.confinement import Confinement
-
 from code_a1_recipe.runs.folder import RunFolder
 from code_a1_recipe.runs.rollout_record import encode_records, episode_records
 from reward_fns.verl_entry import compute_score
