@@ -15,10 +15,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from ..algorithm.question import Question
-from ..errors import InputError
 from ..files import portable, write_whole
 from ..jobs.terminal import Paint
-from ..runs.folder import RunFolder
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
 from ..stats.tables import Table, counted, table_with_head
@@ -54,19 +52,8 @@ def write_report(run: Path) -> Path:
         OSError: it cannot be written.
     """
     run = Path(os.path.abspath(run))  # not resolved: a link keeps its name
-    _refuse_experiment(run)
     target = run / REPORT_FOLDER
     return write_page(target, *_run_report(RunRecords.open(run), target))
-
-
-def _refuse_experiment(source: Path) -> None:
-    if RunFolder(source).resolved_config.is_file():
-        return
-    if any((source.name == "results.json", (source / "experiment.yaml").is_file(), *source.glob("*/seed*/"))):
-        raise InputError(
-            f"{source} must be the folder of one run, but holds an experiment of several; "
-            f"try `python -m examples.experiment report {source}`"
-        )
 
 
 def write_page(target: Path, title: str, lead: str, sections: Sequence[Section]) -> Path:
@@ -102,10 +89,12 @@ def _run_report(run: RunRecords, target: Path | None) -> tuple[str, str, list[Se
     done, wanted = (run.steps or [0])[-1], run.config["trainer"].get("total_training_steps")
     state = f"{done} of {counted(wanted, 'step')}" if wanted and done < wanted else counted(done, "step")
     sections = [_changes_section(run)] if changes_of(run) else []
-    for name, (caption, draw) in figures.RUN_FIGURES.items():
-        pictures = draw_picture(target, name, caption, partial(draw, run))
-        if pictures:
-            sections.append(Section(title=caption, pictures=pictures))
+    pictures = [
+        draw_picture(target, name, caption, partial(figures.draw_panels, run, panels))
+        for name, (caption, panels) in figures.RUN_FIGURES.items()
+    ]
+    pictures.append(draw_picture(target, "time", "Time", partial(figures.draw_time, run)))
+    sections += [Section(title=drawn[0][1], pictures=drawn) for drawn in pictures if drawn]
     sections += _episode_sections(run)
     sections.append(provenance([command_of(run)]))
     return f"Run {run.folder.name}", f"{state}, {run.folder}", sections

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -129,7 +130,7 @@ def sparkline(values: Sequence[float]) -> str:
     """Values as a line of blocks between the least and the greatest; neighbours share a column where there are many."""
     num_columns = min(len(values), _CURVE_COLUMNS)
     borders = [column * len(values) // num_columns for column in range(num_columns + 1)]
-    means = [fmean(values[first:end]) for first, end in zip(borders, borders[1:], strict=False)]
+    means = [fmean(values[first:end]) for first, end in pairwise(borders)]
     low = min(means)
     scale = (len(_MARKS) - 1) / ((max(means) - low) or 1.0)
     return "".join(_MARKS[round((mean - low) * scale)] for mean in means)

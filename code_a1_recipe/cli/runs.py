@@ -20,7 +20,7 @@ def watch(
     run: Annotated[Path, typer.Argument(help="run folder")],
     once: Annotated[bool, typer.Option("--once", help="print once and end, as for a run that has ended")] = False,
 ) -> None:
-    """Follow a run in the terminal until it ends: curves, the newest step's programs, rates and time. Writes nothing."""
+    """Follow a run in the terminal until it ends: curves, rates, time and the newest step's programs."""
     from ..analysis.watch import watch as follow
 
     follow(run, once=once)

@@ -136,16 +136,6 @@ def test_results_are_passed_on_without_the_folders_of_their_machine(tmp_path, mo
     assert portable(text) == "code-a1 run_dir=outputs/a model=~/.cache/b /elsewhere"
 
 
-@pytest.mark.parametrize("place", ["experiment.yaml", "code_a1/seed0/metrics.jsonl", "report/results.json"])
-def test_the_report_of_an_experiment_is_asked_for_elsewhere(tmp_path, capsys, place):
-    file = tmp_path / place
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("{}")
-    source = file if file.name == "results.json" else tmp_path
-    assert main(["report", str(source)]) == 2
-    assert f"try `python -m examples.experiment report {source}`" in capsys.readouterr().err
-
-
 def test_what_is_no_run_is_refused(tmp_path, capsys):
     assert main(["report", str(tmp_path)]) == 2
     assert "holds no run: resolved_config.yaml is missing" in capsys.readouterr().err
