@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from ..runs.console import PHASES, UPDATES
+from ..runs.console import PHASES
 from ..runs.reader import RunRecords
 
 # Okabe and Ito's palette, which readers of every colour vision can tell apart.
@@ -110,6 +110,20 @@ RUN_FIGURES: dict[str, tuple[str, tuple[Panel, ...]]] = {
             Panel(title="Replays that pass", lines={"book/replay_pass_rate": "of replayed cases"}),
         ),
     ),
+    "time": (
+        "Time",
+        (
+            Panel(
+                title="Seconds a step",
+                ylabel="seconds",
+                lines={
+                    "timing_s/step": "whole step",
+                    "timing_s/episodes": "sampling and judging",
+                    **{f"timing_s/{name}": words for name, words in PHASES.items()},
+                },
+            ),
+        ),
+    ),
 }
 """Name -> caption and panels, in the order of the page."""
 
@@ -173,43 +187,3 @@ def _finish(place: Axes, ylabel: str) -> None:
         place.set_ylim(bottom=0)
     if place.get_legend_handles_labels()[0]:
         place.legend(loc="best")
-
-
-_TIME_PARTS = {"episodes": "sampling and judging", **PHASES, "other": "other"}
-
-
-def seconds_by_part(rows: Sequence[Mapping[str, Any]], *, updates_at_once: bool) -> dict[str, list[float]]:
-    """Seconds of each step by what they went to, which add up to the step's.
-
-    Args:
-        rows: of metrics.jsonl, with ``timing_s/step`` and ``time_frac/...``.
-        updates_at_once: of two updates that begin together the longer one counts.
-    """
-    parts = {}
-    for name, words in _TIME_PARTS.items():
-        parts[words] = [(row.get(f"time_frac/{name}") or 0.0) * row["timing_s/step"] for row in rows]
-    if updates_at_once:
-        updates = [parts.pop(_TIME_PARTS[name]) for name in UPDATES]
-        longer = [max(pair) for pair in zip(*updates, strict=True)]
-        parts = {"both updates, at the same time": longer, **parts}
-    return parts
-
-
-def draw_time(run: RunRecords) -> Figure | None:
-    """The seconds of each step by what they went to; None where a run has measured none."""
-    rows = [row for row in run.metrics if row.get("timing_s/step") is not None and "time_frac/other" in row]
-    if not rows:
-        return None
-    figure, (place,) = make_panels(["Seconds a step"])
-    parts = seconds_by_part(rows, updates_at_once=run.config.get("layout") == "separate")
-    shown = {words: values for words, values in parts.items() if any(values)}
-    steps = [row["step"] for row in rows]
-    below = [0.0] * len(steps)
-    for color, (words, seconds) in zip(COLORS, shown.items(), strict=False):
-        place.bar(steps, seconds, bottom=below, width=0.9, label=words, color=color, alpha=0.85)
-        below = [sum(pair) for pair in zip(below, seconds, strict=True)]
-    place.set_xlim(steps[0] - 1, steps[-1] + 1)
-    _finish(place, "seconds")
-    place.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    figure.set_size_inches(7.6, 3.4)
-    return figure

@@ -71,30 +71,27 @@ def _page(title: str, lead: str, sections: Sequence[Section]) -> bytes:
 
 
 def draw_picture(
-    folder: Path | None, name: str, caption: str, draw: Callable[[], Figure | None]
+    folder: Path, name: str, caption: str, draw: Callable[[], Figure | None]
 ) -> list[tuple[str, str, str]]:
-    """Draw ``<name>.png`` in the report's style, into a folder or only for the page; returns it as of a ``Section``."""
+    """Draw ``<name>.png`` into a folder in the report's style; returns it as in ``Section.pictures``."""
     with mpl.rc_context(figures.STYLE):
         figure = draw()
         if figure is None:
             return []
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", metadata={"Software": None})
-    if folder is not None:
-        write_whole(folder / f"{name}.png", buffer.getvalue())
+    write_whole(folder / f"{name}.png", buffer.getvalue())
     return [(f"{name}.png", caption, base64.b64encode(buffer.getvalue()).decode())]
 
 
-def _run_report(run: RunRecords, target: Path | None) -> tuple[str, str, list[Section]]:
+def _run_report(run: RunRecords, target: Path) -> tuple[str, str, list[Section]]:
     done, wanted = (run.steps or [0])[-1], run.config["trainer"].get("total_training_steps")
     state = f"{done} of {counted(wanted, 'step')}" if wanted and done < wanted else counted(done, "step")
     sections = [_changes_section(run)] if changes_of(run) else []
-    pictures = [
-        draw_picture(target, name, caption, partial(figures.draw_panels, run, panels))
-        for name, (caption, panels) in figures.RUN_FIGURES.items()
-    ]
-    pictures.append(draw_picture(target, "time", "Time", partial(figures.draw_time, run)))
-    sections += [Section(title=drawn[0][1], pictures=drawn) for drawn in pictures if drawn]
+    for name, (caption, panels) in figures.RUN_FIGURES.items():
+        pictures = draw_picture(target, name, caption, partial(figures.draw_panels, run, panels))
+        if pictures:
+            sections.append(Section(title=caption, pictures=pictures))
     sections += _episode_sections(run)
     sections.append(provenance([command_of(run)]))
     return f"Run {run.folder.name}", f"{state}, {run.folder}", sections

@@ -45,8 +45,8 @@ class Found:
         """Count the valid cases of a program's suites."""
         for suite in record.suites:
             for case in suite.verdict.cases if suite.verdict else ():
-                is_broken = case.outcome not in (CaseOutcome.PASSED, CaseOutcome.NOT_LOADED)
-                self.num_broken[f"assert {case.call} == {case.reference_value}"] += is_broken
+                has_caught = case.outcome not in (CaseOutcome.PASSED, CaseOutcome.NOT_LOADED)
+                self.num_broken[f"assert {case.call} == {case.reference_value}"] += has_caught
 
 
 def collect(run: RunRecords) -> list[Found]:
@@ -82,7 +82,8 @@ def _is_wrong(record: RolloutRecord) -> bool:
     """Whether the program loads, and a test broke it, a hidden one included."""
     if record.outage or not record.is_loaded:
         return False
-    return record.is_broken() or (record.hidden_tests is not None and record.hidden_tests.num_failed > 0)
+    hidden = record.hidden_tests
+    return record.is_broken() or (hidden is not None and hidden.num_failed > 0)
 
 
 def harvest(folder: Path, *, output: Path, minimise: bool = True, workers: int = 1) -> Report:
@@ -138,11 +139,12 @@ def minimal_row(found: Found, mutants: Sequence[str], judge_all: JudgeAll) -> Ro
     load. A test that the reference does not confirm goes, for its file may have changed since the run. After an outage
     all tests stay.
     """
-    tests, programs = found.tests[:_MAX_JUDGED], [*mutants, *found.programs.values()]
+    tests = found.tests[:_MAX_JUDGED]
+    programs = [*mutants, *found.programs.values()]
     # The reference comes first: it says which tests hold.
-    sources = [found.question.reference, *programs]
+    requests = [request_for(found.question, source, tests) for source in (found.question.reference, *programs)]
     kills: dict[str, set[int]] = {}
-    for number, result in enumerate(judge_all([request_for(found.question, source, tests) for source in sources])):
+    for number, result in enumerate(judge_all(requests)):
         if isinstance(result, SandboxUnavailableError):
             return _row(found, tests, outage=str(result))
         for place, case in cases_by_place(tests, result.suites[0]):
@@ -151,8 +153,9 @@ def minimal_row(found: Found, mutants: Sequence[str], judge_all: JudgeAll) -> Ro
                 kills[test] = set()
             elif test in kills and is_broken(case):
                 kills[test].add(number)
-    num_killed = len(set().union(*kills.values()))
-    return _row(found, cover(kills) or list(kills)[:1], num_programs=len(programs), num_killed=num_killed)
+    killed = set().union(*kills.values())
+    kept = cover(kills) or list(kills)[:1]
+    return _row(found, kept, num_programs=len(programs), num_killed=len(killed))
 
 
 def _row(found: Found, tests: Sequence[str], *, outage: str = "", **counts: int) -> Row:
@@ -189,10 +192,9 @@ def summary(rows: Sequence[Row]) -> str:
     """The effect of the harvest, for the terminal."""
     sums: Counter[str] = Counter()
     for row in rows:
-        if not row["outage"]:
-            sums["kept"] += len(row["golden_tests"])
-            sums.update({name: count for name, count in row.items() if name.startswith("num_")})
-    text = f"{len(rows)} questions, tests {sums['num_harvested']} -> {sums['kept']}"
+        sums.update({name: count for name, count in row.items() if name.startswith("num_")})
+    num_tests = sum(len(row["golden_tests"]) for row in rows)
+    text = f"{len(rows)} questions, tests {sums['num_harvested']} -> {num_tests}"
     if sums["num_programs"]:
         text += f", which kill the same {sums['num_killed']} of {sums['num_programs']} incorrect programs"
     return text

@@ -1,6 +1,6 @@
 """Rollout files as programs to judge: lines of a run's ``rollouts/``, or rows of one's own with ``COLUMNS``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -55,31 +55,35 @@ def read_episodes(files: Sequence[Path], questions: QuestionTable) -> list[list[
     episodes: dict[object, list[Item]] = {}
     index = 0
     for path in files:
-        rows = read_rows(path)
-        if not rows:
-            raise InputError(f"{path}: no rows; there is nothing to score")
-        records: list[RolloutRecord] = []
-        if rows[0].keys() >= _RECORDED_COLUMNS:
-            records = [rollout_of(row, f"{path}: row {number}") for number, row in enumerate(rows)]
-        # A program lost to an outage has the replays of its siblings.
-        replays = {(one.step, one.index): one.verdict.history for one in records if one.verdict is not None}
-        for number, row in enumerate(rows):
-            key: tuple[object, ...] = (path, number)
-            try:
-                if records:
-                    record = records[number]
-                    key = (path, record.kind, record.step, record.index)
-                    history = tuple(case.call for case in replays.get(key[-2:], ()))
-                    items = _recorded_items(record, questions, history)
-                else:
-                    items = _own_items(row, questions)
-            except RowError as error:
-                raise InputError(f"{path}: row {number}, {error}") from error
+        for number, (key, items) in enumerate(_read_file(path, questions)):
             for item in items:
-                labelled = {**item.row, "item": index, "file": path.name, "row": number}
-                episodes.setdefault(key, []).append(replace(item, index=index, row=labelled))
+                row = {**item.row, "item": index, "file": path.name, "row": number}
+                episodes.setdefault((path, key), []).append(replace(item, index=index, row=row))
                 index += 1
     return list(episodes.values())
+
+
+def _read_file(path: Path, questions: QuestionTable) -> Iterator[tuple[object, list[Item]]]:
+    """For each row a key, which is equal for the rows of an episode, and its items."""
+    rows = read_rows(path)
+    if not rows:
+        raise InputError(f"{path}: no rows; there is nothing to score")
+    records: list[RolloutRecord] = []
+    if rows[0].keys() >= _RECORDED_COLUMNS:
+        records = [rollout_of(row, f"{path}: row {number}") for number, row in enumerate(rows)]
+    # A program lost to an outage has the replays of its siblings.
+    replays = {(record.step, record.index): record.verdict.history for record in records if record.verdict}
+    for number, row in enumerate(rows):
+        try:
+            if records:
+                record = records[number]
+                place = (record.step, record.index)
+                calls = tuple(case.call for case in replays.get(place, ()))
+                yield (record.kind, place), _recorded_items(record, questions, calls)
+            else:
+                yield number, _own_items(row, questions)
+        except RowError as error:
+            raise InputError(f"{path}: row {number}, {error}") from error
 
 
 def _recorded_items(record: RolloutRecord, questions: QuestionTable, history: tuple[str, ...]) -> list[Item]:

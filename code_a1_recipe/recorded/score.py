@@ -1,7 +1,6 @@
 """``code-a1 score``: rollouts through extraction, judge and rewards, to JSON lines. Loads no torch."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -24,7 +23,6 @@ from ..jobs.outputs import Report
 from ..runs.folder import RunFolder
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import reward_record, verdict_record
-from ..stats.tables import counts_text
 from .rollout_rows import Item, read_episodes
 
 _PAPER = RewardSettings(alpha=0.5, adversarial="release", nonprintable_penalty=False)
@@ -102,9 +100,10 @@ def score(
                 )
         store.sort()
         rows = list(store.rows())
-    num_outages = sum(bool(row["outage"]) for row in rows)
-    failure = f"{num_outages} programs met an outage and have no reward; repeat the command" if num_outages else ""
-    return Report(text=f"{output}: {summary(row for row in rows if not row['outage'])}", failure=failure)
+    judged = [row for row in rows if not row["outage"]]
+    num_lost = len(rows) - len(judged)
+    failure = f"{num_lost} programs met an outage and have no reward; repeat the command" if num_lost else ""
+    return Report(text=f"{output}: {summary(judged)}", failure=failure)
 
 
 def _rollout_files(source: Path) -> list[Path]:
@@ -152,19 +151,14 @@ def _row(item: Item, result: CandidateResult) -> Row:
     return dict(msgspec.to_builtins(row))
 
 
-def summary(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Counts and mean rewards for the terminal, of rows without an outage."""
-    rewards: dict[str, list[float]] = {"programs": [], "suites": []}
-    num_rows, failures = 0, Counter[str]()
-    for row in rows:
-        num_rows += 1
-        own = [] if row.get("role") == "test" else [("programs", row)]
-        for kind, response in (*own, *(("suites", suite) for suite in row["suites"])):
-            if response["reward"] is not None:
-                rewards[kind].append(response["reward"]["total"])
-            if response["extraction_failure"]:
-                failures[response["extraction_failure"]] += 1
-    lines = [f"{num_rows} programs judged"]
-    lines += [f"  {kind}: mean reward {fmean(found):.4f} of {len(found)}" for kind, found in rewards.items() if found]
-    lines += [f"  extraction failures: {counts_text(failures)}"] if failures else []
-    return "\n".join(lines)
+def summary(rows: Sequence[Row]) -> str:
+    """Counts and mean rewards for the terminal."""
+    suites = [suite for row in rows for suite in row["suites"]]
+    programs = [row for row in rows if row.get("role") != "test"]
+    text = f"{len(rows)} programs judged"
+    for kind, responses in (("programs", programs), ("suites", suites)):
+        rewards = [response["reward"]["total"] for response in responses if response["reward"] is not None]
+        num_lost = sum(bool(response["extraction_failure"]) for response in responses)
+        if rewards:
+            text += f"\n  {kind}: mean reward {fmean(rewards):.4f} of {len(rewards)}, {num_lost} extraction failures"
+    return text

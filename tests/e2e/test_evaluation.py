@@ -31,7 +31,7 @@ def held_out(trained) -> Path:
 
 
 def test_a_checkpoint_validates_to_the_very_figures_of_training(code_a1, trained, tmp_path):
-    done = code_a1(trained.folder, "--step", "3", "--output", tmp_path / "out", module="examples.validate_again")
+    done = code_a1("validate", trained.folder, "--step", "3", "--output", tmp_path / "out")
     assert done.returncode == 0, done.stderr[-3000:]
     assert " NO " not in done.stdout
     assert "figures are those of training" in done.stdout

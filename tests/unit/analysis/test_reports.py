@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from code_a1_recipe.analysis.figures import seconds_by_part
 from code_a1_recipe.analysis.question_view import outcome_of, pick_episodes, program_lines
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.files import portable
@@ -103,13 +102,6 @@ def test_a_reader_that_closes_its_pipe_ends_the_command_without_a_traceback(run_
         process.stdout.close()
         message = process.stderr.read()
     assert (process.returncode, message) == (1, "")
-
-
-def test_the_seconds_of_a_steps_parts_add_up_also_where_both_policies_update_at_once():
-    shares = {"episodes": 0.5, "update_code": 0.2, "update_test": 0.4, "other": 0.1}
-    row = {"timing_s/step": 10.0, **{f"time_frac/{name}": share for name, share in shares.items()}}
-    assert sum(values[0] for values in seconds_by_part([row], updates_at_once=True).values()) == pytest.approx(10.0)
-    assert sum(values[0] for values in seconds_by_part([row], updates_at_once=False).values()) == pytest.approx(12.0)
 
 
 def test_the_report_of_a_run_shows_what_a_reader_wants(run_folder, capsys):

@@ -10,7 +10,7 @@ from code_a1_recipe.data.reader import load_questions
 from code_a1_recipe.jobs.confinement import Confinement
 from code_a1_recipe.jobs.jsonl_store import JsonlStore
 from code_a1_recipe.recorded import harvest
-from code_a1_recipe.recorded.harvest import Found, collect, minimal_row, summary
+from code_a1_recipe.recorded.harvest import Found, collect, minimal_row
 from code_a1_recipe.runs.reader import RunRecords
 from code_a1_recipe.test_quality.mutants import mutants_of
 from sandbox import Judge, LocalRunner, SandboxUnavailableError
@@ -215,12 +215,6 @@ def test_a_file_of_somebody_else_is_left_alone(command, tmp_path, one_judge, cap
         assert main([*command[:3], str(target), *command[4:]]) == 2
         assert "not as an output that can be taken up" in capsys.readouterr().err
         assert target.read_bytes() == before
-
-
-def test_the_summary_leaves_outages_out():
-    row = {"outage": "", "num_harvested": 4, "golden_tests": ["a"], "num_programs": 5, "num_killed": 3}
-    text = summary([row, {"outage": "gone", "num_harvested": 9, "golden_tests": ["a", "b"]}])
-    assert text == "2 questions, tests 4 -> 1, which kill the same 3 of 5 incorrect programs"
 
 
 def test_a_run_without_suites_has_no_tests_to_harvest(tmp_path, capsys):
