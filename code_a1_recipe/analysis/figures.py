@@ -26,7 +26,6 @@ COLORS = (
     "#332288",
 )
 STYLE: Any = {
-    "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,

@@ -51,10 +51,12 @@ def question_lines(question: Question, paint: Paint, *, most: int) -> list[str]:
         lines += [paint("heading", "prelude"), *indented(question.prelude.rstrip(), 4)]
     lines += [paint("heading", "reference") + names, *indented(question.reference.rstrip(), 4)]
     for name, tests in (("tests", question.tests), ("golden tests", question.golden_tests)):
-        if tests:
-            first = f", the first {most}" if len(tests) > most else ""
-            lines.append(paint("heading", f"{len(tests)} {name}{first}"))
-            lines += [line for test in tests[:most] for line in indented(_shortened(test), 4)]
+        if not tests:
+            continue
+        first = f", the first {most}" if len(tests) > most else ""
+        lines.append(paint("heading", f"{len(tests)} {name}{first}"))
+        for test in tests[:most]:
+            lines += indented(_shortened(test), 4)
     for number, program in enumerate(question.buggy_programs):
         lines += [paint("heading", f"buggy program {number}"), *indented(program.rstrip(), 4)]
     return lines
@@ -146,10 +148,9 @@ def _suite_lines(name: str, suite: SuiteRecord, paint: Paint) -> list[str]:
     if suite.extraction_failure:
         lines.append(f"    {paint('bad', 'no suite')}: {printable(suite.extraction_failure)}")
     lines += [f"    {_case(case, paint)}" for case in suite.verdict.cases]
-    lines += [
-        f"      {_on_one_line(entry.text)}  {paint('doubtful', 'no valid case')}: {entry.reason}"
-        for entry in suite.verdict.rejections
-    ]
+    for entry in suite.verdict.rejections:
+        mark = paint("doubtful", "no valid case")
+        lines.append(f"      {_on_one_line(entry.text)}  {mark}: {entry.reason}")
     return lines
 
 

@@ -99,10 +99,11 @@ def header(paths: RunFolder, rows: Rows, total: int | None) -> Text:
     is_running = paths.is_running()
     state = "running" if is_running else "finished" if total is not None and step >= total else "stopped"
     now = time.time()
+    age = (now if is_running else updated) - paths.started
     text = Text.assemble(
         (printable(paths.root.name), "bold"),
         f"  step {step}" + (f" of {total}" if total is not None else ""),
-        f"  {state}  {_clock((now if is_running else updated) - paths.started)}, updated {_clock(now - updated)} ago",
+        f"  {state}  {_clock(age)}, updated {_clock(now - updated)} ago",
     )
     seconds = [row["timing_s/step"] for row in rows[-_PACE_STEPS:] if row.get("timing_s/step") is not None]
     if is_running and total is not None and seconds:
@@ -122,7 +123,8 @@ def curves(rows: Rows) -> Table:
         for name in names:
             values = [row[name] for row in rows if isinstance(row.get(name), int | float)]
             if values:
-                table.add_row(f" {name.removeprefix('val/')}", sparkline(values), _number(values[-1]), _trend(values))
+                label = f" {name.removeprefix('val/')}"
+                table.add_row(label, sparkline(values), f"{values[-1]:.4g}", _trend(values))
     return table
 
 
@@ -142,7 +144,8 @@ def programs(run: RunRecords, step: int) -> Text:
     outcomes = Counter(map(outcome_of, records))
     lines = [f"\nStep {step}, {len(records)} programs: {counts_text(outcomes)}"]
     for record in pick_episodes(records, outcome="detected", limit=1):
-        lines += [f"question {printable(record.question)}", *program_lines(record, Paint(is_on=True))]
+        lines.append(f"question {printable(record.question)}")
+        lines += program_lines(record, Paint(is_on=True))
     return Text.from_ansi("\n".join(lines), overflow="fold")
 
 
@@ -156,10 +159,6 @@ def _trend(values: Sequence[float]) -> str:
     if not half:
         return ""
     return f"{fmean(values[-half:]) - fmean(values[-2 * half : -half]):+.3f}"
-
-
-def _number(value: float) -> str:
-    return f"{value:.3f}" if abs(value) < 10 and value != int(value) else f"{value:.0f}"
 
 
 def _clock(seconds: float) -> str:

@@ -11,9 +11,8 @@ from ..jobs.options import one_of
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command(rich_help_panel="Runs")(watch)
-    app.command(rich_help_panel="Runs")(report)
-    app.command(rich_help_panel="Runs")(export)
+    for command in (watch, report, export):
+        app.command(rich_help_panel="Runs")(command)
 
 
 def watch(

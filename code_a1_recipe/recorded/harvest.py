@@ -103,8 +103,12 @@ def harvest(folder: Path, *, output: Path, minimise: bool = True, workers: int =
     found = collect(run)
     sandbox = SandboxSettings.read(run.config.get("sandbox") or {}, where=f"the run in {folder}: sandbox")
     confinement = Confinement.of_run(sandbox)
-    recorded = [[asdict(one.question), one.tests, list(one.programs.values())] for one in found]
-    settings = {**confinement.described(), "minimise": minimise, "recorded": fingerprint(json.dumps(recorded))}
+    recorded = [(asdict(one.question), one.tests, list(one.programs.values())) for one in found]
+    settings = {
+        **confinement.described(),
+        "minimise": minimise,
+        "recorded": fingerprint(json.dumps(recorded)),
+    }
     if minimise:
         require_mutants()
     with JsonlStore(output, settings=settings, key="id") as store:
@@ -161,7 +165,12 @@ def minimal_row(found: Found, mutants: Sequence[str], judge_all: JudgeAll) -> Ro
 def _row(found: Found, tests: Sequence[str], *, outage: str = "", **counts: int) -> Row:
     """The question with its golden tests, and counts, which readers of questions leave alone."""
     counts["num_harvested"] = len(found.num_broken)
-    return {**asdict(found.question), "golden_tests": list(tests), "outage": outage, **counts}
+    return {
+        **asdict(found.question),
+        "golden_tests": list(tests),
+        "outage": outage,
+        **counts,
+    }
 
 
 def cover(sets: Mapping[str, Set[int]]) -> list[str]:

@@ -72,7 +72,10 @@ def _read_file(path: Path, questions: QuestionTable) -> Iterator[tuple[object, l
     if rows[0].keys() >= _RECORDED_COLUMNS:
         records = [rollout_of(row, f"{path}: row {number}") for number, row in enumerate(rows)]
     # A program lost to an outage has the replays of its siblings.
-    replays = {(record.step, record.index): record.verdict.history for record in records if record.verdict}
+    replays = {}
+    for record in records:
+        if record.verdict is not None:
+            replays[record.step, record.index] = record.verdict.history
     for number, row in enumerate(rows):
         try:
             if records:
@@ -91,30 +94,44 @@ def _recorded_items(record: RolloutRecord, questions: QuestionTable, history: tu
         return []
     question = _question(record.question, questions)
     program = candidate_result(Response.scripted(record.response), reads_input=question.reads_input)
-    suites = tuple(suite_result(Response.scripted(suite.response)) for suite in record.suites)
-    result = replace(program, suites=suites, is_too_long_to_test=record.is_too_long_to_test)
-    return [Item(question=question, result=result, history=history, row=msgspec.to_builtins(record))]
+    suites = [suite_result(Response.scripted(suite.response)) for suite in record.suites]
+    result = replace(
+        program,
+        suites=tuple(suites),
+        is_too_long_to_test=record.is_too_long_to_test,
+    )
+    row = msgspec.to_builtins(record)
+    return [Item(question=question, result=result, history=history, row=row)]
 
 
 def _own_items(row: Mapping[str, Any], questions: QuestionTable) -> list[Item]:
     present = {name: value for name, value in row.items() if value is not None}  # parquet fills up with None
     question = _question(str(present.get("question")), questions)
-    is_list = isinstance(present.get("response"), list)
-    texts = list_of(present, "response") if is_list else [text_of(present, "response")]
-    responses = [Response.scripted(text) for text in texts]
-    head = {"question": question.id, "role": "test" if "candidate" in present else "code"}
+    responses = [Response.scripted(text) for text in _texts(present)]
     if "candidate" in present:
-        program, suites = text_of(present, "candidate"), tuple(map(suite_result, responses))
-        result = CandidateResult(response=Response.scripted(""), source=program, suites=suites)
-        return [Item(question=question, result=result, row=head)]
-    tests = tuple(list_of(present, "tests")) if "tests" in present else question.tests
+        result = CandidateResult(
+            response=Response.scripted(""),
+            source=text_of(present, "candidate"),
+            suites=tuple(map(suite_result, responses)),
+        )
+        return [Item(question=question, result=result, row={"question": question.id, "role": "test"})]
+    tests = question.tests
+    if "tests" in present:
+        tests = tuple(list_of(present, "tests"))
     if not tests:
         raise RowError("tests", f"question {question.id!r} has none; give asserts that judge its programs")
     items = []
     for number, response in enumerate(responses):
         result = candidate_result(response, reads_input=question.reads_input)
-        items.append(Item(question=question, result=result, tests=tests, row={**head, "response": number}))
+        head = {"question": question.id, "role": "code", "response": number}
+        items.append(Item(question=question, result=result, tests=tests, row=head))
     return items
+
+
+def _texts(row: Mapping[str, Any]) -> list[str]:
+    if isinstance(row.get("response"), list):
+        return list_of(row, "response")
+    return [text_of(row, "response")]
 
 
 def _question(name: str, questions: QuestionTable) -> Question:

@@ -38,8 +38,8 @@ def test_a_run_that_has_ended_is_shown_once_and_left_alone(run_folder, capsys):
     text = capsys.readouterr().out
     assert text.startswith("run  step 2  stopped  0:00:0")
     assert "\x1b" not in text
-    assert re.search(r"code/reward +▁█ +0\.700 +\+0\.200\n", text)
-    assert re.search(r"Held-out questions.*\n code/pass@1 +▁█ +0\.833", text)
+    assert re.search(r"code/reward +▁█ +0\.7 +\+0\.200\n", text)
+    assert re.search(r"Held-out questions.*\n code/pass@1 +▁█ +0\.8333", text)
     assert "Step 2, 2 programs: undetected 1, solved 1" in text
     assert contents(run_folder) == before
 
