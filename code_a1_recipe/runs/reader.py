@@ -153,6 +153,12 @@ class RunRecords:
         values = [self.config["data"].get(key) or [] for key in keys or ("train_files", "val_files")]
         return [Path(str(file)) for value in values for file in (value if isinstance(value, list) else [value])]
 
+    def files(self) -> list[Path]:
+        """All that is read here: configuration, metrics, rollouts, the Mistake Book, and the files of questions."""
+        paths = self.paths
+        own = [paths.resolved_config, paths.metrics, paths.mistake_book, *sorted(paths.rollouts.glob("*.jsonl"))]
+        return [*own, *self.question_files()]
+
 
 def read_rollouts(path: Path) -> Iterator[RolloutRecord]:
     """Records of one file, in its order.
