@@ -11,13 +11,13 @@ from typing import Annotated
 import typer
 from tqdm import tqdm
 
-from ..algorithm.mistake_book import BookEntry
 from ..data.reader import QuestionFile, read_questions
 from ..errors import InputError
 from ..jobs import options as shared
 from ..jobs.terminal import Paint, indented, printable, table
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
+from ..stats.tables import counts_text
 from .question_view import (
     HEAD,
     LEGEND,
@@ -151,19 +151,11 @@ def _question_of_run(run: RunRecords, steps: Sequence[int], options: InspectOpti
     lines = [f"question {printable(question_id)}: its file is not there any more"]
     if question_id in questions:
         lines = question_lines(questions[question_id], paint, most=options.limit)
-    lines += book_lines(_book_entries(run, question_id), paint)
+    lines += book_lines(run.mistake_book().entries(question_id), paint)
     lines += steps_lines(found, paint)
     for record in shown:
         lines += ["", *program_lines(record, paint)]
     return lines
-
-
-def _book_entries(run: RunRecords, question_id: str) -> tuple[BookEntry, ...]:
-    try:
-        return run.mistake_book().entries(question_id)
-    except (InputError, OSError) as error:
-        sys.stderr.write(f"note: {error}\n")
-        return ()
 
 
 # ------------------------------ a file ------------------------------
@@ -187,25 +179,22 @@ def _of_file(options: InspectOptions) -> list[str]:
 
 def _file_summary(loaded: QuestionFile, options: InspectOptions, paint: Paint) -> list[str]:
     questions = loaded.questions
-    sources = Counter(question.data_source or "(none)" for question in questions)
-    listed = [
-        [printable(one.id), *map(len, (one.tests, one.golden_tests, one.buggy_programs, one.reference.splitlines()))]
-        for one in questions[: options.limit]
-    ]
-    head, *body = table(["question", "tests", "golden", "buggy programs", "lines of the reference"], listed)
+    sources = Counter(printable(question.data_source) or "(none)" for question in questions)
+    num_tests = [len(question.tests) for question in questions]
+    rows = []
+    for question in questions[: options.limit]:
+        lists = (question.tests, question.golden_tests, question.buggy_programs, question.reference.splitlines())
+        rows.append([printable(question.id), *map(len, lists)])
+    head, *body = table(["question", "tests", "golden", "buggy programs", "lines of the reference"], rows)
     return [
-        f"{options.source}: {len(questions)} questions in {len(questions)} rows, read as {loaded.adapter!r}",
-        f"  tests: {_spread([len(one.tests) for one in questions])}; {sum(not one.tests for one in questions)} "
-        f"questions without; {loaded.num_dropped_tests} tests could not be written as an assert",
-        f"  golden tests: {sum(bool(one.golden_tests) for one in questions)} questions; buggy programs: "
-        f"{sum(bool(one.buggy_programs) for one in questions)} questions; prelude: "
-        f"{sum(bool(one.prelude.strip()) for one in questions)} questions",
-        f"  characters of a prompt: {_spread([len(one.prompt) for one in questions])}",
-        f"  data source: {', '.join(f'{printable(name)} {count}' for name, count in sources.most_common(8))}",
+        f"{options.source}: {len(questions)} questions, read as {loaded.adapter!r}",
+        f"  tests: {min(num_tests)} to {max(num_tests)}, median {median(num_tests):g}; {num_tests.count(0)} questions "
+        f"without; {loaded.num_dropped_tests} tests could not be written as an assert",
+        f"  data source: {counts_text(sources)}",
         "",
         paint("heading", head),
         *body,
-        f"{len(listed)} of {len(questions)} shown; --limit N shows more, --question ID shows one",
+        f"{len(rows)} of {len(questions)} shown; --limit N shows more, --question ID shows one",
     ]
 
 
@@ -223,7 +212,3 @@ def _the_one(wanted: str, found: set[str], where: object) -> str:
 def _listed(items: Sequence[object], most: int = 10) -> str:
     shown = ", ".join(map(str, items[:most]))
     return f"{shown} and {len(items) - most} more" if len(items) > most else shown
-
-
-def _spread(numbers: Sequence[int]) -> str:
-    return f"{min(numbers)} to {max(numbers)}, median {median(numbers):g}" if numbers else "none"

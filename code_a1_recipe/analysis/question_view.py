@@ -1,6 +1,7 @@
 """Questions as text a person can read: of a file, or with what a run recorded for them, one by one and in sums."""
 
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -50,10 +51,12 @@ def question_lines(question: Question, paint: Paint, *, most: int) -> list[str]:
         lines += [paint("heading", "prelude"), *indented(question.prelude.rstrip(), 4)]
     lines += [paint("heading", "reference") + names, *indented(question.reference.rstrip(), 4)]
     for name, tests in (("tests", question.tests), ("golden tests", question.golden_tests)):
-        if tests:
-            first = f", the first {most}" if len(tests) > most else ""
-            lines.append(paint("heading", f"{len(tests)} {name}{first}"))
-            lines += [line for test in tests[:most] for line in indented(_shortened(test), 4)]
+        if not tests:
+            continue
+        first = f", the first {most}" if len(tests) > most else ""
+        lines.append(paint("heading", f"{len(tests)} {name}{first}"))
+        for test in tests[:most]:
+            lines += indented(_shortened(test), 4)
     for number, program in enumerate(question.buggy_programs):
         lines += [paint("heading", f"buggy program {number}"), *indented(program.rstrip(), 4)]
     return lines
@@ -96,15 +99,16 @@ def pick_episodes(records: Iterable[RolloutRecord], *, outcome: str, limit: int)
 
     They are the finer catches; those that replays alone broke come last.
     """
-    chosen: dict[str, tuple[tuple[bool, int], RolloutRecord]] = {}
-    for record in records:
+    chosen: dict[str, RolloutRecord] = {}
+    for record in sorted(records, key=_cases_that_broke):
         if outcome_of(record) == outcome:
-            by_suites = sum(suite.verdict.num_failed for suite in record.suites if suite.verdict is not None)
-            broken = (by_suites == 0, by_suites)
-            best = chosen.get(record.question)
-            if best is None or broken < best[0]:
-                chosen[record.question] = (broken, record)
-    return [record for _, record in sorted(chosen.values(), key=lambda item: item[0])[:limit]]
+            chosen.setdefault(record.question, record)
+    return list(chosen.values())[:limit]
+
+
+def _cases_that_broke(record: RolloutRecord) -> tuple[bool, int]:
+    number = sum(suite.verdict.num_failed for suite in record.suites if suite.verdict is not None)
+    return number == 0, number
 
 
 def program_lines(record: RolloutRecord, paint: Paint) -> list[str]:
@@ -142,10 +146,9 @@ def _suite_lines(name: str, suite: SuiteRecord, paint: Paint) -> list[str]:
     if suite.extraction_failure:
         lines.append(f"    {paint('bad', 'no suite')}: {printable(suite.extraction_failure)}")
     lines += [f"    {_case(case, paint)}" for case in suite.verdict.cases]
-    lines += [
-        f"      {_on_one_line(entry.text)}  {paint('doubtful', 'no valid case')}: {entry.reason}"
-        for entry in suite.verdict.rejections
-    ]
+    for entry in suite.verdict.rejections:
+        mark = paint("doubtful", "no valid case")
+        lines.append(f"      {_on_one_line(entry.text)}  {mark}: {entry.reason}")
     return lines
 
 
@@ -172,7 +175,9 @@ def _reward(reward: RewardRecord | None) -> str:
 
 # ------------------------------ sums ------------------------------
 
-HEAD = ("visits", "programs", "solved", "reward", "suites", "right", "broke", "suites' reward", "outages")
+_PROGRAM_MEANS = ("solved", "reward")
+_SUITE_MEANS = ("right", "broke", "suites' reward")
+HEAD = ("visits", "programs", *_PROGRAM_MEANS, "suites", *_SUITE_MEANS, "outages")
 """Names of ``QuestionTotals.cells``."""
 LEGEND = (
     "visits: steps with the question; solved: share of the programs that pass all hidden tests; right: share of the\n"
@@ -180,21 +185,15 @@ LEGEND = (
 )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class QuestionTotals:
     """Sums over programs and their suites. Programs lost to an outage count as outages and nowhere else."""
 
     steps: set[int] = field(default_factory=set)
     num_programs: int = 0
-    solved: list[float] = field(default_factory=list)
-    """1.0 or 0.0 for each program that was judged on the hidden tests."""
-    rewards: list[float] = field(default_factory=list)
-    suite_rewards: list[float] = field(default_factory=list)
-    right: list[bool] = field(default_factory=list)
-    """Of each suite with a verdict: whether all its assertions are correct."""
-    broke: list[bool] = field(default_factory=list)
-    """Of the same suites: whether it broke its program."""
     num_outages: int = 0
+    values: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    """What each of the means is made of; ``right`` and ``broke`` have a value for each suite with a verdict."""
 
     def add(self, record: RolloutRecord) -> None:
         """Count one program with its suites."""
@@ -204,44 +203,44 @@ class QuestionTotals:
             return
         self.num_programs += 1
         if record.kind != "buggy_program" and record.hidden_tests is not None:  # buggy programs are known to be wrong
-            self.solved.append(record.is_solved)
+            self.values["solved"].append(record.is_solved)
         if record.reward is not None and record.kind == "sampled":
-            self.rewards.append(record.reward.total)
+            self.values["reward"].append(record.reward.total)
         for suite in record.suites:
             if suite.reward is not None:
-                self.suite_rewards.append(suite.reward.total)
+                self.values["suites' reward"].append(suite.reward.total)
             if (verdict := suite.verdict) is not None:
                 is_right = 0 < verdict.num_valid == verdict.num_expected_correct and not verdict.rejections
-                self.right.append(is_right)
-                self.broke.append(verdict.num_failed > 0)
+                self.values["right"].append(is_right)
+                self.values["broke"].append(verdict.num_failed > 0)
 
     @property
-    def hardness(self) -> tuple[float, float]:
+    def hardness(self) -> tuple[float, ...]:
         """Sorts the hardest question first: the share solved, then the mean reward; what is unknown comes last."""
-        return fmean(self.solved) if self.solved else 2.0, fmean(self.rewards) if self.rewards else 2.0
+        return tuple(fmean(self.values[name] or [2.0]) for name in _PROGRAM_MEANS)
 
     def cells(self) -> list[int | str]:
         """A row under ``HEAD``; a dash where nothing was counted."""
-        suites = (len(self.right), _mean(self.right), _mean(self.broke), _mean(self.suite_rewards))
-        return [len(self.steps), self.num_programs, _mean(self.solved), _mean(self.rewards), *suites, self.num_outages]
+        programs, suites = (map(self._mean, names) for names in (_PROGRAM_MEANS, _SUITE_MEANS))
+        counts = (len(self.steps), self.num_programs)
+        return [*counts, *programs, len(self.values["right"]), *suites, self.num_outages]
+
+    def _mean(self, name: str) -> str:
+        return f"{fmean(self.values[name]):.2f}" if self.values[name] else "-"
 
 
 def totals_by_question(records: Iterable[RolloutRecord]) -> dict[str, QuestionTotals]:
     """Sums of every question, the hardest first; ties by id."""
-    found: dict[str, QuestionTotals] = {}
+    found: dict[str, QuestionTotals] = defaultdict(QuestionTotals)
     for record in records:
-        found.setdefault(record.question, QuestionTotals()).add(record)
+        found[record.question].add(record)
     return dict(sorted(found.items(), key=lambda item: (item[1].hardness, item[0])))
 
 
 def steps_lines(records: Iterable[RolloutRecord], paint: Paint) -> list[str]:
     """How one question went over the run: a line for each step with it."""
-    found: dict[int, QuestionTotals] = {}
+    found: dict[int, QuestionTotals] = defaultdict(QuestionTotals)
     for record in records:
-        found.setdefault(record.step, QuestionTotals()).add(record)
+        found[record.step].add(record)
     rows = [[step, *totals.cells()[1:]] for step, totals in sorted(found.items())]
     return [paint("heading", "over the run"), *[f"  {line}" for line in table(["step", *HEAD[1:]], rows)]]
-
-
-def _mean(values: Sequence[float]) -> str:
-    return f"{fmean(values):.2f}" if values else "-"

@@ -15,10 +15,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from ..algorithm.question import Question
-from ..errors import InputError
 from ..files import portable, write_whole
 from ..jobs.terminal import Paint
-from ..runs.folder import RunFolder
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
 from ..stats.tables import Table, counted, table_with_head
@@ -54,24 +52,8 @@ def write_report(run: Path) -> Path:
         OSError: it cannot be written.
     """
     run = Path(os.path.abspath(run))  # not resolved: a link keeps its name
-    _refuse_experiment(run)
     target = run / REPORT_FOLDER
     return write_page(target, *_run_report(RunRecords.open(run), target))
-
-
-def _refuse_experiment(source: Path) -> None:
-    if RunFolder(source).resolved_config.is_file():
-        return
-    if any((source.name == "results.json", (source / "experiment.yaml").is_file(), *source.glob("*/seed*/"))):
-        raise InputError(
-            f"{source} must be the folder of one run, but holds an experiment of several; "
-            f"try `python -m studies.experiment report {source}`"
-        )
-
-
-def run_page(run: RunRecords) -> bytes:
-    """The page of a run as UTF-8, with its pictures in it; nothing is written."""
-    return _page(*_run_report(run, None))
 
 
 def write_page(target: Path, title: str, lead: str, sections: Sequence[Section]) -> Path:
@@ -89,26 +71,25 @@ def _page(title: str, lead: str, sections: Sequence[Section]) -> bytes:
 
 
 def draw_picture(
-    folder: Path | None, name: str, caption: str, draw: Callable[[], Figure | None]
+    folder: Path, name: str, caption: str, draw: Callable[[], Figure | None]
 ) -> list[tuple[str, str, str]]:
-    """Draw ``<name>.png`` in the report's style, into a folder or only for the page; returns it as of a ``Section``."""
+    """Draw ``<name>.png`` into a folder in the report's style; returns it as in ``Section.pictures``."""
     with mpl.rc_context(figures.STYLE):
         figure = draw()
         if figure is None:
             return []
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", metadata={"Software": None})
-    if folder is not None:
-        write_whole(folder / f"{name}.png", buffer.getvalue())
+    write_whole(folder / f"{name}.png", buffer.getvalue())
     return [(f"{name}.png", caption, base64.b64encode(buffer.getvalue()).decode())]
 
 
-def _run_report(run: RunRecords, target: Path | None) -> tuple[str, str, list[Section]]:
+def _run_report(run: RunRecords, target: Path) -> tuple[str, str, list[Section]]:
     done, wanted = (run.steps or [0])[-1], run.config["trainer"].get("total_training_steps")
     state = f"{done} of {counted(wanted, 'step')}" if wanted and done < wanted else counted(done, "step")
     sections = [_changes_section(run)] if changes_of(run) else []
-    for name, (caption, draw) in figures.RUN_FIGURES.items():
-        pictures = draw_picture(target, name, caption, partial(draw, run))
+    for name, (caption, panels) in figures.RUN_FIGURES.items():
+        pictures = draw_picture(target, name, caption, partial(figures.draw_panels, run, panels))
         if pictures:
             sections.append(Section(title=caption, pictures=pictures))
     sections += _episode_sections(run)

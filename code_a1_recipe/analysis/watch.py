@@ -1,132 +1,165 @@
-"""The terminal of ``code-a1 watch``: keys in, one screen out; it is left as it was found."""
+"""``code-a1 watch``: a run in the terminal, drawn anew every second until it ends. It only reads."""
 
-import os
-import re
-import select
 import signal
-import sys
-import termios
 import time
-import tty
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
-from threading import Thread
+from statistics import fmean
+from typing import Any
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.segment import Segment
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
 from rich.text import Text
 
 from ..errors import InputError
-from ..jobs.terminal import printable
-from ..runs.live_run import LiveRun
-from .watch_pages import HELP, PAGES, View, header
+from ..jobs.terminal import Paint, printable
+from ..runs.console import PHASES
+from ..runs.folder import RunFolder
+from ..runs.reader import RunRecords
+from ..runs.rollout_record import RolloutRecord
+from ..stats.tables import counts_text
+from .question_view import outcome_of, pick_episodes, program_lines
+
+CURVES: Mapping[str, Sequence[str]] = {
+    "Code LLM": ("code/reward", "code/pass@1", "code/case_pass_rate", "code/pass@1_after_repair"),
+    "Test LLM": ("test/reward", "test/valid", "test/adv", "test/broke_candidate_rate", "test/distinct_call_rate"),
+    "Mistake Book": ("book/cases", "book/replay_pass_rate"),
+    "Held-out questions": (
+        "val/code/pass@1",
+        "val/code/greedy_pass@1",
+        "val/test/buggy_programs_valid",
+        "val/test/buggy_programs_kill",
+        "val/test/buggy_programs_detection_rate",
+    ),
+    "Lost": ("judge/outages", "judge/timeout_rate", "code/extraction_failure_rate", "test/extraction_failure_rate"),
+    "Seconds": tuple(f"timing_s/{part}" for part in ("step", "episodes", *PHASES, "testing")),
+}
+"""Metrics that are shown, by heading; a metric that the run has not measured is left out."""
 
 _SECONDS_BETWEEN_READS = 1.0
-_SECONDS_BETWEEN_LOOKS = 0.25
-"""At the size of the terminal, while no key comes."""
-_WIDTH_FOR_NAMES = 90
-_KEY = re.compile(r"\x1b[\[O][0-9;]*[A-Za-z~]|[^\x1b]")
-_UP, _DOWN, _RIGHT, _LEFT = (f"\x1b[{letter}" for letter in "ABCD")
-_PAGE_UP, _PAGE_DOWN = "\x1b[5~", "\x1b[6~"
+_CURVE_COLUMNS = 40
+_MARKS = "▁▂▃▄▅▆▇█"
+_TREND_STEPS = 5
+_PACE_STEPS = 10
+"""The last steps, which say how long a step takes."""
+
+Rows = Sequence[Mapping[str, Any]]
 
 
 def watch(folder: Path, *, once: bool = False) -> None:
-    """Show a run until q is pressed; once, as plain text, where there is no terminal or ``once`` is set.
+    """Show a run until it ends. One that has ended is shown once, as any is with ``once`` or without a terminal.
 
     Raises:
         InputError: the folder holds no run, or one that ended before its first step.
         KeyboardInterrupt: Ctrl-C or SIGTERM came.
     """
-    live, console = LiveRun(folder), Console(highlight=False)
-    if once or not (console.is_interactive and sys.stdin.isatty()):
-        live.refresh()
-        console.print(Group(header(live), PAGES["curves"](live, View())))
-        return
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    signal.signal(signal.SIGTSTP, signal.SIG_IGN)  # a stopped process would leave the terminal in its mode
-    Thread(target=live.read_questions, daemon=True).start()
-    shown = Screen(live)
-    with _single_keys(), console.screen() as screen:
-        goes_on = True
-        while goes_on:
-            shown.refresh(console.width)
-            screen.update(shown)
-            goes_on = all(shown.press(key) for key in _next_keys(console))
+    paths, console = RunFolder(folder), Console(highlight=False)
+    if not paths.is_running():  # a run that goes on may have no step yet
+        RunRecords.open(folder)
+    total = RunRecords(paths.root).config["trainer"].get("total_training_steps")
+    if paths.is_running() and console.is_interactive and not once:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the terminal is left as it was
+        with Live(console=console, screen=True, auto_refresh=False) as live:
+            while paths.is_running():
+                try:
+                    shown = picture(paths.root, total)
+                except (InputError, OSError) as error:
+                    shown = Text(printable(str(error)), "red")
+                live.update(shown, refresh=True)
+                time.sleep(_SECONDS_BETWEEN_READS)
+    console.print(picture(paths.root, total))
 
 
-class Screen:
-    """The whole screen: header, those lines of a page that there is room for, and the keys."""
+def picture(folder: Path, total: int | None) -> RenderableType:
+    """Everything that is shown of a run as it is now; ``total`` is the number of its steps, None where unknown.
 
-    def __init__(self, live: LiveRun) -> None:
-        self._live, self._view, self._shows_help, self._room = live, View(), False, 1
-        self._head: RenderableType = ""
-        self._body: RenderableType = ""
-        self._laid_out: object = None
-        """What the body was made for."""
-
-    def refresh(self, width: int) -> None:
-        """Read what is new and lay out the page; what cannot be read is named in its place."""
-        view = self._view
-        view.width = width
-        try:
-            self._live.refresh()
-            self._head = header(self._live)
-            wanted = (replace(view, scroll=min(view.scroll, 1)), self._shows_help, self._live.version)
-            if wanted != self._laid_out:
-                page = list(PAGES.values())[view.page]
-                self._body = Text(HELP) if self._shows_help else page(self._live, view)
-                self._laid_out = wanted
-        except (InputError, OSError) as error:
-            self._body, self._laid_out = Text(printable(str(error)), "red"), None
-
-    def press(self, key: str) -> bool:
-        """Act on a key; False: quit."""
-        view = self._view
-        self._shows_help = key == "?" and not self._shows_help
-        if lines := {_UP: -1, _DOWN: 1, _PAGE_UP: -self._room, _PAGE_DOWN: self._room}.get(key):
-            view.scroll += lines
-        elif key in ("n", "p"):
-            view.episode, view.scroll = max(0, view.episode + (1 if key == "n" else -1)), 0
-        elif key in (_LEFT, _RIGHT):
-            self._view = View(page=(view.page + (1 if key == _RIGHT else -1)) % len(PAGES))
-        elif key in ("1", "2", "3", "4"):
-            self._view = View(page=int(key) - 1)
-        return key != "q"
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        free, view = options.update(height=None), self._view
-        head, body = (console.render_lines(part, free) for part in (self._head, self._body))
-        self._room = room = max(1, options.max_height - len(head) - 1)
-        view.scroll = max(0, min(view.scroll, len(body) - room))
-        foot = Text(style="dim")
-        for number, name in enumerate(PAGES):
-            words = f"{number + 1} {name}" if options.max_width >= _WIDTH_FOR_NAMES else str(number + 1)
-            foot.append(f" {words} ", "reverse" if number == view.page else "")
-        foot.append("  ? help  q quit" + (f"  line {view.scroll + 1}/{len(body)}" if len(body) > room else ""))
-        blank: list[list[Segment]] = [[]] * room
-        shown = [*body[view.scroll :], *blank][:room]
-        for line in (*head, *shown, *console.render_lines(foot, free)[:1]):
-            yield from (*line, Segment.line())
+    Raises:
+        InputError: a file cannot be read.
+    """
+    run = RunRecords(folder)
+    rows: Rows = run.metrics if run.paths.metrics.is_file() else []
+    head = header(run.paths, rows, total)
+    if not rows:
+        return Group(head, "waiting for the first step")
+    parts: list[RenderableType] = [head, curves(rows)]
+    if run.training_steps:
+        parts.append(programs(run, run.training_steps[-1]))
+    return Group(*parts)
 
 
-def _next_keys(console: Console) -> list[str]:
-    """Keys that were pressed; none when it is time to read again, or when the terminal has another size."""
-    size, until = console.size, time.monotonic() + _SECONDS_BETWEEN_READS
-    while time.monotonic() < until and console.size == size:
-        if select.select([sys.stdin], [], [], _SECONDS_BETWEEN_LOOKS)[0]:
-            pressed = os.read(sys.stdin.fileno(), 1024).decode(errors="replace")
-            return _KEY.findall(pressed) if pressed else ["q"]  # nothing: the terminal is gone
-    return []
+def header(paths: RunFolder, rows: Rows, total: int | None) -> Text:
+    """One line: which run, its step, its state, its age, and when it will end."""
+    step = rows[-1]["step"] if rows else 0
+    updated = paths.metrics.stat().st_mtime if rows else paths.started
+    is_running = paths.is_running()
+    state = "running" if is_running else "finished" if total is not None and step >= total else "stopped"
+    now = time.time()
+    age = (now if is_running else updated) - paths.started
+    text = Text.assemble(
+        (printable(paths.root.name), "bold"),
+        f"  step {step}" + (f" of {total}" if total is not None else ""),
+        f"  {state}  {_clock(age)}, updated {_clock(now - updated)} ago",
+    )
+    seconds = [row["timing_s/step"] for row in rows[-_PACE_STEPS:] if row.get("timing_s/step") is not None]
+    if is_running and total is not None and seconds:
+        text.append(f", about {_clock((total - step) * fmean(seconds))} left")
+    return text
 
 
-@contextmanager
-def _single_keys() -> Iterator[None]:
-    """Keys come one by one and are not shown."""
-    before = termios.tcgetattr(sys.stdin)
-    try:
-        tty.setcbreak(sys.stdin)
-        yield
-    finally:
-        termios.tcsetattr(sys.stdin, termios.TCSAFLUSH, before)
+def curves(rows: Rows) -> Table:
+    """The metrics over the steps. ``trend`` is the mean of the last five values minus that of the five before."""
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+    table.add_column("", no_wrap=True, overflow="ellipsis")
+    table.add_column("", no_wrap=True, overflow="crop")
+    for head in ("last", "trend"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for heading, names in CURVES.items():
+        table.add_row(Text(heading, "bold"))
+        for name in names:
+            values = [row[name] for row in rows if isinstance(row.get(name), int | float)]
+            if values:
+                label = f" {name.removeprefix('val/')}"
+                table.add_row(label, sparkline(values), f"{values[-1]:.4g}", _trend(values))
+    return table
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """Values as a line of blocks between the least and the greatest; neighbours share a column where there are many."""
+    num_columns = min(len(values), _CURVE_COLUMNS)
+    borders = [column * len(values) // num_columns for column in range(num_columns + 1)]
+    means = [fmean(values[first:end]) for first, end in pairwise(borders)]
+    low = min(means)
+    scale = (len(_MARKS) - 1) / ((max(means) - low) or 1.0)
+    return "".join(_MARKS[round((mean - low) * scale)] for mean in means)
+
+
+def programs(run: RunRecords, step: int) -> Text:
+    """The newest step's programs by what they came to, and one that a test broke."""
+    records = _records(run.folder, step, run.paths.rollout_file(step, validation=False).stat().st_mtime_ns)
+    outcomes = Counter(map(outcome_of, records))
+    lines = [f"\nStep {step}, {len(records)} programs: {counts_text(outcomes)}"]
+    for record in pick_episodes(records, outcome="detected", limit=1):
+        lines.append(f"question {printable(record.question)}")
+        lines += program_lines(record, Paint(is_on=True))
+    return Text.from_ansi("\n".join(lines), overflow="fold")
+
+
+@lru_cache(maxsize=1)
+def _records(folder: Path, step: int, changed: int) -> list[RolloutRecord]:
+    return RunRecords(folder).training(step)
+
+
+def _trend(values: Sequence[float]) -> str:
+    half = min(_TREND_STEPS, len(values) // 2)
+    if not half:
+        return ""
+    return f"{fmean(values[-half:]) - fmean(values[-2 * half : -half]):+.3f}"
+
+
+def _clock(seconds: float) -> str:
+    return str(timedelta(seconds=max(0, round(seconds))))

@@ -9,19 +9,20 @@ from typing import Annotated
 import typer
 
 from ..config.compose import preset_names
+from ..config.removed import REMOVED_COMMANDS, REMOVED_OPTIONS
 from ..errors import InputError
-from . import curate, evaluate, model, runs, status, train, use
+from . import curate, evaluate, model, recorded, runs, status, train, use
 
 app = typer.Typer(
     name="code-a1",
-    help="Trains a Code LLM and a Test LLM against each other, evaluates them, and puts them to use.\n\n"
-    "`code-a1 [PRESET | path/to.yaml] [key=value ...]` trains; `train` may be left out.",
+    help="Train a Code LLM and a Test LLM against each other, evaluate them, and put them to use.\n\n"
+    "`code-a1 [PRESET | FILE.yaml] [KEY=VALUE]...` trains: the word `train` may be left out.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (train, runs, evaluate, curate, use, model):
+for group in (train, runs, recorded, evaluate, curate, use, model):
     group.register(app)
 
 
@@ -46,18 +47,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _with_command(words: list[str]) -> list[str]:
-    """The words with ``train`` before them where they begin with a preset, a YAML file, a setting, or nothing.
+    """The words, with ``train`` before them where they begin with a preset, a YAML file, a setting, or nothing.
 
     Raises:
-        InputError: the first word is none of these, but nearly a command.
+        InputError: they ask for a command or an option that was removed, or the first one is nearly a command.
     """
     if words and words[0].startswith("-"):
         return words
-    names = [one.name or getattr(one.callback, "__name__", "") for one in app.registered_commands]
-    names += [str(one.name) for one in app.registered_groups]
+    _refuse_removed(words)
+    names = [command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands]
+    names += [str(group.name) for group in app.registered_groups]
     if words and words[0] in names:
         return words
     is_training = not words or "=" in words[0] or words[0] in preset_names() or words[0].endswith((".yaml", ".yml"))
     if not is_training and (near := difflib.get_close_matches(words[0], names, n=1)):
         raise InputError(f"unknown command {words[0]!r}; did you mean {near[0]!r}? `code-a1 --help` lists them")
     return ["train", *words]
+
+
+def _refuse_removed(words: Sequence[str]) -> None:
+    commands = [" ".join(words[:number]) for number in (1, 2)]
+    options = [word.partition("=")[0] for word in words if word.startswith("--")]
+    for command in commands:
+        if command in REMOVED_COMMANDS:
+            raise InputError(f"`code-a1 {command}` was removed: {REMOVED_COMMANDS[command]}")
+        for option in options:
+            if (asked := f"{command} {option}") in REMOVED_OPTIONS:
+                raise InputError(f"`code-a1 {asked}` was removed: {REMOVED_OPTIONS[asked]}")

@@ -1,4 +1,4 @@
-"""Commands on finished and running runs: report, export."""
+"""Commands on finished and running runs: watch, report, export."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,36 +11,24 @@ from ..jobs.options import one_of
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command(rich_help_panel="Runs")(watch)
-    app.command(rich_help_panel="Runs")(report)
-    app.command(rich_help_panel="Runs")(export)
+    for command in (watch, report, export):
+        app.command(rich_help_panel="Runs")(command)
 
 
 def watch(
     run: Annotated[Path, typer.Argument(help="run folder")],
-    once: Annotated[bool, typer.Option(help="print the first page once; so it is where stdout is no terminal")] = False,
+    once: Annotated[bool, typer.Option("--once", help="print once and end, as for a run that has ended")] = False,
 ) -> None:
-    """Follow a run in the terminal: curves, episodes, what broke what, rates and time. Writes nothing."""
+    """Follow a run in the terminal until it ends: curves, rates, time and the newest step's programs."""
     from ..analysis.watch import watch as follow
 
     follow(run, once=once)
 
 
-def report(
-    run: Annotated[Path, typer.Argument(help="run folder: what was given as run_dir")],
-    serve: Annotated[bool, typer.Option(help="show the page at an address of this machine instead")] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="with --serve; 0: any free one")] = 0,
-) -> None:
-    """Write one self-contained page with curves and sample episodes, also while a run is going on.
-
-    With --serve nothing is written; the page follows the run until Ctrl-C.
-    """
+def report(run: Annotated[Path, typer.Argument(help="run folder: what was given as run_dir")]) -> None:
+    """Write one self-contained page with curves and sample episodes, also while a run is going on."""
     from ..analysis.report import write_report
-    from ..analysis.report_server import serve as serve_report
 
-    if serve:
-        serve_report(run, port=port, tell=typer.echo)
-        return
     typer.echo(f"report: {write_report(run)}")
 
 

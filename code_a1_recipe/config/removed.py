@@ -8,6 +8,9 @@ from collections.abc import Iterator
 
 from omegaconf import DictConfig, OmegaConf
 
+_FOLLOW = "`code-a1 watch RUN` follows a run in the terminal; in a browser TensorBoard and wandb do"
+_UPLOAD = "`hf upload OWNER/NAME FILE_OR_FOLDER` uploads what was written, with its card as README.md"
+
 REMOVED_KEYS: dict[str, str] = {
     "episode.repair_reward": "a program that was written again earns its own reward; for another rule write a reward "
     "function and name it by rewards.code.path",
@@ -22,11 +25,36 @@ REMOVED_KEYS: dict[str, str] = {
 }
 """Dotted key -> what takes its place, as the second half of a sentence."""
 
-REMOVED_COMMANDS: dict[str, str] = {}
-"""Words of a command line behind `code-a1`, such as `report push` -> what takes the command's place."""
+REMOVED_COMMANDS: dict[str, str] = {
+    "experiment": "`python -m studies.experiment run FILE` runs arms and seeds, in a checkout of the repository",
+    "micro": "`code-a1 cpu` makes its tiny models and questions itself; `code-a1 eval` measures models",
+    "rollouts": "`code-a1 data inspect RUN --outcome NAME` shows programs of a run",
+    "eval mutants": "`code-a1 eval test FILE --own-tests --output FOLDER` measures a file's own tests by mutants",
+    "eval run": "`code-a1 validate RUN --output FOLDER` runs a run's own validation again",
+    "eval table": "`code-a1 eval compare FIRST SECOND` shows two evaluations and their difference",
+}
+"""Words of a command line behind `code-a1`, such as `eval table` -> what takes the command's place."""
 
-REMOVED_OPTIONS: dict[str, str] = {}
-"""A command and its option, such as `export --push` -> what takes the option's place."""
+REMOVED_OPTIONS: dict[str, str] = {
+    "data prepare --public": _UPLOAD,
+    "data prepare --push": _UPLOAD,
+    "eval code --export-evalplus": "the samples are always written, to evalplus_samples.jsonl in --output",
+    "eval test --mutants-folder": "mutants lie in the folder mutants of --output",
+    "eval test --no-coverage": "coverage is always measured; leave it out",
+    "eval test --written": "`code_a1_recipe.test_quality.metrics.measure_function` measures suites of another tester",
+    "eval test --wrong-programs": "it is --buggy-programs",
+    "export --public": _UPLOAD,
+    "export --push": _UPLOAD,
+    "harvest --max-mutants": "at most 200 mutants of a reference are made; leave it out",
+    "harvest --min-tests": "a question keeps one test at least; leave it out",
+    "harvest --overwrite": "a repeated command resumes; name another --output, or remove it",
+    "harvest --push": _UPLOAD,
+    "report --port": _FOLLOW,
+    "report --serve": _FOLLOW,
+    "score --columns": "`code-a1 data prepare` writes questions of any columns in the project's own",
+    "score --role": "a row with a `candidate` holds suites, any other row programs; leave it out",
+}
+"""A command and its option, such as `report --serve` -> what takes the option's place."""
 
 
 def refused_keys(tree: DictConfig) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,5 @@
 """The one reader of a run folder: configuration, metrics, rollouts, Mistake Book, questions. Needs no torch."""
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -149,39 +148,6 @@ class RunRecords:
         paths = self.paths
         own = [paths.resolved_config, paths.metrics, paths.mistake_book, *sorted(paths.rollouts.glob("*.jsonl"))]
         return [*own, *self.question_files()]
-
-
-class MetricsTail:
-    """The rows of a ``metrics.jsonl`` that grows; each ``read`` takes in only the whole lines that are new."""
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._inode, self._position = path, 0, 0
-        self.rows: list[MetricsRow] = []
-
-    def read(self) -> None:
-        """Add what came; begin anew where a resumed run replaced the file or took it away.
-
-        Raises:
-            InputError: a line is damaged.
-            OSError: the file cannot be read.
-        """
-        if not self._path.exists():
-            self._inode, self.rows = 0, []
-            return
-        with self._path.open("rb") as handle:
-            state = os.fstat(handle.fileno())
-            if state.st_ino != self._inode or state.st_size < self._position:
-                self._inode, self._position, self.rows = state.st_ino, 0, []
-            handle.seek(self._position)
-            for line in handle:
-                if not line.endswith(b"\n"):
-                    return  # the run is writing this line now
-                try:
-                    self.rows.append(_metrics_row(line))
-                except (msgspec.DecodeError, RecursionError) as error:
-                    place = f"{self._path}, line {len(self.rows) + 1}"
-                    raise InputError(f"{place} is no row of metrics: {error}; restore the file") from error
-                self._position += len(line)
 
 
 def read_rollouts(path: Path) -> Iterator[RolloutRecord]:

@@ -21,9 +21,9 @@ from tqdm import tqdm
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.errors import InputError, SettingsError
 from code_a1_recipe.files import write_whole
+from code_a1_recipe.recorded.harvest import harvest
 from code_a1_recipe.runs.folder import RunFolder, locked
 from code_a1_recipe.training.preflight import START_RULES
-from examples.harvest_tests.harvest import HarvestOptions, harvest_tests
 
 from .grid import EXPERIMENT_FILE, FINISHED, Experiment
 
@@ -196,7 +196,7 @@ def _start(experiment: Experiment, place: Place, parallel: int) -> StartedRun:
     source = experiment.arms[place.arm].harvest
     if source is not None:
         run, target = experiment.run_folder(source, place.seed), _harvest_file(experiment, place)
-        harvest_tests(HarvestOptions(run=run, output=target, minimise=False, overwrite=True))
+        harvest(run, output=target, minimise=False)
     command, settings = command_of(experiment, place), experiment.settings_of(place.arm)
     log = {"settings": settings, "command": command[1:], "wall_seconds": spent, "parallel": parallel}
     _write_json(folder.with_suffix(".json"), log)

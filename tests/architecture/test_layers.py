@@ -42,6 +42,9 @@ ARROWS = {
     "evaluation": {
         "algorithm", "config", "data", "jobs", "runs", "stats", "test_quality", "training", "verl_plugin"
     },
+    "recorded": {
+        "algorithm", "config", "data", "evaluation", "jobs", "runs", "stats", "test_quality", "training"
+    },
     "curation": {"algorithm", "config", "data", "evaluation", "jobs", "runs", "stats", "test_quality"},
     "analysis": {"algorithm", "curation", "data", "jobs", "runs", "stats", "training"},
     "api": {"config", "data", "runs"},

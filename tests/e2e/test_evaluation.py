@@ -31,10 +31,11 @@ def held_out(trained) -> Path:
 
 
 def test_a_checkpoint_validates_to_the_very_figures_of_training(code_a1, trained, tmp_path):
-    done = code_a1(trained.folder, "--step", "3", "--output", tmp_path / "out", module="examples.validate_again")
+    done = code_a1("validate", trained.folder, "--step", "3", "--output", tmp_path / "out")
     assert done.returncode == 0, done.stderr[-3000:]
     assert " NO " not in done.stdout
-    assert "figures are those of training" in done.stdout
+    assert "figures of training are the same here" in done.stdout
+    assert "0 of 0 figures" not in done.stdout
     name = "val_000003.jsonl"
     written, recorded = (
         {(row.question, row.kind, row.candidate): row.response for row in read_rollouts(path)}

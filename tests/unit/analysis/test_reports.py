@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from code_a1_recipe.analysis.figures import seconds_by_part
 from code_a1_recipe.analysis.question_view import outcome_of, pick_episodes, program_lines
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.files import portable
@@ -105,13 +104,6 @@ def test_a_reader_that_closes_its_pipe_ends_the_command_without_a_traceback(run_
     assert (process.returncode, message) == (1, "")
 
 
-def test_the_seconds_of_a_steps_parts_add_up_also_where_both_policies_update_at_once():
-    shares = {"episodes": 0.5, "update_code": 0.2, "update_test": 0.4, "other": 0.1}
-    row = {"timing_s/step": 10.0, **{f"time_frac/{name}": share for name, share in shares.items()}}
-    assert sum(values[0] for values in seconds_by_part([row], updates_at_once=True).values()) == pytest.approx(10.0)
-    assert sum(values[0] for values in seconds_by_part([row], updates_at_once=False).values()) == pytest.approx(12.0)
-
-
 def test_the_report_of_a_run_shows_what_a_reader_wants(run_folder, capsys):
     assert main(["report", str(run_folder)]) == 0
     page = (run_folder / "report" / "index.html").read_text()
@@ -134,16 +126,6 @@ def test_results_are_passed_on_without_the_folders_of_their_machine(tmp_path, mo
     monkeypatch.chdir(tmp_path)
     text = f"code-a1 run_dir={tmp_path}/outputs/a model={Path.home()}/.cache/b /elsewhere"
     assert portable(text) == "code-a1 run_dir=outputs/a model=~/.cache/b /elsewhere"
-
-
-@pytest.mark.parametrize("place", ["experiment.yaml", "code_a1/seed0/metrics.jsonl", "report/results.json"])
-def test_the_report_of_an_experiment_is_asked_for_elsewhere(tmp_path, capsys, place):
-    file = tmp_path / place
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("{}")
-    source = file if file.name == "results.json" else tmp_path
-    assert main(["report", str(source)]) == 2
-    assert f"try `python -m studies.experiment report {source}`" in capsys.readouterr().err
 
 
 def test_what_is_no_run_is_refused(tmp_path, capsys):

@@ -1,8 +1,9 @@
-"""Which words of a command line are a command, and which mean `train`."""
+"""Which words of a command line are a command, which mean `train`, and which were removed."""
 
 import pytest
 
-from code_a1_recipe.cli.app import _with_command
+from code_a1_recipe.cli.app import _with_command, main
+from code_a1_recipe.config.removed import REMOVED_COMMANDS, REMOVED_OPTIONS
 from code_a1_recipe.errors import InputError
 
 
@@ -19,3 +20,21 @@ def test_train_may_be_left_out(words):
 def test_a_misspelt_command_is_refused_with_the_nearest():
     with pytest.raises(InputError, match="did you mean 'report'"):
         _with_command(["reprot", "outputs/x"])
+
+
+@pytest.mark.parametrize(("asked", "instead"), [*REMOVED_COMMANDS.items(), *REMOVED_OPTIONS.items()])
+def test_what_was_removed_is_refused_with_what_takes_its_place(asked, instead, capsys):
+    assert main([*asked.split(), "outputs/x"]) == 2
+    assert capsys.readouterr().err == f"error: `code-a1 {asked}` was removed: {instead}\n"
+
+
+def test_an_option_that_was_removed_from_one_command_is_no_word_of_another():
+    assert _with_command(["report", "outputs/x", "--serve-me"]) == ["report", "outputs/x", "--serve-me"]
+    with pytest.raises(InputError, match="report --serve"):
+        _with_command(["report", "--serve=yes", "outputs/x"])
+
+
+@pytest.mark.parametrize("command", ["score", "harvest", "validate", "watch", "report", "export"])
+def test_a_command_on_runs_has_its_help(command, capsys):
+    assert main([command, "--help"]) == 0
+    assert "Usage: code-a1 " in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 import json
 import math
+import threading
 
 import numpy as np
 import pytest
@@ -145,3 +146,32 @@ def test_the_line_of_a_step():
 def test_sums_of_episodes_turn_into_means_and_totals():
     sums = merge_accumulators([{"code/reward": (1.0, 2), "judge/outages": (1.0, 2)}, {"code/reward": (2.0, 2)}])
     assert finalize_metrics(sums, prefix="val/") == {"val/code/reward": 0.75, "val/judge/outages": 1.0}
+
+
+def test_whether_a_run_goes_on_is_seen_without_a_trace(tmp_path):
+    folder = RunFolder(tmp_path)
+    assert not folder.is_running()
+    assert list(tmp_path.iterdir()) == []
+    with folder.lock():
+        assert folder.is_running()
+    assert not folder.is_running()
+
+
+def test_a_run_can_begin_while_somebody_looks(tmp_path):
+    folder, ends = RunFolder(tmp_path), threading.Event()
+    with folder.lock():
+        pass
+
+    def look():
+        while not ends.is_set():
+            folder.is_running()
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        for _ in range(200):
+            with folder.lock():
+                pass
+    finally:
+        ends.set()
+        thread.join()

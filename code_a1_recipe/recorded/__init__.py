@@ -1,0 +1,1 @@
+"""A recorded run put to use again: rewards of its rollouts, its tests, its validation."""

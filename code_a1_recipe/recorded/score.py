@@ -1,0 +1,164 @@
+"""``code-a1 score``: rollouts through extraction, judge and rewards, to JSON lines. Loads no torch."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import msgspec
+
+from sandbox import DEFAULT_QUESTIONS_PER_WORKER, SandboxUnavailableError
+
+from ..algorithm.episode_types import CandidateResult
+from ..algorithm.question import request_for
+from ..algorithm.rewards import QuestionRewards, RewardSettings
+from ..data.reader import question_table
+from ..errors import InputError, SettingsError
+from ..files import file_fingerprint
+from ..jobs.confinement import Confinement, JudgeAll
+from ..jobs.jsonl_store import JsonlStore, Row
+from ..jobs.judge_loop import judge_into
+from ..jobs.outputs import Report
+from ..runs.folder import RunFolder
+from ..runs.reader import RunRecords
+from ..runs.rollout_record import reward_record, verdict_record
+from .rollout_rows import Item, read_episodes
+
+_PAPER = RewardSettings(alpha=0.5, adversarial="release", nonprintable_penalty=False)
+_CASES_PER_SUITE = 8
+
+
+def score(
+    source: Path,
+    *,
+    output: Path,
+    questions: Sequence[Path] = (),
+    changes: Mapping[str, Any],
+    num_cases: int | None = None,
+    allow_missing: Sequence[str] = (),
+    workers: int = 1,
+) -> Report:
+    """Write the reward of every rollout into ``output``, in the order of the rows. A repeated call resumes.
+
+    Settings and questions of a run that ``source`` lies in are the defaults; ``changes`` are fields of
+    ``RewardSettings`` that differ, and ``num_cases`` is K.
+
+    Raises:
+        InputError, SandboxConfigError: something cannot be used; nothing was judged.
+        OutageError, SandboxUnavailableError: the sandbox is down; what was judged is kept.
+    """
+    files = _rollout_files(source)
+    rewards, confinement, seed = _PAPER, Confinement(allow_missing=tuple(allow_missing)), 0
+    reading: dict[str, Any] = {}
+    # From run/rollouts/train_000001.jsonl, or from run/rollouts, up to the run.
+    if run := RunRecords.find(source, levels=1 if source.is_dir() else 2):
+        settings = run.settings
+        rewards, seed = settings.rewards, settings.seed
+        confinement = Confinement.of_run(settings.sandbox, allow_missing=allow_missing)
+        num_cases = num_cases or settings.episode.cases_per_suite
+        if not questions:
+            questions = run.question_files()
+            reading = {"adapter": settings.data.adapter, "columns": settings.data.columns}
+        if rewards.code_tests != "suites":
+            raise SettingsError(
+                f"the run rewarded programs on rewards.code_tests={rewards.code_tests}, and score knows the suites of "
+                "a row alone; copy the rollouts out of the run folder and name --questions to score them on those"
+            )
+    rewards = rewards.replaced(where="rewards", **changes)
+    num_cases = num_cases or _CASES_PER_SUITE
+    episodes = read_episodes(files, question_table(questions, **reading))
+    trained = QuestionRewards(rewards, num_cases=num_cases)
+    # Validation rewards buggy programs by the paper's rule, whatever training does.
+    by_the_paper = QuestionRewards(rewards.by_the_paper(), num_cases=num_cases)
+    read_files = (*files, *questions, *rewards.user_files.values())
+    decisive = {
+        **rewards.model_dump(mode="json"),
+        **confinement.described(),
+        "cases": num_cases,
+        "seed": seed,
+        "files": [file_fingerprint(file) for file in read_files],
+    }
+    with JsonlStore(output, settings=decisive) as store:
+        left = [items for items in episodes if any(item.index not in store for item in items)]
+        if left:
+            with confinement.judges(workers, seed=seed) as judges:
+
+                def work(items: Sequence[Item]) -> list[Row]:
+                    is_buggy = items[0].row.get("kind") == "buggy_program"
+                    return judged_rows(items, judges.judge_all, by_the_paper if is_buggy else trained)
+
+                judge_into(
+                    store,
+                    left,
+                    work,
+                    num_threads=workers * DEFAULT_QUESTIONS_PER_WORKER,
+                    total=sum(map(len, episodes)),
+                    what="score",
+                    unit="program",
+                    num_attempts=2,
+                )
+        store.sort()
+        rows = list(store.rows())
+    judged = [row for row in rows if not row["outage"]]
+    num_lost = len(rows) - len(judged)
+    failure = f"{num_lost} programs met an outage and have no reward; repeat the command" if num_lost else ""
+    return Report(text=f"{output}: {summary(judged)}", failure=failure)
+
+
+def _rollout_files(source: Path) -> list[Path]:
+    if source.is_file():
+        return [source]
+    rollouts = RunFolder(source).rollouts
+    files = sorted((rollouts if rollouts.is_dir() else source).glob("*.jsonl"))
+    if not files:
+        raise InputError(f"{source} is no rollout file and no folder of *.jsonl (relative paths start at {Path.cwd()})")
+    return files
+
+
+def judged_rows(items: Sequence[Item], judge_all: JudgeAll, rewards: QuestionRewards) -> list[Row]:
+    """Output rows of one episode. A program that met an outage has the reason and no reward."""
+    requests = []
+    for item in items:
+        suites = [item.tests] if item.tests else [suite.asserts for suite in item.result.suites]
+        requests.append(request_for(item.question, item.result.source, *suites, history=item.history))
+    results = []
+    for item, answer in zip(items, judge_all(requests), strict=True):
+        if isinstance(answer, SandboxUnavailableError):
+            results.append(replace(item.result, outage=f"{type(answer).__name__}: {answer}"))
+        else:
+            results.append(replace(item.result, verdict=answer))
+    rewarded = rewards.apply(items[0].question, results)
+    return [_row(item, result) for item, result in zip(items, rewarded, strict=True)]
+
+
+def _row(item: Item, result: CandidateResult) -> Row:
+    row: Row = {
+        **item.row,
+        "source": result.source,
+        "extraction_failure": result.extraction_failure,
+        "outage": result.outage,
+        "verdict": verdict_record(result.verdict),
+        "reward": reward_record(result.reward),
+    }
+    verdicts = list(result.verdict.suites) if result.verdict else [None] * len(result.suites)
+    if item.tests:
+        row["given_tests"] = verdicts.pop() if verdicts else None
+    row["suites"] = list(item.row.get("suites") or [{} for _ in result.suites])
+    for number, (suite, verdict) in enumerate(zip(result.suites, verdicts, strict=True)):
+        judged = {"reward": reward_record(suite.reward), "verdict": verdict}
+        row["suites"][number] = {**row["suites"][number], "extraction_failure": suite.extraction_failure, **judged}
+    return dict(msgspec.to_builtins(row))
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """Counts and mean rewards for the terminal."""
+    suites = [suite for row in rows for suite in row["suites"]]
+    programs = [row for row in rows if row.get("role") != "test"]
+    text = f"{len(rows)} programs judged"
+    for kind, responses in (("programs", programs), ("suites", suites)):
+        rewards = [response["reward"]["total"] for response in responses if response["reward"] is not None]
+        num_lost = sum(bool(response["extraction_failure"]) for response in responses)
+        if rewards:
+            text += f"\n  {kind}: mean reward {fmean(rewards):.4f} of {len(rewards)}, {num_lost} extraction failures"
+    return text

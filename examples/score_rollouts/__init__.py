@@ -1,1 +1,0 @@
-"""A study: rollouts on disk through extraction, judge and rewards once more."""
