@@ -38,7 +38,7 @@ def test_killing_the_sandbox_invents_no_verdict_and_no_reward(resumed, repositor
     # Judged again in peace: whatever was judged among the kills has the same verdicts and rewards.
     scored = tmp_path / "scored.jsonl"
     rollouts = resumed.run.folder / "rollouts" / "train_000003.jsonl"
-    command = [sys.executable, "-m", "examples.score_rollouts", str(rollouts), "--output", str(scored)]
+    command = [sys.executable, "-m", "code_a1_recipe", "score", str(rollouts), "--output", str(scored)]
     subprocess.run(command, cwd=repository, check=True, timeout=120)
     again = {(row.index, row.candidate): row for row in read_rollouts(scored)}
     judged = [record for record in records if not record.outage]
