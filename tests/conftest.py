@@ -1,9 +1,11 @@
 """Fixtures shared by all tests."""
 
 import logging
+import random
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -56,6 +58,16 @@ def shared_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"needs the development data in {folder}, which is not part of the project")
     return folder
+
+
+@pytest.fixture(scope="session")
+def share_of(pytestconfig: pytest.Config) -> Callable[[Sequence[Any], int], Sequence[Any]]:
+    """``share_of(rows, number)``: so many of them, the same each time; with ``--all`` every row."""
+
+    def choose(rows: Sequence[Any], number: int) -> Sequence[Any]:
+        return rows if pytestconfig.getoption("--all") else random.Random(0).sample(rows, number)
+
+    return choose
 
 
 @pytest.fixture(scope="session")
