@@ -186,17 +186,17 @@ BUSY = (
 
 
 def test_a_suite_of_costly_calls_costs_another_suite_no_case(runner):
-    costly = tuple(f"assert f({400 + n}) == {400 + n}" for n in range(8))
+    costly = tuple(f"assert f({300 + n}) == {300 + n}" for n in range(6))
     light = tuple(f"assert f({n}) == {n}" for n in range(5))
-    assert passed(runner, BUSY, BUSY, costly, light, total_seconds=1.5)[1] == 5
-    assert passed(runner, BUSY, BUSY, light, costly, total_seconds=1.5)[0] == 5
+    assert passed(runner, BUSY, BUSY, costly, light, total_seconds=0.8)[1] == 5
+    assert passed(runner, BUSY, BUSY, light, costly, total_seconds=0.8)[0] == 5
 
 
 def test_suites_that_make_an_honest_program_hang_cost_another_suite_no_case(runner):
     reference = "def f(n): return n * (n + 1) // 2\n"
     candidate = "def f(n):\n    total = 0\n    for i in range(n + 1): total += i\n    return total\n"
     light = tuple(f"assert f({n}) == {n * (n + 1) // 2}" for n in range(5))
-    for question in range(4):
+    for question in range(2):
         hanging = tuple(f"assert f({10**9 + n}) == 0" for n in range(20))
         assert passed(runner, reference, candidate, light, hanging, question_id=str(question))[0] == 5
 
@@ -215,7 +215,7 @@ def test_whoever_is_asked_first_may_fill_the_table_of_all(runner):
         "    return table[n]\n"
     )
     suite = tuple(f"assert f({n}) == {n % 7}" for n in range(8))
-    for question in range(3):
+    for question in range(2):
         assert passed(runner, program, program, suite, question_id=str(question)) == [8]
 
 
