@@ -29,9 +29,7 @@ for package in ("code_a1_recipe", "reward_fns", "sandbox"):
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--all", action="store_true", help="also tests marked nightly; 200 examples of each property, not 50"
-    )
+    parser.addoption("--all", action="store_true", help="tests marked nightly too; 200 examples of a property, not 50")
 
 
 def pytest_configure(config: pytest.Config) -> None:

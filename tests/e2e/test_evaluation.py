@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("trained")]
 STEP = "4"
 SAMPLING = ["--temperature", "1", "--top-p", "1", "--max-tokens", "64", "--max-prompt-tokens", "512"]
 OF_TESTS = [f"--test-{word.removeprefix('--')}" if word.startswith("--") else word for word in SAMPLING]
+SIZES = ["--samples", "4", "--suites", "4", "--tests", "1"]
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +35,7 @@ def done(trained, repository, folder) -> dict[str, dict]:
         "code": code,
         "code again": [*code, "--judge-only"],
         "test": ["eval", "test", *pair, "--tests", "1", "--max-mutants", "10", "--output", f"{folder}/test"],
-        "select": ["select", *pair, *OF_TESTS, "--samples", "4", "--suites", "4", "--tests", "1"]
-        + ["--output", f"{folder}/select"],
+        "select": ["select", *pair, *OF_TESTS, *SIZES, "--output", f"{folder}/select"],
     }
     driver = Path(__file__).parent / "drivers" / "several_commands.py"
     process = subprocess.run(
