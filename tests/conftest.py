@@ -1,9 +1,11 @@
 """Fixtures shared by all tests."""
 
 import logging
+import random
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -13,8 +15,8 @@ from sandbox import CandidateVerdict, CaseOutcome, CaseResult, Rejection, Reject
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 # How long an example takes says something about the machine, not about the code.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+settings.register_profile("ordinary", deadline=None, max_examples=50)
+settings.register_profile("all", deadline=None, max_examples=200)
 
 # What a shell starts in the background ignores interrupts, and so would every process that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -24,6 +26,23 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # another test of its process imported it.
 for package in ("code_a1_recipe", "reward_fns", "sandbox"):
     logging.getLogger(package).setLevel(logging.WARNING)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="tests marked nightly too; 200 examples of a property, not 50")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("all" if config.getoption("--all") else "ordinary")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is marked nightly, unless all is asked for."""
+    if config.getoption("--all"):
+        return
+    nightly = [item for item in items if item.get_closest_marker("nightly")]
+    config.hook.pytest_deselected(items=nightly)
+    items[:] = [item for item in items if item not in nightly]
 
 
 @pytest.fixture(scope="session")
@@ -39,6 +58,16 @@ def shared_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"needs the development data in {folder}, which is not part of the project")
     return folder
+
+
+@pytest.fixture(scope="session")
+def share_of(pytestconfig: pytest.Config) -> Callable[[Sequence[Any], int], Sequence[Any]]:
+    """``share_of(rows, number)``: so many of them, the same each time; with ``--all`` every row."""
+
+    def choose(rows: Sequence[Any], number: int) -> Sequence[Any]:
+        return rows if pytestconfig.getoption("--all") else random.Random(0).sample(rows, number)
+
+    return choose
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,25 @@
 #!/usr/bin/env bash
 # Sets up .venv as run_codea1.sh does, then runs every check and test this machine can run. All parts run, also after one
-# failed; the last lines say which failed, and the exit status is then 1.
-# Arguments go to pytest: `bash tests/run.sh -m "not e2e"` leaves out the runs that train.
+# failed; the last lines say how long each took and which failed, and the exit status is then 1.
+#   bash tests/run.sh                      before a commit
+#   bash tests/run.sh --all                also what is marked nightly; before a release
+#   bash tests/run.sh [--all] ARGUMENTS    for pytest: `-m "not e2e"` leaves out the runs that train
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
+
+# Minutes on two quiet cores, set-up not counted; the table in tests/README.md has them by part.
+ORDINARY_MINUTES=15
+ALL_MINUTES=90
+
+all=()
+if [ "${1:-}" = --all ]; then
+    all=(--all)
+    shift
+    printf '%s\n' "--all takes about $ALL_MINUTES minutes, $ORDINARY_MINUTES of them without it. It adds a real model of" \
+        "135M parameters, the SFT arm, fixed tests, the notebook, a second run with one seed, shards of two ranks, the" \
+        "stock verl job until it learns, whole corpora, long fuzzing, all checks of the Ray runner, and four times the" \
+        "examples of each property."
+fi
 
 bash run_codea1.sh setup --dev || exit
 PYTHON="${CODE_A1_VENV:-.venv}/bin/python"
@@ -19,31 +35,38 @@ part() {  # NAME COMMAND...
     summary+=("$(printf '%-18s %s in %d s' "$name" "$result" $((SECONDS - start)))")
 }
 
+tests() {  # ARGUMENTS of pytest; what it prints is searched for the slowest tests at the end
+    "$PYTHON" -m pytest --durations=15 "${all[@]}" "$@" 2>&1 | tee -a "$logs/tests"
+}
+
 types() {  # waits for mypy, which runs beside the tests
     wait "$mypy"
     local status=$?
-    cat "$types_log"
+    cat "$logs/types"
     return "$status"
 }
 
-types_log="$(mktemp)"
-"$PYTHON" -m mypy sandbox reward_fns code_a1_recipe >"$types_log" 2>&1 &
+logs="$(mktemp -d)"
+"$PYTHON" -m mypy sandbox reward_fns code_a1_recipe >"$logs/types" 2>&1 &
 mypy=$!
-trap 'kill "$mypy" 2>/dev/null; rm -f "$types_log"' EXIT
+trap 'kill "$mypy" 2>/dev/null; rm -rf "$logs"' EXIT
 trap 'exit 130' INT TERM
 
 part lint "$PYTHON" -m ruff check .
 part format "$PYTHON" -m ruff format --check -q .
 if [ $# -gt 0 ]; then
-    part tests "$PYTHON" -m pytest "$@"
+    part tests tests "$@"
 else
-    part tests "$PYTHON" -m pytest -m "not e2e" -n "$(env -u OMP_NUM_THREADS nproc)" --dist loadfile
+    part tests tests -m "not e2e" -n "$(env -u OMP_NUM_THREADS nproc)" --dist loadfile
     # Two at a time: a third of a run's time one core waits for the other, above all while it starts.
-    part "runs that train" "$PYTHON" -m pytest -m "e2e and not alone" -n 2 --dist loadgroup
-    part "runs alone" "$PYTHON" -m pytest -m "e2e and alone"
+    part "runs that train" tests -m "e2e and not alone" -n 2 --dist loadgroup
+    part "runs alone" tests -m "e2e and alone"
 fi
 part types types
 
+printf '\nslowest:\n'
+grep -hE '^[0-9.]+s (call|setup|teardown) ' "$logs/tests" | sort -rn | head -15
+printf '\n'
 printf '%s\n' "${summary[@]}"
 if [ ${#failed[@]} -gt 0 ]; then
     printf 'failed: %s\n' "$(IFS=,; printf '%s' "${failed[*]}")" >&2

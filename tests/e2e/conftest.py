@@ -87,41 +87,27 @@ def interrupt(repository: Path) -> Callable[..., Run]:
 
 @pytest.fixture(scope="session")
 def drive(repository: Path) -> Callable[..., Run]:
-    """``drive(script, folder, *overrides)``: a run with a saboteur from tests/e2e/drivers."""
+    """``drive(words, folder, *overrides)``: a run with a saboteur from tests/e2e/drivers, and its arguments."""
 
-    def run(script: str, folder: Path, *overrides: str) -> Run:
+    def run(words: str, folder: Path, *overrides: str) -> Run:
+        script, *arguments = words.split()
         path = Path(__file__).parent / "drivers" / script
-        return start([sys.executable, str(path), f"run_dir={folder}", *overrides], folder, repository)
+        return start([sys.executable, str(path), *arguments, f"run_dir={folder}", *overrides], folder, repository)
 
     return run
 
 
 @pytest.fixture(scope="session")
-def trained(train, tmp_path_factory) -> Run:
-    """Three steps with validation and checkpoints; the other tests read what it left."""
-    folder = tmp_path_factory.mktemp("e2e") / "trained"
-    return train(
-        folder,
-        "trainer.total_training_steps=3",
+def trained(drive, tmp_path_factory) -> Run:
+    """Four steps with validations and checkpoints, for most tests to read; the fourth samples with old weights."""
+    return drive(
+        "cut_weight_sync.py 3 cpu",
+        tmp_path_factory.mktemp("e2e") / "trained",
+        "trainer.total_training_steps=4",
         "trainer.save_freq=1",
-        "trainer.test_freq=3",
+        "trainer.test_freq=2",
         "data.val_max_samples=8",
         "checkpoint.keep_best=val/code/pass@1",
-        TWO_STEPS_AN_EPOCH,
-    )
-
-
-@pytest.fixture(scope="session")
-def cut(drive, tmp_path_factory) -> Run:
-    """Three steps with the seed of ``trained``, whose servers keep their first weights; rewards are pooled."""
-    return drive(
-        "cut_weight_sync.py",
-        tmp_path_factory.mktemp("e2e") / "cut",
-        "arm=pooled",
-        "trainer.total_training_steps=3",
-        "trainer.save_freq=-1",
-        "trainer.test_freq=-1",
-        "data.val_max_samples=8",
         TWO_STEPS_AN_EPOCH,
     )
 

@@ -12,7 +12,7 @@ from code_a1_recipe.training.base_model import ensure_model
 
 from .proofs import replayed_book
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("others")]
+pytestmark = [pytest.mark.e2e, pytest.mark.nightly, pytest.mark.xdist_group("others")]
 SMALL = (
     "data.train_batch_size=2",
     "data.max_response_length=64",

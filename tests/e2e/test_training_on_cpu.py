@@ -14,6 +14,7 @@ from transformers import AutoModelForCausalLM
 from code_a1_recipe.algorithm.mistake_book import MistakeBook
 from tests.unit.jobs.local_hub import LocalHub
 
+from .conftest import TWO_STEPS_AN_EPOCH
 from .proofs import replayed_book, state_differences
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("trained")]
@@ -27,11 +28,11 @@ def test_the_run_ends_well_and_says_where_everything_is(trained):
     for name in written:
         assert (trained.folder / name).exists()
         assert str(trained.folder / name) in trained.output
-    assert "step 3/3 | code " in trained.output
+    assert "step 4/4 | code " in trained.output
 
 
 def test_servers_sample_with_the_trainers_weights_at_every_step(trained):
-    for row in trained.metrics:
+    for row in trained.metrics[:3]:  # the fourth is the negative control
         for policy in POLICIES:
             assert row[f"{policy}/rollout_probs_diff_mean"] <= 1e-5
             assert row[f"{policy}/rollout_probs_diff_valid"] == 1
@@ -83,10 +84,10 @@ def test_one_candidate_of_a_question_trains_the_test_llm(trained):
 
 
 def test_the_book_is_what_the_verdicts_say(trained):
-    expected = replayed_book([trained.rollouts(step) for step in (1, 2, 3)])
+    expected = replayed_book([trained.rollouts(step) for step in (1, 2, 3, 4)])
     assert expected.num_cases > 0
     assert MistakeBook.load(trained.folder / "mistake_book.json") == expected
-    checkpoint = trained.folder / "checkpoints" / "global_step_3" / "mistake_book.json"
+    checkpoint = trained.folder / "checkpoints" / "global_step_4" / "mistake_book.json"
     assert MistakeBook.load(checkpoint) == expected
 
 
@@ -100,15 +101,15 @@ def test_validation_judges_both_policies_on_held_out_questions(trained):
         "test/buggy_programs_kill",
     ):
         assert 0.0 <= row[f"val/{name}"] <= 1.0
-    assert len(trained.rollouts(3, "val")) == 4 * 8
-    greedy, buggy_programs = (trained.rollouts(3, "val", kind=kind) for kind in ("greedy", "buggy_program"))
+    assert len(trained.rollouts(4, "val")) == 4 * 8
+    greedy, buggy_programs = (trained.rollouts(4, "val", kind=kind) for kind in ("greedy", "buggy_program"))
     assert [record.suites for record in greedy] == [()] * 8
     assert row["val/code/greedy_pass@1"] == sum(record.is_solved for record in greedy) / 8
     # What the buggy_programs show is known to be wrong, so a hidden test breaks each of them.
     assert 8 <= len(buggy_programs) <= 2 * 8
     assert all(len(record.suites) == 1 for record in buggy_programs)
-    trained_on = {record.question for step in (1, 2, 3) for record in trained.rollouts(step)}
-    assert trained_on.isdisjoint({record.question for record in trained.rollouts(3, "val")})
+    trained_on = {record.question for step in (1, 2, 3, 4) for record in trained.rollouts(step)}
+    assert trained_on.isdisjoint({record.question for record in trained.rollouts(4, "val")})
 
 
 def test_the_run_ends_with_its_report(trained):
@@ -124,17 +125,6 @@ def test_full_reward_that_hidden_tests_deny_is_counted(trained):
         assert row["code/reward_false_positive_rate"] == pytest.approx(denied / len(full))
 
 
-def test_pooled_rewards_are_made_of_the_cases_of_all_programs_of_a_question(cut):
-    for index in range(8):
-        records = [record for record in cut.rollouts(1) if record.index == index and record.pooled_tests]
-        written = {case.key for record in records for suite in record.suites for case in suite.verdict.cases}
-        for record in records:
-            cases = record.pooled_tests.cases
-            assert {case.key for case in cases} == written
-            rate = sum(case.outcome == "passed" for case in cases) / len(cases)
-            assert record.reward.total == pytest.approx(rate, abs=1e-6)
-
-
 def test_tensorboard_has_the_same_names(trained):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -143,16 +133,14 @@ def test_tensorboard_has_the_same_names(trained):
     assert set(trained.metrics[-1]) - {"step"} == set(events.Tags()["scalars"])
 
 
-def test_a_run_resumes_with_the_questions_that_come_next(resumed, cut):
+def test_a_run_resumes_with_the_questions_that_come_next(resumed, trained):
     resumed = resumed.run
     assert resumed.returncode == 0, resumed.output[-4000:]
     assert [row["step"] for row in resumed.metrics] == [1, 2, 3]
     assert f"resumed from {resumed.folder}/checkpoints/global_step_2" in resumed.output
-    assert "changed since it was saved: trainer.test_freq: 3 -> -1" in resumed.output
-    # Another run with the same seed that was never interrupted; which questions come does not hang on weights.
-    for step in (1, 2, 3):
-        questions = [[record.question for record in run.rollouts(step)] for run in (cut, resumed)]
-        assert questions[0] == questions[1]
+    assert "changed since it was saved: trainer.test_freq: 2 -> -1" in resumed.output
+    never_stopped, went_on = ([record.question for record in run.rollouts(3)] for run in (trained, resumed))
+    assert never_stopped == went_on
     # The second epoch meets the mistakes of the first, also those that only the checkpoint remembers.
     assert {record.question for record in resumed.rollouts(3)} <= {
         record.question for step in (1, 2) for record in resumed.rollouts(step)
@@ -174,7 +162,11 @@ def test_a_resumed_run_ends_in_the_state_of_one_that_never_stopped(resumed, trai
 
 def test_the_best_step_by_validation_is_noted(trained):
     best = json.loads((trained.folder / "checkpoints" / "best.json").read_text())
-    assert best == {"step": 3, "metric": "val/code/pass@1", "value": trained.metrics[-1]["val/code/pass@1"]}
+    metric = "val/code/pass@1"
+    validated = {row["step"]: row[metric] for row in trained.metrics if metric in row}
+    assert list(validated) == [2, 4]
+    assert best == {"step": best["step"], "metric": metric, "value": validated[best["step"]]}
+    assert best["value"] == max(validated.values())
 
 
 def test_an_exported_policy_is_the_trained_one(trained, repository, tmp_path):
@@ -187,7 +179,7 @@ def test_an_exported_policy_is_the_trained_one(trained, repository, tmp_path):
     assert all(pushed[file.name] == file.read_bytes() for file in (tmp_path / "test").iterdir())
     assert "| Test LLM, validity " in pushed["README.md"].decode()
     exported = AutoModelForCausalLM.from_pretrained(tmp_path / "test").state_dict()
-    for name, value in weights(trained.folder, 3, "test").items():
+    for name, value in weights(trained.folder, 4, "test").items():
         assert torch.equal(exported[name], value.to(exported[name].dtype)), name
 
 
@@ -198,19 +190,34 @@ def test_where_a_steps_time_went_is_recorded(trained):
         assert record.span[0] <= record.span[1] <= record.judge_span[0] <= record.judge_span[1]
 
 
-def test_a_second_run_with_the_same_seed_has_the_same_book_after_the_first_step(trained, cut):
-    books = [replayed_book([run.rollouts(1)]) for run in (trained, cut)]
+@pytest.fixture(scope="module")
+def repeated(train, tmp_path_factory):
+    """One step with the seed of ``trained``."""
+    return train(
+        tmp_path_factory.mktemp("e2e") / "repeated",
+        "trainer.total_training_steps=1",
+        "trainer.save_freq=-1",
+        "trainer.test_freq=-1",
+        "data.val_max_samples=8",
+        TWO_STEPS_AN_EPOCH,
+    )
+
+
+@pytest.mark.nightly
+def test_a_second_run_with_the_same_seed_has_the_same_book_after_the_first_step(trained, repeated):
+    books = [replayed_book([run.rollouts(1)]) for run in (trained, repeated)]
     assert books[0] == books[1]
     assert books[0].num_cases > 0
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["sampled", "greedy", "buggy_program"])
-def test_validating_the_same_weights_again_samples_the_same(trained, cut, kind):
+def test_validating_the_same_weights_again_samples_the_same(trained, repeated, kind):
     def sampled(run):
         return [
             (record.question, record.response, [suite.response for suite in record.suites])
             for record in run.rollouts(0, "val", kind=kind)
         ]
 
-    assert sampled(trained) == sampled(cut)
+    assert sampled(trained) == sampled(repeated)
     assert len(sampled(trained)) >= 8

@@ -32,6 +32,7 @@ REHEARSAL = os.environ.get("CODE_A1_GPU_REHEARSAL") == "1"
 _ROOM_FOR_1_5B = 39 * GIB
 _MARKER = "CODE_A1_GPU_TEST"
 _LEAVE_SECONDS = 30
+_CUT_AFTER_STEP_1, _WATCHED = ("e2e/drivers/cut_weight_sync.py", "1"), ("gpu/drivers/watched_run.py",)
 _REPORT = pytest.StashKey[Report]()
 
 
@@ -98,8 +99,8 @@ def measured_run(stage: Stage, repository: Path, pytestconfig: pytest.Config) ->
         # The disk's part of the plan counts one checkpoint more than is ever written here.
         if refused := [one for one in plan.problems() if not one.startswith(Place.DISK)]:
             pytest.skip(f"no room for it here: {refused[0]}")
-        driver = "e2e/drivers/cut_weight_sync.py" if name == "cut" else "gpu/drivers/watched_run.py"
-        command = [sys.executable, str(repository / "tests" / driver), stage.preset, *words]
+        driver, *arguments = _CUT_AFTER_STEP_1 if name == "cut" else _WATCHED
+        command = [sys.executable, str(repository / "tests" / driver), *arguments, stage.preset, *words]
         before, started = stage.card and read_card(), time.monotonic()
         os.environ[_MARKER] = f"{name}-{os.getpid()}"  # all its processes inherit it
         try:

@@ -11,7 +11,8 @@ def outcomes(results):
 
 
 def test_a_fork_bomb_forks_nothing(attack):
-    results = attack("""
+    results = attack(
+        """
         import os
         def secret(n):
             while True:
@@ -19,8 +20,10 @@ def test_a_fork_bomb_forks_nothing(attack):
                     os.fork()
                 except OSError:
                     pass
-    """)
-    assert outcomes(results) == ["timed_out"] * 4
+        """,
+        cases=1,
+    )
+    assert outcomes(results) == ["timed_out"]
 
 
 def test_a_memory_bomb_is_an_exception(attack):
@@ -65,27 +68,9 @@ def test_descriptors_run_out_at_the_limit(attack):
     assert results == [("wrong_value", "60")] * 4
 
 
-def test_a_spin_that_ignores_signals_is_timed_out(attack):
-    results = attack("""
-        import signal
-        for number in range(1, 65):
-            try:
-                signal.signal(number, signal.SIG_IGN)
-            except (OSError, ValueError):
-                pass
-        def secret(n):
-            while True:
-                try:
-                    while True:
-                        pass
-                except BaseException:
-                    continue
-    """)
-    assert outcomes(results) == ["timed_out"] * 4
-
-
 def test_a_spin_in_another_thread_counts_as_the_programs_time(attack):
-    results = attack("""
+    results = attack(
+        """
         import threading, time
         def spin():
             while True:
@@ -93,17 +78,10 @@ def test_a_spin_in_another_thread_counts_as_the_programs_time(attack):
         def secret(n):
             threading.Thread(target=spin, daemon=True).start()
             time.sleep(1000)
-    """)
-    assert outcomes(results) == ["timed_out"] * 4
-
-
-def test_a_sleep_without_end_is_timed_out(attack):
-    results = attack("""
-        import time
-        def secret(n):
-            time.sleep(10**6)
-    """)
-    assert outcomes(results) == ["timed_out"] * 4
+        """,
+        cases=1,
+    )
+    assert outcomes(results) == ["timed_out"]
 
 
 def test_an_alarm_that_interrupts_the_harness_hurts_only_the_program(attack):
@@ -120,52 +98,24 @@ def test_an_alarm_that_interrupts_the_harness_hurts_only_the_program(attack):
 
 
 def test_a_flood_of_frames_is_cut_off(attack):
-    results = attack("""
-        import os
-        def secret(n):
-            while True:
-                os.write(3, b"\\0" * 65536)
-    """)
+    results = attack("import os\ndef secret(n):\n    while True: os.write(3, bytes(65536))\n", cases=1)
     assert set(outcomes(results)) <= {"died", "output_limit"}
-
-
-def test_native_stack_overflow_costs_only_its_own_cases(attack):
-    results = attack("""
-        import sys
-        sys.setrecursionlimit(10**9)
-        class Deep:
-            def __repr__(self):
-                return repr(self)
-        def secret(n):
-            return repr(Deep())
-    """)
-    assert set(outcomes(results)) <= {"died", "raised", "timed_out"}
-
-
-def test_a_huge_value_is_an_output_limit(attack):
-    assert outcomes(attack("def secret(n):\n    return 'x' * 2_000_000\n")) == ["output_limit"] * 4
-
-
-def test_a_hang_while_loading_is_a_program_that_does_not_load(runner):
-    judge = Judge(runner, limits=replace(runner.limits, load_cpu_seconds=0.2))
-    request = JudgeRequest(
-        question_id="q", reference="def f(): return 1", candidate="while True: pass", suites=(("assert f() == 1",),)
-    )
-    verdict = judge.judge(request)
-    assert (verdict.loaded, verdict.suites[0].cases[0].outcome.value) == (False, "not_loaded")
 
 
 def test_a_candidate_that_dribbles_bytes_does_not_starve_the_clock(attack):
     started = time.monotonic()
-    results = attack("""
+    results = attack(
+        """
         import os, struct, time
         def secret(n):
             os.write(3, struct.pack("<cI", b"V", 1 << 20))
             while True:
                 os.write(3, b"x")
                 time.sleep(0.002)
-    """)
-    assert outcomes(results) == ["timed_out"] * 4
+        """,
+        cases=1,
+    )
+    assert outcomes(results) == ["timed_out"]
     assert time.monotonic() - started < 15
 
 
@@ -236,17 +186,17 @@ BUSY = (
 
 
 def test_a_suite_of_costly_calls_costs_another_suite_no_case(runner):
-    costly = tuple(f"assert f({400 + n}) == {400 + n}" for n in range(8))
+    costly = tuple(f"assert f({300 + n}) == {300 + n}" for n in range(6))
     light = tuple(f"assert f({n}) == {n}" for n in range(5))
-    assert passed(runner, BUSY, BUSY, costly, light, total_seconds=1.5)[1] == 5
-    assert passed(runner, BUSY, BUSY, light, costly, total_seconds=1.5)[0] == 5
+    assert passed(runner, BUSY, BUSY, costly, light, total_seconds=0.8)[1] == 5
+    assert passed(runner, BUSY, BUSY, light, costly, total_seconds=0.8)[0] == 5
 
 
 def test_suites_that_make_an_honest_program_hang_cost_another_suite_no_case(runner):
     reference = "def f(n): return n * (n + 1) // 2\n"
     candidate = "def f(n):\n    total = 0\n    for i in range(n + 1): total += i\n    return total\n"
     light = tuple(f"assert f({n}) == {n * (n + 1) // 2}" for n in range(5))
-    for question in range(4):
+    for question in range(2):
         hanging = tuple(f"assert f({10**9 + n}) == 0" for n in range(20))
         assert passed(runner, reference, candidate, light, hanging, question_id=str(question))[0] == 5
 
@@ -265,7 +215,7 @@ def test_whoever_is_asked_first_may_fill_the_table_of_all(runner):
         "    return table[n]\n"
     )
     suite = tuple(f"assert f({n}) == {n % 7}" for n in range(8))
-    for question in range(3):
+    for question in range(2):
         assert passed(runner, program, program, suite, question_id=str(question)) == [8]
 
 

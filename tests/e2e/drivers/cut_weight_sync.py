@@ -1,6 +1,6 @@
-"""A run whose servers keep their first weights: the negative control of the weight sync tests.
+"""A run whose servers keep old weights after one step: the negative control of the weight sync tests.
 
-A first argument without "=" is its preset; `cpu` otherwise.
+python tests/e2e/drivers/cut_weight_sync.py STEP PRESET [KEY=VALUE ...]
 """
 
 import sys
@@ -11,7 +11,7 @@ from code_a1_recipe.training.lifecycle.launch import configure_logging, prepare_
 
 def main() -> None:
     configure_logging()
-    preset, *overrides = sys.argv[1:] if "=" not in sys.argv[1] else ["cpu", *sys.argv[1:]]
+    cut_after, preset, *overrides = sys.argv[1:]
     config = read_config(preset, overrides)
     prepare_environment(config)
 
@@ -19,11 +19,11 @@ def main() -> None:
 
     synchronise = Policy.sync_weights
 
-    def only_once(self: Policy, step: int) -> None:
-        if step == 0:
+    def cut(self: Policy, step: int) -> None:
+        if step != int(cut_after):
             synchronise(self, step)
 
-    Policy.sync_weights = only_once
+    Policy.sync_weights = cut
     train(config)
 
 

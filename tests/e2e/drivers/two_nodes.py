@@ -92,8 +92,10 @@ def main() -> None:
         config = read_config("cpu", [f"+ray_kwargs.ray_init.address={address}", "sandbox.runner=ray", *sys.argv[1:]])
         prepare_environment(config)
 
+        from code_a1_recipe.training import policy
         from code_a1_recipe.training.trainer import CodeA1Trainer
 
+        policy._ABANDON_SECONDS = 3.0
         run_episodes = CodeA1Trainer._run_episodes
 
         def watched(self, questions, metrics):

@@ -15,9 +15,13 @@ pytestmark = [
     [
         ("mbpp.jsonl", "mbpp", 974, 2901, 21, 7),
         ("HumanEval.jsonl.gz", "humaneval", 164, 1059, 74, 10),
-        ("LeetCodeDataset-v0.2.0-train.jsonl.gz", "leetcode", 1890, 4752, 0, 0),
+        pytest.param(
+            *("LeetCodeDataset-v0.2.0-train.jsonl.gz", "leetcode", 1890, 4752, 0, 0), marks=pytest.mark.nightly
+        ),
         ("ULT_Lite.jsonl", "unleaked", 200, 918, 82, 16),
-        ("evalplus_humaneval_mbpp.parquet", "evalplus", 542, 160773, 3842, 20),
+        pytest.param(
+            *("evalplus_humaneval_mbpp.parquet", "evalplus", 542, 160773, 3842, 20), marks=pytest.mark.nightly
+        ),
     ],
 )
 def test_a_public_problem_set_loads_whole(

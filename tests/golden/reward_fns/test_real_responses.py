@@ -19,7 +19,7 @@ from reward_fns import ExtractionFailure, extract_candidate, extract_suite
 from reward_fns.verl_entry import compute_score
 
 FILE = Path(__file__).parents[2] / "data/real_responses.jsonl"
-NUM_CASES = 4
+NUM_CASES, NUM_JUDGED = 4, 80
 
 
 def _rows() -> list[dict[str, Any]]:
@@ -65,8 +65,8 @@ def test_the_file_has_what_only_real_models_write():
 
 
 @pytest.mark.shared
-def test_each_response_has_the_reward_that_it_had(shared_dir):
-    rows = _rows()
+def test_each_response_has_the_reward_that_it_had(shared_dir, share_of):
+    rows = share_of(_rows(), NUM_JUDGED)
     scores = _scores(rows, shared_dir / "data/mbpp.jsonl")
     wrong = [
         (row["text"], row["score"], score)

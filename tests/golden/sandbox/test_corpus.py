@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = [pytest.mark.shared, pytest.mark.nightly]
+
 REFUSED_BY_TIER_0 = {"K11": "file writes", "K13": "processes"}
 # The corpus's own note on T28: the reference is random, but r(1) == 0 always holds, "so 1 valid is also fine".
 ALSO_FINE = {"T28": {"pass": 1, "valid": 1}}
@@ -28,7 +30,6 @@ def lines(shared_dir, repository, corpus):
     return {line["id"]: line for line in found}
 
 
-@pytest.mark.shared
 def test_nothing_is_credited_beyond_the_honest_verdict(corpus, lines):
     excess = {}
     for name, entry in corpus.items():
@@ -39,7 +40,6 @@ def test_nothing_is_credited_beyond_the_honest_verdict(corpus, lines):
     assert excess == {}
 
 
-@pytest.mark.shared
 def test_every_control_is_fully_credited_but_what_tier_0_refuses(corpus, lines):
     lost = {
         name: lines[name]
@@ -50,7 +50,6 @@ def test_every_control_is_fully_credited_but_what_tier_0_refuses(corpus, lines):
     assert all(line["valid"] == corpus[name]["honest"]["valid"] for name, line in lost.items())
 
 
-@pytest.mark.shared
 def test_honest_candidates_under_hostile_tests_lose_nothing_but_what_the_policy_says(corpus, lines):
     short = {
         name: (lines[name]["passed"], lines[name]["valid"])
@@ -61,7 +60,6 @@ def test_honest_candidates_under_hostile_tests_lose_nothing_but_what_the_policy_
     assert short == {"T20": (3, 4)}
 
 
-@pytest.mark.shared
 def test_partly_right_candidates_get_exactly_their_part(lines):
     exact = {name: lines[name]["passed"] for name in ("C24", "C33", "M03", "M04", "R07", "R15", "T29", "T30")}
     assert exact == {"C24": 1, "C33": 3, "M03": 8, "M04": 3, "R07": 8, "R15": 8, "T29": 3, "T30": 3}

@@ -2,7 +2,7 @@ import functools
 import itertools
 import random
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from code_a1_recipe.micro_world.demonstrations import draw_code_demonstrations, draw_test_demonstrations
 from code_a1_recipe.micro_world.mistakes import misread, mistakes_of
@@ -31,14 +31,12 @@ def tokenizer_of(role):
     return build_tokenizer(role, corpus_texts(itertools.islice(shown, 500)), max_length=256)
 
 
-@settings(max_examples=150, deadline=None)
 @given(text=any_text | code_like, role=st.sampled_from(["code", "test"]))
 def test_any_text_survives_both_tokenizers(text, role):
     tokenizer = tokenizer_of(role)
     assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
 
 
-@settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32), xs=st.lists(st.integers(-20, 20), max_size=5))
 def test_every_program_agrees_with_its_operation(seed, xs):
     for hard, world in itertools.product((False, True), WORLDS):

@@ -5,7 +5,7 @@ from collections import deque
 from decimal import Decimal
 from fractions import Fraction
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from sandbox.cases.case import Case
 from sandbox.cases.parser import parse_assert
@@ -94,7 +94,6 @@ def test_arbitrary_bytes_decode_or_raise_the_one_typed_error(data):
     assert isinstance(to_literal(data), str)
 
 
-@settings(max_examples=200)
 @given(values, st.data())
 def test_damaged_bytes_decode_or_raise_the_one_typed_error(value, data):
     original = encode(value)

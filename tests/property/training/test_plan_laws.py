@@ -14,7 +14,7 @@ from code_a1_recipe.training.plan.needs import Place, needs_of
 from code_a1_recipe.training.plan.sizes import with_sizes
 
 MACHINE = Machine(cores=64, memory=512 * GIB, shared_memory=256 * GIB, disk=4096 * GIB, num_gpus=8, gpu_memory=79 * GIB)
-GPU_PRESETS = [name for name in preset_names() if read_config(name, ["run_dir=x"]).trainer.device == "cuda"]
+GPU_PRESETS = [name for name in preset_names() if name != "smollm2-135m" and not name.endswith("cpu")]
 
 sizes = st.builds(
     lambda layers, hidden, ffn, vocabulary, tied: ModelSize(

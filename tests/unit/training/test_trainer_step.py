@@ -37,6 +37,9 @@ class Policy:
     def discard(self, rows):
         self.log.append(f"{self.name} discards {' '.join(rows.keys)}")
 
+    def sync_weights(self, step):
+        self.log.append(f"{self.name} wakes with the weights of step {step}")
+
 
 class Episodes:
     """Ends the episodes in reverse order."""
@@ -100,6 +103,7 @@ def make_trainer(tmp_path, monkeypatch):
         trainer.curriculum = Curriculum(config.curriculum, QUESTIONS, seed=config.seed)
         trainer.global_steps, trainer.steps_per_epoch = step, 2
         trainer.curr_step_profile = False
+        trainer.timing_raw = {}
         return trainer, log
 
     return make
@@ -125,6 +129,38 @@ def test_a_step_is_the_papers_rules_in_their_order(make_trainer):
     finished = trainer.finished
     assert (finished.step, finished.data, finished.random_states) == (3, "order", "states")
     assert finished.row["training/epoch"] == 1
+
+
+def test_servers_wake_in_turn_when_all_updates_are_done(make_trainer):
+    trainer, log = make_trainer()
+    trainer.step({}, {})
+    log.clear()
+    trainer.on_step_end()
+    assert log == [f"{name} wakes with the weights of step 3" for name in ("code", "test")]
+
+
+def test_policies_with_cards_of_their_own_update_at_the_same_time(make_trainer, monkeypatch):
+    pools = [f"pools.{name}.n_gpus_per_node=1" for name in ("code", "test")]
+    trainer, _ = make_trainer("layout=separate", *pools)
+    together = threading.Barrier(2)
+    for policy in trainer.policies.values():
+        monkeypatch.setattr(policy, "update", lambda rows, **at: {"actor/met": together.wait(10)})
+    metrics = {}
+    trainer.step(metrics, {})
+    assert sorted(metrics[f"{name}/actor/met"] for name in ("code", "test")) == [0, 1]
+
+
+def test_a_server_that_is_lost_while_weights_come_lets_the_step_be_saved(make_trainer, monkeypatch):
+    def lose(step):
+        raise OutageError("a server of the code policy did not answer")
+
+    trainer, log = make_trainer()
+    monkeypatch.setattr(trainer, "_save_and_tell", lambda: "step 2 is saved")
+    monkeypatch.setattr(trainer.run_folder, "show", log.append)
+    monkeypatch.setattr(trainer.policies["code"], "sync_weights", lose)
+    with pytest.raises(OutageError, match="did not answer"):
+        trainer.on_step_end()
+    assert log == ["step 2 is saved"]  # and the other policy's servers were left asleep
 
 
 def test_a_loop_of_verls_that_prepares_steps_ahead_submits_no_second_batch(make_trainer, monkeypatch):

@@ -164,6 +164,7 @@ def test_verls_data_set_learns_the_suite_and_nothing_else(parquet, test_model, p
 
 
 @pytest.mark.e2e
+@pytest.mark.nightly
 def test_verls_sft_trainer_trains_the_tiny_test_llm_without_a_gpu(parquet, test_model, tmp_path):
     path = parquet("micro")
     sizes = {"num_train": 16, "num_val": 0, "longest_bytes": 400}

@@ -1,0 +1,82 @@
+"""A policy on GPUs, without one: the role of its workers, how its servers are asked, and what an update hands back."""
+
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh setup")
+
+from code_a1_recipe.config.compose import read_config
+from code_a1_recipe.training import policy as policy_module
+from code_a1_recipe.training.policy import LLMServerClient, OneServerClient, Policy
+
+ONE_CARD = ("trainer.n_gpus_per_node=1", "data.train_batch_size=128")
+
+
+@pytest.fixture
+def policy_of():
+    def make(name, *overrides, preset="qwen2.5-coder-1.5b"):
+        config = read_config(preset, ["run_dir=/nowhere/x", *overrides])
+        return Policy(name, config, pool=None, total_updates=4)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("overrides", "role"),
+    [
+        ((), "actor_rollout_ref"),
+        (("policies.test.model.lora_rank=16",), "actor_rollout"),  # the base is the reference
+        (("arm=frozen",), "actor_rollout"),  # it never learns
+    ],
+)
+def test_a_reference_is_loaded_only_for_a_policy_that_needs_one(policy_of, monkeypatch, overrides, role):
+    workers = SimpleNamespace(init_model=lambda: None)
+    group = SimpleNamespace(spawn=lambda prefix_set: dict.fromkeys(prefix_set, workers))
+    monkeypatch.setattr(policy_module, "create_colocated_worker_cls", list)
+    roles = []
+
+    def worker_group(*, ray_cls_with_init, **named):
+        roles.extend(ray_cls_with_init)
+        return group
+
+    monkeypatch.setattr(policy_module, "RayWorkerGroup", worker_group)
+    policy_of("test", *overrides)._start_workers()
+    assert roles == [role]
+
+
+def endpoint_of(policy, num_servers):
+    addresses = [f"host:{rank}" for rank in range(num_servers)]
+    policy.llm_server_manager = SimpleNamespace(get_addresses=lambda: addresses, global_load_balancer=None)
+    policy.tokenizer_path = ""
+    return policy.endpoint()
+
+
+def test_several_servers_are_balanced_and_one_is_asked_directly(policy_of):
+    one, two = (endpoint_of(policy_of("code", *ONE_CARD), number) for number in (1, 2))
+    assert type(one.client) is OneServerClient
+    assert type(two.client) is LLMServerClient
+    assert one.max_calls * 2 == two.max_calls
+
+
+@pytest.mark.parametrize(
+    ("preset", "overrides", "is_seeded"),
+    [
+        ("qwen2.5-coder-1.5b", (), False),
+        ("qwen2.5-coder-1.5b", ("deterministic=true",), True),
+        ("cpu", (), True),
+    ],
+)
+def test_requests_have_seeds_where_servers_can_repeat_them(policy_of, preset, overrides, is_seeded):
+    assert endpoint_of(policy_of("code", *overrides, preset=preset), 1).is_seeded is is_seeded
+
+
+@pytest.mark.parametrize(("preset", "num_asked"), [("qwen2.5-coder-1.5b", 2), ("cpu", 0)])
+def test_each_gpus_cache_is_emptied_for_the_other_policy(policy_of, monkeypatch, preset, num_asked):
+    asked = []
+    call = SimpleNamespace(remote=asked.append)
+    policy = policy_of("code", preset=preset)
+    policy.actor_rollout_wg = SimpleNamespace(workers=[SimpleNamespace(__ray_call__=call)] * 2)
+    monkeypatch.setattr(policy_module.ray, "get", list)
+    policy._empty_caches()
+    assert asked == [policy_module._empty_cache] * num_asked
