@@ -16,6 +16,7 @@ It is YAML::
 The run of an arm and a seed lives in ``<folder>/<arm>/seed<seed>`` with ``data.seed=<seed>``.
 """
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -35,7 +36,6 @@ FINISHED = "finished.json"
 SET_BY_THE_EXPERIMENT = ("run_dir", "data.seed")
 
 Override = Annotated[str, Meta(pattern="^[^=]+=")]
-FolderName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][\w-]*$")]
 Seed = Annotated[int, Meta(ge=0)]
 
 
@@ -54,7 +54,7 @@ class GridFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     folder: str | None = None
     seeds: Annotated[tuple[Seed, ...], Meta(min_length=1)] = (0,)
     overrides: tuple[Override, ...] = ()
-    arms: Annotated[dict[FolderName, tuple[Override, ...] | Arm], Meta(min_length=1)]
+    arms: Annotated[dict[str, tuple[Override, ...] | Arm], Meta(min_length=1)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +86,10 @@ class Experiment:
             ) from error
         arms = {}
         for name, settings in grid.arms.items():
+            if not re.fullmatch(r"[A-Za-z0-9][\w-]*", name):
+                raise InputError(
+                    f"{path}: arms: a name must be letters, digits, - and _, got {name!r}; it becomes a folder"
+                )
             arm = settings if isinstance(settings, Arm) else Arm(settings)
             if arm.harvest is not None and arm.harvest not in arms:
                 raise InputError(f"{path}: arms.{name}.harvest must name an arm above it, got {arm.harvest!r}")

@@ -1,5 +1,6 @@
 """A grid of runs through its command: run, resumed, refused, reported. A small script stands for the trainer."""
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -61,7 +62,7 @@ def test_a_grid_is_run_seed_by_seed_and_reported_and_nothing_runs_twice(grid, st
     assert started == ["code_a1/0", "frozen/0", "code_a1/1", "frozen/1"]
     printed = capsys.readouterr().out
     assert "| code_a1 | 2     | 6       | 0.833 ± 0.000 |" in printed
-    assert "| frozen  | +0.000 ± 0.000 |" in printed
+    assert re.search(r"\| frozen +\| \+0.000 ± 0.000", printed)
     page = (tmp_path / "out" / "report" / "index.html").read_text()
     assert page.count("data:image/png;base64,") == 2
     assert command.main(["run", grid()]) == 0
@@ -73,7 +74,7 @@ def test_a_grid_is_run_seed_by_seed_and_reported_and_nothing_runs_twice(grid, st
     assert command.main(["report", str(kept / "results.json")]) == 0
     assert capsys.readouterr().out.partition("\n\nreport")[0] == first.partition("\n\nreport")[0]
     assert command.main(["leaderboard", str(tmp_path / "out"), "--arm", "code_a1"]) == 0
-    assert "+0.000 ± ?" in capsys.readouterr().out
+    assert "| 2 | +0.000 ± 0.000 | +0.000 ± 0.000 |" in capsys.readouterr().out
 
 
 def test_a_run_that_breaks_off_names_its_log_and_the_same_command_goes_on(grid, started, capsys):
@@ -91,7 +92,7 @@ def test_a_run_that_breaks_off_names_its_log_and_the_same_command_goes_on(grid, 
     [
         ({"arms": {}}, "arms"),
         ({"seed": [1]}, "unknown field `seed`"),
-        ({"arms": {"a/b": []}}, "a/b"),
+        ({"arms": {"a/b": []}}, "a name must be letters, digits, - and _, got 'a/b'"),
         ({"arms": {"a": ["data.seed=3"]}}, "which the experiment sets for each run"),
         ({"arms": {"a": {"harvest": "b"}}}, "must name an arm above it, got 'b'"),
         ({"arms": {"a": ["rewards.alpha=7"]}}, "arms.a: rewards.alpha must be at most 1, got 7"),
