@@ -1,6 +1,6 @@
 """``code-a1 score``: rollouts through extraction, judge and rewards, to JSON lines. Loads no torch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -20,7 +20,6 @@ from ..jobs.confinement import Confinement, JudgeAll
 from ..jobs.jsonl_store import JsonlStore, Row
 from ..jobs.judge_loop import judge_into
 from ..jobs.outputs import Report
-from ..runs.folder import RunFolder
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import reward_record, verdict_record
 from .rollout_rows import Item, read_episodes
@@ -68,9 +67,7 @@ def score(
     rewards = rewards.replaced(where="rewards", **changes)
     num_cases = num_cases or _CASES_PER_SUITE
     episodes = read_episodes(files, question_table(questions, **reading))
-    trained = QuestionRewards(rewards, num_cases=num_cases)
-    # Validation rewards buggy programs by the paper's rule, whatever training does.
-    by_the_paper = QuestionRewards(rewards.by_the_paper(), num_cases=num_cases)
+    rewards_of = _reward_functions(rewards, num_cases)
     read_files = (*files, *questions, *rewards.user_files.values())
     decisive = {
         **rewards.model_dump(mode="json"),
@@ -83,15 +80,10 @@ def score(
         left = [items for items in episodes if any(item.index not in store for item in items)]
         if left:
             with confinement.judges(workers, seed=seed) as judges:
-
-                def work(items: Sequence[Item]) -> list[Row]:
-                    is_buggy = items[0].row.get("kind") == "buggy_program"
-                    return judged_rows(items, judges.judge_all, by_the_paper if is_buggy else trained)
-
                 judge_into(
                     store,
                     left,
-                    work,
+                    lambda items: judged_rows(items, judges.judge_all, rewards_of(items)),
                     num_threads=workers * DEFAULT_QUESTIONS_PER_WORKER,
                     total=sum(map(len, episodes)),
                     what="score",
@@ -106,11 +98,17 @@ def score(
     return Report(text=f"{output}: {summary(judged)}", failure=failure)
 
 
+def _reward_functions(settings: RewardSettings, num_cases: int) -> Callable[[Sequence[Item]], QuestionRewards]:
+    """What rewards an episode. Validation rewards buggy programs by the paper's rule, whatever training does."""
+    trained = QuestionRewards(settings, num_cases=num_cases)
+    by_the_paper = QuestionRewards(settings.by_the_paper(), num_cases=num_cases)
+    return lambda items: by_the_paper if items[0].row.get("kind") == "buggy_program" else trained
+
+
 def _rollout_files(source: Path) -> list[Path]:
     if source.is_file():
         return [source]
-    rollouts = RunFolder(source).rollouts
-    files = sorted((rollouts if rollouts.is_dir() else source).glob("*.jsonl"))
+    files = RunRecords(source).rollout_files() or sorted(source.glob("*.jsonl"))
     if not files:
         raise InputError(f"{source} is no rollout file and no folder of *.jsonl (relative paths start at {Path.cwd()})")
     return files

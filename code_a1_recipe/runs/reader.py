@@ -146,8 +146,12 @@ class RunRecords:
     def files(self) -> list[Path]:
         """All that is read here: configuration, metrics, rollouts, the Mistake Book, and the files of questions."""
         paths = self.paths
-        own = [paths.resolved_config, paths.metrics, paths.mistake_book, *sorted(paths.rollouts.glob("*.jsonl"))]
+        own = [paths.resolved_config, paths.metrics, paths.mistake_book, *self.rollout_files()]
         return [*own, *self.question_files()]
+
+    def rollout_files(self) -> list[Path]:
+        """All files of rollouts, in order of name."""
+        return sorted(self.paths.rollouts.glob("*.jsonl"))
 
 
 def read_rollouts(path: Path) -> Iterator[RolloutRecord]:
