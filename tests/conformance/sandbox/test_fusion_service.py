@@ -11,6 +11,7 @@ import zlib
 import pytest
 
 from sandbox import Judge, JudgeRequest, Limits, SandboxConfigError, SandboxFusionRunner, SandboxUnavailableError
+from sandbox.__main__ import main
 from sandbox.checks.self_test import LIMITS
 
 from ..programs import kinds, run
@@ -223,3 +224,8 @@ def test_programs_leave_no_process_behind(fusion_service, runner):
         pytest.skip("the service refuses processes here")
     with pytest.raises(ProcessLookupError):
         os.kill(int(result.results[0].value[1:-1], 16), 0)
+
+
+def test_the_command_line_tests_a_service(fusion_service, capsys):
+    assert main(["check", "--url", fusion_service.url]) == 0
+    assert "8 of 8 self-tests passed" in capsys.readouterr().out
