@@ -6,8 +6,7 @@ nothing (GRPO, arXiv 2402.03300, equation 3; the same rule for proposed tasks: A
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from ..algorithm.question import Question
 from ..algorithm.sampling import sampling_seed
@@ -57,17 +56,8 @@ class Frontier:
         counts = [f"{solved}/{self.options.samples}: {number}" for solved, number in sorted(self.num_solved.items())]
         low, high = self.options.keep
         shown = ", ".join(counts) or "none"
-        return f"questions by how often {self.model.label} solves them: {shown}; --keep {low:g} {high:g}"
-
-    def described(self) -> dict[str, Any]:
-        """The settings that decide the rates, by the names of options."""
-        return {
-            "base_model": f"{self.model.label} ({self.model.fingerprint})",
-            "base_sampling": asdict(self.options.base_model.sampling("code")),
-            "samples": self.options.samples,
-            "prompt": self.prompt,
-            "seed": self.options.seed,
-        }
+        model = f"{self.model.label} (fingerprint {self.model.fingerprint})"
+        return f"questions by how often {model} solves them: {shown}; --keep {low:g} {high:g}"
 
     def check(self, entries: Sequence[Entry]) -> Stage:
         """Each entry with its rate, left out where that is outside of ``--keep``; bounds are inside.
@@ -92,7 +82,8 @@ class Frontier:
             num_solved = number - len(failed)
             self.num_solved[num_solved] += 1
             if low <= num_solved / number <= high:
-                yield replace(entry, num_solved=num_solved)
+                rates = {"base_pass_rate": num_solved / number, "base_samples": number, "base_model": self.model.label}
+                yield replace(entry, rates=rates)
                 continue
             detail = f"{num_solved} of {number} programs solve it"
             if failed:

@@ -61,7 +61,9 @@ class OutputOptions:
     def check(self) -> None:
         """Raises InputError where the output is no name of a parquet file."""
         if not self.output.name.endswith(".parquet") or self.output.is_dir():
-            raise InputError(f"--output {self.output}: must end in .parquet, the format that is written, and be no folder")
+            raise InputError(
+                f"--output {self.output}: must end in .parquet and be no folder"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,11 +125,6 @@ class PrepareOptions(OutputOptions):
     def of_judging(self) -> dict[str, Any]:
         """The settings that decide the facts of a reference."""
         return {"slow_seconds": self.slow_seconds, "tier": self.tier, "format": 2}
-
-    def described(self) -> dict[str, Any]:
-        """The settings that decide which rows stay."""
-        names = ("slow_seconds", "tier", "min_tests", "drop_tests", "golden", "limit", "keep")
-        return {name: getattr(self, name) for name in names}
 
     def check(self) -> None:
         """Raises InputError where options do not go together."""

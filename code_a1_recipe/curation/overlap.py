@@ -14,7 +14,7 @@ text occurs in the training data excuses nothing: a question that was copied a h
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from ..algorithm.question import Question
 from ..jobs.progress import watched
@@ -57,15 +57,17 @@ class EvalIndex:
 
     def __init__(self, questions: Sequence[Question], data_phrases: Phrases = frozenset()) -> None:
         self.questions = questions
-        self.num_only_common = 0
-        """Rows that share words with evaluation questions, but only such as many of a set's questions share."""
         self._places: dict[tuple[str, str], list[int]] = defaultdict(list)
         """Kind of text ("id", "whole", "run", "program", "test") and the text -> the questions that have it."""
         self._wholes_of_start: dict[str, set[str]] = defaultdict(set)
         self._statements = NearIndex(PROMPT_NGRAM)
         self._programs = NearIndex(_PROGRAM_NGRAM)
         self._first_copy = self._first_copies()
-        self._num_different = self._count_different(range(len(questions)))
+        """Place of the first question that each one is a copy of."""
+        names = [question.data_source for question in questions]
+        self._different = set(zip(names, self._first_copy, strict=True))
+        """Set and place of the questions that are no copies."""
+        self._num_different = Counter(set_name for set_name, _ in self._different)
         self._phrases = self._common_phrases()
         self._all_phrases = self._phrases | data_phrases
         for place, question in enumerate(watched(questions, total=len(questions), what="index", unit="question")):
@@ -78,7 +80,6 @@ class EvalIndex:
         """Each entry, left out where it repeats a question; of a question the first rule is told."""
         for entry in watched(entries, total=len(entries), what="overlap", unit="row"):
             overlaps: dict[int, Overlap] = {}
-            self._has_common = False
             for place, how, detail in self._hits(entry.question):
                 met = self.questions[place]
                 overlaps.setdefault(place, Overlap(set_name=met.data_source, id=met.id, how=how, detail=detail))
@@ -87,7 +88,6 @@ class EvalIndex:
                 told = f"with {first.id} of {first.set_name}, by {first.how}: {first.detail}"
                 yield entry.dropped(Reason.OVERLAP, told, tuple(overlaps.values()))
             else:
-                self.num_only_common += self._has_common
                 yield entry
 
     # ------------------------------ index ------------------------------
@@ -105,24 +105,19 @@ class EvalIndex:
             prompts.add(question.prompt)
         return first_copy
 
-    def _different(self, places: Iterable[int]) -> set[tuple[str, int]]:
-        """Set and first copy of each question at ``places``."""
-        return {(self.questions[place].data_source, self._first_copy[place]) for place in places}
-
-    def _count_different(self, places: Iterable[int]) -> Counter[str]:
-        return Counter(set_name for set_name, _ in self._different(places))
-
     def _is_common(self, places: Sequence[int]) -> bool:
         """Whether so many different questions of one set are its manner of speaking."""
+        different = {(self.questions[place].data_source, self._first_copy[place]) for place in places}
+        counts = Counter(set_name for set_name, _ in different)
         return any(
             count > max(LEAST_PROMPTS, COMMON_SHARE * self._num_different[set_name])
-            for set_name, count in self._count_different(places).items()
+            for set_name, count in counts.items()
         )
 
     def _common_phrases(self) -> Phrases:
         """Phrases that many different questions of one set share, of all sets."""
         prompts: dict[str, list[str]] = defaultdict(list)
-        for set_name, place in sorted(self._different(range(len(self.questions)))):
+        for set_name, place in sorted(self._different):
             prompts[set_name].append(self.questions[place].prompt)
         return frozenset().union(*map(common_phrases, prompts.values()))
 
@@ -185,11 +180,9 @@ class EvalIndex:
 
     def _having(self, kind: str, text: str, how: str, detail: str) -> Iterator[Hit]:
         """A hit on each question that has the text, unless that is common in its set."""
-        if (kind, text) in self._common:
-            self._has_common = True
-            return
-        for place in self._places.get((kind, text), ()):
-            yield place, how, detail
+        if (kind, text) not in self._common:
+            for place in self._places.get((kind, text), ()):
+                yield place, how, detail
 
 
 def _near_tokens(form: str) -> Sequence[str]:

@@ -10,9 +10,8 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -28,7 +27,7 @@ from .duplicates import check_duplicates
 from .frontier import Frontier
 from .options import PrepareOptions
 from .overlap import EvalIndex
-from .reading import EvalSets, Source, open_eval_sets, open_inputs, read_eval_sets, read_inputs
+from .reading import Source, open_sources, read_eval_sets, read_inputs
 from .references import JudgedReference, content_key, decide, judged_row
 from .rows import Dropped, Entry, Reason, Stage
 from .texts import common_phrases
@@ -59,10 +58,8 @@ def prepare(options: PrepareOptions, *, command: Sequence[str]) -> Report:
     _ = options.confinement  # refused before any work
     preparation = Preparation(
         options=options,
-        sources=open_inputs(
-            options.inputs, adapter=options.adapter, columns=options.columns, limit=options.limit
-        ),
-        eval_sources=open_eval_sets(options.against, options.against_columns),
+        sources=open_sources(options.inputs, adapter=options.adapter, columns=options.columns),
+        eval_sources=open_sources(options.against, columns=options.against_columns, is_evaluation=True),
         frontier=Frontier.of(options) if options.base_model.is_named else None,
     )
     with (
@@ -86,15 +83,15 @@ class Preparation:
     sources: Sequence[Source]
     eval_sources: Sequence[Source]
     frontier: Frontier | None
-    eval_sets: EvalSets = field(default_factory=EvalSets)
+    eval_questions: list[Question] = field(default_factory=list)
+    unreadable: Counter[str] = field(default_factory=Counter)
+    """Rows of evaluation sets without a prompt that can be read, by source."""
     kept: list[Entry] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
-    num_only_common: int = 0
-    """Rows that share nothing but common words with an evaluation set."""
 
     @property
     def num_rows(self) -> int:
-        return sum(source.num_rows for source in self.sources)
+        return len(self.kept) + len(self.dropped)
 
     @property
     def num_outages(self) -> int:
@@ -111,13 +108,11 @@ class Preparation:
             SandboxConfigError: programs cannot be confined on this machine.
             OutageError: the sandbox or the base model is down.
         """
-        self.eval_sets = read_eval_sets(self.eval_sources)
-        self._sift(read_inputs(self.sources))
+        self.eval_questions, self.unreadable = read_eval_sets(self.eval_sources)
+        self._sift(read_inputs(self.sources, limit=self.options.limit))
         phrases = common_phrases([entry.question.prompt for entry in self.kept])
-        if self.eval_sets.questions:
-            index = EvalIndex(self.eval_sets.questions, phrases)
-            self._sift(index.check(self.kept))
-            self.num_only_common = index.num_only_common
+        if self.eval_questions:
+            self._sift(EvalIndex(self.eval_questions, phrases).check(self.kept))
         self._sift(self._with_enough_tests())
         judge_confined(
             store,
@@ -156,11 +151,7 @@ class Preparation:
         for entry in self.kept:
             judged = msgspec.convert(store.row(content_key(entry.question)), JudgedReference)
             yield decide(
-                entry,
-                judged,
-                drop_tests=options.drop_tests,
-                min_tests=options.min_tests,
-                num_golden=options.golden,
+                entry, judged, drop_tests=options.drop_tests, min_tests=options.min_tests, num_golden=options.golden
             )
 
     # ------------------------------ results ------------------------------
@@ -189,14 +180,13 @@ class Preparation:
         if self.eval_sources:
             heads = ("Evaluation set", "Questions", "Met", "Rows removed", *(f"by {rule}" for rule in _RULES))
             parts.append(table(heads, self._overlaps()))
-            parts.append(f"{self.num_only_common} rows that stay share only common words with a question.\n")
-        for name, number in self.eval_sets.num_unreadable.items():
+        for name, number in self.unreadable.items():
             parts.append(f"{number} rows of {name} have no prompt that can be read and were **not** compared.\n")
         return "\n".join(parts)
 
     def _overlaps(self) -> Iterator[tuple[object, ...]]:
         """For each evaluation set, its questions, those that were met, and rows by the first rule that found them."""
-        names = {(question.data_source, question.id): None for question in self.eval_sets.questions}
+        names = {(question.data_source, question.id): None for question in self.eval_questions}
         for set_name, number in Counter(set_name for set_name, _ in names).items():
             met: set[str] = set()
             rules: Counter[str] = Counter()
@@ -215,17 +205,20 @@ class Preparation:
         options = self.options
         lines = (json.dumps(msgspec.to_builtins(row)) + "\n" for row in self.dropped)
         write_whole(options.dropped_output, "".join(lines))
-        described = options.described() | (self.frontier.described() if self.frontier else {})
-        settings = [(f"`--{name.replace('_', '-')}`", value) for name, value in described.items()]
+        num_rows = Counter(row.file for row in (*self.kept, *self.dropped))
+        sources = [
+            (source.name, source.reader.adapter, num_rows[source.name], source.fingerprint()) for source in self.sources
+        ]
+        eval_sources = [(source.name, "evaluation set", "", source.fingerprint(), "") for source in self.eval_sources]
         card = dataset_card(
             options.output,
             Path(__file__).with_name("data_card.md.jinja"),
-            sources=[_described(source) for source in self.sources],
-            eval_sources=[(*_described(source), "") for source in self.eval_sources],
+            sources=sources,
+            eval_sources=eval_sources,
             command=shlex.join(command),
             preparation=self,
             summary=summary,
-            settings=[*settings, *versions(_PACKAGES)],
+            versions=dict(versions(_PACKAGES)),
         )
         write_whole(options.card_output, card)
         if self.kept:
@@ -238,18 +231,9 @@ class Preparation:
 
         text = pyarrow.string()
         schema = {column.name: text if column.type is str else pyarrow.list_(text) for column in fields(Question)}
-        rows: list[dict[str, Any]] = [
-            {name: getattr(entry.question, name) for name in schema} for entry in self.kept
-        ]
         if self.frontier is not None:
             schema |= {"base_pass_rate": pyarrow.float64(), "base_samples": pyarrow.int64(), "base_model": text}
-            number, label = self.options.samples, self.frontier.model.label
-            for row, entry in zip(rows, self.kept, strict=True):
-                rate = (entry.num_solved or 0) / number
-                row |= {"base_pass_rate": rate, "base_samples": number, "base_model": label}
+        rows = [asdict(entry.question) | entry.rates for entry in self.kept]
         with replacing(self.options.output) as partial:
             pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows, pyarrow.schema(schema)), partial)
 
-
-def _described(source: Source) -> tuple[object, ...]:
-    return source.name, source.reader.adapter, source.num_rows, source.fingerprint()

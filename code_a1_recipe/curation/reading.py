@@ -1,28 +1,30 @@
-"""Files, folders and sets of the hub -> questions, row by row. A row that cannot be used is left out with its reason."""
+"""Files, folders and sets of the hub -> questions, row by row. A row that cannot be used is left out, with a reason."""
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from ..algorithm.question import Question
 from ..data.native_row import NativeRow
-from ..data.reader import RowReader, check_row, iter_rows, row_reader
+from ..data.reader import RowReader, check_row, columns_of, iter_rows, row_reader
 from ..errors import InputError, RowError
 from ..files import file_digest, fingerprint
 from ..jobs.progress import watched
 from .rows import Dropped, Entry, Reason, Stage
 
 Row = Mapping[str, Any]
+Rows = tuple[Sequence[Path], Callable[[], Iterable[Row]]]
 Columns = Mapping[str, str]
 
 FILE_ENDINGS = (".parquet", ".jsonl", ".json", ".jsonl.gz", ".json.gz")
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _RULE_END = re.compile(r"[,:;(]| got | of \d")
 _DETAIL_CHARACTERS = 300
+_NO_COLUMNS: Columns = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,13 +33,11 @@ class Source:
 
     name: str
     """The text by which the user named it."""
-    columns: Set[str]
-    num_rows: int
     files: Sequence[Path]
     """The files that hold the rows; of a set of the hub the cache's."""
     rows: Callable[[], Iterable[Row]]
     """All rows, in order, a few in memory at a time; InputError where a file turns out to be damaged."""
-    reader: RowReader = RowReader(adapter="native")
+    reader: RowReader
 
     @property
     def stem(self) -> str:
@@ -51,65 +51,45 @@ class Source:
         """16 hexadecimal digits of the content of all files."""
         return fingerprint(*map(file_digest, self.files))
 
-    def numbered_rows(self, what: str) -> Iterator[tuple[int, Row]]:
-        """The first ``num_rows`` rows with their numbers, from 0; ``what`` is shown as the work that is done."""
-        rows = islice(self.rows(), self.num_rows)
-        return enumerate(watched(rows, total=self.num_rows, what=what, unit="row"))
-
-
-@dataclass(slots=True, kw_only=True)
-class EvalSets:
-    """The evaluation sets that training data must not meet."""
-
-    questions: list[Question] = field(default_factory=list)
-    """As far as they could be read; without a reference where the set has none. ``data_source`` is the name of the set:
-    the row's own, else that of its file, a short one where no other file has the same."""
-    num_unreadable: Counter[str] = field(default_factory=Counter)
-    """Rows without a prompt that could be read, by source."""
-
 
 # ------------------------------ sources ------------------------------
 
 
-def open_inputs(names: Iterable[str], *, adapter: str = "auto", columns: Columns, limit: int | None) -> list[Source]:
-    """The sources that are named, each once, cut to their first ``limit`` rows; no row is read as a question yet.
+def open_sources(
+    names: Iterable[str], *, adapter: str = "auto", columns: Columns = _NO_COLUMNS, is_evaluation: bool = False
+) -> list[Source]:
+    """The sources that are named, each once; no row is read as a question yet.
+
+    Args:
+        names: see :func:`rows_of`.
+        adapter: a name in ``formats.ADAPTERS``, or "auto".
+        columns: native column -> column of the files.
+        is_evaluation: the prompt alone is enough, and ``columns`` are for files that no adapter knows.
 
     Raises:
-        InputError: one cannot be read, or lacks columns that its adapter needs.
+        InputError: one cannot be read, has no rows, or lacks columns that its adapter needs.
     """
     sources = []
-    for source in map(open_source, dict.fromkeys(names)):
+    for name in dict.fromkeys(names):
+        files, rows = rows_of(name)
+        there = columns_of(rows())
+        if not there:
+            raise InputError(f"{name}: no rows; a data set needs at least one")
         try:
-            reader = row_reader(source.columns, where=source.name, adapter=adapter, columns=columns)
+            reader = row_reader(there, where=name, adapter=adapter, columns=None if is_evaluation else columns)
         except InputError as error:
-            hint = "Here columns are named so: --columns id=COLUMN prompt=COLUMN ..."
-            raise InputError(f"{error}. {hint}") from error
-        num_rows = min(source.num_rows, limit or source.num_rows)
-        sources.append(replace(source, reader=reader, num_rows=num_rows))
-    return sources
-
-
-def open_eval_sets(names: Iterable[str], columns: Columns) -> list[Source]:
-    """The evaluation sets that are named, each once; of these the prompt alone is enough.
-
-    Raises:
-        InputError: one cannot be read, no adapter knows it, and ``columns`` names no prompt that it has.
-    """
-    sources = []
-    for source in map(open_source, dict.fromkeys(names)):
-        try:
-            reader = row_reader(source.columns, where=source.name)
-        except InputError as error:
-            if columns.get("prompt", "prompt").split(".")[0] not in source.columns:
-                hint = "Of an evaluation set the prompt is enough: --against-columns prompt=COLUMN id=COLUMN"
+            if not is_evaluation:
+                raise InputError(f"{error}. Here: --columns id=COLUMN --columns prompt=COLUMN ...") from error
+            if columns.get("prompt", "prompt").split(".")[0] not in there:
+                hint = "Of an evaluation set the prompt is enough: --against-columns prompt=COLUMN"
                 raise InputError(f"{error}. {hint}") from error
             reader = RowReader(adapter="native", columns=columns)
-        sources.append(replace(source, reader=reader))
+        sources.append(Source(name=name, files=files, rows=rows, reader=reader))
     return sources
 
 
-def open_source(name: str) -> Source:
-    """The rows that ``name`` stands for.
+def rows_of(name: str) -> Rows:
+    """Files, and a function that reads their rows.
 
     Args:
         name: a parquet, JSON or JSON-lines file (``.gz`` allowed for these two); a folder that
@@ -117,120 +97,71 @@ def open_source(name: str) -> Source:
             where no such path exists, ``org/name`` or ``org/name:split`` of the hub.
 
     Raises:
-        InputError: there is nothing, it cannot be read, or it has no rows.
+        InputError: there is nothing, or it cannot be read.
     """
+    if Path(name).is_file():
+        return _rows_of_files([Path(name)])
     place, split = name, ""
     if not Path(name).exists() and ":" in name:
         place, _, split = name.rpartition(":")
-    if Path(name).is_file():
-        source = _files_source(name, [Path(name)])
-    elif Path(place).is_dir():
-        source = _folder_source(name, Path(place), split)
-    elif _HUB_ID.fullmatch(place) and not name.endswith(FILE_ENDINGS):
-        import datasets  # type: ignore[import-untyped]  # here: takes a second, and files do without
-
-        hint = (
-            "Check the id and the connection (HF_TOKEN for sets that ask for a login), or download its files elsewhere "
-            "and give their folder"
-        )
-        problem = f"no such path (relative paths start at {Path.cwd()}), and no set of the hub that can be loaded"
-        source = _loaded_source(name, datasets.load_dataset, place, split, problem=problem, hint=hint)
-    else:
-        raise InputError(
-            f"{name}: no such file or folder (relative paths start at {Path.cwd()}), and no id of a data set on the "
-            "hub either; those have the form org/name or org/name:split"
-        )
-    if not source.num_rows:
-        raise InputError(f"{name}: no rows; a data set needs at least one")
-    return source
-
-
-def _files_source(name: str, paths: Sequence[Path]) -> Source:
-    columns: set[str] = set()
-    num_rows = 0
-    for path in paths:
-        columns_here, num_rows_here = _columns_and_rows(path)
-        columns |= columns_here
-        num_rows += num_rows_here
-    return Source(
-        name=name,
-        columns=columns,
-        num_rows=num_rows,
-        files=paths,
-        rows=lambda: chain.from_iterable(map(iter_rows, paths)),
+    if Path(place).is_dir():
+        return _rows_of_library(name, place, split, "the folder holds no data set")
+    if _HUB_ID.fullmatch(place) and not name.endswith(FILE_ENDINGS):
+        return _rows_of_library(name, place, split, "no such path, and no set of the hub that can be loaded")
+    raise InputError(
+        f"{name}: no such file or folder (relative paths start at {Path.cwd()}), and no id of a data set on the hub "
+        "either; those have the form org/name or org/name:split"
     )
 
 
-def _columns_and_rows(path: Path) -> tuple[set[str], int]:
-    """The columns of a file and its number of rows; of parquet without reading them."""
-    if path.suffix == ".parquet":
-        import pyarrow.parquet  # here: only this format needs it
-
-        try:
-            with pyarrow.parquet.ParquetFile(path) as file:
-                return set(file.schema_arrow.names), file.metadata.num_rows
-        except (OSError, ValueError) as error:  # pyarrow's errors are OSErrors and ValueErrors
-            raise InputError(f"{path}: cannot be read: {error}") from error
-    columns: set[str] = set()
-    num_rows = 0
-    for row in iter_rows(path):
-        columns.update(row)
-        num_rows += 1
-    return columns, num_rows
+def _rows_of_files(paths: Sequence[Path]) -> Rows:
+    return paths, lambda: chain.from_iterable(map(iter_rows, paths))
 
 
-def _folder_source(name: str, folder: Path, split: str) -> Source:
-    import datasets
+def _rows_of_library(name: str, place: str, split: str, problem: str) -> Rows:
+    """Rows of a folder or a set of the hub; its splits are those that ``datasets`` finds.
 
-    hint = f"The folder must be one of datasets.save_to_disk, or hold files that end in {', '.join(FILE_ENDINGS)}"
-    if (folder / "dataset_dict.json").is_file() or (folder / "state.json").is_file():
-        return _loaded_source(name, datasets.load_from_disk, str(folder), split, problem="no data set", hint=hint)
+    Files of a folder are read as any others are, row by row: the library wants one type a column.
+    """
+    import datasets  # type: ignore[import-untyped]  # here: takes a second, and files do without
+
+    folder = Path(place)
+    is_saved = (folder / "dataset_dict.json").is_file() or (folder / "state.json").is_file()
     try:
-        by_split = datasets.load_dataset_builder(str(folder)).config.data_files
-    except (OSError, ValueError) as error:
-        raise InputError(f"{name}: the folder holds no data set: {error}. {hint}") from error
-    files = map(Path, by_split[_chosen(split, by_split, name, str(folder))])
-    return _files_source(name, [path for path in files if path.name.endswith(FILE_ENDINGS)])
-
-
-def _loaded_source(
-    name: str, load: Callable[[str], Any], place: str, split: str, *, problem: str, hint: str
-) -> Source:
-    """A set that the library ``datasets`` loads, with one split or several."""
-    try:
-        loaded = load(place)
+        if is_saved:
+            loaded = datasets.load_from_disk(place)
+        elif folder.is_dir():
+            loaded = datasets.load_dataset_builder(place).config.data_files
+        else:
+            loaded = datasets.load_dataset(place)
     except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:  # the library's own are among these
-        shown = f"{type(error).__name__}: {str(error)[:_DETAIL_CHARACTERS]}"
-        raise InputError(f"{name}: {problem}: {shown}. {hint}") from error
+        raise InputError(
+            f"{name}: {problem}: {type(error).__name__}: {str(error)[:_DETAIL_CHARACTERS]}. Name a folder of "
+            f"datasets.save_to_disk or of files that end in {', '.join(FILE_ENDINGS)}, or an id of the hub (HF_TOKEN "
+            "for sets that ask for a login)"
+        ) from error
     if isinstance(loaded, Mapping):
-        loaded = loaded[_chosen(split, loaded, name, place)]
-    return Source(
-        name=name,
-        columns=set(loaded.column_names),
-        num_rows=len(loaded),
-        files=[Path(file["filename"]) for file in loaded.cache_files],
-        rows=lambda: loaded,
-    )
-
-
-def _chosen(split: str, splits: Iterable[str], name: str, place: str) -> str:
-    known = sorted(map(str, splits))
-    if split in known:
-        return split
-    if len(known) == 1 and not split:
-        return known[0]
-    problem = f"has no split {split!r}" if split else f"has {len(known)} splits, which do not belong in one training set"
-    raise InputError(f"{name}: {problem}; name one of {', '.join(f'{place}:{known_one}' for known_one in known)}")
+        splits = sorted(map(str, loaded))
+        if not split and len(splits) == 1:
+            split = splits[0]
+        if split not in splits:
+            shown = ", ".join(f"{place}:{known}" for known in splits)
+            raise InputError(f"{name}: has splits, which do not belong in one training set; name one of {shown}")
+        loaded = loaded[split]
+    if folder.is_dir() and not is_saved:
+        return _rows_of_files([Path(file) for file in loaded if file.endswith(FILE_ENDINGS)])
+    return [Path(file["filename"]) for file in loaded.cache_files], lambda: loaded
 
 
 # ------------------------------ rows ------------------------------
 
 
-def read_inputs(sources: Sequence[Source]) -> Stage:
-    """Questions of all sources, in order, and the rows that are none."""
+def read_inputs(sources: Sequence[Source], *, limit: int | None = None) -> Stage:
+    """Questions of the first ``limit`` rows of each source, in order, and the rows that are none."""
     source_of_id: dict[str, Source] = {}
     for source in sources:
-        for number, row in source.numbered_rows("read"):
+        rows = watched(islice(source.rows(), limit), total=None, what="read", unit="row")
+        for number, row in enumerate(rows):
             try:
                 native = _native(source.reader, row)
                 question = _with_new_id(_checked(native), source, source_of_id)
@@ -242,28 +173,36 @@ def read_inputs(sources: Sequence[Source]) -> Stage:
             yield Entry(file=source.name, row=number, question=question, removed_tests=unwritable)
 
 
-def read_eval_sets(sources: Sequence[Source]) -> EvalSets:
+def read_eval_sets(sources: Sequence[Source]) -> tuple[list[Question], Counter[str]]:
     """Questions of the evaluation sets; a row whose reference or tests cannot be used still gives its prompt.
+
+    Returns:
+        Questions, without a reference where the set has none. ``data_source`` is the name of the set: the row's own,
+        else that of its file, a short one where no other file has the same. And by source the number of rows without a
+        prompt that could be read.
 
     Raises:
         InputError: a source cannot be read, or no row of it.
     """
-    sets = EvalSets()
+    questions: list[Question] = []
+    unreadable: Counter[str] = Counter()
     num_with = Counter(source.stem for source in sources)
     for source in sources:
         label = source.stem if num_with[source.stem] == 1 else source.name
-        for number, row in source.numbered_rows("read evaluation set"):
+        num_before = len(questions)
+        rows = watched(source.rows(), total=None, what="read evaluation set", unit="row")
+        for number, row in enumerate(rows):
             question = _eval_question(source.reader, row, label, number)
-            if question is None:
-                sets.num_unreadable[source.name] += 1
+            if question is not None:
+                questions.append(question)
             else:
-                sets.questions.append(question)
-        if sets.num_unreadable[source.name] == source.num_rows:
+                unreadable[source.name] += 1
+        if len(questions) == num_before:
             raise InputError(
-                f"{source.name}: none of its {source.num_rows} rows has a prompt that can be read; name its columns "
-                "with --against-columns prompt=COLUMN id=COLUMN"
+                f"{source.name}: none of its rows has a prompt that can be read; name its columns with "
+                "--against-columns prompt=COLUMN id=COLUMN"
             )
-    return sets
+    return questions, unreadable
 
 
 def _native(reader: RowReader, row: Row) -> NativeRow:

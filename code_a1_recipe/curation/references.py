@@ -10,13 +10,7 @@ from dataclasses import replace
 
 import msgspec
 
-from sandbox import (
-    CaseOutcome,
-    Kind,
-    RejectionReason,
-    SandboxUnavailableError,
-    SuiteVerdict,
-)
+from sandbox import CaseOutcome, Kind, RejectionReason, SandboxUnavailableError, SuiteVerdict
 
 from ..algorithm.question import Question, request_for
 from ..jobs.confinement import JudgeAll

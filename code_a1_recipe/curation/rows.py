@@ -1,8 +1,8 @@
 """A row on its way: the question that it became, or the reason why it was left out."""
 
 import enum
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -70,8 +70,8 @@ class Entry:
     question: Question
     removed_tests: tuple[str, ...] = ()
     """Why each test that it no longer has was taken out."""
-    num_solved: int | None = None
-    """Programs of the base model that solve it; None where none was asked."""
+    rates: Mapping[str, float | str] = field(default_factory=dict)
+    """Further columns of the training set: how often a base model solves it."""
 
     @property
     def name(self) -> str:

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -146,16 +145,30 @@ def _written(options: SftOptions, made: Made) -> str:
     val_ids = held_out((shown.question for shown in kept), share=options.val_frac, seed=options.seed)
     train = [made.style.row(shown) for shown in kept if shown.question not in val_ids]
     val = [made.style.row(shown) for shown in kept if shown.question in val_ids]
+    splits = {"train": options.output}
     _write_rows(options.output, train)
     if val:
+        splits["validation"] = options.val_output
         _write_rows(options.val_output, val)
     command = training_command(options, train, val)
-    write_whole(options.card_output, _card(options, made, kept, num_val=len(val), command=command))
+    card = dataset_card(
+        options.output,
+        Path(__file__).with_name("sft_card.md.jinja"),
+        splits=splits,
+        sources=[(file,) for file in options.files],
+        options=options,
+        made=made,
+        kept=kept,
+        num_val=len(val),
+        meaning=SHOWN,
+        left_out=(+made.left_out).most_common(),
+        command=command,
+    )
+    write_whole(options.card_output, card)
     num_breaking = sum(shown.num_breaking > 0 for shown in kept)
-    num_used = len({shown.question for shown in kept})
     return (
-        f"{options.output}: {len(train)} demonstrations, {len(val)} more for validation, of {num_used} of "
-        f"{made.num_questions} questions\n{num_breaking} of the suites break the program shown\n"
+        f"{options.output}: {len(train)} demonstrations, {len(val)} more for validation\n"
+        f"{num_breaking} of the suites break the program shown\n"
         f"outages: {made.num_outages}; counts: {options.card_output}\n\ntrain on them:\n  {command}"
     )
 
@@ -166,30 +179,3 @@ def _write_rows(path: Path, rows: Sequence[Row]) -> None:
 
     with replacing(path) as partial:
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows)), partial)
-
-
-def _card(
-    options: SftOptions, made: Made, kept: Sequence[SuiteDemonstration], *, num_val: int, command: str
-) -> bytes:
-    """What is in the set, what is not, and how to train on it."""
-    shown = Counter(one.shown for one in kept)
-    breaking = Counter(one.shown for one in kept if one.num_breaking)
-    validation = {"validation": options.val_output} if num_val else {}
-    values: dict[str, Any] = {
-        "num_train": len(kept) - num_val,
-        "num_val": num_val,
-        "num_used": len({one.question for one in kept}),
-        "sizes": sorted(Counter(len(one.asserts) for one in kept).items()),
-        "rows": [(name, shown[name], breaking[name], meaning) for name, meaning in SHOWN.items() if shown[name]],
-        "left_out": (+made.left_out).most_common(),
-    }
-    return dataset_card(
-        options.output,
-        Path(__file__).with_name("sft_card.md.jinja"),
-        splits={"train": options.output, **validation},
-        sources=[(file,) for file in options.files],
-        options=options,
-        made=made,
-        command=command,
-        **values,
-    )

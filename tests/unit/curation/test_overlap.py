@@ -3,9 +3,9 @@
 import pytest
 
 from code_a1_recipe.algorithm.question import Question
-from code_a1_recipe.curation.prepare.decontaminate import EvalIndex
-from code_a1_recipe.curation.prepare.entries import Entry
-from code_a1_recipe.curation.prepare.texts import phrases_of_prompts
+from code_a1_recipe.curation.overlap import EvalIndex
+from code_a1_recipe.curation.rows import Dropped, Entry
+from code_a1_recipe.curation.texts import common_phrases
 
 TWELVE = "alpha bravo charlie delta echo foxtrot golf hotel india juliett kilo lima"
 LONG_PROGRAM = (
@@ -24,11 +24,13 @@ def entry(row=0, **changes):
     return Entry(file="a.jsonl", row=row, question=Question(**(fields | changes)))
 
 
-def found(entries, questions, **settings):
+def found(entries, questions):
     """(row, id, how, detail) of every overlap."""
-    phrases = phrases_of_prompts([one.question.prompt for one in entries])
-    index = EvalIndex(questions, **settings, data_phrases=phrases)
-    return [(one.row, hit.id, hit.how, hit.detail) for one, hits in index.overlaps(entries) for hit in hits]
+    phrases = common_phrases([one.question.prompt for one in entries])
+    checked = list(EvalIndex(questions, phrases).check(entries))
+    assert [one.row for one in checked] == [one.row for one in entries]
+    dropped = [one for one in checked if isinstance(one, Dropped)]
+    return [(one.row, hit.id, hit.how, hit.detail) for one in dropped for hit in one.overlaps]
 
 
 # ------------------------------ id ------------------------------
@@ -50,14 +52,13 @@ def test_ten_words_in_a_row_are_an_overlap_and_nine_are_none():
     ]
     prompt = "One two three. " + " ".join(words[:9]) + " four five"
     assert found([entry(prompt=prompt)], [evaluated(prompt=TWELVE)]) == []
-    assert len(found([entry(prompt=prompt)], [evaluated(prompt=TWELVE)], ngram=9)) == 1
 
 
 def test_a_short_statement_counts_where_the_whole_of_it_is_there():
     short = evaluated(prompt="Find the smallest missing positive number.")
     longer = entry(prompt="A list is given. Find the smallest missing positive number of it, quickly, in place.")
     assert found([longer], [short]) == [
-        (0, "Eval/1", "prompt", "the whole statement: find the smallest missing positive number")
+        (0, "Eval/1", "prompt", "6 words: find the smallest missing positive number")
     ]
     part = entry(prompt="A list is given. Find the smallest missing positive thing of it, quickly, in place.")
     assert found([part], [short]) == []
@@ -136,30 +137,13 @@ def test_a_whole_statement_counts_where_common_phrases_leave_little_of_it():
     assert found(rows, questions) == [(0, "Eval/2", "prompt", f"the whole statement: {questions[2].prompt}")]
 
 
-def test_what_was_discarded_as_common_is_counted():
-    questions = [
-        evaluated(
-            id=f"Eval/{number}", prompt=f"{TWELVE} number {number} " + " ".join(f"w{number}{k}" for k in range(9))
-        )
-        for number in range(6)
-    ] + [evaluated(id=f"Other/{number}", prompt=" ".join(f"o{number}x{k}" for k in range(12))) for number in range(200)]
-    index = EvalIndex(questions)
-    rows = [entry(0, prompt=f"{TWELVE} by itself"), entry(1, prompt=questions[3].prompt), entry(2)]
-    assert [len(hits) for _, hits in index.overlaps(rows)] == [0, 1, 0]
-    # Of the 12 words there are three runs of 10, and with the word that follows in row 1 a fourth.
-    assert (index.common.num_hits, index.common.num_rows) == (3 + 4, 1)
-
-
 def test_a_statement_that_many_questions_have_alone_makes_no_overlap():
     def prompt(name):
         lines = "\n".join(f"    {name}{line} = {name}" for line in range(8))
         return f"Fill in the body of this function now, please do\n```python\ndef {name}():\n{lines}\n```"
 
     questions = [evaluated(id=f"Eval/{number}", prompt=prompt(f"e{number}")) for number in range(7)]
-    index = EvalIndex(questions)
-    assert [len(hits) for _, hits in index.overlaps([entry(prompt=prompt("d"))])] == [0]
-    # The statement, and three runs of 10 words in "fill in ... please do python def", the prompts being compared whole.
-    assert (index.common.num_hits, index.common.num_rows) == (1 + 3, 1)
+    assert found([entry(prompt=prompt("d"))], questions) == []
 
 
 def test_what_our_adapters_add_to_a_prompt_makes_no_overlap():
@@ -184,7 +168,6 @@ def test_nearly_the_same_program_is_an_overlap_above_the_threshold():
     assert found([entry(reference=other)], [evaluated(reference=LONG_PROGRAM)]) == [
         (0, "Eval/1", "reference", "programs up to names, Jaccard similarity 0.83")
     ]
-    assert found([entry(reference=other)], [evaluated(reference=LONG_PROGRAM)], threshold=0.84) == []
 
 
 def test_programs_of_a_few_tokens_answer_different_questions():

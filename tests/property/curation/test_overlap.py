@@ -5,11 +5,11 @@ import ast
 from hypothesis import given, settings, strategies as st
 
 from code_a1_recipe.algorithm.question import Question
-from code_a1_recipe.curation.prepare.decontaminate import EvalIndex
-from code_a1_recipe.curation.prepare.duplicates import split_duplicates
-from code_a1_recipe.curation.prepare.entries import Entry
-from code_a1_recipe.curation.prepare.near_index import NearIndex, hashes_of, jaccard
-from code_a1_recipe.curation.prepare.texts import (
+from code_a1_recipe.curation.overlap import EvalIndex
+from code_a1_recipe.curation.duplicates import check_duplicates
+from code_a1_recipe.curation.rows import Entry
+from code_a1_recipe.curation.near_index import NearIndex, hashes_of, jaccard
+from code_a1_recipe.curation.texts import (
     content_words,
     ngrams,
     reference_form,
@@ -92,7 +92,7 @@ def test_a_form_is_its_own_form(program):
 @given(texts=st.lists(word_lists.filter(lambda words: len(words) > 3), max_size=8))
 def test_whatever_stays_has_no_equal_prompt_before_it(texts):
     entries = [entry_of(row, " ".join(words), reference=f"def f(): return {row}") for row, words in enumerate(texts)]
-    found = list(split_duplicates(entries, threshold=0.8, phrases=frozenset()))
+    found = list(check_duplicates(entries, threshold=0.8, phrases=frozenset()))
     assert [entry for entry, _ in found] == entries
     kept = [frozenset(ngrams(entry.question.prompt.split(), 3)) for entry, dropped in found if dropped is None]
     assert len(set(kept)) == len(kept)

@@ -9,7 +9,7 @@ import pytest
 
 from code_a1_recipe.jobs.jsonl_store import JsonlStore
 
-from ...evaluation.stand_in_endpoint import StandInEndpoint
+from ..evaluation.stand_in_endpoint import StandInEndpoint
 from .conftest import card_in, kept_in, row
 
 NAMES = ("alpha", "bravo2", "charlie", "delta")
@@ -69,13 +69,11 @@ def test_questions_that_are_solved_sometimes_stay_bounds_included(rate, write, d
         "alpha": ("too_hard", "0 of 4 programs solve it, the first that does not: wrong_value: alpha(1)"),
         "delta": ("too_easy", "4 of 4 programs solve it"),
     }
-    assert "  too_hard        1\n" in out
-    shown = "questions by how often stand-in solves them: 0/4: 1, 1/4: 1, 2/4: 1, 4/4: 1; --keep 0.25 0.5"
+    shown = "solves them: 0/4: 1, 1/4: 1, 2/4: 1, 4/4: 1; --keep 0.25 0.5"
     assert shown in out
     card = card_in(tmp_path)
-    assert f"Column `base_pass_rate`: {shown}.\n" in card
-    assert "| dropped: too_easy | 1 |" in card
-    assert "| `--keep` | 0.25 0.5 |" in card
+    assert f"{shown}.\n" in card
+    assert "| too_easy | 1 |" in card
     assert {(request["temperature"], request["top_p"]) for request in model.requests} == {(1.0, 1.0)}, "as in training"
     assert len({(request["seed"], str(request["messages"])) for request in model.requests}) == 16
 
@@ -175,10 +173,11 @@ def test_an_outage_is_no_verdict_and_is_tried_again(rate, write, judge, model, d
 
 
 def test_when_no_question_is_left_the_rates_and_a_way_out_are_told(rate, write, tmp_path):
-    status, _, err = rate(write(ROWS[0], ROWS[3]), "--keep", "0.05", "0.95")
+    status, out, err = rate(write(ROWS[0], ROWS[3]), "--keep", "0.05", "0.95")
+    assert "solves them: 0/4: 1, 4/4: 1; --keep 0.05 0.95" in out
     assert status == 1
-    assert "no question is left" in err
-    assert "stand-in solves them: 0/4: 1, 4/4: 1; --keep 0.05 0.95. Widen --keep, raise --samples" in err
+    assert "no row is left" in err
+    assert "widen --keep, raise --samples" in err
     assert not (tmp_path / "out.parquet").exists()
     assert (tmp_path / "out.parquet.card.md").exists()
 
@@ -203,8 +202,8 @@ def test_the_users_template_is_what_the_model_reads(rate, write, model, tmp_path
         (["--base-model", "{model}", "--keep", "nan", "1"], "got nan 1"),
         (["--base-model", "{model}", "--keep", "few", "many"], "'--keep'"),
         (["--base-model", "{model}", "--keep", "0.5"], "--keep"),
-        (["--base-model", "{model}", "--samples", "4", "--keep", "0.05", "0.2"], "with --samples 4 no question"),
-        (["--base-model", "{model}", "--keep", "0.05", "0.95", "--base-temperature", "0"], "--base-temperature 0 no"),
+        (["--base-model", "{model}", "--samples", "4", "--keep", "0.05", "0.2"], "of 4 different programs"),
+        (["--base-model", "{model}", "--keep", "0.05", "0.95", "--base-temperature", "0"], "of 1 different programs"),
         (["--base-model", "{model}", "--min-tests", "0"], "--min-tests 0"),
         (["--base-model", "{model}", "--prompt", "polite"], "--prompt must be one of chat_v2"),
         (["--base-model", "{model}", "--prompt", "file"], "--prompt=file is for benchmarks"),

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from code_a1_recipe.curation.prepare.sources import open_source
+from code_a1_recipe.curation.reading import open_source
 from code_a1_recipe.errors import InputError
 
 ROWS = [{"id": "a", "prompt": "p"}, {"id": "b", "prompt": "q", "tests": ["t"]}]

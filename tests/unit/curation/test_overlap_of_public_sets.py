@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from code_a1_recipe.curation.prepare.decontaminate import EvalIndex
-from code_a1_recipe.curation.prepare.reading import read_eval_sets, read_inputs, readers_of
-from code_a1_recipe.curation.prepare.sources import open_source
-from code_a1_recipe.curation.prepare.texts import phrases_of_prompts
+from code_a1_recipe.curation.overlap import EvalIndex
+from code_a1_recipe.curation.reading import read_eval_sets, read_inputs, readers_of
+from code_a1_recipe.curation.reading import open_source
+from code_a1_recipe.curation.texts import common_phrases
 
 pytestmark = [
     pytest.mark.shared,
@@ -23,7 +23,7 @@ def test_most_of_mbpp_plus_is_found_in_mbpp_without_its_ids(shared_dir):
     evaluated = read_eval_sets([open_source(str(shared_dir / "data" / "evalplus_humaneval_mbpp.parquet"))], {})
     ids = {question.id for question in evaluated.questions}
     nameless = [replace(entry, question=replace(entry.question, id=str(entry.row))) for entry in entries]
-    phrases = phrases_of_prompts([entry.question.prompt for entry in entries])
+    phrases = common_phrases([entry.question.prompt for entry in entries])
     index = EvalIndex(evaluated.questions, data_phrases=phrases)
     rules: Counter[str] = Counter()
     others = 0

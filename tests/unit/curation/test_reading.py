@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from code_a1_recipe.curation.prepare.reading import eval_reader, read_eval_sets, read_inputs, readers_of
-from code_a1_recipe.curation.prepare.sources import open_source
+from code_a1_recipe.curation.reading import eval_reader, read_eval_sets, read_inputs, readers_of
+from code_a1_recipe.curation.reading import open_source
 from code_a1_recipe.errors import InputError
 
 GOOD = {"id": "q1", "prompt": "Add one.", "reference": "def f(x): return x + 1", "tests": ["assert f(1) == 2"]}

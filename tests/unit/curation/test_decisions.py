@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from code_a1_recipe.algorithm.question import Question
-from code_a1_recipe.curation.prepare.entries import Reason
-from code_a1_recipe.curation.prepare.reference_facts import Fault, ReferenceFacts, TestFault, decide, distinct_tests
+from code_a1_recipe.curation.rows import Reason
+from code_a1_recipe.curation.references import Fault, ReferenceFacts, TestFault, decide, distinct_tests
 
 TESTS = ("assert f(1) == 1", "assert f(2) == 2", "assert f(1) == 1")
 GOLDEN = ("assert f(3) == 3", "assert f(2) == 2")

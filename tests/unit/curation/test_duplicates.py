@@ -3,9 +3,9 @@
 import pytest
 
 from code_a1_recipe.algorithm.question import Question
-from code_a1_recipe.curation.prepare.duplicates import split_duplicates
-from code_a1_recipe.curation.prepare.entries import Entry
-from code_a1_recipe.curation.prepare.texts import phrases_of_prompts
+from code_a1_recipe.curation.duplicates import check_duplicates
+from code_a1_recipe.curation.rows import Dropped, Entry
+from code_a1_recipe.curation.texts import common_phrases
 
 
 def entries_of(*prompts_and_references):
@@ -15,11 +15,11 @@ def entries_of(*prompts_and_references):
     ]
 
 
-def dropped_of(*prompts_and_references, threshold=0.8):
+def dropped_of(*prompts_and_references):
     entries = entries_of(*prompts_and_references)
-    phrases = phrases_of_prompts([entry.question.prompt for entry in entries])
-    found = split_duplicates(entries, threshold=threshold, phrases=phrases)
-    return {dropped.id: (dropped.reason, dropped.detail) for _, dropped in found if dropped is not None}
+    phrases = common_phrases([entry.question.prompt for entry in entries])
+    found = check_duplicates(entries, phrases)
+    return {dropped.id: (dropped.reason, dropped.detail) for dropped in found if isinstance(dropped, Dropped)}
 
 
 SUM = "Return the sum of all even numbers of a list, and zero where there is none"
@@ -39,15 +39,6 @@ def test_one_that_went_is_not_what_a_later_one_is_compared_with():
     programs = ["def f(x): return 1", "def f(x): return 2", "def f(x): return 3"]
     assert list(dropped_of(*zip((SUM, second, third), programs, strict=True))) == ["q1"]
     assert list(dropped_of(*zip((second, SUM, third), programs, strict=True))) == ["q1", "q2"]
-
-
-@pytest.mark.parametrize(("threshold", "num_dropped"), [(0.86, 1), (0.87, 0)])
-def test_the_threshold_is_on_runs_of_three_words(threshold, num_dropped):
-    words = SUM.split()
-    assert len(words) == 16
-    other = " ".join([*words[:-1], "nothing"])  # one of 14 runs is another: 13 of 15, 0.8667
-    found = dropped_of((SUM, "def f(x): return 1"), (other, "def f(x): return 2"), threshold=threshold)
-    assert len(found) == num_dropped
 
 
 def test_the_same_program_is_a_duplicate_whatever_its_comments():
@@ -86,8 +77,8 @@ def test_a_statement_that_five_rows_have_is_no_longer_looked_at(num_before, num_
     lines = completion(0)[0].split("\n")
     other = completion(99)[0].split("\n")
     entries = entries_of(*rows, ("\n".join([*lines[:6], *other[6:]]), "def g(x): return 0"))
-    found = split_duplicates(entries, threshold=0.8, phrases=frozenset())
-    assert sum(dropped is not None for _, dropped in found) == num_dropped
+    found = check_duplicates(entries, frozenset())
+    assert sum(isinstance(dropped, Dropped) for dropped in found) == num_dropped
 
 
 def test_copies_under_other_names_are_duplicates_however_common_their_statement_is():

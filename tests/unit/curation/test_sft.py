@@ -16,7 +16,7 @@ from code_a1_recipe.runs.rollout_record import encode_records
 from reward_fns import extract_suite
 from sandbox import Judge, JudgeRequest, LocalRunner, SandboxUnavailableError
 
-from ...conftest import loaded, rollout, suite as a_suite
+from ..conftest import loaded, rollout, suite as a_suite
 
 SIGN = {
     "id": "sign",

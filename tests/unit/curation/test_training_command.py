@@ -10,8 +10,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from code_a1_recipe.curation.sft.demonstrations import Demonstration, PromptStyle
-from code_a1_recipe.curation.sft.training_command import training_command, training_overrides
+from code_a1_recipe.curation.demonstrations import Demonstration, PromptStyle
+from code_a1_recipe.curation.training_command import training_command, training_overrides
 from code_a1_recipe.verl_plugin.cpu.sft import OVERRIDES
 
 pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh setup")

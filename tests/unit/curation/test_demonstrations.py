@@ -3,7 +3,7 @@
 from hypothesis import given, strategies as st
 
 from code_a1_recipe.algorithm.prompts import render
-from code_a1_recipe.curation.sft.demonstrations import Demonstration, PromptStyle, held_out, num_chars, select
+from code_a1_recipe.curation.demonstrations import Demonstration, PromptStyle, held_out, num_chars, select
 from code_a1_recipe.micro_world.messages import test_messages as messages_of_the_warm_start
 from reward_fns import extract_suite
 

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from code_a1_recipe.algorithm.question import Question
-from code_a1_recipe.curation.prepare.options import PrepareOptions
-from code_a1_recipe.curation.prepare.reference_checks import BATCH_TESTS, content_key, judged_row, requests_for
-from code_a1_recipe.curation.prepare.reference_facts import Fault, ReferenceFacts
+from code_a1_recipe.curation.options import PrepareOptions
+from code_a1_recipe.curation.references import BATCH_TESTS, content_key, judged_row, requests_for
+from code_a1_recipe.curation.references import Fault, ReferenceFacts
 from sandbox import Judge, Limits, LocalRunner, SandboxConfigError, SandboxUnavailableError
 
 
