@@ -74,7 +74,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def encoded(card: "RepoCard") -> bytes:
-    """The content of a card's file, without this machine's folders. Half characters, which data may hold, become "?"."""
+    """The content of a card's file, without this machine's folders; half characters of the data become "?"."""
     return f"{portable(str(card)).rstrip()}\n".encode("utf-8", "replace")
 
 

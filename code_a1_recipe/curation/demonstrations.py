@@ -1,6 +1,6 @@
 """Demonstrations for a cold start of the Test LLM: a prompt as training will show it, and a good suite.
 
-They are made of a question's own tests, or of the suites of a run whose assertions are all correct (rejection sampling).
+They are made of a question's own tests, or of a run's suites with correct assertions only (rejection sampling).
 """
 
 import random
@@ -226,16 +226,15 @@ def demonstrations_from(
             counts["programs of unknown questions"] += 1
         elif record.source is not None and record.duplicate_of is None:  # a duplicate's first one has its suites
             for suite in record.suites:
-                problem = _problem(suite, num_cases)
-                if problem or suite.verdict is None:
-                    counts[problem] += 1
+                asserts = _recorded_asserts(suite, num_cases, counts)
+                if not asserts or suite.verdict is None:
                     continue
                 yield SuiteDemonstration(
                     question=question.id,
                     statement=question.prompt,
                     shown="rollout",
                     program=record.source,
-                    asserts=tuple(extract_suite(suite.response)),
+                    asserts=asserts,
                     num_breaking=suite.verdict.num_failed if record.is_loaded else 0,
                     reads_input=question.reads_input,
                     data_source=question.data_source,
@@ -243,18 +242,20 @@ def demonstrations_from(
                 )
 
 
-def _problem(suite: SuiteRecord, num_cases: int) -> str:
-    """Why a recorded suite shows nothing good; "" where all its asserts are right."""
+def _recorded_asserts(suite: SuiteRecord, num_cases: int, counts: Counter[str]) -> tuple[str, ...]:
+    """The asserts of a recorded suite as they were written; empty, and counted, where one of them is not right."""
     asserts, verdict = extract_suite(suite.response), suite.verdict
     if verdict is None or isinstance(asserts, ExtractionFailure):
-        return "suites without a verdict, or without asserts"
-    if verdict.rejections:
-        return "suites with an assert that is no valid case"
-    if verdict.num_expected_incorrect:
-        return "suites with an incorrect assertion"
-    if not len(asserts) == verdict.num_valid == num_cases:
-        return f"suites of other than {num_cases} asserts"
-    return ""
+        counts["suites without a verdict, or without asserts"] += 1
+    elif verdict.rejections:
+        counts["suites with an assert that is no valid case"] += 1
+    elif verdict.num_expected_incorrect:
+        counts["suites with an incorrect assertion"] += 1
+    elif not len(asserts) == verdict.num_valid == num_cases:
+        counts[f"suites of other than {num_cases} asserts"] += 1
+    else:
+        return asserts
+    return ()
 
 
 # ------------------------------ selection ------------------------------

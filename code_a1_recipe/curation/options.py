@@ -61,9 +61,7 @@ class OutputOptions:
     def check(self) -> None:
         """Raises InputError where the output is no name of a parquet file."""
         if not self.output.name.endswith(".parquet") or self.output.is_dir():
-            raise InputError(
-                f"--output {self.output}: must end in .parquet and be no folder"
-            )
+            raise InputError(f"--output {self.output}: must end in .parquet and be no folder")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -236,4 +236,3 @@ class Preparation:
         rows = [asdict(entry.question) | entry.rates for entry in self.kept]
         with replacing(self.options.output) as partial:
             pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows, pyarrow.schema(schema)), partial)
-

@@ -27,8 +27,8 @@ def harvest(options: HarvestOptions) -> None:
     the run unless --tier or --allow-missing say otherwise.
 
     `python -m examples.harvest_tests outputs/my-run --output tests.jsonl`, then
-    `code-a1 cpu arm=static data.train_files=tests.jsonl`. OUTPUT.card.md says where they come from; it is the README
-    where --push uploads both. A repeated command resumes from OUTPUT.kills.jsonl.
+    `code-a1 cpu arm=static data.train_files=tests.jsonl`. OUTPUT.card.md says where they come from. A
+    repeated command resumes from OUTPUT.kills.jsonl.
     """
     status.resume(options.work_output, harvest_tests, options)
 

@@ -14,12 +14,11 @@ import typer
 
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.algorithm.settings import SandboxSettings
-from code_a1_recipe.curation.dataset_card import card_path, dataset_card, repository_for
+from code_a1_recipe.curation.dataset_card import card_path, dataset_card
 from code_a1_recipe.errors import InputError
 from code_a1_recipe.files import file_fingerprint, fingerprint, write_whole
 from code_a1_recipe.jobs import options as shared
 from code_a1_recipe.jobs.confinement import Confinement, judge_confined
-from code_a1_recipe.jobs.hub import Public, Push
 from code_a1_recipe.jobs.jsonl_store import JsonlStore, files_of
 from code_a1_recipe.jobs.outputs import Report, check_outputs, note_work
 from code_a1_recipe.runs.reader import RunRecords
@@ -42,8 +41,6 @@ class HarvestOptions:
     run: Annotated[Path, typer.Argument(help="folder of a finished run")]
     output: Annotated[Path, typer.Option(help="JSON lines, for data.train_files with arm=static")]
     overwrite: shared.Overwrite = False
-    push: Push = None
-    public: Public = False
     minimise: Annotated[
         bool,
         typer.Option(help=f"drop tests that kill nothing new; otherwise the best {MAX_TESTS} stay, not judged again"),
@@ -120,17 +117,11 @@ def harvest_tests(options: HarvestOptions) -> Report:
     run = RunRecords.open(options.run)
     outputs, work_files = [options.output, card_path(options.output)], files_of(options.work_output)
     check_outputs(outputs, inputs=run.files(), overwrite=options.overwrite, work_files=work_files)
-    repository = repository_for(options.output, options.push, public=options.public)
     found = collect(run)
     if options.minimise:
-        report = _minimised(options, run, found)
-    else:
-        number = _write(options, run, [(question, one.tests[:MAX_TESTS]) for question, one in found])
-        report = Report(text=f"{options.output}: {number} questions", note=_unfinished(run))
-    if repository and not report.failure:
-        address = repository.push_files([options.output], card=card_path(options.output))
-        report = replace(report, text=f"{report.text}\npushed to {address}")
-    return report
+        return _minimised(options, run, found)
+    number = _write(options, run, [(question, one.tests[:MAX_TESTS]) for question, one in found])
+    return Report(text=f"{options.output}: {number} questions", note=_unfinished(run))
 
 
 def _write(

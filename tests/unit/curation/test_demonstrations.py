@@ -1,9 +1,11 @@
 """Which demonstrations are written, as which messages, and which are held out."""
 
+from collections import Counter
+
 from hypothesis import given, strategies as st
 
 from code_a1_recipe.algorithm.prompts import render
-from code_a1_recipe.curation.demonstrations import Demonstration, PromptStyle, held_out, num_chars, select
+from code_a1_recipe.curation.demonstrations import MAX_CHARS, PromptStyle, SuiteDemonstration, held_out, select
 from code_a1_recipe.micro_world.messages import test_messages as messages_of_the_warm_start
 from reward_fns import extract_suite
 
@@ -11,8 +13,8 @@ MICRO, CHAT = PromptStyle("micro"), PromptStyle("chat_v2")
 
 
 def shown(program="def f(x): return 0", *asserts, question="q", breaking=0, step=-1):
-    return Demonstration(
-        question_id=question,
+    return SuiteDemonstration(
+        question=question,
         statement="Return x.",
         shown="rollout",
         program=program,
@@ -22,9 +24,11 @@ def shown(program="def f(x): return 0", *asserts, question="q", breaking=0, step
     )
 
 
-def chosen(*demonstrations, **changes):
-    options = {"style": MICRO, "max_per_question": 99, "max_chars": 9999} | changes
-    return select(demonstrations, **options)
+def chosen(*demonstrations, style=MICRO, max_per_question=99, **changes):
+    """Those that are kept, and counts of the others by reason."""
+    counts = Counter()
+    kept = select(demonstrations, style=style, max_per_question=max_per_question, counts=counts, **changes)
+    return kept, +counts
 
 
 def test_a_row_holds_the_prompt_of_an_episode_and_the_suite_in_a_block():
@@ -60,13 +64,13 @@ def test_a_black_box_prompt_does_not_show_the_program():
 
 def test_the_same_suite_for_the_same_prompt_is_written_once_in_whatever_order():
     two = ("assert f(1) == 1", "assert f(2) == 2")
-    found = chosen(shown("a", *two), shown("a", *two[::-1]), shown("b", *two))
-    assert [one.program for one in found.kept] == ["a", "b"]
-    assert found.dropped == {"repeats another": 1}
+    kept, counts = chosen(shown("a", *two), shown("a", *two[::-1]), shown("b", *two))
+    assert [one.program for one in kept] == ["a", "b"]
+    assert counts == {"repeats another": 1}
 
 
 def test_without_the_program_in_the_prompt_suites_of_all_programs_are_compared():
-    assert len(chosen(shown("a"), shown("b"), style=PromptStyle("micro", black_box=True)).kept) == 1
+    assert len(chosen(shown("a"), shown("b"), style=PromptStyle("micro", black_box=True))[0]) == 1
 
 
 def test_programs_take_turns_and_the_best_suites_come_first():
@@ -74,22 +78,20 @@ def test_programs_take_turns_and_the_best_suites_come_first():
         return shown(program, f"assert f({x}) == {x}", **changes)
 
     found = [suite("a", 1), suite("a", 2, breaking=1, step=1), suite("a", 3, breaking=1, step=9), suite("b", 4)]
-    kept = chosen(*found, max_per_question=3).kept
+    kept, counts = chosen(*found, max_per_question=3)
     assert [one.asserts[0] for one in kept] == ["assert f(3) == 3", "assert f(4) == 4", "assert f(2) == 2"]
-    assert chosen(*found, max_per_question=3).dropped == {"beyond the most of a question": 1}
+    assert counts == {"beyond the most of a question": 1}
 
 
 def test_only_breaking_leaves_out_the_rest():
-    found = chosen(shown("a"), shown("b", breaking=1), only_breaking=True)
-    assert [one.program for one in found.kept] == ["b"]
-    assert found.dropped == {"does not break the program": 1}
+    kept, counts = chosen(shown("a"), shown("b", breaking=1), only_breaking=True)
+    assert [one.program for one in kept] == ["b"]
+    assert counts == {"does not break the program": 1}
 
 
 def test_what_is_too_long_is_left_out_whole():
-    row = MICRO.row(shown())
-    assert num_chars(row) == sum(len(message["content"]) for message in row["messages"])
-    assert chosen(shown(), max_chars=num_chars(row)).dropped == {}
-    assert chosen(shown(), max_chars=num_chars(row) - 1).dropped == {f"longer than {num_chars(row) - 1} characters": 1}
+    long = f"assert f('{'x' * MAX_CHARS}') == 1"
+    assert chosen(shown(), shown("b", long)) == ([shown()], {f"longer than {MAX_CHARS} characters": 1})
 
 
 @given(st.sets(st.text(min_size=1, max_size=3), max_size=40), st.floats(0, 0.99), st.integers(0, 5))

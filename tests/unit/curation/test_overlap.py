@@ -57,9 +57,7 @@ def test_ten_words_in_a_row_are_an_overlap_and_nine_are_none():
 def test_a_short_statement_counts_where_the_whole_of_it_is_there():
     short = evaluated(prompt="Find the smallest missing positive number.")
     longer = entry(prompt="A list is given. Find the smallest missing positive number of it, quickly, in place.")
-    assert found([longer], [short]) == [
-        (0, "Eval/1", "prompt", "6 words: find the smallest missing positive number")
-    ]
+    assert found([longer], [short]) == [(0, "Eval/1", "prompt", "6 words: find the smallest missing positive number")]
     part = entry(prompt="A list is given. Find the smallest missing positive thing of it, quickly, in place.")
     assert found([part], [short]) == []
 

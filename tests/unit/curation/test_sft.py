@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import re
 import shutil
 
 import pyarrow.parquet
@@ -145,17 +144,18 @@ def test_questions_are_split_and_not_demonstrations(make):
     questions = [DOUBLE | {"id": f"double{n}", "prompt": f"Twice, {n}"} for n in range(6)]
     status, output, rows, held = make(*questions, arguments=["--val-frac", "0.34"])
     assert status == 0
-    assert "4 demonstrations, 2 more for validation, of 6 of 6 questions" in output.out
+    assert "4 demonstrations, 2 more for validation" in output.out
     ids = [{row["extra_info"]["question"] for row in part} for part in (rows, held)]
     assert not ids[0] & ids[1]
 
 
 def test_the_card_and_the_summary_say_what_is_there_and_how_to_train(make, tmp_path):
     _, output, _, _ = make(SIGN, DOUBLE)
-    card = re.sub(r" +", " ", (tmp_path / "d.parquet.card.md").read_text())  # columns are padded
+    card = (tmp_path / "d.parquet.card.md").read_text()
     assert "| reference | 2 | 0 |" in card
     assert "| buggy_program | 2 | 2 |" in card
-    assert "- asserts in a suite: 2 (1 times), 6 (3 times)" in card
+    assert "- asserts in a suite: 2 to 6" in card
+    assert "- 2 of 2 questions" in card
     command = next(line for line in output.out.splitlines() if "sft_trainer" in line).strip()
     assert command in card
     assert command.startswith("torchrun --standalone --nnodes=1 --nproc_per_node=1 -m verl.trainer.sft_trainer ")
@@ -207,7 +207,7 @@ def test_an_interrupted_command_goes_on_and_other_settings_are_refused(make, mon
     monkeypatch.setattr(JsonlStore, "append", append)
     status, output, _, _ = make(SIGN, DOUBLE, arguments=["--cases", "3"])
     assert status == 2
-    assert "num_cases was 8, now is 3" in output.err
+    assert "cases was 8, now is 3" in output.err
     asked = one_judge.asked
     status, _, rows, _ = make(SIGN, DOUBLE)
     assert (status, one_judge.asked) == (0, asked + 1)
@@ -226,13 +226,11 @@ def test_questions_without_right_tests_make_nothing(make, tmp_path):
     [
         ([], "give question files, or --run RUN, and not both"),
         (["q.jsonl", "--run", "r"], "give question files, or --run RUN, and not both"),
-        (["q.jsonl", "--output", "x.jsonl"], "--output must end in .parquet, got x.jsonl"),
+        (["q.jsonl", "--output", "x.jsonl"], "must end in .parquet"),
         (["gone.jsonl"], "gone.jsonl: cannot be read"),
-        (["--run", "gone"], "--run gone: no such file or folder"),
+        (["--run", "gone"], "gone holds no run"),
         (["q.jsonl", "--val-frac", "1"], "'--val-frac'"),
-        (["q.jsonl", "--questions", "q.jsonl"], "--questions says what the rollouts of --run name"),
         (["--run", "r", "--mutants", "2"], "--mutants 2 makes programs for question files"),
-        (["--run", ".", "--cases", "3"], "--cases 3: a run folder says how many asserts its suites have"),
     ],
 )
 def test_what_cannot_be_is_refused_before_work(arguments, words, tmp_path, monkeypatch, capsys):
@@ -378,7 +376,7 @@ def test_suites_of_a_run_whose_claims_are_all_right_become_demonstrations(run_of
         "- outages of the sandbox: 1",
     ):
         assert line in card
-    assert "1 programs of the run had been lost to an outage" in output.out
+    assert "outages: 1;" in output.out
 
 
 def test_only_those_that_broke_their_program(run_of, sample):
@@ -401,24 +399,6 @@ def test_a_suite_that_was_written_for_another_program_is_not_taken_twice(run_of,
 def test_the_prompt_can_be_another_than_the_runs(run_of, sample):
     _, _, rows = sample("--run", run_of(record(RIGHT)), "--prompt", "chat_v2")
     assert rows[0]["messages"][-1]["content"] == f"```python\n{RIGHT['response']}\n```"
-
-
-def test_a_file_of_rollouts_needs_its_questions(run_of, sample, tmp_path):
-    file = run_of(record(RIGHT)) / "rollouts" / "train_000001.jsonl"
-    status, output, _ = sample("--run", file)
-    assert status == 2
-    assert "is no run folder, so it does not say where its questions are" in output.err
-    status, _, rows = sample("--run", file, "--questions", tmp_path / "questions.jsonl", "--cases", "2")
-    assert (status, len(rows)) == (0, 1)
-
-
-def test_rows_that_are_no_rollouts_are_refused(sample, tmp_path):
-    path = tmp_path / "odd.jsonl"
-    path.write_text('{"question": "sign", "reward": 1}\n')
-    (tmp_path / "questions.jsonl").write_text(json.dumps(SIGN))
-    status, output, _ = sample("--run", path, "--questions", tmp_path / "questions.jsonl")
-    assert status == 2
-    assert "row 0: Expected `object | null`, got `int` - at `$.reward`, so this is no rollout record" in output.err
 
 
 def test_a_run_without_a_right_suite_makes_nothing(run_of, sample):

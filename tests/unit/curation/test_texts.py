@@ -6,8 +6,8 @@ import pytest
 
 from code_a1_recipe.curation.texts import (
     assert_key,
-    content_words,
     common_phrases,
+    content_words,
     reference_form,
     statement_words,
     tokens_of,

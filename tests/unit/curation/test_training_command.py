@@ -10,31 +10,37 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from code_a1_recipe.curation.demonstrations import Demonstration, PromptStyle
-from code_a1_recipe.curation.training_command import training_command, training_overrides
+from code_a1_recipe.curation.demonstrations import PromptStyle, SuiteDemonstration
+from code_a1_recipe.curation.options import SftOptions
+from code_a1_recipe.curation.training_command import training_command
 from code_a1_recipe.verl_plugin.cpu.sft import OVERRIDES
 
 pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh setup")
 
 
-def overrides(model="some/model", folder=Path("/d/model"), **changes):
-    sizes = {"num_train": 300, "num_val": 20, "longest_bytes": 5000} | changes
-    files = {"train_file": Path("/d/t.parquet"), "val_file": Path("/d/v.parquet")}
-    return training_overrides(**files, **sizes, model=model, folder=folder)
+def words(output="/d/t.parquet", *, num_train=300, num_val=20, longest_bytes=5000, **options):
+    """The words of the command for demonstrations of these sizes."""
+    row = {"messages": [{"role": "user", "content": "x" * longest_bytes}]}
+    options = SftOptions(output=Path(output), **options)
+    return shlex.split(training_command(options, [row] * num_train, [row] * num_val))
 
 
-def value_of(key, **changes):
-    return dict(word.split("=", 1) for word in overrides(**changes))[key]
+def overrides(*arguments, model="some/model", **options):
+    return [word for word in words(*arguments, model=model, **options) if "=" in word and not word.startswith("--")]
 
 
-def composed(*words):
+def value_of(key, **options):
+    return dict(word.split("=", 1) for word in overrides(**options))[key]
+
+
+def composed(*keys):
     """verl's own configuration with these keys; unknown ones are refused by hydra."""
     import verl.trainer
     from hydra import compose, initialize_config_dir
 
     folder = str(Path(verl.trainer.__file__).parent / "config")
     with initialize_config_dir(folder, version_base=None):
-        return compose("sft_trainer_engine", overrides=list(words))
+        return compose("sft_trainer_engine", overrides=list(keys))
 
 
 def test_batches_fit_into_both_parts():
@@ -54,7 +60,7 @@ def test_no_row_can_be_longer_than_the_limit():
 def test_verl_knows_every_key():
     config = composed(*overrides())
     assert config.data.train_files == "/d/t.parquet"
-    assert config.data.val_files == "/d/v.parquet"
+    assert config.data.val_files == "/d/t.val.parquet"
     assert config.data.max_token_len_per_gpu >= config.data.max_length == 6144
     assert config.data.enable_thinking_default is None, 'verl\'s own "none" is a text, and so it is true'
     assert config.optim.lr == 1e-5
@@ -78,15 +84,12 @@ def test_verl_knows_the_keys_for_a_processor():
 
 @pytest.mark.parametrize("odd", ["/d/a b", "/d/it's", "/d/a,b=c", "/d/[x]{y}", "/d/a\\b", "/d/ü"])
 def test_paths_survive_the_shell_and_hydra(odd):
-    (*_, word) = shlex.split(training_command(overrides(model=odd, folder=Path("/d"))))
-    assert word
-    words = shlex.split(training_command(overrides(model=odd)))
-    assert composed(*words[6:]).model.path == odd
+    config = composed(*overrides(f"{odd}/t.parquet", model=odd))
+    assert (config.model.path, config.data.train_files) == (odd, f"{odd}/t.parquet")
 
 
 def test_the_command_starts_verls_trainer():
-    words = shlex.split(training_command(overrides()))
-    assert words[:6] == [
+    assert words()[:6] == [
         "torchrun",
         "--standalone",
         "--nnodes=1",
@@ -94,11 +97,7 @@ def test_the_command_starts_verls_trainer():
         "-m",
         "verl.trainer.sft_trainer",
     ]
-    assert shlex.split(training_command(overrides(), on_cpu=True))[:3] == [
-        "python",
-        "-m",
-        "code_a1_recipe.verl_plugin.cpu.sft",
-    ]
+    assert words(cpu=True)[:3] == ["python", "-m", "code_a1_recipe.verl_plugin.cpu.sft"]
 
 
 # ------------------------------ with a tokenizer, and a model ------------------------------
@@ -118,8 +117,8 @@ def parquet(tmp_path):
     def write(pair):
         rows = [
             PromptStyle(pair).row(
-                Demonstration(
-                    question_id="q", statement="Return x plus 1.", shown="reference", program="def f(x): return x + 1",
+                SuiteDemonstration(
+                    question="q", statement="Return x plus 1.", shown="reference", program="def f(x): return x + 1",
                     asserts=(answer,), num_breaking=0,
                 )
             )
@@ -166,17 +165,13 @@ def test_verls_data_set_learns_the_suite_and_nothing_else(parquet, test_model, p
 @pytest.mark.e2e
 def test_verls_sft_trainer_trains_the_tiny_test_llm_without_a_gpu(parquet, test_model, tmp_path):
     path = parquet("micro")
-    sizes = {"num_train": 16, "num_val": 0, "longest_bytes": 400}
-    keys = training_overrides(
-        train_file=path, val_file=path, **sizes, model=str(test_model), folder=tmp_path / "model", rate=1e-3
-    )
-    words = shlex.split(training_command(keys, on_cpu=True))
+    _, *rest = words(path, num_train=16, num_val=0, longest_bytes=400, model=str(test_model), cpu=True)
     done = subprocess.run(
-        [sys.executable, *words[1:], "data.train_batch_size=8", "trainer.total_training_steps=2"],
+        [sys.executable, *rest, "data.train_batch_size=8", "optim.lr=1e-3", "trainer.total_training_steps=2"],
         cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     losses = [float(found) for found in re.findall(r"train/loss:([\d.]+)", done.stdout)]
     assert len(losses) == 2
     assert losses[1] < losses[0]
-    assert (tmp_path / "model" / "global_step_2" / "huggingface" / "model.safetensors").is_file()
+    assert (tmp_path / "d_model" / "global_step_2" / "huggingface" / "model.safetensors").is_file()

@@ -203,21 +203,12 @@ def test_the_card_says_whose_tests_these_are_in_the_hubs_form(run_folder, tmp_pa
     assert main([str(run_folder), "--output", str(target), "--no-minimise"]) == 0
     card = DatasetCard.load(tmp_path / "new.jsonl.card.md")
     assert card.data.configs == [{"config_name": "default", "data_files": [{"split": "train", "path": "new.jsonl"}]}]
-    assert (card.data.license, card.data.get("code_a1")) == ("cc-by-4.0", "questions new.jsonl")
+    assert card.data.license == "cc-by-4.0"
     number = sum(len(question.golden_tests) for question in load_questions(target))
     assert (
         f"2 training questions of the run `run` with {number} tests that its Test LLM wrote up\nto step 2" in card.text
     )
     assert "```bash\ncode-a1 cpu run_dir=run\n```" in card.text
-
-
-def test_a_harvest_is_pushed_with_its_card(run_folder, tmp_path, local_hub, capsys):
-    command = [str(run_folder), "--output", str(tmp_path / "new.jsonl"), "--no-minimise", "--push", "ada/tests"]
-    assert main(command) == 0
-    assert f"pushed to {local_hub.endpoint}/datasets/ada/tests" in capsys.readouterr().out
-    files = local_hub.files("ada/tests", "dataset")
-    assert files["new.jsonl"] == (tmp_path / "new.jsonl").read_bytes()
-    assert files["README.md"] == (tmp_path / "new.jsonl.card.md").read_bytes()
 
 
 @pytest.fixture
