@@ -3,15 +3,12 @@
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import yaml
 
 from ..files import portable
 from ..stats.tables import table_with_head
-
-if TYPE_CHECKING:
-    from huggingface_hub import RepoCard
 
 README = "README.md"
 _FRONT_MATTER = "---\n{{ card_data }}\n---\n"
@@ -73,7 +70,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return table_with_head([heads, *(tuple(map(str, row)) for row in rows)]).markdown()
 
 
-def encoded(card: "RepoCard") -> bytes:
+def encoded(card: object) -> bytes:
     """The content of a card's file, without this machine's folders; half characters of the data become "?"."""
     return f"{portable(str(card)).rstrip()}\n".encode("utf-8", "replace")
 

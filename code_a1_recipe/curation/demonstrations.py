@@ -8,8 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import msgspec
-
 from reward_fns import ExtractionFailure, extract_suite
 from sandbox import CandidateVerdict, SandboxUnavailableError, syntax_key
 
@@ -38,23 +36,18 @@ _MUTANTS_TRIED = 3
 """For each mutant that is wanted: some are equivalent to the reference, some are noticed by no test."""
 
 
-class SuiteDemonstration(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True)
+class SuiteDemonstration:
     """One suite for one program. Every assert is a valid case, and its expected output the reference's return value."""
 
-    question: str
-    """Its id."""
-    statement: str
-    """The problem, as the question's column ``prompt`` has it."""
+    question: Question
     shown: str
     """A key of ``SHOWN``."""
     program: str
     """The program under test."""
-    asserts: tuple[str, ...]
+    asserts: Sequence[str]
     num_breaking: int
     """How many of the asserts the program fails."""
-    reads_input: bool = False
-    """The program reads standard input and prints."""
-    data_source: str = ""
     step: int = -1
     """Training step of the run that wrote the suite; -1 where none did."""
 
@@ -79,27 +72,29 @@ class PromptStyle:
         messages = render(self.template, prompt="", entry_points="", candidate="", num_cases=1)
         return any("Python code block" in message["content"] for message in messages)
 
-    def prompt(self, shown: SuiteDemonstration) -> list[dict[str, str]]:
-        """The messages before the answer, the same that an episode sends, without a template's beginning of it."""
+    def row(self, shown: SuiteDemonstration) -> Row:
+        """A row for verl's SFT trainer: ``messages``, and ``extra_info`` for people who look at the file.
+
+        The prompt is the one that an episode sends, without a template's beginning of the answer.
+        """
+        reads_input = shown.question.reads_input
         messages = render(
             self.template,
-            prompt=shown.statement,
-            entry_points=entry_points_text(shown.program, reads_input=shown.reads_input),
-            reads_input=shown.reads_input,
+            prompt=shown.question.prompt,
+            entry_points=entry_points_text(shown.program, reads_input=reads_input),
+            reads_input=reads_input,
             candidate=shown.program,
             num_cases=len(shown.asserts),
         )
-        return messages[:-1] if beginning_of_answer(messages) else messages
-
-    def row(self, shown: SuiteDemonstration) -> Row:
-        """A row for verl's SFT trainer: ``messages``, and ``extra_info`` for people who look at the file."""
+        if beginning_of_answer(messages):
+            messages.pop()
         suite = "\n".join(shown.asserts)
         answer = f"```python\n{suite}\n```" if self.is_fenced else suite
         return {
-            "messages": [*self.prompt(shown), {"role": "assistant", "content": answer}],
+            "messages": [*messages, {"role": "assistant", "content": answer}],
             "extra_info": {
-                "question": shown.question,
-                "data_source": shown.data_source,
+                "question": shown.question.id,
+                "data_source": shown.question.data_source,
                 "shown": shown.shown,
                 "num_cases": len(shown.asserts),
                 "num_breaking": shown.num_breaking,
@@ -112,14 +107,14 @@ class PromptStyle:
 
 
 def demonstrations_row(question: Question, options: SftOptions, judge_all: JudgeAll) -> Row:
-    """A question's demonstrations, and counts of what was left out: one row of the work file.
+    """A question's suites (the fields of a demonstration), and counts of what was left out: one row of the work file.
 
     Tests are judged on each program. An assert is written where it is a valid case, its expected output equals the
     reference's return value, and the reference passes it when it is run once more. Those that break the program come
     first; others fill up.
     """
     counts: Counter[str] = Counter()
-    row: Row = {"question": question.id, "outage": None, "made": [], "counts": counts}
+    row: Row = {"question": question.id, "outage": None, "suites": [], "counts": counts}
     tests = _tests(question, options.seed, counts)
     if not tests:
         return row
@@ -147,17 +142,8 @@ def demonstrations_row(question: Question, options: SftOptions, judge_all: Judge
             mutants_left -= 1
         rng = random.Random(f"{options.seed}:{question.id}:{number}")
         chosen = _chosen(rng, list(asserts), breaking, options.cases)
-        demonstration = SuiteDemonstration(
-            question=question.id,
-            statement=question.prompt,
-            shown=shown,
-            program=source,
-            asserts=tuple(asserts[place] for place in chosen),
-            num_breaking=len(set(chosen) & set(breaking)),
-            reads_input=question.reads_input,
-            data_source=question.data_source,
-        )
-        row["made"].append(msgspec.to_builtins(demonstration))
+        num_breaking = len(set(chosen) & set(breaking))
+        row["suites"].append([shown, source, [asserts[place] for place in chosen], num_breaking])
     return row
 
 
@@ -229,17 +215,8 @@ def demonstrations_from(
                 asserts = _recorded_asserts(suite, num_cases, counts)
                 if not asserts or suite.verdict is None:
                     continue
-                yield SuiteDemonstration(
-                    question=question.id,
-                    statement=question.prompt,
-                    shown="rollout",
-                    program=record.source,
-                    asserts=asserts,
-                    num_breaking=suite.verdict.num_failed if record.is_loaded else 0,
-                    reads_input=question.reads_input,
-                    data_source=question.data_source,
-                    step=record.step,
-                )
+                num_breaking = suite.verdict.num_failed if record.is_loaded else 0
+                yield SuiteDemonstration(question, "rollout", record.source, asserts, num_breaking, record.step)
 
 
 def _recorded_asserts(suite: SuiteRecord, num_cases: int, counts: Counter[str]) -> tuple[str, ...]:
@@ -285,17 +262,18 @@ def select(
     turns: Counter[tuple[str, str]] = Counter()
     known: set[tuple[str, frozenset[str]]] = set()
     for shown in sorted(made, key=lambda one: (one.num_breaking == 0, -one.step)):
-        key = (str(style.prompt(shown)), frozenset(shown.asserts))
+        messages = style.row(shown)["messages"]
+        key = (str(messages[:-1]), frozenset(shown.asserts))
         if only_breaking and not shown.num_breaking:
             counts["does not break the program"] += 1
-        elif sum(len(message["content"]) for message in style.row(shown)["messages"]) > MAX_CHARS:
+        elif sum(len(message["content"]) for message in messages) > MAX_CHARS:
             counts[f"longer than {MAX_CHARS} characters"] += 1
         elif key in known:
             counts["repeats another"] += 1
         else:
             known.add(key)
-            program = (shown.question, shown.program)
-            by_question.setdefault(shown.question, []).append((turns[program], shown))
+            program = (shown.question.id, shown.program)
+            by_question.setdefault(shown.question.id, []).append((turns[program], shown))
             turns[program] += 1
     kept = []
     for demonstrations in by_question.values():

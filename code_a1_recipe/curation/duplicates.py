@@ -25,7 +25,12 @@ def check_duplicates(entries: Sequence[Entry], phrases: Phrases) -> Stage:
     equal, near = PromptIndex(threshold=1.0), PromptIndex(phrases)
     kept: list[Entry] = []
     first_with: dict[str, Entry] = {}
-    for entry in watched(entries, total=len(entries), what="duplicates", unit="row"):
+    for entry in watched(
+        entries,
+        total=len(entries),
+        what="duplicates",
+        unit="row",
+    ):
         prompt, program = entry.question.prompt, syntax_key(entry.question.reference)
         similar = equal.similar_to(prompt) or near.similar_to(prompt)
         if similar:
@@ -50,7 +55,12 @@ class PromptIndex:
     whole prompts are then compared by the threshold.
     """
 
-    def __init__(self, phrases: Phrases = frozenset(), *, threshold: float = THRESHOLD) -> None:
+    def __init__(
+        self,
+        phrases: Phrases = frozenset(),
+        *,
+        threshold: float = THRESHOLD,
+    ) -> None:
         self._phrases = phrases
         self._index = NearIndex(PROMPT_NGRAM, threshold)
         self._wholes: list[Hashes] = []

@@ -23,7 +23,11 @@ from .references import content_key
 from .rows import Entry, Reason, Stage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(
+    frozen=True,
+    slots=True,
+    kw_only=True,
+)
 class Frontier:
     """The base model, and which questions stay."""
 
@@ -46,9 +50,17 @@ class Frontier:
         if prompt == OWN:
             raise InputError(f"--prompt={OWN} is for benchmarks with chat messages of their own; name another")
         check_style(prompt)
-        model = choose_model(base, policy="code", work_folder=options.base_output)
+        model = choose_model(
+            base,
+            policy="code",
+            work_folder=options.base_output,
+        )
         model.check(base.sampling("code"), prefix=base.prefix)
-        return cls(model=model, options=options, prompt=prompt)
+        return cls(
+            model=model,
+            options=options,
+            prompt=prompt,
+        )
 
     @property
     def rates(self) -> str:
@@ -94,7 +106,11 @@ class Frontier:
         """Rows of ``evaluation.code_llm.judge``, all of one question together, in the order of the questions."""
         options = self.options
         with (
-            JsonlStore(options.base_output / VERDICTS, settings=options.of_judging(), key="key") as verdicts,
+            JsonlStore(
+                options.base_output / VERDICTS,
+                settings=options.of_judging(),
+                key="key",
+            ) as verdicts,
             options.confinement.judges(options.workers) as judges,
         ):
             tasks = []
@@ -106,12 +122,20 @@ class Frontier:
             judge(samples, verdicts, num_workers=options.workers)
             return [verdicts.row(sample.key) for sample in samples]
 
-    def _samples(self, questions: Sequence[Question], tasks: Sequence[CodeTask]) -> list[Sample]:
+    def _samples(
+        self,
+        questions: Sequence[Question],
+        tasks: Sequence[CodeTask],
+    ) -> list[Sample]:
         """The model's programs for each question; stored ones are not asked for again."""
         options, parameters = self.options, self.options.base_model.sampling("code")
         asked, prompts, seeds = [], [], []
         for question in questions:
-            prompt = ask_code(self.prompt, **question.prompt_fields, can_prefill=not self.model.endpoint)
+            prompt = ask_code(
+                self.prompt,
+                **question.prompt_fields,
+                can_prefill=not self.model.endpoint,
+            )
             asked.append(prompt)
             prompts.append((question.id, prompt.messages))
             numbers = range(options.samples)

@@ -28,7 +28,10 @@ def ngrams(words: Sequence[str], size: int) -> list[str]:
 
 def hashes_of(words: Sequence[str], size: int) -> Hashes:
     """The distinct n-grams as sorted 64-bit digests, the same in every process. Eight bytes each bound the memory."""
-    digests = {blake2b(ngram.encode("utf-8", "surrogatepass"), digest_size=8).digest() for ngram in ngrams(words, size)}
+    digests = set()
+    for ngram in ngrams(words, size):
+        data = ngram.encode("utf-8", "surrogatepass")
+        digests.add(blake2b(data, digest_size=8).digest())
     return np.sort(np.frombuffer(b"".join(digests), dtype="<u8")).astype(np.uint64)
 
 
@@ -47,11 +50,19 @@ class NearIndex:
         threshold: least Jaccard similarity, in [0.8, 1].
     """
 
-    def __init__(self, size: int, threshold: float = THRESHOLD) -> None:
+    def __init__(
+        self,
+        size: int,
+        threshold: float = THRESHOLD,
+    ) -> None:
         from datasketch import MinHash, MinHashLSH  # type: ignore[import-untyped]  # here: loads scipy
 
         self._size, self._threshold = size, threshold
-        self._blank = MinHash(num_perm=_BANDS * _ROWS, seed=_SEED, hashfunc=int)
+        self._blank = MinHash(
+            num_perm=_BANDS * _ROWS,
+            seed=_SEED,
+            hashfunc=int,
+        )
         self._tables = MinHashLSH(num_perm=_BANDS * _ROWS, params=(_BANDS, _ROWS))
         self._kept: list[Hashes] = []
 

@@ -55,7 +55,11 @@ class EvalIndex:
             what its set writes around every statement, once more without them.
     """
 
-    def __init__(self, questions: Sequence[Question], data_phrases: Phrases = frozenset()) -> None:
+    def __init__(
+        self,
+        questions: Sequence[Question],
+        data_phrases: Phrases = frozenset(),
+    ) -> None:
         self.questions = questions
         self._places: dict[tuple[str, str], list[int]] = defaultdict(list)
         """Kind of text ("id", "whole", "run", "program", "test") and the text -> the questions that have it."""
@@ -70,7 +74,14 @@ class EvalIndex:
         self._num_different = Counter(set_name for set_name, _ in self._different)
         self._phrases = self._common_phrases()
         self._all_phrases = self._phrases | data_phrases
-        for place, question in enumerate(watched(questions, total=len(questions), what="index", unit="question")):
+        for place, question in enumerate(
+            watched(
+                questions,
+                total=len(questions),
+                what="index",
+                unit="question",
+            )
+        ):
             self._add(place, question)
         runs = [(kind, text) for kind, text in self._places if kind in ("run", "whole")]
         self._common = {key for key in runs if self._is_common(self._places[key])}
@@ -78,11 +89,24 @@ class EvalIndex:
 
     def check(self, entries: Sequence[Entry]) -> Stage:
         """Each entry, left out where it repeats a question; of a question the first rule is told."""
-        for entry in watched(entries, total=len(entries), what="overlap", unit="row"):
+        for entry in watched(
+            entries,
+            total=len(entries),
+            what="overlap",
+            unit="row",
+        ):
             overlaps: dict[int, Overlap] = {}
             for place, how, detail in self._hits(entry.question):
                 met = self.questions[place]
-                overlaps.setdefault(place, Overlap(set_name=met.data_source, id=met.id, how=how, detail=detail))
+                overlaps.setdefault(
+                    place,
+                    Overlap(
+                        set_name=met.data_source,
+                        id=met.id,
+                        how=how,
+                        detail=detail,
+                    ),
+                )
             if overlaps:
                 first, *_ = overlaps.values()
                 told = f"with {first.id} of {first.set_name}, by {first.how}: {first.detail}"
@@ -121,7 +145,11 @@ class EvalIndex:
             prompts[set_name].append(self.questions[place].prompt)
         return frozenset().union(*map(common_phrases, prompts.values()))
 
-    def _add(self, place: int, question: Question) -> None:
+    def _add(
+        self,
+        place: int,
+        question: Question,
+    ) -> None:
         texts = [("test", test) for test in {assert_key(test) for test in question.tests}]
         if "/" in question.id:  # a plain number is an id in any set
             texts.append(("id", question.id))
@@ -158,7 +186,11 @@ class EvalIndex:
             yield place, "reference", f"programs up to names, Jaccard similarity {similarity:.2f}"
         yield from self._test_hits(question)
 
-    def _prompt_hits(self, words: Sequence[str], all_words: Sequence[str]) -> Iterator[Hit]:
+    def _prompt_hits(
+        self,
+        words: Sequence[str],
+        all_words: Sequence[str],
+    ) -> Iterator[Hit]:
         """Evaluation statements that the row is, or contains, phrases and all; then runs of words without phrases."""
         text = f" {' '.join(all_words)} "
         for start in ngrams(all_words, RUN_WORDS):
@@ -178,7 +210,13 @@ class EvalIndex:
             if len(details) >= LEAST_SHARED_TESTS:
                 yield place, "tests", f"{len(details)} tests, such as {details[0]}"
 
-    def _having(self, kind: str, text: str, how: str, detail: str) -> Iterator[Hit]:
+    def _having(
+        self,
+        kind: str,
+        text: str,
+        how: str,
+        detail: str,
+    ) -> Iterator[Hit]:
         """A hit on each question that has the text, unless that is common in its set."""
         if (kind, text) not in self._common:
             for place in self._places.get((kind, text), ()):

@@ -58,13 +58,25 @@ def prepare(options: PrepareOptions, *, command: Sequence[str]) -> Report:
     _ = options.confinement  # refused before any work
     preparation = Preparation(
         options=options,
-        sources=open_sources(options.inputs, adapter=options.adapter, columns=options.columns),
-        eval_sources=open_sources(options.against, columns=options.against_columns, is_evaluation=True),
+        sources=open_sources(
+            options.inputs,
+            adapter=options.adapter,
+            columns=options.columns,
+        ),
+        eval_sources=open_sources(
+            options.against,
+            columns=options.against_columns,
+            is_evaluation=True,
+        ),
         frontier=Frontier.of(options) if options.base_model.is_named else None,
     )
     with (
         warnings.catch_warnings(action="ignore"),  # those of the compiler, of the data's programs
-        JsonlStore(options.work_output, settings=options.of_judging(), key="key") as store,
+        JsonlStore(
+            options.work_output,
+            settings=options.of_judging(),
+            key="key",
+        ) as store,
     ):
         preparation.run(store)
     summary = preparation.summary()
@@ -147,12 +159,9 @@ class Preparation:
                 yield entry.dropped(Reason.TOO_FEW_TESTS, detail)
 
     def _decided(self, store: JsonlStore) -> Stage:
-        options = self.options
         for entry in self.kept:
             judged = msgspec.convert(store.row(content_key(entry.question)), JudgedReference)
-            yield decide(
-                entry, judged, drop_tests=options.drop_tests, min_tests=options.min_tests, num_golden=options.golden
-            )
+            yield decide(entry, judged, self.options)
 
     # ------------------------------ results ------------------------------
 
@@ -196,7 +205,11 @@ class Preparation:
                 rules.update(overlap.how for overlap in overlaps[:1])
             yield set_name, number, len(met), rules.total(), *(rules[rule] for rule in _RULES)
 
-    def write(self, summary: str, command: Sequence[str]) -> None:
+    def write(
+        self,
+        summary: str,
+        command: Sequence[str],
+    ) -> None:
         """Write dropped rows, card and, unless nothing was kept, the questions, each whole.
 
         Raises:

@@ -15,6 +15,7 @@ from sandbox import CaseOutcome, Kind, RejectionReason, SandboxUnavailableError,
 from ..algorithm.question import Question, request_for
 from ..jobs.confinement import JudgeAll
 from ..jobs.jsonl_store import Row
+from .options import PrepareOptions
 from .rows import Dropped, Entry, Reason
 
 BATCH_TESTS = 64
@@ -121,16 +122,18 @@ def _cut(text: str) -> str:
 
 
 def decide(
-    entry: Entry, judged: JudgedReference, *, drop_tests: bool = False, min_tests: int = 1, num_golden: int = 0
+    entry: Entry,
+    judged: JudgedReference,
+    options: PrepareOptions,
 ) -> Entry | Dropped:
     """The entry with the tests that remain, or left out.
 
     Args:
         entry: as it was judged.
         judged: the facts about its reference.
-        drop_tests: tests that do not hold cost themselves, not the row, as long as one test holds.
-        min_tests: of the tests (golden ones do not count) that must remain.
-        num_golden: tests, the first ones, that become golden where the row has no golden ones.
+        options: with ``drop_tests`` tests that do not hold cost themselves, not the row, as long as one test holds;
+            ``min_tests`` must remain (golden ones do not count); the first ``golden`` ones become golden where the row
+            has no golden ones.
     """
     question, faults = entry.question, judged.faults
     if judged.outage:
@@ -143,18 +146,26 @@ def decide(
             return entry.dropped(reason, _told(shown, len(texts)))
     failing = [fault for fault in faults if fault.reason != UNREADABLE]
     num_readable = len(texts) - len(faults) + len(failing)
-    if failing and (not drop_tests or len(failing) == num_readable):
+    if failing and (not options.drop_tests or len(failing) == num_readable):
         return entry.dropped(Reason(failing[0].reason), _told(failing, len(texts)))
     gone = {texts[fault.place] for fault in faults}
     tests = tuple(text for text in dict.fromkeys(question.tests) if text not in gone)
     golden = tuple(text for text in dict.fromkeys(question.golden_tests) if text not in gone)
     if not golden:
-        golden, tests = tests[:num_golden], tests[num_golden:]
-    if len(tests) < min_tests:
+        golden, tests = tests[: options.golden], tests[options.golden :]
+    if len(tests) < options.min_tests:
         told = f"{len(tests)} of {len(set(question.tests))} tests remain beside {len(golden)} golden ones"
         return entry.dropped(Reason.TOO_FEW_TESTS, f"{told}; {_told(faults, len(texts))}" if faults else told)
     removed = (*entry.removed_tests, *(fault.reason for fault in faults))
-    return replace(entry, question=replace(question, tests=tests, golden_tests=golden), removed_tests=removed)
+    return replace(
+        entry,
+        question=replace(
+            question,
+            tests=tests,
+            golden_tests=golden,
+        ),
+        removed_tests=removed,
+    )
 
 
 def _told(faults: Sequence[TestFault], num_tests: int) -> str:

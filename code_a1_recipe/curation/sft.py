@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-import msgspec
-
 from ..data.reader import question_table
 from ..errors import CodeA1Error
 from ..files import fingerprint, replacing, write_whole
@@ -96,10 +94,11 @@ def _of_questions(options: SftOptions) -> Made:
             num_workers=options.workers,
             what="sft",
         )
-        for row in map(store.row, table):
+        for question in table.values():
+            row = store.row(question.id)
             made.num_outages += bool(row["outage"])
             made.left_out.update(row["counts"])
-            made.demonstrations += msgspec.convert(row["made"], list[SuiteDemonstration])
+            made.demonstrations += [SuiteDemonstration(question, *suite) for suite in row["suites"]]
     return made
 
 
@@ -142,9 +141,9 @@ def _written(options: SftOptions, made: Made) -> str:
             f"no demonstration could be made of {made.source} (left out: {counts_text(+made.left_out) or 'nothing'}, "
             f"outages: {made.num_outages}); nothing was written"
         )
-    val_ids = held_out((shown.question for shown in kept), share=options.val_frac, seed=options.seed)
-    train = [made.style.row(shown) for shown in kept if shown.question not in val_ids]
-    val = [made.style.row(shown) for shown in kept if shown.question in val_ids]
+    val_ids = held_out((shown.question.id for shown in kept), share=options.val_frac, seed=options.seed)
+    train = [made.style.row(shown) for shown in kept if shown.question.id not in val_ids]
+    val = [made.style.row(shown) for shown in kept if shown.question.id in val_ids]
     splits = {"train": options.output}
     _write_rows(options.output, train)
     if val:

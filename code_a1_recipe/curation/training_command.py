@@ -16,7 +16,11 @@ _TEMPLATE_TOKENS = 256
 """Room for what a chat template adds: role marks, a default system message."""
 
 
-def training_command(options: SftOptions, train: Sequence[Row], val: Sequence[Row]) -> str:
+def training_command(
+    options: SftOptions,
+    train: Sequence[Row],
+    val: Sequence[Row],
+) -> str:
     """One line for a shell: on one GPU, or with ``--cpu`` on the processor (tiny models only).
 
     Args:

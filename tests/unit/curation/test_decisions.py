@@ -1,10 +1,12 @@
 """The decision that follows from the facts about a reference."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from code_a1_recipe.algorithm.question import Question
+from code_a1_recipe.curation.options import PrepareOptions
 from code_a1_recipe.curation.references import UNREADABLE, JudgedReference, TestFault, decide, distinct_tests
 from code_a1_recipe.curation.rows import Dropped, Entry, Reason
 
@@ -17,7 +19,8 @@ def decided(*faults, load_error="", question=QUESTION, **options):
     """Of the three distinct tests of QUESTION; faults are (place, reason)."""
     found = tuple(TestFault(place=place, reason=reason, detail=f"remark {place}") for place, reason in faults)
     judged = JudgedReference(key="k", load_error=load_error, faults=found)
-    return decide(Entry(file="a", row=0, question=question), judged, **options)
+    options = PrepareOptions(inputs=(), output=Path("out.parquet"), **options)
+    return decide(Entry(file="a", row=0, question=question), judged, options)
 
 
 def remaining(decision):
@@ -81,7 +84,7 @@ def test_golden_tests_do_not_count_towards_the_least_number():
 
 def test_the_first_tests_that_hold_become_golden_where_a_row_has_none():
     bare = replace(QUESTION, golden_tests=())
-    assert remaining(decided(num_golden=1))[1] == GOLDEN
-    assert remaining(decided(question=bare, num_golden=1)) == (TESTS[1:2], TESTS[:1])
-    decision = decided(question=bare, num_golden=2)
+    assert remaining(decided(golden=1))[1] == GOLDEN
+    assert remaining(decided(question=bare, golden=1)) == (TESTS[1:2], TESTS[:1])
+    decision = decided(question=bare, golden=2)
     assert (decision.reason, decision.detail) == (Reason.TOO_FEW_TESTS, "0 of 2 tests remain beside 2 golden ones")

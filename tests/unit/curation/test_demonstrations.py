@@ -5,6 +5,7 @@ from collections import Counter
 from hypothesis import given, strategies as st
 
 from code_a1_recipe.algorithm.prompts import render
+from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.curation.demonstrations import MAX_CHARS, PromptStyle, SuiteDemonstration, held_out, select
 from code_a1_recipe.micro_world.messages import test_messages as messages_of_the_warm_start
 from reward_fns import extract_suite
@@ -13,15 +14,8 @@ MICRO, CHAT = PromptStyle("micro"), PromptStyle("chat_v2")
 
 
 def shown(program="def f(x): return 0", *asserts, question="q", breaking=0, step=-1):
-    return SuiteDemonstration(
-        question=question,
-        statement="Return x.",
-        shown="rollout",
-        program=program,
-        asserts=asserts or ("assert f(1) == 1",),
-        num_breaking=breaking,
-        step=step,
-    )
+    about = Question(id=question, prompt="Return x.", reference="def f(x): return x")
+    return SuiteDemonstration(about, "rollout", program, asserts or ("assert f(1) == 1",), breaking, step)
 
 
 def chosen(*demonstrations, style=MICRO, max_per_question=99, **changes):

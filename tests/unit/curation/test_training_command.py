@@ -10,6 +10,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.curation.demonstrations import PromptStyle, SuiteDemonstration
 from code_a1_recipe.curation.options import SftOptions
 from code_a1_recipe.curation.training_command import training_command
@@ -114,13 +115,12 @@ def test_model():
 
 @pytest.fixture
 def parquet(tmp_path):
+    question = Question(id="q", prompt="Return x plus 1.", reference="def f(x): return x + 1")
+
     def write(pair):
         rows = [
             PromptStyle(pair).row(
-                SuiteDemonstration(
-                    question="q", statement="Return x plus 1.", shown="reference", program="def f(x): return x + 1",
-                    asserts=(answer,), num_breaking=0,
-                )
+                SuiteDemonstration(question, "reference", question.reference, (answer,), 0)
             )
             for answer in ANSWERS
         ]  # fmt: skip
