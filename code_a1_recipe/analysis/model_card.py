@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..curation.dataset_card import card_path, stated_license, table
+from ..curation.dataset_card import card_path, encoded, stated_license, table
 from ..errors import InputError
 from ..files import file_fingerprint
 from ..runs.reader import RunRecords
@@ -15,15 +15,15 @@ from ..training.checkpoint.folder import IDENTITY, Checkpoint
 from .measures import MEASURES, Change, changes_of, validations
 
 if TYPE_CHECKING:
-    from huggingface_hub import EvalResult, ModelCard
+    from huggingface_hub import EvalResult
 
 _TEMPLATE = Path(__file__).with_name("model_card.md.jinja")
 _POLICIES = {"code": "Code LLM", "test": "Test LLM"}
 _HELD_OUT = "held out"
 
 
-def model_card(checkpoint: Checkpoint, policy: str) -> "ModelCard":
-    """The card of one policy at one step; records that are gone or cannot be read are said to be."""
+def model_card(checkpoint: Checkpoint, policy: str) -> bytes:
+    """The README.md of one policy at one step; records that are gone or cannot be read are said to be."""
     from huggingface_hub import ModelCard, ModelCardData
 
     state, who = checkpoint.state(), _POLICIES[policy]
@@ -53,9 +53,8 @@ def model_card(checkpoint: Checkpoint, policy: str) -> "ModelCard":
         tags=["code-a1", who.lower().replace(" ", "-"), "reinforcement-learning", "verl"],
         model_name=name if changes else None,
         eval_results=[_eval_result(one, files) for one in changes] or None,
-        code_a1=f"{who} trained from {base} {'' if path == model_hash else model_hash}".strip(),
     )
-    card: ModelCard = ModelCard.from_template(
+    card = ModelCard.from_template(
         data,
         template_str="---\n{{ card_data }}\n---\n" + _TEMPLATE.read_text(encoding="utf-8"),
         table=table,
@@ -73,7 +72,7 @@ def model_card(checkpoint: Checkpoint, policy: str) -> "ModelCard":
         files=files,
         command=command,
     )
-    return card
+    return encoded(card)
 
 
 def _arm(command: str) -> str:

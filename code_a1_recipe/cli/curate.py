@@ -1,12 +1,12 @@
 """``code-a1 data``: training data."""
 
 import sys
+from functools import partial
 
 import typer
 
 from ..analysis.inspection import InspectOptions
-from ..curation.prepare.options import PrepareOptions
-from ..curation.sft.options import SftOptions
+from ..curation.options import PrepareOptions, SftOptions
 from . import status
 from .declared import with_options
 
@@ -38,15 +38,14 @@ def prepare(options: PrepareOptions) -> None:
     their share becomes the column base_pass_rate. Always or never solved, a question teaches nothing. Responses and
     verdicts are in OUTPUT.base/, from which a repeated command resumes.
 
-    Beside OUTPUT: OUTPUT.card.md (counts, overlaps, settings, how to train; the README where --push uploads both),
-    OUTPUT.dropped.jsonl (file, row, id, reason and detail of what was left out) and OUTPUT.judged.jsonl, from which a
-    repeated command resumes. `code_a1_recipe/data/README.md` lists the reasons.
+    Beside OUTPUT: OUTPUT.card.md (sources, counts, overlaps, how to train), OUTPUT.dropped.jsonl (file, row, id, reason
+    and detail of each row that was left out) and OUTPUT.judged.jsonl, from which a repeated command resumes.
+    `code_a1_recipe/data/README.md` lists the reasons, and says how to upload the set.
     """
-    from ..curation.prepare import command
+    from ..curation.prepare import prepare as prepare_sets
 
-    with status.resumable(options.work_output):
-        report = command.prepare(options, command=["code-a1", *sys.argv[1:]])
-    status.finish(report)
+    command = ["code-a1", *sys.argv[1:]]
+    status.resume(options.work_output, partial(prepare_sets, command=command), options)
 
 
 @group.command()
@@ -67,7 +66,7 @@ def sft(options: SftOptions) -> None:
     OUTPUT.card.md has counts and the command that trains on them with verl's SFT trainer, on one NVIDIA GPU. A repeated
     command resumes from OUTPUT.judged.jsonl.
     """
-    from ..curation.sft.command import make_demonstrations
+    from ..curation.sft import make_demonstrations
 
     status.resume(options.work_output, make_demonstrations, options)
 

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from ..jobs.hub import Public, Push
 from ..jobs.options import one_of
 
 
@@ -37,17 +36,15 @@ def export(
     output: Annotated[Path, typer.Option(help="folder to write; with --policy both its code/ and test/")],
     policy: Annotated[str, typer.Option(callback=one_of(("code", "test", "both")), help="code, test or both")] = "code",
     step: Annotated[str, typer.Option(help="latest, best, or a step that was saved")] = "latest",
-    push: Push = None,
-    public: Public = False,
 ) -> None:
     """Write a trained policy as a plain Hugging Face folder, which transformers and vLLM load as it is.
 
-    Its README.md is a model card: what it was trained from and on, its held-out figures, versions and command. The
-    token of --push is that of `hf auth login` or HF_TOKEN.
+    Its README.md is a model card: what it was trained from and on, its held-out figures, versions and command.
+    `hf upload org/name FOLDER` uploads the folder as it stands.
     """
     from ..analysis.model_card import model_card
     from ..training.checkpoint.export import export as export_policies
 
-    written = export_policies(source, output, policy=policy, step=step, card_of=model_card, push=push, public=public)
+    written = export_policies(source, output, policy=policy, step=step, card_of=model_card)
     for name, place in written.items():
         typer.echo(f"{name} policy: {place}")

@@ -5,13 +5,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from huggingface_hub import constants
 
 from code_a1_recipe.micro_world.world import draw_questions, write_rows
 from code_a1_recipe.runs.reader import rollout_of
 from code_a1_recipe.runs.rollout_record import VERSION, encode_records
-
-from .jobs.local_hub import LocalHub
 
 QUESTIONS = draw_questions(seed=0, num_questions=6)
 
@@ -83,18 +80,6 @@ def write_run(folder: Path, *, validation, training=None, metrics=None):
         for step, records in by_step.items():
             (folder / "rollouts" / f"{kind}_{step:06d}.jsonl").write_bytes(encode_records(records))
     return folder
-
-
-@pytest.fixture
-def local_hub(monkeypatch, tmp_path):
-    """A hub on this machine that the library asks, with a token that may write for ``ada``."""
-    with LocalHub() as hub:
-        for name, value in hub.environment(tmp_path / "cache").items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.setattr(constants, "ENDPOINT", hub.endpoint)  # the library read its variables long ago
-        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
-        monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
-        yield hub
 
 
 @pytest.fixture

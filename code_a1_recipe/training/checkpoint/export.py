@@ -6,16 +6,11 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ...algorithm.schedule import POLICY_NAMES
 from ...errors import CheckpointError, InputError
 from ...files import write_whole
-from ...jobs.hub import HOLDS, README, Repository, encoded
 from .folder import CHECKPOINTS, TRACKER_NAME, Checkpoint, best_checkpoint, find_checkpoint, saved_steps, step_folder
-
-if TYPE_CHECKING:
-    from huggingface_hub import ModelCard
 
 _ACTOR = "actor"
 _ADAPTER = "lora_adapter"
@@ -94,7 +89,7 @@ def export_policy(checkpoint: Checkpoint, policy: str, output: Path, *, card: by
     if (partial / _ADAPTER).is_dir():
         _merge_adapter(partial)
     if card:
-        write_whole(partial / README, card)
+        write_whole(partial / "README.md", card)
     partial.rename(output)
 
 
@@ -114,35 +109,25 @@ def export(
     *,
     policy: str = "code",
     step: str = "latest",
-    card_of: Callable[[Checkpoint, str], "ModelCard"],
-    push: str | None = None,
-    public: bool = False,
-) -> dict[str, str]:
+    card_of: Callable[[Checkpoint, str], bytes],
+) -> dict[str, Path]:
     """Write one policy of a run with its card, or with "both" each into its own folder below ``output``.
 
     Args:
-        card_of: the card of a policy.
-        push, public: the repository of the hub that gets the folder too.
+        card_of: makes the content of a policy's README.md.
 
     Returns:
-        Policy name -> its folder, as written, and the repository's address.
+        Policy name -> its folder.
 
     Raises:
-        CheckpointError, InputError, OutageError: no such checkpoint or policy, a folder exists, or the hub does not
-            take it; nothing was written, or the hint says what was.
+        CheckpointError, InputError: no such checkpoint or policy, or a folder exists; nothing was written.
     """
     names = POLICY_NAMES if policy == "both" else (policy,)
-    if push and len(names) > 1:
-        raise InputError(f"--push={push} takes one policy: --policy code or --policy test, got both; call it twice")
     checkpoint = find_step(source, step)
     targets = {name: output / name if len(names) > 1 else output for name in names}
     for name, target in targets.items():
         check_export(checkpoint, name, target)
     cards = {name: card_of(checkpoint, name) for name in names}
-    repository = Repository.open(push, kind="model", public=public, holds=str(cards[names[0]].data.get(HOLDS)))
     for name, target in targets.items():
-        export_policy(checkpoint, name, target, card=encoded(cards[name]))
-    written = {name: str(target) for name, target in targets.items()}
-    if repository is not None:
-        written[names[0]] += f", pushed to {repository.push(output)}"
-    return written
+        export_policy(checkpoint, name, target, card=cards[name])
+    return targets

@@ -2,7 +2,7 @@
 
 import pytest
 
-from code_a1_recipe.curation.prepare.reference_checks import judged_row
+from code_a1_recipe.curation.references import judged_row
 from code_a1_recipe.data.reader import load_questions
 from code_a1_recipe.jobs.judge_loop import in_parallel
 from sandbox import JudgeProcesses

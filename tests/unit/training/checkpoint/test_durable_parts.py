@@ -125,18 +125,6 @@ def test_export_refuses_what_it_would_overwrite_and_a_policy_that_is_not_there(t
     assert "merger" not in output
 
 
-def test_what_cannot_be_pushed_is_refused_before_anything_is_merged(tmp_path, capsys, local_hub):
-    run = run_with_steps(tmp_path / "run", 2)
-    for policy in ("code", "test"):
-        (step_folder(run / "checkpoints", 2) / policy / "actor").mkdir(parents=True)
-    command = ["export", str(run), "--output", str(tmp_path / "out"), "--push"]
-    assert main([*command, "ada/both", "--policy", "both"]) == 2
-    assert "--push=ada/both takes one policy" in capsys.readouterr().err
-    assert main([*command, "bob/coder"]) == 2
-    assert "--push=bob/coder: the hub refuses" in capsys.readouterr().err
-    assert list(tmp_path.glob("out*")) == []
-
-
 @pytest.mark.parametrize(("preset", "on_cpu"), [("cpu", True), ("qwen2.5-coder-1.5b", False)])
 def test_one_key_makes_both_policies_deterministic_down_to_verls_own(preset, on_cpu):
     for deterministic in (True, False):

@@ -1,0 +1,152 @@
+"""Questions at the frontier: how often a base model solves each, by programs that it writes and the judge's verdicts.
+
+All programs of a question that is always or never solved have one reward, so its group has no advantage and teaches
+nothing (GRPO, arXiv 2402.03300, equation 3; the same rule for proposed tasks: Absolute Zero, arXiv 2505.03335).
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from ..algorithm.question import Question
+from ..algorithm.sampling import sampling_seed
+from ..errors import InputError
+from ..evaluation.benchmarks.tasks import AssertGrading, CodeTask
+from ..evaluation.code_llm import VERDICTS, Sample, judge, samples_of
+from ..evaluation.models.options import run_of, usual_prompt
+from ..evaluation.models.prompt_styles import OWN, ask_code, check_style
+from ..evaluation.models.response_store import RESPONSES, ResponseStore
+from ..evaluation.models.source import ModelChoice, choose_model, sample_all
+from ..jobs.jsonl_store import JsonlStore, Row
+from .options import PrepareOptions
+from .references import content_key
+from .rows import Entry, Reason, Stage
+
+
+@dataclass(
+    frozen=True,
+    slots=True,
+    kw_only=True,
+)
+class Frontier:
+    """The base model, and which questions stay."""
+
+    model: ModelChoice
+    options: PrepareOptions
+    prompt: str
+    """The pair's name, or the template, with which the model is asked."""
+    num_solved: Counter[int] = field(default_factory=Counter)
+    """Questions that were rated, by the number of programs that solve them."""
+
+    @classmethod
+    def of(cls, options: PrepareOptions) -> "Frontier":
+        """The model that the options name, checked as far as that goes without its weights.
+
+        Raises:
+            InputError: it is no model, it or the prompt cannot be used, or its context is too short.
+        """
+        base = options.base_model
+        prompt = options.prompt or usual_prompt(run_of(base), "code")
+        if prompt == OWN:
+            raise InputError(f"--prompt={OWN} is for benchmarks with chat messages of their own; name another")
+        check_style(prompt)
+        model = choose_model(
+            base,
+            policy="code",
+            work_folder=options.base_output,
+        )
+        model.check(base.sampling("code"), prefix=base.prefix)
+        return cls(
+            model=model,
+            options=options,
+            prompt=prompt,
+        )
+
+    @property
+    def rates(self) -> str:
+        """How many questions the model solves how often, and which of them are kept."""
+        counts = [f"{solved}/{self.options.samples}: {number}" for solved, number in sorted(self.num_solved.items())]
+        low, high = self.options.keep
+        shown = ", ".join(counts) or "none"
+        model = f"{self.model.label} (fingerprint {self.model.fingerprint})"
+        return f"questions by how often {model} solves them: {shown}; --keep {low:g} {high:g}"
+
+    def check(self, entries: Sequence[Entry]) -> Stage:
+        """Each entry with its rate, left out where that is outside of ``--keep``; bounds are inside.
+
+        Responses and verdicts are kept as they come, and not asked for again. A program solves a question when it
+        passes all its tests, as training judges hidden tests; a response without a program does not solve it.
+
+        Raises:
+            InputError: the model cannot be started or asked.
+            OutageError: the model or the sandbox is down.
+        """
+        number, (low, high) = self.options.samples, self.options.keep
+        rows = self._verdicts([entry.question for entry in entries]) if entries else []
+        for place, entry in enumerate(entries):
+            verdicts = rows[place * number : (place + 1) * number]
+            unknown = [row for row in verdicts if row["passed"] is None]
+            failed = [row for row in verdicts if not row["passed"]]
+            if unknown:
+                reason = Reason.OUTAGE if unknown[0]["outage"] else Reason.TOO_FEW_TESTS
+                yield entry.dropped(reason, unknown[0]["outage"] or unknown[0]["reason"])
+                continue
+            num_solved = number - len(failed)
+            self.num_solved[num_solved] += 1
+            if low <= num_solved / number <= high:
+                rates = {"base_pass_rate": num_solved / number, "base_samples": number, "base_model": self.model.label}
+                yield replace(entry, rates=rates)
+                continue
+            detail = f"{num_solved} of {number} programs solve it"
+            if failed:
+                detail += f", the first that does not: {failed[0]['reason']}"
+            yield entry.dropped(Reason.TOO_HARD if num_solved / number < low else Reason.TOO_EASY, detail)
+
+    def _verdicts(self, questions: Sequence[Question]) -> list[Row]:
+        """Rows of ``evaluation.code_llm.judge``, all of one question together, in the order of the questions."""
+        options = self.options
+        with (
+            JsonlStore(
+                options.base_output / VERDICTS,
+                settings=options.of_judging(),
+                key="key",
+            ) as verdicts,
+            options.confinement.judges(options.workers) as judges,
+        ):
+            tasks = []
+            for question in questions:
+                # The key in the id, so that a changed test is judged anew.
+                named = replace(question, id=f"{question.id} {content_key(question)}")
+                tasks.append(CodeTask.of(named, AssertGrading(question=question, judges=judges)))
+            samples = self._samples(questions, tasks)
+            judge(samples, verdicts, num_workers=options.workers)
+            return [verdicts.row(sample.key) for sample in samples]
+
+    def _samples(
+        self,
+        questions: Sequence[Question],
+        tasks: Sequence[CodeTask],
+    ) -> list[Sample]:
+        """The model's programs for each question; stored ones are not asked for again."""
+        options, parameters = self.options, self.options.base_model.sampling("code")
+        asked, prompts, seeds = [], [], []
+        for question in questions:
+            prompt = ask_code(
+                self.prompt,
+                **question.prompt_fields,
+                can_prefill=not self.model.endpoint,
+            )
+            asked.append(prompt)
+            prompts.append((question.id, prompt.messages))
+            numbers = range(options.samples)
+            seeds.append([sampling_seed(options.seed, "code", question.id, number) for number in numbers])
+        with ResponseStore(options.base_output / RESPONSES) as store:
+            responses = sample_all(
+                self.model,
+                prompts,
+                seeds=seeds,
+                parameters=parameters,
+                store=store,
+                description=f"programs of {self.model.label}",
+            )
+        return samples_of(tasks, asked, responses, parameters=parameters)

@@ -1,0 +1,251 @@
+"""``code-a1 data prepare``: public problem sets -> a checked training set in this project's columns. Resumable.
+
+Rows that overlap with an evaluation set go first, since their references need not be judged then. Duplicates go late,
+so that of two rows the first *good* one stays. A base model is asked last: its programs cost most.
+"""
+
+import json
+import shlex
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+
+import msgspec
+
+from ..algorithm.question import Question
+from ..files import replacing, write_whole
+from ..jobs.confinement import judge_confined
+from ..jobs.jsonl_store import JsonlStore, files_of
+from ..jobs.outputs import Report, check_outputs, note_work
+from ..runs.folder import versions
+from ..stats.tables import counts_text
+from .dataset_card import dataset_card, table
+from .duplicates import check_duplicates
+from .frontier import Frontier
+from .options import PrepareOptions
+from .overlap import EvalIndex
+from .reading import Source, open_sources, read_eval_sets, read_inputs
+from .references import JudgedReference, content_key, decide, judged_row
+from .rows import Dropped, Entry, Reason, Stage
+from .texts import common_phrases
+
+_PACKAGES = ("code-a1-recipe", "datasketch", "pyarrow", "datasets")
+_RULES = ("id", "prompt", "reference", "tests")
+
+
+def prepare(options: PrepareOptions, *, command: Sequence[str]) -> Report:
+    """Write the training set, its card and the list of what was left out; a repeated call resumes.
+
+    Args:
+        options: see there.
+        command: the command line, for the card.
+
+    Raises:
+        InputError, SandboxConfigError: something cannot be used; nothing was written.
+        OutageError: the sandbox or the base model is down; what was found so far is kept.
+    """
+    started = time.monotonic()
+    options.check()
+    check_outputs(
+        options.outputs,
+        inputs=map(Path, (*options.inputs, *options.against)),
+        overwrite=options.overwrite,
+        work_files=files_of(options.work_output),
+    )
+    _ = options.confinement  # refused before any work
+    preparation = Preparation(
+        options=options,
+        sources=open_sources(
+            options.inputs,
+            adapter=options.adapter,
+            columns=options.columns,
+        ),
+        eval_sources=open_sources(
+            options.against,
+            columns=options.against_columns,
+            is_evaluation=True,
+        ),
+        frontier=Frontier.of(options) if options.base_model.is_named else None,
+    )
+    with (
+        warnings.catch_warnings(action="ignore"),  # those of the compiler, of the data's programs
+        JsonlStore(
+            options.work_output,
+            settings=options.of_judging(),
+            key="key",
+        ) as store,
+    ):
+        preparation.run(store)
+    summary = preparation.summary()
+    preparation.write(summary, command)
+    failure = preparation.failure()
+    note_work(options.outputs, is_finished=not failure)
+    kept = f"{len(preparation.kept)} of {preparation.num_rows} rows kept, in {time.monotonic() - started:.0f} s"
+    return Report(text=f"{options.output}: {kept}\n\n{summary}", failure=failure)
+
+
+@dataclass(slots=True, kw_only=True)
+class Preparation:
+    """The rows of one command, stage by stage."""
+
+    options: PrepareOptions
+    sources: Sequence[Source]
+    eval_sources: Sequence[Source]
+    frontier: Frontier | None
+    eval_questions: list[Question] = field(default_factory=list)
+    unreadable: Counter[str] = field(default_factory=Counter)
+    """Rows of evaluation sets without a prompt that can be read, by source."""
+    kept: list[Entry] = field(default_factory=list)
+    dropped: list[Dropped] = field(default_factory=list)
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.kept) + len(self.dropped)
+
+    @property
+    def num_outages(self) -> int:
+        return sum(row.reason == Reason.OUTAGE for row in self.dropped)
+
+    def run(self, store: JsonlStore) -> None:
+        """Decide on every row; what was judged before is not judged again.
+
+        Args:
+            store: keeps the facts of references as they come.
+
+        Raises:
+            InputError: an evaluation set or the base model cannot be used.
+            SandboxConfigError: programs cannot be confined on this machine.
+            OutageError: the sandbox or the base model is down.
+        """
+        self.eval_questions, self.unreadable = read_eval_sets(self.eval_sources)
+        self._sift(read_inputs(self.sources, limit=self.options.limit))
+        phrases = common_phrases([entry.question.prompt for entry in self.kept])
+        if self.eval_questions:
+            self._sift(EvalIndex(self.eval_questions, phrases).check(self.kept))
+        self._sift(self._with_enough_tests())
+        judge_confined(
+            store,
+            list({content_key(entry.question): entry.question for entry in self.kept}.values()),
+            judged_row,
+            key=content_key,
+            confinement=self.options.confinement,
+            num_workers=self.options.workers,
+            unit="reference",
+        )
+        self._sift(self._decided(store))
+        self._sift(check_duplicates(self.kept, phrases))
+        if self.frontier is not None:
+            self._sift(self.frontier.check(self.kept))
+        order = [source.name for source in self.sources]
+        self.dropped.sort(key=lambda row: (order.index(row.file), row.row))
+
+    def _sift(self, stage: Stage) -> None:
+        """Take up the rows that a stage lets stay, and note the others."""
+        rows = list(stage)
+        self.kept = [row for row in rows if isinstance(row, Entry)]
+        self.dropped += [row for row in rows if isinstance(row, Dropped)]
+
+    def _with_enough_tests(self) -> Stage:
+        """A row that cannot have enough tests, whatever the judge says of them, needs no judging."""
+        for entry in self.kept:
+            num_tests = len(set(entry.question.tests))
+            if num_tests >= self.options.min_tests:
+                yield entry
+            else:
+                detail = f"{num_tests} tests of the form assert f(literals) == literal"
+                yield entry.dropped(Reason.TOO_FEW_TESTS, detail)
+
+    def _decided(self, store: JsonlStore) -> Stage:
+        for entry in self.kept:
+            judged = msgspec.convert(store.row(content_key(entry.question)), JudgedReference)
+            yield decide(entry, judged, self.options)
+
+    # ------------------------------ results ------------------------------
+
+    def failure(self) -> str:
+        """Why the work is not finished; empty where it is."""
+        if self.num_outages:
+            return f"{self.num_outages} rows could not be judged and are left out; repeat the command to try again"
+        if self.kept:
+            return ""
+        hint = "the reasons are above"
+        if self.frontier is not None:
+            hint = "widen --keep, raise --samples, or take other questions or another --base-model"
+        return f"no row is left, so {self.options.output} was not written; {hint}"
+
+    def summary(self) -> str:
+        """Tables for the terminal and the card: every row is in exactly one line of the first."""
+        reasons = Counter(row.reason for row in self.dropped).most_common()
+        parts = [table(("", "Rows"), [("kept", len(self.kept)), *reasons])]
+        removed = Counter(reason for entry in self.kept for reason in entry.removed_tests)
+        num_tests = sum(len(entry.question.tests) for entry in self.kept)
+        num_golden = sum(len(entry.question.golden_tests) for entry in self.kept)
+        parts.append(f"Tests: {num_tests}, golden ones: {num_golden}, removed: {counts_text(removed) or 'none'}.\n")
+        if self.frontier is not None:
+            parts.append(f"Column `base_pass_rate`: {self.frontier.rates}.\n")
+        if self.eval_sources:
+            heads = ("Evaluation set", "Questions", "Met", "Rows removed", *(f"by {rule}" for rule in _RULES))
+            parts.append(table(heads, self._overlaps()))
+        for name, number in self.unreadable.items():
+            parts.append(f"{number} rows of {name} have no prompt that can be read and were **not** compared.\n")
+        return "\n".join(parts)
+
+    def _overlaps(self) -> Iterator[tuple[object, ...]]:
+        """For each evaluation set, its questions, those that were met, and rows by the first rule that found them."""
+        names = {(question.data_source, question.id): None for question in self.eval_questions}
+        for set_name, number in Counter(set_name for set_name, _ in names).items():
+            met: set[str] = set()
+            rules: Counter[str] = Counter()
+            for row in self.dropped:
+                overlaps = [overlap for overlap in row.overlaps if overlap.set_name == set_name]
+                met.update(overlap.id for overlap in overlaps)
+                rules.update(overlap.how for overlap in overlaps[:1])
+            yield set_name, number, len(met), rules.total(), *(rules[rule] for rule in _RULES)
+
+    def write(
+        self,
+        summary: str,
+        command: Sequence[str],
+    ) -> None:
+        """Write dropped rows, card and, unless nothing was kept, the questions, each whole.
+
+        Raises:
+            OSError: no space, or no permission.
+        """
+        options = self.options
+        lines = (json.dumps(msgspec.to_builtins(row)) + "\n" for row in self.dropped)
+        write_whole(options.dropped_output, "".join(lines))
+        num_rows = Counter(row.file for row in (*self.kept, *self.dropped))
+        sources = [
+            (source.name, source.reader.adapter, num_rows[source.name], source.fingerprint()) for source in self.sources
+        ]
+        eval_sources = [(source.name, "evaluation set", "", source.fingerprint(), "") for source in self.eval_sources]
+        card = dataset_card(
+            options.output,
+            Path(__file__).with_name("data_card.md.jinja"),
+            sources=sources,
+            eval_sources=eval_sources,
+            command=shlex.join(command),
+            preparation=self,
+            summary=summary,
+            versions=dict(versions(_PACKAGES)),
+        )
+        write_whole(options.card_output, card)
+        if self.kept:
+            self._write_questions()
+
+    def _write_questions(self) -> None:
+        """Questions as parquet with the native columns, in their order, and a base model's rates where it was asked."""
+        import pyarrow  # here: `--help` does without
+        import pyarrow.parquet
+
+        text = pyarrow.string()
+        schema = {column.name: text if column.type is str else pyarrow.list_(text) for column in fields(Question)}
+        if self.frontier is not None:
+            schema |= {"base_pass_rate": pyarrow.float64(), "base_samples": pyarrow.int64(), "base_model": text}
+        rows = [asdict(entry.question) | entry.rates for entry in self.kept]
+        with replacing(self.options.output) as partial:
+            pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows, pyarrow.schema(schema)), partial)

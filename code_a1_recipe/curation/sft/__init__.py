@@ -1,1 +1,0 @@
-"""Demonstrations for a supervised cold start of the Test LLM."""

@@ -1,0 +1,421 @@
+"""``code-a1 data sft`` from the command line down: what it makes of questions and of rollouts, and what it refuses."""
+
+import contextlib
+import json
+import shutil
+
+import pyarrow.parquet
+import pytest
+import yaml
+
+from code_a1_recipe.cli.app import main as command_line
+from code_a1_recipe.jobs.confinement import Confinement
+from code_a1_recipe.jobs.jsonl_store import JsonlStore
+from code_a1_recipe.runs.rollout_record import encode_records
+from reward_fns import extract_suite
+from sandbox import Judge, JudgeRequest, LocalRunner, SandboxUnavailableError
+
+from ..conftest import loaded, rollout, suite as a_suite
+
+SIGN = {
+    "id": "sign",
+    "prompt": "The sign of x, in f.",
+    "reference": "def f(x):\n    if x > 0:\n        return 1\n    return -1 if x < 0 else 0",
+    "tests": [f"assert f({x}) == {(x > 0) - (x < 0)}" for x in (-9, -2, 0, 3, 4, 5)],
+    "buggy_programs": ["def f(x):\n    return 1 if x else 0", "def f(x):\n    return 1 if x > 0 else -1"],
+}
+DOUBLE = {
+    "id": "double",
+    "prompt": "Twice x, in f.",
+    "reference": "def f(x):\n    return 2 * x",
+    "tests": ["assert f(1) == 2", "assert f(5) == 11", "assert f('a') == 'aa'", "assert f(None) == 0"],
+}
+
+
+@pytest.fixture(scope="module")
+def runner():
+    with LocalRunner() as started:
+        yield started
+
+
+@pytest.fixture(autouse=True)
+def one_judge(monkeypatch, runner):
+    """The command's judge processes are this one; ``outages`` of its first answers are none."""
+
+    class OneJudge:
+        outages = 0
+        asked = 0
+
+        def judge_all(self, requests):
+            self.asked += 1
+            if self.asked <= self.outages:
+                return [SandboxUnavailableError("no room")] * len(list(requests))
+            judge = Judge(runner)
+            return [judge.judge(request) for request in requests]
+
+    judge = OneJudge()
+    monkeypatch.setattr(Confinement, "judges", lambda self, num_workers: contextlib.nullcontext(judge))
+    return judge
+
+
+@pytest.fixture
+def make(tmp_path, capsys):
+    """Run the command on questions; returns exit status, what it wrote, training rows and validation rows."""
+
+    def run(*questions, arguments=("--val-frac", "0")):
+        path = tmp_path / "questions.jsonl"
+        path.write_text("".join(json.dumps(question) + "\n" for question in questions))
+        status = main([str(path), "--output", str(tmp_path / "d.parquet"), "--workers", "1", *arguments])
+        return status, capsys.readouterr(), rows_of(tmp_path / "d.parquet"), rows_of(tmp_path / "d.val.parquet")
+
+    return run
+
+
+def main(words):
+    return command_line(["data", "sft", *words])
+
+
+def rows_of(path):
+    return pyarrow.parquet.read_table(path).to_pylist() if path.exists() else []
+
+
+def by_program(rows):
+    """(what is shown, number of asserts that break it) -> the suite."""
+    return {
+        (row["extra_info"]["shown"], row["extra_info"]["num_breaking"]): extract_suite(row["messages"][-1]["content"])
+        for row in rows
+    }
+
+
+def test_each_program_gets_right_asserts_that_break_it_where_some_do(make):
+    status, _, rows, _ = make(SIGN, arguments=["--cases", "3", "--val-frac", "0"])
+    assert status == 0
+    suites = by_program(rows)
+    assert set(suites) == {("reference", 0), ("buggy_program", 2), ("buggy_program", 1)}
+    assert all(len(suite) == 3 and set(suite) <= set(SIGN["tests"]) for suite in suites.values())
+    assert {"assert f(-9) == -1", "assert f(-2) == -1"} == set(suites["buggy_program", 2][:2])
+    assert suites["buggy_program", 1][0] == "assert f(0) == 0"
+    shown = [row["messages"][-2]["content"] for row in rows if row["extra_info"]["shown"] == "buggy_program"]
+    assert all(any(program in text for program in SIGN["buggy_programs"]) for text in shown)
+
+
+def test_every_assert_is_right_when_it_is_judged_again(make, runner):
+    _, _, rows, _ = make(SIGN, DOUBLE, arguments=["--mutants", "2", "--val-frac", "0"])
+    judge = Judge(runner)
+    assert {row["extra_info"]["shown"] for row in rows} == {"reference", "buggy_program", "mutant"}
+    for row in rows:
+        question = {"sign": SIGN, "double": DOUBLE}[row["extra_info"]["question"]]
+        program = row["messages"][-2]["content"].split("```python\n")[1].split("\n```")[0]
+        verdict = judge.judge(
+            JudgeRequest(
+                question_id=question["id"],
+                reference=question["reference"],
+                candidate=program,
+                suites=(extract_suite(row["messages"][-1]["content"]),),
+            )
+        )
+        (suite,) = verdict.suites
+        assert suite.rejections == ()
+        assert all(case.expected_correct for case in suite.cases)
+        assert suite.num_failed == row["extra_info"]["num_breaking"]
+        assert row["extra_info"]["shown"] != "mutant" or suite.num_failed > 0
+        assert f"Write at least {len(suite.cases)} assert statements" in row["messages"][-2]["content"]
+
+
+def test_tests_that_do_not_hold_are_left_out_and_counted(make, tmp_path):
+    _, _, rows, _ = make(DOUBLE)
+    assert set(by_program(rows)["reference", 0]) == {"assert f(1) == 2", "assert f('a') == 'aa'"}
+    assert "- tests refused, or not right: 2" in (tmp_path / "d.parquet.card.md").read_text()
+
+
+def test_long_asserts_are_not_used(make, tmp_path):
+    long = DOUBLE | {"tests": ["assert f(1) == 2", f"assert f('{'a' * 300}') == '{'a' * 600}'"]}
+    _, _, rows, _ = make(long)
+    assert by_program(rows)["reference", 0] == ("assert f(1) == 2",)
+    assert "- tests that are too long: 1" in (tmp_path / "d.parquet.card.md").read_text()
+
+
+def test_at_most_so_many_of_a_question(make):
+    _, _, rows, _ = make(SIGN, arguments=["--max-per-question", "2", "--val-frac", "0"])
+    assert len(rows) == 2
+
+
+def test_questions_are_split_and_not_demonstrations(make):
+    questions = [DOUBLE | {"id": f"double{n}", "prompt": f"Twice, {n}"} for n in range(6)]
+    status, output, rows, held = make(*questions, arguments=["--val-frac", "0.34"])
+    assert status == 0
+    assert "4 demonstrations, 2 more for validation" in output.out
+    ids = [{row["extra_info"]["question"] for row in part} for part in (rows, held)]
+    assert not ids[0] & ids[1]
+
+
+def test_the_card_and_the_summary_say_what_is_there_and_how_to_train(make, tmp_path):
+    _, output, _, _ = make(SIGN, DOUBLE)
+    card = (tmp_path / "d.parquet.card.md").read_text()
+    assert "| reference | 2 | 0 |" in card
+    assert "| buggy_program | 2 | 2 |" in card
+    assert "- asserts in a suite: 2 to 6" in card
+    assert "- 2 of 2 questions" in card
+    command = next(line for line in output.out.splitlines() if "sft_trainer" in line).strip()
+    assert command in card
+    assert command.startswith("torchrun --standalone --nnodes=1 --nproc_per_node=1 -m verl.trainer.sft_trainer ")
+    assert "data.train_batch_size=4" in command
+    assert "data.val_files=null" in command
+
+
+def test_the_same_command_writes_the_same_file_and_another_seed_another(make, tmp_path):
+    arguments = ["--cases", "2", "--overwrite", "--seed"]
+    first = make(SIGN, arguments=[*arguments, "0"])[2]
+    assert make(SIGN, arguments=[*arguments, "0"])[2] == first
+    others = [make(SIGN, arguments=[*arguments, str(seed)])[2] for seed in range(1, 4)]
+    assert any(other != first for other in others)
+
+
+def test_nothing_is_left_to_take_up_when_all_is_done(make, tmp_path):
+    make(SIGN)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["d.parquet", "d.parquet.card.md", "questions.jsonl"]
+
+
+def test_questions_with_the_same_prompt_and_program_do_not_repeat_a_suite(make):
+    _, _, rows, _ = make(DOUBLE, DOUBLE | {"id": "twin"})
+    assert len(rows) == 1
+
+
+def test_an_outage_is_counted_and_judged_by_the_repeated_command(make, one_judge, tmp_path):
+    one_judge.outages = 1
+    status, output, rows, _ = make(SIGN, DOUBLE)
+    assert status == 1
+    assert "1 questions met an outage of the sandbox; repeat the command" in output.err
+    assert len({row["extra_info"]["question"] for row in rows}) == 1
+    asked = one_judge.asked
+    status, _, rows, _ = make(SIGN, DOUBLE)
+    assert (status, one_judge.asked) == (0, asked + 1)
+    assert {row["extra_info"]["question"] for row in rows} == {"sign", "double"}
+
+
+def test_an_interrupted_command_goes_on_and_other_settings_are_refused(make, monkeypatch, one_judge):
+    append = JsonlStore.append
+
+    def stop(self, row):
+        append(self, row)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(JsonlStore, "append", stop)
+    status, output, rows, _ = make(SIGN, DOUBLE)
+    assert (status, rows) == (130, [])
+    assert "d.parquet.judged.jsonl; repeat the command to resume" in output.err
+    monkeypatch.setattr(JsonlStore, "append", append)
+    status, output, _, _ = make(SIGN, DOUBLE, arguments=["--cases", "3"])
+    assert status == 2
+    assert "cases was 8, now is 3" in output.err
+    asked = one_judge.asked
+    status, _, rows, _ = make(SIGN, DOUBLE)
+    assert (status, one_judge.asked) == (0, asked + 1)
+    assert {row["extra_info"]["question"] for row in rows} == {"sign", "double"}
+
+
+def test_questions_without_right_tests_make_nothing(make, tmp_path):
+    status, output, rows, _ = make(DOUBLE | {"tests": ["assert f(1) == 3"]}, SIGN | {"tests": [], "golden_tests": []})
+    assert (status, rows) == (1, [])
+    assert "no demonstration could be made of questions.jsonl (left out: " in output.err
+    assert "questions without tests 1" in output.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "give question files, or --run RUN, and not both"),
+        (["q.jsonl", "--run", "r"], "give question files, or --run RUN, and not both"),
+        (["q.jsonl", "--output", "x.jsonl"], "must end in .parquet"),
+        (["gone.jsonl"], "gone.jsonl: cannot be read"),
+        (["--run", "gone"], "gone holds no run"),
+        (["q.jsonl", "--val-frac", "1"], "'--val-frac'"),
+        (["--run", "r", "--mutants", "2"], "--mutants 2 makes programs for question files"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_work(arguments, words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["--output", "d.parquet", *arguments]) == 2
+    assert words in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+# ------------------------------ what is not to be destroyed ------------------------------
+
+
+@pytest.mark.parametrize("name", ["d.parquet", "d.val.parquet", "d.parquet.card.md", "d.parquet.judged.jsonl"])
+def test_an_output_that_is_an_input_is_refused_even_with_overwrite(tmp_path, capsys, name):
+    path = tmp_path / name
+    path.write_bytes(b"precious")
+    (tmp_path / "link.jsonl").symlink_to(path)
+    for source in (path, tmp_path / "link.jsonl"):
+        assert main([str(source), "--output", str(tmp_path / "d.parquet"), "--overwrite"]) == 2
+        assert f"would overwrite the input {source}" in capsys.readouterr().err
+    assert path.read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("name", ["d.parquet", "d.val.parquet", "d.parquet.card.md"])
+def test_a_file_that_exists_is_replaced_only_when_told_so(tmp_path, capsys, name):
+    questions = [DOUBLE | {"id": f"double{n}", "prompt": f"Twice, {n}"} for n in range(6)]
+    (tmp_path / "q.jsonl").write_text("".join(json.dumps(one) + "\n" for one in questions))
+    command = [str(tmp_path / "q.jsonl"), "--output", str(tmp_path / "d.parquet"), "--val-frac", "0.34"]
+    (tmp_path / name).write_bytes(b"precious")
+    assert main(command) == 2
+    assert f"{tmp_path / name} exists; --overwrite replaces it" in capsys.readouterr().err
+    assert (tmp_path / name).read_bytes() == b"precious"
+    assert not list(tmp_path.glob("*judged*"))
+    assert main([*command, "--overwrite"]) == 0
+    assert (tmp_path / name).read_bytes() != b"precious"
+
+
+@pytest.mark.parametrize("more", [[], ["--overwrite"]])
+def test_without_a_validation_part_a_file_in_its_place_stays(make, tmp_path, more):
+    (tmp_path / "d.val.parquet").write_bytes(b"precious")
+    path = tmp_path / "q.jsonl"
+    path.write_text(json.dumps(SIGN) + "\n")
+    assert main([str(path), "--output", str(tmp_path / "d.parquet"), "--val-frac", "0", *more]) == 0
+    assert (tmp_path / "d.val.parquet").read_bytes() == b"precious"
+
+
+def test_unfinished_work_replaces_its_own_files_and_no_others(make, one_judge, tmp_path):
+    one_judge.outages = 1
+    assert make(SIGN, DOUBLE)[0] == 1
+    written = (tmp_path / "d.parquet").read_bytes()
+    (tmp_path / "d.parquet").write_bytes(written + b"another's")
+    assert make_status(tmp_path) == 2
+    (tmp_path / "d.parquet").write_bytes(written)
+    assert make_status(tmp_path) == 0
+    assert make_status(tmp_path) == 2, "the work is finished"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["d.parquet", "d.parquet.card.md", "questions.jsonl"]
+
+
+def make_status(tmp_path):
+    return main([str(tmp_path / "questions.jsonl"), "--output", str(tmp_path / "d.parquet"), "--val-frac", "0",
+                 "--workers", "1"])  # fmt: skip
+
+
+# ------------------------------ of rollouts ------------------------------
+
+
+def case(call, claimed, *, answer=None, outcome="passed"):
+    right = answer is None
+    value = claimed if right else answer
+    return {"call": call, "reference_value": value, "expected": claimed, "expected_correct": right,
+            "outcome": outcome, "key": call}  # fmt: skip
+
+
+def suite(*cases, refused=()):
+    response = "\n".join([*[f"assert {one['call']} == {one['expected']}" for one in cases], *refused])
+    return a_suite(*cases, rejections=refused, response=response, reward=None)
+
+
+def record(*suites, program="def f(x):\n    return 0", **changes):
+    fields = {"question": "sign", "source": program, "response": program, "verdict": loaded(), "suites": suites}
+    return rollout(**fields | changes)
+
+
+RIGHT = suite(case("f(3)", "1", outcome="wrong_value"), case("f(0)", "0"))
+HARMLESS = suite(case("f(0)", "0"), case("f(0.0)", "0"))
+SHORT = suite(case("f(4)", "1"))
+WRONG = suite(case("f(3)", "7", answer="1", outcome="wrong_value"), case("f(0)", "0"))
+INVALID = suite(case("f(3)", "1"), case("f(0)", "0"), refused=["assert g(1) == 1"])
+
+
+@pytest.fixture
+def run_of(tmp_path):
+    """A run folder of these records, which asked for two asserts in the micro prompt."""
+
+    def write(*records, prompts=None):
+        folder = tmp_path / "run"
+        shutil.rmtree(folder, ignore_errors=True)
+        (folder / "rollouts").mkdir(parents=True)
+        data = tmp_path / "questions.jsonl"
+        data.write_text(json.dumps(SIGN) + "\n")
+        config = {
+            "data": {"train_files": str(data), "val_files": None},
+            "trainer": {},
+            "prompts": prompts or {"name": "micro"},
+            "episode": {"cases_per_suite": 2},
+        }
+        (folder / "resolved_config.yaml").write_text(yaml.safe_dump(config))
+        (folder / "metrics.jsonl").write_text('{"step": 1}\n')
+        for one in records:
+            with (folder / "rollouts" / f"train_{one.step:06d}.jsonl").open("ab") as handle:
+                handle.write(encode_records([one]))
+        return folder
+
+    return write
+
+
+@pytest.fixture
+def sample(tmp_path, capsys):
+    def run(*arguments):
+        status = main([*map(str, arguments), "--output", str(tmp_path / "d.parquet"), "--val-frac", "0"])
+        return status, capsys.readouterr(), rows_of(tmp_path / "d.parquet")
+
+    return run
+
+
+def test_suites_of_a_run_whose_claims_are_all_right_become_demonstrations(run_of, sample, tmp_path):
+    lost = record(RIGHT, program="def f(x): return 5", candidate=3, outage="gone")
+    folder = run_of(record(RIGHT, HARMLESS, SHORT, WRONG, INVALID), lost, record(RIGHT, step=2))
+    status, output, rows = sample("--run", folder)
+    assert status == 0
+    assert [row["messages"][-1]["content"] for row in rows] == [RIGHT["response"], HARMLESS["response"]]
+    assert rows[0]["messages"][0]["content"].startswith(
+        "Task: The sign of x, in f.\nCandidate:\ndef f(x):\n    return 0"
+    )
+    assert rows[0]["extra_info"]["step"] == 2
+    assert rows[0]["extra_info"]["num_breaking"] == 1
+    card = (tmp_path / "d.parquet.card.md").read_text()
+    for line in (
+        "- suites with an incorrect assertion: 1",
+        "- suites with an assert that is no valid case: 1",
+        "- suites of other than 2 asserts: 1",
+        "- repeats another: 1",
+        "- outages of the sandbox: 1",
+    ):
+        assert line in card
+    assert "outages: 1;" in output.out
+
+
+def test_only_those_that_broke_their_program(run_of, sample):
+    _, _, rows = sample("--run", run_of(record(RIGHT, HARMLESS)), "--only-breaking")
+    assert [row["messages"][-1]["content"] for row in rows] == [RIGHT["response"]]
+
+
+def test_a_program_that_does_not_load_is_not_broken_by_a_suite(run_of, sample):
+    broken = suite(case("f(3)", "1", outcome="not_loaded"), case("f(0)", "0", outcome="not_loaded"))
+    _, _, rows = sample("--run", run_of(record(broken, verdict=loaded(is_loaded=False))))
+    assert [row["extra_info"]["num_breaking"] for row in rows] == [0]
+
+
+def test_the_prompt_can_be_another_than_the_runs(run_of, sample):
+    _, _, rows = sample("--run", run_of(record(RIGHT)), "--prompt", "chat_v2")
+    assert rows[0]["messages"][-1]["content"] == f"```python\n{RIGHT['response']}\n```"
+
+
+def test_a_run_without_a_right_suite_makes_nothing(run_of, sample):
+    status, output, rows = sample("--run", run_of(record(WRONG)))
+    assert (status, rows) == (1, [])
+    assert "no demonstration could be made of rollouts of " in output.err
+
+
+def test_a_runs_own_questions_are_not_overwritten(run_of, capsys, tmp_path):
+    folder = run_of(record(RIGHT))
+    config = yaml.safe_load((folder / "resolved_config.yaml").read_text())
+    config["data"]["train_files"] = str(tmp_path / "train.parquet")
+    (folder / "resolved_config.yaml").write_text(yaml.safe_dump(config))
+    (tmp_path / "train.parquet").write_bytes(b"precious")
+    assert main(["--run", str(folder), "--output", str(tmp_path / "train.parquet"), "--overwrite"]) == 2
+    assert "would overwrite the input" in capsys.readouterr().err
+    assert (tmp_path / "train.parquet").read_bytes() == b"precious"
+
+
+def test_demonstrations_of_a_run_replace_no_file_unless_told_so(run_of, sample):
+    folder = run_of(record(RIGHT))
+    assert sample("--run", folder)[0] == 0
+    status, output, _ = sample("--run", folder)
+    assert status == 2
+    assert "exists; --overwrite replaces it" in output.err
+    assert sample("--run", folder, "--overwrite")[0] == 0
