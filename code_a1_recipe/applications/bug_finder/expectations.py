@@ -58,6 +58,8 @@ class Failure:
     """``wrong value``, ``returns None``, ``raises IndexError``, ``time-out``, ...: failures are grouped by it."""
     shown: str
     """The answer in one printable line, from an untrusted process; cut off where it is long."""
+    is_late: bool = False
+    """The call runs into its time limit; given much longer it fails in this way."""
 
 
 class Expectation(abc.ABC):
@@ -166,13 +168,6 @@ class MajorityExpectation(Expectation):
 def was_asked(answer: CallResult) -> bool:
     """False where other calls had used up the program's time, or its patience."""
     return answer.status is not CallStatus.TIMED_OUT or answer.detail not in (TOTAL_SPENT, HANGS_THROUGHOUT)
-
-
-def differ(one: CallResult, other: CallResult) -> bool:
-    """Two runs of one call differ. Time-outs hang on the machine's load, and texts of exceptions may hold addresses."""
-    if CallStatus.TIMED_OUT in (one.status, other.status):
-        return False
-    return one.status is not other.status or (one.status is CallStatus.VALUE and not matches(one.value, other.value))
 
 
 def failure_of(expected: Expected, answer: CallResult) -> Failure | None:

@@ -19,14 +19,13 @@ from sandbox import Call, Case, Gate, Limits, encode
 from ...errors import InputError
 from ...files import fingerprint, write_whole
 from ...stats.tables import counted, counts_text
-from ..bug_finder.call_variants import variants
 from ..bug_finder.expectations import TIME_OUT, Expectation, Expected, ReferenceExpectation
-from ..bug_finder.findings import Bug, Finding
 from ..bug_finder.inputs import read_suites, suites_in
 from ..bug_finder.literal_calls import take_apart
-from ..bug_finder.output import ALONE_KINDS, finding_lines
-from ..bug_finder.search import Attack
-from .function_runner import FunctionRunner, result_of, settled
+from ..bug_finder.output import group_lines
+from ..bug_finder.search import Attack, FailureGroup
+from ..bug_finder.variants import variants
+from .function_runner import FunctionRunner, settled
 
 FOLDER = ".code_a1"
 """Below rootdir: failing calls, and responses of models."""
@@ -89,8 +88,6 @@ class Outcome:
     num_calls: int
     failure: str = ""
     """Lines that say on which calls the function breaks; empty where none was found."""
-    error: Exception | None = None
-    """What the function raises on one of them, in this process."""
     notes: list[str] = field(default_factory=list)
 
 
@@ -130,33 +127,33 @@ class Check:
             InputError: an option cannot be used, or no call has an answer of the reference.
             OutageError, SandboxUnavailableError: a model, or a fork of this process, is down.
         """
-        there = self._read_kept().get(self._item.nodeid, [])
-        kept = [texts for texts in there if texts and all(take_apart(text, (self._entry,)) for text in texts)]
-        replayed = [bug for texts in kept if (bug := self._attack.replay(texts)) is not None]
-        if replayed:
-            found = [Finding(kind=bug.failure.kind, num_calls=1, bugs=(bug,)) for bug in replayed]
-            return self._failed(found, "which an earlier run has found")
-        found = self._search([[f"assert {texts[-1]} == 0" for texts in kept], *self._suites()])
-        if not found and self._item.config.getoption("code_a1"):
-            found = self._search(self._asked_suites())
-        if found:
-            return self._failed(found, f"of {counted(len(self._made), 'call')} that were made")
+        before = self._read_kept().get(self._item.nodeid, [])
+        kept = [texts for texts in before if texts and all(take_apart(text, (self._entry,)) for text in texts)]
+        bugs = [bug for texts in kept if (bug := self._attack.replay(texts)) is not None]
+        if bugs:
+            groups = [FailureGroup(kind=bug.failure.kind, num_calls=1, bugs=(bug,)) for bug in bugs]
+            return self._failed(groups, "which an earlier run has found")
+        groups = self._search([[f"assert {texts[-1]} == 0" for texts in kept], *self._suites()])
+        if not groups and self._item.config.getoption("code_a1"):
+            groups = self._search(self._asked_suites())
+        if groups:
+            return self._failed(groups, f"of {counted(len(self._made), 'call')} that were made")
         return self._passed(kept)
 
-    def _search(self, suites: Sequence[Sequence[str]]) -> list[Finding]:
+    def _search(self, suites: Sequence[Sequence[str]]) -> list[FailureGroup]:
         """Make the calls of asserts, and small changes of them, as far as they were not made before."""
-        gate, owner = self._attack.gate, re.compile(rf"\b(?:[^\W\d]\w*\.)+(?={self._entry}\()")  # `module.f(1)`: f(1)
-        cases = [case for suite in suites for case in gate.suite([owner.sub("", one) for one in suite]).cases]
+        gate = self._attack.gate
+        owner = re.compile(rf"\b(?:[^\W\d]\w*\.)+(?={self._entry}\()")  # `module.f(1)`: f(1)
+        cases = [case for suite in suites for case in gate.suite([owner.sub("", text) for text in suite]).cases]
         tested = list(dict.fromkeys(text for case in cases if (text := self._plain(case.call.text))))
         room = max(0, self._item.config.getoption("code_a1_max_calls") - len(tested))
         texts = [*tested, *variants(tested, {self._entry}, max_calls=room)]
         asked = dict.fromkeys(case.call for text in texts if isinstance(case := gate.call(text), Case))
-        calls = [call for call in asked if call not in self._made]
+        failures = self._attack.failures([call for call in asked if call not in self._made])
         self._made |= asked
-        found = self._attack.shrink_all(self._attack.failures(calls, confirm=True), max_bugs=_MAX_BUGS)
+        groups = self._attack.shrink_all(failures, max_bugs=_MAX_BUGS)
         # A call that is slow but right in the end is no failure: that would depend on the machine.
-        real = [replace(one, bugs=tuple(bug for bug in one.bugs if bug.hangs or one.kind != TIME_OUT)) for one in found]
-        return [finding for finding in real if finding.bugs or finding.kind != TIME_OUT]
+        return [group for group in groups if group.bugs or group.kind != TIME_OUT]
 
     def _plain(self, text: str) -> str:
         """The call of the function alone, without what an assert reads of its result; empty if it has no literals."""
@@ -199,23 +196,14 @@ class Check:
         responses = self._folder / "responses" / f"{fingerprint(self._item.nodeid)}.jsonl"
         return suites_in(sample_suites(how, messages, responses)).suites
 
-    def _failed(self, findings: Sequence[Finding], what: str) -> Outcome:
-        bugs = [bug for finding in findings for bug in finding.bugs]
+    def _failed(self, groups: Sequence[FailureGroup], what: str) -> Outcome:
+        bugs = [bug for group in groups for bug in group.bugs]
         found = [[*(call.text for call in bug.earlier), bug.call.text] for bug in bugs]
-        self._change_kept(lambda there: [*there, *(texts for texts in found if texts not in there)])
-        lines = [f"{self._entry} breaks on these calls, {what}", *finding_lines(findings)]
+        self._change_kept(lambda kept: [*kept, *(texts for texts in found if texts not in kept)])
+        lines = [f"{self._entry} breaks on these calls, {what}", *group_lines(groups)]
         if bugs:
             lines.append(f"kept in {FOLDER}/failures.json: the next run of {self._item.nodeid} begins with them")
-        return Outcome(num_calls=1, failure="\n".join(lines), error=next(filter(None, map(self._raised, bugs)), None))
-
-    def _raised(self, bug: Bug) -> Exception | None:
-        """What the function raises, with its traceback; None where the call would do harm in this process."""
-        if not bug.earlier and bug.failure.kind.startswith("raises ") and bug.failure.kind not in ALONE_KINDS:
-            try:
-                result_of(self._options.function, bug.call, self._entry)
-            except BaseException as error:  # noqa: BLE001 - shown as it is; what would end pytest is not
-                return error if isinstance(error, Exception) else None
-        return None
+        return Outcome(num_calls=1, failure="\n".join(lines))
 
     def _passed(self, kept: _Sequences) -> Outcome:
         expectation = self._attack.expectation
@@ -227,7 +215,7 @@ class Check:
             )
         notes = [f"fails no more, kept no longer: {'; '.join(texts)}" for texts in kept]
         if kept:
-            self._change_kept(lambda there: [texts for texts in there if texts not in kept])
+            self._change_kept(lambda now: [texts for texts in now if texts not in kept])
         if num_unasked := len(self._attack.unasked | expectation.unasked):
             notes.append(f"{counted(num_unasked, 'call')} of {self._entry} could not be made in the time there is")
         return Outcome(num_calls=len(self._made), notes=notes)
