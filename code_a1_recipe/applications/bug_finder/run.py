@@ -26,7 +26,6 @@ from .expectations import Expectation, MajorityExpectation, ReferenceExpectation
 from .inputs import Suites, Target
 from .output import group_lines, pytest_text
 from .search import Attack, FailureGroup
-from .variants import variants
 
 LIMITS = Limits(reference_cpu_seconds_per_case=1.0, total_seconds=240.0)
 """The reference is asked for large inputs too; what takes it longer is left out. An attack says nothing about calls
@@ -84,7 +83,7 @@ def run_attack(target: Target, suites: Suites, runner: Runner, *, drawn: Sequenc
     if not cases:
         raise InputError(_no_test(target, suites, rejections))
     tested = list(dict.fromkeys(case.call for case in cases))
-    calls = [*tested, *_changed_calls(tested, gate, target)]
+    calls = attack.calls_near(tested, max_calls=target.options.max_calls) if target.options.mutate else tested
     lines = _start_lines(target, suites, rejections, num_tested=len(tested), num_calls=len(calls))
     expected = expectation.expect(calls)
     left_out = f"; not the others: {counts_text(expectation.refusals)}" if expectation.refusals else ""
@@ -125,15 +124,6 @@ def _no_test(target: Target, suites: Suites, rejections: Sequence[Rejection]) ->
         f"{counted(suites.num_asserts, 'assert')} in {counted(len(suites.suites), 'suite')}{refused}{first}; "
         "correct them, or take others"
     )
-
-
-def _changed_calls(tested: Sequence[Call], gate: Gate, target: Target) -> list[Call]:
-    if not target.options.mutate:
-        return []
-    room = max(0, target.options.max_calls - len(tested))
-    texts = variants([call.text for call in tested], {target.entry}, max_calls=room)
-    cases = [case for text in texts if isinstance(case := gate.call(text), Case)]
-    return list(dict.fromkeys(case.call for case in cases if case.call not in tested))
 
 
 def _start_lines(

@@ -15,6 +15,7 @@ from ...errors import InputError
 from ...jobs.progress import watched
 from .expectations import TIME_OUT, Expectation, Expected, Failure, failure_of, failures_of, was_asked
 from .shrink import shrink
+from .variants import variants
 
 HANG_SECONDS = 3.0
 """CPU seconds after which a call counts as hanging, unless the reference itself needs a tenth of them or more."""
@@ -70,6 +71,13 @@ class Attack:
     """Reads simplified calls as it reads those of tests."""
     unasked: set[Call] = field(default_factory=set)
     """Calls that the program had no time left for."""
+
+    def calls_near(self, calls: Sequence[Call], *, max_calls: int) -> list[Call]:
+        """The given calls, then small changes of them up to ``max_calls`` in all."""
+        room = max(0, max_calls - len(calls))
+        texts = variants([call.text for call in calls], self.gate.interface.entry_points, max_calls=room)
+        cases = [case for text in texts if isinstance(case := self.gate.call(text), Case)]
+        return list(dict.fromkeys([*calls, *(case.call for case in cases)]))
 
     def answers(self, calls: Sequence[Call], expected: Mapping[Call, Expected]) -> dict[Call, CallResult]:
         """What the program answers, all calls in one process unless the reference itself keeps state."""

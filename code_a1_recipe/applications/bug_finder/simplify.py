@@ -7,7 +7,7 @@ alone. So a lower choice never changes what the others mean.
 
 import math
 import string
-from collections import Counter, OrderedDict, defaultdict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from decimal import Decimal
@@ -172,10 +172,6 @@ def opened(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:
         return list(value), kind
     if kind in (set, frozenset):
         return sorted(value, key=spell), kind
-    if kind is defaultdict:
-        return list(value.items()), partial(defaultdict, value.default_factory)
-    if kind is Counter:
-        return list(value.items()), lambda pairs: Counter(dict(pairs))
     if kind in (dict, OrderedDict):
         return list(value.items()), kind
     return None

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import inspect
+import json
 import re
 import textwrap
 from collections.abc import Callable, Sequence
@@ -24,7 +25,6 @@ from ..bug_finder.inputs import read_suites, suites_in
 from ..bug_finder.literal_calls import take_apart
 from ..bug_finder.output import group_lines
 from ..bug_finder.search import Attack, FailureGroup
-from ..bug_finder.variants import variants
 from .function_runner import FunctionRunner, settled
 
 FOLDER = ".code_a1"
@@ -100,24 +100,23 @@ class Check:
     """A search for calls on which a function breaks, for one test."""
 
     def __init__(self, options: CheckOptions, item: pytest.Item) -> None:
-        self._options, self._item = options, item
+        self._options = options
+        self._item = item
         self._entry: str = options.function.__name__
         self._folder = item.config.rootpath / FOLDER
         self._failures = self._folder / "failures.json"
         self._source = ""
         with contextlib.suppress(OSError, TypeError):  # built in, or made by code that is in no file
             self._source = textwrap.dedent(inspect.getsource(options.function))
-        functions = {"function": options.function if options.reference else options.checked}
-        functions |= {"reference": options.reference} if options.reference else {}
+        functions = {"function": options.checked}
+        if options.reference is not None:
+            functions = {"function": options.function, "reference": options.reference}
         runner = FunctionRunner(functions, entry=self._entry, limits=_LIMITS)
-        by_reference = ReferenceExpectation("reference", runner, limits=_LIMITS)
-        self._attack = Attack(
-            source="function",
-            expectation=by_reference if options.reference else _PropertyExpectation(),
-            runner=runner,
-            limits=_LIMITS,
-            gate=Gate(self._source, (self._entry,), assert_chars=_LIMITS.assert_chars),
-        )
+        expectation: Expectation = _PropertyExpectation()
+        if options.reference is not None:
+            expectation = ReferenceExpectation("reference", runner, limits=_LIMITS)
+        gate = Gate(self._source, (self._entry,), assert_chars=_LIMITS.assert_chars)
+        self._attack = Attack(source="function", expectation=expectation, runner=runner, limits=_LIMITS, gate=gate)
         self._made: dict[Call, None] = {}
 
     def run(self) -> Outcome:
@@ -145,12 +144,11 @@ class Check:
         gate = self._attack.gate
         owner = re.compile(rf"\b(?:[^\W\d]\w*\.)+(?={self._entry}\()")  # `module.f(1)`: f(1)
         cases = [case for suite in suites for case in gate.suite([owner.sub("", text) for text in suite]).cases]
-        tested = list(dict.fromkeys(text for case in cases if (text := self._plain(case.call.text))))
-        room = max(0, self._item.config.getoption("code_a1_max_calls") - len(tested))
-        texts = [*tested, *variants(tested, {self._entry}, max_calls=room)]
-        asked = dict.fromkeys(case.call for text in texts if isinstance(case := gate.call(text), Case))
+        plain = [self._plain(case.call.text) for case in cases]
+        tested = list(dict.fromkeys(case.call for text in plain if isinstance(case := gate.call(text), Case)))
+        asked = self._attack.calls_near(tested, max_calls=self._item.config.getoption("code_a1_max_calls"))
         failures = self._attack.failures([call for call in asked if call not in self._made])
-        self._made |= asked
+        self._made |= dict.fromkeys(asked)
         groups = self._attack.shrink_all(failures, max_bugs=_MAX_BUGS)
         # A call that is slow but right in the end is no failure: that would depend on the machine.
         return [group for group in groups if group.bugs or group.kind != TIME_OUT]
@@ -165,9 +163,10 @@ class Check:
 
     def _suites(self) -> Sequence[Sequence[str]]:
         named = self._options.suites
-        if paths := [named] if isinstance(named, (str, Path)) else list(named):
+        paths = [named] if isinstance(named, (str, Path)) else list(named)
+        if paths:
             return read_suites([self._item.config.rootpath / path for path in paths]).suites
-        with contextlib.suppress(InputError):  # it need not have asserts
+        with contextlib.suppress(InputError):  # the test's own file need not have asserts
             return read_suites([self._item.path]).suites
         return ()
 
@@ -227,13 +226,13 @@ class Check:
             with FileLock(self._failures.with_suffix(".lock")):  # other processes run other tests
                 tests = self._read_kept()
                 tests[self._item.nodeid] = change(tests.get(self._item.nodeid, []))
-                text = msgspec.json.encode({test: tests[test] for test in sorted(tests) if tests[test]})
-                write_whole(self._failures, msgspec.json.format(text, indent=2) + b"\n")
+                left = {test: sequences for test, sequences in sorted(tests.items()) if sequences}
+                write_whole(self._failures, json.dumps(left, indent=2, ensure_ascii=False) + "\n")
         except OSError as error:
             raise InputError(f"{self._failures} cannot be written: {error}; make room for it") from error
 
     def _read_kept(self) -> dict[str, _Sequences]:
-        """Of all tests. InputError: the file is none of this class."""
+        """Read the calls of all tests. InputError: the file is none of this class."""
         try:
             data = self._failures.read_bytes() if self._failures.exists() else b"{}"
             return msgspec.json.decode(data, type=dict[str, _Sequences])
