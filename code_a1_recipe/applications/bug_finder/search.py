@@ -5,7 +5,6 @@ the call is made alone has to do with earlier calls (a default argument that is 
 looked for after which it comes.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -38,6 +37,11 @@ class Bug:
     """Calls to make before it in the same process; empty where it fails alone."""
     expected: Expected
     failure: Failure
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts of all calls, in order."""
+        return (*(call.text for call in self.earlier), self.call.text)
 
     @property
     def text(self) -> str:
@@ -104,23 +108,22 @@ class Attack:
         kinds: dict[str, list[Call]] = {}
         for call in sorted(failures, key=_by_length):
             kinds.setdefault(failures[call].kind, []).append(call)
-        starts = [
-            (turn, kind, call)
-            for kind, calls in kinds.items()
-            for turn, call in enumerate(calls[:_SHORT_STARTS] + calls[_SHORT_STARTS:][-_LONG_STARTS:])
-        ]
+        starts = []
+        for kind, calls in kinds.items():
+            few = calls[:_SHORT_STARTS] + calls[_SHORT_STARTS:][-_LONG_STARTS:]
+            starts += [(turn, kind, call) for turn, call in enumerate(few)]
         starts.sort(key=lambda start: start[0])
-        bugs: dict[tuple[Call, ...], Bug] = {}
-        found_by: dict[str, list[Bug]] = {kind: [] for kind in kinds}
+        bugs: dict[tuple[str, ...], tuple[str, Bug]] = {}
         for _, kind, call in watched(starts, total=len(starts), what="shrink", unit="call"):
-            bug = self._shrunk(call, kind, list(failures)) if len(bugs) < max_bugs else None
-            if bug is not None and (*bug.earlier, bug.call) not in bugs:
-                bugs[*bug.earlier, bug.call] = bug
-                found_by[kind].append(bug)
-        counts = Counter({kind: len(calls) for kind, calls in kinds.items()})
-        return [
-            FailureGroup(kind=kind, num_calls=count, bugs=tuple(found_by[kind])) for kind, count in counts.most_common()
-        ]
+            if len(bugs) < max_bugs:
+                bug = self._shrunk(call, kind, list(failures))
+                if bug is not None:
+                    bugs.setdefault(bug.texts, (kind, bug))
+        groups = []
+        for kind, calls in kinds.items():
+            own = tuple(bug for bug_kind, bug in bugs.values() if bug_kind == kind)
+            groups.append(FailureGroup(kind=kind, num_calls=len(calls), bugs=own))
+        return sorted(groups, key=lambda group: -group.num_calls)
 
     def replay(self, texts: Sequence[str]) -> Bug | None:
         """The bug that the last of these calls shows, made after the others in a fresh process; None if it is right."""

@@ -143,10 +143,14 @@ class Check:
         """Make the calls of asserts, and small changes of them, as far as they were not made before."""
         gate = self._attack.gate
         owner = re.compile(rf"\b(?:[^\W\d]\w*\.)+(?={self._entry}\()")  # `module.f(1)`: f(1)
-        cases = [case for suite in suites for case in gate.suite([owner.sub("", text) for text in suite]).cases]
-        plain = [self._plain(case.call.text) for case in cases]
-        tested = list(dict.fromkeys(case.call for text in plain if isinstance(case := gate.call(text), Case)))
-        asked = self._attack.calls_near(tested, max_calls=self._item.config.getoption("code_a1_max_calls"))
+        tested: dict[Call, None] = {}
+        for suite in suites:
+            texts = [owner.sub("", text) for text in suite]
+            for case in gate.suite(texts).cases:
+                plain = gate.call(self._plain(case.call.text))
+                if isinstance(plain, Case):
+                    tested[plain.call] = None
+        asked = self._attack.calls_near(list(tested), max_calls=self._item.config.getoption("code_a1_max_calls"))
         failures = self._attack.failures([call for call in asked if call not in self._made])
         self._made |= dict.fromkeys(asked)
         groups = self._attack.shrink_all(failures, max_bugs=_MAX_BUGS)
@@ -197,7 +201,7 @@ class Check:
 
     def _failed(self, groups: Sequence[FailureGroup], what: str) -> Outcome:
         bugs = [bug for group in groups for bug in group.bugs]
-        found = [[*(call.text for call in bug.earlier), bug.call.text] for bug in bugs]
+        found = [list(bug.texts) for bug in bugs]
         self._change_kept(lambda kept: [*kept, *(texts for texts in found if texts not in kept)])
         lines = [f"{self._entry} breaks on these calls, {what}", *group_lines(groups)]
         if bugs:

@@ -2,7 +2,7 @@
 
 import ast
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from code_a1_recipe.applications.bug_finder.literal_calls import take_apart
 from code_a1_recipe.applications.bug_finder.shrink import shrink
@@ -53,7 +53,7 @@ def test_any_choices_keep_the_types_of_arguments(text, data):
     assert types == given_types[: len(types)]
 
 
-@settings(max_examples=20)
+@settings(max_examples=20, suppress_health_check=[HealthCheck.nested_given])
 @given(text=calls())
 def test_the_simplest_of_each_type_is_left(text):
     num_arguments = len(take_apart(text, {"f"}).arguments)
