@@ -34,20 +34,32 @@ from .selection_rules import NO_ANSWER, Answers, Passes
 def interface_of(programs: Sequence[str], entry_points: Sequence[str], *, kind: Kind = Kind.FUNCTIONS) -> Interface:
     """Signatures as the first program that defines all entry points has them; without one, names alone."""
     names = {name.partition(".")[0] for name in entry_points}  # `Stack.items` is read of what `Stack` makes
-    definer = next((one for one in programs if names <= definitions(one).keys()), "")
+    definer = ""
+    for program in programs:
+        if names <= definitions(program).keys():
+            definer = program
+            break
     return Interface.of(definer, tuple(entry_points), kind=kind)
 
 
 def read_cases(programs: Sequence[str], suites: Iterable[Sequence[str]], about: Question) -> list[Case]:
     """The tests of all suites that can be asked, suite by suite: the M of :func:`answer_matrix`."""
     interface = interface_of(programs, about.entry_points, kind=Kind(about.kind))
-    return [case for suite in suites for case in parse_suite(suite, interface).cases]
+    cases: list[Case] = []
+    for suite in suites:
+        cases += parse_suite(suite, interface).cases
+    return cases
 
 
 def asking(about: Question, calls: tuple[Call, ...], runner: Runner) -> Program:
     """The calls as a program without a source yet: for :func:`ask_programs`."""
-    reads = about.reads_input
-    return Program(prelude=about.prelude, source="", calls=calls, limits=runner.limits, reads_input=reads)
+    return Program(
+        prelude=about.prelude,
+        source="",
+        calls=calls,
+        limits=runner.limits,
+        reads_input=about.reads_input,
+    )
 
 
 def ask_programs(
@@ -93,20 +105,25 @@ def answer_matrix(
     Raises:
         SandboxUnavailableError: a program could not be run.
     """
-    cases, same = read_cases(programs, suites, about), comparison(about.kind, about.checker)
-    column = {call: index for index, call in enumerate(dict.fromkeys(case.call for case in cases))}
+    cases = read_cases(programs, suites, about)
+    same = comparison(about.kind, about.checker)
+    calls = dict.fromkeys(case.call for case in cases)
+    column = {call: index for index, call in enumerate(calls)}
     distinct = list(dict.fromkeys(programs))
-    asked = asking(about, tuple(column), runner)
-    results = dict(zip(distinct, ask_programs(distinct, asked, runner, num_threads=num_threads), strict=True))
-    passes_NM = np.zeros((len(programs), len(cases)), dtype=np.bool_)
-    answers_NM = np.full((len(programs), len(cases)), NO_ANSWER, dtype=np.int64)
+    asked = asking(about, tuple(calls), runner)
+    ran = ask_programs(distinct, asked, runner, num_threads=num_threads)
+    results = dict(zip(distinct, ran, strict=True))
+    shape = len(programs), len(cases)
+    passes_NM = np.zeros(shape, dtype=np.bool_)
+    answers_NM = np.full(shape, NO_ANSWER, dtype=np.int64)
     for place, case in enumerate(cases):
-        index = column[case.call]
-        answers_N = [results[one].results[index] if results[one].loaded else None for one in programs]
-        passes_NM[:, place] = [
-            answer is not None and answer.status is CallStatus.VALUE and same(case.expected_value, answer.value)
-            for answer in answers_N
-        ]
+        answers_N: list[CallResult | None] = []
+        for program in programs:
+            result = results[program]
+            answers_N.append(result.results[column[case.call]] if result.loaded else None)
+        for number, answer in enumerate(answers_N):
+            if answer is not None and answer.status is CallStatus.VALUE:
+                passes_NM[number, place] = same(case.expected_value, answer.value)
         for number, group in enumerate(group_answers(answers_N, same)):
             answers_NM[list(group), place] = number
     return passes_NM, answers_NM
@@ -123,13 +140,21 @@ def group_answers(answers: Sequence[CallResult | None], same: Same = matches) ->
         key = _key(answer)
         if key is not None:
             indices_of.setdefault(key, []).append(index)
-    groups: list[tuple[list[Any], list[int]]] = []
-    for key, indices in indices_of.items():
-        joined = [group for group in groups if any(_match(key, other, same) for other in group[0])]
-        groups = [group for group in groups if group not in joined]
-        keys = [key, *(other for group in joined for other in group[0])]
-        groups.append((keys, sorted([*indices, *(index for group in joined for index in group[1])])))
-    return sorted(tuple(indices) for _, indices in groups)
+    groups: list[list[Any]] = []  # of keys whose answers are equal
+    for key in indices_of:
+        joined = [key]
+        apart = []
+        for group in groups:
+            if any(_match(key, other, same) for other in group):
+                joined += group
+            else:
+                apart.append(group)
+        groups = [*apart, joined]
+    found = []
+    for group in groups:
+        indices = [index for key in group for index in indices_of[key]]
+        found.append(tuple(sorted(indices)))
+    return sorted(found)
 
 
 def _key(answer: CallResult | None) -> bytes | str | None:

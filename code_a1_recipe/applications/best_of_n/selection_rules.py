@@ -48,12 +48,16 @@ def codet(passes_NM: Passes, answers_NM: Answers) -> Scores:
     Source: Chen et al., CodeT, arXiv 2207.10397. Copies of a program or a test count each time. The authors'
     code takes the root of the first factor, see :func:`codet_sqrt`.
     """
-    return _consensus_sizes(passes_NM, answers_NM) * pass_count(passes_NM, answers_NM)
+    sizes_N = _consensus_sizes(passes_NM, answers_NM)
+    counts_N = pass_count(passes_NM, answers_NM)
+    return sizes_N * counts_N
 
 
 def codet_sqrt(passes_NM: Passes, answers_NM: Answers) -> Scores:
     """``sqrt(|programs|) * |tests|``: CodeT as its authors' code computes it (github.com/microsoft/CodeT)."""
-    return np.sqrt(_consensus_sizes(passes_NM, answers_NM)) * pass_count(passes_NM, answers_NM)
+    sizes_N = _consensus_sizes(passes_NM, answers_NM)
+    counts_N = pass_count(passes_NM, answers_NM)
+    return np.sqrt(sizes_N) * counts_N
 
 
 def mbr_exec(passes_NM: Passes, answers_NM: Answers) -> Scores:
@@ -65,7 +69,8 @@ def mbr_exec(passes_NM: Passes, answers_NM: Answers) -> Scores:
     """
     _check(passes_NM, answers_NM)
     sizes_N = _sizes_of_equal_rows(answers_NM)
-    return np.where((answers_NM == NO_ANSWER).any(axis=1), 0.0, sizes_N)
+    lacks_answer_NM = answers_NM == NO_ANSWER
+    return np.where(lacks_answer_NM.any(axis=1), 0.0, sizes_N)
 
 
 def mbr_exec_soft(passes_NM: Passes, answers_NM: Answers) -> Scores:
@@ -77,9 +82,12 @@ def mbr_exec_soft(passes_NM: Passes, answers_NM: Answers) -> Scores:
     _check(passes_NM, answers_NM)
     if not answers_NM.shape[1]:
         return np.zeros(len(answers_NM))
-    same_NNM = answers_NM[:, None, :] == answers_NM[None, :, :]
-    agreed_NM = same_NNM.sum(axis=1) * (answers_NM != NO_ANSWER)
-    return np.asarray(agreed_NM.mean(axis=1), dtype=np.float64)
+    of_one_NNM = answers_NM[:, None, :]
+    of_other_NNM = answers_NM[None, :, :]
+    agreed_NM = (of_one_NNM == of_other_NNM).sum(axis=1)
+    agreed_NM *= answers_NM != NO_ANSWER
+    mean_N = agreed_NM.mean(axis=1)
+    return np.asarray(mean_N, dtype=np.float64)
 
 
 def discrimination(passes_NM: Passes, answers_NM: Answers) -> Scores:
@@ -92,7 +100,9 @@ def discrimination(passes_NM: Passes, answers_NM: Answers) -> Scores:
     """
     counts_N = pass_count(passes_NM, answers_NM)
     weights_M = discriminations(passes_NM)
-    return np.asarray(passes_NM @ weights_M) if weights_M.any() else counts_N
+    if not weights_M.any():
+        return counts_N
+    return np.asarray(passes_NM @ weights_M)
 
 
 def discriminations(passes_NM: Passes) -> Scores:
@@ -106,15 +116,25 @@ def discriminations(passes_NM: Passes) -> Scores:
         [0.577, 0.577, 0.0]
     """
     num_programs = len(passes_NM)
+    # In whole numbers, so that a correlation of 0 is exactly 0.
     passes = passes_NM.astype(np.int64)
     rest_NM = passes.sum(axis=1, keepdims=True) - passes
-    # In whole numbers, so that no correlation is exactly not 0.
-    covariance_M = num_programs * (passes * rest_NM).sum(axis=0) - passes.sum(axis=0) * rest_NM.sum(axis=0)
-    variance_M = num_programs * passes.sum(axis=0) - passes.sum(axis=0) ** 2
-    rest_variance_M = num_programs * (rest_NM**2).sum(axis=0) - rest_NM.sum(axis=0) ** 2
+    passed_M = passes.sum(axis=0)
+    rest_M = rest_NM.sum(axis=0)
+    both_M = (passes * rest_NM).sum(axis=0)
+    rest_squares_M = (rest_NM**2).sum(axis=0)
+    covariance_M = num_programs * both_M - passed_M * rest_M
+    variance_M = num_programs * passed_M - passed_M**2
+    rest_variance_M = num_programs * rest_squares_M - rest_M**2
     scale_M = np.sqrt(variance_M.astype(np.float64) * rest_variance_M)
-    weights_M = np.divide(covariance_M, scale_M, out=np.zeros(len(scale_M)), where=scale_M > 0)
-    return np.asarray(np.clip(weights_M, 0.0, 1.0), dtype=np.float64)
+    weights_M = np.divide(
+        covariance_M,
+        scale_M,
+        out=np.zeros(len(scale_M)),
+        where=scale_M > 0,
+    )
+    clipped_M = np.clip(weights_M, 0.0, 1.0)
+    return np.asarray(clipped_M, dtype=np.float64)
 
 
 def random_choice(passes_NM: Passes, answers_NM: Answers) -> Scores:
@@ -124,14 +144,33 @@ def random_choice(passes_NM: Passes, answers_NM: Answers) -> Scores:
 
 
 RULES: dict[str, Rule] = {
-    "random": Rule(scores=random_choice, source="pass@1: any program, with the same chance"),
-    "pass_count": Rule(scores=pass_count, source="most generated tests passed"),
-    "codet": Rule(scores=codet, source="CodeT, arXiv 2207.10397: |programs| * |tests|"),
-    "codet_sqrt": Rule(scores=codet_sqrt, source="CodeT as in its authors' code: sqrt(|programs|) * |tests|"),
-    "mbr_exec": Rule(scores=mbr_exec, source="MBR-EXEC, arXiv 2204.11454: most programs with the same answers"),
-    "mbr_exec_soft": Rule(scores=mbr_exec_soft, source="MBR-EXEC with the share of answers that differ as the loss"),
+    "random": Rule(
+        scores=random_choice,
+        source="pass@1: any program, with the same chance",
+    ),
+    "pass_count": Rule(
+        scores=pass_count,
+        source="most generated tests passed",
+    ),
+    "codet": Rule(
+        scores=codet,
+        source="CodeT, arXiv 2207.10397: |programs| * |tests|",
+    ),
+    "codet_sqrt": Rule(
+        scores=codet_sqrt,
+        source="CodeT as in its authors' code: sqrt(|programs|) * |tests|",
+    ),
+    "mbr_exec": Rule(
+        scores=mbr_exec,
+        source="MBR-EXEC, arXiv 2204.11454: most programs with the same answers",
+    ),
+    "mbr_exec_soft": Rule(
+        scores=mbr_exec_soft,
+        source="MBR-EXEC with the share of answers that differ as the loss",
+    ),
     "discrimination": Rule(
-        scores=discrimination, source="tests weighed by corrected item-total correlation (Lord and Novick, 1968)"
+        scores=discrimination,
+        source="tests weighed by corrected item-total correlation (Lord and Novick, 1968)",
     ),
 }
 ORACLE = "oracle"
@@ -147,7 +186,8 @@ def best_programs(scores_N: Scores) -> npt.NDArray[np.int64]:
     if not len(scores_N) or not np.isfinite(scores_N).all():
         raise ValueError(f"scores_N must be finite numbers, one a program and at least one, got {scores_N!r}")
     best = float(scores_N.max())
-    return np.flatnonzero(scores_N >= best - _TIE * max(1.0, math.fabs(best)))
+    tolerance = _TIE * max(1.0, math.fabs(best))
+    return np.flatnonzero(scores_N >= best - tolerance)
 
 
 def expected_pass(scores_N: Scores, is_right_N: Passes) -> float:
@@ -159,17 +199,23 @@ def expected_pass(scores_N: Scores, is_right_N: Passes) -> float:
     """
     if len(scores_N) != len(is_right_N):
         raise ValueError(f"one score a program, got {len(scores_N)} scores of {len(is_right_N)} programs")
-    return float(np.asarray(is_right_N, dtype=np.float64)[best_programs(scores_N)].mean())
+    chosen_right = is_right_N[best_programs(scores_N)].astype(np.float64)
+    return float(chosen_right.mean())
 
 
 def expected_passes(passes_NM: Passes, answers_NM: Answers, is_right_N: Passes) -> dict[str, float]:
     """:func:`expected_pass` of every rule, and ``oracle``: whether any program is right."""
-    table = {name: expected_pass(rule.scores(passes_NM, answers_NM), is_right_N) for name, rule in RULES.items()}
-    return {**table, ORACLE: float(np.any(is_right_N))}
+    table = {}
+    for name, rule in RULES.items():
+        scores_N = rule.scores(passes_NM, answers_NM)
+        table[name] = expected_pass(scores_N, is_right_N)
+    table[ORACLE] = float(np.any(is_right_N))
+    return table
 
 
 def _check(passes_NM: Passes, answers_NM: Answers) -> None:
-    if passes_NM.dtype != np.bool_ or passes_NM.ndim != 2 or passes_NM.shape != answers_NM.shape:
+    is_matrix = passes_NM.dtype == np.bool_ and passes_NM.ndim == 2
+    if not is_matrix or passes_NM.shape != answers_NM.shape:
         raise ValueError(
             "passes_NM must be boolean [programs, tests] and answers_NM of the same shape, got "
             f"{passes_NM.dtype} {passes_NM.shape} and {answers_NM.shape}"
@@ -185,5 +231,11 @@ def _sizes_of_equal_rows(rows_NM: Answers) -> Scores:
     """For each row how many rows are equal to it, itself included."""
     if not rows_NM.shape[1]:
         return np.full(len(rows_NM), float(len(rows_NM)))
-    _, group_N, sizes = np.unique(rows_NM, axis=0, return_inverse=True, return_counts=True)
-    return np.asarray(sizes[group_N.reshape(-1)], dtype=np.float64)
+    _, group_N, sizes = np.unique(
+        rows_NM,
+        axis=0,
+        return_inverse=True,
+        return_counts=True,
+    )
+    sizes_N = sizes[group_N.reshape(-1)]
+    return np.asarray(sizes_N, dtype=np.float64)

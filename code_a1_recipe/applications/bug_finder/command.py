@@ -77,11 +77,11 @@ def _sampled(
 ) -> Sequence[str | None]:
     """So many responses to one prompt; those that the file ``responses`` has are not sampled again."""
     seeds = [[sampling_seed(seed, 0, place) for place in range(number)]]
+    parameters = options.sampling(policy)
     with ResponseStore(responses) as store:
         model = choose_model(options, policy=policy, work_folder=responses.parent)
-        parameters = options.sampling(policy)
         (found,) = sample_all(model, [("0", prompt)], seeds=seeds, parameters=parameters, store=store, description=what)
-        return [one.text if one else None for one in found]
+        return [response.text if response else None for response in found]
 
 
 def _target(options: AttackOptions) -> Target:
@@ -92,28 +92,29 @@ def _target(options: AttackOptions) -> Target:
     """
     source = read_program(options.solution, "the program to attack")
     entry = entry_point(options.entry, source, options.solution)
-    others = {path: read_program(path, "--candidates") for path in options.candidates}
-    reference = read_program(options.reference, "--reference") if options.reference is not None else None
-    if reference is not None and others:
-        raise InputError("name either --reference, which decides, or --candidates, of which none does")
-    for path, program in others.items() if reference is None else [(options.reference, reference)]:
-        check_defines(program, entry, str(path), hint="the function must have the same name there")
-    if reference is None and options.output is not None:
+    output = options.output or Path(f"test_{entry}_bugs.py".lower())
+    reference = None
+    if options.reference is not None:
+        reference = _other_program(options.reference, "--reference", entry)
+        if options.candidates:
+            raise InputError("name either --reference, which decides, or --candidates, of which none does")
+        if not may_be_written(output):
+            raise InputError(f"--output {output} exists and was not written by code-a1 attack; choose another")
+    elif options.output is not None:
         raise InputError(
             "--output needs --reference: without one nobody knows which answer is right, and a test of the wrong one "
             "is worse than none; leave it out and read what is printed"
         )
-    output = options.output or Path(f"test_{entry}_bugs.py".lower())
-    if reference is not None and not may_be_written(output):
-        raise InputError(f"--output {output} exists and was not written by code-a1 attack; choose another")
+    candidates = tuple(_other_program(path, "--candidates", entry) for path in options.candidates)
     return Target(
-        options=options,
-        source=source,
-        entry=entry,
-        reference=reference,
-        candidates=tuple(others.values()),
-        output=output,
+        options=options, source=source, entry=entry, reference=reference, candidates=candidates, output=output
     )
+
+
+def _other_program(path: Path, option: str, entry: str) -> str:
+    source = read_program(path, option)
+    check_defines(source, entry, str(path), hint="the function must have the same name there")
+    return source
 
 
 def _prompt(options: AttackOptions, source: str) -> list[Message]:

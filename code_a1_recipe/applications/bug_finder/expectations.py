@@ -58,6 +58,8 @@ class Failure:
     """``wrong value``, ``returns None``, ``raises IndexError``, ``time-out``, ...: failures are grouped by it."""
     shown: str
     """The answer in one printable line, from an untrusted process; cut off where it is long."""
+    is_late: bool = False
+    """The call runs into its time limit; given much longer it fails in this way."""
 
 
 class Expectation(abc.ABC):
@@ -168,13 +170,6 @@ def was_asked(answer: CallResult) -> bool:
     return answer.status is not CallStatus.TIMED_OUT or answer.detail not in (TOTAL_SPENT, HANGS_THROUGHOUT)
 
 
-def differ(one: CallResult, other: CallResult) -> bool:
-    """Two runs of one call differ. Time-outs hang on the machine's load, and texts of exceptions may hold addresses."""
-    if CallStatus.TIMED_OUT in (one.status, other.status):
-        return False
-    return one.status is not other.status or (one.status is CallStatus.VALUE and not matches(one.value, other.value))
-
-
 def failure_of(expected: Expected, answer: CallResult) -> Failure | None:
     """How ``answer`` fails; None where it is the expected one, or where the call was not really asked.
 
@@ -195,8 +190,8 @@ def failure_of(expected: Expected, answer: CallResult) -> Failure | None:
 
 def failures_of(expected: Mapping[Call, Expected], answers: Mapping[Call, CallResult]) -> dict[Call, Failure]:
     """``failure_of`` all calls that have an expected answer, where they fail."""
-    found = {call: failure_of(one, answers[call]) for call, one in expected.items()}
-    return {call: failure for call, failure in found.items() if failure is not None}
+    failures = {call: failure_of(right, answers[call]) for call, right in expected.items()}
+    return {call: failure for call, failure in failures.items() if failure is not None}
 
 
 def show_answer(answer: CallResult) -> str:
@@ -223,26 +218,12 @@ def _kind(expected: Expected, answer: CallResult) -> str:
         return f"raises {one_line(error_name(answer.detail)) or 'an exception'}"
     if answer.status is not CallStatus.VALUE:
         return _OTHER_KINDS[answer.status]
-    given, wanted = _type_of(answer.value), _type_of(expected.value)
-    if given == wanted:
+    if _type_tag(answer.value) == _type_tag(expected.value):
         return WRONG_VALUE
-    return "returns None" if given == "None" else f"returns {given} instead of {wanted}"
+    return "returns None" if answer.value == b"N" else "wrong type"
 
 
-_TYPES = {
-    **dict.fromkeys("TFifncqD", "a number"),
-    "N": "None",
-    "s": "a str",
-    "b": "bytes",
-    "l": "a list",
-    "t": "a tuple",
-    "Q": "a deque",
-    "S": "a set",
-    "d": "a dict",
-    "r": "a range",
-}
-"""By the tag of encoded bytes, see ``sandbox.values``; numbers compare across types."""
-
-
-def _type_of(value: bytes) -> str:
-    return _TYPES.get(value[:1].decode("latin-1"), "something else")
+def _type_tag(value: bytes) -> str:
+    """The first byte of an encoded value, see ``sandbox.values``; numbers compare across types."""
+    tag = value[:1].decode("latin-1")
+    return "number" if tag in "TFifncqD" else tag

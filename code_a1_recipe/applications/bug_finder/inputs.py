@@ -1,7 +1,6 @@
 """What an attack starts from: programs, tests and the question, read and checked before anything runs."""
 
 import ast
-import difflib
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -17,7 +16,6 @@ from ...errors import InputError
 from ...stats.tables import counts_text
 from .options import AttackOptions
 
-_RESPONSE_COLUMNS = ("response", "text")
 _MAX_FILE_ASSERTS = 10_000
 _MAX_RESPONSE_ASSERTS = 64
 _ENTRY = re.compile(r"([A-Za-z_]\w*)(\(\))?(\.[A-Za-z_]\w*)?")
@@ -36,9 +34,10 @@ class Suites:
     @classmethod
     def of(cls, extracted: Sequence[tuple[str, ...] | ExtractionFailure]) -> "Suites":
         """What came of each response or file, sorted out."""
+        failures = [found for found in extracted if isinstance(found, ExtractionFailure)]
         return cls(
-            suites=tuple(one for one in extracted if not isinstance(one, ExtractionFailure)),
-            extraction_failures=Counter(one.reason for one in extracted if isinstance(one, ExtractionFailure)),
+            suites=tuple(found for found in extracted if not isinstance(found, ExtractionFailure)),
+            extraction_failures=Counter(failure.reason for failure in failures),
         )
 
     @property
@@ -103,9 +102,8 @@ def entry_point(entry: str | None, source: str, path: Path) -> str:
     """
     if entry is None:
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-        public = [
-            name for name, node in definitions(source).items() if isinstance(node, kinds) and not name.startswith("_")
-        ]
+        called = [name for name, node in definitions(source).items() if isinstance(node, kinds)]
+        public = [name for name in called if not name.startswith("_")]
         if len(public) != 1:
             listed = ", ".join(public) or "no function or class"
             raise InputError(f"--entry must name the function to attack; {path} defines {listed}")
@@ -121,9 +119,7 @@ def check_defines(source: str, name: str, where: str, *, hint: str) -> None:
     """Raises ``InputError`` where the program defines no such top-level name."""
     names = definitions(source)
     if name not in names:
-        near = difflib.get_close_matches(name, names, n=1)
-        meant = f"; did you mean {near[0]!r}?" if near else f"; {hint}"
-        raise InputError(f"{where} does not define {name!r}, but {', '.join(names) or 'nothing'}{meant}")
+        raise InputError(f"{where} does not define {name!r}, but {', '.join(names) or 'nothing'}; {hint}")
 
 
 def read_suites(paths: Sequence[Path]) -> Suites:
@@ -178,15 +174,13 @@ def _responses(path: Path) -> list[str]:
         rows = read_rows(path)
     except InputError as error:
         raise InputError(f"--suites {error}") from error
-    found: list[str] = []
+    responses: list[str] = []
     for index, row in enumerate(rows):
-        values = row.get("responses") or next(
-            ([row[name]] for name in _RESPONSE_COLUMNS if isinstance(row.get(name), str)), None
-        )
-        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        texts = row.get("responses", [row.get("response", row.get("text"))])
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             raise InputError(
                 f"--suites {path}: row {index} must hold a response as text under 'response' (or a list of them under "
                 f"'responses'), got the columns {sorted(row)}"
             )
-        found += values
-    return found
+        responses += texts
+    return responses

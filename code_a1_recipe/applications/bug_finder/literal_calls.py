@@ -43,13 +43,13 @@ class LiteralCall:
         inner = [f"{piece}({', '.join(texts)})" for piece, texts in zip(self.pieces, lists, strict=False)]
         return "".join([*inner, self.pieces[-1]])
 
-    def sequences(self) -> dict[int, dict[int, Any]]:
-        """The lists, tuples and texts among the arguments by their index, those of one length together."""
-        found: dict[int, dict[int, Any]] = {}
+    def places_by_length(self) -> dict[int, list[int]]:
+        """The indices of lists, tuples and texts among the arguments, by their length."""
+        places: dict[int, list[int]] = {}
         for index, argument in enumerate(self.arguments):
             if type(argument.value) in (list, tuple, str):
-                found.setdefault(len(argument.value), {})[index] = argument.value
-        return found
+                places.setdefault(len(argument.value), []).append(index)
+        return places
 
     def with_values(self, values: dict[int, Any]) -> "LiteralCall":
         """The same call with other values of some arguments, by their index."""
@@ -58,10 +58,6 @@ class LiteralCall:
             for index, argument in enumerate(self.arguments)
         )
         return replace(self, arguments=tuple(changed))
-
-    def without(self, index: int) -> "LiteralCall":
-        """The same call without one argument."""
-        return replace(self, arguments=self.arguments[:index] + self.arguments[index + 1 :])
 
 
 def take_apart(text: str, entry_points: Collection[str]) -> LiteralCall | None:

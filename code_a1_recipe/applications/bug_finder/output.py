@@ -4,30 +4,40 @@ import ast
 import math
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from sandbox import LIBRARY_MODULES, LIBRARY_NAMES, Call
+from sandbox import Call
 
 from ...stats.tables import counted
 from .expectations import TIME_OUT, show_answer
-from .findings import HANG_SECONDS, Bug, Finding
+from .search import HANG_SECONDS, Bug, FailureGroup
 
 MARK = "# Written by `code-a1 attack`."
 """First words of the file; a file that begins otherwise is not overwritten."""
-ALONE_KINDS = (TIME_OUT, "the process ends", "raises MemoryError")
+_ALONE_KINDS = (TIME_OUT, "the process ends", "raises MemoryError")
 """Kinds of failure (``Failure.kind``) that would take pytest, or the machine, with them."""
-_MODULES = ("asyncio", "collections", "math", "numbers", "os", "subprocess")
-"""What the functions below and awaited calls need."""
 _LONGEST_LINE = 300
 """Characters of an assert on the terminal; the file has all of it."""
-_HASH_SEEDS = 16
-"""A call that is right under every other seed passes all of them once in 65536 times."""
 _HEAD = '''\
 {mark} A further run writes it anew.
 """Calls on which {entry} of {program} was wrong, shrunk as far as they fail; the answers are {reference}'s."""
 
-{imports}
+# ruff: noqa: F401
+import asyncio
+import collections
+import decimal
+import fractions
+import importlib.util
+import math
+import numbers
+import os
+import subprocess
+import sys
+from collections import Counter, OrderedDict, defaultdict, deque
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
 
 PROGRAM = Path(__file__).resolve().parent / {path!r}
 
@@ -40,7 +50,7 @@ def load():
     spec.loader.exec_module(module)
     return module
 '''
-_SAME = '''
+_HELPERS = '''
 
 def same(answer, expected):
     """Equal, floats within 1e-6 + 1e-7 * |expected| at any depth, NaN like NaN."""
@@ -90,149 +100,81 @@ def plain(key):
     if isinstance(key, (tuple, frozenset)):
         return type(key)(map(plain, key)) if type(key) in (tuple, frozenset) else key
     return math.nan if key != key else key
-'''
-_ALONE = '''
 
-def passes_alone(statement, *, seconds, hash_seed=os.environ.get("PYTHONHASHSEED", "random")):
+
+def passes_alone(statement, *, seconds):
     """Whether a statement passes in a process of its own, with so many seconds of CPU time and 2 GiB of memory."""
     limits = f"from resource import *; setrlimit(RLIMIT_CPU, ({seconds},) * 2); setrlimit(RLIMIT_AS, (2**31,) * 2)"
     start = f"import runpy; globals().update(runpy.run_path({str(Path(__file__))!r})); program = load()"
     command = [sys.executable, "-c", f"{limits}\\n{start}\\n{statement}\\nprint('passed')"]
-    environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=2 * seconds)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=2 * seconds)
     return done.stdout.endswith("passed\\n")
 '''
 
 
-def finding_lines(findings: Sequence[Finding]) -> list[str]:
+def group_lines(groups: Sequence[FailureGroup]) -> list[str]:
     """Failures by kind, each minimal call as an assert that can be pasted; without a reference call and answers."""
     lines = []
-    for finding in findings:
-        lines.append(f"{finding.kind} ({counted(finding.num_calls, 'call')})")
-        for bug in finding.bugs:
-            votes = _votes(bug)
-            seed = " (depends on the hash seed, or on chance)" * bug.depends_on_seed
-            after = f"{bug.earlier[0].text}; " if bug.earlier else ""
-            text = bug.call.text if bug.expected.votes else bug.text  # without a reference nobody says who is right
-            lines.append(f"  {after}{_cut(text)}  # your function: {bug.failure.shown}{seed}{votes}")
-        if not finding.bugs:
-            lines.append("  (no minimal call: it fails only after several others, or others took the room)")
+    for group in groups:
+        lines.append(f"{group.kind} ({counted(group.num_calls, 'call')})")
+        for bug in group.bugs:
+            before = "".join(f"{call.text}; " for call in bug.earlier)
+            others = [f" | {counted(count, 'other')}: {show_answer(answer)}" for answer, count in bug.expected.votes]
+            text = bug.call.text if others else bug.text  # without a reference nobody says who is right
+            if len(text) > _LONGEST_LINE:
+                text = f"{text[:_LONGEST_LINE]}... ({len(text)} characters)"
+            lines.append(f"  {before}{text}  # your function: {bug.failure.shown}{''.join(others)}")
+        if not group.bugs:
+            lines.append("  (no minimal call: slow but right, only after several others, or others took the room)")
     return lines
 
 
-def pytest_text(
-    bugs: Sequence[Bug], *, entry_points: Collection[str], program: Path, output: Path, reference: str
-) -> str:
+def pytest_text(bugs: Sequence[Bug], *, entry: str, program: Path, output: Path, reference: str) -> str:
     """The source of a test file that fails on the program as it is and passes on a right one.
 
     Each test imports the program anew, by its path from the test file. A call that hangs, ends its process or takes all
     memory is made in a process of its own, which the kernel ends after ``HANG_SECONDS`` of CPU time or ten times what
-    the reference needs; twice that on the clock for one that sleeps. So is a call whose answer depends on the hash
-    seed, under several of them. A call that is slow but answers rightly is written as a comment: whether it passes
-    would depend on the machine.
+    the reference needs; twice that on the clock for one that sleeps.
 
     Args:
         bugs: at least one.
-        entry_points: names under test.
+        entry: the name under test.
         program: its file.
         output: where the text will be written.
         reference: the name of the reference's file.
     """
-    tests = [_test_text(number, bug, entry_points) for number, bug in enumerate(bugs, start=1)]
-    body = "".join(f"\n\n{test}" for test in tests)
-    parts = [part for part, word in ((_SAME, "same("), (_ALONE, "passes_alone(")) if word in body]
-    head = _HEAD.format(
-        mark=MARK,
-        entry=", ".join(sorted(entry_points)),
-        program=program.name,
-        reference=reference,
-        imports=_imports(bugs, entry_points, "".join(parts) + body),
-        path=os.path.relpath(program.resolve(), output.resolve().parent),
-    )
-    return "".join([head, *parts, body])
+    path = os.path.relpath(program.resolve(), output.resolve().parent)
+    head = _HEAD.format(mark=MARK, entry=entry, program=program.name, reference=reference, path=path)
+    return "".join([head, _HELPERS, *(_test_text(number, bug, entry) for number, bug in enumerate(bugs, start=1))])
 
 
 def may_be_written(output: Path) -> bool:
     """No file is there, or one of an earlier attack."""
-    if not output.exists():
-        return True
     try:
-        with output.open(encoding="utf-8") as handle:
-            return handle.read(len(MARK)) == MARK
+        return not output.exists() or output.read_text(encoding="utf-8").startswith(MARK)
     except (OSError, ValueError):
         return False
 
 
-def _test_text(number: int, bug: Bug, entry_points: Collection[str]) -> str:
-    name = f"test_{number}_{_identifier(bug.failure.kind)}"
-    was = f"  # was: {bug.failure.shown}"
-    if bug.failure.kind == TIME_OUT and not bug.hangs:
-        return (
-            f"# {name}: {bug.call.text} answers rightly, but took more than ten times the reference's\n# time. "
-            "No test, for its verdict would depend on the machine.\n"
-        )
-    call = _on_program(bug.call, entry_points)
-    expected = bug.expected.literal
-    check = f"{call} == {expected}" if _is_compared_plainly(expected) else f"same({call}, {expected})"
-    if bug.failure.kind in ALONE_KINDS or bug.fails_late or bug.depends_on_seed:
+def _test_text(number: int, bug: Bug, entry: str) -> str:
+    kind = re.sub(r"\W+", "_", bug.failure.kind).strip("_").lower()
+    earlier = [_on_program(call, entry) for call in bug.earlier]
+    check = f"assert same({_on_program(bug.call, entry)}, {bug.expected.literal})"
+    if bug.failure.kind in _ALONE_KINDS or bug.failure.is_late:
         seconds = math.ceil(max(HANG_SECONDS, 10 * bug.expected.cpu_seconds))
-        statement = "\n".join([*(_on_program(one, entry_points) for one in bug.earlier), f"assert {check}"])
-        alone = f"passes_alone({statement!r}, seconds={seconds}"
-        if not bug.depends_on_seed:
-            return f"def {name}():{was}\n    assert {alone})\n"
-        seeds = f"for seed in range({_HASH_SEEDS}))"
-        return f"def {name}():{was}, under some hash seeds\n    assert all({alone}, hash_seed=seed) {seeds}\n"
-    lines = [f"def {name}():", "    program = load()"]
-    lines += [f"    {_on_program(one, entry_points)}  # changes later answers" for one in bug.earlier]
-    return "\n".join([*lines, f"    assert {check}{was}\n"])
+        statements = "\n".join([*earlier, check])
+        body = [f"assert passes_alone({statements!r}, seconds={seconds})"]
+    else:
+        body = ["program = load()", *(f"{call}  # changes later answers" for call in earlier), check]
+    lines = [f"\n\ndef test_{number}_{kind}():", f"# was: {bug.failure.shown}", *body]
+    return "\n    ".join(lines) + "\n"
 
 
-def _is_compared_plainly(literal: str) -> bool:
-    """No float is in it, nor a Decimal, of which NaN matters."""
-    for node in ast.walk(ast.parse(literal, mode="eval")):
-        if isinstance(node, ast.Name) and node.id in ("float", "complex", "Decimal"):
-            return False
-        if isinstance(node, ast.Constant) and isinstance(node.value, float):
-            return False
-    return True
-
-
-def _on_program(call: Call, entry_points: Collection[str]) -> str:
+def _on_program(call: Call, entry: str) -> str:
     """``f([1])`` -> ``program.f([1])``, with its awaitable awaited."""
-    data = call.expression.encode()
-    names = [node for node in ast.walk(ast.parse(call.expression, mode="eval")) if isinstance(node, ast.Name)]
-    for node in sorted(names, key=lambda node: -node.col_offset):
-        if node.id in entry_points:
-            data = data[: node.col_offset] + b"program." + data[node.col_offset :]
-    return f"asyncio.run({data.decode()})" if call.awaited else data.decode()
-
-
-def _imports(bugs: Sequence[Bug], entry_points: Collection[str], body: str) -> str:
-    used = {
-        node.id
-        for bug in bugs
-        for text in (bug.expected.literal, bug.call.expression, *(one.expression for one in bug.earlier))
-        for node in ast.walk(ast.parse(text, mode="eval"))
-        if isinstance(node, ast.Name) and node.id not in entry_points
-    }
-    modules = {"importlib.util", "sys"} | (used & set(LIBRARY_MODULES))
-    modules |= {name for name in _MODULES if re.search(rf"\b{name}\.", body)}
-    sources = {"pathlib": ["Path"]}
-    for name in sorted(used & set(LIBRARY_NAMES)):
-        sources.setdefault(LIBRARY_NAMES[name].__module__, []).append(name)
-    lines = [f"import {module}" for module in sorted(modules)]
-    return "\n".join(
-        [*lines, *(f"from {module} import {', '.join(names)}" for module, names in sorted(sources.items()))]
-    )
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_LINE else f"{text[:_LONGEST_LINE]}... ({len(text)} characters)"
-
-
-def _identifier(kind: str) -> str:
-    return re.sub(r"\W+", "_", kind).strip("_").lower()
-
-
-def _votes(bug: Bug) -> str:
-    return "".join(f" | {counted(count, 'other')}: {show_answer(answer)}" for answer, count in bug.expected.votes)
+    tree = ast.parse(call.expression, mode="eval")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id == entry:
+            node.id = f"program.{entry}"
+    text = ast.unparse(tree)
+    return f"asyncio.run({text})" if call.awaited else text

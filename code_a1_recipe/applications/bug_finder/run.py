@@ -1,21 +1,31 @@
 """One attack from its tests to its report: calls, failures, minimal calls, and the pytest file."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 
-from sandbox import Call, Case, Gate, Limits, Program, ProgramResult, Rejection, RejectionReason, Role, Runner, matches
+from sandbox import (
+    Call,
+    CallResult,
+    CallStatus,
+    Case,
+    Gate,
+    Limits,
+    Program,
+    Rejection,
+    RejectionReason,
+    Role,
+    Runner,
+    matches,
+)
 
 from ...errors import InputError
 from ...files import write_whole
 from ...jobs.outputs import Report
 from ...stats.tables import counted, counts_text
-from .call_variants import variants
-from .expectations import Expectation, Expected, MajorityExpectation, ReferenceExpectation
-from .findings import Finding, other_expectations
+from .expectations import Expectation, MajorityExpectation, ReferenceExpectation, show_answer, was_asked
 from .inputs import Suites, Target
-from .output import finding_lines, pytest_text
-from .search import Attack
+from .output import group_lines, pytest_text
+from .search import Attack, FailureGroup
 
 LIMITS = Limits(reference_cpu_seconds_per_case=1.0, total_seconds=240.0)
 """The reference is asked for large inputs too; what takes it longer is left out. An attack says nothing about calls
@@ -29,20 +39,21 @@ def check_programs(target: Target, runner: Runner) -> None:
         InputError: names the program and says why.
         SandboxUnavailableError: it could not be run.
     """
-    named = [(target.source, f"the program under attack, {target.options.solution},")]
-    named += [(target.reference, f"--reference {target.options.reference}")] if target.reference is not None else []
-    named += [(text, f"program {number} of --candidates") for number, text in enumerate(target.candidates, start=1)]
-    for source, name in named:
-        result = _loaded(source, runner)
-        if not result.loaded:
+    programs = {f"the program under attack, {target.options.solution},": target.source}
+    if target.reference is not None:
+        programs[f"--reference {target.options.reference}"] = target.reference
+    for number, source in enumerate(target.candidates, start=1):
+        programs[f"program {number} of --candidates"] = source
+    for name, source in programs.items():
+        if error := _load_error(source, runner):
             raise InputError(
-                f"{name} does not load in the sandbox: {result.load_error}. It must be one file that imports installed "
-                "packages only, and does at import neither reading of files nor other input"
+                f"{name} does not load in the sandbox: {error}. It must be one file that imports installed packages "
+                "only, and does at import neither reading of files nor other input"
             )
 
 
-def _loaded(source: str, runner: Runner) -> ProgramResult:
-    return runner.run(Program(source=source, calls=(), limits=LIMITS), role=Role.CANDIDATE)
+def _load_error(source: str, runner: Runner) -> str:
+    return runner.run(Program(source=source, calls=(), limits=LIMITS), role=Role.CANDIDATE).load_error
 
 
 def run_attack(target: Target, suites: Suites, runner: Runner, *, drawn: Sequence[str] = ()) -> Report:
@@ -58,83 +69,71 @@ def run_attack(target: Target, suites: Suites, runner: Runner, *, drawn: Sequenc
         InputError: none of the asserts is a test, or no call has an answer to compare with.
         SandboxUnavailableError: something could not be run.
     """
+    candidates = [*target.candidates, *(source for source in drawn if not _load_error(source, runner))]
+    expectation: Expectation
+    if target.reference is not None:
+        expectation = ReferenceExpectation(target.reference, runner, limits=LIMITS)
+    else:
+        expectation = MajorityExpectation(candidates, runner, limits=LIMITS, num_threads=target.options.workers)
     gate = Gate(target.reference or target.source, (target.entry,), assert_chars=LIMITS.assert_chars)
+    attack = Attack(source=target.source, expectation=expectation, runner=runner, limits=LIMITS, gate=gate)
     parsed = [gate.suite(suite) for suite in suites.suites]
     cases = [case for suite in parsed for case in suite.cases]
     rejections = [rejection for suite in parsed for rejection in suite.rejections]
-    _check_some(cases, rejections, suites, target)
-    tested = list(dict.fromkeys(case.call for case in cases))
-    calls = [*tested, *_variants(tested, gate, target)]
-    loading = [source for source in drawn if _loaded(source, runner).loaded]
-    target = replace(target, candidates=(*target.candidates, *loading))
-    attack = Attack(
-        source=target.source,
-        expectation=ReferenceExpectation(target.reference, runner, limits=LIMITS)
-        if target.reference is not None
-        else MajorityExpectation(target.candidates, runner, limits=LIMITS, num_threads=target.options.workers),
-        runner=runner,
-        limits=LIMITS,
-        gate=gate,
-    )
-    expected = attack.expectation.expect(calls)
-    lines = _start_lines(target, suites, rejections, num_tested=len(tested), num_variants=len(calls) - len(tested))
-    lines += _expectation_lines(target, attack.expectation, expected, cases, num_calls=len(calls))
-    compares = target.reference is not None or bool(target.candidates)
-    if compares and not expected:
-        raise InputError(_nothing_compared(target, attack.expectation, len(calls)))
-    failures = attack.failures(list(expected), confirm=True)
-    num_unasked = len(attack.unasked) + len(attack.expectation.unasked.intersection(calls))
-    findings = attack.shrink_all(failures, max_bugs=target.options.max_bugs)
-    lines += finding_lines(findings)
-    if target.reference is not None:
-        return _report([*lines, *_write_tests(target, findings)], target, bool(findings), num_unasked)
-    attack.unasked.clear()
-    unmet = other_expectations(cases, attack.answers(tested, {}))
-    if unmet:
-        lines.append("tests that expect another output than your function's (which of the two is wrong is not known)")
-        most = target.options.max_bugs
-        lines += [*unmet[:most], *([f"  ... and {len(unmet) - most} more (--max-bugs)"] if len(unmet) > most else [])]
-    is_found = bool(findings) or (bool(unmet) and not target.candidates)
-    return _report(lines, target, is_found, num_unasked if target.candidates else len(attack.unasked))
-
-
-def _nothing_compared(target: Target, expectation: Expectation, num_calls: int) -> str:
-    who = f"--reference {target.options.reference}" if target.reference is not None else "the other programs"
-    return (
-        f"nothing to compare: {who} must answer at least one of {counted(num_calls, 'call')} with a value, got none "
-        f"({counts_text(expectation.refusals)}); take tests with valid arguments, or another program to compare with"
-    )
-
-
-def _check_some(cases: Sequence[Case], rejections: Sequence[Rejection], suites: Suites, target: Target) -> None:
     if not cases:
-        failures = counts_text(suites.extraction_failures)
-        refused = f" (responses without asserts: {failures})" if failures else ""
-        first = f"; the first: {rejections[0].text[:200]!r}: {rejections[0].detail[:200]}" if rejections else ""
-        raise InputError(
-            f"no test of the form `assert {target.entry}(literals) == literal` among "
-            f"{counted(suites.num_asserts, 'assert')} in {counted(len(suites.suites), 'suite')}{refused}{first}; "
-            "correct them, or take others"
+        raise InputError(_no_test(target, suites, rejections))
+    tested = list(dict.fromkeys(case.call for case in cases))
+    calls = attack.calls_near(tested, max_calls=target.options.max_calls) if target.options.mutate else tested
+    lines = _start_lines(target, suites, rejections, num_tested=len(tested), num_calls=len(calls))
+    expected = expectation.expect(calls)
+    left_out = f"; not the others: {counts_text(expectation.refusals)}" if expectation.refusals else ""
+    if target.reference is not None:
+        lines.append(f"  the reference answers {len(expected)} of {len(calls)} calls{left_out}")
+    else:
+        lines.append(
+            f"  no reference, {counted(len(candidates), 'other program')}: disagreements are told, not who is right; "
+            f"{len(expected)} of {len(calls)} calls have an answer to compare with{left_out}"
         )
+    if not expected and (target.reference is not None or candidates):
+        who = f"--reference {target.options.reference}" if target.reference is not None else "the other programs"
+        raise InputError(
+            f"nothing to compare: {who} must answer at least one of {counted(len(calls), 'call')} with a value, got "
+            f"none ({counts_text(expectation.refusals)}); take tests with valid arguments, or another program"
+        )
+    failures = attack.failures(list(expected))
+    groups = attack.shrink_all(failures, max_bugs=target.options.max_bugs)
+    lines += group_lines(groups)
+    contradictions = []
+    if target.reference is not None:
+        lines += _write_tests(target, groups)
+    else:
+        contradictions = other_expectations(cases, attack.answers(tested, {}))
+        if contradictions:
+            lines.append("tests that expect another output than your function's (which is wrong is not known)")
+            lines += contradictions[: target.options.max_bugs]
+    is_found = bool(groups) or (bool(contradictions) and not candidates)
+    return _report(lines, target, is_found, len(attack.unasked | expectation.unasked))
 
 
-def _variants(tested: Sequence[Call], gate: Gate, target: Target) -> list[Call]:
-    if not target.options.mutate:
-        return []
-    room = max(0, target.options.max_calls - len(tested))
-    texts = variants([call.text for call in tested], {target.entry}, max_calls=room)
-    cases = [case for text in texts if isinstance(case := gate.call(text), Case)]
-    return list(dict.fromkeys(case.call for case in cases if case.call not in tested))
+def _no_test(target: Target, suites: Suites, rejections: Sequence[Rejection]) -> str:
+    failures = counts_text(suites.extraction_failures)
+    refused = f" (responses without asserts: {failures})" if failures else ""
+    first = f"; the first: {rejections[0].text[:200]!r}: {rejections[0].detail[:200]}" if rejections else ""
+    return (
+        f"no test of the form `assert {target.entry}(literals) == literal` among "
+        f"{counted(suites.num_asserts, 'assert')} in {counted(len(suites.suites), 'suite')}{refused}{first}; "
+        "correct them, or take others"
+    )
 
 
 def _start_lines(
-    target: Target, suites: Suites, rejections: Sequence[Rejection], *, num_tested: int, num_variants: int
+    target: Target, suites: Suites, rejections: Sequence[Rejection], *, num_tested: int, num_calls: int
 ) -> list[str]:
     num_suites = len(suites.suites) + suites.extraction_failures.total()
-    variants_text = f", {num_variants} more by small changes" if num_variants else ""
+    changed = f", {num_calls - num_tested} more by small changes" if num_calls > num_tested else ""
     lines = [
         f"attack on {target.entry} of {target.options.solution.name}: {counted(num_suites, 'suite')}, "
-        f"{counted(suites.num_asserts, 'assert')}, {counted(num_tested, 'different call')}{variants_text}"
+        f"{counted(suites.num_asserts, 'assert')}, {counted(num_tested, 'different call')}{changed}"
     ]
     refused = Counter(one.reason.value for one in rejections if one.reason is not RejectionReason.DUPLICATE)
     if refused or suites.extraction_failures:
@@ -142,42 +141,38 @@ def _start_lines(
     return lines
 
 
-def _expectation_lines(
-    target: Target, expectation: Expectation, expected: dict[Call, Expected], cases: Sequence[Case], *, num_calls: int
-) -> list[str]:
-    without = f"; not the others: {counts_text(expectation.refusals)}" if expectation.refusals else ""
-    if target.reference is None:
-        return [
-            f"  no reference, {counted(len(target.candidates), 'other program')}: disagreements are told, not who is "
-            f"right; {len(expected)} of {num_calls} calls have an answer to compare with{without}"
-        ]
-    outputs = {(case.call, case.expected_value) for case in cases if case.call in expected}
-    num_right = sum(matches(expected[call].value, output) for call, output in outputs)
-    return [
-        f"  the reference answers {len(expected)} of {num_calls} calls{without}",
-        f"  {num_right} of {len(outputs)} expected outputs are the reference's; they decide nothing here",
-    ]
+def other_expectations(cases: Sequence[Case], answers: Mapping[Call, CallResult]) -> list[str]:
+    """A line for each test that expects another output than the program's; which is wrong is not known.
+
+    Args:
+        cases: of all suites; a test of several suites stands there several times. The most frequent comes first.
+        answers: the program's.
+    """
+    counts = Counter((case.call, case.expected_value) for case in cases)
+    texts = {(case.call, case.expected_value): case.expected for case in reversed(cases)}
+    lines = []
+    for (call, expected), count in counts.most_common():
+        answer = answers[call]
+        is_right = answer.status is CallStatus.VALUE and matches(expected, answer.value)
+        if was_asked(answer) and not is_right:
+            suites = f"; {count} suites" if count > 1 else ""
+            text = f"assert {call.text} == {texts[call, expected]}"
+            lines.append(f"  {text}  # your function: {show_answer(answer)}{suites}")
+    return lines
 
 
-def _write_tests(target: Target, findings: Sequence[Finding]) -> list[str]:
-    bugs = [bug for finding in findings for bug in finding.bugs]
-    if not bugs or target.options.reference is None:
+def _write_tests(target: Target, groups: Sequence[FailureGroup]) -> list[str]:
+    bugs = [bug for group in groups for bug in group.bugs]
+    options = target.options
+    if not bugs or options.reference is None:
         return []
-    text = pytest_text(
-        bugs,
-        entry_points=(target.entry,),
-        program=target.options.solution,
-        output=target.output,
-        reference=target.options.reference.name,
-    )
+    reference = options.reference.name
+    text = pytest_text(bugs, entry=target.entry, program=options.solution, output=target.output, reference=reference)
     try:
         write_whole(target.output, text)
     except OSError as error:
         raise InputError(f"--output {target.output} cannot be written: {error}; choose another") from error
-    num_tests = text.count("\ndef test_")
-    slow = f", {counted(len(bugs) - num_tests, 'slow call')} as comments" if num_tests < len(bugs) else ""
-    run = f"; run `pytest {target.output}`" if num_tests else ""
-    return [f"written: {target.output} ({counted(num_tests, 'test')}{slow}{run})"]
+    return [f"written: {target.output} ({counted(len(bugs), 'test')}; run `pytest {target.output}`)"]
 
 
 def _report(lines: Sequence[str], target: Target, is_found: bool, num_unasked: int) -> Report:

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import inspect
+import json
 import re
 import textwrap
 from collections.abc import Callable, Sequence
@@ -19,14 +20,12 @@ from sandbox import Call, Case, Gate, Limits, encode
 from ...errors import InputError
 from ...files import fingerprint, write_whole
 from ...stats.tables import counted, counts_text
-from ..bug_finder.call_variants import variants
 from ..bug_finder.expectations import TIME_OUT, Expectation, Expected, ReferenceExpectation
-from ..bug_finder.findings import Bug, Finding
 from ..bug_finder.inputs import read_suites, suites_in
 from ..bug_finder.literal_calls import take_apart
-from ..bug_finder.output import ALONE_KINDS, finding_lines
-from ..bug_finder.search import Attack
-from .function_runner import FunctionRunner, result_of, settled
+from ..bug_finder.output import group_lines
+from ..bug_finder.search import Attack, FailureGroup
+from .function_runner import FunctionRunner, settled
 
 FOLDER = ".code_a1"
 """Below rootdir: failing calls, and responses of models."""
@@ -89,8 +88,6 @@ class Outcome:
     num_calls: int
     failure: str = ""
     """Lines that say on which calls the function breaks; empty where none was found."""
-    error: Exception | None = None
-    """What the function raises on one of them, in this process."""
     notes: list[str] = field(default_factory=list)
 
 
@@ -103,24 +100,23 @@ class Check:
     """A search for calls on which a function breaks, for one test."""
 
     def __init__(self, options: CheckOptions, item: pytest.Item) -> None:
-        self._options, self._item = options, item
+        self._options = options
+        self._item = item
         self._entry: str = options.function.__name__
         self._folder = item.config.rootpath / FOLDER
         self._failures = self._folder / "failures.json"
         self._source = ""
         with contextlib.suppress(OSError, TypeError):  # built in, or made by code that is in no file
             self._source = textwrap.dedent(inspect.getsource(options.function))
-        functions = {"function": options.function if options.reference else options.checked}
-        functions |= {"reference": options.reference} if options.reference else {}
+        functions = {"function": options.checked}
+        if options.reference is not None:
+            functions = {"function": options.function, "reference": options.reference}
         runner = FunctionRunner(functions, entry=self._entry, limits=_LIMITS)
-        by_reference = ReferenceExpectation("reference", runner, limits=_LIMITS)
-        self._attack = Attack(
-            source="function",
-            expectation=by_reference if options.reference else _PropertyExpectation(),
-            runner=runner,
-            limits=_LIMITS,
-            gate=Gate(self._source, (self._entry,), assert_chars=_LIMITS.assert_chars),
-        )
+        expectation: Expectation = _PropertyExpectation()
+        if options.reference is not None:
+            expectation = ReferenceExpectation("reference", runner, limits=_LIMITS)
+        gate = Gate(self._source, (self._entry,), assert_chars=_LIMITS.assert_chars)
+        self._attack = Attack(source="function", expectation=expectation, runner=runner, limits=_LIMITS, gate=gate)
         self._made: dict[Call, None] = {}
 
     def run(self) -> Outcome:
@@ -130,33 +126,36 @@ class Check:
             InputError: an option cannot be used, or no call has an answer of the reference.
             OutageError, SandboxUnavailableError: a model, or a fork of this process, is down.
         """
-        there = self._read_kept().get(self._item.nodeid, [])
-        kept = [texts for texts in there if texts and all(take_apart(text, (self._entry,)) for text in texts)]
-        replayed = [bug for texts in kept if (bug := self._attack.replay(texts)) is not None]
-        if replayed:
-            found = [Finding(kind=bug.failure.kind, num_calls=1, bugs=(bug,)) for bug in replayed]
-            return self._failed(found, "which an earlier run has found")
-        found = self._search([[f"assert {texts[-1]} == 0" for texts in kept], *self._suites()])
-        if not found and self._item.config.getoption("code_a1"):
-            found = self._search(self._asked_suites())
-        if found:
-            return self._failed(found, f"of {counted(len(self._made), 'call')} that were made")
+        before = self._read_kept().get(self._item.nodeid, [])
+        kept = [texts for texts in before if texts and all(take_apart(text, (self._entry,)) for text in texts)]
+        bugs = [bug for texts in kept if (bug := self._attack.replay(texts)) is not None]
+        if bugs:
+            groups = [FailureGroup(kind=bug.failure.kind, num_calls=1, bugs=(bug,)) for bug in bugs]
+            return self._failed(groups, "which an earlier run has found")
+        groups = self._search([[f"assert {texts[-1]} == 0" for texts in kept], *self._suites()])
+        if not groups and self._item.config.getoption("code_a1"):
+            groups = self._search(self._asked_suites())
+        if groups:
+            return self._failed(groups, f"of {counted(len(self._made), 'call')} that were made")
         return self._passed(kept)
 
-    def _search(self, suites: Sequence[Sequence[str]]) -> list[Finding]:
+    def _search(self, suites: Sequence[Sequence[str]]) -> list[FailureGroup]:
         """Make the calls of asserts, and small changes of them, as far as they were not made before."""
-        gate, owner = self._attack.gate, re.compile(rf"\b(?:[^\W\d]\w*\.)+(?={self._entry}\()")  # `module.f(1)`: f(1)
-        cases = [case for suite in suites for case in gate.suite([owner.sub("", one) for one in suite]).cases]
-        tested = list(dict.fromkeys(text for case in cases if (text := self._plain(case.call.text))))
-        room = max(0, self._item.config.getoption("code_a1_max_calls") - len(tested))
-        texts = [*tested, *variants(tested, {self._entry}, max_calls=room)]
-        asked = dict.fromkeys(case.call for text in texts if isinstance(case := gate.call(text), Case))
-        calls = [call for call in asked if call not in self._made]
-        self._made |= asked
-        found = self._attack.shrink_all(self._attack.failures(calls, confirm=True), max_bugs=_MAX_BUGS)
+        gate = self._attack.gate
+        owner = re.compile(rf"\b(?:[^\W\d]\w*\.)+(?={self._entry}\()")  # `module.f(1)`: f(1)
+        tested: dict[Call, None] = {}
+        for suite in suites:
+            texts = [owner.sub("", text) for text in suite]
+            for case in gate.suite(texts).cases:
+                plain = gate.call(self._plain(case.call.text))
+                if isinstance(plain, Case):
+                    tested[plain.call] = None
+        asked = self._attack.calls_near(list(tested), max_calls=self._item.config.getoption("code_a1_max_calls"))
+        failures = self._attack.failures([call for call in asked if call not in self._made])
+        self._made |= dict.fromkeys(asked)
+        groups = self._attack.shrink_all(failures, max_bugs=_MAX_BUGS)
         # A call that is slow but right in the end is no failure: that would depend on the machine.
-        real = [replace(one, bugs=tuple(bug for bug in one.bugs if bug.hangs or one.kind != TIME_OUT)) for one in found]
-        return [finding for finding in real if finding.bugs or finding.kind != TIME_OUT]
+        return [group for group in groups if group.bugs or group.kind != TIME_OUT]
 
     def _plain(self, text: str) -> str:
         """The call of the function alone, without what an assert reads of its result; empty if it has no literals."""
@@ -168,9 +167,10 @@ class Check:
 
     def _suites(self) -> Sequence[Sequence[str]]:
         named = self._options.suites
-        if paths := [named] if isinstance(named, (str, Path)) else list(named):
+        paths = [named] if isinstance(named, (str, Path)) else list(named)
+        if paths:
             return read_suites([self._item.config.rootpath / path for path in paths]).suites
-        with contextlib.suppress(InputError):  # it need not have asserts
+        with contextlib.suppress(InputError):  # the test's own file need not have asserts
             return read_suites([self._item.path]).suites
         return ()
 
@@ -199,23 +199,14 @@ class Check:
         responses = self._folder / "responses" / f"{fingerprint(self._item.nodeid)}.jsonl"
         return suites_in(sample_suites(how, messages, responses)).suites
 
-    def _failed(self, findings: Sequence[Finding], what: str) -> Outcome:
-        bugs = [bug for finding in findings for bug in finding.bugs]
-        found = [[*(call.text for call in bug.earlier), bug.call.text] for bug in bugs]
-        self._change_kept(lambda there: [*there, *(texts for texts in found if texts not in there)])
-        lines = [f"{self._entry} breaks on these calls, {what}", *finding_lines(findings)]
+    def _failed(self, groups: Sequence[FailureGroup], what: str) -> Outcome:
+        bugs = [bug for group in groups for bug in group.bugs]
+        found = [list(bug.texts) for bug in bugs]
+        self._change_kept(lambda kept: [*kept, *(texts for texts in found if texts not in kept)])
+        lines = [f"{self._entry} breaks on these calls, {what}", *group_lines(groups)]
         if bugs:
             lines.append(f"kept in {FOLDER}/failures.json: the next run of {self._item.nodeid} begins with them")
-        return Outcome(num_calls=1, failure="\n".join(lines), error=next(filter(None, map(self._raised, bugs)), None))
-
-    def _raised(self, bug: Bug) -> Exception | None:
-        """What the function raises, with its traceback; None where the call would do harm in this process."""
-        if not bug.earlier and bug.failure.kind.startswith("raises ") and bug.failure.kind not in ALONE_KINDS:
-            try:
-                result_of(self._options.function, bug.call, self._entry)
-            except BaseException as error:  # noqa: BLE001 - shown as it is; what would end pytest is not
-                return error if isinstance(error, Exception) else None
-        return None
+        return Outcome(num_calls=1, failure="\n".join(lines))
 
     def _passed(self, kept: _Sequences) -> Outcome:
         expectation = self._attack.expectation
@@ -227,7 +218,7 @@ class Check:
             )
         notes = [f"fails no more, kept no longer: {'; '.join(texts)}" for texts in kept]
         if kept:
-            self._change_kept(lambda there: [texts for texts in there if texts not in kept])
+            self._change_kept(lambda now: [texts for texts in now if texts not in kept])
         if num_unasked := len(self._attack.unasked | expectation.unasked):
             notes.append(f"{counted(num_unasked, 'call')} of {self._entry} could not be made in the time there is")
         return Outcome(num_calls=len(self._made), notes=notes)
@@ -239,13 +230,13 @@ class Check:
             with FileLock(self._failures.with_suffix(".lock")):  # other processes run other tests
                 tests = self._read_kept()
                 tests[self._item.nodeid] = change(tests.get(self._item.nodeid, []))
-                text = msgspec.json.encode({test: tests[test] for test in sorted(tests) if tests[test]})
-                write_whole(self._failures, msgspec.json.format(text, indent=2) + b"\n")
+                left = {test: sequences for test, sequences in sorted(tests.items()) if sequences}
+                write_whole(self._failures, json.dumps(left, indent=2, ensure_ascii=False) + "\n")
         except OSError as error:
             raise InputError(f"{self._failures} cannot be written: {error}; make room for it") from error
 
     def _read_kept(self) -> dict[str, _Sequences]:
-        """Of all tests. InputError: the file is none of this class."""
+        """Read the calls of all tests. InputError: the file is none of this class."""
         try:
             data = self._failures.read_bytes() if self._failures.exists() else b"{}"
             return msgspec.json.decode(data, type=dict[str, _Sequences])

@@ -61,10 +61,11 @@ class FunctionRunner(Closing):
         results: list[CallResult] = []
         while pending := program.calls[len(results) :]:
             if time.monotonic() - started > program.limits.total_seconds:
-                results += [CallResult(status=CallStatus.TIMED_OUT, detail=TOTAL_SPENT)] * len(pending)
+                unasked = CallResult(status=CallStatus.TIMED_OUT, detail=TOTAL_SPENT)
+                results += [unasked] * len(pending)
                 break
-            num_timeouts = sum(one.status is CallStatus.TIMED_OUT for one in results)
-            slowest = max((one.cpu_seconds for one in results), default=0.0)
+            num_timeouts = sum(result.status is CallStatus.TIMED_OUT for result in results)
+            slowest = max((result.cpu_seconds for result in results), default=0.0)
             last = len(results) + 1 if program.isolated else len(program.calls)
             seconds = [
                 cpu_limit(program, index, num_timeouts=num_timeouts, slowest=slowest, is_first=False)
@@ -75,7 +76,7 @@ class FunctionRunner(Closing):
             loaded=True,
             load_error="",
             results=tuple(results),
-            cpu_seconds=sum(one.cpu_seconds for one in results),
+            cpu_seconds=sum(result.cpu_seconds for result in results),
             wall_seconds=time.monotonic() - started,
         )
 
@@ -93,20 +94,17 @@ class FunctionRunner(Closing):
         try:
             is_ready = receiver.recv() is None
             for limit in seconds:
-                idle = 0.0
-                while not receiver.poll(_TICK_SECONDS):
-                    idle += 0.0 if _is_runnable(pid) else _TICK_SECONDS
-                    if idle > program.limits.wall_seconds(limit):
-                        return [*results, CallResult(status=CallStatus.TIMED_OUT)]
+                if not _answers(receiver, pid, program.limits.wall_seconds(limit)):
+                    results.append(CallResult(status=CallStatus.TIMED_OUT))
+                    break
                 results.append(receiver.recv())
         except (EOFError, OSError):
             code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             pid = 0
             if not is_ready:
                 raise SandboxUnavailableError(f"a fork of the test process ended early (status {code})") from None
-            is_late = code == -signal.SIGPROF
-            died = CallResult(status=CallStatus.DIED, detail=f"exit status {code}")
-            results.append(CallResult(status=CallStatus.TIMED_OUT) if is_late else died)
+            status = CallStatus.TIMED_OUT if code == -signal.SIGPROF else CallStatus.DIED
+            results.append(CallResult(status=status, detail=f"exit status {code}"))
         finally:
             receiver.close()
             if pid:
@@ -172,7 +170,14 @@ def settled(result: Any) -> Any:
     return list(result) if isinstance(result, Iterator) else result
 
 
-def _is_runnable(pid: int) -> bool:
-    """It runs, or waits for a processor: what the load of the machine makes of a call is not the call's fault."""
-    with open(f"/proc/{pid}/stat", "rb") as handle:
-        return handle.read().rpartition(b")")[2].split()[0] == b"R"
+def _answers(receiver: Connection, pid: int, seconds: float) -> bool:
+    """Wait for an answer; time in which the process runs, or waits for a processor, does not count."""
+    idle = 0.0
+    while not receiver.poll(_TICK_SECONDS):
+        with open(f"/proc/{pid}/stat", "rb") as handle:
+            state = handle.read().rpartition(b")")[2].split()[0]
+        if state != b"R":
+            idle += _TICK_SECONDS
+        if idle > seconds:
+            return False
+    return True

@@ -94,6 +94,6 @@ class Checker:
             pytest.skip(self.problem)
         self._item.user_properties += [("code_a1", note) for note in outcome.notes]
         if outcome.failure:
-            raise AssertionError(outcome.failure) from outcome.error
+            raise AssertionError(outcome.failure)
         if not outcome.num_calls:
             pytest.skip("code-a1: no call to make; write asserts of the function (suites=...), or add --code-a1")

@@ -9,8 +9,8 @@ from pathlib import Path
 from hypothesis import example, given, strategies as st
 
 from code_a1_recipe.applications.bug_finder.expectations import Expected, Failure
-from code_a1_recipe.applications.bug_finder.findings import Bug
 from code_a1_recipe.applications.bug_finder.output import pytest_text
+from code_a1_recipe.applications.bug_finder.search import Bug
 from sandbox import Call, encode, matches, to_literal
 
 exact = st.one_of(
@@ -60,13 +60,10 @@ def passes(expected, answer):
     """Whether the check that is written passes, run as in the file."""
     bug = Bug(
         call=Call(expression="f()"),
-        earlier=(),
         expected=Expected(value=encode(expected), literal=to_literal(encode(expected))),
         failure=Failure(kind="wrong value", shown="0"),
-        start="f()",
-        is_minimal=True,
     )
-    text = pytest_text([bug], entry_points=("f",), program=Path("p.py"), output=Path("t.py"), reference="r.py")
+    text = pytest_text([bug], entry="f", program=Path("p.py"), output=Path("t.py"), reference="r.py")
     names = {"__file__": "t.py"}
     exec(compile(text, "t.py", "exec"), names)
 

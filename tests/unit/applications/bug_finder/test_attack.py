@@ -10,7 +10,6 @@ import pytest
 
 from code_a1_recipe.applications.bug_finder import command as attack_command
 from code_a1_recipe.applications.bug_finder.expectations import Failure, MajorityExpectation, failure_of, one_line
-from code_a1_recipe.applications.bug_finder.findings import starts_of
 from code_a1_recipe.applications.bug_finder.output import MARK
 from code_a1_recipe.applications.bug_finder.search import Attack
 from code_a1_recipe.cli.app import main as command_line
@@ -116,12 +115,6 @@ def test_a_right_program_gives_nothing_and_keeps_the_tests_of_an_earlier_attack(
     assert Path("test_median_bugs.py").read_text() == earlier
 
 
-def test_claims_decide_nothing_where_there_is_a_reference(files, capsys):
-    files(solution=RIGHT_MEDIAN, reference=RIGHT_MEDIAN, **{"tests.txt": "assert median([7]) == 8\n"})
-    assert attack("median", "--reference", "reference.py", "--no-mutate") == 0
-    assert "0 of 1 expected outputs are the reference's" in capsys.readouterr().out
-
-
 def test_without_changes_only_the_calls_of_the_tests_are_made(files, capsys):
     program = BY_NAME["mean"]
     files(solution=program.buggy, reference=program.reference, **{"tests.txt": "\n".join(program.asserts)})
@@ -204,7 +197,7 @@ def test_suites_are_read_from_responses_test_files_and_plain_text(files, capsys)
     [
         (["nowhere.py", "--suites", "tests.txt"], "cannot be read"),
         (["broken.py", "--suites", "tests.txt"], "does not parse as Python 3"),
-        (["solution.py", "--suites", "tests.txt", "--entry", "medina"], "did you mean 'median'?"),
+        (["solution.py", "--suites", "tests.txt", "--entry", "medina"], "does not define 'medina', but median"),
         (["solution.py", "--suites", "tests.txt", "--entry", "1+1"], "--entry must be a name"),
         (["two.py", "--suites", "tests.txt"], "defines f, g"),
         (["solution.py", "--suites", "tests.txt", "--reference", "two.py"], "two.py does not define 'median'"),
@@ -303,7 +296,7 @@ def test_text_of_the_program_under_attack_cannot_leave_its_comment(files):
     files(solution=hostile, reference="def f(x):\n    return x\n", **{"tests.txt": "assert f(1) == 1\n"})
     assert attack("f", "--reference", "reference.py", "--no-mutate") == 1
     tests = Path("test_f_bugs.py").read_text().split("def test_1")[1]
-    assert len(tests.splitlines()) == 3
+    assert len(tests.splitlines()) == 4
     assert one_line("a\nb\x1b[31m") == "a b [31m"
 
 
@@ -326,7 +319,7 @@ def test_async_functions_and_library_values_are_written_so_that_they_run(files, 
     files(solution="async def f(x):\n    return []\n", reference=right, **{"tests.txt": "assert await f(1) == [2]\n"})
     assert attack("f", "--reference", "reference.py", "--no-mutate") == 1
     text = Path("test_f_bugs.py").read_text()
-    assert "asyncio.run(program.f(0)) == [Fraction(0, 1)]" in text
+    assert "same(asyncio.run(program.f(0)), [Fraction(0, 1)])" in text
     assert pytest_outcomes(tmp_path, "test_f_bugs.py", right=right) == {"right": {"PASSED"}}
 
 
@@ -380,7 +373,7 @@ def test_failures_are_named_by_what_happened(runner):
         CallResult(status=CallStatus.TIMED_OUT, detail="the program's total time is spent"),
     ]
     kinds = [failure.kind if (failure := failure_of(one, answer)) else None for answer in answers]
-    named = ["returns None", "returns a tuple instead of a list", "wrong value", "raises KeyError", "the process ends"]
+    named = ["returns None", "wrong type", "wrong value", "raises KeyError", "the process ends"]
     assert kinds == [*named, None]
 
 
@@ -399,11 +392,3 @@ def test_a_failure_that_does_not_come_again_alone_is_no_bug(runner):
     assert [call.text for call in failures] == ["f(2)", "f(3)", "f(4)"]
     (finding,) = attack.shrink_all(failures, max_bugs=3)
     assert (finding.kind, finding.num_calls, finding.bugs) == ("wrong value", 3, ())
-
-
-def test_some_failing_calls_of_each_kind_and_length_are_shrunk():
-    failures = {Call(expression=f"f({'1' * length})"): Failure(kind="wrong value", shown="") for length in range(1, 40)}
-    hanging = {Call(expression=f"f(-{length})"): Failure(kind="time-out", shown="") for length in range(9)}
-    starts = starts_of(failures | hanging)
-    assert [len(call.text) for call in starts["wrong value"]][:: len(starts["wrong value"]) - 1] == [4, 42]
-    assert (len(starts["wrong value"]), len(starts["time-out"])) == (10, 3)

@@ -1,6 +1,5 @@
 """What an attack must not keep to itself: calls never made, votes never cast, tests never written."""
 
-import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,7 +14,6 @@ from code_a1_recipe.applications.bug_finder.expectations import (
     ReferenceExpectation,
     was_asked,
 )
-from code_a1_recipe.applications.bug_finder.findings import other_expectations
 from code_a1_recipe.cli.app import main
 from sandbox import (
     HANGS_THROUGHOUT,
@@ -207,7 +205,7 @@ def test_a_program_that_was_not_asked_has_no_vote():
 def test_an_unasked_call_is_no_incorrect_assertion():
     case = Gate(SAME, ("f",), assert_chars=100).suite(["assert f(1) == 1"]).cases[0]
     spent = CallResult(status=CallStatus.TIMED_OUT, detail=TOTAL_SPENT)
-    assert other_expectations([case], {case.call: spent}) == []
+    assert attack_run.other_expectations([case], {case.call: spent}) == []
 
 
 def test_a_call_that_dies_after_the_time_limit_has_a_test(attack, capsys):
@@ -219,27 +217,12 @@ def test_a_call_that_dies_after_the_time_limit_has_a_test(attack, capsys):
     assert written_outcome() == "1 failed"
 
 
-def test_slow_calls_are_told_as_comments(attack, capsys):
+def test_a_slow_call_that_is_right_in_the_end_has_no_test(attack, capsys):
     slow = "import time\ndef f(n):\n    while time.process_time() < 0.6: pass\n    return n\n"
     texts = {"solution": slow, "reference": SAME, "tests": asserts([0])}
     assert attack(texts, "--reference", "reference.py", "--no-mutate") == 1
-    assert "written: test_f_bugs.py (0 tests, 1 slow call as comments)" in capsys.readouterr().out
-    assert "f(0) answers rightly, but took" in Path("test_f_bugs.py").read_text()
-
-
-def test_a_bug_that_depends_on_the_hash_seed_is_one_and_its_test_fails_whatever_the_seed(attack, capsys, monkeypatch):
-    texts = {
-        "solution": "def f(s):\n    return list(set(s))\n",
-        "reference": "def f(s):\n    return sorted(set(s))\n",
-        "tests": "assert f('abcdef') == []\n",
-    }
-    assert attack(texts, "--reference", "reference.py") == 1
-    assert capsys.readouterr().out.count("(depends on the hash seed, or on chance)") == 1
-    for seed in ("0", "1"):
-        monkeypatch.setitem(os.environ, "PYTHONHASHSEED", seed)
-        assert written_outcome() == "1 failed"
-    Path("solution.py").write_text(texts["reference"], encoding="utf-8")
-    assert written_outcome() == "1 passed"
+    assert "(no minimal call: slow but right" in capsys.readouterr().out
+    assert not Path("test_f_bugs.py").exists()
 
 
 def test_a_byte_order_mark_is_read_over(attack):

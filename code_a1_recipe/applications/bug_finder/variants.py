@@ -1,0 +1,91 @@
+"""Further calls near given ones: small changes of one literal argument each, of the same type.
+
+They are the same in every run. What Hypothesis would draw depends on the modules that happen to be loaded.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import pairwise, zip_longest
+from typing import Any
+
+from .literal_calls import LiteralCall, take_apart
+from .simplify import opened
+
+_LARGE = 10**18 + 9
+"""More than a float holds exactly, and too large for any list of that length to be begun."""
+_NOTHING = object()
+
+
+def variants(calls: Sequence[str], entry_points: Collection[str], *, max_calls: int) -> list[str]:
+    """Calls that differ from a given one in one argument, in turns: the first variant of each call, then the second...
+
+    Sequences of one length are also changed together, and neighbours of one type change places.
+
+    Args:
+        calls: canonical texts (``sandbox.Call.text``); those without literal arguments have no variants.
+        entry_points: names of the functions and classes under test.
+        max_calls: of the result.
+    """
+    taken = [call for text in calls if (call := take_apart(text, entry_points)) is not None]
+    known = dict.fromkeys(calls)
+    for call in _in_turns(map(_changed_calls, taken)):
+        if len(known) >= max_calls + len(set(calls)):
+            break
+        known.setdefault(call.text)
+    return list(known)[len(set(calls)) :]
+
+
+def _in_turns(groups: Iterable[Iterable[Any]]) -> Iterator[Any]:
+    """The first of each group, then the second of each: a bound on calls cuts none of the groups off."""
+    for turn in zip_longest(*groups, fillvalue=_NOTHING):
+        for value in turn:
+            if value is not _NOTHING:
+                yield value
+
+
+def _changed_calls(call: LiteralCall) -> Iterator[LiteralCall]:
+    values = [argument.value for argument in call.arguments]
+    for places in call.places_by_length().values():
+        if len(places) > 1:
+            for parts in zip(*(_parts(values[place]) for place in places), strict=True):
+                yield call.with_values(dict(zip(places, parts, strict=True)))
+    yield from _in_turns(
+        [call.with_values({place: changed}) for changed in _changed(value)] for place, value in enumerate(values)
+    )
+    for place, (value, following) in enumerate(pairwise(values)):
+        if type(value) is type(following):
+            yield call.with_values({place: following, place + 1: value})
+
+
+def _changed(value: Any) -> list[Any]:
+    kind = type(value)
+    if kind is bool:
+        return [not value]
+    if kind is int:
+        return [value + 1, value - 1, 0, -value, 1000, _LARGE, -_LARGE]
+    if kind is float:
+        return [value + 1, value - 1, 0.0, -value, value + 0.5, 1e9, value / 3]
+    if kind is str:
+        longer = [value + end for end in (" ", "0", "é", "ß🙂", value[-1:], "\n")]
+        return [*_parts(value), *longer, " ", " " + value, value.swapcase(), value.upper(), value.lower()]
+    if kind in (bytes, bytearray):
+        return [*_parts(value), value + b"\x00"]
+    if (parts := opened(value)) is None:
+        return []
+    items, rebuild = parts
+    change = _changed_pair if isinstance(value, dict) else _changed
+    last = len(items) - 1
+    places = sorted({0, last // 3, 2 * last // 3, last}) if items else []
+    changed_items = [
+        [[*items[:place], changed, *items[place + 1 :]] for changed in change(items[place])] for place in places
+    ]
+    changed = [*_parts(items), items + items[-1:], items[:1] + items, *_in_turns(changed_items)]
+    return [rebuild(part) for part in changed]
+
+
+def _parts(items: Any) -> list[Any]:
+    return [items[:-1], items[1:], items[:0], items + items, items[:1], items[::-1]]
+
+
+def _changed_pair(pair: tuple[Any, Any]) -> list[tuple[Any, Any]]:
+    key, item = pair
+    return [(key, changed) for changed in _changed(item)] + [(changed, item) for changed in _changed(key)]
