@@ -1,8 +1,9 @@
-"""Figures of the project's layout, from its tracked files alone: ``python tests/architecture/house_figures.py [--rooms]``.
+"""Figures of the project's layout, from its tracked files alone.
 
-It prints one row a figure: the value now, the goal, and whether it is met. A figure that misses its goal has a limit,
-the value it had when it was last lowered: ``test_figures.py`` holds the better of the two, so a figure only improves.
-``--rooms`` adds the code tokens of each room. Every figure's rule stands in the docstring of what counts it.
+``python tests/architecture/house_figures.py [--rooms]`` prints one row a figure: the value now, the goal, and whether it is
+met. A figure that misses its goal has a limit, the value it had when it was last lowered: ``test_figures.py`` holds the
+better of the two, so a figure only improves. ``--rooms`` adds the code tokens of each room. Every figure's rule stands in
+the docstring of what counts it.
 """
 
 from __future__ import annotations
@@ -155,7 +156,7 @@ def comment_rate(sources: Iterable[Source]) -> float:
 
 
 def dense_files(house: House, limit: float) -> dict[str, float]:
-    """Map each file of the packages with more tokens a code line than the limit to its density; tiny files are left out."""
+    """Map each file of the packages with more tokens a code line than the limit to its density, but for tiny ones."""
     return {
         source.name: round(source.density, 1)
         for source in house.product

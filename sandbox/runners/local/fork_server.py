@@ -109,7 +109,8 @@ class ForkServer:
                 raise SandboxConfigError(reason)
             if was_killed:
                 raise ProcessLostError(f"fork server pid={self.pid} was killed while it started")
-            raise SandboxUnavailableError(f"the fork server did not start: {said or 'no message'}")
+            silence = f"no word within {START_SECONDS:g} s; is the machine overloaded?"
+            raise SandboxUnavailableError(f"the fork server did not start: {said or silence}")
         greeting = json.loads(message)
         if "killed" in greeting:
             self.close()
