@@ -3,6 +3,7 @@
 import re
 import shutil
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import yaml
 
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.runs.reader import RunRecords
+from code_a1_recipe.training.preflight import START_RULES
 from studies.experiment import __main__ as command, runs
 from studies.experiment.grid import Experiment
 from studies.experiment.recorded import NARROW, WIDE, detection_rates, kinds_of
@@ -36,6 +38,12 @@ def grid(tmp_path):
     return write
 
 
+@cache
+def composed(preset, *overrides):
+    """The configuration of an arm, which all of these tests compose alike."""
+    return read_config(preset, list(overrides), rules=START_RULES)
+
+
 @pytest.fixture
 def started(monkeypatch, run_folder):
     """Names of the runs that started. Each becomes a copy of ``run_folder``; those in ``started.failing`` end badly."""
@@ -53,6 +61,7 @@ def started(monkeypatch, run_folder):
         return [sys.executable, "-c", script]
 
     monkeypatch.setattr(runs, "command_of", command_of_copy)
+    monkeypatch.setattr(runs, "read_config", lambda preset, overrides, rules: composed(preset, *overrides))
     monkeypatch.setattr(runs, "POLL_SECONDS", 0.01)
     return found
 

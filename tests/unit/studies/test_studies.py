@@ -90,7 +90,9 @@ def test_half_of_the_programs_on_standard_input_are_right():
     assert [task.is_right for task in make_tasks(1, seed=0)] == [True] * 4 + [False] * 4
 
 
-def test_a_book_is_measured(capsys):
+def test_a_book_is_measured(capsys, monkeypatch):
+    monkeypatch.setattr("studies.book_memory.STEPS", 1)
+    monkeypatch.setattr("studies.book_memory.PASSED_CASES", 2)
     measure_book(600, 600, 300)
     assert "at most 600 cases: 600 of 300 questions" in capsys.readouterr().out
 
