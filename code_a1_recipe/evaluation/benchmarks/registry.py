@@ -99,9 +99,8 @@ class _Loader:
         return self._started(LocalRunner, num_workers=self._options.workers, preload=preload)
 
     def _started(self, make: Callable[..., Started], *arguments: Any, **settings: Any) -> Started:
-        if self._options.sample_only:
-            return None  # type: ignore[return-value]  # nobody asks it then
-        return self._stack.enter_context(make(*arguments, **settings))
+        is_judged = not self._options.sample_only  # otherwise nobody asks for it
+        return self._stack.enter_context(make(*arguments, **settings)) if is_judged else None  # type: ignore[return-value]
 
 
 def _kind_of(path: Path, options: CodeEvalOptions) -> str:
