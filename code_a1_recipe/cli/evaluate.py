@@ -17,8 +17,8 @@ group = typer.Typer(help="Evaluate models on benchmarks.", no_args_is_help=True)
 CODE_HELP = """Sample programs from a Code LLM and grade them: avg@n and pass@k with bootstrap intervals.
 
 HumanEval+ and MBPP+ are graded by EvalPlus's rules, other files by their asserts with the reference solution as the
-oracle; expected values stay outside of the program's process. For LiveCodeBench and BigCodeBench the samples are
-written in the form that the benchmark's own evaluator reads, and the table names the command that judges them.
+oracle; expected values stay outside of the program's process. For LiveCodeBench and BigCodeBench the samples are put
+into the form that the benchmark's own evaluator reads, and the table names the command that judges them.
 
 Examples:
 

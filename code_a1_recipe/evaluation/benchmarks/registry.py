@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from sandbox import JudgeProcesses, LocalRunner
+from sandbox import Closing, JudgeProcesses, LocalRunner
 
 from ...data.formats import ADAPTERS
 from ...data.reader import columns_of, iter_rows
@@ -20,6 +20,7 @@ from ..scoring.evalplus_grading import evalplus_tasks
 from . import bigcodebench, livecodebench
 from .tasks import CodeTask, check_distinct, question_tasks
 
+Started = TypeVar("Started", bound=Closing)
 OUTSIDE = "LiveCodeBench problems outside --since and --until"
 
 
@@ -97,8 +98,9 @@ class _Loader:
     def _runner(self, *preload: str) -> LocalRunner:
         return self._started(LocalRunner, num_workers=self._options.workers, preload=preload)
 
-    def _started(self, make: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
-        return None if self._options.sample_only else self._stack.enter_context(make(*arguments, **settings))
+    def _started(self, make: Callable[..., Started], *arguments: Any, **settings: Any) -> Started:
+        is_judged = not self._options.sample_only  # otherwise nobody asks for it
+        return self._stack.enter_context(make(*arguments, **settings)) if is_judged else None  # type: ignore[return-value]
 
 
 def _kind_of(path: Path, options: CodeEvalOptions) -> str:
