@@ -71,7 +71,7 @@ def plan(
     cores: Annotated[int | None, typer.Option(min=1, help="CPU cores")] = None,
     memory: Annotated[float | None, typer.Option(min=1, help="GB of memory; half of it for /dev/shm")] = None,
 ) -> None:
-    """Show what a run needs of a machine, process by process, and whether it fits; nothing is started.
+    """Show the least that a run needs of a machine, process by process, and what surely does not fit; starts nothing.
 
     What no option says is measured on this machine. Every run is checked in the same way before it starts.
 
@@ -95,7 +95,7 @@ def plan(
     typer.echo("\n".join(row.text() for row in found.rows))
     if refused := list(found.problems()):
         raise SettingsError(*refused)
-    typer.echo("it fits")
+    typer.echo("no place is too small for the least that a run needs")
 
 
 def doctor(folder: Annotated[Path, typer.Argument(help="where runs are to be written")] = Path()) -> None:

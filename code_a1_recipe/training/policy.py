@@ -83,8 +83,7 @@ class Policy(PPOTrainerSync):
         for_verl = config.for_policy(name)
         for_verl.actor_rollout_ref.actor.optim.total_training_steps = total_updates
         turns = 1 + (config.episode.repair_turns if name == "code" else 0)
-        # A mini-batch has room for all repair turns, so repairs add no optimizer step, however many programs failed.
-        # Where few did, a step of several mini-batches takes fewer optimizer steps than without repairs.
+        # Room for all repair turns: repairs add no optimizer step, and where few programs failed a step may take fewer.
         for_verl.actor_rollout_ref.actor.ppo_mini_batch_size *= turns
         super().__init__(for_verl)
         self.settings = config

@@ -229,12 +229,12 @@ def test_the_command_prints_tables_and_a_verdict(capsys):
     assert main(["plan", "cpu", "--memory", "16", "--cores", "4"]) == 0
     text = capsys.readouterr().out
     assert "| code worker " in text
-    assert "| memory " in text
-    assert text.endswith("it fits\n")
+    assert "\nmemory: " in text
+    assert text.endswith("no place is too small for the least that a run needs\n")
     assert main(["plan", "qwen2.5-coder-3b", *RESIDENT, "--gpus", "2", "--gpu-memory", "80", "--memory", "512"]) == 2
     output = capsys.readouterr()
     assert "| code worker " in output.out
-    assert "GPU memory: 100.2 GiB needed (episodes), 79.4 GiB there" in output.err
+    assert "GiB needed (episodes), 79.4 GiB there; a smaller actor_rollout_ref.rollout" in output.err
 
 
 def test_the_command_asks_for_gpus_that_are_not_here(capsys, monkeypatch):
