@@ -1,4 +1,4 @@
-"""Cards of question sets in the form of the Hugging Face hub. A card is ready to be the README.md of its set."""
+"""Sets as parquet, and their cards in the form of the Hugging Face hub, ready to be the README.md of a set."""
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,12 +7,21 @@ from typing import Any, Literal
 
 import yaml
 
-from ..files import portable
+from ..files import portable, replacing
 from ..stats.tables import table_with_head
 
 README = "README.md"
 _FRONT_MATTER = "---\n{{ card_data }}\n---\n"
 _NOT_STATED = "not stated"
+
+
+def write_parquet(path: Path, rows: Sequence[Mapping[str, object]], schema: Any = None) -> None:
+    """Write a set, whole or not at all; without a schema the types are those of the rows."""
+    import pyarrow  # here: `--help` does without
+    import pyarrow.parquet
+
+    with replacing(path) as partial:
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows), schema), partial)
 
 
 def card_path(output: Path) -> Path:

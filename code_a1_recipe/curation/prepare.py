@@ -16,13 +16,13 @@ from pathlib import Path
 import msgspec
 
 from ..algorithm.question import Question
-from ..files import replacing, write_whole
+from ..files import write_whole
 from ..jobs.confinement import judge_confined
 from ..jobs.jsonl_store import JsonlStore, files_of
 from ..jobs.outputs import Report, check_outputs, note_work
 from ..runs.folder import versions
 from ..stats.tables import counts_text
-from .dataset_card import dataset_card, table
+from .dataset_card import dataset_card, table, write_parquet
 from .duplicates import check_duplicates
 from .frontier import Frontier
 from .options import PrepareOptions
@@ -238,14 +238,12 @@ class Preparation:
             self._write_questions()
 
     def _write_questions(self) -> None:
-        """Questions as parquet with the native columns, in their order, and a base model's rates where it was asked."""
+        """Questions in the native columns, in their order, and a base model's rates where it was asked."""
         import pyarrow  # here: `--help` does without
-        import pyarrow.parquet
 
         text = pyarrow.string()
         schema = {column.name: text if column.type is str else pyarrow.list_(text) for column in fields(Question)}
         if self.frontier is not None:
             schema |= {"base_pass_rate": pyarrow.float64(), "base_samples": pyarrow.int64(), "base_model": text}
         rows = [asdict(entry.question) | entry.rates for entry in self.kept]
-        with replacing(self.options.output) as partial:
-            pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows, pyarrow.schema(schema)), partial)
+        write_parquet(self.options.output, rows, pyarrow.schema(schema))

@@ -2,21 +2,20 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from ..data.reader import question_table
 from ..errors import CodeA1Error
-from ..files import fingerprint, replacing, write_whole
+from ..files import fingerprint, write_whole
 from ..jobs.confinement import Confinement, judge_confined
-from ..jobs.jsonl_store import JsonlStore, Row, files_of
+from ..jobs.jsonl_store import JsonlStore, files_of
 from ..jobs.outputs import Report, check_outputs, note_work
 from ..jobs.progress import watched
 from ..runs.reader import RunRecords
 from ..stats.tables import counts_text
 from ..test_quality.mutants import require_mutants
-from .dataset_card import dataset_card
+from .dataset_card import dataset_card, write_parquet
 from .demonstrations import (
     SHOWN,
     PromptStyle,
@@ -145,10 +144,10 @@ def _written(options: SftOptions, made: Made) -> str:
     train = [made.style.row(shown) for shown in kept if shown.question.id not in val_ids]
     val = [made.style.row(shown) for shown in kept if shown.question.id in val_ids]
     splits = {"train": options.output}
-    _write_rows(options.output, train)
+    write_parquet(options.output, train)
     if val:
         splits["validation"] = options.val_output
-        _write_rows(options.val_output, val)
+        write_parquet(options.val_output, val)
     command = training_command(options, train, val)
     card = dataset_card(
         options.output,
@@ -170,11 +169,3 @@ def _written(options: SftOptions, made: Made) -> str:
         f"{num_breaking} of the suites break the program shown\n"
         f"outages: {made.num_outages}; counts: {options.card_output}\n\ntrain on them:\n  {command}"
     )
-
-
-def _write_rows(path: Path, rows: Sequence[Row]) -> None:
-    import pyarrow  # here: `--help` does without
-    import pyarrow.parquet
-
-    with replacing(path) as partial:
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows)), partial)

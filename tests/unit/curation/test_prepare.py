@@ -253,14 +253,6 @@ def test_bad_input_is_refused_before_any_work(run, write, judge, tmp_path, argum
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.jsonl", "odd.jsonl", "rows.jsonl"]
 
 
-def test_an_output_that_exists_is_kept_unless_told_otherwise(run, write, tmp_path):
-    (tmp_path / "out.parquet").write_text("mine")
-    status, _, err = run(write(GOOD))
-    assert (status, "--overwrite replaces it" in err) == (2, True)
-    assert (tmp_path / "out.parquet").read_text() == "mine"
-    assert run(write(GOOD), "--overwrite")[0] == 0
-
-
 @pytest.mark.parametrize(
     ("output", "words"), [("out.jsonl", "must end in .parquet"), (".", "must end in"), ("d.parquet", "be no folder")]
 )

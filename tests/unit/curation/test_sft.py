@@ -410,12 +410,3 @@ def test_a_runs_own_questions_are_not_overwritten(run_of, capsys, tmp_path):
     assert main(["--run", str(folder), "--output", str(tmp_path / "train.parquet"), "--overwrite"]) == 2
     assert "would overwrite the input" in capsys.readouterr().err
     assert (tmp_path / "train.parquet").read_bytes() == b"precious"
-
-
-def test_demonstrations_of_a_run_replace_no_file_unless_told_so(run_of, sample):
-    folder = run_of(record(RIGHT))
-    assert sample("--run", folder)[0] == 0
-    status, output, _ = sample("--run", folder)
-    assert status == 2
-    assert "exists; --overwrite replaces it" in output.err
-    assert sample("--run", folder, "--overwrite")[0] == 0
