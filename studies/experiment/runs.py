@@ -196,6 +196,7 @@ def _start(experiment: Experiment, place: Place, parallel: int) -> StartedRun:
     source = experiment.arms[place.arm].harvest
     if source is not None:
         run, target = experiment.run_folder(source, place.seed), _harvest_file(experiment, place)
+        target.unlink(missing_ok=True)  # of an earlier run in the same folder
         harvest(run, output=target, minimise=False)
     command, settings = command_of(experiment, place), experiment.settings_of(place.arm)
     log = {"settings": settings, "command": command[1:], "wall_seconds": spent, "parallel": parallel}

@@ -1,9 +1,9 @@
 """Figures of the project's layout, from its tracked files alone.
 
-``python tests/architecture/house_figures.py [--rooms]`` prints one row a figure: the value now, the goal, and whether it is
-met. A figure that misses its goal has a limit, the value it had when it was last lowered: ``test_figures.py`` holds the
-better of the two, so a figure only improves. ``--rooms`` adds the code tokens of each room. Every figure's rule stands in
-the docstring of what counts it.
+``python tests/architecture/house_figures.py [--rooms]`` prints one row a figure: the value now, the goal, and whether
+it is met. A figure that misses its goal has a limit, the value it had when it was last lowered: ``test_figures.py``
+holds the better of the two, so a figure only improves. ``--rooms`` adds the code tokens of each room. Every figure's
+rule stands in the docstring of what counts it.
 """
 
 from __future__ import annotations
