@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sandbox import JudgeRequest, Role, SandboxConfigError, SandboxUnavailableError
-from sandbox.checks.self_test import LIMITS
+from sandbox.checks.self_test import LIMITS, SELF_TEST
 
 from ..programs import kinds, run
 from ..runner_contract import RunnerContract, refuses_after_closing
@@ -91,6 +91,14 @@ def num_running(runner):
     return sorted(member.num_running for member in runner._members.by_node.values())
 
 
+@pytest.mark.parametrize("check", [pytest.param(check, id=check.name) for check in SELF_TEST])
+def test_the_quick_checks_hold(runner, check):
+    if reason := check.not_applicable(runner):
+        pytest.skip(reason)
+    assert check.failure(runner) == ""
+
+
+@pytest.mark.nightly
 class TestRayRunner(RunnerContract):
     """On the module's runner, whose programs are spread over two nodes."""
 
