@@ -43,14 +43,6 @@ class LiteralCall:
         inner = [f"{piece}({', '.join(texts)})" for piece, texts in zip(self.pieces, lists, strict=False)]
         return "".join([*inner, self.pieces[-1]])
 
-    def places_by_length(self) -> dict[int, list[int]]:
-        """The indices of lists, tuples and texts among the arguments, by their length."""
-        places: dict[int, list[int]] = {}
-        for index, argument in enumerate(self.arguments):
-            if type(argument.value) in (list, tuple, str):
-                places.setdefault(len(argument.value), []).append(index)
-        return places
-
     def with_values(self, values: dict[int, Any]) -> "LiteralCall":
         """The same call with other values of some arguments, by their index."""
         changed = (

@@ -22,7 +22,7 @@ _SHORT_STARTS, _LONG_STARTS = 2, 1
 """Failing calls of one kind that are shrunk: another start may lead to another bug."""
 _EARLIER_CALLS = 24
 """Calls that are tried in front of one that fails only after others."""
-_MAX_ASKED = 200
+_MAX_ASKED = 300
 _MAX_HANG_TRIES = 6
 _IMPATIENT_SECONDS = 0.05
 """CPU seconds of a call while time-outs are shrunk; the reference's time counts tenfold as ever."""
@@ -88,7 +88,12 @@ class Attack:
         distinct = list(dict.fromkeys(calls))
         # A call after one that hangs has no less time, or it would be taken for hanging too.
         limits = replace(self.limits, min_cpu_seconds_per_case=self.limits.cpu_seconds_per_case)
-        results = self._run(distinct, expected, limits, isolated=self.expectation.is_stateful)
+        results = self._run(
+            distinct,
+            expected,
+            limits,
+            isolated=self.expectation.is_stateful,
+        )
         answers = dict(zip(distinct, results, strict=True))
         self.unasked |= {call for call, answer in answers.items() if not was_asked(answer)}
         return answers
@@ -162,19 +167,30 @@ class Attack:
 
     def _shrink(self, call: Call, kind: str, sequence: Callable[[Call], tuple[Call, ...]]) -> list[Call]:
         """Calls on which the last call of ``sequence`` fails in a fresh process, the simplest first."""
-        # Impatient with calls that hang: those it takes for hanging by mistake are found out at the end.
-        limits = replace(self.limits, cpu_seconds_per_case=_IMPATIENT_SECONDS) if kind == TIME_OUT else self.limits
+        limits = self.limits
+        if kind == TIME_OUT:  # impatient: what it takes for hanging by mistake is found out at the end
+            limits = replace(limits, cpu_seconds_per_case=_IMPATIENT_SECONDS)
 
         def fails(text: str) -> bool:
             failure = self._failure_alone(*sequence(self._call(text)), limits=limits)
             return failure is not None and failure.kind == kind
 
         entry_points = self.gate.interface.entry_points
-        return [self._call(text) for text in shrink(call.text, fails, entry_points=entry_points, max_asked=_MAX_ASKED)]
+        texts = shrink(
+            call.text,
+            fails,
+            entry_points=entry_points,
+            max_asked=_MAX_ASKED,
+        )
+        return [self._call(text) for text in texts]
 
     def _hanging(self, simplest_first: Sequence[Call]) -> Bug | None:
         """The simplest call that fails even where it is given ``HANG_SECONDS``; a slow one that is right is no bug."""
-        patient = replace(self.limits, cpu_seconds_per_case=HANG_SECONDS, wall_seconds_per_case=2 * HANG_SECONDS)
+        patient = replace(
+            self.limits,
+            cpu_seconds_per_case=HANG_SECONDS,
+            wall_seconds_per_case=2 * HANG_SECONDS,
+        )
         for call in simplest_first[:_MAX_HANG_TRIES]:
             failure = self._failure_alone(call, limits=patient)
             if failure is not None:
@@ -186,7 +202,12 @@ class Attack:
         expected = self.expectation.expect([call], alone=True).get(call)
         if failure is None or expected is None:
             return None
-        return Bug(call=call, earlier=tuple(earlier), expected=expected, failure=failure)
+        return Bug(
+            call=call,
+            earlier=tuple(earlier),
+            expected=expected,
+            failure=failure,
+        )
 
     def _call(self, text: str) -> Call:
         """A call that was well formed stays so when its literals are simplified; else it is asked as written."""
@@ -198,15 +219,19 @@ class Attack:
         expected = self.expectation.expect(calls[-1:], alone=True)
         if not expected:
             return None
-        return failure_of(expected[calls[-1]], self._run(calls, expected, limits or self.limits)[-1])
+        results = self._run(calls, expected, limits or self.limits)
+        return failure_of(expected[calls[-1]], results[-1])
 
     def _run(
         self, calls: Sequence[Call], expected: Mapping[Call, Expected], limits: Limits, *, isolated: bool = False
     ) -> tuple[CallResult, ...]:
+        seconds = []
+        for call in calls:
+            seconds.append(expected[call].cpu_seconds if call in expected else 0.0)
         program = Program(
             source=self.source,
             calls=tuple(calls),
-            reference_cpu_seconds=tuple(expected[call].cpu_seconds if call in expected else 0.0 for call in calls),
+            reference_cpu_seconds=tuple(seconds),
             limits=limits,
             isolated=isolated,
             max_timeouts_without_result=len(calls) + 1,  # many are known to hang; the others count

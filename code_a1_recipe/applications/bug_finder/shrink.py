@@ -16,7 +16,13 @@ from .simplify import simplified_call
 _KEY = b"failing call"
 
 
-def shrink(text: str, fails: Callable[[str], bool], *, entry_points: Collection[str], max_asked: int) -> list[str]:
+def shrink(
+    text: str,
+    fails: Callable[[str], bool],
+    *,
+    entry_points: Collection[str],
+    max_asked: int,
+) -> list[str]:
     """Simplify the literal arguments of a failing call.
 
     Args:
@@ -37,22 +43,44 @@ def shrink(text: str, fails: Callable[[str], bool], *, entry_points: Collection[
 
     simplest, before = text, ""
     # A further search makes steps that the one before could not make: what was a run of items is now single ones.
-    while simplest != before and (call := take_apart(simplest, entry_points)) is not None:
-        simplest, before = _simplest(call, still_fails), simplest
+    while simplest != before:
+        before = simplest
+        call = take_apart(simplest, entry_points)
+        if call is not None:
+            simplest = _simplest(call, still_fails)
     failing = [asked for asked, fails_too in known.items() if fails_too]
-    return list(dict.fromkeys([simplest, *reversed(failing)]))
+    failing.reverse()
+    return list(dict.fromkeys([simplest, *failing]))
 
 
 def _simplest(call: LiteralCall, fails: Callable[[str], bool]) -> str:
     @st.composite
     def texts(draw: st.DrawFn, *, is_start: bool) -> str:
-        # From 1, for a choice from 0 may be replaced at random, and that reads and caches the source of loaded modules.
-        simpler = simplified_call(call, lambda most: draw(st.integers(most + 1 if is_start else 1, most + 1)) - 1)
+        def choose(most: int) -> int:
+            # From 1, for a choice from 0 may be replaced at random, and that reads and caches the source of modules.
+            lowest = most + 1 if is_start else 1
+            return draw(st.integers(lowest, most + 1)) - 1
+
+        simpler = simplified_call(call, choose)
         if is_start:  # one choice too many, for Hypothesis takes stored choices that fit exactly as shrunk already
             draw(st.integers(0, 0))
         return simpler.text
 
-    store = settings(database=InMemoryExampleDatabase(), phases=[Phase.generate], deadline=None)
-    find(texts(is_start=True), lambda text: True, settings=store, database_key=_KEY)
+    store = settings(
+        database=InMemoryExampleDatabase(),
+        phases=[Phase.generate],
+        deadline=None,
+    )
+    find(
+        texts(is_start=True),
+        lambda text: True,
+        settings=store,
+        database_key=_KEY,
+    )
     shrinking = settings(store, phases=[Phase.reuse, Phase.shrink])
-    return find(texts(is_start=False), fails, settings=shrinking, database_key=_KEY)
+    return find(
+        texts(is_start=False),
+        fails,
+        settings=shrinking,
+        database_key=_KEY,
+    )

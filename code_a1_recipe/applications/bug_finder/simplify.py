@@ -7,17 +7,16 @@ alone. So a lower choice never changes what the others mean.
 
 import math
 import string
-from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Collection
+from collections import OrderedDict, deque
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 from sandbox import spell
 
-from .literal_calls import LiteralCall
+from .literal_calls import Argument, LiteralCall
 
 Choose = Callable[[int], int]
 """Takes the highest number, gives the chosen one."""
@@ -33,34 +32,18 @@ def simplified_call(call: LiteralCall, choose: Choose) -> LiteralCall:
 
     Sequences of one length can lose an item at the same place, and a number that counts their items goes down with it.
     """
-    lost: dict[int, set[int]] = {}
-    lowered: Counter[int] = Counter()
-    for length, places in call.places_by_length().items():
-        counting = [place for place, argument in enumerate(call.arguments) if _counts(argument.value, length)]
-        if len(places) + len(counting) < 2:
-            continue
-        for item in range(min(length, _MAX_ITEMS)):
-            choice = choose(2)
-            if choice < 2:
-                for place in places:
-                    lost.setdefault(place, set()).add(item)
-            if choice == 0:
-                lowered.update(counting)
-    kept = []
-    for place in reversed(range(len(call.arguments))):
-        argument = call.arguments[place]
-        may_go = bool(argument.name) or not kept or kept[-1].place != argument.place or bool(kept[-1].name)
+    values = [argument.value for argument in call.arguments]
+    lost, counted = _lost_together(values, choose)
+    kept: list[Argument] = []
+    for place, argument in reversed(list(enumerate(call.arguments))):
         stays = choose(1)
         value = simplified(argument.value, choose, lost.get(place, ()))
-        if place in lowered:
-            value = max(0, value - lowered[place])
-        if stays or not may_go:
+        if type(value) is int and argument.value in counted:
+            value = max(0, value - len(counted[argument.value]))
+        is_last = not kept or kept[-1].place != argument.place or bool(kept[-1].name)
+        if stays or not (argument.name or is_last):
             kept.append(replace(argument, value=value))
     return replace(call, arguments=tuple(reversed(kept)))
-
-
-def _counts(value: Any, length: int) -> bool:
-    return type(value) is int and value == length
 
 
 def simplified(value: Any, choose: Choose, lost: Collection[int] = ()) -> Any:
@@ -81,37 +64,77 @@ def simplified(value: Any, choose: Choose, lost: Collection[int] = ()) -> Any:
     if kind in (Fraction, Decimal):
         return (kind(0), kind(1), value)[choose(2)]
     if kind is str:
-        return "".join(_simplified_items(value, choose, _simplified_letter, lost))
+        letters = _items_left(value, choose, lost, lambda place: _simplified_letter(value[place], choose))
+        return "".join(letters)
     if kind in (bytes, bytearray):
-        letters = _simplified_items(value.decode("latin-1"), choose, _simplified_letter, lost)
-        return kind("".join(letters).encode("latin-1"))
+        text = simplified(value.decode("latin-1"), choose, lost)
+        return kind(text.encode("latin-1"))
     if (parts := opened(value)) is None:
         return value
     items, rebuild = parts
-    columns: list[int] = []
-    if _is_table(value):
-        is_square = len(items) == len(items[0])
-        for column in range(min(len(items[0]), _MAX_ITEMS)):
+    keeps_order = kind not in (list, tuple, deque) or choose(1)  # of mirror images one is left
+    columns: Mapping[int, Collection[int]] = {}
+    if kind in (list, tuple):
+        columns, both = _lost_together(items, choose)
+        lost = {*lost, *both.get(len(items), ())}  # a square table loses row and column
+
+    def simplify(place: int) -> Any:
+        if isinstance(value, dict):
+            return tuple(simplified(part, choose) for part in items[place])
+        return simplified(items[place], choose, columns.get(place, ()))
+
+    left = _items_left(items, choose, lost, simplify)
+    if not keeps_order:
+        left.sort(key=lambda item: (len(spell(item)), spell(item)))
+    return rebuild(left)
+
+
+def places_by_length(values: Sequence[Any]) -> dict[int, list[int]]:
+    """The places of lists, tuples and texts among the values, by their length."""
+    places: dict[int, list[int]] = {}
+    for place, value in enumerate(values):
+        if type(value) in (list, tuple, str):
+            places.setdefault(len(value), []).append(place)
+    return places
+
+
+def _lost_together(values: Sequence[Any], choose: Choose) -> tuple[dict[int, set[int]], dict[int, set[int]]]:
+    """What sequences of one length lose at the same places.
+
+    Returns:
+        The lost items of each sequence, by its place; by length, the lost items that also count elsewhere.
+    """
+    lost: dict[int, set[int]] = {}
+    counted: dict[int, set[int]] = {}
+    for length, places in places_by_length(values).items():
+        if len(places) == 1 and length not in values:
+            continue
+        for item in range(min(length, _MAX_ITEMS)):
             choice = choose(2)
             if choice < 2:
-                columns.append(column)
-            if choice == 0 and is_square:
-                lost = {*lost, column}
-    simplify = _simplified_pair if isinstance(value, dict) else partial(simplified, lost=columns)
-    return rebuild(_simplified_items(items, choose, simplify, lost))
+                for place in places:
+                    lost.setdefault(place, set()).add(item)
+            if choice == 0:
+                counted.setdefault(length, set()).add(item)
+    return lost, counted
 
 
-def _simplified_items(items: Any, choose: Choose, simplify: Callable[..., Any], lost: Collection[int]) -> list[Any]:
-    run = -(-len(items) // _MAX_ITEMS)
-    kept = []
+def _items_left(items: Any, choose: Choose, lost: Collection[int], simplify: Callable[[int], Any]) -> list[Any]:
+    """Items that stay, each simplified: without a run around the middle, and without single ones."""
+    length = len(items)
+    middle = (length + 1) // 2
+    head = choose(middle)
+    tail = length - choose(length - middle)
+    run = -(-length // _MAX_ITEMS)
+    left = []
     stays = 1
     for place, item in enumerate(items):
         if place % run == 0:
             stays = choose(1)
-        simpler = simplify(item, choose) if run == 1 else item
-        if stays and place not in lost:
-            kept.append(simpler)
-    return kept
+        simpler = simplify(place) if run == 1 else item
+        if stays and place not in lost and not head <= place < tail:
+            left.append(simpler)
+    return left
 
 
 def _simplified_int(value: int, choose: Choose) -> int:
@@ -122,8 +145,11 @@ def _simplified_int(value: int, choose: Choose) -> int:
         digits = str(abs(value))
         caps = [choose(10) for _ in digits]
         if size == abs(value):
-            lower = [min(digit, str(cap - 1)) for digit, cap in zip(digits, caps, strict=True) if cap]
-            size = int("".join(lower) or "0")
+            lower = ""
+            for digit, cap in zip(digits, caps, strict=True):
+                if cap:
+                    lower += min(digit, str(cap - 1))
+            size = int(lower or "0")
     return -size if is_negative else size
 
 
@@ -135,31 +161,17 @@ def _simplified_float(value: float, choose: Choose) -> float:
         return (0.0, 1.0, value)[choose(2)]
     is_negative = choose(1) if math.copysign(1.0, value) < 0 else 0
     size = choose(int(whole))
-    # Backwards, for what is chosen first becomes simple first.
-    behind = "".join(str(choose(int(digit))) for digit in reversed(decimals))[::-1]
-    return float(f"{'-' if is_negative else ''}{size}.{behind}")
+    behind = ""
+    for digit in reversed(decimals):  # what is chosen first becomes simple first
+        behind = str(choose(int(digit))) + behind
+    sign = "-" if is_negative else ""
+    return float(f"{sign}{size}.{behind}")
 
 
 def _simplified_letter(letter: str, choose: Choose) -> str:
     rank = _LETTERS.find(letter) if letter in _LETTERS else len(_LETTERS)
     simpler = [other for other in "ab0A " if _LETTERS.index(other) < rank]
     return [*simpler, letter][choose(len(simpler))]
-
-
-def _simplified_pair(pair: tuple[Any, Any], choose: Choose) -> tuple[Any, Any]:
-    key, item = pair
-    return simplified(key, choose), simplified(item, choose)
-
-
-def _is_table(items: Any) -> bool:
-    """At least two rows of one length, which is not 0."""
-    return (
-        type(items) in (list, tuple)
-        and len(items) > 1
-        and all(type(row) in (list, tuple, str) for row in items)
-        and len({len(row) for row in items}) == 1
-        and len(items[0]) > 0
-    )
 
 
 def opened(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:

@@ -8,7 +8,7 @@ from itertools import pairwise, zip_longest
 from typing import Any
 
 from .literal_calls import LiteralCall, take_apart
-from .simplify import opened
+from .simplify import opened, places_by_length
 
 _LARGE = 10**18 + 9
 """More than a float holds exactly, and too large for any list of that length to be begun."""
@@ -25,13 +25,15 @@ def variants(calls: Sequence[str], entry_points: Collection[str], *, max_calls: 
         entry_points: names of the functions and classes under test.
         max_calls: of the result.
     """
-    taken = [call for text in calls if (call := take_apart(text, entry_points)) is not None]
+    taken = [take_apart(text, entry_points) for text in calls]
+    changed = [_changed_calls(call) for call in taken if call is not None]
     known = dict.fromkeys(calls)
-    for call in _in_turns(map(_changed_calls, taken)):
-        if len(known) >= max_calls + len(set(calls)):
+    num_given = len(known)
+    for call in _in_turns(changed):
+        if len(known) == num_given + max_calls:
             break
         known.setdefault(call.text)
-    return list(known)[len(set(calls)) :]
+    return list(known)[num_given:]
 
 
 def _in_turns(groups: Iterable[Iterable[Any]]) -> Iterator[Any]:
@@ -44,13 +46,15 @@ def _in_turns(groups: Iterable[Iterable[Any]]) -> Iterator[Any]:
 
 def _changed_calls(call: LiteralCall) -> Iterator[LiteralCall]:
     values = [argument.value for argument in call.arguments]
-    for places in call.places_by_length().values():
+    for places in places_by_length(values).values():
         if len(places) > 1:
-            for parts in zip(*(_parts(values[place]) for place in places), strict=True):
+            all_parts = [_parts(values[place]) for place in places]
+            for parts in zip(*all_parts, strict=True):
                 yield call.with_values(dict(zip(places, parts, strict=True)))
-    yield from _in_turns(
-        [call.with_values({place: changed}) for changed in _changed(value)] for place, value in enumerate(values)
-    )
+    with_one_changed = []
+    for place, value in enumerate(values):
+        with_one_changed.append([call.with_values({place: changed}) for changed in _changed(value)])
+    yield from _in_turns(with_one_changed)
     for place, (value, following) in enumerate(pairwise(values)):
         if type(value) is type(following):
             yield call.with_values({place: following, place + 1: value})
@@ -61,12 +65,36 @@ def _changed(value: Any) -> list[Any]:
     if kind is bool:
         return [not value]
     if kind is int:
-        return [value + 1, value - 1, 0, -value, 1000, _LARGE, -_LARGE]
+        return [
+            value + 1,
+            value - 1,
+            0,
+            -value,
+            1000,
+            _LARGE,
+            -_LARGE,
+        ]
     if kind is float:
-        return [value + 1, value - 1, 0.0, -value, value + 0.5, 1e9, value / 3]
+        return [
+            value + 1,
+            value - 1,
+            0.0,
+            -value,
+            value + 0.5,
+            1e9,
+            value / 3,
+        ]
     if kind is str:
         longer = [value + end for end in (" ", "0", "é", "ß🙂", value[-1:], "\n")]
-        return [*_parts(value), *longer, " ", " " + value, value.swapcase(), value.upper(), value.lower()]
+        return [
+            *_parts(value),
+            *longer,
+            " ",
+            " " + value,
+            value.swapcase(),
+            value.upper(),
+            value.lower(),
+        ]
     if kind in (bytes, bytearray):
         return [*_parts(value), value + b"\x00"]
     if (parts := opened(value)) is None:
@@ -75,15 +103,23 @@ def _changed(value: Any) -> list[Any]:
     change = _changed_pair if isinstance(value, dict) else _changed
     last = len(items) - 1
     places = sorted({0, last // 3, 2 * last // 3, last}) if items else []
-    changed_items = [
-        [[*items[:place], changed, *items[place + 1 :]] for changed in change(items[place])] for place in places
-    ]
-    changed = [*_parts(items), items + items[-1:], items[:1] + items, *_in_turns(changed_items)]
-    return [rebuild(part) for part in changed]
+    with_one_changed = []
+    for place in places:
+        before, after = items[:place], items[place + 1 :]
+        with_one_changed.append([[*before, changed, *after] for changed in change(items[place])])
+    repeated = [items + items[-1:], items[:1] + items]
+    return [rebuild(part) for part in [*_parts(items), *repeated, *_in_turns(with_one_changed)]]
 
 
 def _parts(items: Any) -> list[Any]:
-    return [items[:-1], items[1:], items[:0], items + items, items[:1], items[::-1]]
+    return [
+        items[:-1],
+        items[1:],
+        items[:0],
+        items + items,
+        items[:1],
+        items[::-1],
+    ]
 
 
 def _changed_pair(pair: tuple[Any, Any]) -> list[tuple[Any, Any]]:

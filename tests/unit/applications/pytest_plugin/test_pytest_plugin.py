@@ -212,7 +212,7 @@ def test_a_property_decides_and_refused_arguments_do_not_count(project, kept):
     found.assert_outcomes(failed=2)
     out = found.stdout.str()
     assert "biggest([0, 0, 1])  # your function: AssertionError: not so for the result 0" in out
-    assert kept()["test_it.py::TestBiggest::test_with_refusals"] == [["biggest([0, 0, 1])"]]
+    assert ["biggest([0, 0, 1])"] in kept()["test_it.py::TestBiggest::test_with_refusals"]
 
 
 def test_a_call_that_lost_an_argument_is_no_finding(project, kept):
@@ -230,8 +230,8 @@ def test_a_call_that_lost_an_argument_is_no_finding(project, kept):
     """
     found = project(test_it=mixed)
     found.assert_outcomes(failed=1)
-    [[texts]] = kept().values()
-    assert re.fullmatch(r"median\(\[.+\]\)", texts[-1])
+    [sequences] = kept().values()
+    assert all(re.fullmatch(r"median\(\[.+\]\)", texts[-1]) for texts in sequences)
     project(test_it=mixed.replace("sorted(values)", "sorted(values, key=str)")).assert_outcomes(passed=1)
 
 
