@@ -14,6 +14,7 @@ from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.errors import InputError
 from code_a1_recipe.training import preflight, startup
 from code_a1_recipe.training.lifecycle import launch
+from code_a1_recipe.training.lifecycle.stage_clock import StageClock
 from code_a1_recipe.training.plan import machine
 from code_a1_recipe.training.plan.memory import GIB
 
@@ -175,11 +176,20 @@ def test_on_gpus_a_policy_starts_when_the_one_before_has(monkeypatch, preset):
         log.append(f"{name} begins")
         other.wait(0.5) if name == "code" else other.set()
         log.append(f"{name} has started")
+        return SimpleNamespace(endpoint=lambda: f"{name}'s servers")
 
     monkeypatch.setattr(startup.Policy, "start", start)
-    monkeypatch.setattr(startup.JudgePool, "start", lambda settings, seed: None)
-    pools = {"code": None, "test": None}
-    startup.start_policies_and_judges(config_of(preset), pools=pools, total_steps=1, log=lambda line: None)
+    monkeypatch.setattr(startup.JudgePool, "start", lambda settings, seed: "judges")
+    monkeypatch.setattr(startup.EpisodePool, "start", lambda settings, **parts: parts)
+    monkeypatch.setattr(startup.row_queue, "init", lambda settings: log_of_queue.append(settings))
+    monkeypatch.setattr(startup, "make_pools", lambda manager, config: {"code": None, "test": None})
+    log_of_queue, shown = [], []
+    _, judges, episodes = startup.start_parts(
+        config_of(preset), manager=None, total_steps=1, stages=StageClock(shown.append)
+    )
+    assert (judges, len(log_of_queue)) == ("judges", 1)
+    assert episodes == {"endpoints": {"code": "code's servers", "test": "test's servers"}, "judges": "judges"}
+    assert len(shown) == 3
     if preset == "cpu":
         assert log[:2] == ["code begins", "test begins"]
     else:
