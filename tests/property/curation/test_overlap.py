@@ -26,13 +26,6 @@ def entry_of(row, prompt, *, reference):
     return Entry(file="a", row=row, question=Question(id=str(row), prompt=prompt, reference=reference))
 
 
-@given(words=word_lists, size=st.integers(1, 12))
-def test_there_is_an_ngram_a_place(words, size):
-    found = ngrams(words, size)
-    assert len(found) == max(len(words) - size + 1, min(1, len(words)))
-    assert all(" ".join(words).startswith(gram) or f" {gram}" in " ".join(words) for gram in found)
-
-
 @given(prompt=prompts)
 def test_a_statement_is_made_of_words_of_its_prompt_in_their_order(prompt):
     rest = iter(words_of(prompt.replace('"""', " ").replace("'''", " ")))
@@ -71,13 +64,6 @@ def test_renaming_does_not_change_a_references_form(program, data):
     fresh = data.draw(st.permutations([f"other{number}" for number in range(len(names))]))
     renamed = _Renamer(dict(zip(names, fresh, strict=True))).visit(ast.parse(program))
     assert reference_form(ast.unparse(renamed)) == reference_form(program)
-
-
-@given(program=st.sampled_from(PROGRAMS))
-def test_a_form_is_its_own_form(program):
-    form = reference_form(program)
-    assert form
-    assert reference_form(form) == form
 
 
 @settings(max_examples=40)

@@ -183,12 +183,6 @@ def test_two_shared_tests_are_an_overlap_and_one_is_none():
     assert found([repeated], [question]) == []
 
 
-def test_golden_tests_count_as_tests():
-    question = evaluated(tests=("assert f(1) == 2", "assert f(2) == 3"))
-    row = entry(tests=("assert f(1) == 2",), golden_tests=("assert f(2) == 3",))
-    assert [hit[2] for hit in found([row], [question])] == ["tests"]
-
-
 # ------------------------------ all of them ------------------------------
 
 

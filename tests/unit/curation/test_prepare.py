@@ -220,12 +220,6 @@ def test_dropped_rows_are_listed_in_the_order_of_the_inputs(run, write, dropped)
     assert list(dropped()) == ["bravo", "charlie", "delta", "echo"]
 
 
-def test_of_each_input_some_rows_can_be_tried(run, write, tmp_path):
-    one, other = write(*ROWS, name="a.jsonl"), write(row("november"), row("oscar"), name="b.jsonl")
-    run(one, other, "--limit", "1")
-    assert kept_in(tmp_path / "out.parquet") == ["alpha", "november"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -135,11 +135,6 @@ def test_long_asserts_are_not_used(make, tmp_path):
     assert "- tests that are too long: 1" in (tmp_path / "d.parquet.card.md").read_text()
 
 
-def test_at_most_so_many_of_a_question(make):
-    _, _, rows, _ = make(SIGN, arguments=["--max-per-question", "2", "--val-frac", "0"])
-    assert len(rows) == 2
-
-
 def test_questions_are_split_and_not_demonstrations(make):
     questions = [DOUBLE | {"id": f"double{n}", "prompt": f"Twice, {n}"} for n in range(6)]
     status, output, rows, held = make(*questions, arguments=["--val-frac", "0.34"])
@@ -169,16 +164,6 @@ def test_the_same_command_writes_the_same_file_and_another_seed_another(make, tm
     assert make(SIGN, arguments=[*arguments, "0"])[2] == first
     others = [make(SIGN, arguments=[*arguments, str(seed)])[2] for seed in range(1, 4)]
     assert any(other != first for other in others)
-
-
-def test_nothing_is_left_to_take_up_when_all_is_done(make, tmp_path):
-    make(SIGN)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["d.parquet", "d.parquet.card.md", "questions.jsonl"]
-
-
-def test_questions_with_the_same_prompt_and_program_do_not_repeat_a_suite(make):
-    _, _, rows, _ = make(DOUBLE, DOUBLE | {"id": "twin"})
-    assert len(rows) == 1
 
 
 def test_an_outage_is_counted_and_judged_by_the_repeated_command(make, one_judge, tmp_path):
@@ -379,11 +364,6 @@ def test_suites_of_a_run_whose_claims_are_all_right_become_demonstrations(run_of
     assert "outages: 1;" in output.out
 
 
-def test_only_those_that_broke_their_program(run_of, sample):
-    _, _, rows = sample("--run", run_of(record(RIGHT, HARMLESS)), "--only-breaking")
-    assert [row["messages"][-1]["content"] for row in rows] == [RIGHT["response"]]
-
-
 def test_a_program_that_does_not_load_is_not_broken_by_a_suite(run_of, sample):
     broken = suite(case("f(3)", "1", outcome="not_loaded"), case("f(0)", "0", outcome="not_loaded"))
     _, _, rows = sample("--run", run_of(record(broken, verdict=loaded(is_loaded=False))))
@@ -393,12 +373,6 @@ def test_a_program_that_does_not_load_is_not_broken_by_a_suite(run_of, sample):
 def test_the_prompt_can_be_another_than_the_runs(run_of, sample):
     _, _, rows = sample("--run", run_of(record(RIGHT)), "--prompt", "chat_v2")
     assert rows[0]["messages"][-1]["content"] == f"```python\n{RIGHT['response']}\n```"
-
-
-def test_a_run_without_a_right_suite_makes_nothing(run_of, sample):
-    status, output, rows = sample("--run", run_of(record(WRONG)))
-    assert (status, rows) == (1, [])
-    assert "no demonstration could be made of rollouts of " in output.err
 
 
 def test_a_runs_own_questions_are_not_overwritten(run_of, capsys, tmp_path):
