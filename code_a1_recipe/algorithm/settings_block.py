@@ -81,7 +81,7 @@ def describe(item: Mapping[str, Any], key: str, block: type[Block]) -> str:
 
 def unknown_key(key: str, known: Collection[str]) -> str:
     """The message about a key that does not exist."""
-    # A guess is worth more than a list: there are some six hundred keys.
+    # A guess is worth more than a list: there are two thousand keys.
     near = near_misses(key, known)
     return f"unknown key {key!r}; " + (f"did you mean {near}?" if near else "`--print-config` lists the known ones")
 

@@ -108,6 +108,11 @@ def _shared_processes(config: RunConfig) -> Iterator[Need]:
     # Where no size is set, Ray's store takes as much as there is, which cannot be too little.
     store = int(config.ray_kwargs.ray_init.get("object_store_memory") or 0)
     yield Need("Ray", "object store", Place.SHARED, store, 1)
+    if config.trainer.device == "cpu":
+        # New weights travel in a shared segment, those of one policy after the other.
+        engines = [config.policy(name).rollout.checkpoint_engine for name in config.policy_names]
+        bucket = max(int(engine["update_weights_bucket_megabytes"]) for engine in engines)
+        yield Need("worker", "sync bucket", Place.SHARED, bucket * MIB, 1)
 
 
 class _PolicyNeeds:
@@ -169,9 +174,6 @@ class _PolicyNeeds:
         ):  # with LoRA the reference is the model without its adapter
             reference = width(policy.ref.fsdp_config.model_dtype) * weights
             yield self._need("worker", "reference", reference, on_card=False)
-        if not self.on_gpu:  # new weights travel in a shared segment
-            bucket = int(policy.rollout.checkpoint_engine["update_weights_bucket_megabytes"]) * MIB
-            yield Need(f"{self.name} worker", "sync bucket", Place.SHARED, bucket, self.per_node)
 
     def one_pass(self) -> Iterator[Need]:
         """One forward and backward pass of the training process."""

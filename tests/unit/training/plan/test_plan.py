@@ -193,7 +193,7 @@ REFUSED = [
         {"memory": 20 * GIB},
         ["memory: ", " (update of code), 20.0 GiB there", "enable_gradient_checkpointing=true"],
     ),
-    ("cpu", [], {"shared_memory": 64 * MIB}, ["/dev/shm: 544 MiB needed", "take a larger /dev/shm (docker run"]),
+    ("cpu", [], {"shared_memory": 64 * MIB}, ["/dev/shm: 528 MiB needed", "take a larger /dev/shm (docker run"]),
 ]  # fmt: skip
 
 
