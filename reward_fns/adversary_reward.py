@@ -72,7 +72,7 @@ class _Together:
         return [sum(bool(keys & calls) for calls in asked) for keys in self.failed]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Suite:
     """One suite with what a rule may need to know of it."""
 
@@ -155,7 +155,14 @@ def adversary_rewards(
     return rows
 
 
-def _breakdown(suite: _Suite, adv: float, *, gated: bool, alpha: float, claims: float) -> Breakdown:
+def _breakdown(
+    suite: _Suite,
+    adv: float,
+    *,
+    gated: bool,
+    alpha: float,
+    claims: float,
+) -> Breakdown:
     verdict, num_cases = suite.verdict.suites[suite.number], suite.together.num_cases
     usable = len(suite.cases) / num_cases
     not_invalid = 1.0 - (verdict.num_rejected + verdict.num_expected_incorrect) / num_cases

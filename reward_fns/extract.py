@@ -23,7 +23,7 @@ _LINE = re.compile(rb"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 _PYTHON_TAGS = frozenset({"python", "py", "python3"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ExtractionFailure:
     """Why a response holds no candidate or no suite."""
 
@@ -32,7 +32,7 @@ class ExtractionFailure:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Block:
     tag: str
     text: str

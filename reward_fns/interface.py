@@ -11,7 +11,7 @@ from .breakdown import Breakdown
 from .sandbox_seam import CandidateVerdict, JudgeRequest, SuiteVerdict
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class JudgedCandidate:
     """One candidate of a question with everything that the judge found about it."""
 
@@ -34,7 +34,7 @@ class JudgedCandidate:
         return replace(self.verdict, suites=(self.pooled,))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class QuestionVerdicts:
     """All programs and suites of one question, judged: the argument of every reward function."""
 

@@ -124,7 +124,13 @@ class AdversarialReward:
             "rewards.adversarial": self.adversarial,
         }
 
-    def score_code(self, code: str, tests: str | Sequence[str], *, reference: str) -> Breakdown:
+    def score_code(
+        self,
+        code: str,
+        tests: str | Sequence[str],
+        *,
+        reference: str,
+    ) -> Breakdown:
         """R_C of one program on given tests; ``float()`` of it is the reward.
 
         Args:
@@ -143,11 +149,22 @@ class AdversarialReward:
             raise ValueError(f"tests must hold a valid one to score a program, got {number} of which none is: {reason}")
         return _code(verdict, self.invalid_code)
 
-    def score_codes(self, codes: Sequence[str], tests: str | Sequence[str], *, reference: str) -> list[Breakdown]:
+    def score_codes(
+        self,
+        codes: Sequence[str],
+        tests: str | Sequence[str],
+        *,
+        reference: str,
+    ) -> list[Breakdown]:
         """:meth:`score_code` of many programs on the same tests, some at a time; in their order."""
         return _each(codes, lambda code: self.score_code(code, tests, reference=reference))
 
-    def score_test(self, test: str | Sequence[str], code: str, reference_code: str) -> Breakdown:
+    def score_test(
+        self,
+        test: str | Sequence[str],
+        code: str,
+        reference_code: str,
+    ) -> Breakdown:
         """R_T of one suite against one program; K is the number of its asserts. Arguments as in :meth:`score_code`."""
         verdict, num_cases = self._judge(code, test, reference_code)
         judged = JudgedCandidate(source=code, verdict=verdict, suite_texts=("",))

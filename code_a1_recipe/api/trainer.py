@@ -77,10 +77,11 @@ class AdversarialCodeTrainer:
         self._preset, self._overrides, self._show = preset, tuple(overrides), show
         self._settings: dict[str, Any] = {"run_dir": str(self.run_dir), "checkpoint.allow_new_questions": True}
         for policy, model in (("code", code_llm), ("test", test_llm)):
-            if model is not None and (not isinstance(model, str | Path) or not str(model).strip()):
+            if model is None:
+                continue
+            if not isinstance(model, str | Path) or not str(model).strip():
                 raise InputError(f"{policy}_llm must be a Hugging Face folder or id, got {model!r}")
-            if model is not None:
-                self._settings[f"policies.{policy}.model.path"] = str(model)
+            self._settings[f"policies.{policy}.model.path"] = str(model)
         if max_code_len is not None:
             self._settings["policies.code.rollout.response_length"] = max_code_len
         if reward_fn is not None:
@@ -188,14 +189,14 @@ class AdversarialCodeTrainer:
         if is_interrupted:
             raise KeyboardInterrupt
         if status:
-            raise (InputError if status == InputError.exit_status else CodeA1Error)(_error_of(last, status))
+            raise (InputError if status == InputError.exit_status else CodeA1Error)(_error_of([*last], status))
 
 
 def _error_of(lines: Sequence[str], status: int) -> str:
     """What the process said last, from its ``error:`` on."""
-    starts = [number for number, line in enumerate(lines) if line.startswith("error: ")]
-    said = list(lines)[starts[-1] :] if starts else list(lines)[-3:]
-    return "\n".join(said).removeprefix("error: ") or f"training ended with status {status}"
+    text = "\n".join(["", *lines])
+    said = text.rpartition("\nerror: ")[2] if "\nerror: " in text else "\n".join(lines[-3:])
+    return said or f"training ended with status {status}"
 
 
 def _hydra(value: Any) -> str:

@@ -49,7 +49,11 @@ def literal_text(node: ast.expr) -> str | None:
     return ast.unparse(plain)
 
 
-def assert_text(callee: str, arguments: Sequence[str | None], expected: str | None) -> str | None:
+def assert_text(
+    callee: str,
+    arguments: Sequence[str | None],
+    expected: str | None,
+) -> str | None:
     """One assert; ``arguments`` and ``expected`` are source texts. None where one of them is none.
 
     Example:
@@ -79,7 +83,11 @@ def literal_assert(node: ast.Assert, *, callee: str | None = None) -> str | None
     for keyword in call.keywords:
         value = literal_text(keyword.value) if keyword.arg else None
         arguments.append(f"{keyword.arg}={value}" if value is not None else None)
-    return assert_text(callee or ast.unparse(call.func), arguments, expected)
+    return assert_text(
+        callee or ast.unparse(call.func),
+        arguments,
+        expected,
+    )
 
 
 def asserts_in(node: ast.AST) -> Iterator[ast.Assert]:
@@ -136,7 +144,11 @@ def _with_equality(node: ast.Assert) -> ast.Assert:
     return node
 
 
-def asserts_of_pairs(callee: str, inputs: list[Any], outputs: list[Any]) -> tuple[list[str], int]:
+def asserts_of_pairs(
+    callee: str,
+    inputs: list[Any],
+    outputs: list[Any],
+) -> tuple[list[str], int]:
     """Asserts about ``callee`` from lists of arguments and of answers, as JSON gave them.
 
     Args:
@@ -188,7 +200,7 @@ def callee_in(source: str, name: str) -> str:
     return f"Solution().{name}" if name in methods else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class EvalPlusCheck:
     """The ``check`` function of an EvalPlus test: inputs and results as two lists, and how they are compared."""
 
@@ -203,7 +215,12 @@ class EvalPlusCheck:
     """``assertion`` compares value by value, with nothing but a tolerance."""
 
     @classmethod
-    def read(cls, module: ast.Module, *, declared_name: str) -> "EvalPlusCheck":
+    def read(
+        cls,
+        module: ast.Module,
+        *,
+        declared_name: str,
+    ) -> "EvalPlusCheck":
         """Read ``check`` from the parsed test; ``declared_name`` is the function's name by the dataset.
 
         Raises:

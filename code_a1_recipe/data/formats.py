@@ -44,7 +44,7 @@ TACO_PRELUDE = (
 """What the sites that TACO and APPS collected from import before a solution."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Adapter:
     """How to read one dataset."""
 

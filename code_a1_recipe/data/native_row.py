@@ -14,7 +14,7 @@ from ..errors import RowError
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class NativeRow:
     """A row in native columns, not yet checked."""
 

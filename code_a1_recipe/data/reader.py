@@ -48,7 +48,7 @@ _CURES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class QuestionFile:
     """A loaded file and what was lost on the way."""
 
@@ -58,7 +58,7 @@ class QuestionFile:
     """Tests that cannot be written as ``assert f(literals) == literal``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RowReader:
     """How the rows of one file become native ones."""
 

@@ -9,8 +9,10 @@ import json
 import pickletools
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
+
+import msgspec
 
 from sandbox import INPUT_ENTRY, Kind, Limits
 
@@ -30,14 +32,14 @@ _TEXT_OPCODES = frozenset({"UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNIC
 _HARMLESS_OPCODES = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TestCase:
-    """One test of LiveCodeBench, as texts of the file."""
+class TestCase(msgspec.Struct, frozen=True):
+    """One test of LiveCodeBench, as the file has it."""
 
     __test__ = False  # no class of pytest's
 
     input: str
     output: str
+    testtype: Literal["stdin", "functional"]
 
 
 def input_asserts(inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[list[str], int]:
@@ -162,18 +164,13 @@ def read_cases(row: Row) -> tuple[list[TestCase], str]:
         RowError: a column holds something else.
     """
     cases: list[TestCase] = []
-    kinds: set[str] = set()
     for column in ("public_test_cases", "private_test_cases"):
-        items = _items(row, column)
-        for number, item in enumerate(items if isinstance(items, list) else [None]):
-            given, printed, kind = (
-                (item.get(name) for name in ("input", "output", "testtype")) if isinstance(item, dict) else (None,) * 3
-            )
-            if not isinstance(given, str) or not isinstance(printed, str) or kind not in ("stdin", "functional"):
-                rule = "must be a list of tests with texts 'input' and 'output' and a 'testtype', stdin or functional"
-                raise RowError(column, f"{rule}; number {number} is {str(item)[:60]}")
-            cases.append(TestCase(input=given, output=printed))
-            kinds.add(str(kind))
+        try:
+            cases += msgspec.convert(_items(row, column), list[TestCase])
+        except msgspec.ValidationError as error:
+            rule = "must be a list of tests with texts 'input' and 'output' and a 'testtype', stdin or functional"
+            raise RowError(column, f"{rule}; {error}") from error
+    kinds = {case.testtype for case in cases}
     if len(kinds) != 1:
         raise RowError("private_test_cases", "the tests must be of one type, " + ("got both" if kinds else "got none"))
     return cases, kinds.pop()

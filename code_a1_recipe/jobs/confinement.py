@@ -23,7 +23,7 @@ JudgeAll = Callable[[Iterable[JudgeRequest]], Iterable[CandidateVerdict | Sandbo
 Item = TypeVar("Item")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Confinement:
     """What programs may use, and how they are kept in."""
 

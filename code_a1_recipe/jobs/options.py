@@ -18,7 +18,7 @@ from ..data.reader import COLUMNS
 NUM_CORES = os.cpu_count() or 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FromTexts:
     """An option that is repeated on the command line, and what makes one value of its texts."""
 

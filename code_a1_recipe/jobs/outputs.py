@@ -13,7 +13,7 @@ from ..errors import OutputError
 from ..files import file_digest, write_whole
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """What a command prints when its outputs are written."""
 

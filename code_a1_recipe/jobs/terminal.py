@@ -8,7 +8,7 @@ from dataclasses import dataclass
 _CODES = {"bad": "31", "good": "32", "doubtful": "33", "heading": "1", "faint": "2"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Paint:
     """Colours by meaning; plain text where they are off."""
 
@@ -20,7 +20,11 @@ class Paint:
         wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         return cls(wanted and sys.stdout.isatty())
 
-    def __call__(self, meaning: str, text: str) -> str:
+    def __call__(
+        self,
+        meaning: str,
+        text: str,
+    ) -> str:
         """``meaning`` is one of bad, good, doubtful, heading and faint."""
         return f"\x1b[{_CODES[meaning]}m{text}\x1b[0m" if self.is_on and text else text
 
@@ -42,7 +46,13 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
     return [
         "  ".join(
             text.ljust(width) if place == 0 else text.rjust(width)
-            for place, (text, width) in enumerate(zip(row, widths, strict=True))
+            for place, (text, width) in enumerate(
+                zip(
+                    row,
+                    widths,
+                    strict=True,
+                )
+            )
         ).rstrip()
         for row in cells
     ]

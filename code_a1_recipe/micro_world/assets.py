@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 CACHE_VARIABLE = "CODE_A1_CACHE"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class MicroAssets:
     """Complete assets on disk."""
 

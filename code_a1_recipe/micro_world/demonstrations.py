@@ -12,7 +12,7 @@ from .settings import NoiseSettings
 from .world import MicroQuestion, assert_text, boundary_inputs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class Demonstration:
     """One prompt with the response to imitate."""
 
@@ -33,7 +33,7 @@ def draw_code_demonstrations(
         if question.mistakes and rng.random() < noise.mistake_chance:
             operation = draw_mistake(rng, question.mistakes).operation
         operation = misread(rng, operation, chance=noise.misread_chance)
-        yield Demonstration(messages=code_messages(question.prompt), response=question.program(operation))
+        yield Demonstration(code_messages(question.prompt), question.program(operation))
 
 
 def draw_repair_demonstrations(
@@ -51,7 +51,7 @@ def draw_repair_demonstrations(
         if not failed:
             continue
         x = rng.choice(failed)
-        call, _, expected = assert_text(x, right.answer(x), question.kind).removeprefix("assert ").partition(" == ")
+        call, _, expected = question.test_of(x).removeprefix("assert ").partition(" == ")
         response = question.program(misread(rng, right, chance=noise.misread_chance))
         messages = repair_messages(
             question.prompt,
@@ -60,7 +60,7 @@ def draw_repair_demonstrations(
             result=_result(shown, x, question.kind),
             expected=expected,
         )
-        yield Demonstration(messages=messages, response=response)
+        yield Demonstration(messages, response)
 
 
 def _result(operation: Operation, x: Value, kind: str) -> str:
@@ -102,7 +102,7 @@ def draw_test_demonstrations(
             asserts[assert_text(x, expected, question.kind)] = None
         program = question.program(shown)
         messages = test_messages(question.prompt, candidate=program, num_cases=num_cases, black_box=black_box)
-        yield Demonstration(messages=messages, response="\n".join(asserts))
+        yield Demonstration(messages, "\n".join(asserts))
 
 
 def _expected_output(

@@ -14,25 +14,30 @@ def code_messages(prompt: str) -> Messages:
 
 def test_messages(prompt: str, *, candidate: str, num_cases: int | str, black_box: bool) -> Messages:
     """What the Test LLM is asked for one question and one program, which black-box prompts leave out."""
-    return render(
-        _PAIR.black_box_test if black_box else _PAIR.test, prompt=prompt, candidate=candidate, num_cases=num_cases
-    )
+    template = _PAIR.black_box_test if black_box else _PAIR.test
+    return render(template, prompt=prompt, candidate=candidate, num_cases=num_cases)
 
 
-def repair_messages(prompt: str, *, candidate: str, call: str, result: str, expected: str) -> Messages:
+def repair_messages(
+    prompt: str,
+    *,
+    candidate: str,
+    call: str,
+    result: str,
+    expected: str,
+) -> Messages:
     """What the Code LLM is asked in a repair turn."""
     return render(_PAIR.repair, prompt=prompt, candidate=candidate, call=call, result=result, expected=expected)
 
 
 def template_texts(*, with_repair: bool = False) -> tuple[str, ...]:
     """The templates with their placeholders left in; part of the identity of the assets."""
-    code = render(_PAIR.code, prompt="{{prompt}}")
-    tests = [
-        test_messages("{{prompt}}", candidate="{{candidate}}", num_cases="{{num_cases}}", black_box=black_box)
-        for black_box in (False, True)
-    ]
-    shown = [code, *tests]
+    names = ("prompt", "candidate", "num_cases", "call", "result", "expected")
+    fields = {name: f"{{{{{name}}}}}" for name in names}
+    templates = [_PAIR.code, _PAIR.test, _PAIR.black_box_test]
     if with_repair:
-        fields = {name: f"{{{{{name}}}}}" for name in ("candidate", "call", "result", "expected")}
-        shown.append(repair_messages("{{prompt}}", **fields))
-    return tuple(f"[{message['role']}]{message['content']}" for messages in shown for message in messages)
+        templates.append(_PAIR.repair)
+    texts = []
+    for template in templates:
+        texts += [f"[{message['role']}]{message['content']}" for message in render(template, **fields)]
+    return tuple(texts)

@@ -22,7 +22,7 @@ _BOUNDARY_WEIGHT = 6
 _SUBTLE_WEIGHT = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class Mistake:
     """A wrong operation beside the right one."""
 
@@ -62,13 +62,13 @@ def _slips_in_parts(operation: Operation) -> Iterator[Mistake]:
     for path, part in parts_of(operation):
         slips = _condition_slips(part) if isinstance(part, Condition) else _action_slips(part)
         for words, slipped, weight in slips:
-            yield Mistake(name=words, operation=with_part(operation, path, slipped), weight=weight)
+            yield Mistake(words, with_part(operation, path, slipped), weight)
 
 
 def _condition_slips(condition: Condition) -> Iterator[tuple[str, Condition, int]]:
     relation, bound = condition.relation, condition.bound
     if bound is None:
-        yield "even and odd confused", Condition(relation="odd" if relation == "even" else "even"), 2
+        yield "even and odd confused", Condition("odd" if relation == "even" else "even"), 2
     elif relation in OTHER_SIDE_OF_THE_BOUND:
         slipped = replace(condition, relation=OTHER_SIDE_OF_THE_BOUND[relation])
         yield "the bound on the wrong side", slipped, _BOUNDARY_WEIGHT
@@ -92,23 +92,22 @@ def _action_slips(action: Action) -> Iterator[tuple[str, Action, int]]:
 def _slips_of_structure(operation: Operation) -> Iterator[Mistake]:
     if isinstance(operation, Decision):
         if isinstance(operation.then, Decision):
-            yield Mistake(name="inner branches swapped", operation=replace(operation, then=_swapped(operation.then)))
+            yield Mistake("inner branches swapped", replace(operation, then=_swapped(operation.then)))
         elif isinstance(operation.otherwise, Decision):
             forgotten = replace(operation, otherwise=operation.otherwise.otherwise)
-            yield Mistake(name="the second decision forgotten", operation=forgotten)
+            yield Mistake("the second decision forgotten", forgotten)
         else:
-            yield Mistake(name="branches swapped", operation=_swapped(operation))
+            yield Mistake("branches swapped", _swapped(operation))
     elif operation.kind in ORDERS:
         for order in ORDERS:
             if order != operation.kind:
-                wrong_order = replace(operation, kind=order)
-                yield Mistake(name="the wrong order", operation=wrong_order, weight=_SUBTLE_WEIGHT)
+                yield Mistake("the wrong order", replace(operation, kind=order), _SUBTLE_WEIGHT)
     elif operation.kind != "len":
         other = "min" if operation.kind == "max" else "max"
-        yield Mistake(name="largest and smallest confused", operation=replace(operation, kind=other))
-        wrong = 0 if operation.default else 1
-        for words, default in (("the empty selection forgotten", None), ("the wrong default", wrong)):
-            yield Mistake(name=words, operation=replace(operation, default=default), weight=_SUBTLE_WEIGHT)
+        yield Mistake("largest and smallest confused", replace(operation, kind=other))
+        yield Mistake("the empty selection forgotten", replace(operation, default=None), _SUBTLE_WEIGHT)
+        wrong = replace(operation, default=0 if operation.default else 1)
+        yield Mistake("the wrong default", wrong, _SUBTLE_WEIGHT)
 
 
 def _swapped(decision: Decision) -> Decision:

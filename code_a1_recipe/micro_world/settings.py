@@ -18,6 +18,7 @@ HEAD_SIZE = 32
 """Width of an attention head; the smallest that vLLM's CPU attention accepts."""
 
 LearningRate = Annotated[float, Field(gt=0)]
+SuiteSize = Annotated[int, Field(ge=1, le=8)]
 
 
 class ModelSettings(Block):
@@ -107,7 +108,7 @@ class MicroSettings(Block):
         number, seed, world = self.num_heldout + self.num_train, self.seed, self.world
         drawn = draw_questions(seed=seed, num_questions=number, world=world, kind=self.kind)
         hard = draw_questions(seed=seed, num_questions=self.num_hard, hard=True, world=world, kind=self.kind)
-        return Split(heldout=drawn[: self.num_heldout], train=drawn[self.num_heldout :], hard=hard)
+        return Split(drawn[self.num_heldout :], drawn[: self.num_heldout], hard)
 
     def model_settings(self, role: str) -> ModelSettings:
         """Shape and warm start of the model for ``role``: "code", "test" or "both"."""
@@ -115,7 +116,8 @@ class MicroSettings(Block):
             return self.sft
         if self.variant == "repair":
             return self.code.model_copy(update={"num_steps": 2 * self.code.num_steps})
-        return {"code": self.code, "test": self.test, "both": self.both}[role]
+        model: ModelSettings = getattr(self, role)
+        return model
 
     @property
     def test_noise(self) -> NoiseSettings:

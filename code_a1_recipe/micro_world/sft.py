@@ -46,7 +46,7 @@ _MAX_GRADIENT_NORM = 1.0
 _STEPS_BETWEEN_REPORTS = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Example:
     """A demonstration in tokens; the loss looks at the response only."""
 

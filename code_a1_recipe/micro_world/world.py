@@ -6,7 +6,6 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 from sandbox import INPUT_ENTRY, Kind
 
@@ -26,7 +25,7 @@ _HIDDEN_TESTS_PER_QUESTION = 14
 _GOLDEN_TESTS_PER_QUESTION = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class World:
     """Integers that questions are about and that tests use, and how often decisions lie in decisions."""
 
@@ -47,7 +46,11 @@ class World:
 
 
 WORLDS = {
-    "narrow": World(inputs=range(-2, 10), bounds=range(8), boundary_chance=0.2),
+    "narrow": World(
+        inputs=range(-2, 10),
+        bounds=range(8),
+        boundary_chance=0.2,
+    ),
     "wide": World(
         inputs=range(-5, 45), bounds=range(40), nested_chance=0.25, boundary_chance=0.1, num_boundary_lessons=12_600
     ),
@@ -56,7 +59,7 @@ WORLDS = {
 mistakes show on one input of fifty, so that a suite must know where to look; arithmetic is as easy in both."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class MicroQuestion:
     """A question with all that is known about it."""
 
@@ -96,7 +99,11 @@ class MicroQuestion:
 
     @property
     def hidden_tests(self) -> tuple[str, ...]:
-        return tuple(assert_text(x, self.operation.answer(x), self.kind) for x in self.hidden_inputs)
+        return tuple(map(self.test_of, self.hidden_inputs))
+
+    def test_of(self, x: Value) -> str:
+        """A right test."""
+        return assert_text(x, self.operation.answer(x), self.kind)
 
     @property
     def golden_tests(self) -> tuple[str, ...]:
@@ -104,17 +111,16 @@ class MicroQuestion:
         rng = random.Random("golden tests of " + self.prompt)
         found: dict[str, None] = {}
         while len(found) < _GOLDEN_TESTS_PER_QUESTION:
-            x = self.draw_input(rng)
-            found[assert_text(x, self.operation.answer(x), self.kind)] = None
+            found[self.test_of(self.draw_input(rng))] = None
         return tuple(found)
 
     def draw_input(self, rng: random.Random) -> Value:
         """An input somebody might test with, without looking at the boundaries."""
-        inputs = self.world.inputs
+        ends = self.world.inputs.start, self.world.inputs.stop - 1
         if not self.operation.takes_list:
-            return rng.randint(inputs.start, inputs.stop - 1)
-        length = rng.choices((0, 1, 2), (2, 4, 4))[0]
-        return [rng.randint(inputs.start, inputs.stop - 1) for _ in range(length)]
+            return rng.randint(*ends)
+        (length,) = rng.choices((0, 1, 2), (2, 4, 4))
+        return [rng.randint(*ends) for _ in range(length)]
 
     @property
     def mutant(self) -> str:
@@ -123,20 +129,16 @@ class MicroQuestion:
 
     def row(self, *, buggy_programs: Sequence[str] = ()) -> dict[str, object]:
         """The question in the recipe's native columns."""
-        return {
-            "id": self.id,
-            "prompt": self.prompt,
-            "reference": self.reference,
-            "entry_points": [ENTRY_POINT] if self.kind == Kind.FUNCTIONS else [],
-            "tests": list(self.hidden_tests),
-            "golden_tests": list(self.golden_tests),
-            "buggy_programs": list(buggy_programs),
-            "data_source": self.data_source,
-            **({} if self.kind == Kind.FUNCTIONS else {"kind": self.kind}),
-        }
+        row: dict[str, object] = {"id": self.id, "prompt": self.prompt, "reference": self.reference}
+        row["entry_points"] = [ENTRY_POINT] if self.kind == Kind.FUNCTIONS else []
+        row["tests"] = list(self.hidden_tests)
+        row["golden_tests"] = list(self.golden_tests)
+        row["buggy_programs"] = list(buggy_programs)
+        row["data_source"] = self.data_source
+        return row if self.kind == Kind.FUNCTIONS else row | {"kind": self.kind}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class Split:
     """Questions to train on and questions to measure on; no prompt is in both."""
 
@@ -146,7 +148,11 @@ class Split:
     """Compositions deeper than any in the other two."""
 
 
-def assert_text(x: Value, expected: Value, kind: str = Kind.FUNCTIONS) -> str:
+def assert_text(
+    x: Value,
+    expected: Value,
+    kind: str = Kind.FUNCTIONS,
+) -> str:
     if kind == Kind.FUNCTIONS:
         return f"assert {ENTRY_POINT}({x}) == {expected}"
     given, printed = (str(one).strip("[]").replace(",", "") for one in (x, expected))
@@ -164,7 +170,15 @@ def draw_questions(
     for _ in range(200 * num_questions + 1000):
         if len(operations) == num_questions:
             source = HARD_DATA_SOURCE if hard else DATA_SOURCE
-            return tuple(_complete(one, world=place, data_source=source, kind=kind) for one in operations.values())
+            return tuple(
+                _complete(
+                    one,
+                    world=place,
+                    data_source=source,
+                    kind=kind,
+                )
+                for one in operations.values()
+            )
         operation = _draw_hard_operation(rng, place) if hard else _draw_operation(rng, place)
         operations.setdefault(operation.english, operation)
     raise ValueError(f"only {len(operations)} distinct micro questions found, {num_questions} asked for; ask for fewer")
@@ -177,15 +191,13 @@ def boundary_inputs(operation: Operation) -> list[Value]:
 
 
 def write_rows(
-    questions: Iterable[MicroQuestion],
-    path: Path,
-    *,
-    buggy_programs: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    questions: Iterable[MicroQuestion], path: Path, *, buggy_programs: Mapping[str, Sequence[str]] | None = None
 ) -> None:
     """Write one JSON object a line, in the recipe's native columns; ``buggy_programs`` are by question id."""
-    rows = (question.row(buggy_programs=buggy_programs.get(question.id, ())) for question in questions)
-    lines = (json.dumps(row, ensure_ascii=False) for row in rows)
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    with path.open("w", encoding="utf-8") as file:
+        for question in questions:
+            row = question.row(buggy_programs=(buggy_programs or {}).get(question.id, ()))
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
 def _draw_operation(rng: random.Random, world: World) -> Operation:
@@ -194,15 +206,14 @@ def _draw_operation(rng: random.Random, world: World) -> Operation:
     family = rng.choices(("two-way", "three-way", "aggregate", "collect"), (50, 15, 25, 10))[0]
     if family == "two-way":
         then, otherwise = rng.sample(_ACTION_POOL, 2)
-        return Decision(condition=_draw_condition(rng, world), then=then, otherwise=otherwise)
+        return Decision(_draw_condition(rng, world), then, otherwise)
     if family == "three-way":
         low = rng.choice(range(world.bounds.start, world.bounds.stop - 2))
         high = rng.choice(range(low + 2, world.bounds.stop))
         then, second_then, otherwise = rng.sample(_ACTION_POOL, 3)
-        first = Condition(relation=rng.choice(("<", "<=")), bound=low)
-        second = Condition(relation=rng.choice((">", ">=")), bound=high)
-        rest = Decision(condition=second, then=second_then, otherwise=otherwise)
-        return Decision(condition=first, then=then, otherwise=rest)
+        first = Condition(rng.choice(("<", "<=")), low)
+        second = Condition(rng.choice((">", ">=")), high)
+        return Decision(first, then, Decision(second, second_then, otherwise))
     if family == "aggregate":
         kind = rng.choice(("len", "max", "max", "min", "min"))
         default = None if kind == "len" else rng.choice(_CONSTANTS)
@@ -227,27 +238,32 @@ def _draw_hard_operation(rng: random.Random, world: World) -> Operation:
 def _draw_nested_decision(rng: random.Random, world: World) -> Decision:
     then, inner_otherwise, otherwise = rng.sample(_ACTION_POOL, 3)
     outer, inner = _draw_condition(rng, world), _draw_condition(rng, world)
-    inside = Decision(condition=inner, then=then, otherwise=inner_otherwise)
-    return Decision(condition=outer, then=inside, otherwise=otherwise)
+    return Decision(outer, Decision(inner, then, inner_otherwise), otherwise)
 
 
 def _draw_condition(rng: random.Random, world: World) -> Condition:
     kind = rng.choices(("bound", "equal", "parity"), (72, 10, 18))[0]
     if kind == "parity":
-        return Condition(relation=rng.choice(("even", "odd")))
+        return Condition(rng.choice(("even", "odd")))
     relation = "==" if kind == "equal" else rng.choice(("<", "<=", ">", ">="))
-    return Condition(relation=relation, bound=rng.choice(world.bounds))
+    return Condition(relation, rng.choice(world.bounds))
 
 
 _ACTION_POOL: tuple[Action, ...] = (
-    *(Action(kind=kind, amount=amount) for kind in ("add", "subtract") for amount in _AMOUNTS),
-    *(Action(kind="constant", amount=amount) for amount in _CONSTANTS),
-    Action(kind="negate"),
-    Action(kind="keep"),
+    *(Action(kind, amount) for kind in ("add", "subtract") for amount in _AMOUNTS),
+    *(Action("constant", amount) for amount in _CONSTANTS),
+    Action("negate"),
+    Action("keep"),
 )
 
 
-def _complete(operation: Operation, *, world: World, data_source: str, kind: str) -> MicroQuestion:
+def _complete(
+    operation: Operation,
+    *,
+    world: World,
+    data_source: str,
+    kind: str,
+) -> MicroQuestion:
     """Choose the hidden inputs and keep the mistakes that make a difference."""
     pool: Sequence[Value] = _list_pool(operation, world) if operation.takes_list else world.all_integers
     answers = [operation.answer(x) for x in pool]
@@ -258,11 +274,10 @@ def _complete(operation: Operation, *, world: World, data_source: str, kind: str
         if differs:
             visible.append(mistake)
             told_apart_by.append(differs)
-    inputs = _choose_inputs(operation, pool, told_apart_by)
     return MicroQuestion(
         world=world,
         operation=operation,
-        hidden_inputs=inputs,
+        hidden_inputs=_choose_inputs(operation, pool, told_apart_by),
         mistakes=tuple(visible),
         data_source=data_source,
         kind=kind,

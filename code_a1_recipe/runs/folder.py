@@ -93,11 +93,14 @@ class RunFolder:
 
     def metrics_row(self, step: int) -> dict[str, Any] | None:
         """The row of a step, None where there is none."""
-        return next((row for row in map(json.loads, self._lines()) if row["step"] == step), None)
+        return next((row for row in self._rows() if row["step"] == step), None)
 
     def has_metric(self, name: str) -> bool:
         """Whether any row has it."""
-        return any(name in row for row in map(json.loads, self._lines()))
+        return any(name in row for row in self._rows())
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        return map(json.loads, self._lines())
 
     def _lines(self) -> list[str]:
         """Of the metrics, with their ends."""
@@ -105,10 +108,10 @@ class RunFolder:
 
     def add_to_metrics(self, step: int, metrics: Mapping[str, Any]) -> None:
         """Put metrics into the row of a step, which is the newest, or append it where it is missing."""
-        row = self.metrics_row(step)
-        if row is not None:
+        row = self.metrics_row(step) or {}
+        if row:
             self._keep_rows(step - 1)
-        self.append_metrics(step, {**(row or {}), **metrics})
+        self.append_metrics(step, row | dict(metrics))
 
     def rewind(self, step: int) -> None:
         """Forget metrics and rollouts after ``step``, which a resumed run writes again, and a half-written last row."""
@@ -126,14 +129,13 @@ class RunFolder:
 
     def set_aside(self) -> Path | None:
         """Move the records of a start of which no step was saved to ``unsaved_<n>``; None: there are none."""
-        records = [path for path in (self.metrics, self.rollouts, self.mistake_book, self.tensorboard) if path.exists()]
         if not self.metrics.exists() and not self.rollouts.exists():
             return None
-        number = 1 + sum(path.name.startswith(_UNSAVED) for path in self.root.iterdir())
-        aside = self.root / f"{_UNSAVED}{number}"
+        aside = self.root / f"{_UNSAVED}{1 + len(list(self.root.glob(f'{_UNSAVED}*')))}"
         aside.mkdir()
-        for path in records:
-            path.rename(aside / path.name)
+        for path in (self.metrics, self.rollouts, self.mistake_book, self.tensorboard):
+            if path.exists():
+                path.rename(aside / path.name)
         return aside
 
     def _keep_rows(self, step: int) -> None:

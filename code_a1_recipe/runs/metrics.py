@@ -34,17 +34,24 @@ class _Accumulator(MetricAccumulator):
         total, number = self.get(name, (0.0, 0))
         self[name] = (total + float(value), number + count)
 
+    def add_all(self, values: Mapping[str, float]) -> None:
+        for name, value in values.items():
+            self.add(name, value)
+
 
 def accumulate_episode(episode: Episode, *, seconds: float) -> MetricAccumulator:
     """Accumulate the metrics of one episode; an outage counts in ``judge/outage_rate`` and nowhere else."""
     collector = _Accumulator()
     collector.add("episode/seconds", seconds)
     for candidate in episode.candidates:
-        collector.add("code/candidates", 1)
-        collector.add("judge/outage_rate", bool(candidate.outage))
-        collector.add("judge/outages", bool(candidate.outage))
-        collector.add("code/extraction_failure_rate", candidate.source is None)
-        collector.add("code/too_long_to_test_rate", candidate.is_too_long_to_test)
+        values = {
+            "code/candidates": 1,
+            "judge/outage_rate": bool(candidate.outage),
+            "judge/outages": bool(candidate.outage),
+            "code/extraction_failure_rate": candidate.source is None,
+            "code/too_long_to_test_rate": candidate.is_too_long_to_test,
+        }
+        collector.add_all(values)
         if candidate.verdict is not None and candidate.reward is not None:
             _add_candidate(collector, candidate)
             for s, suite in enumerate(candidate.suites):
@@ -115,8 +122,7 @@ def _add_candidate(collector: _Accumulator, candidate: CandidateResult) -> None:
     verdict, reward = candidate.verdict, candidate.reward
     assert verdict is not None
     assert reward is not None
-    collector.add("code/reward", reward.total)
-    collector.add("code/loaded_rate", verdict.loaded)
+    collector.add_all({"code/reward": reward.total, "code/loaded_rate": verdict.loaded})
     if candidate.judge_span is not None:
         collector.add("judge/seconds_per_candidate", candidate.judge_span[1] - candidate.judge_span[0])
     collector.add("judge/cpu_seconds_per_candidate", verdict.cpu_seconds)
@@ -135,8 +141,7 @@ def _add_candidate(collector: _Accumulator, candidate: CandidateResult) -> None:
     for case in verdict.history:
         collector.add("book/replay_pass_rate", case.outcome is CaseOutcome.PASSED)
     if candidate.hidden is not None:
-        hidden = candidate.hidden.suites[0]
-        is_right = solves(candidate.hidden)
+        hidden, is_right = candidate.hidden.suites[0], solves(candidate.hidden)
         collector.add("code/pass@1", is_right)
         collector.add("code/hidden_case_pass_rate", 1.0 - hidden.num_failed / max(1, hidden.num_valid))
         if reward.total > FULL_REWARD:
@@ -148,8 +153,8 @@ def _add_repairs(collector: _Accumulator, episode: Episode) -> None:
     final = list(episode.candidates)
     for repair in episode.repairs:
         result = repair.result
-        collector.add("judge/outage_rate", bool(result.outage))
-        collector.add("judge/outages", bool(result.outage))
+        is_outage = bool(result.outage)
+        collector.add_all({"judge/outage_rate": is_outage, "judge/outages": is_outage})
         final[repair.candidate] = result  # without a reward where nothing is known of it
         if result.reward is None:
             continue
@@ -165,16 +170,17 @@ def _add_repairs(collector: _Accumulator, episode: Episode) -> None:
 def _add_suite(collector: _Accumulator, candidate: CandidateResult, s: int, suite: SuiteResult) -> None:
     assert candidate.verdict is not None
     assert suite.reward is not None
-    verdict = candidate.verdict.suites[s]
-    collector.add("test/suites", 1)
-    collector.add("test/reward", suite.reward.total)
-    for term, value in suite.reward.terms.items():
-        collector.add(f"test/{term}", value)
-    collector.add("test/extraction_failure_rate", bool(suite.extraction_failure))
-    collector.add("test/prompt_cached_frac", suite.response.cached_tokens / max(1, len(suite.response.prompt_ids)))
-    collector.add("test/valid_cases", verdict.num_valid)
-    collector.add("test/rejected_cases", verdict.num_rejected)
-    collector.add("test/broke_candidate_rate", verdict.num_failed > 0)
+    verdict, response = candidate.verdict.suites[s], suite.response
+    collector.add_all({"test/suites": 1, "test/reward": suite.reward.total})
+    collector.add_all({f"test/{term}": value for term, value in suite.reward.terms.items()})
+    values = {
+        "test/extraction_failure_rate": bool(suite.extraction_failure),
+        "test/prompt_cached_frac": response.cached_tokens / max(1, len(response.prompt_ids)),
+        "test/valid_cases": verdict.num_valid,
+        "test/rejected_cases": verdict.num_rejected,
+        "test/broke_candidate_rate": verdict.num_failed > 0,
+    }
+    collector.add_all(values)
     if verdict.num_valid:
         collector.add("test/expected_correct_rate", verdict.num_expected_correct / verdict.num_valid)
 
@@ -235,14 +241,16 @@ def check_served_weights(metrics: Mapping[str, float], *, limit: float | None, s
     Raises:
         OutageError: a policy's mean is above ``limit``, or no number.
     """
+    if limit is None:
+        return
     for name, value in metrics.items():
-        if limit is not None and name.endswith("/rollout_probs_diff_mean") and not value <= limit:
+        if name.endswith("/rollout_probs_diff_mean") and not value <= limit:
             raise OutageError(
                 f"step {step}: {name} is {value:.3g}, above episode.max_probs_diff={limit:g}: the servers sample from "
                 "other weights than those that are trained (a weight sync that failed, or kernels that differ). Resume "
                 "from an earlier step, or raise the limit if so much is expected"
             )
-        if limit is not None and name.endswith("/rollout_actor_probs_pearson_corr") and value < _LOW_CORRELATION:
+        if name.endswith("/rollout_actor_probs_pearson_corr") and value < _LOW_CORRELATION:
             logger.warning(
                 "step %d: %s is %.3g (1: the same): either the policy hardly varies, or its servers hold other weights "
                 "than those that are trained",

@@ -5,7 +5,7 @@ Episode workers write the lines (``encode_records``); ``runs.reader`` reads them
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -213,48 +213,53 @@ def episode_records(episode: Episode, *, selected: Sequence[int]) -> Iterator[Ro
         yield _record(episode, "buggy_program", p, buggy, selected=False)
 
 
+_COPIED = (
+    "source",
+    "extraction_failure",
+    "is_too_long_to_test",
+    "outage",
+    "span",
+    "judge_span",
+    "hidden_span",
+    "pooled_span",
+)
+"""Fields of a program that its record has too."""
+
+
 def _record(
     episode: Episode, kind: Kind, number: int, candidate: CandidateResult, *, selected: bool, turn: int = 0
 ) -> RolloutRecord:
-    met = candidate.verdict.suites if turn and candidate.verdict is not None else ()
+    task, response, verdict = episode.task, candidate.response, candidate.verdict
+    met = verdict.suites if turn and verdict is not None else ()
+    copied: dict[str, Any] = {name: getattr(candidate, name) for name in _COPIED}
     return RolloutRecord(
         v=VERSION,
-        index=episode.task.index,
-        step=episode.task.step,
-        question=episode.task.question.id,
-        data_source=episode.task.question.data_source,
+        index=task.index,
+        step=task.step,
+        question=task.question.id,
+        data_source=task.question.data_source,
         kind=kind,
         candidate=number,
         turn=turn,
         repair_cases=tuple(case for suite in met for case in suite.cases),
-        response=candidate.response.text,
-        response_tokens=len(candidate.response.token_ids),
-        prompt_tokens=len(candidate.response.prompt_ids),
-        source=candidate.source,
-        extraction_failure=candidate.extraction_failure,
-        is_too_long_to_test=candidate.is_too_long_to_test,
-        outage=candidate.outage,
-        verdict=verdict_record(candidate.verdict),
+        response=response.text,
+        response_tokens=len(response.token_ids),
+        prompt_tokens=len(response.prompt_ids),
+        verdict=verdict_record(verdict),
         reward=reward_record(candidate.reward),
         given_tests=None if turn else _given(candidate),
         pooled_tests=candidate.pooled,
         hidden_tests=hidden_tests_record(candidate.hidden),
         selected=selected,
-        span=candidate.span,
-        judge_span=candidate.judge_span,
-        hidden_span=candidate.hidden_span,
-        pooled_span=candidate.pooled_span,
         suites=tuple(_suites(candidate)),
+        **copied,
     )
 
 
 def _given(candidate: CandidateResult) -> SuiteVerdict | None:
     """The dataset's own tests that the reward was made of: a suite of the verdict that nobody wrote."""
-    if candidate.verdict is None:
-        return None
-    if len(candidate.verdict.suites) == len(candidate.suites):
-        return None
-    return candidate.verdict.suites[0]
+    suites = () if candidate.verdict is None else candidate.verdict.suites
+    return suites[0] if len(suites) > len(candidate.suites) else None
 
 
 def _suites(candidate: CandidateResult) -> Iterator[SuiteRecord]:

@@ -25,7 +25,7 @@ Statistic = Callable[..., Any]
 """``(*columns[..., question]) -> [...]``: reduces the last axis."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Estimate:
     """A figure with its 95 % interval: NaN bounds where none can be given, infinite ones for the mean of one value."""
 
@@ -58,15 +58,12 @@ class Estimate:
     def plus_minus(self, *, signed: bool = False) -> str:
         """``0.512 ± 0.034``, for symmetric intervals; with a sign for differences."""
         sign = "+" if signed else ""
-        half = "?"
-        if math.isfinite(self.half_width):
-            half = f"{self.half_width:.3f}"
+        half = f"{self.half_width:.3f}" if math.isfinite(self.half_width) else "?"
         return f"{self.value:{sign}.3f} ± {half}"
 
     def starred(self) -> str:
         """A difference as ``+0.120 ± 0.034 *``, with the star where the interval excludes zero."""
-        star = " *" if self.excludes_zero else ""
-        return self.plus_minus(signed=True) + star
+        return self.plus_minus(signed=True) + " *" * self.excludes_zero
 
 
 def pass_at_k(num_samples: int, num_right: int, k: int) -> float:
@@ -121,20 +118,15 @@ def bootstrap(*columns: Sequence[float], statistic: Statistic = mean_over_questi
     if any(shape != (number,) for shape in shapes):
         raise ValueError(f"columns must have one value per question each, got {shapes}")
     if not number:
-        return _without_interval(math.nan, num_values=0)
+        return Estimate(value=math.nan, low=math.nan, high=math.nan, num_values=0)
     value = float(statistic(*arrays))
     replicates = _replicates(arrays, statistic, seed)
     defined = replicates[~np.isnan(replicates)]
-    if len(defined) < (1 - MOST_UNDEFINED) * RESAMPLES:
-        return _without_interval(value, num_values=number)
-    tail = 100 * (1 - CONFIDENCE) / 2
-    low, high = np.percentile(defined, [tail, 100 - tail])
-    return Estimate(
-        value=value,
-        low=float(low),
-        high=float(high),
-        num_values=number,
-    )
+    low = high = math.nan
+    if len(defined) >= (1 - MOST_UNDEFINED) * RESAMPLES:
+        tail = 100 * (1 - CONFIDENCE) / 2
+        low, high = map(float, np.percentile(defined, [tail, 100 - tail]))
+    return Estimate(value=value, low=low, high=high, num_values=number)
 
 
 def _replicates(arrays: Sequence[Array], statistic: Statistic, seed: int) -> Array:
@@ -148,15 +140,6 @@ def _replicates(arrays: Sequence[Array], statistic: Statistic, seed: int) -> Arr
         values = statistic(*(array[drawn] for array in arrays))
         batches.append(np.asarray(values, dtype=np.float64))
     return np.concatenate(batches)
-
-
-def _without_interval(value: float, *, num_values: int) -> Estimate:
-    return Estimate(
-        value=value,
-        low=math.nan,
-        high=math.nan,
-        num_values=num_values,
-    )
 
 
 def paired_bootstrap(after: Mapping[str, float], before: Mapping[str, float]) -> Estimate:
@@ -189,12 +172,7 @@ def mean_estimate(values: Sequence[float]) -> Estimate:
     if number > 1:
         quantile = float(stats.t.ppf((1 + CONFIDENCE) / 2, number - 1))
         half = quantile * statistics.stdev(values) / math.sqrt(number)
-    return Estimate(
-        value=mean,
-        low=mean - half,
-        high=mean + half,
-        num_values=number,
-    )
+    return Estimate(value=mean, low=mean - half, high=mean + half, num_values=number)
 
 
 def paired_difference(after: Mapping[Key, float], before: Mapping[Key, float]) -> Estimate:

@@ -11,7 +11,7 @@ from pathlib import Path
 from ..files import write_whole
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Table:
     """Cells as text, row by row."""
 

@@ -83,7 +83,7 @@ _arcs_of_call = _make_arcs_of(globals())
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CallCoverage:
     """The lines and branches that each of a list of calls covers.
 

@@ -49,7 +49,7 @@ METRICS = (
 """Each with ``@k`` after its name for the first k tests."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class FunctionResult:
     """The verdicts about the tests of one function, in the order in which they were written."""
 

@@ -69,7 +69,7 @@ _Position = tuple[int, int]
 """Line from 1, column in characters from 0."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Mutant:
     """One changed program. It defines the same names as the original."""
 
@@ -84,7 +84,7 @@ class Mutant:
     """The changed lines, the old ones after ``-``, the new ones after ``+``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class MutantSet:
     """The mutants of one source, in the order of their lines, and what was left out."""
 
@@ -120,17 +120,10 @@ def make_mutants(
     """
     if max_mutants is not None and max_mutants < 1:
         raise ValueError(f"max_mutants must be at least 1, got {max_mutants!r}; leave it out for all mutants")
-    path = None if cache_dir is None else cache_dir / f"{_cache_key(source)}.json"
-    found = None if path is None else _read_cache(path)
-    if found is None:
-        found = _make_all(source)
-        if path is not None:
-            _write_cache(path, found)
-    return (
-        found
-        if max_mutants is None
-        else _sample(found, max_mutants, seed=f"{seed}:{hashlib.sha256(source.encode()).hexdigest()}")
-    )
+    found = _make_all(source) if cache_dir is None else _cached(source, cache_dir)
+    if max_mutants is None:
+        return found
+    return _sample(found, max_mutants, seed=f"{seed}:{hashlib.sha256(source.encode()).hexdigest()}")
 
 
 def family_of(operator: str) -> str:
@@ -150,19 +143,25 @@ def _make_all(source: str) -> MutantSet:
         if not is_in_body(position):
             continue
         text = _mutated(source, operator, occurrence)
-        reason = "operator_failed" if text is None else _why_dropped(text, keys)
-        if text is None or reason:
+        if reason := _why_dropped(text, keys):
             dropped[reason] += 1
             continue
-        name = operator.removeprefix(_PROVIDER)
-        diff = _diff(source, text)
-        mutants.append(Mutant(source=text, operator=name, occurrence=occurrence, line=position[0], diff=diff))
+        mutant = Mutant(
+            source=text,
+            operator=operator.removeprefix(_PROVIDER),
+            occurrence=occurrence,
+            line=position[0],
+            diff=_diff(source, text),
+        )
+        mutants.append(mutant)
     mutants.sort(key=lambda mutant: mutant.line)
     return MutantSet(mutants=tuple(mutants), dropped=dict(sorted(dropped.items())))
 
 
 def _why_dropped(text: str, keys: dict[str, str]) -> str:
     """Why a mutant is not worth running, or ""; then ``keys`` knows it from now on."""
+    if not text:
+        return "operator_failed"
     try:
         tree, code = syntax_key(text), bytecode_key(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -185,14 +184,14 @@ def _places(source: str) -> Iterator[tuple[str, int, _Position]]:
         yield from ((name, occurrence, start) for occurrence, start in enumerate(starts))
 
 
-def _mutated(source: str, operator: str, occurrence: int) -> str | None:
+def _mutated(source: str, operator: str, occurrence: int) -> str:
+    """The changed source; "" where the operator failed."""
     mutating, plugins = _library("mutating"), _library("plugins")
     try:
-        text = mutating.mutate_code(source, plugins.get_operator(operator)(), occurrence)
+        return str(mutating.mutate_code(source, plugins.get_operator(operator)(), occurrence) or "")
     except (AttributeError, IndexError, ArithmeticError) as error:  # syntax that the operator's author had not seen
         logger.debug("operator=%s occurrence=%d: %r", operator, occurrence, error)
-        return None
-    return None if text is None else str(text)
+        return ""
 
 
 def _library(name: str) -> Any:
@@ -274,22 +273,22 @@ def _cache_key(source: str) -> str:
     return fingerprint(str(_FORMAT), cosmic_ray_version(), python, *sorted(OPERATORS), source)
 
 
-def _read_cache(path: Path) -> MutantSet | None:
+def _cached(source: str, folder: Path) -> MutantSet:
+    """The mutants from the folder, where they are put when they are made."""
+    path = folder / f"{_cache_key(source)}.json"
     try:
         return msgspec.json.decode(path.read_bytes(), type=MutantSet)
     except FileNotFoundError:
-        return None
+        pass
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         logger.warning("%s cannot be used, the mutants are made anew: %s", path, error)
-        return None
-
-
-def _write_cache(path: Path, found: MutantSet) -> None:
-    """Write atomically: several processes may make the same mutants at once."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as handle:
+    found = _make_all(source)
+    folder.mkdir(parents=True, exist_ok=True)
+    # A name of its own: several processes may make the same mutants at once.
+    with tempfile.NamedTemporaryFile(dir=folder, suffix=".tmp", delete=False) as handle:
         handle.write(msgspec.json.encode(found))
     os.replace(handle.name, path)
+    return found
 
 
 def require_mutants() -> None:

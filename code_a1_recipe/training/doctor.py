@@ -25,7 +25,7 @@ _EVALUATION = ("evalplus", "tree-sitter", "cosmic-ray", "coverage", "datasketch"
 _SET_UP = "`bash run_codea1.sh setup`"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Finding:
     """One thing that a run, or a command, needs."""
 

@@ -13,7 +13,7 @@ from ..algorithm.episode_types import EpisodeTask
 _MOST_WAITING = 1_000_000
 
 
-@dataclass(slots=True)
+@dataclass
 class _Phase:
     arrived: set[int] = field(default_factory=set)
     is_open: asyncio.Event = field(default_factory=asyncio.Event)

@@ -47,10 +47,8 @@ def check_left_out(config: RunConfig) -> None:
 
 def check_given_tests(config: RunConfig, train: Sequence[Question]) -> None:
     """Every question brings the tests that the Code LLM is to be rewarded on."""
-    if not config.rewards.uses_given_tests:
-        return
     without = [question.id for question in train if not given_tests(question, config.rewards)]
-    if without:
+    if config.rewards.uses_given_tests and without:
         column = "tests" if config.rewards.code_tests == "hidden" else "golden_tests"
         raise SettingsError(
             f"rewards.code_tests={config.rewards.code_tests} needs the column {column!r}, which {len(without)} of "
@@ -88,9 +86,8 @@ def with_questions_that_fit(config: RunConfig, tokenizer: Any) -> RunConfig:
     left_out: list[str] = []
     for key in ("train_files", "val_files"):
         questions = read_questions(config, key, whole=True)  # what moves up below `*_max_samples` must fit too
-        too_long = list(_too_long(config, questions, tokenizer))
-        left_out += too_long
-        if too_long:
+        if too_long := _too_long(config, questions, tokenizer):
+            left_out += too_long
             limit = f"data.max_prompt_length={config.policies.code.rollout.prompt_length} tokens"
             RunFolder.show(f"data.{key}: {len(too_long)} of {len(questions)} questions left out, longer than {limit}")
     return config.with_values({"data.left_out": [*config.data.left_out, *dict.fromkeys(left_out)]})
@@ -99,17 +96,19 @@ def with_questions_that_fit(config: RunConfig, tokenizer: Any) -> RunConfig:
 def _too_long(config: RunConfig, questions: Sequence[Question], tokenizer: Any) -> dict[str, int]:
     """Tokens of the Code LLM's prompt for each question that exceeds its limit, by id."""
     limit = config.policies.code.rollout.prompt_length
-    prompts = {one.id: render(config.prompts.code_template, **one.prompt_fields) for one in questions}
-    lengths = {identity: len(prompt_token_ids(tokenizer, prompt)) for identity, prompt in prompts.items()}
+    lengths = {}
+    for question in questions:
+        prompt = render(config.prompts.code_template, **question.prompt_fields)
+        lengths[question.id] = len(prompt_token_ids(tokenizer, prompt))
     return {identity: length for identity, length in lengths.items() if length > limit}
 
 
 def check_prompt_lengths(config: RunConfig, key: str, questions: Sequence[Question], tokenizer: Any) -> None:
     if too_long := _too_long(config, questions, tokenizer):
-        identity, length = max(too_long.items(), key=lambda item: item[1])
+        identity = max(too_long, key=too_long.__getitem__)
         limit = config.policies.code.rollout.prompt_length
         raise SettingsError(
             f"data.{key}: {len(too_long)} of {len(questions)} questions exceed the Code LLM's prompt length of {limit} "
-            f"tokens, the longest is {identity!r} with {length}; raise data.max_prompt_length (and "
+            f"tokens, the longest is {identity!r} with {too_long[identity]}; raise data.max_prompt_length (and "
             "policies.test.rollout.prompt_length with it), or leave them out with data.filter_overlong_prompts=true"
         )

@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ray
@@ -37,6 +37,8 @@ LOOK_SECONDS = 5.0
 _CLOSE_SECONDS = 10.0
 _FAILED_SECONDS = 30.0
 """Pause before another start on a node where an actor could not start."""
+_TRIES = 4
+"""Places where a program may be lost before it counts as an outage."""
 _OTHERS_SECONDS = 10.0
 """After the first actor's start; a node whose CPUs are taken joins when they are free."""
 
@@ -63,7 +65,7 @@ class RunnerActor:
         self._runner.close()
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class _Member:
     """One node's actor, and how many programs it runs for us."""
 
@@ -75,18 +77,6 @@ class _Member:
     num_running: int = 0
 
 
-@dataclass(slots=True)
-class _Members:
-    """The actors by node. Guarded by ``changed``."""
-
-    changed: threading.Condition = field(default_factory=threading.Condition)
-    by_node: dict[str, _Member] = field(default_factory=dict)
-    failed: dict[str, float] = field(default_factory=dict)
-    """When (monotonic seconds) a node's actor last failed to start."""
-    last_error: str = "no node has a free CPU for it"
-    is_closed: bool = False
-
-
 class RayRunner(Closing):
     """A runner over all nodes of the Ray cluster that this process is connected to.
 
@@ -95,7 +85,6 @@ class RayRunner(Closing):
         cpus_per_program: CPUs that Ray sets aside for each of them; nodes without them are left out.
         limits: used where a judge sets none.
         options: further arguments of each node's ``LocalRunner`` (``tier``, ``preload``...).
-        tries: places where a program may be lost before it counts as an outage.
 
     Raises:
         SandboxConfigError: a number is out of its range, or this process is not connected to Ray.
@@ -109,15 +98,9 @@ class RayRunner(Closing):
         cpus_per_program: float = 1.0,
         limits: Limits | None = None,
         options: Mapping[str, Any] | None = None,
-        tries: int = 4,
     ) -> None:
-        for name, value, least in (
-            ("programs_per_node", programs_per_node, 1),
-            ("cpus_per_program", cpus_per_program, 0),
-            ("tries", tries, 1),
-        ):
-            if not value >= least:
-                raise SandboxConfigError(f"{name} must be at least {least}, got {value!r}")
+        if programs_per_node < 1:
+            raise SandboxConfigError(f"programs_per_node must be at least 1, got {programs_per_node!r}")
         if not ray.is_initialized():
             raise SandboxConfigError("RayRunner needs a connection to a Ray cluster; call ray.init(...) before")
         self.limits = limits if limits is not None else Limits()
@@ -125,8 +108,14 @@ class RayRunner(Closing):
         self._num_cpus = cpus_per_program * programs_per_node
         self._options = {**(options or {}), "num_workers": programs_per_node, "limits": self.limits}
         self.tier: int = self._options.get("tier", 0)
-        self._tries = tries
-        self._members = _Members()
+        self._changed = threading.Condition()
+        """Guards what follows."""
+        self._members: dict[str, _Member] = {}
+        """The actors by node."""
+        self._failed: dict[str, float] = {}
+        """When (monotonic seconds) a node's actor last failed to start."""
+        self._last_error = "no node has a free CPU for it"
+        self._is_closed = False
         self._look_now = threading.Event()
         self._look()
         # A thread of its own: nodes come and go while every caller waits for a program.
@@ -144,7 +133,7 @@ class RayRunner(Closing):
         started = time.monotonic()
         lost: list[str] = []
         avoided: set[str] = set()
-        for _ in range(self._tries):
+        for _ in range(_TRIES):
             member = self._take(avoided)
             try:
                 result: ProgramResult = ray.get(member.actor.run.remote(program, role))
@@ -161,22 +150,21 @@ class RayRunner(Closing):
                 self._give_back(member)
             # Another node first: what made the program fail may be the node's own, such as its memory.
             avoided.add(member.node_id)
-            logger.warning("a program was lost, %d of %d: %s", len(lost), self._tries, lost[-1])
-        raise SandboxUnavailableError(f"a program was lost {self._tries} times: {'; '.join(lost)}")
+            logger.warning("a program was lost, %d of %d: %s", len(lost), _TRIES, lost[-1])
+        raise SandboxUnavailableError(f"a program was lost {_TRIES} times: {'; '.join(lost)}")
 
     def nodes(self) -> tuple[str, ...]:
         """Ids of the nodes that take programs now."""
-        with self._members.changed:
-            return tuple(node for node, member in self._members.by_node.items() if member.is_ready)
+        with self._changed:
+            return tuple(node for node, member in self._members.items() if member.is_ready)
 
     def close(self) -> None:
         """End every actor, and with it every program. Idempotent; a run in progress raises."""
-        members = self._members
-        with members.changed:
-            members.is_closed = True
-            gone = list(members.by_node.values())
-            members.by_node.clear()
-            members.changed.notify_all()
+        with self._changed:
+            self._is_closed = True
+            gone = list(self._members.values())
+            self._members.clear()
+            self._changed.notify_all()
         self._look_now.set()
         if closing := [member.actor.close.remote() for member in gone if member.is_ready]:
             ray.wait(closing, num_returns=len(closing), timeout=_CLOSE_SECONDS)
@@ -186,87 +174,86 @@ class RayRunner(Closing):
 
     def _take(self, avoided: Collection[str]) -> _Member:
         """The least loaded free place, not on an avoided node while there are others; waits for one."""
-        members = self._members
         deadline = time.monotonic() + START_SECONDS
-        with members.changed:
+        with self._changed:
             while True:
-                if members.is_closed:
+                if self._is_closed:
                     raise SandboxUnavailableError("the runner is closed")
-                ready = [member for member in members.by_node.values() if member.is_ready]
+                ready = [member for member in self._members.values() if member.is_ready]
                 # Where all nodes are avoided, one of them is better than none.
                 ready = [member for member in ready if member.node_id not in avoided] or ready
-                free = [member for member in ready if member.num_running < self.programs_per_node]
-                if free:
-                    chosen = min(free, key=lambda member: member.num_running)
+                chosen = min(ready, key=lambda member: member.num_running, default=None)
+                if chosen is not None and chosen.num_running < self.programs_per_node:
                     chosen.num_running += 1
                     return chosen
                 if ready:  # busy, not gone: a queue may be long, and only an empty cluster is an outage
                     deadline = time.monotonic() + START_SECONDS
                 elif time.monotonic() >= deadline:
                     raise SandboxUnavailableError(
-                        f"no node of the Ray cluster has run programs for {START_SECONDS:.0f} s: {members.last_error}"
+                        f"no node of the Ray cluster has run programs for {START_SECONDS:.0f} s: {self._last_error}"
                     )
-                members.changed.wait(1.0)
+                self._changed.wait(1.0)
 
     def _give_back(self, member: _Member) -> None:
-        with self._members.changed:
+        with self._changed:
             member.num_running -= 1
-            self._members.changed.notify()
+            self._changed.notify()
 
     def _lose(self, member: _Member) -> None:
         """Take a dead actor out; its node gets another one if it is still there."""
-        with self._members.changed:
-            # Two callers may notice the same death, and by then the node may have another actor.
-            if self._members.by_node.get(member.node_id) is member:
-                del self._members.by_node[member.node_id]
+        with self._changed:
+            self._drop(member)
         # Dead by all signs; but one that merely lost its connection must not go on with a program that runs elsewhere.
         with contextlib.suppress(RayError, ValueError):
             ray.kill(member.actor)
         self._look_now.set()
 
+    def _drop(self, member: _Member) -> None:
+        # Two callers may notice the same death, and by then the node may have another actor.
+        if self._members.get(member.node_id) is member:
+            del self._members[member.node_id]
+
     def _await_start(self) -> None:
         """Until every node's actor answers or fails; once one does, the others are not waited for much longer."""
-        members = self._members
         deadline = time.monotonic() + START_SECONDS
-        with members.changed:
+        with self._changed:
             while time.monotonic() < deadline:
-                ready = [member.is_ready for member in members.by_node.values()]
+                ready = [member.is_ready for member in self._members.values()]
                 if all(ready):
                     break
                 if any(ready):
                     deadline = min(deadline, time.monotonic() + _OTHERS_SECONDS)
-                members.changed.wait(0.2)
-            if not any(member.is_ready for member in members.by_node.values()):
+                self._changed.wait(0.2)
+            if not any(member.is_ready for member in self._members.values()):
                 raise SandboxUnavailableError(
-                    f"no node of the Ray cluster can run programs: {members.last_error}; each needs "
+                    f"no node of the Ray cluster can run programs: {self._last_error}; each needs "
                     f"{self._num_cpus:g} free CPUs (programs_per_node * cpus_per_program)"
                 )
 
     def _watch(self) -> None:
-        while not self._members.is_closed:
+        while not self._is_closed:
             try:
                 self._look()
             except RayError as error:  # the cluster's head may be out of reach for a moment
                 logger.warning("cannot see the cluster's nodes: %s", error)
-            is_starting = any(not member.is_ready for member in list(self._members.by_node.values()))
+            is_starting = any(not member.is_ready for member in list(self._members.values()))
             self._look_now.wait(0.2 if is_starting else LOOK_SECONDS)
             self._look_now.clear()
 
     def _look(self) -> None:
         """Actors for nodes that joined, none for nodes that left, and who of the new ones answers by now."""
         alive = nodes_with_cpus(max(self._num_cpus, 1))
-        members = self._members
-        with members.changed:
-            if members.is_closed:
+        with self._changed:
+            if self._is_closed:
                 return
-            for node_id in set(members.by_node) - alive:
+            for node_id in set(self._members) - alive:
                 logger.warning("node %s left the cluster", node_id[:8])
-                del members.by_node[node_id]
+                del self._members[node_id]
             early = time.monotonic() - _FAILED_SECONDS
-            for node_id in alive - set(members.by_node):
-                if members.failed.get(node_id, early) <= early:
-                    members.by_node[node_id] = self._start(node_id)
-            starting = [member for member in members.by_node.values() if not member.is_ready]
+            for node_id in alive - set(self._members):
+                if self._failed.get(node_id, early) <= early:
+                    self._members[node_id] = self._start(node_id)
+            starting = [member for member in self._members.values() if not member.is_ready]
         # Without the lock: a call to Ray may take long, and callers that give places back would wait for it.
         for member in starting:
             self._greet(member)
@@ -281,20 +268,18 @@ class RayRunner(Closing):
         return _Member(node_id=node_id, actor=actor, greeting=actor.ready.remote())
 
     def _greet(self, member: _Member) -> None:
-        members = self._members
         try:
             ray.get(member.greeting, timeout=0)
         except GetTimeoutError:
             return
         except RayError as error:
             logger.warning("node %s cannot run programs: %s", member.node_id[:8], error)
-            with members.changed:
-                members.last_error = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
-                members.failed[member.node_id] = time.monotonic()
-                if members.by_node.get(member.node_id) is member:
-                    del members.by_node[member.node_id]
-                members.changed.notify_all()
+            with self._changed:
+                self._last_error = (str(error).strip() or type(error).__name__).splitlines()[-1]
+                self._failed[member.node_id] = time.monotonic()
+                self._drop(member)
+                self._changed.notify_all()
             return
-        with members.changed:
+        with self._changed:
             member.is_ready = True
-            members.changed.notify_all()
+            self._changed.notify_all()

@@ -12,7 +12,7 @@ from ..algorithm.settings import RecipeSettings, SandboxSettings
 _GREETING_TRIES = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RunnerKind:
     """One way to run programs."""
 

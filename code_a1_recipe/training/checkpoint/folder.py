@@ -53,7 +53,7 @@ _GROWTH = 1.1
 _STEP_FOLDER = re.compile(r"global_step_(\d+)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Checkpoint:
     """A whole checkpoint on disk."""
 
@@ -119,10 +119,10 @@ class Checkpoint:
                 raise CheckpointError(f"{self.folder / name} is missing; {ANOTHER_STEP}")
         for name, size in self.state().get(FILES, {}).items():
             path = self.folder / name
-            found = path.stat().st_size if path.is_file() else None
-            if found != size:
-                what = "is missing" if found is None else f"has {found} bytes, saved were {size}"
-                raise CheckpointError(f"{path} {what}; {ANOTHER_STEP}")
+            if not path.is_file():
+                raise CheckpointError(f"{path} is missing; {ANOTHER_STEP}")
+            if (found := path.stat().st_size) != size:
+                raise CheckpointError(f"{path} has {found} bytes, saved were {size}; {ANOTHER_STEP}")
 
 
 _NEEDED = (STATE_NAME, BOOK_NAME, DATA_NAME, RANDOM_NAME, ROW_NAME)
@@ -199,12 +199,11 @@ def announce(root: Path, step: int) -> list[str]:
     if best is not None and best["step"] > step:  # of other weights, should that step come again
         (root / BEST_NAME).unlink()
     # Later steps belong to a past that was given up; the next start must not take them for the newest.
-    later = [one for one in saved_steps(root) if one > step]
-    for one in later:
-        aside = root / f"{_GIVEN_UP}{one}"
-        _remove(aside)
-        step_folder(root, one).rename(aside)
-    return [f"{_GIVEN_UP}{one}" for one in later]
+    aside = {later: root / f"{_GIVEN_UP}{later}" for later in saved_steps(root) if later > step}
+    for later, folder in aside.items():
+        _remove(folder)
+        step_folder(root, later).rename(folder)
+    return [folder.name for folder in aside.values()]
 
 
 def _remove(folder: Path) -> None:
@@ -338,7 +337,7 @@ def _newest(root: Path) -> Checkpoint | None:
 
 def _checkpoint_at(folder: Path) -> Checkpoint:
     match = _STEP_FOLDER.fullmatch(folder.name)
-    if match is None or not folder.is_dir():
+    if not match or not folder.is_dir():
         raise CheckpointError(
             f"no checkpoint at {folder}: expected an existing folder named global_step_<n>; "
             f"known beside it: {saved_steps(folder.parent)}"

@@ -24,7 +24,7 @@ from .folder import Checkpoint
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TrainState:
     """The state of a run after a step, beside the policies and the Mistake Book."""
 

@@ -67,10 +67,11 @@ def _lost_process(error: BaseException) -> str | None:
             "gpu_memory_utilization of the rollout"
         )
     for one in _chain(error):
-        if isinstance(one, lost) and _AT_ITS_START in str(one):
+        if not isinstance(one, lost):
+            continue
+        if _AT_ITS_START in str(one):
             return f"a process of the run could not start: {_last_line(one)}"
-        if isinstance(one, lost):
-            return f"a process of the run was lost ({_short(one)}). Nothing was made up for what it had not finished"
+        return f"a process of the run was lost ({_short(one)}). Nothing was made up for what it had not finished"
     # A worker whose own Python code failed is a fault to be read in full, not a lost process.
     is_remote_traceback = any(type(one).__name__.startswith("RayTaskError") for one in _chain(error))
     if isinstance(error, RayError) and not is_remote_traceback:
@@ -78,13 +79,16 @@ def _lost_process(error: BaseException) -> str | None:
     return None
 
 
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
 def _last_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1][:_SHOWN_CHARS] if lines else type(error).__name__
+    return (_lines(str(error)) or [type(error).__name__])[-1][:_SHOWN_CHARS]
 
 
 def _short(error: BaseException) -> str:
-    lines = [line.strip() for line in _own_words(error).splitlines() if line.strip()]
+    lines = _lines(_own_words(error))
     told = [line for line in lines if line.startswith(("class_name:", "The actor died", "The actor is dead"))]
-    text = "; ".join(told) or (lines[-1] if lines else "")
+    text = "; ".join(told or lines[-1:])
     return f"{type(error).__name__}: {text[:_SHOWN_CHARS]}"

@@ -25,7 +25,7 @@ _HINTS = {
 """Ways out by the beginning of a place's name."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Row:
     """One place with the room that is needed at the worst moment, and the room there is; bytes, CPUs or GPUs."""
 
@@ -45,7 +45,7 @@ class Row:
         return f"{self.place}: {needed} needed ({self.when}), {there} there"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """The least room that a run needs on a machine."""
 
@@ -64,11 +64,9 @@ class Plan:
         rows = []
         for process, place in dict.fromkeys((need.process, need.place) for need in self.needs):
             own = [need for need in self.needs if (need.process, need.place) == (process, place)]
-            in_all = sum(need.amount for need in own)
-            row = {"process": process, "number": str(own[0].count), "place": place}
-            row["in all"] = amount_text(in_all, place)
-            row |= {need.part: amount_text(need.amount, place) for need in own}
-            rows.append(row)
+            whole = amount_text(sum(need.amount for need in own), place)
+            row = {"process": process, "number": str(own[0].count), "place": place, "in all": whole}
+            rows.append(row | {need.part: amount_text(need.amount, place) for need in own})
         return rows
 
 
@@ -106,14 +104,11 @@ def plan_of(config: RunConfig, machine: Machine) -> Plan:
     }
     rows = []
     for place in dict.fromkeys(need.place for need in needs):
-        own = [need for need in needs if need.place == place]
-        taken = {moment: _taken(own, updating) for moment, updating in moments.items()}
+        taken = dict.fromkeys(moments, 0)
+        for moment, updating in moments.items():
+            own = [need for need in needs if need.place == place and need.is_taken(updating)]
+            taken[moment] = sum(need.amount * need.count for need in own)
         worst = max(taken, key=taken.__getitem__)
         when = worst if len(set(taken.values())) > 1 else "always"
         rows.append(Row(place, taken[worst], there.get(place, machine.gpu_memory), when))
     return Plan(needs, rows)
-
-
-def _taken(needs: list[Need], updating: tuple[str, ...]) -> int:
-    """Room that these parts take together while these policies train."""
-    return sum(need.amount * need.count for need in needs if need.is_taken(updating))

@@ -49,19 +49,16 @@ class Machine:
         )
 
     def with_given(
-        self,
-        *,
-        gpus: int | None,
-        gpu_memory: float | None,
-        cores: int | None,
-        memory: float | None,
+        self, *, gpus: int | None, gpu_memory: float | None, cores: int | None, memory: float | None
     ) -> Self:
         """A machine with these in place of what was measured; sizes in GiB, a GPU's as on its label."""
-        given: dict[str, float | None] = {"num_gpus": gpus, "cores": cores}
-        if gpu_memory is not None:
-            given["gpu_memory"] = (gpu_memory - LABEL_LOSS) * GIB
-        if memory is not None:
-            given |= {"memory": memory * GIB, "shared_memory": memory * GIB / 2}  # half of it is Linux's default
+        given = {
+            "num_gpus": gpus,
+            "cores": cores,
+            "gpu_memory": gpu_memory and (gpu_memory - LABEL_LOSS) * GIB,
+            "memory": memory and memory * GIB,
+            "shared_memory": memory and memory * GIB / 2,  # Linux's default
+        }
         return replace(self, **{name: int(value) for name, value in given.items() if value is not None})
 
 
@@ -73,7 +70,7 @@ def why_no_gpu() -> str:
     try:
         torch.cuda.init()  # type: ignore[no-untyped-call]
     except (RuntimeError, AssertionError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        reason = str(error).partition("\n")[0] or type(error).__name__
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
     return reason if hidden is None else f"{reason} (CUDA_VISIBLE_DEVICES={hidden!r})"
 

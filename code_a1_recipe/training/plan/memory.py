@@ -33,7 +33,7 @@ divided among them) of a run of the preset `cpu`, ``python -m studies.plan_again
 libraries they take more."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ModelSize:
     """A decoder with a gated MLP; the names are those of Hugging Face's configurations."""
 

@@ -23,14 +23,7 @@ from .memory import (
 )
 
 CPUS_PER_EPISODE_WORKER = 1
-
-
-class When(StrEnum):
-    """When a part is taken: always, while episodes run, or while its own policy trains."""
-
-    ALWAYS = "always"
-    EPISODES = "episodes"
-    UPDATE = "update"
+ALWAYS, EPISODES = "always", "episodes"
 
 
 class Place(StrEnum):
@@ -44,7 +37,7 @@ class Place(StrEnum):
     GPUS = "GPUs"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Need:
     """One part of the room that one kind of process takes in one place."""
 
@@ -55,14 +48,12 @@ class Need:
     """Room for one process: bytes, or a number of CPUs or GPUs."""
     count: int
     """Processes of this kind on a node, or on a GPU."""
-    when: When = When.ALWAYS
-    policy: str = ""
+    when: str = ALWAYS
+    """``ALWAYS``, ``EPISODES``, or the policy in whose updates it is taken."""
 
     def is_taken(self, updating: tuple[str, ...]) -> bool:
         """Whether it is taken while these policies train; none of them: while episodes run."""
-        if self.when is When.UPDATE:
-            return self.policy in updating
-        return self.when is When.ALWAYS or not updating
+        return self.when in (updating or (EPISODES,)) or self.when == ALWAYS
 
 
 def needs_of(config: RunConfig, sizes: Mapping[str, ModelSize], *, gpu_memory: int) -> list[Need]:
@@ -84,10 +75,10 @@ def _shared_processes(config: RunConfig) -> Iterator[Need]:
 
     Ray starts an actor where so many CPUs and GPUs are free, and waits for ever where they never are.
     """
-    sandbox, runner, pools = config.sandbox, RUNNERS[config.sandbox.runner], config.pool_spec()
-    nodes = max(len(gpus) for gpus in pools.values())
+    sandbox, runner = config.sandbox, RUNNERS[config.sandbox.runner]
+    pools = config.pool_spec().values()
+    judge_cpus = runner.cpus_per_judge(sandbox) + runner.cpus_of_programs(sandbox, max(map(len, pools)))
     programs = 0 if sandbox.runner == "fusion" else sandbox.num_workers * sandbox.programs_per_worker
-    judge_cpus = runner.cpus_per_judge(sandbox) + runner.cpus_of_programs(sandbox, nodes)
     processes = {
         "driver": (1, 0),
         "Ray": (1, 0),
@@ -101,10 +92,9 @@ def _shared_processes(config: RunConfig) -> Iterator[Need]:
     for process, (count, cpus) in processes.items():
         yield Need(process, "base", Place.MEMORY, PROCESSES[process], count)
         yield Need(process, "CPUs", Place.CPUS, cpus, count)
-    devices = sum(sum(gpus) for gpus in pools.values())
-    yield Need("pool of devices", "CPUs", Place.CPUS, CPUS_PER_DEVICE, devices)
+    yield Need("pool of devices", "CPUs", Place.CPUS, CPUS_PER_DEVICE, sum(map(sum, pools)))
     if config.trainer.device == "cuda":
-        yield Need("pool of devices", "GPUs", Place.GPUS, 1, sum(max(gpus) for gpus in pools.values()))
+        yield Need("pool of devices", "GPUs", Place.GPUS, 1, sum(map(max, pools)))
     # Where no size is set, Ray's store takes as much as there is, which cannot be too little.
     store = int(config.ray_kwargs.ray_init.get("object_store_memory") or 0)
     yield Need("Ray", "object store", Place.SHARED, store, 1)
@@ -130,48 +120,30 @@ class _PolicyNeeds:
         # An adapter takes little beside its model, so nothing is counted for it: the plan is a lower bound.
         self.has_adapter = self.policy.model.rank_of_lora > 0
 
-    def _need(
-        self,
-        process: str,
-        part: str,
-        amount: int,
-        *,
-        on_card: bool,
-        when: When = When.ALWAYS,
-    ) -> Need:
+    def _need(self, process: str, part: str, amount: int, *, on_card: bool, when: str = ALWAYS) -> Need:
         place, count = (self.card, 1) if on_card else (Place.MEMORY, self.per_node)
-        return Need(
-            f"{self.name} {process}",
-            part,
-            place,
-            amount,
-            count,
-            when,
-            self.name,
-        )
+        return Need(f"{self.name} {process}", part, place, amount, count, when)
 
     def worker(self) -> Iterator[Need]:
         """A training process: its imports, and its share of weights, optimizer, gradients and reference."""
-        policy, ranks = self.policy, self.config.num_devices(self.name)
+        policy = self.policy
         sharding = policy.actor.fsdp_config
         on_card = self.on_gpu and not sharding.offload_policy
-        weights = self.size.parameters // ranks
+        weights = self.size.parameters // self.config.num_devices(self.name)
         trained = 0 if self.has_adapter else weights
-        state = {
-            "weights": (WEIGHT * weights, sharding.param_offload),
-            "optimizer": (ADAM * trained, sharding.optimizer_offload),
-        }
         yield self._need("worker", "base", PROCESSES["worker"], on_card=False)
-        for part, (amount, is_offloaded) in state.items():
+        for part, amount, is_offloaded in (
+            ("weights", WEIGHT * weights, sharding.param_offload),
+            ("optimizer", ADAM * trained, sharding.optimizer_offload),
+        ):
             if is_offloaded or not on_card:
                 yield self._need("worker", part, amount, on_card=False)
             if on_card:
-                when = When.UPDATE if is_offloaded else When.ALWAYS
+                when = self.name if is_offloaded else ALWAYS
                 yield self._need("worker", part, amount, on_card=True, when=when)
-        yield self._need("worker", "gradients", GRADIENT * trained, on_card=on_card, when=When.UPDATE)
-        if (
-            policy.actor.use_kl_loss and not self.has_adapter
-        ):  # with LoRA the reference is the model without its adapter
+        yield self._need("worker", "gradients", GRADIENT * trained, on_card=on_card, when=self.name)
+        # With LoRA the reference is the model without its adapter.
+        if policy.actor.use_kl_loss and not self.has_adapter:
             reference = width(policy.ref.fsdp_config.model_dtype) * weights
             yield self._need("worker", "reference", reference, on_card=False)
 
@@ -179,8 +151,7 @@ class _PolicyNeeds:
         """One forward and backward pass of the training process."""
         actor, model, rollout = self.policy.actor, self.policy.model, self.policy.rollout
         longest = rollout.prompt_length + rollout.response_length
-        rows = actor.ppo_micro_batch_size_per_gpu or 1
-        tokens = rows * longest
+        tokens = longest * (actor.ppo_micro_batch_size_per_gpu or 1)
         if actor.use_dynamic_bsz:  # the budget, or all that a mini-batch has for a device where that is less
             rows = max(1, actor.ppo_mini_batch_size * rollout.n // self.config.num_devices(self.name))
             tokens = min(actor.ppo_max_token_len_per_gpu or longest, rows * longest)
@@ -188,21 +159,22 @@ class _PolicyNeeds:
         chunk = None
         if model.use_fused_kernels:
             chunk = FUSED_CHUNK if self.on_gpu else logits_chunk(self.size.vocabulary)
-        kept = activation_bytes(
-            self.size, tokens=tokens, width=bytes_each, checkpointing=model.enable_gradient_checkpointing
-        )
-        logits = logit_bytes(self.size, tokens=tokens, width=bytes_each, chunk=chunk)
-        yield self._need("worker", "activations", kept, on_card=self.on_gpu, when=When.UPDATE)
-        yield self._need("worker", "logits", logits, on_card=self.on_gpu, when=When.UPDATE)
+        kept = {
+            "activations": activation_bytes(
+                self.size, tokens=tokens, width=bytes_each, checkpointing=model.enable_gradient_checkpointing
+            ),
+            "logits": logit_bytes(self.size, tokens=tokens, width=bytes_each, chunk=chunk),
+        }
+        for part, amount in kept.items():
+            yield self._need("worker", part, amount, on_card=self.on_gpu, when=self.name)
 
     def server(self, gpu_memory: int) -> Iterator[Need]:
         """A vLLM server with its engine, which takes a fixed share of a GPU."""
         rollout = self.policy.rollout
-        amount = width(rollout.dtype) * self.size.parameters + KV_CACHE_GIB * GIB
-        when = When.ALWAYS
+        amount, when = width(rollout.dtype) * self.size.parameters + KV_CACHE_GIB * GIB, ALWAYS
         if self.on_gpu:
             amount = int(rollout.gpu_memory_utilization * gpu_memory)
-            when = When.EPISODES if rollout.free_cache_engine else When.ALWAYS
+            when = EPISODES if rollout.free_cache_engine else ALWAYS
         yield self._need("server", "base", PROCESSES["server"], on_card=False)
         yield self._need("server", "weights and KV cache", amount, on_card=self.on_gpu, when=when)
 
@@ -216,10 +188,4 @@ class _PolicyNeeds:
             kept = (trainer.total_training_steps or 1) // trainer.save_freq
         count = kept + 1 + (self.config.checkpoint.keep_best is not None)
         amount = (WEIGHT if self.has_adapter else WEIGHT + ADAM) * self.size.parameters
-        return Need(
-            f"{self.name} checkpoint",
-            "weights and optimizer",
-            Place.DISK,
-            amount,
-            count,
-        )
+        return Need(f"{self.name} checkpoint", "weights and optimizer", Place.DISK, amount, count)

@@ -37,20 +37,22 @@ def with_sizes(config: RunConfig) -> RunConfig:
     """
     values: dict[str, Any] = {}
     for name in config.policy_names:
-        policy, at = config.policy(name), f"policies.{name}."
+        policy = config.policy(name)
         rollout = policy.rollout
         length = rollout.prompt_length + rollout.response_length
         context = rollout.max_model_len or length
         bucket = -(-WEIGHT * size_of(policy.model).largest_weight // MIB)
         # Only what is too small or open: a value written here hides the one of ``actor_rollout_ref``.
+        own: dict[str, int] = {}
         if rollout.max_model_len is None:
-            values[f"{at}rollout.max_model_len"] = context
+            own["rollout.max_model_len"] = context
         if rollout.max_num_batched_tokens < context and not rollout.enable_chunked_prefill:  # a prompt is one pass then
-            values[f"{at}rollout.max_num_batched_tokens"] = context
+            own["rollout.max_num_batched_tokens"] = context
         if policy.actor.ppo_max_token_len_per_gpu is None:
-            values[f"{at}actor.ppo_max_token_len_per_gpu"] = length
+            own["actor.ppo_max_token_len_per_gpu"] = length
         if rollout.checkpoint_engine["update_weights_bucket_megabytes"] < bucket:
-            values[f"{at}rollout.checkpoint_engine.update_weights_bucket_megabytes"] = bucket
+            own["rollout.checkpoint_engine.update_weights_bucket_megabytes"] = bucket
+        values |= {f"policies.{name}.{key}": value for key, value in own.items()}
     return config.with_values(values) if values else config
 
 
