@@ -218,7 +218,7 @@ class Preparation:
         options = self.options
         lines = (json.dumps(msgspec.to_builtins(row)) + "\n" for row in self.dropped)
         write_whole(options.dropped_output, "".join(lines))
-        num_rows = Counter(row.file for row in (*self.kept, *self.dropped))
+        num_rows = Counter([*(entry.file for entry in self.kept), *(row.file for row in self.dropped)])
         sources = [
             (source.name, source.reader.adapter, num_rows[source.name], source.fingerprint()) for source in self.sources
         ]

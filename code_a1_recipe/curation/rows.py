@@ -1,8 +1,9 @@
 """A row on its way: the question that it became, or the reason why it was left out."""
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -70,7 +71,7 @@ class Entry:
     question: Question
     removed_tests: tuple[str, ...] = ()
     """Why each test that it no longer has was taken out."""
-    rates: Mapping[str, float | str] = field(default_factory=dict)
+    rates: dict[str, Any] = field(default_factory=dict)
     """Further columns of the training set: how often a base model solves it."""
 
     @property

@@ -48,10 +48,6 @@ def test_the_same_program_is_a_duplicate_whatever_its_comments():
     assert found == {"q1": ("duplicate_reference", "of q0 (row 0 of a.jsonl), the same program")}
 
 
-def test_another_function_name_makes_another_program():
-    assert dropped_of(("Add one.", "def f(x): return x + 1"), ("Next number.", "def g(x): return x + 1")) == {}
-
-
 def completion(number):
     lines = "\n".join(f"    x{number}{line} = {number * line}" for line in range(6))
     return (

@@ -165,13 +165,6 @@ def test_when_no_question_is_left_the_rates_and_a_way_out_are_told(rate, write, 
     assert (tmp_path / "out.parquet.card.md").exists()
 
 
-def test_the_users_template_is_what_the_model_reads(rate, write, model, tmp_path):
-    template = tmp_path / "mine.txt"
-    template.write_text("Solve this now:\n{{prompt}}\n")
-    assert rate(write(ROWS[3]), "--prompt", template)[0] == 0
-    assert model.requests[0]["messages"] == [{"role": "user", "content": f"Solve this now:\n{ROWS[3]['prompt']}"}]
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -100,12 +100,6 @@ def test_words_that_many_prompts_of_different_sets_share_do_count():
     assert [hit[1] for hit in found([row], questions)] == ["s/0", "s/1", "s/2", "s/3"]
 
 
-@pytest.mark.parametrize("num_with", [5, 6, 40])
-def test_words_of_one_evaluation_question_count_however_many_rows_of_the_data_have_them(num_with):
-    rows = [entry(row, prompt=f"{TWELVE} " + " ".join(f"w{row}{k}" for k in range(9))) for row in range(num_with)]
-    assert len(found(rows, [evaluated(prompt=f"{TWELVE} mike november")])) == num_with
-
-
 @pytest.mark.parametrize("statement", [f"{TWELVE} mike november", "golf hotel india juliett", "reverse each list"])
 def test_a_question_that_was_copied_often_is_found_in_every_copy(statement):
     """Copies under other names, with other programs: their statement is all that the data's prompts share."""

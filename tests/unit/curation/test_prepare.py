@@ -1,6 +1,5 @@
 """``code-a1 data prepare`` from the command line down, with the real judge."""
 
-import re
 import shutil
 
 import datasets
@@ -87,14 +86,6 @@ def test_what_repeats_an_evaluation_set_goes_unjudged_and_is_named(run, write, d
     assert (overlap["set"], overlap["id"], overlap["how"]) == ("held out", "Eval/1", "prompt")
     card = card_in(tmp_path)
     assert "| held out | 1 | 1 | 1 | 0 | 1 | 0 | 0 |" in card
-
-
-def test_a_question_that_was_copied_often_is_found(run, write, tmp_path):
-    against = write({"id": "Eval/1", "prompt": EVAL_PROMPT, "reference": "def f(x): return x"}, name="eval.jsonl")
-    copies = [row(f"copy{number}", prompt=EVAL_PROMPT) for number in range(12)]
-    status, out, _ = run(write(GOOD, *copies), "--against", against)
-    assert (status, kept_in(tmp_path / "out.parquet")) == (0, ["alpha"])
-    assert "| eval | 1 | 1 | 12 | 0 | 12 | 0 | 0 |" in re.sub(r" +", " ", out)
 
 
 def test_the_card_says_where_the_data_is_from_and_how_to_train(run, write, tmp_path):
@@ -254,23 +245,6 @@ def test_an_output_of_another_kind_is_refused(run, write, tmp_path, output, word
     (tmp_path / "d.parquet").mkdir()
     status, _, err = run(write(GOOD), output=output)
     assert (status, words in err) == (2, True)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--slow-seconds", "nan"],
-        ["--slow-seconds", "-1"],
-        ["--min-tests", "-1"],
-        ["--limit", "0"],
-        ["--columns", "reference"],
-        ["--columns", "solution=x"],
-    ],
-)
-def test_options_out_of_range_are_refused(run, write, arguments):
-    status, out, err = run(write(GOOD), *arguments)
-    assert (status, out) == (2, "")
-    assert arguments[0] in err or "native column" in err or "key=value" in err
 
 
 def test_the_page_that_the_help_names_lists_every_reason(capsys, repository):

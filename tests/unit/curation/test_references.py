@@ -91,10 +91,6 @@ def test_a_reference_that_does_not_load_says_why_with_or_without_tests(facts, te
     assert "no_such_module" in found.load_error
 
 
-def test_a_prelude_is_there(facts):
-    assert facts("def f(x): return math.ceil(x)", "assert f(1.5) == 2", prelude="import math").faults == ()
-
-
 def test_a_key_is_of_what_is_judged_alone():
     base = question("def f(x): return x", "assert f(1) == 1")
     same = question(

@@ -253,15 +253,6 @@ def test_a_file_that_exists_is_replaced_only_when_told_so(tmp_path, capsys, name
     assert (tmp_path / name).read_bytes() != b"precious"
 
 
-@pytest.mark.parametrize("more", [[], ["--overwrite"]])
-def test_without_a_validation_part_a_file_in_its_place_stays(make, tmp_path, more):
-    (tmp_path / "d.val.parquet").write_bytes(b"precious")
-    path = tmp_path / "q.jsonl"
-    path.write_text(json.dumps(SIGN) + "\n")
-    assert main([str(path), "--output", str(tmp_path / "d.parquet"), "--val-frac", "0", *more]) == 0
-    assert (tmp_path / "d.val.parquet").read_bytes() == b"precious"
-
-
 def test_unfinished_work_replaces_its_own_files_and_no_others(make, one_judge, tmp_path):
     one_judge.outages = 1
     assert make(SIGN, DOUBLE)[0] == 1

@@ -10,7 +10,6 @@ from code_a1_recipe.curation.texts import (
     content_words,
     reference_form,
     statement_words,
-    tokens_of,
     words_of,
 )
 from code_a1_recipe.data.formats import ADAPTERS
@@ -84,12 +83,6 @@ def test_a_phrase_is_common_above_five_prompts_and_one_in_twenty():
     assert common_phrases(prompts + others[1:]) == {"write a function to"}  # 6 of 119 are
 
 
-def test_common_phrases_of_a_large_set_are_those_of_a_sample(monkeypatch):
-    monkeypatch.setattr("code_a1_recipe.curation.texts.SAMPLED_PROMPTS", 10)
-    prompts = [f"give me a thing of kind {index}" for index in range(40)]
-    assert common_phrases(prompts) == {"give me a thing", "me a thing of", "a thing of kind"}
-
-
 def test_phrases_are_taken_out_wherever_they_stand():
     prompt = "first write a function to sort all of it, write a function to"
     assert content_words(prompt, frozenset({"write a function to"})) == ["first", "sort", "all", "of", "it"]
@@ -156,7 +149,3 @@ def test_a_body_of_nothing_but_a_docstring_stays_a_body():
 @pytest.mark.parametrize("source", ["def f(:", "f(" + "(" * 500, "x = '\0'"])
 def test_a_text_that_is_no_program_has_no_form(source):
     assert reference_form(source) == ""
-
-
-def test_tokens_are_words_and_single_signs():
-    assert tokens_of("v1 = v2[0] // 2") == ["v1", "=", "v2", "[", "0", "]", "/", "/", "2"]
