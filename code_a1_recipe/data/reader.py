@@ -121,11 +121,8 @@ def read_questions(
         row_of_id[question.id] = len(row_of_id)
         return question, native.num_dropped_tests
 
-    found = list(read_each(rows, read, where=path))
-    questions = tuple(question for question, _ in found)
-    return QuestionFile(
-        questions=questions, adapter=reader.adapter, num_dropped_tests=sum(number for _, number in found)
-    )
+    questions, dropped = zip(*read_each(rows, read, where=path), strict=True)
+    return QuestionFile(questions=questions, adapter=reader.adapter, num_dropped_tests=sum(dropped))
 
 
 def question_table(

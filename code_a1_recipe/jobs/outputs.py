@@ -64,11 +64,11 @@ def check_folder(output: Path, *, own: Sequence[str]) -> None:
     """
     if output.exists() and not output.is_dir():
         raise OutputError(f"--output {output} is a file; name a folder")
-    there = sorted(path.name for path in output.iterdir()) if output.is_dir() else []
-    if there and not set(there) & set(own):
+    there = {path.name for path in output.iterdir()} if output.is_dir() else set()
+    if there and there.isdisjoint(own):
         raise OutputError(
-            f"--output {output} holds {there[0]!r}, which this command did not write; name a new folder, or that of an "
-            "earlier call"
+            f"--output {output} holds {min(there)!r}, which this command did not write; name a new folder, or that of "
+            "an earlier call"
         )
 
 

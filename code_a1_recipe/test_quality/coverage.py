@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
 from coverage.config import DEFAULT_EXCLUDE, DEFAULT_PARTIAL, DEFAULT_PARTIAL_ALWAYS
 from coverage.exceptions import CoverageException
 from coverage.misc import join_regex
@@ -207,14 +208,6 @@ def _read_arcs(answer: CallResult) -> list[Arc] | None:
     if answer.status is not CallStatus.VALUE:
         return None
     try:
-        value = decode(answer.value)
-    except ValueFormatError:
+        return msgspec.convert(decode(answer.value), list[Arc])
+    except (ValueFormatError, msgspec.ValidationError):
         return None
-    if not isinstance(value, list):
-        return None
-    arcs = []
-    for item in value:
-        if not isinstance(item, tuple) or list(map(type, item)) != [int, int]:
-            return None
-        arcs.append((item[0], item[1]))
-    return arcs

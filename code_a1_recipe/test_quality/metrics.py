@@ -16,8 +16,8 @@ its tests cover nothing), and count the import lines that they put before the fu
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from sandbox import CandidateVerdict, JudgeRequest, SandboxUnavailableError
 
@@ -196,20 +196,16 @@ def measure_function(
     """
     right = judge_assertions(question, asserts, judge_all)
     sources = [mutant.source for mutant in mutants]
-    result = FunctionResult(
+    covered: dict[str, Any] = {}
+    if coverage is not None:
+        covered = {"num_lines": len(coverage.lines), "lines": coverage.lines_of_call}
+        covered |= {"num_branches": len(coverage.branches), "branches": coverage.branches_of_call}
+    return FunctionResult(
         question_id=question.id,
         right=right,
         kills=judge_kills(question, asserts, judge_all, right=right, sources=sources),
         killable=None if killable is None else tuple(killable),
-    )
-    if coverage is None:
-        return result
-    return replace(
-        result,
-        num_lines=len(coverage.lines),
-        lines=coverage.lines_of_call,
-        num_branches=len(coverage.branches),
-        branches=coverage.branches_of_call,
+        **covered,
     )
 
 

