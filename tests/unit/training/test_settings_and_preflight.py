@@ -382,7 +382,7 @@ def test_a_run_that_the_machine_has_no_room_for_is_refused_with_the_numbers(tmp_
     assert words.endswith("`code-a1 plan` shows all of it; check_resources=false starts it all the same")
     small_machine(monkeypatch)
     words = refused_run(tmp_path, *two_files(tmp_path), *whole_model, "ray_kwargs.ray_init.num_cpus=7")
-    assert "logical CPUs: 8 needed, 7 there" in words
+    assert "logical CPUs: 8 needed (always), 7 there" in words
 
 
 def test_a_user_may_start_it_all_the_same_and_a_cluster_is_not_measured_here(tmp_path, whole_model, monkeypatch, capfd):

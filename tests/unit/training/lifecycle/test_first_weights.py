@@ -12,14 +12,15 @@ from code_a1_recipe.runs.folder import RunFolder
 from code_a1_recipe.training import trainer as trainer_module
 from code_a1_recipe.training.lifecycle import launch, process_watch
 from code_a1_recipe.training.lifecycle.leftovers import Leftovers
+from code_a1_recipe.training.lifecycle.stage_clock import StageClock
 
 
 def test_a_server_that_is_lost_while_the_first_weights_come_is_noticed(monkeypatch, tmp_path):
-    log = []
+    log, shown = [], []
 
     class Trainer:
         def __init__(self, config, *, signals):
-            pass
+            self.stages = StageClock(shown.append)
 
         def _setup(self):
             log.append("started")
@@ -42,12 +43,13 @@ def test_a_server_that_is_lost_while_the_first_weights_come_is_noticed(monkeypat
     monkeypatch.setattr(trainer_module, "CodeA1Trainer", Trainer)
     monkeypatch.setattr(process_watch, "ProcessWatch", watch)
     monkeypatch.setattr("ray.init", lambda **arguments: None)
-    monkeypatch.setattr("code_a1_recipe.verl_plugin.row_queue.init", lambda settings: None)
     monkeypatch.setattr(launch, "ray_log_folder", lambda: tmp_path)
     monkeypatch.setattr(launch, "segments_below", lambda pid: log.append("segments noted"))
     monkeypatch.setattr(launch, "_close", lambda *given: None)
     config = read_config("cpu", [f"run_dir={tmp_path}"])
-    launch._run_on_ray(config, RunFolder(tmp_path), SimpleNamespace(segments=set(), remove=Leftovers.remove))
+    leftovers = SimpleNamespace(segments=set(), remove=Leftovers.remove)
+    launch._run_on_ray(config, RunFolder(tmp_path), leftovers, StageClock(shown.append))
+    assert [line.split(" s  ")[1] for line in shown] == ["Ray has started", "the servers have the first weights"]
     assert log == [
         "started", "watching code policy's server 0", "first weights", "segments noted", "steps", "watched",
     ]  # fmt: skip
