@@ -33,11 +33,6 @@ def calls(draw):
 
 
 @given(text=calls())
-def test_taking_apart_and_writing_again_changes_nothing(text):
-    assert take_apart(text, {"f"}).text == text
-
-
-@given(text=calls())
 def test_the_choices_that_stand_for_a_call_give_it_back(text):
     call = take_apart(text, {"f"})
     assert simplified_call(call, lambda most: most).text == text

@@ -11,9 +11,8 @@ import pytest
 from code_a1_recipe.applications.bug_finder import command as attack_command
 from code_a1_recipe.applications.bug_finder.expectations import Failure, MajorityExpectation, failure_of, one_line
 from code_a1_recipe.applications.bug_finder.output import MARK
-from code_a1_recipe.applications.bug_finder.search import Attack
 from code_a1_recipe.cli.app import main as command_line
-from sandbox import Call, CallResult, CallStatus, Gate, Limits, LocalRunner, SandboxUnavailableError
+from sandbox import Call, CallResult, CallStatus, Limits, LocalRunner, SandboxUnavailableError
 
 from .attack_programs import PROGRAMS
 
@@ -115,13 +114,6 @@ def test_a_right_program_gives_nothing_and_keeps_the_tests_of_an_earlier_attack(
     assert Path("test_median_bugs.py").read_text() == earlier
 
 
-def test_without_changes_only_the_calls_of_the_tests_are_made(files, capsys):
-    program = BY_NAME["mean"]
-    files(solution=program.buggy, reference=program.reference, **{"tests.txt": "\n".join(program.asserts)})
-    assert attack("mean", "--reference", "reference.py", "--no-mutate") == 0
-    assert "2 different calls\n" in capsys.readouterr().out
-
-
 def test_without_a_reference_disagreements_and_claims_are_told_and_nothing_is_written(files, capsys, tmp_path):
     files(
         solution=MEDIAN, one=RIGHT_MEDIAN, two="import statistics\nmedian = statistics.median\n", **{"tests.txt": TESTS}
@@ -198,12 +190,9 @@ def test_suites_are_read_from_responses_test_files_and_plain_text(files, capsys)
         (["nowhere.py", "--suites", "tests.txt"], "cannot be read"),
         (["broken.py", "--suites", "tests.txt"], "does not parse as Python 3"),
         (["solution.py", "--suites", "tests.txt", "--entry", "medina"], "does not define 'medina', but median"),
-        (["solution.py", "--suites", "tests.txt", "--entry", "1+1"], "--entry must be a name"),
         (["two.py", "--suites", "tests.txt"], "defines f, g"),
         (["solution.py", "--suites", "tests.txt", "--reference", "two.py"], "two.py does not define 'median'"),
         (["solution.py", "--suites", "tests.txt", "--reference", "unloadable.py"], "does not load in the sandbox"),
-        (["unloadable.py", "--suites", "tests.txt"], "No module named 'no_such_package'"),
-        (["solution.py", "--suites", "empty.txt"], "must not be empty"),
         (["solution.py", "--suites", "prose.txt"], "no assert statement in it (no_asserts 1)"),
         (
             ["solution.py", "--suites", "other.txt"],
@@ -213,7 +202,6 @@ def test_suites_are_read_from_responses_test_files_and_plain_text(files, capsys)
         (["solution.py"], "tests are missing"),
         (["solution.py", "--model", "folder"], "needs --question"),
         (["solution.py", "--model", "folder", "--suites", "tests.txt"], "not both"),
-        (["solution.py", "--suites", "tests.txt", "--question", "missing.md"], "--question missing.md"),
         (["solution.py", "--suites", "tests.txt", "--output", "x.py"], "--output needs --reference"),
         (
             ["solution.py", "--suites", "tests.txt", "--reference", "right.py", "--output", "two.py"],
@@ -234,7 +222,6 @@ def test_what_cannot_be_attacked_is_refused_with_a_hint(files, capsys, words, to
         unloadable="import no_such_package\ndef median(xs): return 1\n",
         **{
             "tests.txt": TESTS,
-            "empty.txt": "\n",
             "prose.txt": "Test the empty list.",
             "other.txt": "assert average([1]) == 1",
             "odd.jsonl": '{"answer": 1}',
@@ -247,6 +234,7 @@ def test_what_cannot_be_attacked_is_refused_with_a_hint(files, capsys, words, to
     assert captured.out == ""
 
 
+<<<<<<< ours
 def test_an_unknown_pair_of_templates_is_refused_before_a_model_is_asked(files, capsys):
     files(solution=MEDIAN)
     assert main(["solution.py", "--model", "folder", "--prompt", "WRONG"]) == 2
@@ -254,6 +242,8 @@ def test_an_unknown_pair_of_templates_is_refused_before_a_model_is_asked(files, 
     assert "must be one of chat_v2, micro, got 'WRONG'" in words
 
 
+=======
+>>>>>>> theirs
 def test_a_file_of_an_earlier_attack_is_written_anew_and_an_explicit_one_made(files):
     files(solution=MEDIAN, reference=RIGHT_MEDIAN, **{"tests.txt": TESTS})
     Path("deep").mkdir()
@@ -278,17 +268,6 @@ def test_a_dead_sandbox_is_no_verdict(files, capsys, monkeypatch):
     error = capsys.readouterr().err
     assert "error: no fork server" in error
     assert "the sandbox is down" in error
-
-
-def test_an_interruption_ends_it_with_130(files, capsys, monkeypatch):
-    files(solution=MEDIAN, reference=RIGHT_MEDIAN, **{"question.md": "q"})
-
-    def sample(options, prompt, responses):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(attack_command, "sample_suites", sample)
-    assert main(["solution.py", "--question", "question.md", "--model", "m"]) == 130
-    assert "repeat the command" in capsys.readouterr().err
 
 
 def test_text_of_the_program_under_attack_cannot_leave_its_comment(files):
@@ -375,20 +354,3 @@ def test_failures_are_named_by_what_happened(runner):
     kinds = [failure.kind if (failure := failure_of(one, answer)) else None for answer in answers]
     named = ["returns None", "wrong type", "wrong value", "raises KeyError", "the process ends"]
     assert kinds == [*named, None]
-
-
-def test_a_failure_that_does_not_come_again_alone_is_no_bug(runner):
-    # Fails from the third call on: no sequence of two shows it.
-    source = "calls = []\ndef f(x):\n    calls.append(x)\n    return x if len(calls) < 3 else -1\n"
-    gate = Gate("def f(x): return x", ("f",), assert_chars=1000)
-    attack = Attack(
-        source=source,
-        expectation=MajorityExpectation(["def f(x): return x"], runner, limits=Limits()),
-        runner=runner,
-        limits=Limits(),
-        gate=gate,
-    )
-    failures = attack.failures([gate.call(f"f({number})").call for number in range(5)])
-    assert [call.text for call in failures] == ["f(2)", "f(3)", "f(4)"]
-    (finding,) = attack.shrink_all(failures, max_bugs=3)
-    assert (finding.kind, finding.num_calls, finding.bugs) == ("wrong value", 3, ())

@@ -92,12 +92,6 @@ def test_a_call_taken_apart_is_written_as_it_was(text):
     assert call.text == text
 
 
-def test_the_arguments_of_a_method_can_be_changed_too():
-    call = take_apart("Stack([1], size=3).push(2)", {"Stack"})
-    assert [argument.value for argument in call.arguments] == [[1], 3, 2]
-    assert call.with_values({2: 7}).text == "Stack([1], size=3).push(7)"
-
-
 @pytest.mark.parametrize("text", ["g(1)", "f(x)", "f(", "1 + 1", "f"])
 def test_what_is_no_literal_call_is_not_taken_apart(text):
     assert take_apart(text, {"f"}) is None
@@ -116,7 +110,3 @@ def test_variants_keep_types_and_lengths_that_belong_together():
     for text in found:
         values = [argument.value for argument in take_apart(text, {"f"}).arguments]
         assert [type(value) for value in values] == [list, str, bool]
-
-
-def test_a_call_without_arguments_has_no_variants():
-    assert variants(["f()", "g(1)"], {"f"}, max_calls=5) == []

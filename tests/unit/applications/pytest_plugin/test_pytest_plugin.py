@@ -138,12 +138,6 @@ def test_a_model_is_asked_when_that_is_wanted_and_its_responses_are_stored(proje
     assert len(model.requests) == 8 + 8 + 2
 
 
-def test_a_call_that_is_known_to_fail_costs_no_request(project, model):
-    project(programs=BUGGY, test_it=TEST + ASSERTS)
-    project(*asking(model)).assert_outcomes(failed=1)
-    assert model.requests == []
-
-
 def test_a_model_that_is_down_is_an_error_and_no_failure_of_the_function(project, monkeypatch):
     monkeypatch.setattr(endpoint_module, "_TRIES", 0)
     with socket.create_server(("127.0.0.1", 0)) as unused:
