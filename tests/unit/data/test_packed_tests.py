@@ -80,7 +80,11 @@ def test_tests_that_unpack_to_too_much_are_refused(monkeypatch):
         ({"private_test_cases": packed("{}")}, "private_test_cases", "must be a list of tests"),
         ({"private_test_cases": 3}, "private_test_cases", "must be JSON, got int"),
         ({"public_test_cases": "[1]"}, "public_test_cases", "must be a list of tests with texts 'input'"),
-        ({"public_test_cases": json.dumps([case("1", "2", "x")])}, "public_test_cases", "value 'x' - at `$[0].testtype`"),
+        (
+            {"public_test_cases": json.dumps([case("1", "2", "x")])},
+            "public_test_cases",
+            "value 'x' - at `$[0].testtype`",
+        ),
         ({"public_test_cases": json.dumps([case("1", "2", "functional")])}, "private_test_cases", "got both"),
         ({"public_test_cases": "[]", "private_test_cases": "[]"}, "private_test_cases", "got none"),
     ],
