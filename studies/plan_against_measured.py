@@ -27,7 +27,7 @@ from code_a1_recipe.errors import CodeA1Error
 from code_a1_recipe.stats.tables import Table, table_with_head
 from code_a1_recipe.training.plan.check import Plan, plan_of
 from code_a1_recipe.training.plan.machine import Machine
-from code_a1_recipe.training.plan.needs import Place, State
+from code_a1_recipe.training.plan.needs import Place
 from studies.command_line import run_study, study_app
 
 RUNS = [
@@ -100,13 +100,11 @@ def kind_of(title: str) -> str:
 
 
 def planned_by_kind(plan: Plan) -> Counter[str]:
-    """Sum of what the processes of each kind take in the state in which they take most."""
+    """Memory that the processes of each kind take together when they take most, which is all of their parts."""
     amounts = Counter[str]()
-    needs = [need for need in plan.needs if need.place == Place.MEMORY]
-    for process in dict.fromkeys(need.process for need in needs):
-        own = [need for need in needs if need.process == process]
-        by_state = [sum(need.amount * need.count for need in own if state in need.states) for state in State]
-        amounts[process.removeprefix("code ").removeprefix("test ")] += max(by_state)
+    for need in plan.needs:
+        if need.place == Place.MEMORY:
+            amounts[need.process.removeprefix("code ").removeprefix("test ")] += need.amount * need.count
     return amounts
 
 

@@ -1,5 +1,7 @@
 """The chat messages of the two policies: the warm start sees exactly what training will render."""
 
+from typing import Any
+
 from ..algorithm.prompts import PROMPT_PAIRS, render
 
 Messages = list[dict[str, str]]
@@ -33,7 +35,7 @@ def repair_messages(
 def template_texts(*, with_repair: bool = False) -> tuple[str, ...]:
     """The templates with their placeholders left in; part of the identity of the assets."""
     names = ("prompt", "candidate", "num_cases", "call", "result", "expected")
-    fields = {name: f"{{{{{name}}}}}" for name in names}
+    fields: dict[str, Any] = {name: f"{{{{{name}}}}}" for name in names}
     templates = [_PAIR.code, _PAIR.test, _PAIR.black_box_test]
     if with_repair:
         templates.append(_PAIR.repair)

@@ -234,16 +234,6 @@ def test_what_cannot_be_attacked_is_refused_with_a_hint(files, capsys, words, to
     assert captured.out == ""
 
 
-<<<<<<< ours
-def test_an_unknown_pair_of_templates_is_refused_before_a_model_is_asked(files, capsys):
-    files(solution=MEDIAN)
-    assert main(["solution.py", "--model", "folder", "--prompt", "WRONG"]) == 2
-    words = " ".join(capsys.readouterr().err.replace("│", " ").split())
-    assert "must be one of chat_v2, micro, got 'WRONG'" in words
-
-
-=======
->>>>>>> theirs
 def test_a_file_of_an_earlier_attack_is_written_anew_and_an_explicit_one_made(files):
     files(solution=MEDIAN, reference=RIGHT_MEDIAN, **{"tests.txt": TESTS})
     Path("deep").mkdir()
