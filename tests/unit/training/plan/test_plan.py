@@ -204,7 +204,8 @@ def test_what_cannot_fit_is_refused_with_the_numbers_and_a_way_out(preset, overr
 
 
 def test_each_policy_has_cards_of_its_own_with_separate_pools():
-    together, apart = plan("qwen2.5-coder-3b"), plan("qwen2.5-coder-3b", "layout=separate")
+    same = "actor_rollout_ref.rollout.gpu_memory_utilization=0.4"
+    together, apart = plan("qwen2.5-coder-3b", same), plan("qwen2.5-coder-3b", same, "layout=separate")
     assert needed(apart, "GPU memory of the code policy") < needed(together, Place.CARD)
     assert needed(apart, Place.GPUS) == 8
 
