@@ -30,15 +30,24 @@ def use_sampling_by_inversion() -> None:
             return original(self, logits, generators, k, p)
         logits = keep_likeliest(logits, k, p)
         log_probs = logits.log_softmax(dim=-1, dtype=torch.float32)
-        returned = {"processed_logits": logits, "processed_logprobs": log_probs}.get(self.logprobs_mode)
-        draws = torch.stack([torch.rand((), generator=generators[row]) for row in range(len(generators))])
-        return sample_by_inversion(log_probs.exp(), draws), returned
+        returned = None
+        if self.logprobs_mode == "processed_logits":
+            returned = logits
+        elif self.logprobs_mode == "processed_logprobs":
+            returned = log_probs
+        # Each request's own generator decides its token, whatever else is in the batch.
+        draws = [torch.rand((), generator=generators[row]) for row in range(len(generators))]
+        return sample_by_inversion(log_probs.exp(), torch.stack(draws)), returned
 
     sampler.TopKTopPSampler.forward_cpu = forward  # type: ignore[method-assign]
 
 
 def keep_likeliest(
-    logits: torch.Tensor, k: torch.Tensor | None, p: torch.Tensor | None, *, among: int = _AMONG
+    logits: torch.Tensor,
+    k: torch.Tensor | None,
+    p: torch.Tensor | None,
+    *,
+    among: int = _AMONG,
 ) -> torch.Tensor:
     """Top-k, and of those the nucleus (top-p): the fewest likeliest words that reach ``p`` (arXiv 1904.09751).
 
@@ -56,20 +65,33 @@ def keep_likeliest(
     num_words = logits.shape[1]
     limit = torch.full((len(logits), 1), num_words) if k is None else k.long().unsqueeze(-1)
     mass = torch.ones(len(logits), 1) if p is None else p.unsqueeze(-1)
-    kept = torch.where((limit < num_words) | (mass < 1), -torch.inf, logits)
-    rows = ((limit < num_words) | (mass < 1)).nonzero()[:, 0]
+    is_cut = (limit < num_words) | (mass < 1)
+    kept = torch.where(is_cut, -torch.inf, logits)
+    rows = is_cut.nonzero()[:, 0]
+    # First among few words; a row that these do not decide is sorted whole.
     for count in dict.fromkeys((min(among, num_words), num_words)):
         if not len(rows):
             break
-        values, words = logits[rows].topk(count, dim=-1)
-        values = values.masked_fill(torch.arange(count) >= limit[rows], -torch.inf)
-        has_limit = limit[rows] <= count
-        total = torch.where(has_limit, values.logsumexp(-1, keepdim=True), logits[rows].logsumexp(-1, keepdim=True))
+        row_logits, row_limit, row_mass = logits[rows], limit[rows], mass[rows]
+        has_nucleus = row_mass < 1
+        values, words = row_logits.topk(count, dim=-1)
+        is_beyond_k = torch.arange(count) >= row_limit
+        values = values.masked_fill(is_beyond_k, -torch.inf)
+        # The nucleus is a share of what top-k has left, which is known here only where k is at most ``count``.
+        has_limit = row_limit <= count
+        total = torch.where(
+            has_limit,
+            values.logsumexp(-1, keepdim=True),
+            row_logits.logsumexp(-1, keepdim=True),
+        )
         probabilities = (values - total).exp()
         reached = probabilities.cumsum(dim=-1)
-        values = values.masked_fill((reached - probabilities >= mass[rows]) & (mass[rows] < 1), -torch.inf)
-        is_found = (has_limit | (reached[:, -1:] >= mass[rows]) & (mass[rows] < 1) | (count == num_words)).squeeze(-1)
-        kept[rows[is_found]] = kept[rows[is_found]].scatter(-1, words[is_found], values[is_found])
+        is_beyond_p = reached - probabilities >= row_mass
+        values = values.masked_fill(is_beyond_p & has_nucleus, -torch.inf)
+        reaches_p = (reached[:, -1:] >= row_mass) & has_nucleus
+        is_found = (has_limit | reaches_p | (count == num_words)).squeeze(-1)
+        decided = rows[is_found]
+        kept[decided] = kept[decided].scatter(-1, words[is_found], values[is_found])
         rows = rows[~is_found]
     return kept
 
