@@ -79,7 +79,7 @@ def test_limits_are_read_with_the_sandboxs_own_rules():
 
 
 def test_other_values_are_checked_as_the_first_ones():
-    book = MistakeBookSettings(enabled=True, replay_limit=4, sampler="uniform")
+    book = MistakeBookSettings(enabled=True, replay_limit=4)
     assert book.replaced(where="mistake_book", replay_limit=0).replay_limit == 0
     assert book.replaced(where="mistake_book", max_size=5).max_size == 5
     with pytest.raises(

@@ -312,7 +312,7 @@ def test_a_curriculum_draws_the_questions_and_learns_from_their_rewards(make_tra
 
 @pytest.mark.parametrize("scores", [{"q0": 0.25}, {}])
 def test_a_curriculum_goes_on_with_the_scores_of_the_checkpoint(make_trainer, monkeypatch, scores):
-    trainer, _ = make_trainer("curriculum.name=learnability")
+    trainer, _ = make_trainer("curriculum.name=variance")
     resumed = TrainState(step=2, data="order", curriculum=scores), MistakeBook()
     keeper = SimpleNamespace(resume=lambda **_: resumed, continue_records=lambda *_, **__: False)
     monkeypatch.setattr(trainer_module, "CheckpointKeeper", lambda *_, **__: keeper)
