@@ -88,14 +88,6 @@ def test_without_tests_or_programs_the_matrix_is_empty(runner):
         assert (passes.dtype, answers.dtype) == (np.bool_, np.int64)
 
 
-def test_the_order_of_suites_and_asserts_is_kept(runner):
-    noting = FailingRunner(runner, "nothing of this kind")
-    suites = [("assert f(2) == 1",), (), ("assert f(1) == 2", "assert f(2) == 4")]
-    passes, _ = answer_matrix([DOUBLE], suites, noting, ABOUT)
-    assert passes.tolist() == [[False, True, True]]
-    assert noting.asked == ["f(2)", "f(1)"]
-
-
 def value(data):
     return CallResult(status=CallStatus.VALUE, value=data)
 
