@@ -11,8 +11,14 @@ import sys
 
 from code_a1_recipe.cli.app import main
 
-for words in json.load(sys.stdin):
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        status = main(words)
-    print(json.dumps({"status": status, "printed": printed.getvalue()}), flush=True)
+
+def run_all() -> None:
+    for words in json.load(sys.stdin):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            status = main(words)
+        print(json.dumps({"status": status, "printed": printed.getvalue()}), flush=True)
+
+
+if __name__ == "__main__":  # vLLM's engine process imports this file again
+    run_all()
