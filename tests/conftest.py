@@ -1,5 +1,6 @@
 """Fixtures shared by all tests."""
 
+import functools
 import logging
 import random
 import signal
@@ -7,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import omegaconf.base
 import pytest
 from hypothesis import settings
 
@@ -17,6 +19,9 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 # How long an example takes says something about the machine, not about the code.
 settings.register_profile("ordinary", deadline=None, max_examples=50)
 settings.register_profile("all", deadline=None, max_examples=200)
+
+# Hundreds of tests compose a configuration, whose few kinds of interpolations took a third of the time to parse.
+omegaconf.base.parse = functools.cache(omegaconf.base.parse)
 
 # What a shell starts in the background ignores interrupts, and so would every process that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
