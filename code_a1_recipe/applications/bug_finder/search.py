@@ -109,26 +109,21 @@ class Attack:
     def shrink_all(self, failures: Mapping[Call, Failure], *, max_bugs: int) -> list[FailureGroup]:
         """Shrink failing calls of each kind, kinds in turns, until ``max_bugs`` different ones are found.
 
-        The shortest call comes first, then the longest: another start may lead to another bug.
+        The shortest call comes first, then one of middle length: another start may lead to another bug.
         """
         kinds: dict[str, list[Call]] = {}
         for call in sorted(failures, key=_by_length):
             kinds.setdefault(failures[call].kind, []).append(call)
         starts = []
         for kind, calls in kinds.items():
-            different = dict.fromkeys([calls[0], calls[-1], calls[len(calls) // 2]])
+            different = dict.fromkeys([calls[0], calls[len(calls) // 2]])
             starts += [(turn, kind, call) for turn, call in enumerate(different)]
         starts.sort(key=lambda start: start[0])
         bugs: dict[tuple[str, ...], tuple[str, Bug]] = {}
-        settled = set()  # kinds of which another start led to nothing new
         for _, kind, call in watched(starts, total=len(starts), what="shrink", unit="call"):
-            if kind in settled or len(bugs) >= max_bugs:
-                continue
-            bug = self._shrunk(call, kind, list(failures))
-            if bug is not None and bug.texts in bugs:
-                settled.add(kind)
-            elif bug is not None:
-                bugs[bug.texts] = kind, bug
+            bug = self._shrunk(call, kind, list(failures)) if len(bugs) < max_bugs else None
+            if bug is not None:
+                bugs.setdefault(bug.texts, (kind, bug))
         groups = []
         for kind, calls in kinds.items():
             own = tuple(bug for bug_kind, bug in bugs.values() if bug_kind == kind)

@@ -41,10 +41,11 @@ def shrink(
             known[simpler] = len(known) <= max_asked and fails(simpler)
         return known[simpler]
 
-    simplest, before = text, ""
+    simplest = text
+    starts: set[str] = set()
     # A further search makes steps that the one before could not make: what was a run of items is now single ones.
-    while simplest != before:
-        before = simplest
+    while simplest not in starts:
+        starts.add(simplest)
         call = take_apart(simplest, entry_points)
         if call is not None:
             simplest = _simplest(call, still_fails)
