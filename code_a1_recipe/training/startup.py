@@ -1,6 +1,9 @@
 """Start of a run's parts: pools of GPUs, both policies with their servers, judges and episode workers."""
 
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 from verl.single_controller.ray import RayResourcePool, ResourcePoolManager
 
@@ -11,6 +14,8 @@ from .episode_actors import EpisodePool
 from .judge_actors import JudgePool
 from .lifecycle.stage_clock import StageClock
 from .policy import Policy
+
+Result = TypeVar("Result")
 
 
 def make_pools(manager: ResourcePoolManager, config: RunConfig) -> dict[str, RayResourcePool]:
@@ -37,7 +42,6 @@ def start_parts(
         total_steps: of the run; a learning-rate schedule counts the updates of its policy.
         stages: shows a line for each policy that has started.
     """
-
     pools = make_pools(manager, config)
 
     def start_policy(name: str) -> Policy:
@@ -48,22 +52,36 @@ def start_parts(
         stages.ended(f"{name} policy: {config.policy(name).model.path}", since=began)
         return policy
 
+    # Nobody asks the queue before the first episode, so its processes may import what they need meanwhile.
+    queue = _in_background(row_queue.init, config.for_verl().transfer_queue)
+    starting_judges = _in_background(JudgePool.start, config.sandbox, seed=config.seed)
     # Loading models and engines mostly waits, so on a CPU all of it happens at once. On a GPU a server measures the
     # free memory while it starts, which another one that starts beside it would falsify.
-    at_once = len(config.policy_names) if config.trainer.device == "cpu" else 1
-    with_policies, beside_them = ThreadPoolExecutor(at_once), ThreadPoolExecutor()
-    try:
-        # Nobody asks the queue before the first episode, so its processes may import what they need meanwhile.
-        queue = beside_them.submit(row_queue.init, config.for_verl().transfer_queue)
-        starting_judges = beside_them.submit(JudgePool.start, config.sandbox, seed=config.seed)
-        starting = {name: with_policies.submit(start_policy, name) for name in config.policy_names}
+    if config.trainer.device == "cpu":
+        starting = {name: _in_background(start_policy, name) for name in config.policy_names}
         policies = {name: started.result() for name, started in starting.items()}
-        judges = starting_judges.result()
-        queue.result()
-    finally:  # whoever interrupts a start does not wait for its end
-        for starters in (with_policies, beside_them):
-            starters.shutdown(wait=False, cancel_futures=True)
+    else:
+        policies = _in_background(lambda: {name: start_policy(name) for name in config.policy_names}).result()
+    judges = starting_judges.result()
+    queue.result()
     endpoints = {name: policy.endpoint() for name, policy in policies.items()}
     episodes = EpisodePool.start(config, endpoints=endpoints, judges=judges)
     stages.ended("queue, judges and episode workers are ready")
     return policies, judges, episodes
+
+
+def _in_background(call: Callable[..., Result], *arguments: Any, **named: Any) -> Future[Result]:
+    """Call in a thread of its own, which the end of the process does not wait for.
+
+    verl waits for servers without a limit. A pool's threads would keep a process alive whose start was given up.
+    """
+    future: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call(*arguments, **named))
+        except BaseException as error:  # noqa: BLE001  # whoever asks for the result gets it
+            future.set_exception(error)
+
+    threading.Thread(target=run, name=f"start-{getattr(call, '__name__', 'part')}", daemon=True).start()
+    return future
