@@ -27,10 +27,20 @@ omegaconf.base.parse = functools.cache(omegaconf.base.parse)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Levels of their own, because importing vLLM raises the root logger's: a test of a warning may not depend on whether
-# another test of its process imported it.
-for package in ("code_a1_recipe", "reward_fns", "sandbox"):
-    logging.getLogger(package).setLevel(logging.WARNING)
+OWN_PACKAGES = ("code_a1_recipe", "reward_fns", "sandbox")
+
+
+@pytest.fixture(autouse=True)
+def own_loggers() -> None:
+    """Let our loggers warn: importing vLLM or verl raises the root's level, and disables loggers that are there already.
+
+    A test of a warning may not depend on whether another test of its process imported them.
+    """
+    for package in OWN_PACKAGES:
+        logging.getLogger(package).setLevel(logging.WARNING)
+    for name, logger in logging.root.manager.loggerDict.items():
+        if name.startswith(OWN_PACKAGES) and isinstance(logger, logging.Logger):
+            logger.disabled = False
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

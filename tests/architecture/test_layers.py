@@ -19,7 +19,7 @@ ALLOWED = {"sandbox": {"sandbox", "seccomp", "pyseccomp"}, "reward_fns": {"sandb
 PURE_ROOMS = ("algorithm", "data", "stats")
 """Rooms of the recipe that run without torch, verl, Ray and hydra."""
 
-PURE_LIBRARIES = {"algorithm": {"pydantic"}, "data": {"pyarrow"}, "stats": {"numpy", "scipy"}}
+PURE_LIBRARIES = {"algorithm": {"pydantic"}, "data": {"pyarrow", "msgspec"}, "stats": {"numpy", "scipy"}}
 """What a pure room may import beside the standard library, ``sandbox`` and ``reward_fns``."""
 
 EXEMPT_FROM_PURE = ("data/torch_dataset.py",)
