@@ -20,7 +20,7 @@ from .literal_calls import Argument, LiteralCall
 
 Choose = Callable[[int], int]
 """Takes the highest number, gives the chosen one."""
-_MAX_ITEMS = 64
+_MAX_ITEMS = 32
 """A longer sequence loses runs of items; its items are not simplified one by one."""
 _MAX_DIGITS = 24
 _LETTERS = string.ascii_lowercase + string.digits + string.ascii_uppercase + " "
