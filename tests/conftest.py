@@ -32,9 +32,9 @@ OWN_PACKAGES = ("code_a1_recipe", "reward_fns", "sandbox")
 
 @pytest.fixture(autouse=True)
 def own_loggers() -> None:
-    """Let our loggers warn: importing vLLM or verl raises the root's level, and disables loggers that are there already.
+    """Let our loggers warn, whatever another test of the process has imported.
 
-    A test of a warning may not depend on whether another test of its process imported them.
+    Importing vLLM or verl raises the root logger's level and disables loggers that are there already.
     """
     for package in OWN_PACKAGES:
         logging.getLogger(package).setLevel(logging.WARNING)
