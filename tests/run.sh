@@ -7,7 +7,7 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
-# Minutes on two quiet cores, set-up not counted; the table in tests/README.md has them by part.
+# Estimates for two quiet cores, set-up not counted.
 ORDINARY_MINUTES=15
 ALL_MINUTES=90
 
@@ -15,7 +15,7 @@ all=()
 if [ "${1:-}" = --all ]; then
     all=(--all)
     shift
-    printf '%s\n' "--all takes about $ALL_MINUTES minutes, $ORDINARY_MINUTES of them without it. It adds a real model of" \
+    printf '%s\n' "--all is estimated at $ALL_MINUTES minutes, the ordinary command at $ORDINARY_MINUTES. It adds a real model of" \
         "135M parameters, the SFT arm, fixed tests, the notebook, a second run with one seed, shards of two ranks, the" \
         "stock verl job until it learns, whole corpora, long fuzzing, all checks of the Ray runner, and four times the" \
         "examples of each property."
