@@ -42,7 +42,7 @@ def replayed_book(records_by_step: list[list[RolloutRecord]]) -> MistakeBook:
             for record in (record for record in mine if record.verdict is not None):
                 for suite in record.suites:
                     failed += [
-                        FailedCase(call=case.call, answer=case.reference_value, key=case.key, outcome=case.outcome)
+                        FailedCase(call=case.call, answer=case.reference_value, key=case.key)
                         for case in suite.verdict.cases
                         if case.outcome not in ("passed", "not_loaded")
                     ]

@@ -79,12 +79,16 @@ def _shared_processes(config: RunConfig) -> Iterator[Need]:
     pools = config.pool_spec().values()
     judge_cpus = runner.cpus_per_judge(sandbox) + runner.cpus_of_programs(sandbox, max(map(len, pools)))
     programs = 0 if sandbox.runner == "fusion" else sandbox.num_workers * sandbox.programs_per_worker
+    servers = [
+        config.num_devices(name) // config.policy(name).rollout.tensor_model_parallel_size
+        for name in config.policy_names
+    ]
     processes = {
         "driver": (1, 0),
         "Ray": (1, 0),
         "queue controller": (1, CPUS_PER_QUEUE_ACTOR),
         "queue storage": (config.transfer_queue.num_storage_units, CPUS_PER_QUEUE_ACTOR),
-        "load balancer": (len(config.policy_names), 0),
+        "load balancer": (sum(count > 1 for count in servers), 0),
         "episode worker": (config.episode.num_workers, CPUS_PER_EPISODE_WORKER),
         "judge": (sandbox.num_workers, judge_cpus),
         "program": (programs, 0),

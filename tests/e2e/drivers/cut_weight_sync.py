@@ -5,15 +5,15 @@ python tests/e2e/drivers/cut_weight_sync.py STEP PRESET [KEY=VALUE ...]
 
 import sys
 
+from code_a1_recipe.cli.app import main
 from code_a1_recipe.config.compose import read_config
-from code_a1_recipe.training.lifecycle.launch import configure_logging, prepare_environment, train
+from code_a1_recipe.training.lifecycle.launch import configure_logging, prepare_environment
 
 
-def main() -> None:
+def run() -> int:
     configure_logging()
     cut_after, preset, *overrides = sys.argv[1:]
-    config = read_config(preset, overrides)
-    prepare_environment(config)
+    prepare_environment(read_config(preset, overrides))  # before verl is imported
 
     from code_a1_recipe.training.policy import Policy
 
@@ -24,8 +24,8 @@ def main() -> None:
             synchronise(self, step)
 
     Policy.sync_weights = cut
-    train(config)
+    return main([preset, *overrides])
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run())

@@ -34,7 +34,7 @@ def config(preset, *overrides):
 def on_a_card(config, size):
     """Most bytes on one card, the same size for both policies."""
     needs = needs_of(config, {"code": size, "test": size}, gpu_memory=79 * GIB)
-    own = [need for need in needs if need.place == Place.CARD and need.policy == "code"]
+    own = [need for need in needs if need.place == Place.CARD and need.process.startswith("code ")]
     return max(sum(need.amount for need in own if need.is_taken(updating)) for updating in ((), ("code",)))
 
 
