@@ -220,6 +220,16 @@ def _report(
     )
 
 
+def _nothing() -> None:
+    """Whoever calls it has imported this module."""
+
+
+def prepare_workers(number: int) -> None:
+    """Let processes of Ray import this module while others start; the episode workers then take them over."""
+    for _ in range(number):
+        ray.remote(_nothing).options(num_cpus=0).remote()
+
+
 class EpisodePool:
     """All episode workers, seen from the trainer."""
 

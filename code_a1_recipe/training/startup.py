@@ -10,7 +10,7 @@ from verl.single_controller.ray import RayResourcePool, ResourcePoolManager
 from ..config.run_config import COLOCATED, RunConfig
 from ..verl_plugin import row_queue
 from ..verl_plugin.compat import CPUS_PER_DEVICE
-from .episode_actors import EpisodePool
+from .episode_actors import EpisodePool, prepare_workers
 from .judge_actors import JudgePool
 from .lifecycle.stage_clock import StageClock
 from .policy import Policy
@@ -54,6 +54,7 @@ def start_parts(
 
     # Nobody asks the queue before the first episode, so its processes may import what they need meanwhile.
     queue = _in_background(row_queue.init, config.for_verl().transfer_queue)
+    prepare_workers(config.episode.num_workers)
     starting_judges = _in_background(JudgePool.start, config.sandbox, seed=config.seed)
     # Loading models and engines mostly waits, so on a CPU all of it happens at once. On a GPU a server measures the
     # free memory while it starts, which another one that starts beside it would falsify.

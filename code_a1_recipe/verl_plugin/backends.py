@@ -5,6 +5,7 @@ and the Ray job. Two groups with the backend "vllm" would collide on both. A bac
 verl's registries, keeps them apart; the name enters both ends of the socket.
 """
 
+import hashlib
 from typing import Any
 
 from ..algorithm.schedule import POLICY_NAMES
@@ -15,6 +16,16 @@ _ADAPTER = "code_a1_recipe.verl_plugin.server_adapter.PolicyServerAdapter"
 def backend_name(policy: str) -> str:
     """Rollout backend of a policy, the value of its ``rollout.name``; letters and underscores only."""
     return f"vllm_{policy}"
+
+
+def socket_job(job_id: str, backend: str, gcs_address: str) -> str:
+    """The job part of the weight socket's path, the same on both ends and on no others of this machine.
+
+    A job's id is unique in its Ray cluster only. Two runs that each start a cluster of their own have the same one: on
+    one socket they would wait for one another for ever, or load each other's weights.
+    """
+    cluster = hashlib.sha256(gcs_address.encode()).hexdigest()[:8]
+    return f"{job_id}-{cluster}-{backend}"
 
 
 def _load_replica_class() -> type[Any]:

@@ -3,21 +3,18 @@
 A file of its own: a worker that imported verl's server classes beside it would load all of vLLM's HTTP server.
 """
 
-import hashlib
+import sys
+from types import SimpleNamespace
 from typing import Any
 
 import ray
-from verl.workers.rollout.vllm_rollout.vllm_rollout import ServerAdapter
 
+from .backends import socket_job
 
-def socket_job(job_id: str, backend: str, gcs_address: str) -> str:
-    """The job part of the weight socket's path, the same on both ends and on no others of this machine.
+# verl's module of this name imports all of vLLM, 6 s of processor time, for one number that its adapter reads.
+sys.modules.setdefault("verl.third_party.vllm", SimpleNamespace(VLLM_SLEEP_LEVEL=2))  # type: ignore[arg-type]
 
-    A job's id is unique in its Ray cluster only. Two runs that each start a cluster of their own have the same one: on
-    one socket they would wait for one another for ever, or load each other's weights.
-    """
-    cluster = hashlib.sha256(gcs_address.encode()).hexdigest()[:8]
-    return f"{job_id}-{cluster}-{backend}"
+from verl.workers.rollout.vllm_rollout.vllm_rollout import ServerAdapter  # noqa: E402
 
 
 class PolicyServerAdapter(ServerAdapter):

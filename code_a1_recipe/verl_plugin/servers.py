@@ -6,7 +6,7 @@ from typing import Any
 import ray
 from verl.workers.rollout.vllm_rollout.vllm_async_server import vLLMHttpServer, vLLMReplica
 
-from .server_adapter import socket_job
+from .backends import socket_job
 
 # verl's server reads its half of the socket path from here; its adapter asks Ray for the same job id.
 _JOB_VARIABLE = "VERL_RAY_JOB_ID"

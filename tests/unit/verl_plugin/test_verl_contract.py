@@ -99,7 +99,7 @@ def test_both_ends_of_the_weight_socket_are_named_by_job_and_rank():
 
 
 def test_the_weight_socket_belongs_to_one_policy_of_one_run_on_the_machine():
-    from code_a1_recipe.verl_plugin.server_adapter import socket_job
+    from code_a1_recipe.verl_plugin.backends import socket_job
 
     names = {
         socket_job("01000000", backend, address)
