@@ -4,7 +4,6 @@ Knows the standard library and ``sandbox``, nothing of verl or torch. ``reward_f
 entry for any verl job.
 """
 
-from .adversary_reward import NEED_POOLED as NEED_POOLED
 from .breakdown import Breakdown as Breakdown
 from .code_reward import code_reward as code_reward, pass_rate as pass_rate
 from .extract import (

@@ -3,8 +3,8 @@
 Axes: C candidates of a question, S suites of a candidate, K cases that a suite is asked for.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from .breakdown import Breakdown
@@ -43,8 +43,6 @@ class QuestionVerdicts:
     """K."""
     candidates: tuple[JudgedCandidate, ...]
     """C of them, in the order in which they were sampled."""
-    asked: Mapping[str, int] = field(default_factory=dict)
-    """How often programs met a case before, by ``CaseResult.key``; the recipe knows it of cases in its Mistake Book."""
     reference: JudgeRequest | None = None
     """The reference with its prelude, entry points and kind, as a request without a program: ``replace`` makes of it
     one that asks the judge more. None in a question made by hand."""

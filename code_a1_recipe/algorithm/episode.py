@@ -108,7 +108,7 @@ class EpisodeRunner:
             lessons = find_lessons(task.question, found, settings=self.hindsight, num_cases=cases)
         if not is_rewarded:
             found = [replace(new, pooled=None) for new in found]
-        return self._question_rewards.apply(task.question, found, asked=task.asked), lessons
+        return self._question_rewards.apply(task.question, found), lessons
 
     async def _repairs(self, task: EpisodeTask, tested: Sequence[CandidateResult]) -> tuple[Repair, ...]:
         """The candidates among ``tested`` that failed a case, written again up to ``episode.repair_turns`` times."""
@@ -129,7 +129,7 @@ class EpisodeRunner:
             tested[: task.num_candidates],
             num_turns=self.episode.repair_turns,
             write=write,
-            reward=lambda results: self._question_rewards.apply(task.question, results, asked=task.asked),
+            reward=lambda results: self._question_rewards.apply(task.question, results),
         )
 
     async def _candidates(self, task: EpisodeTask) -> list[CandidateResult]:

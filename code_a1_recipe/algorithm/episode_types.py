@@ -4,7 +4,7 @@ Axes: C candidates of a question, S suites of a candidate.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -99,8 +99,6 @@ class EpisodeTask:
     """Validation: suites for each of the question's buggy programs."""
     lessons: tuple["Lesson", ...] = ()
     """What the Test LLM imitates at this step beside its own suites; of any questions."""
-    asked: Mapping[str, int] = field(default_factory=dict)
-    """``QuestionVerdicts.asked``; empty where no reward function may look at it."""
     opponents: Opponents = field(default_factory=Opponents)
     """What earlier policies wrote for the question."""
     started_at: float = field(default_factory=time.time)

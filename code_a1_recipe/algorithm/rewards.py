@@ -8,14 +8,12 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
 
 from reward_fns import (
     ADVERSARIAL_READINGS,
-    NEED_POOLED,
     JudgedCandidate,
     QuestionVerdicts,
     find_code_reward,
@@ -82,11 +80,6 @@ class RewardSettings(Block):
         return {key: file for key, path in paths.items() if path and (file := reward_file(path))}
 
     @property
-    def looks_at_asked(self) -> bool:
-        """A reward may depend on what was asked before."""
-        return bool(self.code.path or self.test.path or self.test.kwargs.get("novelty"))
-
-    @property
     def uses_given_tests(self) -> bool:
         """The Code LLM is rewarded on tests of the dataset, not on the Test LLM's."""
         return self.code_tests in ("golden", "hidden")
@@ -113,8 +106,6 @@ class RewardSettings(Block):
                 yield str(error)
             except ValueError as error:
                 yield f"rewards.{role}.kwargs: {error}"
-        if (fitness := self.test.kwargs.get("fitness")) in NEED_POOLED and self.code_tests != "pooled":
-            yield f"rewards.code_tests must be pooled with fitness: {fitness}, got {self.code_tests}"
 
 
 class QuestionRewards:
@@ -130,14 +121,8 @@ class QuestionRewards:
         self._num_cases = num_cases
         self._code, self._test = _find("code", settings), _find("test", settings)
 
-    def apply(
-        self,
-        question: Question,
-        candidates: Sequence[CandidateResult],
-        *,
-        asked: Mapping[str, int] = MappingProxyType({}),
-    ) -> tuple[CandidateResult, ...]:
-        """The candidates of one question with their rewards and their suites'; ``asked`` as in ``EpisodeTask``.
+    def apply(self, question: Question, candidates: Sequence[CandidateResult]) -> tuple[CandidateResult, ...]:
+        """The candidates of one question with their rewards and their suites'.
 
         None is given where a candidate met an outage or was too long to be shown to the Test LLM.
 
@@ -148,7 +133,6 @@ class QuestionRewards:
             question_id=question.id,
             num_cases=self._num_cases,
             candidates=tuple(_judged(candidate) for candidate in candidates),
-            asked=asked,
             reference=request_for(question, None),
         )
         of_code = self._called("code", self._settings.code, lambda: reward_code(self._code, judged), question.id)

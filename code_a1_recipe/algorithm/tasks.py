@@ -69,7 +69,4 @@ def _from_the_book(
     # By index and not by question: one that stands twice in a step gets other lessons the second time.
     if settings.learns_in_hindsight:
         fields["lessons"] = draw_lessons(book.lessons, episode.num_suites, seed=f"{seed}/lessons/{step}/{index}")
-    # Thousands of counts would travel to the workers for nothing where no reward reads them.
-    if settings.rewards.looks_at_asked:
-        fields["asked"] = {entry.key or entry.call: entry.num_met for entry in book.entries(question.id)}
     return fields

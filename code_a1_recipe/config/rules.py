@@ -67,8 +67,6 @@ def _opponents(config: RecipeSettings) -> Iterator[str]:
     if (share := config.opponents.code.share) and (config.episode.barrier or not learns):
         where = "with episode.barrier=true" if learns else "where no Test LLM learns from them"
         yield f"opponents.code.share must be 0 {where}, got {share}"
-    if config.rewards.test.kwargs.get("novelty") and not config.mistake_book.enabled:
-        yield "rewards.test.kwargs.novelty must be 0 without the Mistake Book, which knows what is new"
 
 
 def _given_tests(config: RecipeSettings) -> Iterator[str]:

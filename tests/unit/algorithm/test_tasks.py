@@ -28,7 +28,6 @@ class Settings:
     episode: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(num_candidates=8, num_suites=4))
     seed: int = 100
     learns_in_hindsight: bool = False
-    rewards: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(looks_at_asked=False))
 
 
 @pytest.fixture
@@ -99,12 +98,6 @@ def test_each_question_of_a_step_draws_as_many_lessons_as_a_group_has_suites():
     assert first[0].lessons != first[1].lessons
     assert make_tasks(book, Settings())[0].lessons == ()
     assert make_tasks(book, Settings(learns_in_hindsight=True), validate=True)[0].lessons == ()
-
-
-def test_how_often_cases_were_met_is_told_where_a_reward_looks_at_it(book):
-    curious = Settings(rewards=SimpleNamespace(looks_at_asked=True))
-    assert [task.asked for task in make_tasks(book, curious)] == [{"f(1)": 1, "f(2)": 2, "f(3)": 3}, {}]
-    assert make_tasks(book)[0].asked == make_tasks(book, curious, validate=True)[0].asked == {}
 
 
 def test_calls_of_earlier_suites_are_replayed_after_the_books_and_each_once(book):

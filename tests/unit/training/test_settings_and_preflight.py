@@ -100,10 +100,13 @@ def refusal(*overrides: str) -> str:
             "opponents.code.share must be 0 with episode.barrier=true",
         ),
         (["hindsight.weight=1.0", "mistake_book.enabled=false"], "hindsight.weight must be 0 without the Mistake Book"),
-        (["rewards.test.name=adversary", "rewards.test.kwargs={claims: 0.8}"], "at most 1 together, got 0.25 and 0.8"),
         (
-            ["rewards.test.name=adversary", "rewards.test.kwargs={fitness: sharing}"],
-            "must be pooled with fitness: sharing",
+            ["rewards.test.name=adversary", "rewards.test.kwargs={crowding: -1}"],
+            "crowding (exponent of a repeated call's",
+        ),
+        (
+            ["rewards.test.name=adversary", "rewards.test.kwargs={fitness: set}"],
+            "unexpected keyword argument 'fitness'",
         ),
         (["arm=self_play", "prompts.black_box=false"], "prompts.black_box must be true with self_play"),
         (["self_play=maybe"], "self_play must be true or false, got 'maybe'"),
