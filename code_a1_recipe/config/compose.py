@@ -3,7 +3,6 @@
 verl's `ppo_trainer.yaml` is found without importing verl, so that a typing error is answered in a second.
 """
 
-import copy
 import importlib.util
 import re
 from collections.abc import Iterator, Sequence
@@ -25,7 +24,7 @@ from ..algorithm.settings_block import near_misses, unknown_key
 from ..errors import SettingsError
 from .removed import drop_removed_keys, refused_keys
 from .rules import VALUE_RULES, Rule, broken_rules
-from .run_config import CONFIG_FORMAT, SEPARATE, RunConfig
+from .run_config import CONFIG_FORMAT, SEPARATE, RunConfig, copied
 from .verl_keys import changed_keys
 
 CONFIG_DIR = Path(__file__).parent
@@ -202,7 +201,7 @@ def _compose(folder: Path, name: str, overrides: Sequence[str]) -> DictConfig:
     values = OverridesParser.create().parse_overrides(written)
     if folder != CONFIG_DIR or not all(map(_sets_a_value, values)):
         return _composed_by_hydra(folder, name, tuple(written))
-    tree = copy.deepcopy(_preset(name))
+    tree = copied(_preset(name))
     for one in values:  # as hydra does, once it has composed
         OmegaConf.update(tree, one.key_or_group, one.value(), merge=True, force_add=True)
     return tree

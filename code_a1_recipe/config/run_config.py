@@ -4,7 +4,7 @@ The recipe's own blocks are ``algorithm.settings``; the blocks here are the part
 reads. verl itself gets hydra's tree, by ``RunConfig.for_verl`` and ``RunConfig.for_policy`` alone.
 """
 
-import copy
+import pickle
 import threading
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
@@ -299,7 +299,7 @@ class RunConfig(RecipeSettings):
     def for_verl(self) -> DictConfig:
         """A copy of the whole tree, for verl's own code."""
         with _TREE_LOCK:
-            return copy.deepcopy(self._tree)
+            return copied(self._tree)
 
     def for_policy(self, name: str) -> DictConfig:
         """The tree as one policy sees it, for verl's own code: no ``policies``, nothing left to resolve."""
@@ -320,15 +320,21 @@ class RunConfig(RecipeSettings):
             return OmegaConf.to_yaml(self._tree, resolve=True)
 
 
+def copied(tree: DictConfig) -> DictConfig:
+    """A deep copy, made several times faster than `copy.deepcopy` makes it."""
+    copy: DictConfig = pickle.loads(pickle.dumps(tree))
+    return copy
+
+
 def merged_policy(tree: DictConfig, name: str) -> DictConfig:
     """verl's configuration with a policy's overrides merged over ``actor_rollout_ref``.
 
     Interpolations resolve against the merged tree, so a value that refers to ``actor_rollout_ref.actor.…`` follows the
     policy's own override.
     """
-    view = OmegaConf.masked_copy(tree, [str(key) for key in tree if key != "policies"])
-    overrides = OmegaConf.to_container(tree.policies[name], resolve=False)
-    view.actor_rollout_ref = OmegaConf.merge(view.actor_rollout_ref, overrides)
+    view = copied(tree)
+    overrides = OmegaConf.to_container(view.pop("policies")[name], resolve=False)
+    view.actor_rollout_ref.merge_with(overrides)  # `OmegaConf.merge` would copy both twice more
     if tree.layout == SEPARATE:
         view.trainer.update(tree.pools[name])
     return view
