@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("others")]
+pytestmark = [pytest.mark.e2e, pytest.mark.nightly, pytest.mark.xdist_group("others")]
 
 SHORT = (
     "trainer.total_training_steps=2",
@@ -46,7 +46,6 @@ def test_pooled_rewards_are_made_of_the_cases_of_all_programs_of_a_question(self
             assert record.reward.total == pytest.approx(rate, abs=1e-6)
 
 
-@pytest.mark.nightly
 def test_static_tests_are_the_ones_that_were_harvested(self_play, train, repository, tmp_path):
     tests = tmp_path / "tests.jsonl"
     command = [sys.executable, "-m", "code_a1_recipe", "harvest", str(self_play.folder), "--output", str(tests)]

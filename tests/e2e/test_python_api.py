@@ -12,7 +12,7 @@ from code_a1_recipe import AdversarialCodeTrainer
 from code_a1_recipe.runs.reader import RunRecords
 from examples.python_api import QUESTIONS
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("others")]
+pytestmark = [pytest.mark.e2e, pytest.mark.nightly, pytest.mark.xdist_group("others")]
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,6 @@ def test_the_example_scores_tests_and_trains(example):
     assert lines[-1].startswith("what broke programs, best first: ['assert f(")
 
 
-@pytest.mark.nightly
 def test_a_step_goes_on_with_a_run_and_takes_other_questions(example):
     run, _ = example
     trainer = AdversarialCodeTrainer(max_code_len=64, run_dir=run)
@@ -54,7 +53,6 @@ def test_a_step_goes_on_with_a_run_and_takes_other_questions(example):
     assert len(questions_of(run, 3)) == 2
 
 
-@pytest.mark.nightly
 def test_the_notebook_runs_from_top_to_bottom(repository, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(repository), prepend=os.pathsep)
     notebook = nbformat.read(repository / "examples" / "first_steps.ipynb", as_version=4)

@@ -11,7 +11,7 @@ import pytest
 
 from reward_fns.verl_entry import compute_score
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("others")]
+pytestmark = [pytest.mark.e2e, pytest.mark.nightly, pytest.mark.xdist_group("others")]
 
 STEPS, STEPS_TO_LEARN = 6, 20
 WINDOW = 5
@@ -79,7 +79,6 @@ def test_every_response_was_rewarded_by_our_judge(job, step):
     assert len(set(again)) > 1
 
 
-@pytest.mark.nightly
 def test_the_mean_reward_rises(repository, tmp_path):
     rewards = run_job(repository, tmp_path, steps=STEPS_TO_LEARN).rewards
     first, last = sum(rewards[:WINDOW]) / WINDOW, sum(rewards[-WINDOW:]) / WINDOW

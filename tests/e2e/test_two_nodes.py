@@ -12,7 +12,7 @@ from code_a1_recipe.algorithm.mistake_book import MistakeBook
 
 from .proofs import replayed_book
 
-pytestmark = [pytest.mark.e2e, pytest.mark.alone]  # as many processes as two runs
+pytestmark = [pytest.mark.e2e, pytest.mark.nightly, pytest.mark.alone]  # as many processes as two runs
 
 # A server's longest answer takes about a second; the run waits this long for the one that was stopped.
 ANSWER_SECONDS = 25
@@ -68,7 +68,6 @@ def test_a_server_that_stops_answering_ends_the_run_with_the_finished_step_saved
     assert (saved.parent / "latest_checkpointed_iteration.txt").read_text() == "2"
 
 
-@pytest.mark.nightly
 def test_the_shards_of_two_ranks_are_resumed_from_on_one_node_with_two_devices(two_nodes, train, tmp_path):
     step = two_nodes.folder / "checkpoints" / "global_step_2"
     shards = sorted(path.name for path in (step / "test" / "actor").glob("model_*.pt"))

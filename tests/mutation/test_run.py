@@ -87,14 +87,17 @@ def seen(project):
     return json.loads((project.root / "seen.json").read_text())
 
 
+@pytest.mark.nightly
 def test_outcomes_of_mutants(seen):
     assert seen["outcomes"] == EXPECTED
 
 
+@pytest.mark.nightly
 def test_the_baseline_is_what_the_tests_take(seen):
     assert 0 < seen["baseline"] < 60
 
 
+@pytest.mark.nightly
 def test_tests_that_fail_anyway_kill_nothing(seen):
     assert "fail without any mutant" in seen["failing"]
 

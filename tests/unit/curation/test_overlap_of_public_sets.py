@@ -17,6 +17,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.nightly
 def test_most_of_mbpp_plus_is_found_in_mbpp_without_its_ids(shared_dir):
     rows = read_inputs(open_sources([str(shared_dir / "data" / "mbpp.jsonl")]))
     entries = [row for row in rows if isinstance(row, Entry)]

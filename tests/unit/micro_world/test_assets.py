@@ -143,6 +143,7 @@ def test_a_failed_training_process_shows_the_end_of_its_log(tmp_path, monkeypatc
     assert folders(tmp_path) == []
 
 
+@pytest.mark.nightly
 def test_tiny_assets_are_really_trained_and_loadable(tmp_path):
     assets = ensure_assets(tmp_path, settings=TINY_SETTINGS)
     rows = [json.loads(line) for line in assets.train_file.read_text(encoding="utf-8").splitlines()]

@@ -33,6 +33,7 @@ def test_forty_steps_already_teach_something(role):
     assert not model.training
 
 
+@pytest.mark.nightly
 def test_the_same_settings_train_the_same_model():
     first, one, _ = losses_of("code", SHORT_SETTINGS)
     second, two, _ = losses_of("code", SHORT_SETTINGS)

@@ -24,6 +24,7 @@ FORGED = "class Any:\n    def __eq__(self, other):\n        return True\n\n\ndef
 NAMES = ("book_memory", "plan_against_measured", "reward_parts_cost", "streaming", "two_policies")
 
 
+@pytest.mark.nightly
 def test_the_reward_ranks_258_of_261_pairs_right(capsys):
     assert run_study(reward_ranking.app, [], name="reward_ranking") == 0
     printed = capsys.readouterr().out

@@ -217,6 +217,7 @@ def plain_coverage(question, asserts, folder):
     return tuple(map(int, done.stdout.split()))
 
 
+@pytest.mark.nightly
 @pytest.mark.shared
 def test_metrics_of_five_published_functions_agree_with_plain_counting(shared_dir, tmp_path):
     """UnLeakedTestBench's own asserts, five a function, taken as generated tests; some mutants each."""

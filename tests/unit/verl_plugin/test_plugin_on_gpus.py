@@ -23,7 +23,10 @@ FOLDER = "code_a1_recipe.verl_plugin.cpu."
 
 @pytest.mark.parametrize(
     ("platform", "modules", "device"),
-    [(None, ["environment"], "cuda"), ("cpu", ["environment", "verl_platform"], "cpu")],
+    [
+        (None, ["environment"], "cuda"),
+        pytest.param("cpu", ["environment", "verl_platform"], "cpu", marks=pytest.mark.nightly),
+    ],
 )
 def test_the_plugin_brings_what_cpus_need_only_where_it_is_asked_for(repository, platform, modules, device):
     environment = {name: value for name, value in os.environ.items() if name != "VERL_PLATFORM"}

@@ -14,6 +14,8 @@ pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh se
 
 from . import verl_changes
 
+pytestmark = pytest.mark.nightly  # a process that imports all of verl; `test_verl_contract.py` is quicker
+
 BASE = "verl.trainer.ppo.v1.trainer_sync.PPOTrainerSync"
 
 

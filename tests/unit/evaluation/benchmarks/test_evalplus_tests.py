@@ -169,6 +169,7 @@ def test_a_reference_that_does_not_load_or_answer_is_refused(runner):
         prepare(read_problem(row(COMPUTED.format(inputs="[[1]]"), code="def f(x):\n    return 1 / 0\n")), runner)
 
 
+@pytest.mark.nightly
 @pytest.mark.shared
 @pytest.mark.filterwarnings("ignore:invalid escape sequence")
 def test_all_problems_of_both_sets_are_read(shared_dir):

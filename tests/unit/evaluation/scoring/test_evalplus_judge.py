@@ -350,6 +350,7 @@ SPECIAL = (
 """Tolerances, oracles of their own, computed results, and infinity."""
 
 
+@pytest.mark.nightly
 @pytest.mark.shared
 def test_the_references_of_the_special_problems_pass(shared_dir, runner):
     found = read_problems(shared_dir / "data" / "evalplus_humaneval_mbpp.parquet")

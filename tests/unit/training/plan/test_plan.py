@@ -73,7 +73,7 @@ def test_a_folder_needs_no_weights(tmp_path):
 
 @pytest.mark.parametrize("folder", ["nothing/here", "broken"])
 def test_a_model_that_cannot_be_looked_up_is_named(folder, tmp_path, monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "config.json").write_text('{"model_type": "no_such_type"}')
     path = str(tmp_path / folder) if folder == "broken" else folder
