@@ -1,7 +1,10 @@
 """Fixtures shared by all tests."""
 
 import functools
+import gc
+import io
 import logging
+import pickle
 import random
 import signal
 from collections.abc import Callable, Sequence
@@ -10,7 +13,9 @@ from typing import Any
 
 import omegaconf.base
 import pytest
+import yaml
 from hypothesis import settings
+from omegaconf import OmegaConf
 
 from sandbox import CandidateVerdict, CaseOutcome, CaseResult, Rejection, RejectionReason, SuiteVerdict
 
@@ -20,8 +25,26 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 settings.register_profile("ordinary", deadline=None, max_examples=50)
 settings.register_profile("all", deadline=None, max_examples=200)
 
-# Hundreds of tests compose a configuration, whose few kinds of interpolations took a third of the time to parse.
+# Hundreds of tests compose a configuration of the same thirty files with a few kinds of interpolations. Parsing both
+# took most of the time.
 omegaconf.base.parse = functools.cache(omegaconf.base.parse)
+_load = OmegaConf.load
+
+
+@functools.cache
+def _parsed(text: str) -> bytes:
+    return pickle.dumps(_load(io.StringIO(text)))
+
+
+def _load_once(file: Any) -> Any:
+    text = file.read() if hasattr(file, "read") else Path(file).read_text(encoding="utf-8")
+    try:
+        return pickle.loads(_parsed(text))
+    except yaml.YAMLError:  # its message names the file
+        return _load(getattr(file, "name", file))
+
+
+OmegaConf.load = staticmethod(_load_once)
 
 # What a shell starts in the background ignores interrupts, and so would every process that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -58,6 +81,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     nightly = [item for item in items if item.get_closest_marker("nightly")]
     config.hook.pytest_deselected(items=nightly)
     items[:] = [item for item in items if item not in nightly]
+
+
+def pytest_collection_finish() -> None:
+    """Hide what is imported by now from the garbage collector, which walks a million objects of torch and verl."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

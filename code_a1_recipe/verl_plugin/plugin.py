@@ -34,9 +34,6 @@ def refuse_launcher(arguments: list[str]) -> None:
 
 
 refuse_launcher(sys.orig_argv)
-# Ascend's way of sending weights, of which verl's import takes all of vLLM into each of its processes; verl goes on
-# without it.
-sys.modules.setdefault("verl.checkpoint_engine.hccl_checkpoint_engine", None)  # type: ignore[arg-type]
 register_policy_backends()
 
 if os.environ.get(PLATFORM_VARIABLE, "").strip().lower() == PLATFORM_NAME:

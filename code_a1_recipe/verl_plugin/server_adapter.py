@@ -3,18 +3,12 @@
 A file of its own: a worker that imported verl's server classes beside it would load all of vLLM's HTTP server.
 """
 
-import sys
-from types import SimpleNamespace
 from typing import Any
 
 import ray
+from verl.workers.rollout.vllm_rollout.vllm_rollout import ServerAdapter
 
 from .backends import socket_job
-
-# verl's module of this name imports all of vLLM, 6 s of processor time, for one number that its adapter reads.
-sys.modules.setdefault("verl.third_party.vllm", SimpleNamespace(VLLM_SLEEP_LEVEL=2))  # type: ignore[arg-type]
-
-from verl.workers.rollout.vllm_rollout.vllm_rollout import ServerAdapter  # noqa: E402
 
 
 class PolicyServerAdapter(ServerAdapter):
