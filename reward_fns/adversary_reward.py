@@ -16,6 +16,7 @@ form). The paper's ``fail_hist`` is no part of it, for it is the same for all su
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 
 from .breakdown import Breakdown
 from .interface import JudgedCandidate, QuestionVerdicts
@@ -44,28 +45,48 @@ def adversary_rewards(
         raise ValueError(f"crowding (exponent of a repeated call's worth) must be at least 0, got {crowding!r}")
     if not 0.0 <= alpha <= 1.0:
         raise ValueError(f"alpha (weight of validity) must be in [0, 1], got {alpha!r}")
-    return [_suites(candidate, question.num_cases, crowding, alpha) for candidate in question.candidates]
+    rewards = []
+    for candidate in question.candidates:
+        rewards.append(_suites(candidate, question.num_cases, crowding, alpha))
+    return rewards
 
 
-def _suites(candidate: JudgedCandidate, num_cases: int, crowding: float, alpha: float) -> list[Breakdown | None]:
+def _suites(
+    candidate: JudgedCandidate,
+    num_cases: int,
+    crowding: float,
+    alpha: float,
+) -> list[Breakdown | None]:
     verdict = candidate.verdict
     if verdict is None:
         return [None] * len(candidate.suite_texts)
     counted = [suite.cases[:num_cases] for suite in verdict.suites]
-    times = Counter(key for cases in counted for key in {_key(case) for case in cases})
+    times: Counter[str] = Counter()
+    for cases in counted:
+        times.update({_key(case) for case in cases})
 
-    def worth(cases: list[CaseResult] | tuple[CaseResult, ...]) -> float:
-        return math.fsum(times[_key(case)] ** -crowding for case in cases) / num_cases
+    def worth(cases: Sequence[CaseResult]) -> float:
+        shares = [times[_key(case)] ** -crowding for case in cases]
+        return math.fsum(shares) / num_cases
 
     rewards: list[Breakdown | None] = []
     for suite, cases in zip(verdict.suites, counted, strict=True):
         usable = len(cases) / num_cases
-        not_invalid = 1.0 - (suite.num_rejected + suite.num_expected_incorrect) / num_cases
-        valid = max(0.0, min(worth(cases), not_invalid, 1.0))
+        invalid = suite.num_rejected + suite.num_expected_incorrect
+        valid = min(worth(cases), 1.0 - invalid / num_cases, 1.0)
+        valid = max(0.0, valid)
         adv = worth([case for case in cases if case.outcome.failed])
         gate = verdict.loaded * usable
-        parts = {"validity": gate * alpha * valid, "adversarial": gate * (1.0 - alpha) * adv}
-        rewards.append(Breakdown(parts=parts, terms={"valid": valid, "adv": adv, "usable": usable}))
+        parts = {
+            "validity": gate * alpha * valid,
+            "adversarial": gate * (1.0 - alpha) * adv,
+        }
+        terms = {
+            "valid": valid,
+            "adv": adv,
+            "usable": usable,
+        }
+        rewards.append(Breakdown(parts=parts, terms=terms))
     return rewards
 
 
