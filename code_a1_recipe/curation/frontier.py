@@ -9,32 +9,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ..algorithm.question import Question
-from ..algorithm.sampling import sampling_seed
-from ..errors import InputError
 from ..evaluation.benchmarks.tasks import AssertGrading, CodeTask
-from ..evaluation.code_llm import VERDICTS, Sample, judge, samples_of
+from ..evaluation.code_llm import VERDICTS, judge, sampled
 from ..evaluation.models.options import run_of, usual_prompt
-from ..evaluation.models.prompt_styles import OWN, ask_code, check_style
-from ..evaluation.models.response_store import RESPONSES, ResponseStore
-from ..evaluation.models.source import ModelChoice, choose_model, sample_all
+from ..evaluation.models.prompt_styles import check_style
+from ..evaluation.models.source import ModelChoice, choose_model
+from ..evaluation.options import CodeEvalOptions
 from ..jobs.jsonl_store import JsonlStore, Row
 from .options import PrepareOptions
 from .references import content_key
 from .rows import Entry, Reason, Stage
 
 
-@dataclass(
-    frozen=True,
-    slots=True,
-    kw_only=True,
-)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Frontier:
     """The base model, and which questions stay."""
 
     model: ModelChoice
     options: PrepareOptions
-    prompt: str
-    """The pair's name, or the template, with which the model is asked."""
+    sampling: CodeEvalOptions
+    """How the model is asked, as ``eval code`` does it."""
     num_solved: Counter[int] = field(default_factory=Counter)
     """Questions that were rated, by the number of programs that solve them."""
 
@@ -45,22 +39,15 @@ class Frontier:
         Raises:
             InputError: it is no model, it or the prompt cannot be used, or its context is too short.
         """
-        base = options.base_model
+        base, folder = options.base_model, options.base_output
         prompt = options.prompt or usual_prompt(run_of(base), "code")
-        if prompt == OWN:
-            raise InputError(f"--prompt={OWN} is for benchmarks with chat messages of their own; name another")
         check_style(prompt)
-        model = choose_model(
-            base,
-            policy="code",
-            work_folder=options.base_output,
+        sampling = CodeEvalOptions(
+            files=(), output=folder, model=base, prompt=prompt, samples=options.samples, seed=options.seed
         )
+        model = choose_model(base, policy="code", work_folder=folder)
         model.check(base.sampling("code"), prefix=base.prefix)
-        return cls(
-            model=model,
-            options=options,
-            prompt=prompt,
-        )
+        return cls(model=model, options=options, sampling=sampling)
 
     @property
     def rates(self) -> str:
@@ -105,48 +92,14 @@ class Frontier:
     def _verdicts(self, questions: Sequence[Question]) -> list[Row]:
         """Rows of ``evaluation.code_llm.judge``, all of one question together, in the order of the questions."""
         options = self.options
-        with (
-            JsonlStore(
-                options.base_output / VERDICTS,
-                settings=options.of_judging(),
-                key="key",
-            ) as verdicts,
-            options.confinement.judges(options.workers) as judges,
-        ):
-            tasks = []
-            for question in questions:
+        store = JsonlStore(options.base_output / VERDICTS, settings=options.of_judging(), key="key")
+        with store, options.confinement.judges(options.workers) as judges:
+            tasks = [CodeTask.of(one, AssertGrading(question=one, judges=judges)) for one in questions]
+            keys = {question.id: content_key(question) for question in questions}
+            samples = []
+            for sample in sampled(tasks, self.model, self.sampling):
                 # The key in the id, so that a changed test is judged anew.
-                named = replace(question, id=f"{question.id} {content_key(question)}")
-                tasks.append(CodeTask.of(named, AssertGrading(question=question, judges=judges)))
-            samples = self._samples(questions, tasks)
-            judge(samples, verdicts, num_workers=options.workers)
-            return [verdicts.row(sample.key) for sample in samples]
-
-    def _samples(
-        self,
-        questions: Sequence[Question],
-        tasks: Sequence[CodeTask],
-    ) -> list[Sample]:
-        """The model's programs for each question; stored ones are not asked for again."""
-        options, parameters = self.options, self.options.base_model.sampling("code")
-        asked, prompts, seeds = [], [], []
-        for question in questions:
-            prompt = ask_code(
-                self.prompt,
-                **question.prompt_fields,
-                can_prefill=not self.model.endpoint,
-            )
-            asked.append(prompt)
-            prompts.append((question.id, prompt.messages))
-            numbers = range(options.samples)
-            seeds.append([sampling_seed(options.seed, "code", question.id, number) for number in numbers])
-        with ResponseStore(options.base_output / RESPONSES) as store:
-            responses = sample_all(
-                self.model,
-                prompts,
-                seeds=seeds,
-                parameters=parameters,
-                store=store,
-                description=f"programs of {self.model.label}",
-            )
-        return samples_of(tasks, asked, responses, parameters=parameters)
+                task = replace(sample.task, id=f"{sample.task.id} {keys[sample.task.id]}")
+                samples.append(replace(sample, task=task))
+            judge(samples, store, num_workers=options.workers)
+            return [store.row(sample.key) for sample in samples]

@@ -1,7 +1,7 @@
 """``code-a1 eval code``: a Code LLM on problems with tests. Sampling and judging are apart, and both resumable."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,6 @@ from typing import Any
 from reward_fns import ExtractionFailure, extract_candidate
 from sandbox import DEFAULT_QUESTIONS_PER_WORKER, SandboxUnavailableError
 
-from ..algorithm.episode_types import Response
-from ..algorithm.sampling import SamplingParameters
 from ..errors import InputError
 from ..files import fingerprint
 from ..jobs.jsonl_store import JsonlStore, Row
@@ -69,29 +67,33 @@ def evaluate(options: CodeEvalOptions) -> tuple[Results | int, list[str]]:
         model = choose_model(options.model, policy="code", work_folder=options.output, stored_only=options.judge_only)
     with loaded_tasks(options) as (tasks, counts):
         options = _with_lengths(options, tasks)
-        samples = _sampled(tasks, model, options)
+        samples = sampled(tasks, model, options) if model else _references(tasks)
         if options.sample_only:
             return len(samples), []
-        judged_with = options.judged_with()
+        judged_with = options.read_with()
+        if options.references:
+            judged_with["references"] = True
         if any(task.extraction for task in tasks):
             judged_with["sanitizer"] = sanitizer_version()
-        rows = _judged_rows(samples, options, judged_with)
-    commands = _export(samples, rows, options.output)
-    parts, totals = summarise(samples, rows, ks=options.ks)
+        with JsonlStore(options.output / VERDICTS, settings=judged_with, key="key") as verdicts:
+            judge(samples, verdicts, num_workers=options.workers)
+            rows = [verdicts.row(sample.key) for sample in samples]
     untested = _untested(rows)
-    settings: dict[str, Any] = {"model": REFERENCES}
-    if model:
-        settings = {"model": model.fingerprint, "sampling": asdict(options.model.sampling("code"))}
-    for name in ("limit", "prompt", "samples", "seed"):
-        settings[name] = getattr(options, name)
+    parts, totals = summarise(samples, rows, ks=options.ks)
     judged = [sample.task for sample in samples if sample.task.id not in untested]
+    asked = {name: getattr(options, name) for name in ("limit", "prompt", "samples", "seed")}
     results = Results(
         kind="code",
         label=model.label if model else REFERENCES,
-        settings={**settings, **judged_with, "k": options.ks},
+        settings={
+            "model": model.fingerprint if model else REFERENCES,
+            "sampling": asdict(options.model.sampling("code")),
+            **asked,
+            **judged_with,
+        },
         source_of={task.id: task.data_source for task in judged},
         parts=parts,
-        counts={**counts, **totals, **commands},
+        counts={**counts, **totals, **_export(samples, rows, options.output)},
     )
     results.save(options.output)
     failures = [f"{row['question']}: {row['outage'] or row['reason']}" for row in rows if not row["passed"]]
@@ -106,82 +108,47 @@ def _with_lengths(options: CodeEvalOptions, tasks: Sequence[CodeTask]) -> CodeEv
     return replace(options, model=replace(options.model, max_tokens=MAX_TOKENS))
 
 
-def _sampled(tasks: Sequence[CodeTask], model: ModelChoice | None, options: CodeEvalOptions) -> list[Sample]:
-    """The model's responses, sampled where they are not stored; without a model the references.
+def _references(tasks: Sequence[CodeTask]) -> list[Sample]:
+    samples = [Sample(task=task, number=0, asked=None, text=task.reference) for task in tasks if task.reference]
+    if not samples:
+        raise InputError("--references: no problem of these files has a reference of its own; leave it out")
+    return samples
 
-    Raises:
-        InputError: no problem has a reference.
-    """
-    if model is None:
-        with_reference = [task for task in tasks if task.reference]
-        references = [Sample(task=task, number=0, asked=None, text=task.reference) for task in with_reference]
-        if not references:
-            raise InputError("--references: no problem of these files has a reference of its own; leave it out")
-        return references
+
+def sampled(tasks: Sequence[CodeTask], model: ModelChoice, options: CodeEvalOptions) -> list[Sample]:
+    """The model's responses to ``options.prompt``, all of one task together; sampled where they are not stored."""
     asked = [
         ask_code(
             str(options.prompt),
             prompt=task.prompt,
             entry_points=task.entry_points,
             reads_input=task.reads_input,
-            own=task.own_chat,
             can_prefill=not model.endpoint,
         )
         for task in tasks
     ]
     prompts = [(task.id, one.messages) for task, one in zip(tasks, asked, strict=True)]
     responses = sample_stored(model, prompts, options, policy="code", num_samples=options.samples)
-    return samples_of(tasks, asked, responses, parameters=options.model.sampling("code"))
-
-
-def samples_of(
-    tasks: Sequence[CodeTask],
-    asked: Sequence[Asked],
-    responses: Sequence[Sequence[Response | None]],
-    *,
-    parameters: SamplingParameters,
-) -> list[Sample]:
-    """All responses; ``responses[task][sample]`` is None where the prompt is too long for the model."""
+    most = options.model.sampling("code").max_response_tokens
     samples = []
     for task, prompt, row in zip(tasks, asked, responses, strict=True):
         for number, response in enumerate(row):
             text = response.text if response else None
-            is_full = response is not None and len(response.token_ids) >= parameters.max_response_tokens
-            is_cut = is_full and prompt.answer(text or "") == text
-            samples.append(
-                Sample(
-                    task=task,
-                    number=number,
-                    asked=prompt,
-                    text=text,
-                    is_truncated=is_cut,
-                )
-            )
+            is_full = response is not None and len(response.token_ids) >= most
+            is_truncated = is_full and prompt.answer(text or "") == text
+            samples.append(Sample(task=task, number=number, asked=prompt, text=text, is_truncated=is_truncated))
     return samples
-
-
-def _judged_rows(samples: Sequence[Sample], options: CodeEvalOptions, judged_with: Mapping[str, Any]) -> list[Row]:
-    """A row for each sample; its ``passed`` is None where the benchmark's own evaluator judges."""
-    graded = [sample for sample in samples if sample.task.grading]
-    if not graded:
-        return [_extracted_row(sample) for sample in samples]
-    with JsonlStore(options.output / VERDICTS, settings=judged_with, key="key") as verdicts:
-        judge(graded, verdicts, num_workers=options.workers)
-        return [verdicts.row(one.key) if one.task.grading else _extracted_row(one) for one in samples]
 
 
 def _export(samples: Sequence[Sample], rows: Sequence[Row], folder: Path) -> dict[str, str]:
     """Write the samples of each benchmark with an evaluator of its own; the commands that are still to be run."""
     solutions: dict[OwnEvaluator, list[Solution]] = defaultdict(list)
     for sample, row in zip(samples, rows, strict=True):
-        task = sample.task
-        if task.evaluator and not row["outage"]:
-            solution = (task.official_id, row["program"] or "")
-            solutions[task.evaluator].append(solution)
+        if sample.task.evaluator and not row["outage"]:
+            solutions[sample.task.evaluator].append((sample.task.official_id, row["program"] or ""))
     commands = {}
     for evaluator, own in solutions.items():
-        command = evaluator.write(folder, own)
-        if command:
+        if command := evaluator.write(folder, own):
             commands[evaluator.benchmark] = f"judged by the benchmark's own evaluator, `{command}`"
     return commands
 
@@ -203,10 +170,11 @@ def judge(samples: Sequence[Sample], verdicts: JsonlStore, *, num_workers: int) 
 
 
 def _grade(samples: Sequence[Sample]) -> list[Row]:
-    """Rows of the samples of one problem."""
+    """Rows of the samples of one problem; ``passed`` is None where the benchmark's own evaluator judges."""
     rows = [_extracted_row(sample) for sample in samples]
     grading = samples[0].task.grading
-    assert grading is not None
+    if grading is None:
+        return rows
     programs = list({row["program"]: None for row in rows if row["program"] is not None})
     verdicts = dict(zip(programs, grading.grade(programs) if programs else [], strict=True))
     for row in rows:
@@ -222,21 +190,21 @@ def _grade(samples: Sequence[Sample]) -> list[Row]:
 
 def _extracted_row(sample: Sample) -> Row:
     """The row of a sample before its program is graded."""
-    row: Row = {
-        "key": sample.key,
-        "question": sample.task.id,
-        "sample": sample.number,
-        "outage": "",
-        "passed": None,
-        "reason": "",
-        "program": None,
-        "extraction_failure": "",
-    }
+    extracted, outage = Extracted(), ""
     try:
         extracted = _extracted(sample)
     except SandboxUnavailableError as error:
-        return {**row, "outage": str(error)}
-    return {**row, "program": extracted.program, "extraction_failure": extracted.failure}
+        outage = str(error)
+    return {
+        "key": sample.key,
+        "question": sample.task.id,
+        "sample": sample.number,
+        "outage": outage,
+        "passed": None,
+        "reason": "",
+        "program": extracted.program,
+        "extraction_failure": extracted.failure,
+    }
 
 
 def _extracted(sample: Sample) -> Extracted:
@@ -279,9 +247,7 @@ def summarise(
     for sample, row in zip(samples, rows, strict=True):
         if not row["outage"] and row["question"] not in untested:
             pairs_of[row["question"]].append((sample, row))
-    parts: dict[str, dict[str, Pair]] = {}
-    for metric in (*(f"pass@{k}" for k in ks), "extraction_failure_rate", "truncated_rate"):
-        parts[metric] = {}
+    parts: dict[str, dict[str, Pair]] = defaultdict(dict)
     for question, pairs in pairs_of.items():
         number = len(pairs)
         first, _ = pairs[0]
@@ -299,5 +265,4 @@ def summarise(
         f"samples {LOST}": sum(bool(row["outage"]) for row in rows),
         "problems left out because their reference confirms no test": len(untested),
     }
-    known = {metric: values for metric, values in parts.items() if values}
-    return known, {name: number for name, number in totals.items() if number}
+    return dict(parts), {name: number for name, number in totals.items() if number}

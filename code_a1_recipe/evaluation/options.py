@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,7 +27,8 @@ class SamplingEvalOptions:
     prompt: Annotated[
         str | None,
         typer.Option(
-            help="pair of templates (chat_v2, micro), or of eval a .txt template",
+            help="pair of templates (chat_v2, micro); of eval also a .txt template with {{prompt}}, of eval code "
+            "evalplus (its official prompt)",
             show_default="chat_v2, of a run its own",
         ),
     ] = None
@@ -45,15 +45,12 @@ class SamplingEvalOptions:
             raise InputError("--sample-only and --judge-only exclude each other; leave both out to do both")
         check_folder(self.output, own=OWN_FILES)
 
-    def check_sizes(self, ks: Sequence[int], *, most: str, repeats: str, own: str) -> None:
-        """Refuse a k above the option ``most``, and options of sampled responses beside the files' ``own``."""
-        if too_many := [k for k in ks if k > getattr(self, most)]:
-            raise InputError(f"--k {too_many[0]} needs at least as many --{most}, got {getattr(self, most)}")
-        name = own.replace("_", "-")
-        if getattr(self, own) and self.model.is_named:
-            raise InputError(f"--{name} takes what the files have themselves; leave the model out")
-        if getattr(self, own) and (getattr(self, repeats) > 1 or self.sample_only):
-            raise InputError(f"--{name} takes what a question has itself; leave --{repeats} and --sample-only out")
+    def check_own(self, option: str, *, num_samples: int = 1) -> None:
+        """Refuse options of sampled responses beside ``option``, which takes what the files have themselves."""
+        if self.model.is_named or self.sample_only or num_samples > 1:
+            raise InputError(
+                f"{option} takes what the files have themselves; leave the model out, and --samples and --sample-only"
+            )
 
     def read_with(self) -> dict[str, Any]:
         """The files of the problems and how they are read; part of the settings of every verdict.
@@ -72,48 +69,23 @@ class SamplingEvalOptions:
 class CodeEvalOptions(SamplingEvalOptions):
     """Options of ``eval code``."""
 
-    prompt: Annotated[
-        str | None,
-        typer.Option(
-            help="chat_v2, micro (of the tiny models), evalplus (its official prompt), file (chat messages of the "
-            "file's column 'prompt'), or a .txt template with {{prompt}}",
-            show_default="chat_v2, of a run its own",
-        ),
-    ] = None
     samples: Annotated[int, typer.Option(min=1, help="programs a problem; the paper: 32")] = 1
-    k: Annotated[
-        Sequence[int], typer.Option(min=1, help="repeatable", show_default="1, 5, 10, as far as --samples goes")
-    ] = ()
     references: Annotated[bool, typer.Option(help="no model: judge the files' own references; lists what fails")] = (
         False
     )
-    since: Annotated[
-        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="LiveCodeBench: only contests of this day and later")
-    ] = None
-    until: Annotated[
-        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="LiveCodeBench: only contests of this day and earlier")
-    ] = None
     split: Annotated[
-        str | None,
-        typer.Option(
-            callback=shared.one_of(("complete", "instruct")),
-            help="BigCodeBench: which prompts",
-            show_default="complete",
-        ),
-    ] = None
+        str, typer.Option(callback=shared.one_of(("complete", "instruct")), help="BigCodeBench: which prompts")
+    ] = "complete"
 
     def __post_init__(self) -> None:
         SamplingEvalOptions.__post_init__(self)
-        self.check_sizes(self.k, most="samples", repeats="samples", own="references")
+        if self.references:
+            self.check_own("--references", num_samples=self.samples)
 
     @property
     def ks(self) -> list[int]:
         """The k of pass@k, ascending."""
-        return sorted(self.k) or [k for k in (1, 5, 10) if k <= self.samples]
-
-    def judged_with(self) -> dict[str, Any]:
-        """The settings that decide verdicts; a file of verdicts has one set of them."""
-        return self.read_with() | ({"references": True} if self.references else {})
+        return sorted({k for k in (1, 5, 10, self.samples) if k <= self.samples})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,27 +93,15 @@ class SuiteEvalOptions(SamplingEvalOptions):
     """Options of ``eval test``."""
 
     tests: Annotated[int, typer.Option(min=1, help="asserts a suite")] = 5
-    suites: Annotated[int, typer.Option(min=1, help="responses a function; figures are their mean")] = 1
-    k: Annotated[
-        Sequence[int], typer.Option(min=1, help="repeatable", show_default="1, 2, 5, as far as --tests goes")
-    ] = ()
     own_tests: Annotated[bool, typer.Option(help="no model: measure the questions' own tests, as a baseline")] = False
-    max_mutants: Annotated[int, typer.Option(help="a function; 0: no mutants")] = 50
-    buggy_programs: Annotated[bool, typer.Option(help="also tests for each question's buggy programs: bugs_killed")] = (
-        False
-    )
+    max_mutants: Annotated[int, typer.Option(min=0, help="a function; 0: no mutants")] = 50
 
     def __post_init__(self) -> None:
         SamplingEvalOptions.__post_init__(self)
-        if self.max_mutants < 0:
-            raise InputError(f"--max-mutants must be at least 0, got {self.max_mutants}")
-        self.check_sizes(self.k, most="tests", repeats="suites", own="own_tests")
+        if self.own_tests:
+            self.check_own("--own-tests")
 
     @property
     def ks(self) -> list[int]:
         """The numbers of first tests, ascending."""
-        return sorted(self.k) or [k for k in (1, 2, 5) if k <= self.tests]
-
-    def judged_with(self) -> dict[str, Any]:
-        """The settings that decide measurements."""
-        return {**self.read_with(), "max_mutants": self.max_mutants}
+        return sorted({k for k in (1, 2, 5, self.tests) if k <= self.tests})

@@ -9,12 +9,11 @@ from .tasks import CodeTask
 
 COLUMNS = frozenset({"task_id", "complete_prompt", "instruct_prompt", "entry_point"})
 """Columns that must all exist; they also recognise the benchmark."""
-SPLITS = ("complete", "instruct")
 _HINT = "take the file as bigcode/bigcodebench has it, or remove the row"
 
 
 def bigcodebench_tasks(path: Path, *, split: str) -> list[CodeTask]:
-    """All problems of a file, asked as in one of the ``SPLITS``.
+    """All problems of a file, asked as in the split "complete" or "instruct".
 
     Raises:
         InputError: the file cannot be read, or a row breaks a rule.

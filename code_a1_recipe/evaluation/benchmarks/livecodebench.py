@@ -1,6 +1,5 @@
 """LiveCodeBench's problems as tasks for a Code LLM (Jain et al., arXiv 2403.07974); its own evaluator judges them."""
 
-from datetime import date
 from pathlib import Path
 
 from ...data.native_row import Row, text_of
@@ -13,35 +12,17 @@ from .tasks import CodeTask
 COLUMNS = frozenset({"question_id", "question_content", "starter_code", "contest_date"})
 """Columns that must all exist; they also recognise the benchmark."""
 _HINT = "take the file as livecodebench/code_generation_lite has it, or remove the row"
-_COMMAND = "python -m lcb_runner.runner.custom_evaluator --release_version VERSION"
 _FENCE = "```"
 
 
-def livecodebench_tasks(
-    path: Path, *, since: date | None = None, until: date | None = None
-) -> tuple[list[CodeTask], int]:
-    """The problems of a file whose contest was from ``since`` to ``until``, both included; how many others it has.
+def livecodebench_tasks(path: Path) -> list[CodeTask]:
+    """All problems of a file.
 
     Raises:
         InputError: the file cannot be read, or a row breaks a rule.
     """
-    start = f" --start_date {since}" if since else ""
-    end = f" --end_date {until}" if until else ""
-    evaluator = OwnEvaluator(
-        benchmark="LiveCodeBench",
-        samples_name="livecodebench_samples.json",
-        form=code_lists,
-        extract=last_block,
-        command=f"{_COMMAND}{start}{end} --custom_output_file {{stem}}.json",
-    )
-
-    def read(row: Row) -> CodeTask | None:
-        return _read_task(row, evaluator) if _is_within(row, since, until) else None
-
     rows = watched(iter_rows(path), total=None, what=f"read {path.name}", unit="problem")
-    found = list(read_each(rows, read, where=path, hint=_HINT))
-    tasks = [task for task in found if task]
-    return tasks, len(found) - len(tasks)
+    return list(read_each(rows, _read_task, where=path, hint=_HINT))
 
 
 def last_block(response: str) -> str:
@@ -59,7 +40,16 @@ def last_block(response: str) -> str:
     return "\n".join(lines[first + 1 : last])
 
 
-def _read_task(row: Row, evaluator: OwnEvaluator) -> CodeTask:
+EVALUATOR = OwnEvaluator(
+    benchmark="LiveCodeBench",
+    samples_name="livecodebench_samples.json",
+    form=code_lists,
+    extract=last_block,
+    command="python -m lcb_runner.runner.custom_evaluator --release_version VERSION --custom_output_file {stem}.json",
+)
+
+
+def _read_task(row: Row) -> CodeTask:
     name = row.get("question_id")
     if isinstance(name, bool) or not isinstance(name, str | int) or name == "":
         raise RowError("question_id", f"must be a text or an integer, got {name!r}")
@@ -74,17 +64,6 @@ def _read_task(row: Row, evaluator: OwnEvaluator) -> CodeTask:
         data_source=f"LiveCodeBench {difficulty}" if difficulty else "LiveCodeBench",
         prompt=f"{content}\n\n{wanted}",
         reads_input=not starter,
-        evaluator=evaluator,
+        evaluator=EVALUATOR,
         official_id=str(name),
     )
-
-
-def _is_within(row: Row, since: date | None, until: date | None) -> bool:
-    if since is None and until is None:
-        return True
-    text = str(row.get("contest_date"))[:10]  # of a text in ISO form as of a timestamp of parquet
-    try:
-        day = date.fromisoformat(text)
-    except ValueError as error:
-        raise RowError("contest_date", f"must begin with YYYY-MM-DD to choose by date, got {text!r}") from error
-    return (since is None or since <= day) and (until is None or day <= until)

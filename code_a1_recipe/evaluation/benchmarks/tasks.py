@@ -8,7 +8,6 @@ from typing import Protocol
 
 from sandbox import CandidateVerdict, JudgeProcesses, Limits, RejectionReason, SandboxUnavailableError
 
-from ...algorithm.episode_types import Message
 from ...algorithm.question import UNNAMED, Question, request_for
 from ...data.reader import read_questions
 from ...errors import InputError
@@ -63,8 +62,6 @@ class CodeTask:
     id: str
     data_source: str
     prompt: str
-    own_chat: tuple[Message, ...] = ()
-    """The file's own chat messages, where it has such a column."""
     entry_points: str = UNNAMED
     """The names that a program must define, in the words of prompts."""
     reads_input: bool = False

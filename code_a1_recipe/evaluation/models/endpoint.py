@@ -26,7 +26,12 @@ class EndpointModel:
 
         self._name = name
         self._url = url
-        self._parameters = parameters
+        is_greedy = parameters.top_k == 1  # the protocol has no top_k of its own
+        self._sampling = {
+            "max_tokens": parameters.max_response_tokens,
+            "temperature": 0.0 if is_greedy else parameters.temperature,
+            "top_p": parameters.top_p,
+        }
         self._client = AsyncOpenAI(
             base_url=url, api_key=os.environ.get(KEY_VARIABLE) or "none", max_retries=_TRIES, timeout=_TIMEOUT_SECONDS
         )
@@ -43,15 +48,14 @@ class EndpointModel:
 
         if beginning_of_answer(messages):  # endpoints do not go on from one in general
             messages = messages[:-1]
-        sampling = self._sampling()
         try:
-            answer = await self._asked(messages, seed=seed, session=session, **sampling)
+            answer = await self._asked(messages, seed=seed, session=session, **self._sampling)
         except PromptTooLongError:
             # Prompt and answer share the context: does the prompt fit by itself?
-            await self._asked(messages, seed=seed, session=session, **{**sampling, "max_tokens": 1})
+            await self._asked(messages, seed=seed, session=session, **{**self._sampling, "max_tokens": 1})
             raise InputError(
                 f"--endpoint={self._url}: the prompt of question {session!r} and --max-tokens "
-                f"{self._parameters.max_response_tokens} exceed the model's context together; lower --max-tokens"
+                f"{self._sampling['max_tokens']} exceed the model's context together; lower --max-tokens"
             ) from None
         if not isinstance(answer, openai.types.chat.ChatCompletion) or not answer.choices:
             raise OutageError(
@@ -81,12 +85,10 @@ class EndpointModel:
             if any(sign in str(error) for sign in _TOO_LONG):
                 raise PromptTooLongError(f"by {self._url}: {error}") from error
             raise InputError(f"--endpoint={self._url} refuses the request for question {session!r}: {error}") from error
-        except openai.AuthenticationError as error:
-            raise InputError(f"--endpoint={self._url} wants a key: put it into {KEY_VARIABLE} ({error})") from error
-        except openai.NotFoundError as error:
+        except (openai.AuthenticationError, openai.NotFoundError) as error:
             raise InputError(
-                f"--endpoint={self._url} knows no model {self._name!r} (--endpoint-model), or the address lacks its "
-                f"/v1: {error}"
+                f"--endpoint={self._url} knows no model {self._name!r} (--endpoint-model), lacks its /v1, or wants a "
+                f"key in {KEY_VARIABLE}: {error}"
             ) from error
         except openai.APIConnectionError as error:
             raise OutageError(
@@ -95,15 +97,6 @@ class EndpointModel:
             ) from error
         except openai.APIError as error:
             raise OutageError(f"--endpoint={self._url}: {type(error).__name__}: {error}") from error
-
-    def _sampling(self) -> dict[str, Any]:
-        parameters = self._parameters
-        found: dict[str, Any] = {"max_tokens": parameters.max_response_tokens}
-        if parameters.top_k == 1:  # greedy; the protocol has no top_k of its own
-            return {**found, "temperature": 0.0}
-        if parameters.top_k > 0:
-            found["extra_body"] = {"top_k": parameters.top_k}
-        return {**found, "temperature": parameters.temperature, "top_p": parameters.top_p}
 
     async def close(self) -> None:
         await self._client.close()

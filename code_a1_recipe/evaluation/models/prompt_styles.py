@@ -1,4 +1,4 @@
-"""Prompts of benchmarks for a Code LLM: this recipe's templates, the file's own chat, or EvalPlus's official prompt."""
+"""Prompts of benchmarks for a Code LLM: this recipe's templates, or EvalPlus's official prompt."""
 
 import ast
 import contextlib
@@ -13,8 +13,8 @@ from ...algorithm.question import UNNAMED
 from ...errors import InputError
 from ..scoring.evalplus_sanitizer import INSTALL, package_text
 
-EVALPLUS, OWN = "evalplus", "file"
-STYLES = (*PROMPT_PAIRS, EVALPLUS, OWN)
+EVALPLUS = "evalplus"
+STYLES = (*PROMPT_PAIRS, EVALPLUS)
 _FENCE = "```"
 _END_OF_BLOCK = f"\n{_FENCE}\n"
 """Beside the ends that ``evalplus_phrases`` reads, where EvalPlus lets an answer begun for the model end."""
@@ -45,16 +45,14 @@ class Asked:
 
 
 def check_style(style: str) -> None:
-    """Raises InputError where ``style`` is no name, no template file, or its package is missing."""
-    if style in PROMPT_PAIRS or style == OWN:
-        return
+    """Raises InputError where ``style`` is no name, no template that can be used, or its package is missing."""
     if style == EVALPLUS:
         evalplus_phrases()
-    elif not style.endswith(".txt") or not Path(style).is_file():
-        raise InputError(f"--prompt must be one of {', '.join(STYLES)} or the path of a .txt template, got {style!r}")
-    elif "prompt" not in placeholders(style):
-        raise InputError(f"--prompt={style} lacks {{{{prompt}}}}, so all problems would be asked alike")
-    else:
+    elif style not in PROMPT_PAIRS:
+        if not style.endswith(".txt"):
+            raise InputError(f"--prompt must be one of {', '.join(STYLES)} or a .txt template, got {style!r}")
+        if "prompt" not in placeholders(style):
+            raise InputError(f"--prompt={style} lacks {{{{prompt}}}}, so all problems would be asked alike")
         render(style, prompt="", entry_points="")
 
 
@@ -64,7 +62,6 @@ def ask_code(
     prompt: str,
     entry_points: str = UNNAMED,
     reads_input: bool = False,
-    own: tuple[Message, ...] = (),
     can_prefill: bool,
 ) -> Asked:
     """The Code LLM's prompt for one problem.
@@ -74,18 +71,11 @@ def ask_code(
         prompt: the problem statement, in EvalPlus's form for that style.
         entry_points: what the program must define, for templates that say it.
         reads_input: the program reads standard input and prints.
-        own: the file's chat messages.
         can_prefill: the answer may be begun for the model; endpoints do not allow it in general.
 
     Raises:
         InputError: ``style`` needs something that is missing.
     """
-    if style == OWN:
-        if not own:
-            raise InputError(
-                "--prompt=file needs a column 'prompt' of chat messages; this file has none, choose another"
-            )
-        return Asked(messages=own)
     if style != EVALPLUS:
         fields = {"prompt": prompt, "entry_points": entry_points}
         return Asked(messages=tuple(render(template_for("code", style), reads_input=reads_input, **fields)))

@@ -2,9 +2,8 @@
 
 import asyncio
 import contextlib
-import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,18 +11,14 @@ from typing import Any
 from ...algorithm.episode_types import Message, PromptTooLongError, Response
 from ...algorithm.sampling import SamplingParameters, sampling_seed
 from ...errors import CheckpointError, InputError
+from ...files import file_digest, fingerprint
 from ...jobs.progress import Progress
-from ...runs.folder import RunFolder
 from ...training.checkpoint.export import check_policy, export_policy, find_step
 from ..options import SamplingEvalOptions
 from .endpoint import EndpointModel
 from .options import ModelOptions
 from .response_store import RESPONSES, OpenModel, ResponseStore, StoredSampler, finish_all
 
-_BLOCK_BYTES = 1 << 16
-_BLOCKS = 512
-"""Read of a weight file for its fingerprint, evenly spread: a matrix that changed is met, within a second."""
-_WEIGHTS = (".safetensors", ".bin", ".pt", ".gguf")
 _OF_PLACEMENT = frozenset(
     {"tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "gpu_memory_utilization", "max_num_seqs"}
 )
@@ -107,7 +102,11 @@ def choose_model(options: ModelOptions, *, policy: str, work_folder: Path, store
         )
     else:
         found = ModelChoice(label=model, fingerprint=model, path=model, engine=engine)
-    return replace(found, fingerprint=_of_engine(found.fingerprint, engine))
+    deciding = {name: value for name, value in sorted(engine.items()) if name not in _OF_PLACEMENT}
+    if not deciding:
+        return found
+    # Another dtype or revision gives other responses.
+    return replace(found, fingerprint=f"{found.fingerprint} {json.dumps(deciding, default=str)}")
 
 
 def checkpoint_model(
@@ -122,48 +121,28 @@ def checkpoint_model(
         found = find_step(source, step)
         check_policy(found, policy)
     except (CheckpointError, InputError) as error:
-        is_run = RunFolder(source).resolved_config.is_file() or source.name.startswith("global_step_")
-        message = (
-            f"--model={source}: " if is_run else f"--model={source} is neither a model (no config.json) nor a run: "
-        )
-        raise InputError(f"{message}{error}") from error
-    weights = [one for one in (found.folder / policy / "actor").iterdir() if one.name.startswith("model_")]
-    digest = _digest(weights)[:16]
+        raise InputError(
+            f"--model={source} is neither a model (no config.json) nor a run with such a checkpoint: {error}"
+        ) from error
+    digest = _fingerprint((found.folder / policy / "actor").glob("model_*"))
     target = work_folder / "models" / f"{policy}_step_{found.step}_{digest}"
     if not stored_only and not target.is_dir():
         try:
             export_policy(found, policy, target)
         except (InputError, OSError) as error:
             raise InputError(f"--model={source}, step {found.step}, cannot be exported: {error}") from error
-    run = RunFolder(source).root.name if (source / "checkpoints").is_dir() else found.folder.parent.parent.name
-    label = f"{run} step {found.step} ({policy})"
+    label = f"{found.folder.absolute().parent.parent.name} step {found.step} ({policy})"
     return ModelChoice(label=label, fingerprint=f"{policy} {digest}", path=str(target), engine=engine)
 
 
 def folder_fingerprint(folder: Path) -> str:
-    """16 hexadecimal digits of every file of a model's folder; weights by evenly spread blocks and their size."""
-    return _digest([one for one in folder.iterdir() if one.is_file()])[:16]
+    """16 hexadecimal digits of every file of a model's folder."""
+    return _fingerprint(path for path in folder.iterdir() if path.is_file())
 
 
-def _digest(files: Sequence[Path]) -> str:
-    digest = hashlib.sha256()
-    for path in sorted(files):
-        size = path.stat().st_size
-        digest.update(f"{path.name} {size} ".encode())
-        with path.open("rb") as handle:
-            if path.suffix not in _WEIGHTS or size <= _BLOCKS * _BLOCK_BYTES:
-                digest.update(hashlib.file_digest(handle, "sha256").digest())
-                continue
-            for number in range(_BLOCKS):
-                handle.seek(number * (size - _BLOCK_BYTES) // (_BLOCKS - 1))
-                digest.update(handle.read(_BLOCK_BYTES))
-    return digest.hexdigest()
-
-
-def _of_engine(fingerprint: str, engine: Mapping[str, Any]) -> str:
-    """The weights and what the engine makes of them: another dtype or revision gives other responses."""
-    deciding = {name: value for name, value in sorted(engine.items()) if name not in _OF_PLACEMENT}
-    return f"{fingerprint} {json.dumps(deciding, sort_keys=True, default=str)}" if deciding else fingerprint
+def _fingerprint(files: Iterable[Path]) -> str:
+    parts = [part for path in sorted(files) for part in (path.name, file_digest(path))]
+    return fingerprint(*parts)
 
 
 def sample_all(

@@ -61,7 +61,6 @@ def evalplus_tasks(path: Path, runner: Runner) -> list[CodeTask]:
                 id=problem.id,
                 data_source=_SOURCES[problem.dataset],
                 prompt=f'"""\n{description}\n"""\n' if is_docstring else problem.prompt,
-                own_chat=tuple(row["prompt"]) if isinstance(row.get("prompt"), list) else (),
                 entry_points=entry_points_text(problem.reference, [problem.entry_point]),
                 reference=problem.reference,
                 entry_point=problem.entry_point,
