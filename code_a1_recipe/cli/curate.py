@@ -54,13 +54,10 @@ def sft(options: SftOptions) -> None:
     """Write demonstrations for a cold start of the Test LLM: prompts as training shows them, each with a good suite.
 
     A base model that writes mostly invalid asserts earns nothing to learn from; these show it suites that are well
-    formed and right. Of questions (FILE): tests that the judge finds right on the reference, those first that break
-    the program shown (the reference, its buggy_programs, and with --mutants small mistakes in the reference). Of a run
-    (--run): suites of its Test LLM whose asserts are all right (rejection sampling).
+    formed and right: tests of each question that the judge finds right on the reference, those first that break the
+    program shown (the reference, its buggy_programs, and with --mutants small mistakes in the reference).
 
     `code-a1 data sft train.parquet --mutants 4 --output demonstrations.parquet`
-
-    `code-a1 data sft --run outputs/my-run --only-breaking --output demonstrations.parquet`
 
     OUTPUT and OUTPUT.val.parquet (without the first .parquet) have a column `messages`, split by question;
     OUTPUT.card.md has counts and the command that trains on them with verl's SFT trainer, on one NVIDIA GPU. A repeated

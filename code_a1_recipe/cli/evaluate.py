@@ -25,7 +25,7 @@ Examples:
 - `code-a1 eval code evalplus.parquet --model Qwen/Qwen2.5-Coder-1.5B-Instruct --samples 32 --output out/base`
 - `code-a1 eval code evalplus.parquet --model outputs/my-run --step best --samples 32 --output out/trained`
 - `code-a1 eval code mbpp.jsonl --endpoint http://localhost:8000/v1 --endpoint-model NAME --output out/x`
-- `code-a1 eval code test6.jsonl --since 2025-01-01 --model MODEL --output out/livecodebench`
+- `code-a1 eval code test6.jsonl --model MODEL --samples 10 --output out/livecodebench`
 - `code-a1 eval code bigcodebench.parquet --split instruct --model MODEL --samples 32 --output out/bigcodebench`
 - `code-a1 eval code mine.jsonl --references --output out/check`
 - `code-a1 eval compare out/base out/trained`
@@ -36,12 +36,11 @@ TEST_HELP = """Let a Test LLM write tests for each function and measure them, by
 Metrics: correct assertions (pass@k), line and branch coverage, killed mutants (mut@k), and Mul = pass@k * mut@k.
 mut@k counts functions whose first k tests are all correct, mut_all@k all functions (0 where one is incorrect),
 mut_right_only@k what the correct ones of the first k kill; *_killable counts only mutants that the question's own tests
-kill, since the others may be equivalent to the original. bugs_killed: buggy programs broken by a correct test.
+kill, since the others may be equivalent to the original.
 
 Examples:
 
 - `code-a1 eval test ULT_Lite.jsonl --model outputs/my-run --tests 5 --output out/trained`
-- `code-a1 eval test bugs.jsonl --model Qwen/Qwen2.5-Coder-1.5B-Instruct --buggy-programs --output out/bugs`
 - `code-a1 eval test ULT_Lite.jsonl --own-tests --output out/baseline`
 - `code-a1 eval compare out/baseline out/trained`
 """

@@ -10,6 +10,10 @@ from omegaconf import DictConfig, OmegaConf
 
 _FOLLOW = "`code-a1 watch RUN` follows a run in the terminal; in a browser TensorBoard and wandb do"
 _UPLOAD = "`hf upload OWNER/NAME FILE_OR_FOLDER` uploads what was written, with its card as README.md"
+_DATES = (
+    "`python -m lcb_runner.evaluation.compute_scores --eval_all_file FILE --start_date DATE --end_date DATE` scores "
+    "the problems of some contests"
+)
 
 REMOVED_KEYS: dict[str, str] = {
     "episode.repair_reward": "a program that was written again earns its own reward; for another rule write a reward "
@@ -38,11 +42,17 @@ REMOVED_COMMANDS: dict[str, str] = {
 REMOVED_OPTIONS: dict[str, str] = {
     "data prepare --public": _UPLOAD,
     "data prepare --push": _UPLOAD,
+    "data sft --run": "demonstrations are made of question files, with --mutants of small mistakes in their references",
+    "eval code --k": "pass@k is given for 1, 5, 10 and all --samples",
+    "eval code --since": _DATES,
+    "eval code --until": _DATES,
     "eval code --export-evalplus": "the samples are always written, to evalplus_samples.jsonl in --output",
+    "eval test --buggy-programs": "a run's validation measures suites by buggy programs; mutants stand for them here",
+    "eval test --k": "figures are given for the first 1, 2, 5 and all --tests",
+    "eval test --suites": "a function gets one suite; evaluate with another --seed for another",
     "eval test --mutants-folder": "mutants lie in the folder mutants of --output",
     "eval test --no-coverage": "coverage is always measured; leave it out",
     "eval test --written": "`code_a1_recipe.test_quality.metrics.measure_function` measures suites of another tester",
-    "eval test --wrong-programs": "it is --buggy-programs",
     "export --public": _UPLOAD,
     "export --push": _UPLOAD,
     "harvest --max-mutants": "at most 200 mutants of a reference are made; leave it out",

@@ -1,22 +1,20 @@
-"""Demonstrations for a cold start of the Test LLM: a prompt as training will show it, and a good suite.
+"""Demonstrations for a cold start of the Test LLM: a prompt as training will show it, and a suite of right asserts.
 
-They are made of a question's own tests, or of a run's suites with correct assertions only (rejection sampling).
+They are made of a question's own tests, one for each of its programs.
 """
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from reward_fns import ExtractionFailure, extract_suite
 from sandbox import CandidateVerdict, SandboxUnavailableError, syntax_key
 
-from ..algorithm.prompts import render, template_for
+from ..algorithm.prompts import PROMPT_PAIRS, render
 from ..algorithm.question import Question, entry_points_text, request_for
 from ..algorithm.sampling import beginning_of_answer
 from ..jobs.confinement import JudgeAll
 from ..jobs.jsonl_store import Row
-from ..runs.rollout_record import RolloutRecord, SuiteRecord
 from ..test_quality.kill_matrix import cases_by_place, is_broken
 from .options import SftOptions
 
@@ -24,7 +22,6 @@ SHOWN = {
     "reference": "the question's reference: the suite can only be right",
     "buggy_program": "a program of the column buggy_programs",
     "mutant": "the reference with a small mistake that one of its tests notices",
-    "rollout": "a program that a run's Code LLM wrote",
 }
 """Where the program under test comes from."""
 MAX_TESTS = 256
@@ -48,62 +45,43 @@ class SuiteDemonstration:
     asserts: Sequence[str]
     num_breaking: int
     """How many of the asserts the program fails."""
-    step: int = -1
-    """Training step of the run that wrote the suite; -1 where none did."""
 
-
-@dataclass(frozen=True, slots=True)
-class PromptStyle:
-    """How demonstrations become messages."""
-
-    pair: str
-    """A name in ``prompts.PROMPT_PAIRS``, or the path of the Test LLM's own template."""
-    black_box: bool = False
-    """The Test LLM is not shown the program."""
-
-    @property
-    def template(self) -> str:
-        """Name or path of the Test LLM's template."""
-        return template_for("black_box_test" if self.black_box else "test", self.pair)
-
-    @property
-    def is_fenced(self) -> bool:
-        """Whether the template asks for a ```python block; tiny models write bare asserts."""
-        messages = render(self.template, prompt="", entry_points="", candidate="", num_cases=1)
-        return any("Python code block" in message["content"] for message in messages)
-
-    def row(self, shown: SuiteDemonstration) -> Row:
+    def row(self, pair: str) -> Row:
         """A row for verl's SFT trainer: ``messages``, and ``extra_info`` for people who look at the file.
 
         The prompt is the one that an episode sends, without a template's beginning of the answer.
+
+        Args:
+            pair: a name in ``prompts.PROMPT_PAIRS``.
         """
-        reads_input = shown.question.reads_input
+        reads_input = self.question.reads_input
         messages = render(
-            self.template,
-            prompt=shown.question.prompt,
-            entry_points=entry_points_text(shown.program, reads_input=reads_input),
+            PROMPT_PAIRS[pair].test,
+            prompt=self.question.prompt,
+            entry_points=entry_points_text(self.program, reads_input=reads_input),
             reads_input=reads_input,
-            candidate=shown.program,
-            num_cases=len(shown.asserts),
+            candidate=self.program,
+            num_cases=len(self.asserts),
         )
+        # Tiny models are not asked for a block; they write bare asserts.
+        is_fenced = any("Python code block" in message["content"] for message in messages)
         if beginning_of_answer(messages):
             messages.pop()
-        suite = "\n".join(shown.asserts)
-        answer = f"```python\n{suite}\n```" if self.is_fenced else suite
+        suite = "\n".join(self.asserts)
+        answer = f"```python\n{suite}\n```" if is_fenced else suite
         return {
             "messages": [*messages, {"role": "assistant", "content": answer}],
             "extra_info": {
-                "question": shown.question.id,
-                "data_source": shown.question.data_source,
-                "shown": shown.shown,
-                "num_cases": len(shown.asserts),
-                "num_breaking": shown.num_breaking,
-                "step": shown.step,
+                "question": self.question.id,
+                "data_source": self.question.data_source,
+                "shown": self.shown,
+                "num_cases": len(self.asserts),
+                "num_breaking": self.num_breaking,
             },
         }
 
 
-# ------------------------------ of a question's tests ------------------------------
+# ------------------------------ suites ------------------------------
 
 
 def demonstrations_row(question: Question, options: SftOptions, judge_all: JudgeAll) -> Row:
@@ -141,8 +119,10 @@ def demonstrations_row(question: Question, options: SftOptions, judge_all: Judge
                 continue
             mutants_left -= 1
         rng = random.Random(f"{options.seed}:{question.id}:{number}")
-        chosen = _chosen(rng, list(asserts), breaking, options.cases)
-        num_breaking = len(set(chosen) & set(breaking))
+        chosen = rng.sample(breaking, min(options.cases, len(breaking)))
+        num_breaking = len(chosen)
+        others = sorted(set(asserts) - set(breaking))
+        chosen += rng.sample(others, min(options.cases - num_breaking, len(others)))
         row["suites"].append([shown, source, [asserts[place] for place in chosen], num_breaking])
     return row
 
@@ -183,103 +163,40 @@ def _right_asserts(tests: Sequence[str], verdict: CandidateVerdict) -> dict[int,
     return right
 
 
-def _chosen(rng: random.Random, right: Sequence[int], breaking: Sequence[int], number: int) -> list[int]:
-    """At most ``number`` of the places ``right``: of those that break the program as many as there are, then others."""
-    first = rng.sample(breaking, min(number, len(breaking)))
-    others = sorted(set(right) - set(breaking))
-    return first + rng.sample(others, min(number - len(first), len(others)))
-
-
-# ------------------------------ of a run ------------------------------
-
-
-def demonstrations_from(
-    records: Iterable[RolloutRecord], questions: Mapping[str, Question], *, num_cases: int, counts: Counter[str]
-) -> Iterator[SuiteDemonstration]:
-    """The suites whose asserts are all valid cases with a correct assertion, as many as asked for.
-
-    Args:
-        records: scored programs with their suites; those lost to an outage are left out and counted.
-        questions: by id; records of others are left out and counted.
-        num_cases: K.
-        counts: gets what is left out, by reason.
-    """
-    for record in records:
-        question = questions.get(record.question)
-        if record.outage:
-            counts["programs lost to an outage"] += 1
-        elif question is None:
-            counts["programs of unknown questions"] += 1
-        elif record.source is not None:
-            for suite in record.suites:
-                asserts = _recorded_asserts(suite, num_cases, counts)
-                if not asserts or suite.verdict is None:
-                    continue
-                num_breaking = suite.verdict.num_failed if record.is_loaded else 0
-                yield SuiteDemonstration(question, "rollout", record.source, asserts, num_breaking, record.step)
-
-
-def _recorded_asserts(suite: SuiteRecord, num_cases: int, counts: Counter[str]) -> tuple[str, ...]:
-    """The asserts of a recorded suite as they were written; empty, and counted, where one of them is not right."""
-    asserts, verdict = extract_suite(suite.response), suite.verdict
-    if verdict is None or isinstance(asserts, ExtractionFailure):
-        counts["suites without a verdict, or without asserts"] += 1
-    elif verdict.rejections:
-        counts["suites with an assert that is no valid case"] += 1
-    elif verdict.num_expected_incorrect:
-        counts["suites with an incorrect assertion"] += 1
-    elif not len(asserts) == verdict.num_valid == num_cases:
-        counts[f"suites of other than {num_cases} asserts"] += 1
-    else:
-        return asserts
-    return ()
-
-
 # ------------------------------ selection ------------------------------
 
 
 def select(
-    made: Iterable[SuiteDemonstration],
-    *,
-    style: PromptStyle,
-    max_per_question: int,
-    only_breaking: bool = False,
-    counts: Counter[str],
+    made: Iterable[SuiteDemonstration], options: SftOptions, *, counts: Counter[str]
 ) -> list[SuiteDemonstration]:
     """Leave out what is too long, what was said before, and what is too much of one question.
 
-    Suites with the same asserts, in whatever order, for the same prompt are one. Of a question's programs each gets
-    its turn: first every program's best suite, then every one's second. The best break their program, and are late.
+    Suites with the same asserts, in whatever order, for the same prompt are one. Of a question those that break their
+    program come first.
 
     Args:
-        made: in any order; questions come out in the order in which they first appear.
-        style: decides which prompts are the same.
-        max_per_question: demonstrations of a question, at least 1.
-        only_breaking: leave out suites that do not break the program shown.
+        made: in any order.
+        options: with the prompts, which decide what is the same, and the number of a question.
         counts: gets what is left out, by reason.
     """
-    by_question: dict[str, list[tuple[int, SuiteDemonstration]]] = {}
-    turns: Counter[tuple[str, str]] = Counter()
+    kept: list[SuiteDemonstration] = []
+    num_of_question: Counter[str] = Counter()
     known: set[tuple[str, frozenset[str]]] = set()
-    for shown in sorted(made, key=lambda one: (one.num_breaking == 0, -one.step)):
-        messages = style.row(shown)["messages"]
+    for shown in sorted(made, key=lambda one: one.num_breaking == 0):
+        messages = shown.row(options.prompt)["messages"]
         key = (str(messages[:-1]), frozenset(shown.asserts))
-        if only_breaking and not shown.num_breaking:
+        if options.only_breaking and not shown.num_breaking:
             counts["does not break the program"] += 1
         elif sum(len(message["content"]) for message in messages) > MAX_CHARS:
             counts[f"longer than {MAX_CHARS} characters"] += 1
         elif key in known:
             counts["repeats another"] += 1
+        elif num_of_question[shown.question.id] == options.max_per_question:
+            counts["beyond the most of a question"] += 1
         else:
             known.add(key)
-            program = (shown.question.id, shown.program)
-            by_question.setdefault(shown.question.id, []).append((turns[program], shown))
-            turns[program] += 1
-    kept = []
-    for demonstrations in by_question.values():
-        demonstrations.sort(key=lambda one: one[0])
-        kept += [shown for _, shown in demonstrations[:max_per_question]]
-        counts["beyond the most of a question"] += len(demonstrations[max_per_question:])
+            num_of_question[shown.question.id] += 1
+            kept.append(shown)
     return kept
 
 

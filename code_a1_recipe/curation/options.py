@@ -152,18 +152,12 @@ _NOT_RATED = ((0.0, 1.0), 8, None, BaseModelOptions(prefix="base-"))
 class SftOptions(OutputOptions):
     """What demonstrations are made of, and which are kept."""
 
-    files: Annotated[tuple[Path, ...], typer.Argument(metavar="[FILE]...", help="questions")] = ()
-    run: Annotated[Path | None, typer.Option(help="a run folder, instead of questions")] = None
+    files: Annotated[tuple[Path, ...], typer.Argument(metavar="FILE...", help="questions")]
     prompt: Annotated[
-        str | None,
-        typer.Option(
-            callback=shared.one_of(tuple(sorted(PROMPT_PAIRS))),
-            help="prompts.name of the run to come; default: chat_v2, or the run's",
-        ),
-    ] = None
-    cases: Annotated[
-        int, typer.Option(min=1, help="asserts of a suite, fewer where tests are few; of a run its own number")
-    ] = 8
+        str,
+        typer.Option(callback=shared.one_of(tuple(sorted(PROMPT_PAIRS))), help="prompts.name of the run to come"),
+    ] = "chat_v2"
+    cases: Annotated[int, typer.Option(min=1, help="asserts of a suite, fewer where tests are few")] = 8
     mutants: Annotated[int, typer.Option(min=0, help="mutants of each reference to show")] = 0
     only_breaking: Annotated[bool, typer.Option(help="leave out suites that do not break the program shown")] = False
     max_per_question: Annotated[int, typer.Option(min=1, help="demonstrations of a question")] = 8
@@ -181,13 +175,3 @@ class SftOptions(OutputOptions):
     def outputs(self) -> tuple[Path, ...]:
         """All files that may be written, ``output`` first."""
         return (self.output, self.card_output, *([self.val_output] if self.val_frac else []))
-
-    def check(self) -> None:
-        """Raises InputError where options do not go together."""
-        OutputOptions.check(self)
-        if bool(self.files) == (self.run is not None):
-            raise InputError(
-                "give question files, or --run RUN, and not both; `code-a1 data sft --help` says what each makes"
-            )
-        if self.run is not None and self.mutants:
-            raise InputError(f"--mutants {self.mutants} makes programs for question files; leave it out with --run")

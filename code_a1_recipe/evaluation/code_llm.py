@@ -1,10 +1,9 @@
 """``code-a1 eval code``: a Code LLM on problems with tests. Sampling and judging are apart, and both resumable."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from reward_fns import ExtractionFailure, extract_candidate
 from sandbox import DEFAULT_QUESTIONS_PER_WORKER, SandboxUnavailableError
@@ -78,9 +77,11 @@ def evaluate(options: CodeEvalOptions) -> tuple[Results | int, list[str]]:
         with JsonlStore(options.output / VERDICTS, settings=judged_with, key="key") as verdicts:
             judge(samples, verdicts, num_workers=options.workers)
             rows = [verdicts.row(sample.key) for sample in samples]
-    untested = _untested(rows)
-    parts, totals = summarise(samples, rows, ks=options.ks)
-    judged = [sample.task for sample in samples if sample.task.id not in untested]
+    # A row gives a reason in place of a verdict where the reference confirms no test of the problem.
+    untested = {row["question"] for row in rows if row["passed"] is None and row["reason"]}
+    tested = [pair for pair in zip(samples, rows, strict=True) if pair[0].task.id not in untested]
+    counts[f"samples {LOST}"] = sum(bool(row["outage"]) for row in rows)
+    counts["problems left out because their reference confirms no test"] = len(untested)
     asked = {name: getattr(options, name) for name in ("limit", "prompt", "samples", "seed")}
     results = Results(
         kind="code",
@@ -91,13 +92,14 @@ def evaluate(options: CodeEvalOptions) -> tuple[Results | int, list[str]]:
             **asked,
             **judged_with,
         },
-        source_of={task.id: task.data_source for task in judged},
-        parts=parts,
-        counts={**counts, **totals, **_export(samples, rows, options.output)},
+        source_of={sample.task.id: sample.task.data_source for sample, _ in tested},
+        parts=parts_of(tested, ks=options.ks),
+        counts={**+counts, **_export(samples, rows, options.output)},
     )
     results.save(options.output)
-    failures = [f"{row['question']}: {row['outage'] or row['reason']}" for row in rows if not row["passed"]]
-    return results, failures if options.references else []
+    if model:
+        return results, []
+    return results, [f"{row['question']}: {row['outage'] or row['reason']}" for row in rows if not row["passed"]]
 
 
 def _with_lengths(options: CodeEvalOptions, tasks: Sequence[CodeTask]) -> CodeEvalOptions:
@@ -136,7 +138,14 @@ def sampled(tasks: Sequence[CodeTask], model: ModelChoice, options: CodeEvalOpti
             text = response.text if response else None
             is_full = response is not None and len(response.token_ids) >= most
             is_truncated = is_full and prompt.answer(text or "") == text
-            samples.append(Sample(task=task, number=number, asked=prompt, text=text, is_truncated=is_truncated))
+            sample = Sample(
+                task=task,
+                number=number,
+                asked=prompt,
+                text=text,
+                is_truncated=is_truncated,
+            )
+            samples.append(sample)
     return samples
 
 
@@ -230,22 +239,14 @@ def _extracted(sample: Sample) -> Extracted:
     return Extracted(program=candidate)
 
 
-def _untested(rows: Sequence[Row]) -> set[str]:
-    """Problems no test of which the reference confirms; their rows give a reason in place of a verdict."""
-    return {row["question"] for row in rows if row["passed"] is None and row["reason"]}
-
-
-def summarise(
-    samples: Sequence[Sample], rows: Sequence[Row], *, ks: Sequence[int]
-) -> tuple[dict[str, dict[str, Pair]], dict[str, int]]:
-    """pass@k by question, for responses also how many were lost on the way to a program; and counts.
+def parts_of(tested: Iterable[tuple[Sample, Row]], *, ks: Sequence[int]) -> dict[str, dict[str, Pair]]:
+    """pass@k by question, for responses also how many were lost on the way to a program.
 
     Samples lost to an outage are left out, and with fewer than k left the question.
     """
-    untested = _untested(rows)
     pairs_of: dict[str, list[tuple[Sample, Row]]] = defaultdict(list)
-    for sample, row in zip(samples, rows, strict=True):
-        if not row["outage"] and row["question"] not in untested:
+    for sample, row in tested:
+        if not row["outage"]:
             pairs_of[row["question"]].append((sample, row))
     parts: dict[str, dict[str, Pair]] = defaultdict(dict)
     for question, pairs in pairs_of.items():
@@ -261,8 +262,4 @@ def summarise(
             num_truncated = sum(sample.is_truncated for sample, _ in pairs)
             parts["extraction_failure_rate"][question] = (float(num_failed), float(number))
             parts["truncated_rate"][question] = (float(num_truncated), float(number))
-    totals = {
-        f"samples {LOST}": sum(bool(row["outage"]) for row in rows),
-        "problems left out because their reference confirms no test": len(untested),
-    }
-    return dict(parts), {name: number for name, number in totals.items() if number}
+    return dict(parts)

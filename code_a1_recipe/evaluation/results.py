@@ -62,8 +62,7 @@ class Results:
     @property
     def num_lost(self) -> int:
         """Responses without a verdict, because of outages."""
-        lost = [number for name, number in self.counts.items() if name.endswith(LOST)]
-        return sum(lost)
+        return sum(number for name, number in self.counts.items() if name.endswith(LOST))
 
     @property
     def sources(self) -> list[str | None]:
@@ -113,16 +112,16 @@ def product_of_ratios(*columns: Array) -> Any:
 def results_table(results: Results) -> Table:
     """One row for each metric, one column for each data source, and for all where there are several."""
     rows = []
+    samples = results.settings.get("samples", 1)
     for metric in results.metrics:
-        row = {"metric": _metric_label(metric, results)}
+        is_average = metric == "pass@1" and results.kind == "code" and samples > 1
+        row = {"metric": f"pass@1 (avg@{samples})" if is_average else metric}
         for source in results.sources:
             number = sum(source in (None, name) for name in results.source_of.values())
             questions = results.questions(metric, source)
-            cell = "–"
-            if questions:
-                cell = results.estimate(metric, questions).text()
-                if len(questions) < number:
-                    cell += f" of {len(questions)}"
+            cell = results.estimate(metric, questions).text()
+            if 0 < len(questions) < number:
+                cell += f" of {len(questions)}"
             row[f"{source or 'all'} ({number})"] = cell
         rows.append(row)
     note = "Percent; in brackets the 95 % bootstrap interval over questions, [?] where too few count for one."
@@ -130,13 +129,6 @@ def results_table(results: Results) -> Table:
     if counts:
         note += f" {'; '.join(counts)}."
     return table_of(results.label, rows, note=note)
-
-
-def _metric_label(metric: str, results: Results) -> str:
-    """A metric's name; pass@1 of several samples has two."""
-    samples = results.settings.get("samples", 1)
-    is_average = metric == "pass@1" and results.kind == "code" and samples > 1
-    return f"pass@1 (avg@{samples})" if is_average else metric
 
 
 def comparison_table(first: Results, second: Results) -> Table:
@@ -149,15 +141,24 @@ def comparison_table(first: Results, second: Results) -> Table:
     """
     if first.kind != second.kind:
         raise InputError(f"an evaluation of a {first.kind} LLM and one of a {second.kind} LLM cannot be compared")
-    labels = [first.label, second.label]
-    if first.label == second.label:
-        labels[1] += " (second)"
+    label = second.label if second.label != first.label else f"{second.label} (second)"
     rows = []
     for metric in first.metrics:
         for source in first.sources:
             shared = _shared(metric, source, first, second)
-            if shared:
-                rows.append(_compared(metric, source or "all", shared, first, second, labels))
+            if not shared:
+                continue
+            change = bootstrap(*second.columns(metric, shared), *first.columns(metric, shared), statistic=_difference)
+            settled = "yes" if change.excludes_zero else "no"
+            row = {
+                "metric": metric,
+                "questions of": f"{source or 'all'} ({len(shared)})",
+                first.label: first.estimate(metric, shared).text(),
+                label: second.estimate(metric, shared).text(),
+                "difference": change.text(signed=True),
+                "settled": settled if len(shared) >= MIN_QUESTIONS else "too few",
+            }
+            rows.append(row)
     if not rows:
         raise InputError("the two evaluations share no question and metric; compare evaluations of the same file")
     note = (
@@ -169,7 +170,13 @@ def comparison_table(first: Results, second: Results) -> Table:
     differing = [name for name in names if before.get(name) != after.get(name)]
     if differing:
         note += f" Not the same in both: {', '.join(differing)}."
-    return table_of(f"{labels[1]} against {labels[0]}", rows, note=note)
+    return table_of(f"{label} against {first.label}", rows, note=note)
+
+
+def _difference(*columns: Array) -> Any:
+    """The statistic of the first half of the columns minus that of the second."""
+    half = len(columns) // 2
+    return product_of_ratios(*columns[:half]) - product_of_ratios(*columns[half:])
 
 
 def _shared(metric: str, source: str | None, first: Results, second: Results) -> list[str]:
@@ -182,28 +189,3 @@ def _shared(metric: str, source: str | None, first: Results, second: Results) ->
         return shared
     before, after = first.parts[metric], second.parts[metric]
     return [name for name in shared if before[name][1] and after[name][1]]
-
-
-def _compared(
-    metric: str,
-    source: str,
-    shared: list[str],
-    first: Results,
-    second: Results,
-    labels: list[str],
-) -> dict[str, str]:
-    before, after = first.columns(metric, shared), second.columns(metric, shared)
-
-    def difference(*columns: Array) -> Any:
-        return product_of_ratios(*columns[: len(after)]) - product_of_ratios(*columns[len(after) :])
-
-    change = bootstrap(*after, *before, statistic=difference)
-    settled = "yes" if change.excludes_zero else "no"
-    return {
-        "metric": metric,
-        "questions of": f"{source} ({len(shared)})",
-        labels[0]: first.estimate(metric, shared).text(),
-        labels[1]: second.estimate(metric, shared).text(),
-        "difference": change.text(signed=True),
-        "settled": settled if len(shared) >= MIN_QUESTIONS else "too few",
-    }

@@ -7,10 +7,9 @@ from reward_fns import ExtractionFailure, extract_suite
 
 from ..algorithm.prompts import render, template_for
 from ..algorithm.question import Question
-from ..data.reader import read_questions
+from ..data.reader import question_table
 from ..errors import InputError
 from ..files import fingerprint
-from .benchmarks.tasks import check_distinct
 from .models.source import ModelChoice, sample_stored
 from .options import SuiteEvalOptions
 
@@ -33,18 +32,16 @@ def load_functions(options: SuiteEvalOptions) -> list[Question]:
     """Questions whose references tests are written for.
 
     Raises:
-        InputError: a file cannot be used, or an id comes twice.
+        InputError: a file cannot be used, or an id stands for two questions.
     """
-    questions: list[Question] = []
-    for path in options.files:
-        questions += read_questions(path, adapter=options.adapter, columns=options.columns).questions
-    check_distinct([question.id for question in questions], what="functions")
-    if readers := [question.id for question in questions if question.reads_input]:
-        raise InputError(
-            f"question {readers[0]!r} reads standard input; eval test measures tests of functions. Leave the "
-            f"{len(readers)} questions of kind stdin out"
-        )
-    return questions[: options.limit]
+    table = question_table(options.files, adapter=options.adapter, columns=options.columns)
+    for question in table.values():
+        if question.reads_input:
+            raise InputError(
+                f"question {question.id!r} reads standard input; eval test measures tests of functions. Leave the "
+                "questions of kind stdin out"
+            )
+    return list(table.values())[: options.limit]
 
 
 def sample_suites(questions: Sequence[Question], model: ModelChoice, options: SuiteEvalOptions) -> list[WrittenSuite]:

@@ -11,13 +11,14 @@ from typing import Any
 from sandbox import JudgeProcesses, LocalRunner
 
 from ...data.formats import ADAPTERS
-from ...data.reader import columns_of, iter_rows
+from ...data.reader import columns_of, iter_rows, read_questions
+from ...errors import InputError
 from ..models.prompt_styles import EVALPLUS
 from ..options import CodeEvalOptions
 from ..scoring import evalplus_sanitizer
 from ..scoring.evalplus_grading import evalplus_tasks
 from . import bigcodebench, livecodebench
-from .tasks import CodeTask, check_distinct, question_tasks
+from .tasks import AssertGrading, CodeTask
 
 
 @contextlib.contextmanager
@@ -39,13 +40,33 @@ def loaded_tasks(options: CodeEvalOptions) -> Iterator[tuple[list[CodeTask], Cou
             return stack.enter_context(make(num_workers=options.workers, **settings)) if is_judged else None
 
         tasks = [task for path in options.files for task in _tasks(path, options, started, left_out)]
-        check_distinct([task.id for task in tasks], what="problems")
-        yield tasks[: options.limit], +left_out
+        (most_frequent, number), *_ = Counter(task.id for task in tasks).most_common()
+        if number > 1:
+            raise InputError(f"id {most_frequent!r} stands for several problems; ids must be unique over all files")
+        yield tasks[: options.limit], left_out
 
 
-def _tasks(
-    path: Path, options: CodeEvalOptions, started: Callable[..., Any], left_out: Counter[str]
+def _question_tasks(
+    path: Path,
+    options: CodeEvalOptions,
+    judges: JudgeProcesses,
+    left_out: Counter[str],
 ) -> list[CodeTask]:
+    """Tasks of the questions of a file that have tests; see ``AssertGrading``."""
+    loaded = read_questions(path, adapter=options.adapter, columns=options.columns)
+    tasks = []
+    for question in loaded.questions:
+        if question.tests:
+            grading = AssertGrading(question=question, judges=judges, holds_expected_outputs=options.references)
+            tasks.append(CodeTask.of(question, grading))
+    if not tasks:
+        raise InputError(f"{path}: no question has a test that can be judged; give it a column 'tests' of asserts")
+    left_out["questions without a usable test"] += len(loaded.questions) - len(tasks)
+    left_out["tests left out"] += loaded.num_dropped_tests
+    return tasks
+
+
+def _tasks(path: Path, options: CodeEvalOptions, started: Callable[..., Any], left_out: Counter[str]) -> list[CodeTask]:
     """The tasks of one file; what could not be taken is counted."""
     columns = columns_of(iter_rows(path))
     is_evalplus = options.adapter in ("auto", "evalplus") and ADAPTERS["evalplus"].needs <= columns
@@ -58,14 +79,7 @@ def _tasks(
     if is_evalplus:
         tasks = evalplus_tasks(path, started(LocalRunner))
     else:
-        tasks, counts = question_tasks(
-            path,
-            started(JudgeProcesses),
-            adapter=options.adapter,
-            columns=options.columns,
-            holds_expected_outputs=options.references,
-        )
-        left_out.update(counts)
+        tasks = _question_tasks(path, options, started(JudgeProcesses), left_out)
     if options.references or not (is_evalplus or options.prompt == EVALPLUS):
         return tasks
     if not options.sample_only:

@@ -1,16 +1,12 @@
-"""Problems for a Code LLM, from any file this recipe reads, and how a program is graded on each."""
+"""Problems for a Code LLM, and how a program is graded on each by asserts."""
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from sandbox import CandidateVerdict, JudgeProcesses, Limits, RejectionReason, SandboxUnavailableError
 
 from ...algorithm.question import UNNAMED, Question, request_for
-from ...data.reader import read_questions
-from ...errors import InputError
 from .own_evaluators import OwnEvaluator
 
 MIB = 1 << 20
@@ -47,12 +43,6 @@ class Grading(Protocol):
     def grade(self, programs: Sequence[str]) -> list[CodeVerdict | SandboxUnavailableError]:
         """In the order of ``programs``; an outage takes the place of a verdict. Blocks; called from many threads."""
         ...
-
-
-def check_distinct(ids: Sequence[str], *, what: str) -> None:
-    """Raises InputError where an id comes twice."""
-    if repeated := [name for name, number in Counter(ids).items() if number > 1]:
-        raise InputError(f"id {repeated[0]!r} stands for several {what}; ids must be unique over all files")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,28 +132,3 @@ class AssertGrading:
         refused = (one for one in suite.rejections if one.reason is not RejectionReason.DUPLICATE)
         first = next(refused, None) if self.holds_expected_outputs else None
         return f"{first.reason.value}: {first.text[:200]}" if first else ""
-
-
-def question_tasks(
-    path: Path,
-    judges: JudgeProcesses,
-    *,
-    adapter: str = "auto",
-    columns: Mapping[str, str] | None = None,
-    holds_expected_outputs: bool = False,
-) -> tuple[list[CodeTask], dict[str, int]]:
-    """Tasks of the questions of a file that have tests, and counts of what could not be taken; see ``AssertGrading``.
-
-    Raises:
-        InputError: the file cannot be read, or holds no question with a test.
-    """
-    loaded = read_questions(path, adapter=adapter, columns=columns)
-    tasks = []
-    for question in loaded.questions:
-        if question.tests:
-            grading = AssertGrading(question=question, judges=judges, holds_expected_outputs=holds_expected_outputs)
-            tasks.append(CodeTask.of(question, grading))
-    if not tasks:
-        raise InputError(f"{path}: no question has a test that can be judged; give it a column 'tests' of asserts")
-    num_without = len(loaded.questions) - len(tasks)
-    return tasks, {"questions without a usable test": num_without, "tests left out": loaded.num_dropped_tests}

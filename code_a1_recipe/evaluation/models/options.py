@@ -96,18 +96,17 @@ class ModelOptions:
             InputError: a run's configuration cannot be read.
         """
         source = shared if shared is not None and not self.is_named else self
-        stated = {
+        stated: dict[str, Any] = {
             "temperature": self.temperature,
             "top_p": self.top_p,
             "max_response_tokens": self.max_tokens,
             "max_prompt_tokens": self.max_prompt_tokens,
         }
-        known: dict[str, Any] = {name: value for name, value in stated.items() if value is not None}
         parameters = source.usual
         if run := run_of(source):
             rollout = run.policy(policy).rollout
             parameters = replace(SamplingParameters.of_rollout(rollout, validation=True), top_k=-1)
-        parameters = replace(parameters, **known)
+        parameters = replace(parameters, **{name: value for name, value in stated.items() if value is not None})
         return parameters if parameters.temperature else parameters.greedy()
 
 
@@ -119,8 +118,12 @@ def run_of(*models: ModelOptions) -> "RunConfig | None":
     Raises:
         InputError: it cannot be read.
     """
-    configs = (_config_of(Path(one.model)) for one in models if one.model)
-    return next((config for config in configs if config is not None), None)
+    for one in models:
+        if one.model is None or (Path(one.model) / "config.json").is_file():
+            continue
+        if run := RunRecords.find(Path(one.model), levels=_LEVELS):
+            return run.settings
+    return None
 
 
 def usual_prompt(run: "RunConfig | None", *policies: str) -> str:
@@ -137,10 +140,3 @@ def usual_prompt(run: "RunConfig | None", *policies: str) -> str:
         keys = " and ".join(f"prompts.{policy}={path}" for policy, path in own.items())
         raise InputError(f"the run was trained with {keys}, and this command asks both policies; name a pair of them")
     return next(iter(own.values()), run.prompts.name)
-
-
-def _config_of(model: Path) -> "RunConfig | None":
-    """The configuration of the run that the path lies in; None where it is a model's folder, or no run's."""
-    if (model / "config.json").is_file() or (run := RunRecords.find(model, levels=_LEVELS)) is None:
-        return None
-    return run.settings

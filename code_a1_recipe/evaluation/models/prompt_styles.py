@@ -4,7 +4,6 @@ import ast
 import contextlib
 import functools
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ...algorithm.episode_types import Message

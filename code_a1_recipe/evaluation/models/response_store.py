@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 from ...algorithm.episode_types import Message, PromptTooLongError, Response
 from ...algorithm.sampling import SamplingParameters
 from ...errors import InputError
-from ...jobs.jsonl_store import JsonlStore
+from ...jobs.jsonl_store import JsonlStore, Row
 
 Result = TypeVar("Result")
 
@@ -95,28 +95,24 @@ class StoredSampler:
             InputError: it is not stored and no model may be asked.
         """
         key = self.key(messages, seed=seed)
-        if key in self._store:
-            row = self._store.row(key)
-        else:
-            row = await self._sampled(messages, seed=seed, session=session)
-            self._store.append({"key": key, **row})
+        if key not in self._store:
+            row: Row = {"key": key, "session": session, "seed": seed, "text": "", "too_long": ""}
+            async with self._room:
+                model = await self._model()
+                try:
+                    response = await model.sample(messages, seed=seed, session=session)
+                    row |= {"text": response.text, "prompt_tokens": len(response.prompt_ids)}
+                    row["response_tokens"] = len(response.token_ids)
+                except PromptTooLongError as error:
+                    if not getattr(model, "length_is_settled", True):
+                        raise
+                    row["too_long"] = str(error)
+            self._store.append(row)
+        row = self._store.row(key)
         if row["too_long"]:
             raise PromptTooLongError(row["too_long"])
         token_ids = (0,) * row["response_tokens"]
         return Response(prompt_ids=(), token_ids=token_ids, log_probs=(), text=row["text"], policy_version=0)
-
-    async def _sampled(self, messages: Sequence[Message], *, seed: int, session: str) -> dict[str, Any]:
-        async with self._room:
-            model = await self._model()
-            head = {"session": session, "seed": seed}
-            try:
-                response = await model.sample(messages, seed=seed, session=session)
-            except PromptTooLongError as error:
-                if not getattr(model, "length_is_settled", True):
-                    raise
-                return {**head, "text": "", "too_long": str(error)}
-        counts = {"prompt_tokens": len(response.prompt_ids), "response_tokens": len(response.token_ids)}
-        return {**head, "text": response.text, "too_long": "", **counts}
 
     async def _model(self) -> OpenModel:
         if self._open_model is None:

@@ -90,18 +90,17 @@ def choose_model(options: ModelOptions, *, policy: str, work_folder: Path, store
         return ModelChoice(label=name, fingerprint=f"{endpoint} {name}", endpoint=endpoint)
     assert model is not None
     engine, path = options.engine, Path(model)
-    if path.is_dir() and not (path / "config.json").is_file():
+    found = ModelChoice(label=model, fingerprint=model, path=model, engine=engine)
+    if (path / "config.json").is_file():
+        found = replace(found, label=path.name, fingerprint=folder_fingerprint(path))
+    elif path.is_dir():
         found = checkpoint_model(
             path, options.step, policy, work_folder=work_folder, engine=engine, stored_only=stored_only
         )
-    elif path.is_dir():
-        found = ModelChoice(label=path.name, fingerprint=folder_fingerprint(path), path=str(path), engine=engine)
     elif model.startswith((".", "/", "~")) or model.count("/") != 1:
         raise InputError(
             f"--{prefix}model={model!r} is no folder here (relative paths start at {Path.cwd()}), nor a hub id org/name"
         )
-    else:
-        found = ModelChoice(label=model, fingerprint=model, path=model, engine=engine)
     deciding = {name: value for name, value in sorted(engine.items()) if name not in _OF_PLACEMENT}
     if not deciding:
         return found

@@ -1,21 +1,16 @@
-"""``code-a1 data sft`` from the command line down: what it makes of questions and of rollouts, and what it refuses."""
+"""``code-a1 data sft`` from the command line down: what it makes of questions, and what it refuses."""
 
 import contextlib
 import json
-import shutil
 
 import pyarrow.parquet
 import pytest
-import yaml
 
 from code_a1_recipe.cli.app import main as command_line
 from code_a1_recipe.jobs.confinement import Confinement
 from code_a1_recipe.jobs.jsonl_store import JsonlStore
-from code_a1_recipe.runs.rollout_record import encode_records
 from reward_fns import extract_suite
 from sandbox import Judge, JudgeRequest, LocalRunner, SandboxUnavailableError
-
-from ..conftest import loaded, rollout, suite as a_suite
 
 SIGN = {
     "id": "sign",
@@ -209,13 +204,11 @@ def test_questions_without_right_tests_make_nothing(make, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "give question files, or --run RUN, and not both"),
-        (["q.jsonl", "--run", "r"], "give question files, or --run RUN, and not both"),
+        ([], "Missing argument"),
+        (["q.jsonl", "--run", "r"], "`code-a1 data sft --run` was removed"),
         (["q.jsonl", "--output", "x.jsonl"], "must end in .parquet"),
         (["gone.jsonl"], "gone.jsonl: cannot be read"),
-        (["--run", "gone"], "gone holds no run"),
         (["q.jsonl", "--val-frac", "1"], "'--val-frac'"),
-        (["--run", "r", "--mutants", "2"], "--mutants 2 makes programs for question files"),
     ],
 )
 def test_what_cannot_be_is_refused_before_work(arguments, words, tmp_path, monkeypatch, capsys):
@@ -268,110 +261,3 @@ def test_unfinished_work_replaces_its_own_files_and_no_others(make, one_judge, t
 def make_status(tmp_path):
     return main([str(tmp_path / "questions.jsonl"), "--output", str(tmp_path / "d.parquet"), "--val-frac", "0",
                  "--workers", "1"])  # fmt: skip
-
-
-# ------------------------------ of rollouts ------------------------------
-
-
-def case(call, claimed, *, answer=None, outcome="passed"):
-    right = answer is None
-    value = claimed if right else answer
-    return {"call": call, "reference_value": value, "expected": claimed, "expected_correct": right,
-            "outcome": outcome, "key": call}  # fmt: skip
-
-
-def suite(*cases, refused=()):
-    response = "\n".join([*[f"assert {one['call']} == {one['expected']}" for one in cases], *refused])
-    return a_suite(*cases, rejections=refused, response=response, reward=None)
-
-
-def record(*suites, program="def f(x):\n    return 0", **changes):
-    fields = {"question": "sign", "source": program, "response": program, "verdict": loaded(), "suites": suites}
-    return rollout(**fields | changes)
-
-
-RIGHT = suite(case("f(3)", "1", outcome="wrong_value"), case("f(0)", "0"))
-HARMLESS = suite(case("f(0)", "0"), case("f(0.0)", "0"))
-SHORT = suite(case("f(4)", "1"))
-WRONG = suite(case("f(3)", "7", answer="1", outcome="wrong_value"), case("f(0)", "0"))
-INVALID = suite(case("f(3)", "1"), case("f(0)", "0"), refused=["assert g(1) == 1"])
-
-
-@pytest.fixture
-def run_of(tmp_path):
-    """A run folder of these records, which asked for two asserts in the micro prompt."""
-
-    def write(*records, prompts=None):
-        folder = tmp_path / "run"
-        shutil.rmtree(folder, ignore_errors=True)
-        (folder / "rollouts").mkdir(parents=True)
-        data = tmp_path / "questions.jsonl"
-        data.write_text(json.dumps(SIGN) + "\n")
-        config = {
-            "data": {"train_files": str(data), "val_files": None},
-            "trainer": {},
-            "prompts": prompts or {"name": "micro"},
-            "episode": {"cases_per_suite": 2},
-        }
-        (folder / "resolved_config.yaml").write_text(yaml.safe_dump(config))
-        (folder / "metrics.jsonl").write_text('{"step": 1}\n')
-        for one in records:
-            with (folder / "rollouts" / f"train_{one.step:06d}.jsonl").open("ab") as handle:
-                handle.write(encode_records([one]))
-        return folder
-
-    return write
-
-
-@pytest.fixture
-def sample(tmp_path, capsys):
-    def run(*arguments):
-        status = main([*map(str, arguments), "--output", str(tmp_path / "d.parquet"), "--val-frac", "0"])
-        return status, capsys.readouterr(), rows_of(tmp_path / "d.parquet")
-
-    return run
-
-
-def test_suites_of_a_run_whose_claims_are_all_right_become_demonstrations(run_of, sample, tmp_path):
-    lost = record(RIGHT, program="def f(x): return 5", candidate=3, outage="gone")
-    folder = run_of(record(RIGHT, HARMLESS, SHORT, WRONG, INVALID), lost, record(RIGHT, step=2))
-    status, output, rows = sample("--run", folder)
-    assert status == 0
-    assert [row["messages"][-1]["content"] for row in rows] == [RIGHT["response"], HARMLESS["response"]]
-    assert rows[0]["messages"][0]["content"].startswith(
-        "Task: The sign of x, in f.\nCandidate:\ndef f(x):\n    return 0"
-    )
-    assert rows[0]["extra_info"]["step"] == 2
-    assert rows[0]["extra_info"]["num_breaking"] == 1
-    card = (tmp_path / "d.parquet.card.md").read_text()
-    for line in (
-        "- suites with an incorrect assertion: 1",
-        "- suites with an assert that is no valid case: 1",
-        "- suites of other than 2 asserts: 1",
-        "- repeats another: 1",
-        "- outages of the sandbox: 1",
-    ):
-        assert line in card
-    assert "outages: 1;" in output.out
-
-
-def test_a_program_that_does_not_load_is_not_broken_by_a_suite(run_of, sample):
-    broken = suite(case("f(3)", "1", outcome="not_loaded"), case("f(0)", "0", outcome="not_loaded"))
-    _, _, rows = sample("--run", run_of(record(broken, verdict=loaded(is_loaded=False))))
-    assert [row["extra_info"]["num_breaking"] for row in rows] == [0]
-
-
-def test_the_prompt_can_be_another_than_the_runs(run_of, sample):
-    _, _, rows = sample("--run", run_of(record(RIGHT)), "--prompt", "chat_v2")
-    assert rows[0]["messages"][-1]["content"] == f"```python\n{RIGHT['response']}\n```"
-
-
-def test_a_runs_own_questions_are_not_overwritten(run_of, capsys, tmp_path):
-    folder = run_of(record(RIGHT))
-    config = yaml.safe_load((folder / "resolved_config.yaml").read_text())
-    config["data"]["train_files"] = str(tmp_path / "train.parquet")
-    (folder / "resolved_config.yaml").write_text(yaml.safe_dump(config))
-    (tmp_path / "train.parquet").write_bytes(b"precious")
-    assert main(["--run", str(folder), "--output", str(tmp_path / "train.parquet"), "--overwrite"]) == 2
-    assert "would overwrite the input" in capsys.readouterr().err
-    assert (tmp_path / "train.parquet").read_bytes() == b"precious"

@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from code_a1_recipe.algorithm.question import Question
-from code_a1_recipe.curation.demonstrations import PromptStyle, SuiteDemonstration
+from code_a1_recipe.curation.demonstrations import SuiteDemonstration
 from code_a1_recipe.curation.options import SftOptions
 from code_a1_recipe.curation.training_command import training_command
 from code_a1_recipe.verl_plugin.cpu.sft import OVERRIDES
@@ -22,7 +22,7 @@ pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh se
 def words(output="/d/t.parquet", *, num_train=300, num_val=20, longest_bytes=5000, **options):
     """The words of the command for demonstrations of these sizes."""
     row = {"messages": [{"role": "user", "content": "x" * longest_bytes}]}
-    options = SftOptions(output=Path(output), **options)
+    options = SftOptions(files=(), output=Path(output), **options)
     return shlex.split(training_command(options, [row] * num_train, [row] * num_val))
 
 
@@ -112,11 +112,8 @@ def parquet(tmp_path):
 
     def write(pair):
         rows = [
-            PromptStyle(pair).row(
-                SuiteDemonstration(question, "reference", question.reference, (answer,), 0)
-            )
-            for answer in ANSWERS
-        ]  # fmt: skip
+            SuiteDemonstration(question, "reference", question.reference, (answer,), 0).row(pair) for answer in ANSWERS
+        ]
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "d.parquet")
         return tmp_path / "d.parquet"
 

@@ -1,7 +1,6 @@
 """LiveCodeBench and BigCodeBench: their rows are asked, and samples written for their own evaluators."""
 
 import json
-from datetime import date
 
 import pyarrow
 import pyarrow.parquet
@@ -53,8 +52,7 @@ def words(path, output, server, *more):
 
 
 def test_rows_of_livecodebench_become_tasks_by_their_starter_code(tmp_path):
-    tasks, num_outside = livecodebench_tasks(written(tmp_path, READING, METHOD))
-    assert num_outside == 0
+    tasks = livecodebench_tasks(written(tmp_path, READING, METHOD))
     assert [(task.id, task.official_id, task.data_source) for task in tasks] == [
         ("LiveCodeBench/abc001_a", "abc001_a", "LiveCodeBench easy"),
         ("LiveCodeBench/3001", "3001", "LiveCodeBench medium"),
@@ -65,32 +63,16 @@ def test_rows_of_livecodebench_become_tasks_by_their_starter_code(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("since", "until", "ids"),
-    [
-        (date(2024, 3, 2), None, ["abc001_a", "3001"]),
-        (date(2024, 3, 3), None, ["3001"]),
-        (None, date(2024, 3, 2), ["abc001_a"]),
-        (date(2024, 3, 3), date(2024, 4, 30), []),
-    ],
-)
-def test_problems_are_chosen_by_the_day_of_their_contest(tmp_path, since, until, ids):
-    tasks, num_outside = livecodebench_tasks(written(tmp_path, READING, METHOD), since=since, until=until)
-    assert [task.official_id for task in tasks] == ids
-    assert num_outside == 2 - len(ids)
-
-
-@pytest.mark.parametrize(
     ("changes", "rule"),
     [
         ({"question_id": ""}, "column 'question_id': must be a text or an integer, got ''"),
         ({"question_content": None}, "column 'question_content': must be a string"),
-        ({"contest_date": ""}, "column 'contest_date': must begin with YYYY-MM-DD to choose by date"),
     ],
 )
 def test_a_bad_row_is_refused_with_its_place_and_a_hint(tmp_path, changes, rule):
     path = written(tmp_path, READING, {**READING, **changes})
     with pytest.raises(InputError) as told:
-        livecodebench_tasks(path, since=date(2024, 1, 1))
+        livecodebench_tasks(path)
     assert str(told.value).startswith(f"{path}: row 1, {rule}")
     assert str(told.value).endswith("or remove the row")
 
@@ -138,17 +120,21 @@ def test_samples_of_livecodebench_are_written_and_not_judged(tmp_path, capsys):
     with StandInEndpoint(answer) as server:
         asked = words(written(tmp_path, READING, METHOD), output, server, "--samples", "2")
         assert main(asked) == 0
-        assert main([*asked, "--since", "2024-04-01", "--until", "2024-06-01"]) == 0
+        assert main(asked) == 0
         assert len(server.requests) == 4
     assert json.loads((output / "livecodebench_samples.json").read_text()) == [
-        {"question_id": "3001", "code_list": ["", ""]}
+        {"question_id": "abc001_a", "code_list": ["print(3)", "print(3)"]},
+        {"question_id": "3001", "code_list": ["", ""]},
     ]
-    assert not (output / "verdicts.jsonl").exists()
+    rows = [json.loads(line) for line in (output / "verdicts.jsonl").read_text().splitlines()]
+    assert [row["passed"] for row in rows] == [None] * 4
     results = Results.load(output)
     assert set(results.parts) == {"extraction_failure_rate", "truncated_rate"}
-    assert results.parts["extraction_failure_rate"] == {"LiveCodeBench/3001": [2.0, 2.0]}
-    assert results.counts["LiveCodeBench problems outside --since and --until"] == 1
-    command = "custom_evaluator --release_version VERSION --start_date 2024-04-01 --end_date 2024-06-01"
+    assert results.parts["extraction_failure_rate"] == {
+        "LiveCodeBench/abc001_a": [0.0, 2.0],
+        "LiveCodeBench/3001": [2.0, 2.0],
+    }
+    command = "custom_evaluator --release_version VERSION"
     assert f"{command} --custom_output_file {output}/livecodebench_samples.json`" in results.counts["LiveCodeBench"]
     assert "judged by the benchmark's own evaluator" in " ".join(capsys.readouterr().out.split())
 
@@ -185,23 +171,12 @@ def test_one_evaluation_judges_what_it_can_and_leaves_the_rest(tmp_path, capsys)
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (["--since", "2025-01-01"], "no FILE has its columns"),
-        (["--split", "instruct"], "chooses the prompts of BigCodeBench, but no FILE"),
         (["--split", "both"], "must be one of complete, instruct"),
-        (["--since", "yesterday"], "'yesterday' does not match"),
+        (["--since", "2025-01-01"], "compute_scores --eval_all_file FILE --start_date"),
     ],
 )
-def test_options_of_other_benchmarks_are_refused(tmp_path, capsys, more, told):
-    question = {"id": "f", "prompt": "f", "reference": "def f():\n    return 1\n", "tests": ["assert f() == 1"]}
-    path = written(tmp_path, question)
+def test_what_is_no_option_of_a_benchmark_is_refused(tmp_path, capsys, more, told):
     with StandInEndpoint(lambda messages, seed: "") as server:
-        assert main(words(path, tmp_path / "out", server, *more)) == 2
+        assert main(words(written(tmp_path, READING), tmp_path / "out", server, *more)) == 2
         assert server.requests == []
     assert told in " ".join(capsys.readouterr().err.split())
-
-
-def test_no_problem_within_the_dates_is_refused(tmp_path, capsys):
-    with StandInEndpoint(lambda messages, seed: "") as server:
-        asked = words(written(tmp_path, READING), tmp_path / "out", server, "--since", "2030-01-01")
-        assert main(asked) == 2
-    assert "no problem is left to evaluate" in capsys.readouterr().err

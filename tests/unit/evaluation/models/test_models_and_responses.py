@@ -12,7 +12,7 @@ from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.errors import InputError, OutageError, OutputError
 from code_a1_recipe.evaluation.models.engine import check_context
 from code_a1_recipe.evaluation.models.options import ModelOptions, run_of, usual_prompt
-from code_a1_recipe.evaluation.models.prompt_styles import Asked, ask_code, check_style, evalplus_phrases
+from code_a1_recipe.evaluation.models.prompt_styles import ask_code, check_style, evalplus_phrases
 from code_a1_recipe.evaluation.models.response_store import ResponseStore, StoredSampler
 from code_a1_recipe.evaluation.models.source import choose_model, folder_fingerprint, sample_all
 
@@ -352,11 +352,7 @@ def test_evalplus_prompts_come_from_its_package_and_begin_the_answer_where_that_
     assert plain.program_text("as it is") == "as it is"
 
 
-def test_own_chats_and_templates_are_prompts_too(tmp_path):
-    own = ({"role": "user", "content": "hello"},)
-    assert ask_code("file", prompt="p", own=own, can_prefill=False) == Asked(messages=own)
-    with pytest.raises(InputError, match="column 'prompt'"):
-        ask_code("file", prompt="p", can_prefill=False)
+def test_templates_are_prompts_too(tmp_path):
     template = tmp_path / "mine.txt"
     template.write_text("Solve: {{prompt}}\n")
     assert ask_code(str(template), prompt="p", can_prefill=True).messages[0]["content"] == "Solve: p"
