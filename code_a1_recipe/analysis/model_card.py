@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..curation.dataset_card import card_path, encoded, stated_license, table
+import yaml
+
+from ..curation.dataset_card import card_path, encoded, table
 from ..errors import InputError
 from ..files import file_fingerprint
 from ..runs.reader import RunRecords
@@ -49,7 +51,7 @@ def model_card(checkpoint: Checkpoint, policy: str) -> bytes:
         library_name="transformers",
         pipeline_tag="text-generation",
         base_model=base or None,
-        license=stated_license(path, kind="model") if path else None,
+        license=_stated_license(path) if path else None,
         tags=["code-a1", who.lower().replace(" ", "-"), "reinforcement-learning", "verl"],
         model_name=name if changes else None,
         eval_results=[_eval_result(one, files) for one in changes] or None,
@@ -73,6 +75,19 @@ def model_card(checkpoint: Checkpoint, policy: str) -> bytes:
         command=command,
     )
     return encoded(card)
+
+
+def _stated_license(base: str) -> str | None:
+    """The licence in the card of a folder, or of an id of the hub in this machine's cache, if any."""
+    from huggingface_hub import metadata_load, try_to_load_from_cache
+
+    with contextlib.suppress(OSError, ValueError, yaml.YAMLError):
+        card = Path(base) / "README.md"
+        if not Path(base).exists():
+            card = Path(str(try_to_load_from_cache(base, card.name)))
+        stated = (metadata_load(card) or {}).get("license")
+        return stated if isinstance(stated, str) else None
+    return None
 
 
 def _arm(command: str) -> str:

@@ -185,9 +185,7 @@ def select(
     for shown in sorted(made, key=lambda one: one.num_breaking == 0):
         messages = shown.row(options.prompt)["messages"]
         key = (str(messages[:-1]), frozenset(shown.asserts))
-        if options.only_breaking and not shown.num_breaking:
-            counts["does not break the program"] += 1
-        elif sum(len(message["content"]) for message in messages) > MAX_CHARS:
+        if sum(len(message["content"]) for message in messages) > MAX_CHARS:
             counts[f"longer than {MAX_CHARS} characters"] += 1
         elif key in known:
             counts["repeats another"] += 1

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from sandbox import syntax_key
 
-from ..jobs.progress import watched
 from .near_index import THRESHOLD, Hashes, NearIndex, hashes_of, jaccard
 from .rows import Entry, Reason, Stage
 from .texts import LEAST_PROMPTS, PROMPT_NGRAM, Phrases, content_words, words_of
@@ -25,12 +24,7 @@ def check_duplicates(entries: Sequence[Entry], phrases: Phrases) -> Stage:
     equal, near = PromptIndex(threshold=1.0), PromptIndex(phrases)
     kept: list[Entry] = []
     first_with: dict[str, Entry] = {}
-    for entry in watched(
-        entries,
-        total=len(entries),
-        what="duplicates",
-        unit="row",
-    ):
+    for entry in entries:
         prompt, program = entry.question.prompt, syntax_key(entry.question.reference)
         similar = equal.similar_to(prompt) or near.similar_to(prompt)
         if similar:

@@ -43,7 +43,12 @@ class Frontier:
         prompt = options.prompt or usual_prompt(run_of(base), "code")
         check_style(prompt)
         sampling = CodeEvalOptions(
-            files=(), output=folder, model=base, prompt=prompt, samples=options.samples, seed=options.seed
+            files=(),
+            output=folder,
+            model=base,
+            prompt=prompt,
+            samples=options.samples,
+            seed=options.seed,
         )
         model = choose_model(base, policy="code", work_folder=folder)
         model.check(base.sampling("code"), prefix=base.prefix)
@@ -68,26 +73,33 @@ class Frontier:
             InputError: the model cannot be started or asked.
             OutageError: the model or the sandbox is down.
         """
-        number, (low, high) = self.options.samples, self.options.keep
+        number = self.options.samples
+        low, high = self.options.keep
         rows = self._verdicts([entry.question for entry in entries]) if entries else []
         for place, entry in enumerate(entries):
             verdicts = rows[place * number : (place + 1) * number]
             unknown = [row for row in verdicts if row["passed"] is None]
             failed = [row for row in verdicts if not row["passed"]]
             if unknown:
-                reason = Reason.OUTAGE if unknown[0]["outage"] else Reason.TOO_FEW_TESTS
-                yield entry.dropped(reason, unknown[0]["outage"] or unknown[0]["reason"])
+                outage = unknown[0]["outage"]
+                reason = Reason.OUTAGE if outage else Reason.TOO_FEW_TESTS
+                yield entry.dropped(reason, outage or unknown[0]["reason"])
                 continue
             num_solved = number - len(failed)
             self.num_solved[num_solved] += 1
-            if low <= num_solved / number <= high:
-                rates = {"base_pass_rate": num_solved / number, "base_samples": number, "base_model": self.model.label}
+            rate = num_solved / number
+            if low <= rate <= high:
+                rates = {
+                    "base_pass_rate": rate,
+                    "base_samples": number,
+                    "base_model": self.model.label,
+                }
                 yield replace(entry, rates=rates)
                 continue
             detail = f"{num_solved} of {number} programs solve it"
             if failed:
                 detail += f", the first that does not: {failed[0]['reason']}"
-            yield entry.dropped(Reason.TOO_HARD if num_solved / number < low else Reason.TOO_EASY, detail)
+            yield entry.dropped(Reason.TOO_HARD if rate < low else Reason.TOO_EASY, detail)
 
     def _verdicts(self, questions: Sequence[Question]) -> list[Row]:
         """Rows of ``evaluation.code_llm.judge``, all of one question together, in the order of the questions."""

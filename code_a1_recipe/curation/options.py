@@ -80,7 +80,6 @@ class PrepareOptions(OutputOptions):
     golden: Annotated[
         int, typer.Option(min=0, help="tests of a row, its first, that become golden: arm=golden trains on them alone")
     ] = 0
-    drop_tests: Annotated[bool, typer.Option(help="tests that do not hold go alone; by default their row goes")] = False
     slow_seconds: Annotated[
         float,
         typer.Option(callback=shared.within(0, ends="()"), help="CPU seconds that a call of a reference may take"),
@@ -128,24 +127,11 @@ class PrepareOptions(OutputOptions):
         """Raises InputError where options do not go together."""
         OutputOptions.check(self)
         low, high = self.keep
-        is_rated = self.base_model.is_named
-        if not is_rated and (self.keep, self.samples, self.prompt, self.base_model) != _NOT_RATED:
+        rating = (self.keep, self.samples, self.prompt, self.base_model)
+        if not self.base_model.is_named and rating != ((0.0, 1.0), 8, None, BaseModelOptions(prefix="base-")):
             raise InputError("--keep, --samples, --prompt and --base-... say how --base-model rates questions; name it")
         if not 0 <= low <= high <= 1:
             raise InputError(f"--keep must be LOW HIGH with 0 <= LOW <= HIGH <= 1, got {low:g} {high:g}")
-        number = self.samples if self.base_model.temperature else 1  # greedy programs are all the same
-        if not any(low <= solved / number <= high for solved in range(number + 1)):
-            raise InputError(
-                f"--keep {low:g} {high:g}: of {number} different programs no share lies there; raise --samples, sample "
-                "at a higher --base-temperature, or widen --keep"
-            )
-        if is_rated and not self.min_tests:
-            raise InputError(
-                "--min-tests 0 keeps questions without tests, which nobody can solve; leave --base-model out"
-            )
-
-
-_NOT_RATED = ((0.0, 1.0), 8, None, BaseModelOptions(prefix="base-"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +145,6 @@ class SftOptions(OutputOptions):
     ] = "chat_v2"
     cases: Annotated[int, typer.Option(min=1, help="asserts of a suite, fewer where tests are few")] = 8
     mutants: Annotated[int, typer.Option(min=0, help="mutants of each reference to show")] = 0
-    only_breaking: Annotated[bool, typer.Option(help="leave out suites that do not break the program shown")] = False
     max_per_question: Annotated[int, typer.Option(min=1, help="demonstrations of a question")] = 8
     val_frac: Annotated[
         float, typer.Option(callback=shared.within(0, 1, ends="[)"), help="of the questions, for validation")

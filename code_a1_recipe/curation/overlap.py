@@ -17,7 +17,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from ..algorithm.question import Question
-from ..jobs.progress import watched
 from .duplicates import PromptIndex
 from .near_index import NearIndex, ngrams
 from .rows import Entry, Overlap, Reason, Stage
@@ -74,14 +73,7 @@ class EvalIndex:
         self._num_different = Counter(set_name for set_name, _ in self._different)
         self._phrases = self._common_phrases()
         self._all_phrases = self._phrases | data_phrases
-        for place, question in enumerate(
-            watched(
-                questions,
-                total=len(questions),
-                what="index",
-                unit="question",
-            )
-        ):
+        for place, question in enumerate(questions):
             self._add(place, question)
         runs = [(kind, text) for kind, text in self._places if kind in ("run", "whole")]
         self._common = {key for key in runs if self._is_common(self._places[key])}
@@ -89,24 +81,12 @@ class EvalIndex:
 
     def check(self, entries: Sequence[Entry]) -> Stage:
         """Each entry, left out where it repeats a question; of a question the first rule is told."""
-        for entry in watched(
-            entries,
-            total=len(entries),
-            what="overlap",
-            unit="row",
-        ):
+        for entry in entries:
             overlaps: dict[int, Overlap] = {}
             for place, how, detail in self._hits(entry.question):
                 met = self.questions[place]
-                overlaps.setdefault(
-                    place,
-                    Overlap(
-                        set_name=met.data_source,
-                        id=met.id,
-                        how=how,
-                        detail=detail,
-                    ),
-                )
+                overlap = Overlap(set_name=met.data_source, id=met.id, how=how, detail=detail)
+                overlaps.setdefault(place, overlap)
             if overlaps:
                 first, *_ = overlaps.values()
                 told = f"with {first.id} of {first.set_name}, by {first.how}: {first.detail}"

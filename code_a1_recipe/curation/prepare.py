@@ -6,7 +6,6 @@ so that of two rows the first *good* one stays. A base model is asked last: its 
 
 import json
 import shlex
-import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -20,9 +19,10 @@ from ..files import write_whole
 from ..jobs.confinement import judge_confined
 from ..jobs.jsonl_store import JsonlStore, files_of
 from ..jobs.outputs import Report, check_outputs, note_work
+from ..jobs.progress import watched
 from ..runs.folder import versions
 from ..stats.tables import counts_text
-from .dataset_card import dataset_card, table, write_parquet
+from .dataset_card import dataset_card, write_parquet
 from .duplicates import check_duplicates
 from .frontier import Frontier
 from .options import PrepareOptions
@@ -33,7 +33,6 @@ from .rows import Dropped, Entry, Reason, Stage
 from .texts import common_phrases
 
 _PACKAGES = ("code-a1-recipe", "datasketch", "pyarrow", "datasets")
-_RULES = ("id", "prompt", "reference", "tests")
 
 
 def prepare(options: PrepareOptions, *, command: Sequence[str]) -> Report:
@@ -47,7 +46,6 @@ def prepare(options: PrepareOptions, *, command: Sequence[str]) -> Report:
         InputError, SandboxConfigError: something cannot be used; nothing was written.
         OutageError: the sandbox or the base model is down; what was found so far is kept.
     """
-    started = time.monotonic()
     options.check()
     check_outputs(
         options.outputs,
@@ -58,33 +56,27 @@ def prepare(options: PrepareOptions, *, command: Sequence[str]) -> Report:
     _ = options.confinement  # refused before any work
     preparation = Preparation(
         options=options,
-        sources=open_sources(
-            options.inputs,
-            adapter=options.adapter,
-            columns=options.columns,
-        ),
-        eval_sources=open_sources(
-            options.against,
-            columns=options.against_columns,
-            is_evaluation=True,
-        ),
+        sources=open_sources(options.inputs, adapter=options.adapter, columns=options.columns),
+        eval_sources=open_sources(options.against, columns=options.against_columns, is_evaluation=True),
         frontier=Frontier.of(options) if options.base_model.is_named else None,
     )
     with (
         warnings.catch_warnings(action="ignore"),  # those of the compiler, of the data's programs
-        JsonlStore(
-            options.work_output,
-            settings=options.of_judging(),
-            key="key",
-        ) as store,
+        JsonlStore(options.work_output, settings=options.of_judging(), key="key") as store,
     ):
         preparation.run(store)
-    summary = preparation.summary()
-    preparation.write(summary, command)
+    preparation.write(command)
     failure = preparation.failure()
     note_work(options.outputs, is_finished=not failure)
-    kept = f"{len(preparation.kept)} of {preparation.num_rows} rows kept, in {time.monotonic() - started:.0f} s"
-    return Report(text=f"{options.output}: {kept}\n\n{summary}", failure=failure)
+    left_out = Counter(row.reason for row in preparation.dropped)
+    lines = [
+        f"{options.output}: {len(preparation.kept)} of {preparation.num_rows} rows kept",
+        f"left out: {counts_text(left_out) or 'none'}",
+        f"sources, tests and overlaps: {options.card_output}",
+    ]
+    if preparation.frontier:
+        lines.append(preparation.frontier.rates)
+    return Report(text="\n".join(lines), failure=failure)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,11 +113,11 @@ class Preparation:
             OutageError: the sandbox or the base model is down.
         """
         self.eval_questions, self.unreadable = read_eval_sets(self.eval_sources)
-        self._sift(read_inputs(self.sources, limit=self.options.limit))
+        self._sift("read", read_inputs(self.sources, limit=self.options.limit))
         phrases = common_phrases([entry.question.prompt for entry in self.kept])
         if self.eval_questions:
-            self._sift(EvalIndex(self.eval_questions, phrases).check(self.kept))
-        self._sift(self._with_enough_tests())
+            self._sift("overlap", EvalIndex(self.eval_questions, phrases).check(self.kept))
+        self._sift("tests", self._with_enough_tests())
         judge_confined(
             store,
             list({content_key(entry.question): entry.question for entry in self.kept}.values()),
@@ -135,16 +127,16 @@ class Preparation:
             num_workers=self.options.workers,
             unit="reference",
         )
-        self._sift(self._decided(store))
-        self._sift(check_duplicates(self.kept, phrases))
-        if self.frontier is not None:
-            self._sift(self.frontier.check(self.kept))
+        self._sift("decide", self._decided(store))
+        self._sift("duplicates", check_duplicates(self.kept, phrases))
+        if self.frontier:
+            self._sift("frontier", list(self.frontier.check(self.kept)))  # it shows its own progress
         order = [source.name for source in self.sources]
         self.dropped.sort(key=lambda row: (order.index(row.file), row.row))
 
-    def _sift(self, stage: Stage) -> None:
+    def _sift(self, what: str, stage: Stage) -> None:
         """Take up the rows that a stage lets stay, and note the others."""
-        rows = list(stage)
+        rows = list(watched(stage, total=len(self.kept) or None, what=what, unit="row"))
         self.kept = [row for row in rows if isinstance(row, Entry)]
         self.dropped += [row for row in rows if isinstance(row, Dropped)]
 
@@ -172,44 +164,20 @@ class Preparation:
         if self.kept:
             return ""
         hint = "the reasons are above"
-        if self.frontier is not None:
+        if self.frontier:
             hint = "widen --keep, raise --samples, or take other questions or another --base-model"
         return f"no row is left, so {self.options.output} was not written; {hint}"
 
-    def summary(self) -> str:
-        """Tables for the terminal and the card: every row is in exactly one line of the first."""
-        reasons = Counter(row.reason for row in self.dropped).most_common()
-        parts = [table(("", "Rows"), [("kept", len(self.kept)), *reasons])]
-        removed = Counter(reason for entry in self.kept for reason in entry.removed_tests)
-        num_tests = sum(len(entry.question.tests) for entry in self.kept)
-        num_golden = sum(len(entry.question.golden_tests) for entry in self.kept)
-        parts.append(f"Tests: {num_tests}, golden ones: {num_golden}, removed: {counts_text(removed) or 'none'}.\n")
-        if self.frontier is not None:
-            parts.append(f"Column `base_pass_rate`: {self.frontier.rates}.\n")
-        if self.eval_sources:
-            heads = ("Evaluation set", "Questions", "Met", "Rows removed", *(f"by {rule}" for rule in _RULES))
-            parts.append(table(heads, self._overlaps()))
-        for name, number in self.unreadable.items():
-            parts.append(f"{number} rows of {name} have no prompt that can be read and were **not** compared.\n")
-        return "\n".join(parts)
-
     def _overlaps(self) -> Iterator[tuple[object, ...]]:
-        """For each evaluation set, its questions, those that were met, and rows by the first rule that found them."""
+        """For each evaluation set, its questions, those that were met, and the rows that met one."""
         names = {(question.data_source, question.id): None for question in self.eval_questions}
         for set_name, number in Counter(set_name for set_name, _ in names).items():
-            met: set[str] = set()
-            rules: Counter[str] = Counter()
+            met: list[set[str]] = []
             for row in self.dropped:
-                overlaps = [overlap for overlap in row.overlaps if overlap.set_name == set_name]
-                met.update(overlap.id for overlap in overlaps)
-                rules.update(overlap.how for overlap in overlaps[:1])
-            yield set_name, number, len(met), rules.total(), *(rules[rule] for rule in _RULES)
+                met.append({overlap.id for overlap in row.overlaps if overlap.set_name == set_name})
+            yield set_name, number, len(set().union(*met)), sum(map(bool, met))
 
-    def write(
-        self,
-        summary: str,
-        command: Sequence[str],
-    ) -> None:
+    def write(self, command: Sequence[str]) -> None:
         """Write dropped rows, card and, unless nothing was kept, the questions, each whole.
 
         Raises:
@@ -218,19 +186,16 @@ class Preparation:
         options = self.options
         lines = (json.dumps(msgspec.to_builtins(row)) + "\n" for row in self.dropped)
         write_whole(options.dropped_output, "".join(lines))
-        num_rows = Counter([*(entry.file for entry in self.kept), *(row.file for row in self.dropped)])
-        sources = [
-            (source.name, source.reader.adapter, num_rows[source.name], source.fingerprint()) for source in self.sources
-        ]
-        eval_sources = [(source.name, "evaluation set", "", source.fingerprint(), "") for source in self.eval_sources]
+        removed = Counter(reason for entry in self.kept for reason in entry.removed_tests)
         card = dataset_card(
             options.output,
             Path(__file__).with_name("data_card.md.jinja"),
-            sources=sources,
-            eval_sources=eval_sources,
+            num_rows=Counter([*(entry.file for entry in self.kept), *(row.file for row in self.dropped)]),
+            reasons=Counter(row.reason for row in self.dropped).most_common(),
+            removed=counts_text(removed) or "none",
+            overlaps=list(self._overlaps()),
             command=shlex.join(command),
             preparation=self,
-            summary=summary,
             versions=dict(versions(_PACKAGES)),
         )
         write_whole(options.card_output, card)
@@ -243,7 +208,7 @@ class Preparation:
 
         text = pyarrow.string()
         schema = {column.name: text if column.type is str else pyarrow.list_(text) for column in fields(Question)}
-        if self.frontier is not None:
+        if self.frontier:
             schema |= {"base_pass_rate": pyarrow.float64(), "base_samples": pyarrow.int64(), "base_model": text}
         rows = [asdict(entry.question) | entry.rates for entry in self.kept]
         write_parquet(self.options.output, rows, pyarrow.schema(schema))

@@ -1,10 +1,10 @@
-"""Files, folders and sets of the hub -> questions, row by row. A row that cannot be used is left out, with a reason."""
+"""Files and sets of the hub -> questions, row by row. A row that cannot be used is left out, with a reason."""
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from ..jobs.progress import watched
 from .rows import Dropped, Entry, Reason, Stage
 
 Row = Mapping[str, Any]
-Rows = tuple[Sequence[Path], Callable[[], Iterable[Row]]]
 Columns = Mapping[str, str]
 
 FILE_ENDINGS = (".parquet", ".jsonl", ".json", ".jsonl.gz", ".json.gz")
@@ -88,69 +87,45 @@ def open_sources(
     return sources
 
 
-def rows_of(name: str) -> Rows:
+def rows_of(name: str) -> tuple[Sequence[Path], Callable[[], Iterable[Row]]]:
     """Files, and a function that reads their rows.
 
     Args:
-        name: a parquet, JSON or JSON-lines file (``.gz`` allowed for these two); a folder that
-            ``datasets.save_to_disk`` wrote or that holds such files, ``FOLDER:split`` where it has several splits; or,
-            where no such path exists, ``org/name`` or ``org/name:split`` of the hub.
+        name: a parquet, JSON or JSON-lines file (``.gz`` allowed for these two); or, where no such path exists,
+            ``org/name`` or ``org/name:split`` of the hub.
 
     Raises:
         InputError: there is nothing, or it cannot be read.
     """
-    if Path(name).is_file():
-        return _rows_of_files([Path(name)])
-    place, split = name, ""
-    if not Path(name).exists() and ":" in name:
-        place, _, split = name.rpartition(":")
-    if Path(place).is_dir():
-        return _rows_of_library(name, place, split, "the folder holds no data set")
-    if _HUB_ID.fullmatch(place) and not name.endswith(FILE_ENDINGS):
-        return _rows_of_library(name, place, split, "no such path, and no set of the hub that can be loaded")
-    raise InputError(
-        f"{name}: no such file or folder (relative paths start at {Path.cwd()}), and no id of a data set on the hub "
-        "either; those have the form org/name or org/name:split"
-    )
-
-
-def _rows_of_files(paths: Sequence[Path]) -> Rows:
-    return paths, lambda: chain.from_iterable(map(iter_rows, paths))
-
-
-def _rows_of_library(name: str, place: str, split: str, problem: str) -> Rows:
-    """Rows of a folder or a set of the hub; its splits are those that ``datasets`` finds.
-
-    Files of a folder are read as any others are, row by row: the library wants one type a column.
-    """
+    path = Path(name)
+    if path.is_file():
+        return [path], lambda: iter_rows(path)
+    if path.is_dir():
+        raise InputError(f"{name} is a folder; name its files, such as {path / '*.parquet'}")
+    place, _, split = name.partition(":")
+    if not _HUB_ID.fullmatch(place) or name.endswith(FILE_ENDINGS):
+        raise InputError(
+            f"{name}: no such file (relative paths start at {Path.cwd()}), and no id of a data set on the hub either; "
+            "those have the form org/name or org/name:split"
+        )
     import datasets  # type: ignore[import-untyped]  # here: takes a second, and files do without
 
-    folder = Path(place)
-    is_saved = (folder / "dataset_dict.json").is_file() or (folder / "state.json").is_file()
     try:
-        if is_saved:
-            loaded = datasets.load_from_disk(place)
-        elif folder.is_dir():
-            loaded = datasets.load_dataset_builder(place).config.data_files
-        else:
-            loaded = datasets.load_dataset(place)
+        loaded = datasets.load_dataset(place)
     except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:  # the library's own are among these
         raise InputError(
-            f"{name}: {problem}: {type(error).__name__}: {str(error)[:_DETAIL_CHARACTERS]}. Name a folder of "
-            f"datasets.save_to_disk or of files that end in {', '.join(FILE_ENDINGS)}, or an id of the hub (HF_TOKEN "
-            "for sets that ask for a login)"
+            f"{name}: no such path, and no set of the hub that can be loaded: {type(error).__name__}: "
+            f"{str(error)[:_DETAIL_CHARACTERS]}. Name files that end in {', '.join(FILE_ENDINGS)}, or an id of the hub "
+            "(HF_TOKEN for sets that ask for a login)"
         ) from error
-    if isinstance(loaded, Mapping):
-        splits = sorted(map(str, loaded))
-        if not split and len(splits) == 1:
-            split = splits[0]
-        if split not in splits:
-            shown = ", ".join(f"{place}:{known}" for known in splits)
-            raise InputError(f"{name}: has splits, which do not belong in one training set; name one of {shown}")
-        loaded = loaded[split]
-    if folder.is_dir() and not is_saved:
-        return _rows_of_files([Path(file) for file in loaded if file.endswith(FILE_ENDINGS)])
-    return [Path(file["filename"]) for file in loaded.cache_files], lambda: loaded
+    splits = sorted(map(str, loaded))
+    if not split and len(splits) == 1:
+        split = splits[0]
+    if split not in splits:
+        shown = ", ".join(f"{place}:{known}" for known in splits)
+        raise InputError(f"{name}: has splits, which do not belong in one training set; name one of {shown}")
+    rows = loaded[split]
+    return [Path(file["filename"]) for file in rows.cache_files], lambda: rows
 
 
 # ------------------------------ rows ------------------------------
@@ -160,11 +135,12 @@ def read_inputs(sources: Sequence[Source], *, limit: int | None = None) -> Stage
     """Questions of the first ``limit`` rows of each source, in order, and the rows that are none."""
     source_of_id: dict[str, Source] = {}
     for source in sources:
-        rows = watched(islice(source.rows(), limit), total=None, what="read", unit="row")
-        for number, row in enumerate(rows):
+        for number, row in enumerate(islice(source.rows(), limit)):
             try:
                 native = _native(source.reader, row)
-                question = _with_new_id(_checked(native), source, source_of_id)
+                question = check_row(native)
+                _check_encodable(question)
+                question = _with_new_id(question, source, source_of_id)
             except RowError as error:
                 yield _unusable(source, number, row, error)
                 continue
@@ -190,13 +166,12 @@ def read_eval_sets(sources: Sequence[Source]) -> tuple[list[Question], Counter[s
     for source in sources:
         label = source.stem if num_with[source.stem] == 1 else source.name
         num_before = len(questions)
-        rows = watched(source.rows(), total=None, what="read evaluation set", unit="row")
-        for number, row in enumerate(rows):
+        for number, row in enumerate(watched(source.rows(), total=None, what="read evaluation set", unit="row")):
             question = _eval_question(source.reader, row, label, number)
-            if question is not None:
-                questions.append(question)
-            else:
+            if question is None:
                 unreadable[source.name] += 1
+            else:
+                questions.append(question)
         if len(questions) == num_before:
             raise InputError(
                 f"{source.name}: none of its rows has a prompt that can be read; name its columns with "
@@ -212,14 +187,12 @@ def _native(reader: RowReader, row: Row) -> NativeRow:
         raise RowError("reference", f"is nested too deeply to be read: {type(error).__name__}") from error
 
 
-def _checked(native: NativeRow) -> Question:
-    question = check_row(native)
+def _check_encodable(question: Question) -> None:
     for column, value in asdict(question).items():
         try:
             "".join(value).encode()
         except UnicodeEncodeError as error:
             raise RowError(column, f"must be text that UTF-8 can hold: {error}") from error
-    return question
 
 
 def _with_new_id(question: Question, source: Source, source_of_id: Mapping[str, Source]) -> Question:

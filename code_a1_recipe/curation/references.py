@@ -131,9 +131,8 @@ def decide(
     Args:
         entry: as it was judged.
         judged: the facts about its reference.
-        options: with ``drop_tests`` tests that do not hold cost themselves, not the row, as long as one test holds;
-            ``min_tests`` must remain (golden ones do not count); the first ``golden`` ones become golden where the row
-            has no golden ones.
+        options: ``min_tests`` must remain (golden ones do not count); the first ``golden`` ones become golden where
+            the row has no golden ones.
     """
     question, faults = entry.question, judged.faults
     if judged.outage:
@@ -145,8 +144,7 @@ def decide(
         if shown := [fault for fault in faults if fault.reason == reason]:
             return entry.dropped(reason, _told(shown, len(texts)))
     failing = [fault for fault in faults if fault.reason != UNREADABLE]
-    num_readable = len(texts) - len(faults) + len(failing)
-    if failing and (not options.drop_tests or len(failing) == num_readable):
+    if failing:
         return entry.dropped(Reason(failing[0].reason), _told(failing, len(texts)))
     gone = {texts[fault.place] for fault in faults}
     tests = tuple(text for text in dict.fromkeys(question.tests) if text not in gone)

@@ -97,7 +97,6 @@ def _written(kept: Sequence[SuiteDemonstration], options: SftOptions, **counts: 
         options.output,
         Path(__file__).with_name("sft_card.md.jinja"),
         splits=splits,
-        sources=[(file,) for file in options.files],
         options=options,
         kept=kept,
         num_val=len(val),

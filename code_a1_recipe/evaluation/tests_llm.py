@@ -3,12 +3,18 @@
 import contextlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 
 import msgspec
 
+from reward_fns import ExtractionFailure, extract_suite
 from sandbox import LocalRunner, SandboxUnavailableError
 
+from ..algorithm.prompts import render, template_for
+from ..algorithm.question import Question
+from ..data.reader import question_table
+from ..errors import InputError
+from ..files import fingerprint
 from ..jobs.confinement import Confinement, JudgeAll, judge_confined
 from ..jobs.jsonl_store import JsonlStore, Row
 from ..test_quality.coverage import calls_in, measure_coverage
@@ -17,15 +23,28 @@ from ..test_quality.mutants import mutants_of
 from ..test_quality.mutation_kill import kill_mutants
 from .code_llm import VERDICTS
 from .models.options import run_of, usual_prompt
-from .models.source import choose_model
+from .models.source import ModelChoice, choose_model, sample_stored
 from .options import SuiteEvalOptions
 from .results import LOST, Pair, Results
-from .written_tests import WrittenSuite, load_functions, sample_suites
 
 MUTANTS = "mutants"
 OWN_TESTS = "the questions' own tests"
 PartsByQuestion = dict[str, dict[str, Pair]]
 """Metric -> question -> (numerator, denominator)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenSuite:
+    """The response about one question."""
+
+    question: Question
+    asserts: tuple[str, ...] = ()
+    extraction_failure: str = ""
+
+    @property
+    def key(self) -> str:
+        """Changes with the asserts, so that a measurement is never another response's."""
+        return f"{self.question.id} {fingerprint(*self.asserts)}"
 
 
 def evaluate(options: SuiteEvalOptions) -> Results | int:
@@ -49,8 +68,19 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
     if options.sample_only:
         return len(written)
     judged_with = {**options.read_with(), "max_mutants": options.max_mutants}
-    with JsonlStore(options.output / VERDICTS, settings=judged_with, key="key") as verdicts:
-        measure(written, verdicts, options)
+    with (
+        JsonlStore(options.output / VERDICTS, settings=judged_with, key="key") as verdicts,
+        LocalRunner(num_workers=options.workers) as runner,
+    ):
+        judge_confined(
+            verdicts,
+            written,
+            lambda suite, judge_all: measured_row(suite, options, judge_all=judge_all, runner=runner),
+            key=lambda suite: suite.key,
+            confinement=Confinement(),
+            num_workers=options.workers,
+            unit="suite",
+        )
         parts, found = summarise((verdicts.row(one.key) for one in written), ks=options.ks)
     asked = {name: getattr(options, name) for name in ("prompt", "tests", "seed")}
     results = Results(
@@ -71,18 +101,40 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
     return results
 
 
-def measure(written: Sequence[WrittenSuite], verdicts: JsonlStore, options: SuiteEvalOptions) -> None:
-    """Measure what is not there yet. An outage is a row that says so."""
-    with LocalRunner(num_workers=options.workers) as runner:
-        judge_confined(
-            verdicts,
-            written,
-            lambda suite, judge_all: measured_row(suite, options, judge_all=judge_all, runner=runner),
-            key=lambda suite: suite.key,
-            confinement=Confinement(),
-            num_workers=options.workers,
-            unit="suite",
-        )
+def load_functions(options: SuiteEvalOptions) -> list[Question]:
+    """Questions whose references tests are written for.
+
+    Raises:
+        InputError: a file cannot be used, or an id stands for two questions.
+    """
+    table = question_table(options.files, adapter=options.adapter, columns=options.columns)
+    for question in table.values():
+        if question.reads_input:
+            raise InputError(
+                f"question {question.id!r} reads standard input; eval test measures tests of functions. Leave the "
+                "questions of kind stdin out"
+            )
+    return list(table.values())[: options.limit]
+
+
+def sample_suites(questions: Sequence[Question], model: ModelChoice, options: SuiteEvalOptions) -> list[WrittenSuite]:
+    """Responses of the Test LLM as suites, sampled where they are not stored; ``options.prompt`` is filled in."""
+    template = template_for("test", str(options.prompt))
+    prompts = [
+        (one.id, render(template, **one.prompt_fields, candidate=one.reference, num_cases=options.tests))
+        for one in questions
+    ]
+    written = []
+    responses = sample_stored(model, prompts, options, policy="test", num_samples=1)
+    for question, (response,) in zip(questions, responses, strict=True):
+        asserts: tuple[str, ...] | ExtractionFailure = ExtractionFailure(reason="too_long")
+        if response:
+            asserts = extract_suite(response.text, max_asserts=options.tests)
+        if isinstance(asserts, ExtractionFailure):
+            written.append(WrittenSuite(question=question, extraction_failure=asserts.reason))
+        else:
+            written.append(WrittenSuite(question=question, asserts=asserts))
+    return written
 
 
 def measured_row(suite: WrittenSuite, options: SuiteEvalOptions, *, judge_all: JudgeAll, runner: LocalRunner) -> Row:

@@ -17,7 +17,7 @@ from ..models.prompt_styles import EVALPLUS
 from ..options import CodeEvalOptions
 from ..scoring import evalplus_sanitizer
 from ..scoring.evalplus_grading import evalplus_tasks
-from . import bigcodebench, livecodebench
+from .judged_elsewhere import BIGCODEBENCH_COLUMNS, LIVECODEBENCH_COLUMNS, bigcodebench_tasks, livecodebench_tasks
 from .tasks import AssertGrading, CodeTask
 
 
@@ -72,10 +72,10 @@ def _tasks(path: Path, options: CodeEvalOptions, started: Callable[..., Any], le
     is_evalplus = options.adapter in ("auto", "evalplus") and ADAPTERS["evalplus"].needs <= columns
     renamed = {column.partition(".")[0] for column in options.columns.values()}
     if not is_evalplus and options.adapter == "auto" and renamed.isdisjoint(columns):
-        if columns >= livecodebench.COLUMNS and "reference" not in columns:
-            return livecodebench.livecodebench_tasks(path)
-        if columns >= bigcodebench.COLUMNS:
-            return bigcodebench.bigcodebench_tasks(path, split=options.split)
+        if columns >= LIVECODEBENCH_COLUMNS and "reference" not in columns:
+            return livecodebench_tasks(path)
+        if columns >= BIGCODEBENCH_COLUMNS:
+            return bigcodebench_tasks(path, split=options.split)
     if is_evalplus:
         tasks = evalplus_tasks(path, started(LocalRunner))
     else:

@@ -43,29 +43,18 @@ def test_a_good_reference_stays_with_distinct_tests():
 
 
 @pytest.mark.parametrize("fault", [Reason.REFERENCE_FAILS, Reason.UNENCODABLE])
-def test_one_test_that_does_not_hold_costs_the_row_or_only_itself_where_that_is_asked_for(fault):
+def test_one_test_that_does_not_hold_costs_the_row(fault):
     decision = decided((1, fault))
     assert (decision.reason, decision.detail) == (fault, "1 of 3 tests do not hold, the first: remark 1")
-    decision = decided((1, fault), drop_tests=True)
-    assert remaining(decision) == (TESTS[:1], GOLDEN[:1])
-    assert decision.removed_tests == (fault,)
 
 
-def test_a_reference_none_of_whose_tests_holds_goes_in_any_case():
-    fails = Reason.REFERENCE_FAILS
-    assert reason(decided((0, fails), (1, fails), (2, fails), drop_tests=True, min_tests=0)) == fails
-    assert reason(decided((0, UNREADABLE), (1, fails), (2, fails), drop_tests=True, min_tests=0)) == fails
-    assert remaining(decided((0, fails), (1, fails), drop_tests=True, min_tests=0)) == ((), GOLDEN[:1])
-
-
-@pytest.mark.parametrize("drop_tests", [False, True])
 @pytest.mark.parametrize("fault", [Reason.REFERENCE_SLOW, Reason.REFERENCE_NONDETERMINISTIC])
-def test_slow_and_flaky_references_always_go(fault, drop_tests):
-    assert reason(decided((0, Reason.REFERENCE_FAILS), (2, fault), drop_tests=drop_tests)) == fault
+def test_slow_and_flaky_references_always_go(fault):
+    assert reason(decided((0, Reason.REFERENCE_FAILS), (2, fault))) == fault
 
 
 def test_what_does_not_load_goes_first():
-    decision = decided((0, Reason.REFERENCE_FAILS), load_error="NameError: x", drop_tests=True)
+    decision = decided((0, Reason.REFERENCE_FAILS), load_error="NameError: x")
     assert (decision.reason, decision.detail) == (Reason.LOAD_FAILED, "NameError: x")
 
 

@@ -64,12 +64,6 @@ def test_of_a_question_the_suites_that_break_their_program_come_first():
     assert counts == {"beyond the most of a question": 1}
 
 
-def test_only_breaking_leaves_out_the_rest():
-    kept, counts = chosen(shown("a"), shown("b", breaking=1), only_breaking=True)
-    assert [one.program for one in kept] == ["b"]
-    assert counts == {"does not break the program": 1}
-
-
 def test_what_is_too_long_is_left_out_whole():
     long = f"assert f('{'x' * MAX_CHARS}') == 1"
     assert chosen(shown(), shown("b", long)) == ([shown()], {f"longer than {MAX_CHARS} characters": 1})

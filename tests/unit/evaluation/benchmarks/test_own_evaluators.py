@@ -8,8 +8,7 @@ import pytest
 
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.errors import InputError
-from code_a1_recipe.evaluation.benchmarks.bigcodebench import bigcodebench_tasks
-from code_a1_recipe.evaluation.benchmarks.livecodebench import last_block, livecodebench_tasks
+from code_a1_recipe.evaluation.benchmarks.judged_elsewhere import bigcodebench_tasks, last_block, livecodebench_tasks
 from code_a1_recipe.evaluation.benchmarks.own_evaluators import code_lists, solution_lines
 from code_a1_recipe.evaluation.results import Results
 

@@ -1,4 +1,7 @@
-"""LiveCodeBench's problems as tasks for a Code LLM (Jain et al., arXiv 2403.07974); its own evaluator judges them."""
+"""LiveCodeBench's and BigCodeBench's problems as tasks for a Code LLM; the benchmarks' own evaluators judge them.
+
+Jain et al., arXiv 2403.07974; Zhuo et al., arXiv 2406.15877.
+"""
 
 from pathlib import Path
 
@@ -6,12 +9,13 @@ from ...data.native_row import Row, text_of
 from ...data.reader import iter_rows, read_each
 from ...errors import RowError
 from ...jobs.progress import watched
-from .own_evaluators import OwnEvaluator, code_lists
+from .own_evaluators import OwnEvaluator, code_lists, solution_lines
 from .tasks import CodeTask
 
-COLUMNS = frozenset({"question_id", "question_content", "starter_code", "contest_date"})
+LIVECODEBENCH_COLUMNS = frozenset({"question_id", "question_content", "starter_code", "contest_date"})
 """Columns that must all exist; they also recognise the benchmark."""
-_HINT = "take the file as livecodebench/code_generation_lite has it, or remove the row"
+BIGCODEBENCH_COLUMNS = frozenset({"task_id", "complete_prompt", "instruct_prompt", "entry_point"})
+_HINT = "take the file as {set_name} has it, or remove the row"
 _FENCE = "```"
 
 
@@ -22,7 +26,11 @@ def livecodebench_tasks(path: Path) -> list[CodeTask]:
         InputError: the file cannot be read, or a row breaks a rule.
     """
     rows = watched(iter_rows(path), total=None, what=f"read {path.name}", unit="problem")
-    return list(read_each(rows, _read_task, where=path, hint=_HINT))
+    return list(
+        read_each(
+            rows, _livecodebench_task, where=path, hint=_HINT.format(set_name="livecodebench/code_generation_lite")
+        )
+    )
 
 
 def last_block(response: str) -> str:
@@ -40,7 +48,7 @@ def last_block(response: str) -> str:
     return "\n".join(lines[first + 1 : last])
 
 
-EVALUATOR = OwnEvaluator(
+LIVECODEBENCH = OwnEvaluator(
     benchmark="LiveCodeBench",
     samples_name="livecodebench_samples.json",
     form=code_lists,
@@ -49,7 +57,7 @@ EVALUATOR = OwnEvaluator(
 )
 
 
-def _read_task(row: Row) -> CodeTask:
+def _livecodebench_task(row: Row) -> CodeTask:
     name = row.get("question_id")
     if isinstance(name, bool) or not isinstance(name, str | int) or name == "":
         raise RowError("question_id", f"must be a text or an integer, got {name!r}")
@@ -64,6 +72,36 @@ def _read_task(row: Row) -> CodeTask:
         data_source=f"LiveCodeBench {difficulty}" if difficulty else "LiveCodeBench",
         prompt=f"{content}\n\n{wanted}",
         reads_input=not starter,
-        evaluator=EVALUATOR,
+        evaluator=LIVECODEBENCH,
         official_id=str(name),
     )
+
+
+def bigcodebench_tasks(path: Path, *, split: str) -> list[CodeTask]:
+    """All problems of a file, asked as in the split "complete" or "instruct".
+
+    Raises:
+        InputError: the file cannot be read, or a row breaks a rule.
+    """
+    evaluate = f"bigcodebench.evaluate --execution local --split {split} --subset SUBSET"
+    evaluator = OwnEvaluator(
+        benchmark=f"BigCodeBench-{split.capitalize()}",
+        samples_name=f"bigcodebench_{split}_samples.jsonl",
+        form=solution_lines,
+        # The whole response: the benchmark's sanitizer looks for the program, as in published figures.
+        extract=str.strip,
+        command=f"bigcodebench.sanitize --samples {{stem}}.jsonl && {evaluate} --samples {{stem}}-sanitized.jsonl",
+    )
+
+    def read(row: Row) -> CodeTask:
+        name = text_of(row, "task_id")
+        return CodeTask(
+            id=name,
+            data_source=evaluator.benchmark,
+            prompt=text_of(row, f"{split}_prompt"),
+            entry_points=f"`{text_of(row, 'entry_point')}`",
+            evaluator=evaluator,
+            official_id=name,
+        )
+
+    return list(read_each(iter_rows(path), read, where=path, hint=_HINT.format(set_name="bigcode/bigcodebench")))
