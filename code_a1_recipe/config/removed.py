@@ -40,8 +40,10 @@ REMOVED_COMMANDS: dict[str, str] = {
 """Words of a command line behind `code-a1`, such as `eval table` -> what takes the command's place."""
 
 REMOVED_OPTIONS: dict[str, str] = {
+    "data prepare --drop-tests": "a row with a test that its reference contradicts goes; take the test out of the file",
     "data prepare --public": _UPLOAD,
     "data prepare --push": _UPLOAD,
+    "data sft --only-breaking": "suites that break the program shown come first; --max-per-question bounds the others",
     "data sft --run": "demonstrations are made of question files, with --mutants of small mistakes in their references",
     "eval code --k": "pass@k is given for 1, 5, 10 and all --samples",
     "eval code --since": _DATES,

@@ -68,7 +68,7 @@ class OutputOptions:
 class PrepareOptions(OutputOptions):
     """What is read, what decides which rows stay, and where they go."""
 
-    inputs: Annotated[tuple[str, ...], typer.Argument(metavar="INPUT...", help="files, folders, or ids of the hub")]
+    inputs: Annotated[tuple[str, ...], typer.Argument(metavar="INPUT...", help="files, or ids of the hub")]
     against: Annotated[
         tuple[str, ...], typer.Option(metavar="SET", help="evaluation set that no row may repeat; repeatable")
     ] = ()

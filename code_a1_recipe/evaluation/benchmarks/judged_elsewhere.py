@@ -15,7 +15,7 @@ from .tasks import CodeTask
 LIVECODEBENCH_COLUMNS = frozenset({"question_id", "question_content", "starter_code", "contest_date"})
 """Columns that must all exist; they also recognise the benchmark."""
 BIGCODEBENCH_COLUMNS = frozenset({"task_id", "complete_prompt", "instruct_prompt", "entry_point"})
-_HINT = "take the file as {set_name} has it, or remove the row"
+_HINT = "take the file as its authors published it, or remove the row"
 _FENCE = "```"
 
 
@@ -26,11 +26,7 @@ def livecodebench_tasks(path: Path) -> list[CodeTask]:
         InputError: the file cannot be read, or a row breaks a rule.
     """
     rows = watched(iter_rows(path), total=None, what=f"read {path.name}", unit="problem")
-    return list(
-        read_each(
-            rows, _livecodebench_task, where=path, hint=_HINT.format(set_name="livecodebench/code_generation_lite")
-        )
-    )
+    return list(read_each(rows, _livecodebench_task, where=path, hint=_HINT))
 
 
 def last_block(response: str) -> str:
@@ -104,4 +100,4 @@ def bigcodebench_tasks(path: Path, *, split: str) -> list[CodeTask]:
             official_id=name,
         )
 
-    return list(read_each(iter_rows(path), read, where=path, hint=_HINT.format(set_name="bigcode/bigcodebench")))
+    return list(read_each(iter_rows(path), read, where=path, hint=_HINT))
