@@ -23,9 +23,10 @@ def register(app: typer.Typer) -> None:
 def prepare(options: PrepareOptions) -> None:
     """Turn public problem sets into a checked training set in this project's columns.
 
-    INPUT is a parquet, JSONL or JSON file, or org/name[:split] of the Hugging Face hub: KodCode-V1, MBPP, HumanEval, LeetCodeDataset, TACO, APPS,
-    UnLeakedTestBench, or any set whose columns you name. Every reference runs on its own tests in the sandbox; rows
-    that overlap with evaluation sets or repeat one another go. A bad row is left out and counted.
+    INPUT is a parquet, JSONL or JSON file, or org/name[:split] of the Hugging Face hub: KodCode-V1, MBPP, HumanEval,
+    LeetCodeDataset, TACO, APPS, UnLeakedTestBench, or any set whose columns you name. Every reference runs on its own
+    tests in the sandbox; rows that overlap with evaluation sets or repeat one another go. A bad row is left out and
+    counted.
 
     `code-a1 data prepare kodcode.parquet --output train.parquet --against evalplus.parquet`
 
