@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from omegaconf import DictConfig, OmegaConf
 
 _FOLLOW = "`code-a1 watch RUN` follows a run in the terminal; in a browser TensorBoard and wandb do"
+_CHOSEN = "write another program with `code-a1 select`, or yourself, and name it with --reference"
 _UPLOAD = "`hf upload OWNER/NAME FILE_OR_FOLDER` uploads what was written, with its card as README.md"
 
 REMOVED_KEYS: dict[str, str] = {
@@ -36,6 +37,11 @@ REMOVED_COMMANDS: dict[str, str] = {
 """Words of a command line behind `code-a1`, such as `eval table` -> what takes the command's place."""
 
 REMOVED_OPTIONS: dict[str, str] = {
+    "attack --candidates": _CHOSEN,
+    "attack --code-endpoint": _CHOSEN,
+    "attack --code-model": _CHOSEN,
+    "attack --num-candidates": _CHOSEN,
+    "attack --workers": "an attack asks one program after the other; leave it out",
     "data prepare --public": _UPLOAD,
     "data prepare --push": _UPLOAD,
     "eval code --export-evalplus": "the samples are always written, to evalplus_samples.jsonl in --output",

@@ -21,17 +21,10 @@ class AttackOptions:
         str | None, typer.Option(help="function or class under attack", show_default="the file's only one")
     ] = None
     reference: Annotated[Path | None, typer.Option(help="a right solution; its answers decide")] = None
-    candidates: Annotated[
-        tuple[Path, ...], typer.Option(metavar="FILE.py", help="another program to compare with; repeatable")
-    ] = ()
-    question: Annotated[Path | None, typer.Option(help="the problem as text, for the models")] = None
+    question: Annotated[Path | None, typer.Option(help="the problem as text, for the Test LLM")] = None
     suites: Annotated[
         tuple[Path, ...],
-        typer.Option(
-            metavar="FILE",
-            help="tests that are there already, repeatable: .py or .txt with asserts, or JSON lines with a Test LLM's "
-            "'response' each",
-        ),
+        typer.Option(metavar="FILE", help="tests that are there already: a file with asserts; repeatable"),
     ] = ()
     num_suites: Annotated[int, typer.Option(min=1, help="responses to sample from the Test LLM")] = 16
     cases: Annotated[
@@ -57,16 +50,11 @@ class AttackOptions:
     output: Annotated[
         Path | None, typer.Option(help="the pytest file; needs --reference", show_default="test_NAME_bugs.py")
     ] = None
-    workers: shared.Workers = shared.NUM_CORES
     tier: shared.Tier = 0
     allow_missing: shared.AllowMissing = ()
-    num_candidates: Annotated[int, typer.Option(min=1, help="programs to sample from the Code LLM")] = 8
     model: ModelOptions = field(default_factory=ModelOptions)
     """The Test LLM."""
-    code_model: ModelOptions = field(default_factory=ModelOptions)
 
     def __post_init__(self) -> None:
-        if self.reference and self.code_model.is_named:
-            raise InputError("name either --reference, which decides, or a Code LLM for programs to compare with")
         if self.suites and self.model.is_named:
             raise InputError("name either --suites or a Test LLM (--model, --endpoint), not both")

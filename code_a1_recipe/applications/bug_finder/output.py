@@ -10,7 +10,7 @@ from pathlib import Path
 from sandbox import Call
 
 from ...stats.tables import counted
-from .expectations import TIME_OUT, show_answer
+from .failures import TIME_OUT
 from .search import HANG_SECONDS, Bug, FailureGroup
 
 MARK = "# Written by `code-a1 attack`."
@@ -112,18 +112,17 @@ def passes_alone(statement, *, seconds):
 '''
 
 
-def group_lines(groups: Sequence[FailureGroup]) -> list[str]:
-    """Failures by kind, each minimal call as an assert that can be pasted; without a reference call and answers."""
+def group_lines(groups: Sequence[FailureGroup], *, shows_expected: bool = True) -> list[str]:
+    """Failures by kind, each minimal call as an assert that can be pasted, or the call alone."""
     lines = []
     for group in groups:
         lines.append(f"{group.kind} ({counted(group.num_calls, 'call')})")
         for bug in group.bugs:
             before = "".join(f"{call.text}; " for call in bug.earlier)
-            others = [f" | {counted(count, 'other')}: {show_answer(answer)}" for answer, count in bug.expected.votes]
-            text = bug.call.text if others else bug.text  # without a reference nobody says who is right
+            text = f"assert {bug.call.text} == {bug.expected.literal}" if shows_expected else bug.call.text
             if len(text) > _LONGEST_LINE:
                 text = f"{text[:_LONGEST_LINE]}... ({len(text)} characters)"
-            lines.append(f"  {before}{text}  # your function: {bug.failure.shown}{''.join(others)}")
+            lines.append(f"  {before}{text}  # your function: {bug.failure.shown}")
         if not group.bugs:
             lines.append("  (no minimal call: slow but right, only after several others, or others took the room)")
     return lines
