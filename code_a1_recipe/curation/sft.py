@@ -14,7 +14,7 @@ from ..jobs.outputs import Report, check_outputs, note_work
 from ..jobs.progress import watched
 from ..runs.reader import RunRecords
 from ..stats.tables import counts_text
-from ..test_quality.mutants import require_mutants
+from ..test_quality.mutants import cosmic_ray_version
 from .dataset_card import dataset_card, write_parquet
 from .demonstrations import (
     SHOWN,
@@ -75,7 +75,7 @@ def _of_questions(options: SftOptions) -> Made:
     """Demonstrations of the questions' own tests; what was judged before is not judged again."""
     table = question_table(options.files, adapter=options.adapter, columns=options.columns)
     if options.mutants:
-        require_mutants()
+        cosmic_ray_version()  # refuses where mutants cannot be made
     settings = {name: getattr(options, name) for name in ("cases", "mutants", "seed", "tier")}
     settings["questions"] = fingerprint(json.dumps([asdict(question) for question in table.values()]))
     made = Made(

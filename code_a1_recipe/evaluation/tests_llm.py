@@ -15,9 +15,15 @@ from ..jobs.confinement import JudgeAll
 from ..jobs.jsonl_store import JsonlStore, Row
 from ..jobs.judge_loop import judge_into
 from ..test_quality.coverage import calls_in, measure_coverage
-from ..test_quality.metrics import FunctionResult, judge_assertions, judge_kills, measure_function, parts_of
+from ..test_quality.metrics import (
+    FunctionResult,
+    judge_assertions,
+    judge_kills,
+    killable_by,
+    measure_function,
+    parts_of,
+)
 from ..test_quality.mutants import Mutant, mutants_of
-from ..test_quality.mutation_kill import kill_mutants
 from .code_llm import VERDICTS
 from .models.options import run_of, usual_prompt
 from .models.source import choose_model
@@ -133,9 +139,7 @@ class Measurer:
             return [], None
         cache = self.options.output / MUTANTS
         mutants = mutants_of(question.reference, cache_dir=cache, max_mutants=self.options.max_mutants)
-        killed = kill_mutants(question, [mutant.source for mutant in mutants], question.tests, self.judge_all)
-        killable = [place not in killed.survivors for place in range(len(mutants))]
-        return mutants, killable if killed.num_right_tests else None
+        return mutants, killable_by(question, [one.source for one in mutants], question.tests, self.judge_all)
 
     def _measured(
         self, question: Question, asserts: Sequence[str], mutants: Sequence[Mutant], killable: list[bool] | None

@@ -27,11 +27,13 @@ from ...jobs.judge_loop import judge_into
 from ...jobs.outputs import Report
 from ...stats.estimates import bootstrap, paired_bootstrap
 from ...stats.tables import Table, table_of
-from .answer_matrix import answer_matrix
+from .answer_matrix import answer_matrix, read_cases
 from .options import SelectOptions
 from .repair import Pool, RepairSearch, run_search
 from .selection_rules import ORACLE, RULES, best_programs, expected_passes
 
+_REPAIRS = ("False -> True", "False -> False", "True -> False", "True -> True")
+"""Whether a program was right -> whether its repair is."""
 CHOICES = "choices.jsonl"
 SELECTED = "selected.jsonl"
 
@@ -47,12 +49,8 @@ def select(options: SelectOptions) -> Report:
     table = question_table(options.files, adapter=options.adapter, columns=options.columns)
     questions, (code, test) = list(table.values())[: options.limit], _models(options)
     with JsonlStore(options.output / CHOICES, settings=_settings(code, test, options), key="key") as choices:
-        programs = _programs(questions, code, options)
-        all_suites = _suites(questions, programs, test, options)
-        pools = [
-            Pool(question=question, programs=own, suites=suites, num_responses=options.samples)
-            for question, own, suites in zip(questions, programs, all_suites, strict=True)
-        ]
+        pools = _sampled_programs(questions, code, options)
+        _sample_suites(pools, test, options)
         if options.repair:
             _repair(pools, code, options)
         if options.sample_only:
@@ -99,50 +97,42 @@ def _settings(code: ModelChoice, test: ModelChoice, options: SelectOptions) -> d
     }
 
 
-def _programs(questions: Sequence[Question], model: ModelChoice, options: SelectOptions) -> list[list[str]]:
+def _sampled_programs(questions: Sequence[Question], model: ModelChoice, options: SelectOptions) -> list[Pool]:
     """Programs of each question; responses without one are left out."""
     template = PROMPT_PAIRS[str(options.prompt)].code
     prompts = [(one.id, render(template, **one.prompt_fields)) for one in questions]
     responses = sample_stored(
         model, prompts, options, policy="code", num_samples=options.samples, description="programs"
     )
-    programs = [
-        [extract_candidate(one.text, reads_input=question.reads_input) for one in row if one]
-        for question, row in zip(questions, responses, strict=True)
-    ]
-    return [[program for program in row if isinstance(program, str)] for row in programs]
+    pools = []
+    for question, row in zip(questions, responses, strict=True):
+        found = [extract_candidate(one.text, reads_input=question.reads_input) for one in row if one]
+        programs = [program for program in found if isinstance(program, str)]
+        pools.append(Pool(question=question, programs=programs, num_responses=options.samples))
+    return pools
 
 
-def _suites(
-    questions: Sequence[Question], programs: Sequence[Sequence[str]], model: ModelChoice, options: SelectOptions
-) -> list[list[tuple[str, ...]]]:
-    """Suites of each question, written for its programs in turn, since the Test LLM reads the program it tests.
+def _sample_suites(pools: Sequence[Pool], model: ModelChoice, options: SelectOptions) -> None:
+    """Give each question suites, written for its programs in turn, since the Test LLM reads the program it tests.
 
     Each suite then judges all programs.
     """
-    places = [
-        (place, number, own[number % len(own)])
-        for place, own in enumerate(programs)
-        for number in range(options.suites if own else 0)
-    ]
     template, num_tests = PROMPT_PAIRS[str(options.prompt)].test, options.tests or 0
-    prompts = [
-        (
-            f"{questions[place].id}/{number}",
-            render(template, **questions[place].prompt_fields, candidate=program, num_cases=num_tests),
-        )
-        for place, number, program in places
-    ]
+    asked, prompts = [], []
+    for pool in pools:
+        for number in range(options.suites if pool.programs else 0):
+            program = pool.programs[number % len(pool.programs)]
+            messages = render(template, **pool.question.prompt_fields, candidate=program, num_cases=num_tests)
+            asked.append(pool)
+            prompts.append((f"{pool.question.id}/{number}", messages))
     parameters = options.test_model.sampling("test", shared=options.model)
     responses = sample_stored(
         model, prompts, options, policy="test", num_samples=1, parameters=parameters, description="suites"
     )
-    suites: list[list[tuple[str, ...]]] = [[] for _ in questions]
-    for (place, _, _), (response,) in zip(places, responses, strict=True):
+    for pool, (response,) in zip(asked, responses, strict=True):
         asserts = extract_suite(response.text, max_asserts=num_tests) if response else None
         if isinstance(asserts, tuple):
-            suites[place].append(asserts)
-    return suites
+            pool.suites.append(asserts)
 
 
 def _repair(pools: Sequence[Pool], model: ModelChoice, options: SelectOptions) -> None:
@@ -194,11 +184,12 @@ def judged_row(pool: Pool, runner: Runner, grading: Grading | None, *, num_threa
         nothing = dict.fromkeys((*RULES, ORACLE), 0.0)
         return {**head, "num_tests": 0, "chosen": {}, "expected": nothing if grading else None}
     try:
-        passes, answers = answer_matrix(pool.programs, pool.suites, runner, pool.question, num_threads=num_threads)
+        cases = read_cases(pool.programs, pool.suites, pool.question)
+        passes, answers = answer_matrix(pool.programs, cases, runner, pool.question, num_threads=num_threads)
         expected = _expected(pool, passes, answers, grading) if grading else None
     except SandboxUnavailableError as error:
         return {**head, "num_tests": 0, "chosen": None, "expected": None, "outage": f"{type(error).__name__}: {error}"}
-    chosen = {name: pool.programs[int(best_programs(rule.scores(passes, answers))[0])] for name, rule in RULES.items()}
+    chosen = {name: pool.programs[int(best_programs(rule(passes, answers))[0])] for name, rule in RULES.items()}
     return {**head, "num_tests": passes.shape[1], "chosen": chosen, "expected": expected}
 
 
@@ -225,30 +216,21 @@ def rules_table(rows: Sequence[Mapping[str, Any]], *, title: str) -> Table | Non
     cells = []
     for name in (*RULES, ORACLE):
         values = {question: expected[name] for question, expected in graded.items()}
-        difference = paired_bootstrap(values, random)
-        cells.append(
-            {
-                "rule": name,
-                "right": bootstrap(list(values.values())).text(),
-                "minus random": "" if name == "random" else difference.text(signed=True),
-                "settled": "" if name == "random" else "yes" if difference.excludes_zero else "no",
-                "what it is": RULES[name].source
-                if name in RULES
-                else "any of the N programs is right: the upper bound",
-            }
-        )
-    num_outages = sum(bool(row["outage"]) for row in rows)
-    made = Counter(name for one in graded.values() for name in one for _ in range(int(one[name])) if "->" in name)
+        difference = "" if name == "random" else paired_bootstrap(values, random).text(signed=True)
+        right = bootstrap(list(values.values())).text()
+        cells.append({"rule": name, "right": right, "minus random": difference})
     note = f"Percent of {len(graded)} questions; 95 % bootstrap intervals over questions, ties as expected values."
-    if num_outages:
+    if num_outages := sum(bool(row["outage"]) for row in rows):
         note += f" {num_outages} questions were lost to an outage and are not among them."
-    if made:
-        for was, became, words in (
-            ("False", "True", "incorrect programs are"),
-            ("True", "False", "correct ones are no longer"),
-        ):
-            number, all_of_these = made[f"{was} -> {became}"], made[f"{was} -> True"] + made[f"{was} -> False"]
-            note += f" {number} of {all_of_these} repairs of {words} correct."
+    repairs: Counter[str] = Counter()
+    for expected in graded.values():
+        repairs.update({name: expected.get(name, 0) for name in _REPAIRS})
+    to_right, stay_wrong, to_wrong, stay_right = (int(repairs[name]) for name in _REPAIRS)
+    if repairs.total():
+        note += (
+            f" {to_right} of {to_right + stay_wrong} repairs of incorrect programs are correct. "
+            f"{to_wrong} of {to_wrong + stay_right} repairs of correct ones are no longer correct."
+        )
     return table_of(title, cells, note=note)
 
 
@@ -267,9 +249,7 @@ def _written(rows: Sequence[Row], options: SelectOptions, title: str) -> Report:
     if table is not None:
         table.write(options.output, "table")
         lines.append(table.markdown())
-    num_without = sum(not row["num_programs"] for row in rows if not row["outage"])
-    without = f"; {num_without} questions have none" if num_without else ""
-    chosen = f"{target}: {len(selected)} programs chosen by {options.rule}{without} (sha256 {fingerprint(text)})"
+    chosen = f"{target}: {len(selected)} programs chosen by {options.rule} (sha256 {fingerprint(text)})"
     lost = [row for row in rows if row["outage"]]
     failure = lost and (
         f"{len(lost)} questions were lost to an outage, the first, {lost[0]['question']}, by {lost[0]['outage']}; "

@@ -6,7 +6,6 @@ are highest each of them with the same chance, so that no rule gains by the orde
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -19,16 +18,6 @@ _TIE = 1e-9
 Passes = npt.NDArray[np.bool_]
 Answers = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """One way to choose among programs."""
-
-    scores: Callable[[Passes, Answers], Scores]
-    """``(passes_NM, answers_NM) -> scores_N``, higher is better."""
-    source: str
-    """Where the rule comes from, and how this version differs."""
 
 
 def pass_count(passes_NM: Passes, answers_NM: Answers) -> Scores:
@@ -46,18 +35,11 @@ def codet(passes_NM: Passes, answers_NM: Answers) -> Scores:
     """Dual execution agreement: programs that pass the same tests form a set, which scores |programs| * |tests|.
 
     Source: Chen et al., CodeT, arXiv 2207.10397. Copies of a program or a test count each time. The authors'
-    code takes the root of the first factor, see :func:`codet_sqrt`.
+    code takes the root of the first factor.
     """
-    sizes_N = _consensus_sizes(passes_NM, answers_NM)
     counts_N = pass_count(passes_NM, answers_NM)
+    sizes_N = _sizes_of_equal_rows(passes_NM.astype(np.int64))
     return sizes_N * counts_N
-
-
-def codet_sqrt(passes_NM: Passes, answers_NM: Answers) -> Scores:
-    """``sqrt(|programs|) * |tests|``: CodeT as its authors' code computes it (github.com/microsoft/CodeT)."""
-    sizes_N = _consensus_sizes(passes_NM, answers_NM)
-    counts_N = pass_count(passes_NM, answers_NM)
-    return np.sqrt(sizes_N) * counts_N
 
 
 def mbr_exec(passes_NM: Passes, answers_NM: Answers) -> Scores:
@@ -71,23 +53,6 @@ def mbr_exec(passes_NM: Passes, answers_NM: Answers) -> Scores:
     sizes_N = _sizes_of_equal_rows(answers_NM)
     lacks_answer_NM = answers_NM == NO_ANSWER
     return np.where(lacks_answer_NM.any(axis=1), 0.0, sizes_N)
-
-
-def mbr_exec_soft(passes_NM: Passes, answers_NM: Answers) -> Scores:
-    """Mean number of programs with the same answer to a call, over calls: the loss is the share of answers that differ.
-
-    Minimum Bayes risk as in :func:`mbr_exec`, with a loss for many generated inputs, of which one that is invalid
-    must not decide alone.
-    """
-    _check(passes_NM, answers_NM)
-    if not answers_NM.shape[1]:
-        return np.zeros(len(answers_NM))
-    of_one_NNM = answers_NM[:, None, :]
-    of_other_NNM = answers_NM[None, :, :]
-    agreed_NM = (of_one_NNM == of_other_NNM).sum(axis=1)
-    agreed_NM *= answers_NM != NO_ANSWER
-    mean_N = agreed_NM.mean(axis=1)
-    return np.asarray(mean_N, dtype=np.float64)
 
 
 def discrimination(passes_NM: Passes, answers_NM: Answers) -> Scores:
@@ -143,36 +108,14 @@ def random_choice(passes_NM: Passes, answers_NM: Answers) -> Scores:
     return np.zeros(len(passes_NM))
 
 
-RULES: dict[str, Rule] = {
-    "random": Rule(
-        scores=random_choice,
-        source="pass@1: any program, with the same chance",
-    ),
-    "pass_count": Rule(
-        scores=pass_count,
-        source="most generated tests passed",
-    ),
-    "codet": Rule(
-        scores=codet,
-        source="CodeT, arXiv 2207.10397: |programs| * |tests|",
-    ),
-    "codet_sqrt": Rule(
-        scores=codet_sqrt,
-        source="CodeT as in its authors' code: sqrt(|programs|) * |tests|",
-    ),
-    "mbr_exec": Rule(
-        scores=mbr_exec,
-        source="MBR-EXEC, arXiv 2204.11454: most programs with the same answers",
-    ),
-    "mbr_exec_soft": Rule(
-        scores=mbr_exec_soft,
-        source="MBR-EXEC with the share of answers that differ as the loss",
-    ),
-    "discrimination": Rule(
-        scores=discrimination,
-        source="tests weighed by corrected item-total correlation (Lord and Novick, 1968)",
-    ),
+RULES: dict[str, Callable[[Passes, Answers], Scores]] = {
+    "random": random_choice,
+    "pass_count": pass_count,
+    "codet": codet,
+    "mbr_exec": mbr_exec,
+    "discrimination": discrimination,
 }
+"""Name -> ``(passes_NM, answers_NM) -> scores_N``, higher is better."""
 ORACLE = "oracle"
 """In the table of :func:`expected_passes`: 1 where any program is right."""
 
@@ -207,7 +150,7 @@ def expected_passes(passes_NM: Passes, answers_NM: Answers, is_right_N: Passes) 
     """:func:`expected_pass` of every rule, and ``oracle``: whether any program is right."""
     table = {}
     for name, rule in RULES.items():
-        scores_N = rule.scores(passes_NM, answers_NM)
+        scores_N = rule(passes_NM, answers_NM)
         table[name] = expected_pass(scores_N, is_right_N)
     table[ORACLE] = float(np.any(is_right_N))
     return table
@@ -220,11 +163,6 @@ def _check(passes_NM: Passes, answers_NM: Answers) -> None:
             "passes_NM must be boolean [programs, tests] and answers_NM of the same shape, got "
             f"{passes_NM.dtype} {passes_NM.shape} and {answers_NM.shape}"
         )
-
-
-def _consensus_sizes(passes_NM: Passes, answers_NM: Answers) -> Scores:
-    _check(passes_NM, answers_NM)
-    return _sizes_of_equal_rows(passes_NM.astype(np.int64))
 
 
 def _sizes_of_equal_rows(rows_NM: Answers) -> Scores:

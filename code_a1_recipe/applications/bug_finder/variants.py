@@ -100,13 +100,17 @@ def _changed(value: Any) -> list[Any]:
     if (parts := opened(value)) is None:
         return []
     items, rebuild = parts
-    change = _changed_pair if isinstance(value, dict) else _changed
     last = len(items) - 1
     places = sorted({0, last // 3, 2 * last // 3, last}) if items else []
     with_one_changed = []
     for place in places:
-        before, after = items[:place], items[place + 1 :]
-        with_one_changed.append([[*before, changed, *after] for changed in change(items[place])])
+        before, item, after = items[:place], items[place], items[place + 1 :]
+        changed_items = _changed(item)
+        if isinstance(value, dict):
+            key, own = item
+            changed_items = [(key, changed) for changed in _changed(own)]
+            changed_items += [(changed, own) for changed in _changed(key)]
+        with_one_changed.append([[*before, changed, *after] for changed in changed_items])
     repeated = [items + items[-1:], items[:1] + items]
     return [rebuild(part) for part in [*_parts(items), *repeated, *_in_turns(with_one_changed)]]
 
@@ -120,8 +124,3 @@ def _parts(items: Any) -> list[Any]:
         items[:1],
         items[::-1],
     ]
-
-
-def _changed_pair(pair: tuple[Any, Any]) -> list[tuple[Any, Any]]:
-    key, item = pair
-    return [(key, changed) for changed in _changed(item)] + [(changed, item) for changed in _changed(key)]
