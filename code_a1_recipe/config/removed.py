@@ -41,6 +41,7 @@ REMOVED_OPTIONS: dict[str, str] = {
     "attack --code-endpoint": _CHOSEN,
     "attack --code-model": _CHOSEN,
     "attack --num-candidates": _CHOSEN,
+    "attack --prompt": "a run's Test LLM is asked by the run's own template, any other by chat_v2; leave it out",
     "attack --workers": "an attack asks one program after the other; leave it out",
     "data prepare --public": _UPLOAD,
     "data prepare --push": _UPLOAD,

@@ -124,7 +124,7 @@ def ask_test_llm(
     """
     run = run_of(options.model)
     prompt = render(
-        template_for("test", options.prompt or usual_prompt(run, "test")),
+        template_for("test", usual_prompt(run, "test")),
         prompt=question,
         entry_points=entry_points_text(source, entry_points),
         candidate=source.strip(),
@@ -211,9 +211,7 @@ def _compared(
     groups = search.find(calls, max_bugs=options.max_bugs)
     lines += group_lines(groups)
     if bugs := [bug for group in groups for bug in group.bugs]:
-        text = pytest_text(
-            bugs, entry=entry, program=options.solution, output=output, reference=options.reference.name
-        )
+        text = pytest_text(bugs, entry=entry, program=options.solution, output=output, reference=options.reference.name)
         try:
             write_whole(output, text)
         except OSError as error:

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from ...algorithm.prompts import PROMPT_PAIRS
 from ...errors import InputError
 from ...evaluation.models.options import ModelOptions
 from ...jobs import options as shared
@@ -29,14 +28,6 @@ class AttackOptions:
     num_suites: Annotated[int, typer.Option(min=1, help="responses to sample from the Test LLM")] = 16
     cases: Annotated[
         int | None, typer.Option(min=1, help="asserts to ask for in each", show_default="8, of a run its own")
-    ] = None
-    prompt: Annotated[
-        str | None,
-        typer.Option(
-            callback=shared.one_of(tuple(PROMPT_PAIRS)),
-            help=f"pair of templates: {', '.join(PROMPT_PAIRS)}",
-            show_default="chat_v2, of a run its own",
-        ),
     ] = None
     responses: Annotated[Path | None, typer.Option(help="responses are kept here", show_default="beside --output")] = (
         None

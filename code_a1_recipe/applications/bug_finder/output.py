@@ -17,8 +17,6 @@ MARK = "# Written by `code-a1 attack`."
 """First words of the file; a file that begins otherwise is not overwritten."""
 _ALONE_KINDS = (TIME_OUT, "the process ends", "raises MemoryError")
 """Kinds of failure (``Failure.kind``) that would take pytest, or the machine, with them."""
-_LONGEST_LINE = 300
-"""Characters of an assert on the terminal; the file has all of it."""
 _HEAD = '''\
 {mark} A further run writes it anew.
 """Calls on which {entry} of {program} was wrong, shrunk as far as they fail; the answers are {reference}'s."""
@@ -120,8 +118,6 @@ def group_lines(groups: Sequence[FailureGroup], *, shows_expected: bool = True) 
         for bug in group.bugs:
             before = "".join(f"{call.text}; " for call in bug.earlier)
             text = f"assert {bug.call.text} == {bug.expected.literal}" if shows_expected else bug.call.text
-            if len(text) > _LONGEST_LINE:
-                text = f"{text[:_LONGEST_LINE]}... ({len(text)} characters)"
             lines.append(f"  {before}{text}  # your function: {bug.failure.shown}")
         if not group.bugs:
             lines.append("  (no minimal call: slow but right, only after several others, or others took the room)")

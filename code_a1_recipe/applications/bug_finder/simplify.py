@@ -138,11 +138,9 @@ def _simplified_float(value: float, choose: Choose) -> float:
         return (0.0, 1.0, value)[choose(2)]
     is_negative = choose(1) if math.copysign(1.0, value) < 0 else 0
     size = choose(int(whole))
-    behind = ""
-    for digit in reversed(decimals):  # what is chosen first becomes simple first
-        behind = str(choose(int(digit))) + behind
+    behind = decimals[: choose(len(decimals))]
     sign = "-" if is_negative else ""
-    return float(f"{sign}{size}.{behind}")
+    return float(f"{sign}{size}.{behind}0")
 
 
 def _simplified_letter(letter: str, choose: Choose) -> str:

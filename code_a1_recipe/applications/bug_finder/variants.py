@@ -4,7 +4,7 @@ They are the same in every run. What Hypothesis would draw depends on the module
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from typing import Any
 
 from .literal_calls import LiteralCall, take_apart
@@ -18,7 +18,7 @@ _NOTHING = object()
 def variants(calls: Sequence[str], entry_points: Collection[str], *, max_calls: int) -> list[str]:
     """Calls that differ from a given one in one argument, in turns: the first variant of each call, then the second...
 
-    Sequences of one length are also changed together, and neighbours of one type change places.
+    Sequences of one length are also changed together.
 
     Args:
         calls: canonical texts (``sandbox.Call.text``); those without literal arguments have no variants.
@@ -55,9 +55,6 @@ def _changed_calls(call: LiteralCall) -> Iterator[LiteralCall]:
     for place, value in enumerate(values):
         with_one_changed.append([call.with_values({place: changed}) for changed in _changed(value)])
     yield from _in_turns(with_one_changed)
-    for place, (value, following) in enumerate(pairwise(values)):
-        if type(value) is type(following):
-            yield call.with_values({place: following, place + 1: value})
 
 
 def _changed(value: Any) -> list[Any]:

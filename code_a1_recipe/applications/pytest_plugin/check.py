@@ -96,21 +96,21 @@ class Check:
         self._attack = Attack(source="function", reference="reference", runner=runner, limits=_LIMITS, gate=gate)
         self._made: dict[Call, None] = {}
 
-    def run(self) -> str:
+    def run(self) -> str | None:
         """Search until something is found.
 
         Returns:
-            Lines that say on which calls the function breaks; empty where none was found.
+            Lines that say on which calls the function breaks; empty where none was found, None where none was made.
 
         Raises:
-            InputError: an option cannot be used, there is no call to make, or none has an answer of the reference.
+            InputError: an option cannot be used, or no call has an answer of the reference.
             OutageError, SandboxUnavailableError: a model, or a fork of this process, is down.
         """
         found = self._search(self._suites())
         if not found and self._option("code_a1"):
             found = self._search(self._asked_suites())
         if found or not self._made:
-            return found
+            return found or None
         if not self._attack.expect(self._made):
             raise InputError(
                 f"nothing to compare: the reference of {self._entry} answers none of "
@@ -121,11 +121,6 @@ class Check:
             told = f"code-a1: {counted(num_unasked, 'call')} of {self._entry} could not be made in the time there is"
             warnings.warn(pytest.PytestWarning(told), stacklevel=1)
         return ""
-
-    @property
-    def has_calls(self) -> bool:
-        """There was a call to make."""
-        return bool(self._made)
 
     def _search(self, suites: Iterable[Sequence[str]]) -> str:
         """Make the calls of asserts, and small changes of them, as far as they were not made before."""

@@ -12,6 +12,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from multiprocessing import Pipe, get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -28,7 +29,6 @@ from sandbox import (
     Role,
     SandboxError,
     SandboxUnavailableError,
-    cpu_limit,
     encode,
 )
 
@@ -77,10 +77,9 @@ class FunctionRunner:
     def _forked(self, program: Program, start: int) -> list[CallResult]:
         """Results of calls from ``start`` on: all, the first if isolated, or up to the one that ended the fork."""
         calls = program.calls[start : start + 1 if program.isolated else None]
-        seconds = [
-            cpu_limit(program, start + index, num_timeouts=0, slowest=0.0, is_first=False)
-            for index in range(len(calls))
-        ]
+        limits = program.limits
+        used = program.reference_cpu_seconds[start:]
+        seconds = [max(limits.cpu_seconds_per_case, limits.reference_factor * one) for one in used][: len(calls)]
         receiver, sender = Pipe(duplex=False)
         child = get_context("fork").Process(target=self._serve, args=(sender, program, calls, seconds))
         with warnings.catch_warnings():
@@ -93,7 +92,7 @@ class FunctionRunner:
             is_ready = receiver.recv() is None
             for limit in seconds:
                 # One that works is ended by the kernel; this is for one that sleeps, and a moment for a busy machine.
-                if not receiver.poll(1.0 + limit + program.limits.wall_seconds(limit)):
+                if not receiver.poll(1.0 + limit + limits.wall_seconds(limit)):
                     results.append(CallResult(status=CallStatus.TIMED_OUT))
                     break
                 results.append(receiver.recv())
@@ -128,23 +127,23 @@ class FunctionRunner:
             for call, limit in zip(calls, seconds, strict=True):
                 started = time.process_time()
                 signal.setitimer(signal.ITIMER_PROF, limit)
-                status, value, detail = self._answer(self._functions[program.source], call, program.limits)
+                result = self._answer(self._functions[program.source], call, program.limits)
                 signal.setitimer(signal.ITIMER_PROF, 0)
-                used = time.process_time() - started
-                sender.send(CallResult(status=status, value=value, detail=detail, cpu_seconds=used))
+                sender.send(replace(result, cpu_seconds=time.process_time() - started))
         finally:
             os._exit(0)
 
-    def _answer(self, function: Callable[..., Any], call: Call, limits: Limits) -> tuple[CallStatus, bytes, str]:
+    def _answer(self, function: Callable[..., Any], call: Call, limits: Limits) -> CallResult:
         try:
-            answer = result_of(function, call, self._entry)
-        except BaseException as error:  # noqa: BLE001 - whatever a function raises is its result
-            return CallStatus.RAISED, b"", f"{type(error).__name__}: {error}"[:_DETAIL_CHARS]
-        try:
-            value = encode(answer)
+            value = encode(result_of(function, call, self._entry))
         except SandboxError as error:
-            return CallStatus.UNENCODABLE, b"", str(error)[:_DETAIL_CHARS]
-        return (CallStatus.VALUE, value, "") if len(value) <= limits.value_bytes else (CallStatus.OUTPUT_LIMIT, b"", "")
+            return CallResult(status=CallStatus.UNENCODABLE, detail=str(error)[:_DETAIL_CHARS])
+        except BaseException as error:  # noqa: BLE001 - whatever a function raises is its result
+            detail = f"{type(error).__name__}: {error}"
+            return CallResult(status=CallStatus.RAISED, detail=detail[:_DETAIL_CHARS])
+        if len(value) > limits.value_bytes:
+            return CallResult(status=CallStatus.OUTPUT_LIMIT)
+        return CallResult(status=CallStatus.VALUE, value=value)
 
 
 def result_of(function: Callable[..., Any], call: Call, entry: str) -> Any:

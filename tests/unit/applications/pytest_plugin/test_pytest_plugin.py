@@ -107,7 +107,9 @@ def test_a_mutant_of_an_installed_package_is_found(project):
         code_a1.check(canonicalize_name, reference=right, suites="asserts.txt")
     """
     Path("asserts.txt").write_text('assert canonicalize_name("Foo.Bar__baz") == ""\n')
-    project(test_it=mutant).stdout.fnmatch_lines(["E         assert canonicalize_name('__') == '-'  # your function: '--'"])
+    project(test_it=mutant).stdout.fnmatch_lines(
+        ["E         assert canonicalize_name('__') == '-'  # your function: '--'"]
+    )
     project(test_it=mutant.replace("[-_.]", "[-_.]+")).assert_outcomes(passed=1)
 
 
