@@ -40,6 +40,7 @@ REMOVED_OPTIONS: dict[str, str] = {
     "attack --candidates": _CHOSEN,
     "attack --code-endpoint": _CHOSEN,
     "attack --code-model": _CHOSEN,
+    "attack --max-bugs": "the shortest call of each kind of failure is shrunk; leave it out",
     "attack --num-candidates": _CHOSEN,
     "attack --prompt": "a run's Test LLM is asked by the run's own template, any other by chat_v2; leave it out",
     "attack --workers": "an attack asks one program after the other; leave it out",

@@ -20,9 +20,11 @@ from sandbox import (
     Role,
     Runner,
     Same,
+    ValueFormatError,
     comparison,
     matches,
     parse_suite,
+    to_literal,
 )
 
 from ...algorithm.question import Question, definitions
@@ -114,26 +116,20 @@ def group_answers(answers: Sequence[CallResult | None], same: Same = matches) ->
     Floats are equal within the judge's tolerance, and so are those that a chain of such answers joins: a tolerance
     alone is not transitive, and groups must not depend on the order of the programs.
     """
-    indices_of: dict[Any, list[int]] = {}
-    for index, answer in enumerate(answers):
-        key = _key(answer)
-        if key is not None:
-            indices_of.setdefault(key, []).append(index)
-    groups: list[list[Any]] = []  # of keys whose answers are equal
-    for key in indices_of:
-        joined = [key]
+    keys = [_key(answer) for answer in answers]
+    groups: list[list[int]] = []
+    for index, key in enumerate(keys):
+        if key is None:
+            continue
+        joined = [index]
         apart = []
         for group in groups:
-            if any(_match(key, other, same) for other in group):
+            if any(_match(key, keys[other], same) for other in group):
                 joined += group
             else:
                 apart.append(group)
         groups = [*apart, joined]
-    found = []
-    for group in groups:
-        indices = [index for key in group for index in indices_of[key]]
-        found.append(tuple(sorted(indices)))
-    return sorted(found)
+    return sorted(tuple(sorted(group)) for group in groups)
 
 
 def _key(answer: CallResult | None) -> bytes | str | None:
@@ -150,7 +146,15 @@ def error_name(detail: str) -> str:
     return detail.partition(":")[0].strip()[:80]
 
 
-def _match(one: bytes | str, other: bytes | str, same: Same) -> bool:
-    if isinstance(one, str) or isinstance(other, str):
-        return one == other
-    return same(one, other) or same(other, one)
+def literal_of(value: bytes) -> str:
+    """An encoded value as Python source, or why there is none."""
+    try:
+        return to_literal(value)
+    except ValueFormatError as error:
+        return str(error)
+
+
+def _match(one: Any, other: Any, same: Same) -> bool:
+    if one == other:
+        return True
+    return isinstance(one, bytes) and isinstance(other, bytes) and (same(one, other) or same(other, one))

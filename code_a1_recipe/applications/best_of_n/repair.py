@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from reward_fns import extract_candidate
-from sandbox import CallStatus, Case, CaseOutcome, ProgramResult, Runner, to_literal
+from sandbox import CallStatus, Case, CaseOutcome, ProgramResult, Runner
 
 from ...algorithm.episode_types import PromptTooLongError, Sampler
 from ...algorithm.prompts import render
@@ -20,7 +20,7 @@ from ...algorithm.question import Question
 from ...algorithm.repair import ShownFailure
 from ...algorithm.sampling import sampling_seed
 from ...files import fingerprint
-from .answer_matrix import answer_matrix, calls_of, read_cases
+from .answer_matrix import answer_matrix, calls_of, literal_of, read_cases
 
 GREED = 20.0
 """C: how much the share of passed tests counts beside the uniform prior."""
@@ -94,10 +94,7 @@ class RepairSearch:
         answer = result.results[calls_of(self._cases).index(case.call)]
         if answer.status is not CallStatus.VALUE:
             return CaseOutcome(answer.status.value), answer.detail
-        try:
-            return CaseOutcome.WRONG_VALUE, to_literal(answer.value)
-        except ValueError as error:
-            return CaseOutcome.WRONG_VALUE, str(error)
+        return CaseOutcome.WRONG_VALUE, literal_of(answer.value)
 
 
 async def run_search(search: RepairSearch, sampler: Sampler, runner: Runner, *, template: str, num_turns: int) -> None:

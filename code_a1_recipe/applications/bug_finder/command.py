@@ -172,7 +172,7 @@ def _run(search: Attack, suites: Suites, options: AttackOptions, *, entry: str, 
         found = _compared(search, calls, options, entry=entry, output=output, lines=lines)
     else:
         lines.append("  no reference: tests that expect something else are told, not who is right")
-        found = contradictions(cases, search.answers(tested, {}))[: options.max_bugs]
+        found = contradictions(cases, search.answers(tested, {}))
         lines += found
     failure = f"{options.solution} fails, or tests contradict it; see above" if found else ""
     if num_unasked := len(search.unasked):
@@ -208,9 +208,9 @@ def _compared(
         )
     left_out = f"; not the others: {refusals}" if refusals else ""
     lines.append(f"  the reference answers {num_expected} of {len(calls)} calls{left_out}")
-    groups = search.find(calls, max_bugs=options.max_bugs)
+    groups = search.find(calls)
     lines += group_lines(groups)
-    if bugs := [bug for group in groups for bug in group.bugs]:
+    if bugs := [group.bug for group in groups if group.bug]:
         text = pytest_text(bugs, entry=entry, program=options.solution, output=output, reference=options.reference.name)
         try:
             write_whole(output, text)

@@ -8,12 +8,10 @@ from sandbox import (
     CallResult,
     CallStatus,
     OracleValue,
-    ValueFormatError,
     matches,
-    to_literal,
 )
 
-from ..best_of_n.answer_matrix import error_name
+from ..best_of_n.answer_matrix import error_name, literal_of
 
 TIME_OUT = "time-out"
 _LONGEST_SHOWN = 120
@@ -49,7 +47,7 @@ def failure_of(expected: OracleValue, answer: CallResult) -> Failure | None:
         if matches(expected.value, answer.value):
             return None
         kind = "returns None" if answer.value == b"N" else _KINDS[answer.status]
-        shown = _literal(answer.value)
+        shown = literal_of(answer.value)
     elif answer.status is CallStatus.RAISED:
         kind = f"raises {one_line(error_name(answer.detail)) or 'an exception'}"
         shown = answer.detail.rstrip(": ") or "an exception"
@@ -59,13 +57,6 @@ def failure_of(expected: OracleValue, answer: CallResult) -> Failure | None:
     else:
         return None
     return Failure(kind=kind, shown=one_line(shown))
-
-
-def _literal(value: bytes) -> str:
-    try:
-        return to_literal(value)
-    except ValueFormatError as error:
-        return str(error)
 
 
 def one_line(text: str) -> str:

@@ -37,7 +37,6 @@ class AttackOptions:
     max_calls: Annotated[
         int, typer.Option(min=1, help="the tests' own calls are all made; changes fill up to so many calls")
     ] = 600
-    max_bugs: Annotated[int, typer.Option(min=1, help="minimal calls to show")] = 8
     output: Annotated[
         Path | None, typer.Option(help="the pytest file; needs --reference", show_default="test_NAME_bugs.py")
     ] = None

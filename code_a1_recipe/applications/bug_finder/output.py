@@ -115,12 +115,12 @@ def group_lines(groups: Sequence[FailureGroup], *, shows_expected: bool = True) 
     lines = []
     for group in groups:
         lines.append(f"{group.kind} ({counted(group.num_calls, 'call')})")
-        for bug in group.bugs:
+        if bug := group.bug:
             before = "".join(f"{call.text}; " for call in bug.earlier)
             text = f"assert {bug.call.text} == {bug.expected.literal}" if shows_expected else bug.call.text
             lines.append(f"  {before}{text}  # your function: {bug.failure.shown}")
-        if not group.bugs:
-            lines.append("  (no minimal call: slow but right, only after several others, or others took the room)")
+        else:
+            lines.append("  (no minimal call: slow but right, or only after several others)")
     return lines
 
 

@@ -32,8 +32,8 @@ from .variants import variants
 NOT_ASKED = "not asked for want of time"
 HANG_SECONDS = 3.0
 """CPU seconds after which a call counts as hanging, unless the reference itself needs a tenth of them or more."""
-_EARLIER_CALLS = 24
-"""Calls that are tried in front of one that fails only after others."""
+_EARLIER_CALLS = 12
+"""Calls of each kind that are tried in front of one that fails only after others."""
 _MAX_ASKED = 300
 _MAX_HANG_TRIES = 6
 _IMPATIENT_SECONDS = 0.05
@@ -51,14 +51,14 @@ class Bug:
     failure: Failure
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FailureGroup:
     """All failures of one kind."""
 
     kind: str
     num_calls: int
-    bugs: list[Bug] = field(default_factory=list)
-    """Different minimal calls; empty where others took the room, or the failure did not come again."""
+    bug: Bug | None
+    """The minimal call; None where the failure did not come again."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,39 +121,29 @@ class Attack:
         self.unasked |= {call for call, answer in answers.items() if not was_asked(answer)}
         return answers
 
-    def find(self, calls: Collection[Call], *, max_bugs: int) -> list[FailureGroup]:
-        """The failing calls by kind, shrunk in turns until ``max_bugs`` different ones are found.
-
-        Of each kind the shortest call comes first, then one of middle length: another start may lead to another bug.
-        """
+    def find(self, calls: Collection[Call]) -> list[FailureGroup]:
+        """The failing calls by kind; the shortest of each kind is shrunk."""
         expected = self.expect(calls)
         answers = self.answers(expected, expected)
         kinds: dict[str, list[Call]] = {}
-        for call in sorted(expected, key=_by_length):
+        for call in sorted(expected, key=lambda call: (len(call.text), call.text)):
             if failure := failure_of(expected[call], answers[call]):
                 kinds.setdefault(failure.kind, []).append(call)
-        failing = [call for of_kind in kinds.values() for call in of_kind]
-        groups = {kind: FailureGroup(kind=kind, num_calls=len(of_kind)) for kind, of_kind in kinds.items()}
-        first = [(kind, of_kind[0]) for kind, of_kind in kinds.items()]
-        middle = [(kind, of_kind[len(of_kind) // 2]) for kind, of_kind in kinds.items()]
-        starts = list(dict.fromkeys([*first, *middle]))
-        known: set[tuple[Call, ...]] = set()
-        for kind, call in watched(starts, total=len(starts), what="shrink", unit="call"):
-            bug = self._minimal(call, failing) if len(known) < max_bugs else None
-            if bug and (*bug.earlier, bug.call) not in known:
-                known.add((*bug.earlier, bug.call))
-                groups[kind].bugs.append(bug)
-        return sorted(groups.values(), key=lambda group: -group.num_calls)
+        shortest = [call for of_kind in kinds.values() for call in of_kind[:_EARLIER_CALLS]]
+        groups = []
+        for kind, of_kind in watched(kinds.items(), total=len(kinds), what="shrink", unit="call"):
+            bug = self._minimal(of_kind[0], shortest)
+            groups.append(FailureGroup(kind=kind, num_calls=len(of_kind), bug=bug))
+        return sorted(groups, key=lambda group: -group.num_calls)
 
     def _minimal(self, call: Call, others: Sequence[Call]) -> Bug | None:
         """The minimal call that one failing call leads to; None where the failure does not come again.
 
         A call that fails only after another one, itself or one of ``others``, is shrunk with it.
         """
-        shortest = sorted(set(others) - {call}, key=_by_length)[:_EARLIER_CALLS]
         tries: list[list[Call]] = [[]]
         if not self.is_stateful:
-            tries += [[before] for before in (call, *shortest)]
+            tries += [[before] for before in dict.fromkeys([call, *others])]
         for earlier in tries:
             if failure := self._failure(*earlier, call):
                 break
@@ -214,7 +204,3 @@ class Attack:
         if not result.loaded:
             raise InputError(f"the program under attack does not load in the sandbox: {result.load_error}")
         return result.results
-
-
-def _by_length(call: Call) -> tuple[int, str]:
-    return len(call.text), call.text

@@ -8,14 +8,11 @@ alone. So a lower choice never changes what the others mean.
 import math
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
-from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 from sandbox import spell
 
-from .literal_calls import Argument, LiteralCall
+from .literal_calls import LiteralCall
 
 Choose = Callable[[int], int]
 """Takes the highest number, gives the chosen one."""
@@ -27,23 +24,15 @@ _LETTERS = "ab0A "
 
 
 def simplified_call(call: LiteralCall, choose: Choose) -> LiteralCall:
-    """Simplify the arguments; the last ones and the named ones may go, for they may have defaults.
-
-    Sequences of one length can lose an item at the same place.
-    """
-    lost = _lost_together([argument.value for argument in call.arguments], choose)
-    kept: list[Argument] = []
-    for place, argument in reversed(list(enumerate(call.arguments))):
-        stays = choose(1)
-        value = simplified(argument.value, choose, lost.get(place, ()))
-        is_last = not kept or kept[0].place != argument.place or bool(kept[0].name)
-        if stays or not (argument.name or is_last):
-            kept.insert(0, replace(argument, value=value))
-    return replace(call, arguments=kept)
+    """Simplify the arguments; sequences of one length can lose an item at the same place."""
+    values = [argument.value for argument in call.arguments]
+    lost = _lost_together(values, choose)
+    changed = [simplified(value, choose, lost.get(place, ())) for place, value in enumerate(values)]
+    return call.with_values(dict(enumerate(changed)))
 
 
 def simplified(value: Any, choose: Choose, lost: Collection[int] = ()) -> Any:
-    """Simplify a value; its type stays.
+    """Simplify a value; its type stays. Rare types, such as bytes and fractions, stay as they are.
 
     Args:
         value: what ``sandbox.LiteralReader`` reads.
@@ -57,13 +46,8 @@ def simplified(value: Any, choose: Choose, lost: Collection[int] = ()) -> Any:
         return _simplified_int(value, choose)
     if kind is float:
         return _simplified_float(value, choose)
-    if kind in (Fraction, Decimal):
-        return (kind(0), kind(1), value)[choose(2)]
     if kind is str:
         return "".join(_items_left(value, choose, lost, lambda place: _simplified_letter(value[place], choose)))
-    if kind in (bytes, bytearray):
-        text = simplified(value.decode("latin-1"), choose, lost)
-        return kind(text.encode("latin-1"))
     if (parts := opened(value)) is None:
         return value
     items, rebuild = parts

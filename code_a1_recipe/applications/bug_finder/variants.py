@@ -61,25 +61,15 @@ def _changed(value: Any) -> list[Any]:
     kind = type(value)
     if kind is bool:
         return [not value]
-    if kind is int:
+    if kind in (int, float):
+        further = [_LARGE, -_LARGE] if kind is int else [value + 0.5, 1e9, value / 3]
         return [
             value + 1,
             value - 1,
-            0,
+            kind(0),
             -value,
-            1000,
-            _LARGE,
-            -_LARGE,
-        ]
-    if kind is float:
-        return [
-            value + 1,
-            value - 1,
-            0.0,
-            -value,
-            value + 0.5,
-            1e9,
-            value / 3,
+            kind(1000),
+            *further,
         ]
     if kind is str:
         longer = [value + end for end in (" ", "0", "é", "ß🙂", value[-1:], "\n")]
@@ -92,8 +82,6 @@ def _changed(value: Any) -> list[Any]:
             value.upper(),
             value.lower(),
         ]
-    if kind in (bytes, bytearray):
-        return [*_parts(value), value + b"\x00"]
     if (parts := opened(value)) is None:
         return []
     items, rebuild = parts

@@ -40,7 +40,6 @@ def attacks(tmp_path_factory):
                 reference=folder / "reference.py",
                 suites=(folder / "tests.txt",),
                 max_calls=300,
-                max_bugs=3,
                 output=folder / "test_bugs.py",
             )
             seen.clear()

@@ -38,7 +38,7 @@ def shrunk(start, condition, max_asked=200):
         ("f((4, 'x', (5, 6)))", lambda items: isinstance(items[-1], tuple), "f(((),))"),
         ("f([9, 8, 7], [1, 2, 3])", lambda a, b: len(a) == len(b) > 0, "f([0], [0])"),
         ("f([[1, 2, 3], [4, 5, 6], [7, 8, 9]])", lambda m: len(m) > 1 and m[0][1] != m[1][0], "f([[0, 1], [0]])"),
-        ("f(5, verbose=True)", lambda n, verbose=False: n > 4, "f(5)"),
+        ("f(9, verbose=True)", lambda n, verbose=False: n > 4, "f(5, verbose=False)"),
         ("f([3, 1, 2])", lambda items: len(items) > 1 and items != sorted(items)[::-1], "f([0, 1])"),
     ],
 )

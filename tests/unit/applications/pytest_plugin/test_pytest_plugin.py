@@ -190,27 +190,6 @@ def test_a_property_decides_and_refused_arguments_do_not_count(project):
     assert "  biggest([0, 0, 1])  # your function: AssertionError: not so for the result 0" in with_refusals
 
 
-def test_a_call_that_lost_an_argument_is_no_finding(project):
-    """Shrinking tries calls without their arguments; what such a call raises is not the function's fault."""
-    mixed = """
-    def median(values):
-        ordered = sorted(values)
-        return ordered[len(ordered) // 2] if ordered else None
-
-    def test_median(code_a1):
-        code_a1.check(median, holds=lambda result, values: result is None or result in values)
-
-    def asserts():
-        assert median([3, "a"]) == 3
-    """
-    found = project(test_it=mixed)
-    found.assert_outcomes(failed=1)
-    calls = re.findall(r"^E +(median.*)  # your function", found.stdout.str(), re.MULTILINE)
-    assert calls
-    assert all(re.fullmatch(r"median\(\[.+\]\)", call) for call in calls)
-    project(test_it=mixed.replace("sorted(values)", "sorted(values, key=str)")).assert_outcomes(passed=1)
-
-
 @pytest.mark.parametrize("error", ["KeyboardInterrupt", "SystemExit('bye')"])
 def test_a_function_that_would_end_pytest_fails_its_own_test_only(project, error):
     found = project(
