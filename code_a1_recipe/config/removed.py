@@ -38,6 +38,7 @@ REMOVED_COMMANDS: dict[str, str] = {
 
 REMOVED_OPTIONS: dict[str, str] = {
     "attack --candidates": _CHOSEN,
+    "attack --cases": "as many asserts as in the run, or 8, are asked for; `--num-suites` asks for more suites",
     "attack --code-endpoint": _CHOSEN,
     "attack --code-model": _CHOSEN,
     "attack --max-bugs": "the shortest call of each kind of failure is shrunk; leave it out",

@@ -21,7 +21,7 @@ from ...evaluation.benchmarks.tasks import AssertGrading
 from ...evaluation.models.options import run_of, usual_prompt
 from ...evaluation.models.response_store import RESPONSES, ResponseStore, StoredSampler, finish_all
 from ...evaluation.models.source import ModelChoice, choose_model, sample_stored
-from ...files import fingerprint, write_whole
+from ...files import write_whole
 from ...jobs.jsonl_store import JsonlStore, Row
 from ...jobs.judge_loop import judge_into
 from ...jobs.outputs import Report
@@ -254,7 +254,7 @@ def _written(rows: Sequence[Row], options: SelectOptions, title: str) -> Report:
     if table is not None:
         table.write(options.output, "table")
         lines.append(table.markdown())
-    chosen = f"{target}: {len(selected)} programs chosen by {options.rule} (sha256 {fingerprint(text)})"
+    chosen = f"{target}: {len(selected)} programs chosen by {options.rule}"
     lost = [row for row in rows if row["outage"]]
     failure = lost and (
         f"{len(lost)} questions were lost to an outage, the first, {lost[0]['question']}, by {lost[0]['outage']}; "

@@ -15,13 +15,11 @@ from sandbox import (
     LocalRunner,
     OracleValue,
     Program,
-    Rejection,
     RejectionReason,
     Role,
     Runner,
 )
 
-from ...algorithm.episode_types import Message
 from ...algorithm.prompts import render, template_for
 from ...algorithm.question import entry_points_text
 from ...algorithm.sampling import sampling_seed
@@ -128,15 +126,8 @@ def ask_test_llm(
         prompt=question,
         entry_points=entry_points_text(source, entry_points),
         candidate=source.strip(),
-        num_cases=options.cases or (run.episode.cases_per_suite if run else _CASES),
+        num_cases=run.episode.cases_per_suite if run else _CASES,
     )
-    texts = sample_suites(options, prompt, responses)
-    too_long = ExtractionFailure(reason="prompt_too_long")
-    return Suites.of(too_long if text is None else extract_suite(text) for text in texts)
-
-
-def sample_suites(options: AttackOptions, prompt: list[Message], responses: Path) -> Sequence[str | None]:
-    """Responses of the Test LLM; what is in the file already is not sampled again. None: the prompt is too long."""
     seeds = [sampling_seed(options.seed, 0, place) for place in range(options.num_suites)]
     parameters = options.model.sampling("test")
     with ResponseStore(responses) as store:
@@ -144,7 +135,8 @@ def sample_suites(options: AttackOptions, prompt: list[Message], responses: Path
         (found,) = sample_all(
             model, [("0", prompt)], seeds=[seeds], parameters=parameters, store=store, description="suites"
         )
-    return [response.text if response else None for response in found]
+    too_long = ExtractionFailure(reason="prompt_too_long")
+    return Suites.of(extract_suite(response.text) if response else too_long for response in found)
 
 
 def _run(search: Attack, suites: Suites, options: AttackOptions, *, entry: str, output: Path) -> Report:
@@ -154,7 +146,11 @@ def _run(search: Attack, suites: Suites, options: AttackOptions, *, entry: str, 
     rejections = [rejection for suite in parsed for rejection in suite.rejections]
     num_asserts = sum(map(len, suites.suites))
     if not cases:
-        raise InputError(_no_test(entry, suites, rejections))
+        first = f"; the first: {rejections[0].text[:200]!r}: {rejections[0].detail[:200]}" if rejections else ""
+        raise InputError(
+            f"no test of the form `assert {entry}(literals) == literal` among {counted(num_asserts, 'assert')} in "
+            f"{counted(len(parsed), 'suite')}{first}; correct them, or take others"
+        )
     tested = list(dict.fromkeys(case.call for case in cases))
     calls = tested
     if search.reference and options.mutate:
@@ -181,16 +177,6 @@ def _run(search: Attack, suites: Suites, options: AttackOptions, *, entry: str, 
     if not found:
         lines.append("nothing found in the others" if num_unasked else "nothing found")
     return Report(text="\n".join(lines), failure=failure)
-
-
-def _no_test(entry: str, suites: Suites, rejections: Sequence[Rejection]) -> str:
-    failures = counts_text(suites.failures)
-    refused = f" (responses without asserts: {failures})" if failures else ""
-    first = f"; the first: {rejections[0].text[:200]!r}: {rejections[0].detail[:200]}" if rejections else ""
-    return (
-        f"no test of the form `assert {entry}(literals) == literal` among {counted(len(rejections), 'assert')} in "
-        f"{counted(len(suites.suites), 'suite')}{refused}{first}; correct them, or take others"
-    )
 
 
 def _compared(

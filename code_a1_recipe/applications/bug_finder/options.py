@@ -26,9 +26,6 @@ class AttackOptions:
         typer.Option(metavar="FILE", help="tests that are there already: a file with asserts; repeatable"),
     ] = ()
     num_suites: Annotated[int, typer.Option(min=1, help="responses to sample from the Test LLM")] = 16
-    cases: Annotated[
-        int | None, typer.Option(min=1, help="asserts to ask for in each", show_default="8, of a run its own")
-    ] = None
     responses: Annotated[Path | None, typer.Option(help="responses are kept here", show_default="beside --output")] = (
         None
     )

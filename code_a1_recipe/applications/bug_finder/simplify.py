@@ -129,7 +129,7 @@ def _simplified_float(value: float, choose: Choose) -> float:
 
 def _simplified_letter(letter: str, choose: Choose) -> str:
     simpler = _LETTERS.partition(letter)[0]
-    return [*simpler, letter][choose(len(simpler))]
+    return (simpler + letter)[choose(len(simpler))]
 
 
 def opened(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:

@@ -13,6 +13,7 @@ from code_a1_recipe.applications.bug_finder.output import MARK
 from code_a1_recipe.cli.app import main as command_line
 from sandbox import CallResult, CallStatus, Limits, LocalRunner, OracleValue, SandboxUnavailableError
 
+from ...evaluation.stand_in_endpoint import StandInEndpoint
 from .attack_programs import PROGRAMS
 
 BY_NAME = {program.entry: program for program in PROGRAMS}
@@ -122,27 +123,20 @@ def test_without_a_reference_tests_that_expect_something_else_are_told_and_nothi
     assert not list(tmp_path.glob("test_*"))
 
 
-def test_suites_come_of_a_test_llm_which_is_shown_question_and_program(files, capsys, monkeypatch):
+def test_suites_come_of_a_test_llm_which_is_shown_question_and_program(files, capsys):
     files(solution=MEDIAN, reference=RIGHT_MEDIAN, **{"question.md": "median(xs): the middle value."})
-    seen = []
-
-    def sample(options, prompt, responses):
-        seen.append((prompt, options.num_suites, responses))
-        return ["```python\nassert median([1, 2]) == 1.5\n```", "no tests", None]
-
-    words = ["solution.py", "--reference", "reference.py", "--question", "question.md", "--model", "a-folder"]
-    monkeypatch.setattr(attack_command, "sample_suites", sample)
-    assert main([*words, "--num-suites", "3", "--cases", "5"]) == 1
-    (prompt, num_suites, responses) = seen[0]
-    text = prompt[-2]["content"]
-    assert [
-        part in text
-        for part in ("the middle value", "len(xs) // 2", "Write at least 5 assert statements that test `median(xs)`")
-    ] == [True] * 3
-    assert (num_suites, responses) == (3, Path("test_median_bugs.responses.jsonl"))
+    texts = iter(["```python\nassert median([1, 2]) == 1.5\n```", "no tests", "no tests"])
+    words = ["solution.py", "--reference", "reference.py", "--question", "question.md", "--num-suites", "3"]
+    with StandInEndpoint(lambda messages, seed: next(texts)) as server:
+        assert main([*words, "--endpoint", server.url, "--endpoint-model", "stand-in"]) == 1
+    text = "\n".join(message["content"] for message in server.requests[0]["messages"])
+    assert "the middle value" in text
+    assert "len(xs) // 2" in text
+    assert "Write at least 8 assert statements that test `median(xs)`" in text
+    assert Path("test_median_bugs.responses.jsonl").is_file()
     out = capsys.readouterr().out
     assert "3 suites, 1 assert" in out
-    assert "left out: no_asserts 1, prompt_too_long 1" in out
+    assert "left out: no_asserts 2" in out
 
 
 def test_suites_are_read_from_test_files_and_plain_text(files, capsys):
