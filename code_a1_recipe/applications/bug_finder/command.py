@@ -34,7 +34,7 @@ from .failures import failure_of
 from .inputs import Suites, check_defines, entry_point, read_program, read_suites, read_text
 from .options import AttackOptions
 from .output import group_lines, may_be_written, pytest_text
-from .search import Attack, FailureGroup
+from .search import Attack
 
 LIMITS = Limits(reference_cpu_seconds_per_case=1.0, total_seconds=240.0)
 """The reference is asked for large inputs too; what takes it longer is left out. An attack says nothing about calls
@@ -165,24 +165,25 @@ def _run(search: Attack, suites: Suites, options: AttackOptions, *, entry: str, 
     if left_out := refused + suites.failures:
         lines.append(f"  left out: {counts_text(left_out)}")
     if search.reference:
-        found = _compared(search, calls, options, entry=entry, output=output, lines=lines)
+        num_found = _compared(search, calls, options, entry=entry, output=output, lines=lines)
     else:
         lines.append("  no reference: tests that expect something else are told, not who is right")
-        found = contradictions(cases, search.answers(tested, {}))
-        lines += found
-    failure = f"{options.solution} fails, or tests contradict it; see above" if found else ""
+        told = contradictions(cases, search.answers(tested, {}))
+        lines += told
+        num_found = len(told)
+    failure = f"{options.solution} fails, or tests contradict it; see above" if num_found else ""
     if num_unasked := len(search.unasked):
         lines.append(f"not complete: {counted(num_unasked, 'call')} could not be asked (time); lower --max-calls")
         failure = failure or f"the attack on {options.solution} is not complete"
-    if not found:
+    if not num_found:
         lines.append("nothing found in the others" if num_unasked else "nothing found")
     return Report(text="\n".join(lines), failure=failure)
 
 
 def _compared(
     search: Attack, calls: Sequence[Call], options: AttackOptions, *, entry: str, output: Path, lines: list[str]
-) -> Sequence[FailureGroup]:
-    """Compare with the reference and write the tests; ``lines`` gets what was found."""
+) -> int:
+    """Compare with the reference and write the tests; ``lines`` gets what was found, the result counts its kinds."""
     assert options.reference is not None
     num_expected = len(search.expect(calls))
     refusals = counts_text(search.refusals)
@@ -203,7 +204,7 @@ def _compared(
         except OSError as error:
             raise InputError(f"--output {output} cannot be written: {error}; choose another") from error
         lines.append(f"written: {output} ({counted(len(bugs), 'test')}; run `pytest {output}`)")
-    return groups
+    return len(groups)
 
 
 def contradictions(cases: Iterable[Case], answers: Mapping[Call, CallResult]) -> list[str]:

@@ -91,7 +91,7 @@ def pytest_outcomes(folder, test_file, **programs):
         ("mean", "  assert mean([]) == 0.0  # your function: ZeroDivisionError: division by zero\n"),
         ("is_leap", "  assert is_leap(100) == False  # your function: True\n"),
         ("collect", "  collect(0); assert collect(0) == [0]  # your function: [0, 0]\n"),
-        ("Counter2", "  assert Counter2().down() == 0  # your function: 1\n"),
+        ("Counter2", "  assert Counter2(0).down() == 0  # your function: 1\n"),
     ],
 )
 def test_a_bug_is_found_shrunk_and_written_as_a_test_that_fails_until_it_is_mended(files, capsys, name, line):
