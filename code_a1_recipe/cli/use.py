@@ -35,24 +35,21 @@ def attack(options: AttackOptions) -> None:
     """Look for bugs in a Python function of yours.
 
     Asserts that a Test LLM (--model, --endpoint) writes for it, or that you have (--suites), and small changes of their
-    arguments are run in the sandbox. Every call with a wrong answer is shrunk to a minimal one:
+    arguments are run in the sandbox. Of each kind of wrong answer one call is shrunk to a minimal one:
 
     `assert median([0, 1]) == 0.5  # your function: 1`
 
     With --reference (a slow but right solution, an old version) wrong means: another answer than the reference's, and
     the minimal calls are written as a pytest file. The reference also decides what is a valid call: where it raises
     nothing is compared; where it answers inputs that the problem rules out, so must you (--no-mutate keeps to the
-    tests' calls). Without a reference the function is compared with other programs: yours (--candidates) or those that
-    a Code LLM writes (--code-model, --code-endpoint). Then disagreements are shown, not who is right, and no test file
-    is written, for it might test the wrong answer.
+    tests' calls). Without a reference the tests that expect something else are shown, not who is right, and no test
+    file is written, for it might test the wrong answer.
 
     `code-a1 attack median.py --question median.md --reference slow_median.py --model my-test-llm`
 
-    `code-a1 attack median.py --question median.md --model outputs/my-run --code-model outputs/my-run`
-
-    Ends with status 0 where every call that can be compared was asked and nothing was found; with 1 where bugs or
-    disagreements were found (without reference and other programs: tests that expect something else), where calls could
-    not be asked for want of time, or where a model or the sandbox is down.
+    Ends with status 0 where every call that can be compared was asked and nothing was found; with 1 where bugs were
+    found (without reference: tests that expect something else), where calls could not be asked for want of time, or
+    where a model or the sandbox is down.
     """
     from ..applications.bug_finder import command
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from omegaconf import DictConfig, OmegaConf
 
 _FOLLOW = "`code-a1 watch RUN` follows a run in the terminal; in a browser TensorBoard and wandb do"
+_CHOSEN = "write another program with `code-a1 select`, or yourself, and name it with --reference"
 _UPLOAD = "`hf upload OWNER/NAME FILE_OR_FOLDER` uploads what was written, with its card as README.md"
 _DATES = (
     "`python -m lcb_runner.evaluation.compute_scores --eval_all_file FILE --start_date DATE --end_date DATE` scores "
@@ -40,6 +41,14 @@ REMOVED_COMMANDS: dict[str, str] = {
 """Words of a command line behind `code-a1`, such as `eval table` -> what takes the command's place."""
 
 REMOVED_OPTIONS: dict[str, str] = {
+    "attack --candidates": _CHOSEN,
+    "attack --cases": "as many asserts as in the run, or 8, are asked for; `--num-suites` asks for more suites",
+    "attack --code-endpoint": _CHOSEN,
+    "attack --code-model": _CHOSEN,
+    "attack --max-bugs": "the shortest call of each kind of failure is shrunk; leave it out",
+    "attack --num-candidates": _CHOSEN,
+    "attack --prompt": "a run's Test LLM is asked by the run's own template, any other by chat_v2; leave it out",
+    "attack --workers": "an attack asks one program after the other; leave it out",
     "data prepare --drop-tests": "a row with a test that its reference contradicts goes; take the test out of the file",
     "data prepare --public": _UPLOAD,
     "data prepare --push": _UPLOAD,

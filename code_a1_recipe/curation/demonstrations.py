@@ -15,7 +15,7 @@ from ..algorithm.question import Question, entry_points_text, request_for
 from ..algorithm.sampling import beginning_of_answer
 from ..jobs.confinement import JudgeAll
 from ..jobs.jsonl_store import Row
-from ..test_quality.kill_matrix import cases_by_place, is_broken
+from ..test_quality.metrics import cases_by_place, is_broken
 from .options import SftOptions
 
 SHOWN = {

@@ -14,7 +14,7 @@ from ..jobs.confinement import Confinement, judge_confined
 from ..jobs.jsonl_store import JsonlStore, files_of
 from ..jobs.outputs import Report, check_outputs, note_work
 from ..stats.tables import counts_text
-from ..test_quality.mutants import require_mutants
+from ..test_quality.mutants import cosmic_ray_version
 from .dataset_card import dataset_card, write_parquet
 from .demonstrations import SHOWN, SuiteDemonstration, demonstrations_row, held_out, select
 from .options import SftOptions
@@ -38,7 +38,7 @@ def make_demonstrations(options: SftOptions) -> Report:
     )
     questions = list(question_table(options.files, adapter=options.adapter, columns=options.columns).values())
     if options.mutants:
-        require_mutants()
+        cosmic_ray_version()  # refuses where mutants cannot be made
     settings = {name: getattr(options, name) for name in ("cases", "mutants", "seed", "tier")}
     settings["questions"] = fingerprint(json.dumps([asdict(question) for question in questions]))
     made: list[SuiteDemonstration] = []

@@ -18,9 +18,8 @@ from ..files import fingerprint
 from ..jobs.confinement import Confinement, JudgeAll, judge_confined
 from ..jobs.jsonl_store import JsonlStore, Row
 from ..test_quality.coverage import calls_in, measure_coverage
-from ..test_quality.metrics import FunctionResult, measure_function, parts_of
+from ..test_quality.metrics import FunctionResult, killable_by, measure_function, parts_of
 from ..test_quality.mutants import mutants_of
-from ..test_quality.mutation_kill import kill_mutants
 from .code_llm import VERDICTS
 from .models.options import run_of, usual_prompt
 from .models.source import ModelChoice, choose_model, sample_stored
@@ -153,9 +152,7 @@ def measured_row(suite: WrittenSuite, options: SuiteEvalOptions, *, judge_all: J
         if options.max_mutants:
             cache = options.output / MUTANTS
             mutants = mutants_of(question.reference, cache_dir=cache, max_mutants=options.max_mutants)
-            killed = kill_mutants(question, [mutant.source for mutant in mutants], question.tests, judge_all)
-            if killed.num_right_tests:
-                killable = [place not in killed.survivors for place in range(len(mutants))]
+            killable = killable_by(question, [one.source for one in mutants], question.tests, judge_all)
         calls = calls_in(question, asserts)
         with contextlib.suppress(ValueError):  # a reference that does not load covers nothing
             coverage = measure_coverage(runner, question.reference, calls, prelude=question.prelude)

@@ -1,1 +1,1 @@
-"""The quality of tests: mutants, coverage, kill matrices, and metrics of generated tests."""
+"""The quality of tests: mutants, coverage, and metrics of generated tests."""

@@ -8,7 +8,7 @@ A call that hangs or dies loses its own lines only.
 
 import ast
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -117,20 +117,18 @@ def measure_coverage(runner: Runner, source: str, calls: Sequence[Call | None], 
     """
     scheme = _Scheme(source)
     made = [(index, call) for index, call in enumerate(calls) if call is not None]
-    covered: dict[int, tuple[frozenset[int], frozenset[Arc]]] = {}
+    covered = [(frozenset[int](), frozenset[Arc]())] * len(calls)
     for at in range(0, len(made), _CALLS_AT_ONCE):
-        chunk = dict(made[at : at + _CALLS_AT_ONCE])
-        answers = _run(runner, source, list(chunk.values()), prelude=prelude)
-        for index, answer in zip(chunk, answers, strict=True):
+        chunk = made[at : at + _CALLS_AT_ONCE]
+        answers = _run(runner, source, [call for _, call in chunk], prelude=prelude)
+        for (index, _), answer in zip(chunk, answers, strict=True):
             if (arcs := _read_arcs(answer)) is not None:
                 covered[index] = scheme.covered_by(arcs)
-    nothing = (frozenset[int](), frozenset[Arc]())
-    covered_by_call = [covered.get(index, nothing) for index in range(len(calls))]
     return CallCoverage(
         lines=scheme.lines,
         branches=scheme.branches,
-        lines_of_call=tuple(lines for lines, _ in covered_by_call),
-        branches_of_call=tuple(branches for _, branches in covered_by_call),
+        lines_of_call=tuple(lines for lines, _ in covered),
+        branches_of_call=tuple(branches for _, branches in covered),
     )
 
 
@@ -188,11 +186,10 @@ class _Scheme:
 
 
 def _run(runner: Runner, source: str, calls: Sequence[Call], *, prelude: str) -> tuple[CallResult, ...]:
-    parts: Mapping[str, object] = {"modules": LIBRARY_MODULES, "names": _LIBRARY, "source": source, "file": _FILE}
     asked = (f"_arcs_of_call({call.expression!r}, {call.awaited}, {call.uses_library})" for call in calls)
     program = Program(
         prelude=prelude,
-        source=_WRAPPER.format(**parts),
+        source=_WRAPPER.format(modules=LIBRARY_MODULES, names=_LIBRARY, source=source, file=_FILE),
         calls=tuple(Call(expression=expression) for expression in asked),
         limits=runner.limits.for_reference(),
         max_timeouts_without_result=len(calls) + 1,

@@ -15,11 +15,20 @@ its tests cover nothing), and count the import lines that they put before the fu
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sandbox import CandidateVerdict, JudgeRequest, SandboxUnavailableError
+from sandbox import (
+    HANGS_THROUGHOUT,
+    TOTAL_SPENT,
+    CandidateVerdict,
+    CaseOutcome,
+    CaseResult,
+    JudgeRequest,
+    SandboxUnavailableError,
+    SuiteVerdict,
+)
 
 from ..algorithm.question import Question, request_for
 from ..jobs.confinement import JudgeAll
@@ -67,18 +76,6 @@ class FunctionResult:
     num_branches: int = 0
     branches: tuple[frozenset[tuple[int, int]], ...] = ()
     """[tests] branches covered by each."""
-
-    def __post_init__(self) -> None:
-        num_tests, num_mutants = len(self.right), len(self.kills)
-        measured = [row for row in (self.lines, self.branches) if row]
-        widths = {len(row) for row in (*self.kills, *measured)}
-        if widths - {num_tests}:
-            raise ValueError(
-                f"{self.question_id}: kills, lines and branches must have one column for each of the "
-                f"{num_tests} tests, got {sorted(widths)}"
-            )
-        if self.killable is not None and len(self.killable) != num_mutants:
-            raise ValueError(f"{self.question_id}: {len(self.killable)} killable flags for {num_mutants} mutants")
 
 
 def parts_of(results: Sequence[FunctionResult], *, ks: Sequence[int] = (1, 2, 5)) -> dict[str, Pair]:
@@ -232,3 +229,45 @@ def verdicts_of(judge_all: JudgeAll, requests: Sequence[JudgeRequest]) -> list[C
             raise result
         verdicts.append(result)
     return verdicts
+
+
+def killable_by(
+    question: Question, sources: Sequence[str], tests: Sequence[str], judge_all: JudgeAll
+) -> list[bool] | None:
+    """[sources] whether a right test fails on each program; None where no test that was met is right.
+
+    Most mutants die on the first tests, so survivors alone meet the rest: 8 tests, up to 64, all. What survives is
+    either equivalent to the reference or shows which tests are missing.
+
+    Raises:
+        SandboxUnavailableError: something could not be judged.
+    """
+    alive = list(range(len(sources)))
+    num_right = 0
+    for start, end in ((0, 8), (8, 64), (64, None)):
+        batch = tests[start:end]
+        if not batch or not alive:
+            break
+        verdicts = verdicts_of(judge_all, [request_for(question, sources[place], batch) for place in alive])
+        suites = [verdict.suites[0].cases for verdict in verdicts]
+        num_right += sum(case.expected_correct for case in suites[0])
+        is_killed = [any(case.expected_correct and case.outcome.failed for case in cases) for cases in suites]
+        alive = [place for place, killed in zip(alive, is_killed, strict=True) if not killed]
+    return [place not in alive for place in range(len(sources))] if num_right else None
+
+
+def cases_by_place(tests: Sequence[str], suite: SuiteVerdict) -> Iterator[tuple[int, CaseResult]]:
+    """Each valid case with the place of its text: cases come in written order, without what was refused."""
+    refused = {rejection.text for rejection in suite.rejections}
+    places = [place for place, text in enumerate(tests) if text not in refused]
+    yield from zip(places, suite.cases, strict=True)
+
+
+def is_broken(case: CaseResult) -> bool:
+    """Say if the case broke the program: another value, an exception, a time-out, or it does not load.
+
+    A call for which the program had no time left, or that it was not asked because it hung in all before, says nothing.
+    """
+    if case.outcome is CaseOutcome.TIMED_OUT:
+        return case.detail not in (TOTAL_SPENT, HANGS_THROUGHOUT)
+    return case.outcome.failed

@@ -3,7 +3,7 @@
 The changes are made by the library cosmic-ray, which UnLeakedTestBench uses (Huang et al., arXiv 2508.00408), under
 its default configuration; ``OPERATORS`` lists them. Nothing here is run: mutants are text until the sandbox has them.
 
-What can be seen to change nothing is left out and counted: a mutant with the syntax tree of the original or of an
+What can be seen to change nothing is left out: a mutant with the syntax tree of the original or of an
 earlier mutant, and one that compiles to the same bytecode and constants (Papadakis et al. 2015, "Trivial compiler
 equivalence"). Whether any other mutant is equivalent cannot be decided, so a perfect suite may stay below 100 %.
 Beside the rate over all mutants, give the one over the "killable" ones, which at least one test at hand kills.
@@ -14,16 +14,15 @@ import difflib
 import hashlib
 import importlib
 import logging
-import os
 import random
 import re
 import sys
-import tempfile
+import types
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +31,7 @@ import msgspec
 from sandbox import syntax_key
 
 from ..errors import InputError
-from ..files import fingerprint
-from .bytecode import bytecode_key
+from ..files import fingerprint, write_whole
 
 logger = logging.getLogger(__name__)
 
@@ -58,9 +56,10 @@ OPERATORS = {
 As in its default configuration, which applies no operator that has arguments, two are not used: VariableInserter needs
 the names of two variables, VariableReplacer that of one, and both go by chance."""
 
-_FORMAT = 3
+_FORMAT = 4
 _PROVIDER = "core/"
 _MUTANT = "<mutant>"
+_COMPILE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
 _NEW_LINE = re.compile(r"\r\n|\r|\n")
 # The compiler's remarks on style (`x is 1`) are not for our log, and must not become errors under -W error.
 warnings.filterwarnings("ignore", module=_MUTANT)
@@ -76,35 +75,16 @@ class Mutant:
     source: str
     operator: str
     """cosmic-ray's name, such as ``ReplaceBinaryOperator_Add_Sub``."""
-    occurrence: int
-    """The number of the operator's place in the source, from 0, as cosmic-ray counts."""
     line: int
     """The line of the change, from 1."""
     diff: str
     """The changed lines, the old ones after ``-``, the new ones after ``+``."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class MutantSet:
-    """The mutants of one source, in the order of their lines, and what was left out."""
-
-    mutants: tuple[Mutant, ...]
-    dropped: dict[str, int]
-    """Reason -> number: ``operator_failed``, ``not_compiling``, ``unchanged`` and ``repeated`` (the syntax tree is
-    the original's, or another mutant's), ``equivalent`` and ``duplicate`` (the bytecode is), ``over_limit``."""
-
-
 def mutants_of(
     source: str, *, cache_dir: Path | None = None, max_mutants: int | None = None, seed: int = 0
 ) -> list[Mutant]:
-    """The mutants of :func:`make_mutants` alone."""
-    return list(make_mutants(source, cache_dir=cache_dir, max_mutants=max_mutants, seed=seed).mutants)
-
-
-def make_mutants(
-    source: str, *, cache_dir: Path | None = None, max_mutants: int | None = None, seed: int = 0
-) -> MutantSet:
-    """All distinct mutants of the function bodies of a program, inner functions and methods included.
+    """All distinct mutants of the function bodies of a program, inner functions and methods included, by line.
 
     Docstrings, annotations, and signatures and decorators of outer functions stay as they are, and so does code outside
     functions where there are any.
@@ -120,10 +100,14 @@ def make_mutants(
     """
     if max_mutants is not None and max_mutants < 1:
         raise ValueError(f"max_mutants must be at least 1, got {max_mutants!r}; leave it out for all mutants")
-    found = _make_all(source) if cache_dir is None else _cached(source, cache_dir)
-    if max_mutants is None:
-        return found
-    return _sample(found, max_mutants, seed=f"{seed}:{hashlib.sha256(source.encode()).hexdigest()}")
+    mutants = _make_all(source) if cache_dir is None else _cached(source, cache_dir)
+    total = len(mutants)
+    if max_mutants is None or total <= max_mutants:
+        return mutants
+    # One by chance out of each of so many runs of neighbours.
+    rng = random.Random(f"{seed}:{hashlib.sha256(source.encode()).hexdigest()}")
+    starts = [part * total // max_mutants for part in range(max_mutants + 1)]
+    return [mutants[rng.randrange(start, end)] for start, end in pairwise(starts)]
 
 
 def family_of(operator: str) -> str:
@@ -131,45 +115,43 @@ def family_of(operator: str) -> str:
     return operator.removeprefix(_PROVIDER).partition("_")[0]
 
 
-def _make_all(source: str) -> MutantSet:
+def bytecode_key(source: str) -> types.CodeType:
+    """Equal for programs that compile to the same instructions and constants; line numbers do not count.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: the source does not compile.
+    """
+    return _without_lines(compile(source, _MUTANT, "exec", dont_inherit=True, optimize=0))
+
+
+def _without_lines(code: types.CodeType) -> types.CodeType:
+    constants = [_without_lines(one) if isinstance(one, types.CodeType) else one for one in code.co_consts]
+    return code.replace(co_consts=tuple(constants), co_firstlineno=1, co_linetable=b"")
+
+
+def _make_all(source: str) -> list[Mutant]:
+    known: set[object]
     try:
         is_in_body = _bodies(source)
-        keys = {syntax_key(source): "unchanged", bytecode_key(source): "equivalent"}
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        known = {syntax_key(source), bytecode_key(source)}
+    except _COMPILE_ERRORS as error:
         raise ValueError(f"mutants are made of Python programs, but this one does not compile: {error}") from error
-    dropped: Counter[str] = Counter()
-    mutants: list[Mutant] = []
+    mutants = []
     for operator, occurrence, position in _places(source):
         if not is_in_body(position):
             continue
         text = _mutated(source, operator, occurrence)
-        if reason := _why_dropped(text, keys):
-            dropped[reason] += 1
+        try:
+            keys = {syntax_key(text), bytecode_key(text)}
+        except _COMPILE_ERRORS:
             continue
-        mutant = Mutant(
-            source=text,
-            operator=operator.removeprefix(_PROVIDER),
-            occurrence=occurrence,
-            line=position[0],
-            diff=_diff(source, text),
-        )
-        mutants.append(mutant)
+        if not text or keys & known:
+            continue
+        known |= keys
+        name = operator.removeprefix(_PROVIDER)
+        mutants.append(Mutant(source=text, operator=name, line=position[0], diff=_diff(source, text)))
     mutants.sort(key=lambda mutant: mutant.line)
-    return MutantSet(mutants=tuple(mutants), dropped=dict(sorted(dropped.items())))
-
-
-def _why_dropped(text: str, keys: dict[str, str]) -> str:
-    """Why a mutant is not worth running, or ""; then ``keys`` knows it from now on."""
-    if not text:
-        return "operator_failed"
-    try:
-        tree, code = syntax_key(text), bytecode_key(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return "not_compiling"
-    if reason := keys.get(tree, "") or keys.get(code, ""):
-        return reason
-    keys |= {tree: "repeated", code: "duplicate"}
-    return ""
+    return mutants
 
 
 def _places(source: str) -> Iterator[tuple[str, int, _Position]]:
@@ -251,17 +233,6 @@ def _bodies(source: str) -> Callable[[_Position], bool]:
     return lambda position: (not inside or within(inside, position)) and not within(outside, position)
 
 
-def _sample(found: MutantSet, size: int, *, seed: str) -> MutantSet:
-    """One mutant by chance out of each of ``size`` runs of neighbours."""
-    total = len(found.mutants)
-    if total <= size:
-        return found
-    rng = random.Random(seed)
-    picks = [rng.randrange(part * total // size, (part + 1) * total // size) for part in range(size)]
-    mutants = tuple(found.mutants[pick] for pick in picks)
-    return replace(found, mutants=mutants, dropped={**found.dropped, "over_limit": total - size})
-
-
 def _diff(source: str, text: str) -> str:
     lines = list(difflib.unified_diff(source.split("\n"), text.split("\n"), n=0, lineterm=""))
     return "\n".join(line for line in lines[2:] if not line.startswith("@@"))
@@ -273,27 +244,15 @@ def _cache_key(source: str) -> str:
     return fingerprint(str(_FORMAT), cosmic_ray_version(), python, *sorted(OPERATORS), source)
 
 
-def _cached(source: str, folder: Path) -> MutantSet:
+def _cached(source: str, folder: Path) -> list[Mutant]:
     """The mutants from the folder, where they are put when they are made."""
     path = folder / f"{_cache_key(source)}.json"
     try:
-        return msgspec.json.decode(path.read_bytes(), type=MutantSet)
+        return msgspec.json.decode(path.read_bytes(), type=list[Mutant])
     except FileNotFoundError:
         pass
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         logger.warning("%s cannot be used, the mutants are made anew: %s", path, error)
     found = _make_all(source)
-    folder.mkdir(parents=True, exist_ok=True)
-    # A name of its own: several processes may make the same mutants at once.
-    with tempfile.NamedTemporaryFile(dir=folder, suffix=".tmp", delete=False) as handle:
-        handle.write(msgspec.json.encode(found))
-    os.replace(handle.name, path)
+    write_whole(path, msgspec.json.encode(found))
     return found
-
-
-def require_mutants() -> None:
-    """Raises InputError, which says what to install, where mutants cannot be made."""
-    try:
-        mutants_of("def f(x):\n    return x + 1")
-    except ModuleNotFoundError as error:
-        raise InputError(str(error)) from error

@@ -30,7 +30,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from code_a1_recipe.test_quality.coverage import measure_coverage
-from code_a1_recipe.test_quality.mutants import cosmic_ray_version, make_mutants
+from code_a1_recipe.test_quality.mutants import cosmic_ray_version, mutants_of
 from reward_fns import Breakdown, JudgedCandidate, QuestionVerdicts, find_test_reward
 from sandbox import (
     Case,
@@ -281,7 +281,7 @@ class _Measures:
     def _of(self, reference: JudgeRequest, max_mutants: int) -> _Known:
         key = (max_mutants, reference.prelude, reference.reference, reference.entry_points, reference.kind)
         if key not in self._known:
-            made = make_mutants(reference.reference, max_mutants=max_mutants).mutants if max_mutants else ()
+            made = mutants_of(reference.reference, max_mutants=max_mutants) if max_mutants else ()
             self._known[key] = _Known(mutants=tuple(one.source for one in made), is_killed=[{} for _ in made])
         self._known.move_to_end(key)
         while len(self._known) > MAX_REFERENCES:

@@ -155,10 +155,10 @@ class Project:
 
     def trials(self, module: str, *, max_mutants: int | None = None) -> list[Trial]:
         """Make the mutants of a module, in the order of their lines."""
-        from code_a1_recipe.test_quality.mutants import make_mutants
+        from code_a1_recipe.test_quality.mutants import mutants_of
 
         source = (self.root / module).read_text(encoding="utf-8")
-        made = make_mutants(source, cache_dir=self._cache, max_mutants=max_mutants)
+        mutants = mutants_of(source, cache_dir=self._cache, max_mutants=max_mutants)
         functions = function_spans(source)
         return [
             Trial(
@@ -170,7 +170,7 @@ class Project:
                 before=changed_lines(mutant.diff, "-"),
                 after=changed_lines(mutant.diff, "+"),
             )
-            for mutant in made.mutants
+            for mutant in mutants
             if mutant.operator not in SAME
         ]
 

@@ -4,7 +4,6 @@ Axes: N programs of one question, M tests.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,9 +20,11 @@ from sandbox import (
     Role,
     Runner,
     Same,
+    ValueFormatError,
     comparison,
     matches,
     parse_suite,
+    to_literal,
 )
 
 from ...algorithm.question import Question, definitions
@@ -51,51 +52,24 @@ def read_cases(programs: Sequence[str], suites: Iterable[Sequence[str]], about: 
     return cases
 
 
-def asking(about: Question, calls: tuple[Call, ...], runner: Runner) -> Program:
-    """The calls as a program without a source yet: for :func:`ask_programs`."""
-    return Program(
-        prelude=about.prelude,
-        source="",
-        calls=calls,
-        limits=runner.limits,
-        reads_input=about.reads_input,
-    )
-
-
-def ask_programs(
-    programs: Sequence[str], asked: Program, runner: Runner, *, num_threads: int = 1
-) -> list[ProgramResult]:
-    """Ask every program the same calls, each program once, in the sandbox; results in the order of the programs.
-
-    Args:
-        programs: their sources.
-        asked: the calls and how they are made; each program takes the place of its source.
-        runner: runs the programs.
-        num_threads: programs that run at once; more than the runner's workers wait for one another.
-
-    Raises:
-        SandboxUnavailableError: a program could not be run, which says nothing about it.
-    """
-
-    def ask(place: int) -> ProgramResult:
-        return runner.run(replace(asked, source=programs[place]), role=Role.CANDIDATE)
-
-    results = dict(in_parallel(range(len(programs)), ask, num_threads=max(1, num_threads)))
-    return [results[place] for place in range(len(programs))]
-
-
 def answer_matrix(
-    programs: Sequence[str], suites: Iterable[Sequence[str]], runner: Runner, about: Question, *, num_threads: int = 1
+    programs: Sequence[str],
+    cases: Sequence[Case],
+    runner: Runner,
+    about: Question,
+    *,
+    num_threads: int = 1,
+    known: dict[str, ProgramResult] | None = None,
 ) -> tuple[Passes, Answers]:
-    """Run N programs on all M tests of all suites.
+    """Run N programs on M tests.
 
     Args:
         programs: sources of model-written programs; copies are run once.
-        suites: ``suites[s]`` holds the texts of suite s's asserts. What is no ``assert f(literals) == literal`` is left
-            out, and so is what repeats a call of its suite; a test of two suites counts twice.
+        cases: of :func:`read_cases`; a test of two suites counts twice. Each different call is made once.
         runner: runs the programs.
-        about: says what tests may call, what is executed before each program, and how printed outputs are compared.
+        about: says what is executed before each program, and how printed outputs are compared.
         num_threads: programs that run at once.
+        known: what programs answered to the calls of ``cases`` before, by source; gets what the others answer.
 
     Returns:
         passes_NM: the answer is the value that the test expects, by ``sandbox.matches`` or the checker.
@@ -103,24 +77,26 @@ def answer_matrix(
             A program that hangs, dies, gives no plain value or does not load has ``NO_ANSWER``.
 
     Raises:
-        SandboxUnavailableError: a program could not be run.
+        SandboxUnavailableError: a program could not be run, which says nothing about it.
     """
-    cases = read_cases(programs, suites, about)
     same = comparison(about.kind, about.checker)
-    calls = dict.fromkeys(case.call for case in cases)
-    column = {call: index for index, call in enumerate(calls)}
-    distinct = list(dict.fromkeys(programs))
-    asked = asking(about, tuple(calls), runner)
-    ran = ask_programs(distinct, asked, runner, num_threads=num_threads)
-    results = dict(zip(distinct, ran, strict=True))
+    calls = calls_of(cases)
+    results = {} if known is None else known
+
+    def ask(source: str) -> ProgramResult:
+        program = Program(
+            prelude=about.prelude, source=source, calls=calls, limits=runner.limits, reads_input=about.reads_input
+        )
+        return runner.run(program, role=Role.CANDIDATE)
+
+    missing = [source for source in dict.fromkeys(programs) if source not in results]
+    results.update(in_parallel(missing, ask, num_threads=num_threads))
     shape = len(programs), len(cases)
     passes_NM = np.zeros(shape, dtype=np.bool_)
     answers_NM = np.full(shape, NO_ANSWER, dtype=np.int64)
     for place, case in enumerate(cases):
-        answers_N: list[CallResult | None] = []
-        for program in programs:
-            result = results[program]
-            answers_N.append(result.results[column[case.call]] if result.loaded else None)
+        column = calls.index(case.call)
+        answers_N = [results[source].results[column] if results[source].loaded else None for source in programs]
         for number, answer in enumerate(answers_N):
             if answer is not None and answer.status is CallStatus.VALUE:
                 passes_NM[number, place] = same(case.expected_value, answer.value)
@@ -129,32 +105,31 @@ def answer_matrix(
     return passes_NM, answers_NM
 
 
+def calls_of(cases: Iterable[Case]) -> tuple[Call, ...]:
+    """The different calls, in the order in which programs are asked them."""
+    return tuple(dict.fromkeys(case.call for case in cases))
+
+
 def group_answers(answers: Sequence[CallResult | None], same: Same = matches) -> list[tuple[int, ...]]:
     """Indices of equal answers to one call, in order of first appearance; what is no answer is in no group.
 
     Floats are equal within the judge's tolerance, and so are those that a chain of such answers joins: a tolerance
     alone is not transitive, and groups must not depend on the order of the programs.
     """
-    indices_of: dict[Any, list[int]] = {}
-    for index, answer in enumerate(answers):
-        key = _key(answer)
-        if key is not None:
-            indices_of.setdefault(key, []).append(index)
-    groups: list[list[Any]] = []  # of keys whose answers are equal
-    for key in indices_of:
-        joined = [key]
+    keys = [_key(answer) for answer in answers]
+    groups: list[list[int]] = []
+    for index, key in enumerate(keys):
+        if key is None:
+            continue
+        joined = [index]
         apart = []
         for group in groups:
-            if any(_match(key, other, same) for other in group):
+            if any(_match(key, keys[other], same) for other in group):
                 joined += group
             else:
                 apart.append(group)
         groups = [*apart, joined]
-    found = []
-    for group in groups:
-        indices = [index for key in group for index in indices_of[key]]
-        found.append(tuple(sorted(indices)))
-    return sorted(found)
+    return sorted(tuple(sorted(group)) for group in groups)
 
 
 def _key(answer: CallResult | None) -> bytes | str | None:
@@ -171,7 +146,15 @@ def error_name(detail: str) -> str:
     return detail.partition(":")[0].strip()[:80]
 
 
-def _match(one: bytes | str, other: bytes | str, same: Same) -> bool:
-    if isinstance(one, str) or isinstance(other, str):
-        return one == other
-    return same(one, other) or same(other, one)
+def literal_of(value: bytes) -> str:
+    """An encoded value as Python source, or why there is none."""
+    try:
+        return to_literal(value)
+    except ValueFormatError as error:
+        return str(error)
+
+
+def _match(one: Any, other: Any, same: Same) -> bool:
+    if one == other:
+        return True
+    return isinstance(one, bytes) and isinstance(other, bytes) and (same(one, other) or same(other, one))

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -17,17 +17,17 @@ from ...algorithm.prompts import PROMPT_PAIRS, render
 from ...algorithm.question import Question
 from ...data.reader import question_table
 from ...errors import InputError
-from ...evaluation.benchmarks.tasks import AssertGrading, CodeVerdict, Grading
+from ...evaluation.benchmarks.tasks import AssertGrading
 from ...evaluation.models.options import run_of, usual_prompt
 from ...evaluation.models.response_store import RESPONSES, ResponseStore, StoredSampler, finish_all
 from ...evaluation.models.source import ModelChoice, choose_model, sample_stored
-from ...files import fingerprint, write_whole
+from ...files import write_whole
 from ...jobs.jsonl_store import JsonlStore, Row
 from ...jobs.judge_loop import judge_into
 from ...jobs.outputs import Report
 from ...stats.estimates import bootstrap, paired_bootstrap
 from ...stats.tables import Table, table_of
-from .answer_matrix import answer_matrix
+from .answer_matrix import answer_matrix, read_cases
 from .options import SelectOptions
 from .repair import Pool, RepairSearch, run_search
 from .selection_rules import ORACLE, RULES, best_programs, expected_passes
@@ -45,19 +45,16 @@ def select(options: SelectOptions) -> Report:
     """
     options = _completed(options)
     table = question_table(options.files, adapter=options.adapter, columns=options.columns)
-    questions, (code, test) = list(table.values())[: options.limit], _models(options)
+    questions = list(table.values())[: options.limit]
+    code, test = _models(options)
     with JsonlStore(options.output / CHOICES, settings=_settings(code, test, options), key="key") as choices:
-        programs = _programs(questions, code, options)
-        all_suites = _suites(questions, programs, test, options)
-        pools = [
-            Pool(question=question, programs=own, suites=suites, num_responses=options.samples)
-            for question, own, suites in zip(questions, programs, all_suites, strict=True)
-        ]
+        pools = _sampled_programs(questions, code, options)
+        _sample_suites(pools, test, options)
         if options.repair:
             _repair(pools, code, options)
         if options.sample_only:
             return Report(text=f"responses are in {options.output / RESPONSES}; judge them with --judge-only")
-        judge_pools(pools, choices, num_workers=options.workers)
+        _judge(pools, choices, num_workers=options.workers)
         rows = [choices.row(pool.key) for pool in pools]
     repairs = f" and {options.repair} repairs" if options.repair else ""
     title = f"Best of {options.samples}{repairs}: programs of {code.label}, {options.suites} suites of {test.label}"
@@ -99,55 +96,50 @@ def _settings(code: ModelChoice, test: ModelChoice, options: SelectOptions) -> d
     }
 
 
-def _programs(questions: Sequence[Question], model: ModelChoice, options: SelectOptions) -> list[list[str]]:
+def _sampled_programs(questions: Sequence[Question], model: ModelChoice, options: SelectOptions) -> list[Pool]:
     """Programs of each question; responses without one are left out."""
     template = PROMPT_PAIRS[str(options.prompt)].code
     prompts = [(one.id, render(template, **one.prompt_fields)) for one in questions]
     responses = sample_stored(
         model, prompts, options, policy="code", num_samples=options.samples, description="programs"
     )
-    programs = [
-        [extract_candidate(one.text, reads_input=question.reads_input) for one in row if one]
-        for question, row in zip(questions, responses, strict=True)
-    ]
-    return [[program for program in row if isinstance(program, str)] for row in programs]
+    pools = []
+    for question, row in zip(questions, responses, strict=True):
+        found = [extract_candidate(one.text, reads_input=question.reads_input) for one in row if one]
+        programs = [program for program in found if isinstance(program, str)]
+        pools.append(Pool(question=question, programs=programs, num_responses=options.samples))
+    return pools
 
 
-def _suites(
-    questions: Sequence[Question], programs: Sequence[Sequence[str]], model: ModelChoice, options: SelectOptions
-) -> list[list[tuple[str, ...]]]:
-    """Suites of each question, written for its programs in turn, since the Test LLM reads the program it tests.
+def _sample_suites(pools: Sequence[Pool], model: ModelChoice, options: SelectOptions) -> None:
+    """Give each question suites, written for its programs in turn, since the Test LLM reads the program it tests.
 
     Each suite then judges all programs.
     """
-    places = [
-        (place, number, own[number % len(own)])
-        for place, own in enumerate(programs)
-        for number in range(options.suites if own else 0)
-    ]
-    template, num_tests = PROMPT_PAIRS[str(options.prompt)].test, options.tests or 0
-    prompts = [
-        (
-            f"{questions[place].id}/{number}",
-            render(template, **questions[place].prompt_fields, candidate=program, num_cases=num_tests),
-        )
-        for place, number, program in places
-    ]
+    template = PROMPT_PAIRS[str(options.prompt)].test
+    num_tests = options.tests or 0
+    asked: list[Pool] = []
+    prompts = []
+    for pool in pools:
+        for number in range(options.suites if pool.programs else 0):
+            program = pool.programs[number % len(pool.programs)]
+            messages = render(template, **pool.question.prompt_fields, candidate=program, num_cases=num_tests)
+            asked.append(pool)
+            prompts.append((f"{pool.question.id}/{number}", messages))
     parameters = options.test_model.sampling("test", shared=options.model)
     responses = sample_stored(
         model, prompts, options, policy="test", num_samples=1, parameters=parameters, description="suites"
     )
-    suites: list[list[tuple[str, ...]]] = [[] for _ in questions]
-    for (place, _, _), (response,) in zip(places, responses, strict=True):
+    for pool, (response,) in zip(asked, responses, strict=True):
         asserts = extract_suite(response.text, max_asserts=num_tests) if response else None
         if isinstance(asserts, tuple):
-            suites[place].append(asserts)
-    return suites
+            pool.suites.append(asserts)
 
 
 def _repair(pools: Sequence[Pool], model: ModelChoice, options: SelectOptions) -> None:
     """Let the Code LLM refine the programs of every question, each by itself."""
-    template, open_model = PROMPT_PAIRS[str(options.prompt)].repair, None if options.judge_only else model.open
+    template = PROMPT_PAIRS[str(options.prompt)].repair
+    open_model = None if options.judge_only else model.open
 
     async def run(store: ResponseStore, runner: Runner) -> None:
         parameters = options.model.sampling("code")
@@ -160,63 +152,65 @@ def _repair(pools: Sequence[Pool], model: ModelChoice, options: SelectOptions) -
         asyncio.run(run(store, runner))
 
 
-def judge_pools(pools: Sequence[Pool], store: JsonlStore, *, num_workers: int) -> None:
+def _judge(pools: Sequence[Pool], store: JsonlStore, *, num_workers: int) -> None:
     """Append the row of each question that has none yet."""
     left = [pool for pool in pools if pool.key not in store]
     if not left:
         return
     with LocalRunner(num_workers=num_workers) as runner, JudgeProcesses(num_workers) as judges:
+        judge_into(
+            store,
+            left,
+            lambda pool: [_judged_row(pool, runner, judges, num_threads=num_workers)],
+            num_threads=2 * num_workers,
+            total=len(pools),
+        )
 
-        def rows(pool: Pool) -> list[Row]:
-            grading = AssertGrading(question=pool.question, judges=judges) if pool.question.tests else None
-            return [judged_row(pool, runner, grading, num_threads=num_workers)]
 
-        judge_into(store, left, rows, num_threads=2 * num_workers, total=len(pools))
-
-
-def judged_row(pool: Pool, runner: Runner, grading: Grading | None, *, num_threads: int) -> Row:
+def _judged_row(pool: Pool, runner: Runner, judges: JudgeProcesses, *, num_threads: int) -> Row:
     """One question: the choice of every rule, and where it has tests, the chance that the choice is right.
 
     A response without a program counts as a wrong choice of ``random``; no rule chooses it, as any user could.
 
     Returns:
         ``chosen`` maps a rule to the source of its choice (the first of those with the highest score), ``expected``
-        maps a rule to a value in [0, 1]; with ``outage`` both are null.
+        maps a rule to a value in [0, 1], or is null; ``repairs`` says of each repair whether the program was right
+        before, and after.
     """
-    head: Row = {
-        "key": pool.key,
-        "question": pool.question.id,
-        "num_responses": pool.num_responses,
-        "num_programs": len(pool.programs),
-        "outage": "",
-    }
-    if not pool.programs:
+    question, programs = pool.question, pool.programs
+    row: Row = {"key": pool.key, "question": question.id, "outage": "", "chosen": {}, "expected": None, "repairs": []}
+    if not programs:
         nothing = dict.fromkeys((*RULES, ORACLE), 0.0)
-        return {**head, "num_tests": 0, "chosen": {}, "expected": nothing if grading else None}
+        return {**row, "expected": nothing if question.tests else None}
     try:
-        passes, answers = answer_matrix(pool.programs, pool.suites, runner, pool.question, num_threads=num_threads)
-        expected = _expected(pool, passes, answers, grading) if grading else None
+        cases = read_cases(programs, pool.suites, question)
+        passes, answers = answer_matrix(programs, cases, runner, question, num_threads=num_threads)
+        right = _right_programs(programs, AssertGrading(question=question, judges=judges)) if question.tests else set()
     except SandboxUnavailableError as error:
-        return {**head, "num_tests": 0, "chosen": None, "expected": None, "outage": f"{type(error).__name__}: {error}"}
-    chosen = {name: pool.programs[int(best_programs(rule.scores(passes, answers))[0])] for name, rule in RULES.items()}
-    return {**head, "num_tests": passes.shape[1], "chosen": chosen, "expected": expected}
+        return {**row, "outage": f"{type(error).__name__}: {error}"}
+    for name, rule in RULES.items():
+        best = best_programs(rule(passes, answers))
+        row["chosen"][name] = programs[int(best[0])]
+    if question.tests:
+        is_right = np.array([program in right for program in programs], dtype=np.bool_)
+        row["expected"] = expected_passes(passes, answers, is_right)
+        row["expected"]["random"] *= len(programs) / pool.num_responses
+        row["repairs"] = [[before in right, after in right] for before, after in pool.repairs]
+    return row
 
 
-def _expected(pool: Pool, passes: Any, answers: Any, grading: Grading) -> dict[str, float]:
-    distinct = list(dict.fromkeys(pool.programs))
-    verdicts: dict[str, CodeVerdict] = {}
+def _right_programs(programs: Sequence[str], grading: AssertGrading) -> set[str]:
+    distinct = list(dict.fromkeys(programs))
+    right = set()
     for program, verdict in zip(distinct, grading.grade(distinct), strict=True):
         if isinstance(verdict, SandboxUnavailableError):
             raise verdict
-        verdicts[program] = verdict
-    is_right = np.array([verdicts[program].passed for program in pool.programs], dtype=np.bool_)
-    found = expected_passes(passes, answers, is_right)
-    right = {program for program, verdict in verdicts.items() if verdict.passed}
-    changes = Counter(f"{before in right} -> {after in right}" for before, after in pool.repairs)
-    return {**found, "random": found["random"] * len(pool.programs) / pool.num_responses, **changes}
+        if verdict.passed:
+            right.add(program)
+    return right
 
 
-def rules_table(rows: Sequence[Mapping[str, Any]], *, title: str) -> Table | None:
+def _rules_table(rows: Sequence[Row], *, title: str) -> Table | None:
     """pass@1 of every rule's choice with intervals, and its difference from random choice; None without tests."""
     graded = {str(row["question"]): row["expected"] for row in rows if row["expected"]}
     if not graded:
@@ -225,30 +219,23 @@ def rules_table(rows: Sequence[Mapping[str, Any]], *, title: str) -> Table | Non
     cells = []
     for name in (*RULES, ORACLE):
         values = {question: expected[name] for question, expected in graded.items()}
-        difference = paired_bootstrap(values, random)
         cells.append(
             {
                 "rule": name,
                 "right": bootstrap(list(values.values())).text(),
-                "minus random": "" if name == "random" else difference.text(signed=True),
-                "settled": "" if name == "random" else "yes" if difference.excludes_zero else "no",
-                "what it is": RULES[name].source
-                if name in RULES
-                else "any of the N programs is right: the upper bound",
+                "minus random": "" if name == "random" else paired_bootstrap(values, random).text(signed=True),
             }
         )
-    num_outages = sum(bool(row["outage"]) for row in rows)
-    made = Counter(name for one in graded.values() for name in one for _ in range(int(one[name])) if "->" in name)
     note = f"Percent of {len(graded)} questions; 95 % bootstrap intervals over questions, ties as expected values."
-    if num_outages:
+    if num_outages := sum(bool(row["outage"]) for row in rows):
         note += f" {num_outages} questions were lost to an outage and are not among them."
-    if made:
-        for was, became, words in (
-            ("False", "True", "incorrect programs are"),
-            ("True", "False", "correct ones are no longer"),
-        ):
-            number, all_of_these = made[f"{was} -> {became}"], made[f"{was} -> True"] + made[f"{was} -> False"]
-            note += f" {number} of {all_of_these} repairs of {words} correct."
+    repairs = Counter((before, after) for row in rows for before, after in row["repairs"])
+    if repairs:
+        to_right, to_wrong = repairs[False, True], repairs[True, False]
+        note += (
+            f" {to_right} of {to_right + repairs[False, False]} repairs of incorrect programs are correct. "
+            f"{to_wrong} of {to_wrong + repairs[True, True]} repairs of correct ones are no longer correct."
+        )
     return table_of(title, cells, note=note)
 
 
@@ -263,13 +250,11 @@ def _written(rows: Sequence[Row], options: SelectOptions, title: str) -> Report:
     text = "".join(json.dumps(one) + "\n" for one in selected)
     write_whole(target, text)
     lines = []
-    table = rules_table(rows, title=title)
+    table = _rules_table(rows, title=title)
     if table is not None:
         table.write(options.output, "table")
         lines.append(table.markdown())
-    num_without = sum(not row["num_programs"] for row in rows if not row["outage"])
-    without = f"; {num_without} questions have none" if num_without else ""
-    chosen = f"{target}: {len(selected)} programs chosen by {options.rule}{without} (sha256 {fingerprint(text)})"
+    chosen = f"{target}: {len(selected)} programs chosen by {options.rule}"
     lost = [row for row in rows if row["outage"]]
     failure = lost and (
         f"{len(lost)} questions were lost to an outage, the first, {lost[0]['question']}, by {lost[0]['outage']}; "

@@ -7,13 +7,12 @@ that it passes and ``n`` how often it was refined before. Nobody knows here whet
 
 import asyncio
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from reward_fns import extract_candidate
-from sandbox import Call, CallResult, CallStatus, Case, CaseOutcome, ProgramResult, Runner, comparison, to_literal
+from sandbox import CallStatus, Case, CaseOutcome, ProgramResult, Runner
 
 from ...algorithm.episode_types import PromptTooLongError, Sampler
 from ...algorithm.prompts import render
@@ -21,7 +20,7 @@ from ...algorithm.question import Question
 from ...algorithm.repair import ShownFailure
 from ...algorithm.sampling import sampling_seed
 from ...files import fingerprint
-from .answer_matrix import ask_programs, asking, read_cases
+from .answer_matrix import answer_matrix, calls_of, literal_of, read_cases
 
 GREED = 20.0
 """C: how much the share of passed tests counts beside the uniform prior."""
@@ -34,10 +33,10 @@ class Pool:
     question: Question
     programs: list[str]
     """N; responses without a program are not among them."""
-    suites: Sequence[Sequence[str]]
-    """M suites of asserts, as written."""
     num_responses: int
     """N and those without a program."""
+    suites: list[tuple[str, ...]] = field(default_factory=list)
+    """Suites of asserts, as written."""
     repairs: list[tuple[str, str]] = field(default_factory=list)
     """Pairs of a program and what it became, in order; "" where the response holds no program."""
 
@@ -56,8 +55,8 @@ class RepairSearch:
     too_long: set[str] = field(default_factory=set)
     """Programs for whose repair the model's prompt has no room."""
     _cases: list[Case] = field(init=False)
-    _answers: dict[str, dict[Call, CallResult | ProgramResult]] = field(default_factory=dict)
-    """By program and call; of a program that does not load, what it says of that."""
+    _results: dict[str, ProgramResult] = field(default_factory=dict)
+    """By program: what it answered."""
 
     def __post_init__(self) -> None:
         self._cases = read_cases(self.pool.programs, self.pool.suites, self.pool.question)
@@ -73,46 +72,29 @@ class RepairSearch:
         programs = list(dict.fromkeys(self.pool.programs))
         if not programs or not self._cases:
             return None
-        passes_NM = np.array([self._passes(source, runner) for source in programs])
+        passes_NM, _ = answer_matrix(programs, self._cases, runner, self.pool.question, known=self._results)
         places = [n for n, source in enumerate(programs) if source not in self.too_long]
         if passes_NM.all(axis=1).any() or not places:
             return None
-        repairs = self.pool.repairs
-        rng, refined = random.Random(f"{self.seed} {len(repairs)}"), [before for before, _ in repairs]
-        draws_N = [
-            rng.betavariate(1 + GREED * rate, 1 + GREED * (1 - rate) + refined.count(source))
-            for source, rate in zip(programs, passes_NM.mean(axis=1), strict=True)
-        ]
+        refined = [before for before, _ in self.pool.repairs]
+        rng = random.Random(f"{self.seed} {len(refined)}")
+        draws_N = []
+        for source, rate in zip(programs, passes_NM.mean(axis=1), strict=True):
+            draws_N.append(rng.betavariate(1 + GREED * rate, 1 + GREED * (1 - rate) + refined.count(source)))
         n = max(places, key=draws_N.__getitem__)
-        case = min((self._cases[m] for m in np.flatnonzero(~passes_NM[n])), key=lambda one: len(one.text))
-        outcome, detail = _did(self._answers[programs[n]][case.call])
+        failed = [self._cases[m] for m in np.flatnonzero(~passes_NM[n])]
+        case = min(failed, key=lambda one: len(one.text))
+        outcome, detail = self._did(programs[n], case)
         return programs[n], ShownFailure.of(case.call.text, outcome, detail, expected=case.expected)
 
-    def _passes(self, source: str, runner: Runner) -> list[bool]:
-        """[M] whether the program gives the value that each test expects."""
-        if source not in self._answers:
-            calls = tuple(dict.fromkeys(case.call for case in self._cases))
-            (answer,) = ask_programs([source], asking(self.pool.question, calls, runner), runner)
-            answers = answer.results if answer.loaded else [answer] * len(calls)
-            self._answers[source] = dict(zip(calls, answers, strict=True))
-        same, answers_of = comparison(self.pool.question.kind, self.pool.question.checker), self._answers[source]
-        return [
-            isinstance(one := answers_of[case.call], CallResult)
-            and one.status is CallStatus.VALUE
-            and same(case.expected_value, one.value)
-            for case in self._cases
-        ]
-
-
-def _did(answer: CallResult | ProgramResult) -> tuple[CaseOutcome, str]:
-    if isinstance(answer, ProgramResult):
-        return CaseOutcome.NOT_LOADED, answer.load_error
-    if answer.status is not CallStatus.VALUE:
-        return CaseOutcome(answer.status.value), answer.detail
-    try:
-        return CaseOutcome.WRONG_VALUE, to_literal(answer.value)
-    except ValueError as error:
-        return CaseOutcome.WRONG_VALUE, str(error)
+    def _did(self, source: str, case: Case) -> tuple[CaseOutcome, str]:
+        result = self._results[source]
+        if not result.loaded:
+            return CaseOutcome.NOT_LOADED, result.load_error
+        answer = result.results[calls_of(self._cases).index(case.call)]
+        if answer.status is not CallStatus.VALUE:
+            return CaseOutcome(answer.status.value), answer.detail
+        return CaseOutcome.WRONG_VALUE, literal_of(answer.value)
 
 
 async def run_search(search: RepairSearch, sampler: Sampler, runner: Runner, *, template: str, num_turns: int) -> None:

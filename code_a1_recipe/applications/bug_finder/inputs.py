@@ -1,63 +1,41 @@
-"""What an attack starts from: programs, tests and the question, read and checked before anything runs."""
+"""What an attack starts from: programs and tests, read and checked before anything runs."""
 
 import ast
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from reward_fns.extract import ExtractionFailure, extract_suite
 from sandbox import parse_untrusted
 
 from ...algorithm.question import definitions
-from ...data.reader import read_rows
 from ...errors import InputError
 from ...stats.tables import counts_text
-from .options import AttackOptions
 
-_MAX_FILE_ASSERTS = 10_000
-_MAX_RESPONSE_ASSERTS = 64
-_ENTRY = re.compile(r"([A-Za-z_]\w*)(\(\))?(\.[A-Za-z_]\w*)?")
+_MAX_ASSERTS = 10_000
 _PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suites:
+class Suites(NamedTuple):
     """The tests to attack with."""
 
-    suites: tuple[tuple[str, ...], ...]
+    suites: list[tuple[str, ...]]
     """``suites[s]`` holds the texts of suite s's asserts."""
-    extraction_failures: Counter[str]
-    """Responses without asserts, by reason."""
+    failures: Counter[str]
+    """Responses and files without asserts, by reason."""
 
     @classmethod
-    def of(cls, extracted: Sequence[tuple[str, ...] | ExtractionFailure]) -> "Suites":
+    def of(cls, extracted: Iterable[tuple[str, ...] | ExtractionFailure]) -> "Suites":
         """What came of each response or file, sorted out."""
-        failures = [found for found in extracted if isinstance(found, ExtractionFailure)]
-        return cls(
-            suites=tuple(found for found in extracted if not isinstance(found, ExtractionFailure)),
-            extraction_failures=Counter(failure.reason for failure in failures),
-        )
-
-    @property
-    def num_asserts(self) -> int:
-        return sum(map(len, self.suites))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """What is attacked and what with, read and checked."""
-
-    options: AttackOptions
-    """With the paths of the files, and how hard to try."""
-    source: str
-    entry: str
-    reference: str | None
-    candidates: tuple[str, ...]
-    """Other programs for the same question."""
-    output: Path
-    """The pytest file, if bugs are found against a reference."""
+        found = cls([], Counter())
+        for one in extracted:
+            if isinstance(one, ExtractionFailure):
+                found.failures[one.reason] += 1
+            else:
+                found.suites.append(one)
+        return found
 
 
 def read_text(path: Path, what: str) -> str:
@@ -108,79 +86,42 @@ def entry_point(entry: str | None, source: str, path: Path) -> str:
             listed = ", ".join(public) or "no function or class"
             raise InputError(f"--entry must name the function to attack; {path} defines {listed}")
         return public[0]
-    match = _ENTRY.fullmatch(entry.strip())
-    if match is None:
-        raise InputError(f"--entry must be a name such as f, Stack or Solution().f, got {entry!r}")
-    check_defines(source, match[1], f"{path}", hint="name one of them")
-    return match[1]
+    name = re.split(r"[(.]", entry.strip())[0]
+    check_defines(source, name, path, hint="--entry must be a name such as f, Stack or Solution().f")
+    return name
 
 
-def check_defines(source: str, name: str, where: str, *, hint: str) -> None:
+def check_defines(source: str, name: str, path: Path, *, hint: str) -> None:
     """Raises ``InputError`` where the program defines no such top-level name."""
     names = definitions(source)
     if name not in names:
-        raise InputError(f"{where} does not define {name!r}, but {', '.join(names) or 'nothing'}; {hint}")
+        raise InputError(f"{path} does not define {name!r}, but {', '.join(names) or 'nothing'}; {hint}")
 
 
 def read_suites(paths: Sequence[Path]) -> Suites:
-    """Tests from files.
+    """Tests from files, one suite each: all assert statements of a Python file, inside functions too.
 
-    ``.py``: all assert statements, inside functions too, one suite. ``.jsonl``, ``.json``, ``.parquet`` (``.gz``): a
-    response of a Test LLM a row, under ``response``, ``text`` or, several, ``responses``. Any other file: as one
-    response.
+    A file that does not parse as Python is read as a Test LLM's response.
 
     Raises:
         InputError: a file cannot be read, or there is no assert in any of them.
     """
-    extracted: list[tuple[str, ...] | ExtractionFailure] = []
-    for path in paths:
-        if path.name.removesuffix(".gz").endswith((".jsonl", ".json", ".parquet")):
-            extracted += map(_asserts_in_response, _responses(path))
-        else:
-            extracted.append(_asserts_in_file(path))
-    found = Suites.of(extracted)
+    found = Suites.of(map(_asserts_in, paths))
     if not found.suites:
-        reasons = counts_text(found.extraction_failures) or "no rows"
         raise InputError(
-            f"--suites {', '.join(map(str, paths))}: no assert statement in it ({reasons}); write lines such as "
-            "`assert f([1]) == 2`, or let a Test LLM write them (--model, --endpoint)"
+            f"--suites {', '.join(map(str, paths))}: no assert statement in it ({counts_text(found.failures)}); write "
+            "lines such as `assert f([1]) == 2`, or let a Test LLM write them (--model, --endpoint)"
         )
     return found
 
 
-def suites_in(responses: Sequence[str | None]) -> Suites:
-    """The suites of Test LLM responses; None where the prompt was too long to be asked."""
-    return Suites.of([_asserts_in_response(response) for response in responses])
-
-
-def _asserts_in_response(response: str | None) -> tuple[str, ...] | ExtractionFailure:
-    if response is None:
-        return ExtractionFailure(reason="prompt_too_long")
-    return extract_suite(response, max_asserts=_MAX_RESPONSE_ASSERTS)
-
-
-def _asserts_in_file(path: Path) -> tuple[str, ...] | ExtractionFailure:
-    if path.suffix != ".py":
-        return extract_suite(read_text(path, "--suites"), max_asserts=_MAX_FILE_ASSERTS)
-    module = parse_untrusted(read_program(path, "--suites"))
-    nodes = [node for node in ast.walk(module) if isinstance(node, ast.Assert)][:_MAX_FILE_ASSERTS]
-    if not nodes:
-        return ExtractionFailure(reason="no_asserts")
-    return tuple(f"assert {ast.unparse(node.test)}" for node in sorted(nodes, key=lambda node: node.lineno))
-
-
-def _responses(path: Path) -> list[str]:
+def _asserts_in(path: Path) -> tuple[str, ...] | ExtractionFailure:
+    text = read_text(path, "--suites")
     try:
-        rows = read_rows(path)
-    except InputError as error:
-        raise InputError(f"--suites {error}") from error
-    responses: list[str] = []
-    for index, row in enumerate(rows):
-        texts = row.get("responses", [row.get("response", row.get("text"))])
-        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            raise InputError(
-                f"--suites {path}: row {index} must hold a response as text under 'response' (or a list of them under "
-                f"'responses'), got the columns {sorted(row)}"
-            )
-        responses += texts
-    return responses
+        module = parse_untrusted(text)
+    except _PARSE_ERRORS:
+        return extract_suite(text, max_asserts=_MAX_ASSERTS)
+    nodes = [node for node in ast.walk(module) if isinstance(node, ast.Assert)]
+    nodes.sort(key=lambda node: node.lineno)
+    texts = tuple(f"assert {ast.unparse(node.test)}" for node in nodes[:_MAX_ASSERTS])
+    return texts or ExtractionFailure(reason="no_asserts")

@@ -1,7 +1,7 @@
 """A call with literal arguments, taken apart: change an argument, write the call again."""
 
 import ast
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,36 +20,37 @@ class Argument:
     """Its keyword; empty for a positional one."""
     value: Any
 
-    @property
-    def text(self) -> str:
-        return f"{self.name}={spell(self.value)}" if self.name else spell(self.value)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiteralCall:
-    """The text of a call between its argument lists, and the arguments."""
+    """A call's syntax tree and its arguments, which stand in the tree only while the text is written."""
 
-    pieces: tuple[str, ...]
-    """``pieces[i]`` stands before argument list i, the last piece after all of them."""
-    arguments: tuple[Argument, ...]
+    tree: ast.expr
+    lists: list[ast.Call]
+    """The nodes of the tree that have argument lists, that of the entry point first."""
+    arguments: list[Argument]
     """In the order of the argument lists, positional ones first in each."""
 
     @property
     def text(self) -> str:
         """Source of the call; types are kept (``1``, ``1.0`` and ``True`` are three texts)."""
-        lists: list[list[str]] = [[] for _ in self.pieces[1:]]
+        for node in self.lists:
+            node.args, node.keywords = [], []
         for argument in self.arguments:
-            lists[argument.place].append(argument.text)
-        inner = [f"{piece}({', '.join(texts)})" for piece, texts in zip(self.pieces, lists, strict=False)]
-        return "".join([*inner, self.pieces[-1]])
+            node = self.lists[argument.place]
+            value = ast.Name(spell(argument.value))  # written as it is
+            if argument.name:
+                node.keywords.append(ast.keyword(argument.name, value))
+            else:
+                node.args.append(value)
+        return ast.unparse(self.tree)
 
-    def with_values(self, values: dict[int, Any]) -> "LiteralCall":
+    def with_values(self, values: Mapping[int, Any]) -> "LiteralCall":
         """The same call with other values of some arguments, by their index."""
-        changed = (
-            replace(argument, value=values[index]) if index in values else argument
-            for index, argument in enumerate(self.arguments)
-        )
-        return replace(self, arguments=tuple(changed))
+        arguments = list(self.arguments)
+        for index, value in values.items():
+            arguments[index] = replace(arguments[index], value=value)
+        return replace(self, arguments=arguments)
 
 
 def take_apart(text: str, entry_points: Collection[str]) -> LiteralCall | None:
@@ -67,55 +68,32 @@ def take_apart(text: str, entry_points: Collection[str]) -> LiteralCall | None:
         >>> call.arguments[0].value, call.with_values({1: 0}).text
         ([3, 1], 'sorted(f([3, 1], n=0))')
     """
-    reader = _Reader(entry_points)
+    read = LiteralReader(arithmetic=True).read
+    arguments: list[Argument] = []
     try:
-        reader.read(ast.parse(text, mode="eval").body)
+        tree = ast.parse(text, mode="eval").body
+        lists = _argument_lists(tree, entry_points)
+        for place, node in enumerate(lists):
+            given = [("", value) for value in node.args] + [(part.arg or "**", part.value) for part in node.keywords]
+            arguments += [Argument(place=place, name=name, value=read(value)) for name, value in given]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    return LiteralCall(pieces=tuple(reader.pieces), arguments=tuple(reader.arguments))
+    return LiteralCall(tree=tree, lists=lists, arguments=arguments)
 
 
-class _Reader:
-    """Reads from the inside out: the call of the entry point first, then what is done with its result."""
-
-    def __init__(self, entry_points: Collection[str]) -> None:
-        self._entry_points = entry_points
-        self._literals = LiteralReader(arithmetic=True)
-        self.pieces = [""]
-        self.arguments: list[Argument] = []
-
-    def read(self, node: ast.expr) -> None:
-        if isinstance(node, ast.Await):
-            self.read(node.value)
-            self.pieces[0] = f"await {self.pieces[0]}"
-        elif isinstance(node, ast.Attribute):
-            self.read(node.value)
-            self.pieces[-1] += f".{node.attr}"
-        elif isinstance(node, ast.Subscript):
-            self.read(node.value)
-            self.pieces[-1] += f"[{ast.unparse(node.slice)}]"
-        elif isinstance(node, ast.Call):
-            self._read_call(node)
-        else:
-            raise ValueFormatError(f"{ast.unparse(node)} calls no entry point")
-
-    def _read_call(self, node: ast.Call) -> None:
-        if isinstance(node.func, ast.Name) and node.func.id in self._entry_points:
-            self.pieces[-1] += node.func.id
-            self._read_arguments(node)
-        elif isinstance(node.func, ast.Attribute) and ast.unparse(node.func) not in _RUNS_ASYNC:
-            self.read(node.func)
-            self._read_arguments(node)
-        elif node.args:  # a reader, or asyncio.run: what stands beside the result is left as it is
-            self.read(node.args[0])
-            beside = [ast.unparse(part) for part in (*node.args[1:], *node.keywords)]
-            self.pieces[0] = f"{ast.unparse(node.func)}({self.pieces[0]}"
-            self.pieces[-1] += f"{''.join(f', {part}' for part in beside)})"
-        else:
-            raise ValueFormatError(f"{ast.unparse(node)} calls no entry point")
-
-    def _read_arguments(self, node: ast.Call) -> None:
-        place = len(self.pieces) - 1
-        given = [("", part) for part in node.args] + [(part.arg or "**", part.value) for part in node.keywords]
-        self.arguments += [Argument(place=place, name=name, value=self._literals.read(value)) for name, value in given]
-        self.pieces.append("")
+def _argument_lists(node: ast.expr, entry_points: Collection[str]) -> list[ast.Call]:
+    """From the inside out: the call of the entry point first, then those of methods of its result."""
+    match node:
+        case ast.Call(func=ast.Name(id=name)) if name in entry_points:
+            return [node]
+        case ast.Call(func=ast.Attribute()) if ast.unparse(node.func) not in _RUNS_ASYNC:
+            return [*_argument_lists(node.func, entry_points), node]
+        # Of a reader, or asyncio.run, what stands beside the result is left as it is.
+        case (
+            ast.Call(args=[inner, *_])
+            | ast.Await(value=inner)
+            | ast.Attribute(value=inner)
+            | ast.Subscript(value=inner)
+        ):
+            return _argument_lists(inner, entry_points)
+    raise ValueFormatError(f"{ast.unparse(node)} calls no entry point")

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from ...algorithm.prompts import PROMPT_PAIRS
 from ...errors import InputError
 from ...evaluation.models.options import ModelOptions
 from ...jobs import options as shared
@@ -21,30 +20,12 @@ class AttackOptions:
         str | None, typer.Option(help="function or class under attack", show_default="the file's only one")
     ] = None
     reference: Annotated[Path | None, typer.Option(help="a right solution; its answers decide")] = None
-    candidates: Annotated[
-        tuple[Path, ...], typer.Option(metavar="FILE.py", help="another program to compare with; repeatable")
-    ] = ()
-    question: Annotated[Path | None, typer.Option(help="the problem as text, for the models")] = None
+    question: Annotated[Path | None, typer.Option(help="the problem as text, for the Test LLM")] = None
     suites: Annotated[
         tuple[Path, ...],
-        typer.Option(
-            metavar="FILE",
-            help="tests that are there already, repeatable: .py or .txt with asserts, or JSON lines with a Test LLM's "
-            "'response' each",
-        ),
+        typer.Option(metavar="FILE", help="tests that are there already: a file with asserts; repeatable"),
     ] = ()
     num_suites: Annotated[int, typer.Option(min=1, help="responses to sample from the Test LLM")] = 16
-    cases: Annotated[
-        int | None, typer.Option(min=1, help="asserts to ask for in each", show_default="8, of a run its own")
-    ] = None
-    prompt: Annotated[
-        str | None,
-        typer.Option(
-            callback=shared.one_of(tuple(PROMPT_PAIRS)),
-            help=f"pair of templates: {', '.join(PROMPT_PAIRS)}",
-            show_default="chat_v2, of a run its own",
-        ),
-    ] = None
     responses: Annotated[Path | None, typer.Option(help="responses are kept here", show_default="beside --output")] = (
         None
     )
@@ -53,20 +34,14 @@ class AttackOptions:
     max_calls: Annotated[
         int, typer.Option(min=1, help="the tests' own calls are all made; changes fill up to so many calls")
     ] = 600
-    max_bugs: Annotated[int, typer.Option(min=1, help="minimal calls to show")] = 8
     output: Annotated[
         Path | None, typer.Option(help="the pytest file; needs --reference", show_default="test_NAME_bugs.py")
     ] = None
-    workers: shared.Workers = shared.NUM_CORES
     tier: shared.Tier = 0
     allow_missing: shared.AllowMissing = ()
-    num_candidates: Annotated[int, typer.Option(min=1, help="programs to sample from the Code LLM")] = 8
     model: ModelOptions = field(default_factory=ModelOptions)
     """The Test LLM."""
-    code_model: ModelOptions = field(default_factory=ModelOptions)
 
     def __post_init__(self) -> None:
-        if self.reference and self.code_model.is_named:
-            raise InputError("name either --reference, which decides, or a Code LLM for programs to compare with")
         if self.suites and self.model.is_named:
             raise InputError("name either --suites or a Test LLM (--model, --endpoint), not both")

@@ -10,15 +10,13 @@ from pathlib import Path
 from sandbox import Call
 
 from ...stats.tables import counted
-from .expectations import TIME_OUT, show_answer
+from .failures import TIME_OUT
 from .search import HANG_SECONDS, Bug, FailureGroup
 
 MARK = "# Written by `code-a1 attack`."
 """First words of the file; a file that begins otherwise is not overwritten."""
 _ALONE_KINDS = (TIME_OUT, "the process ends", "raises MemoryError")
 """Kinds of failure (``Failure.kind``) that would take pytest, or the machine, with them."""
-_LONGEST_LINE = 300
-"""Characters of an assert on the terminal; the file has all of it."""
 _HEAD = '''\
 {mark} A further run writes it anew.
 """Calls on which {entry} of {program} was wrong, shrunk as far as they fail; the answers are {reference}'s."""
@@ -112,20 +110,17 @@ def passes_alone(statement, *, seconds):
 '''
 
 
-def group_lines(groups: Sequence[FailureGroup]) -> list[str]:
-    """Failures by kind, each minimal call as an assert that can be pasted; without a reference call and answers."""
+def group_lines(groups: Sequence[FailureGroup], *, shows_expected: bool = True) -> list[str]:
+    """Failures by kind, each minimal call as an assert that can be pasted, or the call alone."""
     lines = []
     for group in groups:
         lines.append(f"{group.kind} ({counted(group.num_calls, 'call')})")
-        for bug in group.bugs:
+        if bug := group.bug:
             before = "".join(f"{call.text}; " for call in bug.earlier)
-            others = [f" | {counted(count, 'other')}: {show_answer(answer)}" for answer, count in bug.expected.votes]
-            text = bug.call.text if others else bug.text  # without a reference nobody says who is right
-            if len(text) > _LONGEST_LINE:
-                text = f"{text[:_LONGEST_LINE]}... ({len(text)} characters)"
-            lines.append(f"  {before}{text}  # your function: {bug.failure.shown}{''.join(others)}")
-        if not group.bugs:
-            lines.append("  (no minimal call: slow but right, only after several others, or others took the room)")
+            text = f"assert {bug.call.text} == {bug.expected.literal}" if shows_expected else bug.call.text
+            lines.append(f"  {before}{text}  # your function: {bug.failure.shown}")
+        else:
+            lines.append("  (no minimal call: slow but right, or only after several others)")
     return lines
 
 

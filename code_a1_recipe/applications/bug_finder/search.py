@@ -1,25 +1,39 @@
 """Attack on one program: calls on which it fails, each shrunk to a minimal one and confirmed in a fresh process.
 
-The program runs in the sandbox only. It is asked many calls in one process. A failure that does not come again when
-the call is made alone has to do with earlier calls (a default argument that is changed, a global); then one call is
-looked for after which it comes.
+The program runs where a ``sandbox.Runner`` runs it. It is asked many calls in one process. A failure that does not
+come again when the call is made alone has to do with earlier calls (a default argument that is changed, a global);
+then one call is looked for after which it comes.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sandbox import Call, CallResult, Case, Gate, Limits, Program, Role, Runner
+from sandbox import (
+    TOTAL_SPENT,
+    Call,
+    CallResult,
+    Case,
+    Gate,
+    Limits,
+    OracleValue,
+    Program,
+    ReferencePass,
+    Role,
+    Runner,
+)
 
 from ...errors import InputError
 from ...jobs.progress import watched
-from .expectations import TIME_OUT, Expectation, Expected, Failure, failure_of, failures_of, was_asked
+from .failures import TIME_OUT, Failure, failure_of, was_asked
 from .shrink import shrink
 from .variants import variants
 
+NOT_ASKED = "not asked for want of time"
 HANG_SECONDS = 3.0
 """CPU seconds after which a call counts as hanging, unless the reference itself needs a tenth of them or more."""
-_EARLIER_CALLS = 24
-"""Calls that are tried in front of one that fails only after others."""
+_EARLIER_CALLS = 12
+"""Calls of each kind that are tried in front of one that fails only after others."""
 _MAX_ASKED = 300
 _MAX_HANG_TRIES = 6
 _IMPATIENT_SECONDS = 0.05
@@ -33,18 +47,8 @@ class Bug:
     call: Call
     earlier: tuple[Call, ...] = ()
     """Calls to make before it in the same process; empty where it fails alone."""
-    expected: Expected
+    expected: OracleValue
     failure: Failure
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The texts of all calls, in order."""
-        return (*(call.text for call in self.earlier), self.call.text)
-
-    @property
-    def text(self) -> str:
-        """``assert f([1]) == 2``; the call alone where no single value is expected."""
-        return f"assert {self.call.text} == {self.expected.literal}" if self.expected.literal else self.call.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,26 +57,35 @@ class FailureGroup:
 
     kind: str
     num_calls: int
-    bugs: tuple[Bug, ...]
-    """Different minimal calls; empty where others took the room, or the failure did not come again."""
+    bug: Bug | None
+    """The minimal call; None where the failure did not come again."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Attack:
-    """One program, what it should answer, and where it runs.
+    """One program, the reference that says what it should answer, and where both run.
 
     All methods raise ``SandboxUnavailableError`` where something could not be run, and ``InputError`` where the
     program does not load.
     """
 
     source: str
-    expectation: Expectation
+    reference: str = ""
+    """Empty where there is none: then no call has an expected answer."""
     runner: Runner
     limits: Limits
     gate: Gate
     """Reads simplified calls as it reads those of tests."""
     unasked: set[Call] = field(default_factory=set)
-    """Calls that the program had no time left for."""
+    """Calls that the program, or the reference, had no time left for."""
+    refusals: Counter[str] = field(default_factory=Counter)
+    """Why calls that were expected last have no expected answer."""
+    is_stateful: bool = False
+    """The reference's calls influence one another by design; then each call is asked of a fresh process."""
+    _references: ReferencePass = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._references = ReferencePass(self.runner, limits=self.limits)
 
     def calls_near(self, calls: Sequence[Call], *, max_calls: int) -> list[Call]:
         """The given calls, then small changes of them up to ``max_calls`` in all."""
@@ -81,89 +94,74 @@ class Attack:
         cases = [case for text in texts if isinstance(case := self.gate.call(text), Case)]
         return list(dict.fromkeys([*calls, *(case.call for case in cases)]))
 
-    def answers(self, calls: Sequence[Call], expected: Mapping[Call, Expected]) -> dict[Call, CallResult]:
+    def expect(self, calls: Collection[Call]) -> dict[Call, OracleValue]:
+        """The reference's answers, each taken twice; calls that have none are left out and counted."""
+        self.refusals = Counter()
+        if not self.reference:
+            return {}
+        batch = self._references.answer("attack", prelude="", reference=self.reference, suites=[list(calls)])
+        self.is_stateful = batch.is_stateful
+        expected = {}
+        for call, oracle in batch.oracles.items():
+            if isinstance(oracle, OracleValue):
+                expected[call] = oracle
+            elif oracle.detail == TOTAL_SPENT:
+                self.unasked.add(call)
+                self.refusals[NOT_ASKED] += 1
+            else:
+                self.refusals[oracle.reason.value] += 1
+        return expected
+
+    def answers(self, calls: Collection[Call], expected: Mapping[Call, OracleValue]) -> dict[Call, CallResult]:
         """What the program answers, all calls in one process unless the reference itself keeps state."""
-        distinct = list(dict.fromkeys(calls))
         # A call after one that hangs has no less time, or it would be taken for hanging too.
         limits = replace(self.limits, min_cpu_seconds_per_case=self.limits.cpu_seconds_per_case)
-        results = self._run(
-            distinct,
-            expected,
-            limits,
-            isolated=self.expectation.is_stateful,
-        )
-        answers = dict(zip(distinct, results, strict=True))
+        results = self._run(tuple(calls), expected, limits, isolated=self.is_stateful)
+        answers = dict(zip(calls, results, strict=True))
         self.unasked |= {call for call, answer in answers.items() if not was_asked(answer)}
         return answers
 
-    def failures(self, calls: Sequence[Call]) -> dict[Call, Failure]:
-        """Calls that have an expected answer and fail.
-
-        A failing call's expected answer is taken once more, where no other call went before.
-        """
-        expected = self.expectation.expect(calls)
-        answers = self.answers(list(expected), expected)
-        failing = list(failures_of(expected, answers))
-        return failures_of(self.expectation.expect(failing, alone=True), answers)
-
-    def shrink_all(self, failures: Mapping[Call, Failure], *, max_bugs: int) -> list[FailureGroup]:
-        """Shrink failing calls of each kind, kinds in turns, until ``max_bugs`` different ones are found.
-
-        The shortest call comes first, then one of middle length: another start may lead to another bug.
-        """
+    def find(self, calls: Collection[Call]) -> list[FailureGroup]:
+        """The failing calls by kind; the shortest of each kind is shrunk."""
+        expected = self.expect(calls)
+        answers = self.answers(expected, expected)
         kinds: dict[str, list[Call]] = {}
-        for call in sorted(failures, key=_by_length):
-            kinds.setdefault(failures[call].kind, []).append(call)
-        starts = []
-        for kind, calls in kinds.items():
-            different = dict.fromkeys([calls[0], calls[len(calls) // 2]])
-            starts += [(turn, kind, call) for turn, call in enumerate(different)]
-        starts.sort(key=lambda start: start[0])
-        bugs: dict[tuple[str, ...], tuple[str, Bug]] = {}
-        for _, kind, call in watched(starts, total=len(starts), what="shrink", unit="call"):
-            bug = self._shrunk(call, kind, list(failures)) if len(bugs) < max_bugs else None
-            if bug is not None:
-                bugs.setdefault(bug.texts, (kind, bug))
+        for call in sorted(expected, key=lambda call: (len(call.text), call.text)):
+            if failure := failure_of(expected[call], answers[call]):
+                kinds.setdefault(failure.kind, []).append(call)
+        shortest = [call for of_kind in kinds.values() for call in of_kind[:_EARLIER_CALLS]]
         groups = []
-        for kind, calls in kinds.items():
-            own = tuple(bug for bug_kind, bug in bugs.values() if bug_kind == kind)
-            groups.append(FailureGroup(kind=kind, num_calls=len(calls), bugs=own))
+        for kind, of_kind in watched(kinds.items(), total=len(kinds), what="shrink", unit="call"):
+            bug = self._minimal(of_kind[0], shortest)
+            groups.append(FailureGroup(kind=kind, num_calls=len(of_kind), bug=bug))
         return sorted(groups, key=lambda group: -group.num_calls)
 
-    def replay(self, texts: Sequence[str]) -> Bug | None:
-        """The bug that the last of these calls shows, made after the others in a fresh process; None if it is right."""
-        *earlier, last = map(self._call, texts)
-        failure = self._failure_alone(*earlier, last)
-        if failure is not None and failure.kind == TIME_OUT:
-            return self._hanging([last])
-        return self._bug(failure, *earlier, last)
+    def _minimal(self, call: Call, others: Sequence[Call]) -> Bug | None:
+        """The minimal call that one failing call leads to; None where the failure does not come again.
 
-    def _shrunk(self, call: Call, kind: str, others: Sequence[Call]) -> Bug | None:
-        """The minimal call that one failing call leads to; None where the failure does not come again."""
-        failure = self._failure_alone(call)
-        if failure is None or failure.kind != kind:
-            return None if self.expectation.is_stateful else self._shrunk_sequence(call, others)
-        simplest_first = self._shrink(call, kind, lambda simpler: (simpler,))
-        if kind == TIME_OUT:
-            return self._hanging(simplest_first)
-        return self._bug(self._failure_alone(simplest_first[0]), simplest_first[0])
-
-    def _shrunk_sequence(self, call: Call, others: Sequence[Call]) -> Bug | None:
-        """A call that fails only after another one, both shrunk; the call itself is tried first as the other."""
-        shortest = sorted(set(others) - {call}, key=_by_length)[:_EARLIER_CALLS]
-        for before in (call, *shortest):
-            failure = self._failure_alone(before, call)
-            if failure is not None:
+        A call that fails only after another one, itself or one of ``others``, is shrunk with it.
+        """
+        tries: list[list[Call]] = [[]]
+        if not self.is_stateful:
+            tries += [[before] for before in dict.fromkeys([call, *others])]
+        for earlier in tries:
+            if failure := self._failure(*earlier, call):
                 break
         else:
             return None
-        if before == call:
-            last = self._shrink(call, failure.kind, lambda simpler: (simpler, simpler))[0]
-            first = last
-        else:
-            last = self._shrink(call, failure.kind, lambda simpler: (before, simpler))[0]
-            first = self._shrink(before, failure.kind, lambda simpler: (simpler, last))[0]
-        return self._bug(self._failure_alone(first, last), first, last)
+        kind, limits = failure.kind, self.limits
+        simplest_first = self._shrink(call, kind, lambda simpler: (*earlier, simpler))
+        if earlier:
+            last = simplest_first[0]
+            earlier = self._shrink(earlier[0], kind, lambda simpler: (simpler, last))[:1]
+        if is_late := kind == TIME_OUT:  # a slow call that is right is no bug
+            limits = replace(limits, cpu_seconds_per_case=HANG_SECONDS, wall_seconds_per_case=2 * HANG_SECONDS)
+        for simpler in simplest_first[:_MAX_HANG_TRIES]:
+            if failure := self._failure(*earlier, simpler, limits=limits):
+                expected = self.expect([simpler])[simpler]
+                failure = replace(failure, is_late=is_late)
+                return Bug(call=simpler, earlier=tuple(earlier), expected=expected, failure=failure)
+        return None
 
     def _shrink(self, call: Call, kind: str, sequence: Callable[[Call], tuple[Call, ...]]) -> list[Call]:
         """Calls on which the last call of ``sequence`` fails in a fresh process, the simplest first."""
@@ -172,66 +170,32 @@ class Attack:
             limits = replace(limits, cpu_seconds_per_case=_IMPATIENT_SECONDS)
 
         def fails(text: str) -> bool:
-            failure = self._failure_alone(*sequence(self._call(text)), limits=limits)
+            failure = self._failure(*sequence(self._call(text)), limits=limits)
             return failure is not None and failure.kind == kind
 
         entry_points = self.gate.interface.entry_points
-        texts = shrink(
-            call.text,
-            fails,
-            entry_points=entry_points,
-            max_asked=_MAX_ASKED,
-        )
-        return [self._call(text) for text in texts]
-
-    def _hanging(self, simplest_first: Sequence[Call]) -> Bug | None:
-        """The simplest call that fails even where it is given ``HANG_SECONDS``; a slow one that is right is no bug."""
-        patient = replace(
-            self.limits,
-            cpu_seconds_per_case=HANG_SECONDS,
-            wall_seconds_per_case=2 * HANG_SECONDS,
-        )
-        for call in simplest_first[:_MAX_HANG_TRIES]:
-            failure = self._failure_alone(call, limits=patient)
-            if failure is not None:
-                return self._bug(replace(failure, is_late=True), call)
-        return None
-
-    def _bug(self, failure: Failure | None, *calls: Call) -> Bug | None:
-        *earlier, call = calls
-        expected = self.expectation.expect([call], alone=True).get(call)
-        if failure is None or expected is None:
-            return None
-        return Bug(
-            call=call,
-            earlier=tuple(earlier),
-            expected=expected,
-            failure=failure,
-        )
+        return [self._call(text) for text in shrink(call.text, fails, entry_points=entry_points, max_asked=_MAX_ASKED)]
 
     def _call(self, text: str) -> Call:
         """A call that was well formed stays so when its literals are simplified; else it is asked as written."""
         case = self.gate.call(text)
         return case.call if isinstance(case, Case) else Call(expression=text)
 
-    def _failure_alone(self, *calls: Call, limits: Limits | None = None) -> Failure | None:
+    def _failure(self, *calls: Call, limits: Limits | None = None) -> Failure | None:
         """The failure of the last of these calls, in a fresh process."""
-        expected = self.expectation.expect(calls[-1:], alone=True)
+        expected = self.expect(calls[-1:])
         if not expected:
             return None
         results = self._run(calls, expected, limits or self.limits)
         return failure_of(expected[calls[-1]], results[-1])
 
     def _run(
-        self, calls: Sequence[Call], expected: Mapping[Call, Expected], limits: Limits, *, isolated: bool = False
+        self, calls: tuple[Call, ...], expected: Mapping[Call, OracleValue], limits: Limits, *, isolated: bool = False
     ) -> tuple[CallResult, ...]:
-        seconds = []
-        for call in calls:
-            seconds.append(expected[call].cpu_seconds if call in expected else 0.0)
         program = Program(
             source=self.source,
-            calls=tuple(calls),
-            reference_cpu_seconds=tuple(seconds),
+            calls=calls,
+            reference_cpu_seconds=tuple(expected[call].cpu_seconds if call in expected else 0.0 for call in calls),
             limits=limits,
             isolated=isolated,
             max_timeouts_without_result=len(calls) + 1,  # many are known to hang; the others count
@@ -240,7 +204,3 @@ class Attack:
         if not result.loaded:
             raise InputError(f"the program under attack does not load in the sandbox: {result.load_error}")
         return result.results
-
-
-def _by_length(call: Call) -> tuple[int, str]:
-    return len(call.text), call.text

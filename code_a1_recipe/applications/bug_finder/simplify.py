@@ -6,48 +6,33 @@ alone. So a lower choice never changes what the others mean.
 """
 
 import math
-import string
 from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
-from decimal import Decimal
-from fractions import Fraction
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from sandbox import spell
 
-from .literal_calls import Argument, LiteralCall
+from .literal_calls import LiteralCall
 
 Choose = Callable[[int], int]
 """Takes the highest number, gives the chosen one."""
 _MAX_ITEMS = 32
 """A longer sequence loses runs of items; its items are not simplified one by one."""
 _MAX_DIGITS = 24
-_LETTERS = string.ascii_lowercase + string.digits + string.ascii_uppercase + " "
-"""The simplest first."""
+_LETTERS = "ab0A "
+"""What other letters may become, the simplest first."""
 
 
 def simplified_call(call: LiteralCall, choose: Choose) -> LiteralCall:
-    """Simplify the arguments; the last ones and the named ones may go, for they may have defaults.
-
-    Sequences of one length can lose an item at the same place, and a number that counts their items goes down with it.
-    """
+    """Simplify the arguments; sequences of one length can lose an item at the same place."""
     values = [argument.value for argument in call.arguments]
-    lost, counted = _lost_together(values, choose)
-    kept: list[Argument] = []
-    for place, argument in reversed(list(enumerate(call.arguments))):
-        stays = choose(1)
-        value = simplified(argument.value, choose, lost.get(place, ()))
-        if type(value) is int and argument.value in counted:
-            value = max(0, value - len(counted[argument.value]))
-        is_last = not kept or kept[-1].place != argument.place or bool(kept[-1].name)
-        if stays or not (argument.name or is_last):
-            kept.append(replace(argument, value=value))
-    return replace(call, arguments=tuple(reversed(kept)))
+    lost = _lost_together(values, choose)
+    changed = [simplified(value, choose, lost.get(place, ())) for place, value in enumerate(values)]
+    return call.with_values(dict(enumerate(changed)))
 
 
 def simplified(value: Any, choose: Choose, lost: Collection[int] = ()) -> Any:
-    """Simplify a value; its type stays.
+    """Simplify a value; its type stays. Rare types, such as bytes and fractions, stay as they are.
 
     Args:
         value: what ``sandbox.LiteralReader`` reads.
@@ -61,32 +46,19 @@ def simplified(value: Any, choose: Choose, lost: Collection[int] = ()) -> Any:
         return _simplified_int(value, choose)
     if kind is float:
         return _simplified_float(value, choose)
-    if kind in (Fraction, Decimal):
-        return (kind(0), kind(1), value)[choose(2)]
     if kind is str:
-        letters = _items_left(value, choose, lost, lambda place: _simplified_letter(value[place], choose))
-        return "".join(letters)
-    if kind in (bytes, bytearray):
-        text = simplified(value.decode("latin-1"), choose, lost)
-        return kind(text.encode("latin-1"))
+        return "".join(_items_left(value, choose, lost, lambda place: _simplified_letter(value[place], choose)))
     if (parts := opened(value)) is None:
         return value
     items, rebuild = parts
-    keeps_order = kind not in (list, tuple, deque) or choose(1)  # of mirror images one is left
-    columns: Mapping[int, Collection[int]] = {}
-    if kind in (list, tuple):
-        columns, both = _lost_together(items, choose)
-        lost = {*lost, *both.get(len(items), ())}  # a square table loses row and column
+    columns = _lost_together(items, choose)
 
     def simplify(place: int) -> Any:
         if isinstance(value, dict):
             return tuple(simplified(part, choose) for part in items[place])
         return simplified(items[place], choose, columns.get(place, ()))
 
-    left = _items_left(items, choose, lost, simplify)
-    if not keeps_order:
-        left.sort(key=lambda item: (len(spell(item)), spell(item)))
-    return rebuild(left)
+    return rebuild(_items_left(items, choose, lost, simplify))
 
 
 def places_by_length(values: Sequence[Any]) -> dict[int, list[int]]:
@@ -98,25 +70,14 @@ def places_by_length(values: Sequence[Any]) -> dict[int, list[int]]:
     return places
 
 
-def _lost_together(values: Sequence[Any], choose: Choose) -> tuple[dict[int, set[int]], dict[int, set[int]]]:
-    """What sequences of one length lose at the same places.
-
-    Returns:
-        The lost items of each sequence, by its place; by length, the lost items that also count elsewhere.
-    """
+def _lost_together(values: Sequence[Any], choose: Choose) -> dict[int, set[int]]:
+    """The items that sequences of one length lose at the same places, by the place of each sequence."""
     lost: dict[int, set[int]] = {}
-    counted: dict[int, set[int]] = {}
     for length, places in places_by_length(values).items():
-        if len(places) == 1 and length not in values:
-            continue
-        for item in range(min(length, _MAX_ITEMS)):
-            choice = choose(2)
-            if choice < 2:
-                for place in places:
-                    lost.setdefault(place, set()).add(item)
-            if choice == 0:
-                counted.setdefault(length, set()).add(item)
-    return lost, counted
+        if len(places) > 1:
+            gone = {item for item in range(min(length, _MAX_ITEMS)) if not choose(1)}
+            lost |= dict.fromkeys(places, gone)
+    return lost
 
 
 def _items_left(items: Any, choose: Choose, lost: Collection[int], simplify: Callable[[int], Any]) -> list[Any]:
@@ -161,17 +122,14 @@ def _simplified_float(value: float, choose: Choose) -> float:
         return (0.0, 1.0, value)[choose(2)]
     is_negative = choose(1) if math.copysign(1.0, value) < 0 else 0
     size = choose(int(whole))
-    behind = ""
-    for digit in reversed(decimals):  # what is chosen first becomes simple first
-        behind = str(choose(int(digit))) + behind
+    behind = decimals[: choose(len(decimals))]
     sign = "-" if is_negative else ""
-    return float(f"{sign}{size}.{behind}")
+    return float(f"{sign}{size}.{behind}0")
 
 
 def _simplified_letter(letter: str, choose: Choose) -> str:
-    rank = _LETTERS.find(letter) if letter in _LETTERS else len(_LETTERS)
-    simpler = [other for other in "ab0A " if _LETTERS.index(other) < rank]
-    return [*simpler, letter][choose(len(simpler))]
+    simpler = _LETTERS.partition(letter)[0]
+    return (simpler + letter)[choose(len(simpler))]
 
 
 def opened(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:

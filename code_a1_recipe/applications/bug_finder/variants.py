@@ -4,7 +4,7 @@ They are the same in every run. What Hypothesis would draw depends on the module
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from typing import Any
 
 from .literal_calls import LiteralCall, take_apart
@@ -18,7 +18,7 @@ _NOTHING = object()
 def variants(calls: Sequence[str], entry_points: Collection[str], *, max_calls: int) -> list[str]:
     """Calls that differ from a given one in one argument, in turns: the first variant of each call, then the second...
 
-    Sequences of one length are also changed together, and neighbours of one type change places.
+    Sequences of one length are also changed together.
 
     Args:
         calls: canonical texts (``sandbox.Call.text``); those without literal arguments have no variants.
@@ -55,34 +55,21 @@ def _changed_calls(call: LiteralCall) -> Iterator[LiteralCall]:
     for place, value in enumerate(values):
         with_one_changed.append([call.with_values({place: changed}) for changed in _changed(value)])
     yield from _in_turns(with_one_changed)
-    for place, (value, following) in enumerate(pairwise(values)):
-        if type(value) is type(following):
-            yield call.with_values({place: following, place + 1: value})
 
 
 def _changed(value: Any) -> list[Any]:
     kind = type(value)
     if kind is bool:
         return [not value]
-    if kind is int:
+    if kind in (int, float):
+        further = [_LARGE, -_LARGE] if kind is int else [value + 0.5, 1e9, value / 3]
         return [
             value + 1,
             value - 1,
-            0,
+            kind(0),
             -value,
-            1000,
-            _LARGE,
-            -_LARGE,
-        ]
-    if kind is float:
-        return [
-            value + 1,
-            value - 1,
-            0.0,
-            -value,
-            value + 0.5,
-            1e9,
-            value / 3,
+            kind(1000),
+            *further,
         ]
     if kind is str:
         longer = [value + end for end in (" ", "0", "é", "ß🙂", value[-1:], "\n")]
@@ -95,18 +82,20 @@ def _changed(value: Any) -> list[Any]:
             value.upper(),
             value.lower(),
         ]
-    if kind in (bytes, bytearray):
-        return [*_parts(value), value + b"\x00"]
     if (parts := opened(value)) is None:
         return []
     items, rebuild = parts
-    change = _changed_pair if isinstance(value, dict) else _changed
     last = len(items) - 1
     places = sorted({0, last // 3, 2 * last // 3, last}) if items else []
     with_one_changed = []
     for place in places:
-        before, after = items[:place], items[place + 1 :]
-        with_one_changed.append([[*before, changed, *after] for changed in change(items[place])])
+        before, item, after = items[:place], items[place], items[place + 1 :]
+        changed_items = _changed(item)
+        if isinstance(value, dict):
+            key, own = item
+            changed_items = [(key, changed) for changed in _changed(own)]
+            changed_items += [(changed, own) for changed in _changed(key)]
+        with_one_changed.append([[*before, changed, *after] for changed in changed_items])
     repeated = [items + items[-1:], items[:1] + items]
     return [rebuild(part) for part in [*_parts(items), *repeated, *_in_turns(with_one_changed)]]
 
@@ -120,8 +109,3 @@ def _parts(items: Any) -> list[Any]:
         items[:1],
         items[::-1],
     ]
-
-
-def _changed_pair(pair: tuple[Any, Any]) -> list[tuple[Any, Any]]:
-    key, item = pair
-    return [(key, changed) for changed in _changed(item)] + [(changed, item) for changed in _changed(key)]

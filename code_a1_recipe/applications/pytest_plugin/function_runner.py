@@ -1,9 +1,9 @@
 """A ``sandbox.Runner`` of functions that are loaded already: each batch of calls is made in a fork of this process."""
 
 import asyncio
+import contextlib
 import faulthandler
 import inspect
-import io
 import os
 import random
 import resource
@@ -12,8 +12,10 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from multiprocessing import Pipe
+from dataclasses import replace
+from multiprocessing import Pipe, get_context
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from sandbox import (
@@ -21,24 +23,21 @@ from sandbox import (
     Call,
     CallResult,
     CallStatus,
-    Closing,
     Limits,
     Program,
     ProgramResult,
     Role,
     SandboxError,
     SandboxUnavailableError,
-    cpu_limit,
     encode,
 )
 
 from ..bug_finder.literal_calls import take_apart
 
-_TICK_SECONDS = 0.1
 _DETAIL_CHARS = 200
 
 
-class FunctionRunner(Closing):
+class FunctionRunner:
     """Makes calls of trusted functions, such as a test's own.
 
     A call that hangs, crashes or takes all memory costs its fork alone, and what it changes in memory is gone with the
@@ -47,13 +46,16 @@ class FunctionRunner(Closing):
     Args:
         functions: by what ``Program.source`` calls them here.
         entry: the name that calls have for each of them.
-        limits: used where a program has none.
     """
 
-    def __init__(self, functions: Mapping[str, Callable[..., Any]], *, entry: str, limits: Limits) -> None:
-        self.limits = limits
+    limits = Limits()
+
+    def __init__(self, functions: Mapping[str, Any], *, entry: str) -> None:
         self._functions = functions
         self._entry = entry
+
+    def close(self) -> None:
+        """Nothing is left open between runs."""
 
     def run(self, program: Program, *, role: Role) -> ProgramResult:
         """Make all calls of ``functions[program.source]``; every role is treated alike."""
@@ -61,17 +63,9 @@ class FunctionRunner(Closing):
         results: list[CallResult] = []
         while pending := program.calls[len(results) :]:
             if time.monotonic() - started > program.limits.total_seconds:
-                unasked = CallResult(status=CallStatus.TIMED_OUT, detail=TOTAL_SPENT)
-                results += [unasked] * len(pending)
+                results += [CallResult(status=CallStatus.TIMED_OUT, detail=TOTAL_SPENT)] * len(pending)
                 break
-            num_timeouts = sum(result.status is CallStatus.TIMED_OUT for result in results)
-            slowest = max((result.cpu_seconds for result in results), default=0.0)
-            last = len(results) + 1 if program.isolated else len(program.calls)
-            seconds = [
-                cpu_limit(program, index, num_timeouts=num_timeouts, slowest=slowest, is_first=False)
-                for index in range(len(results), last)
-            ]
-            results += self._forked(program, pending, seconds)
+            results += self._forked(program, start=len(results))
         return ProgramResult(
             loaded=True,
             load_error="",
@@ -80,73 +74,76 @@ class FunctionRunner(Closing):
             wall_seconds=time.monotonic() - started,
         )
 
-    def _forked(self, program: Program, calls: Sequence[Call], seconds: Sequence[float]) -> list[CallResult]:
-        """Results of the first calls, one for each of ``seconds`` or up to the one that ended the fork."""
+    def _forked(self, program: Program, start: int) -> list[CallResult]:
+        """Results of calls from ``start`` on: all, the first if isolated, or up to the one that ended the fork."""
+        calls = program.calls[start : start + 1 if program.isolated else None]
+        limits = program.limits
+        used = program.reference_cpu_seconds[start:]
+        seconds = [max(limits.cpu_seconds_per_case, limits.reference_factor * one) for one in used][: len(calls)]
         receiver, sender = Pipe(duplex=False)
+        child = get_context("fork").Process(target=self._serve, args=(sender, program, calls, seconds))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of threads: the child needs nothing that they hold
-            pid = os.fork()
-        if not pid:
-            self._serve(sender, program, calls, seconds)
+            child.start()
         sender.close()
         results: list[CallResult] = []
         is_ready = False
         try:
             is_ready = receiver.recv() is None
             for limit in seconds:
-                if not _answers(receiver, pid, program.limits.wall_seconds(limit)):
+                # One that works is ended by the kernel; this is for one that sleeps, and a moment for a busy machine.
+                if not receiver.poll(1.0 + limit + limits.wall_seconds(limit)):
                     results.append(CallResult(status=CallStatus.TIMED_OUT))
                     break
                 results.append(receiver.recv())
         except (EOFError, OSError):
-            code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-            pid = 0
+            child.join()
+            code = child.exitcode
             if not is_ready:
                 raise SandboxUnavailableError(f"a fork of the test process ended early (status {code})") from None
             status = CallStatus.TIMED_OUT if code == -signal.SIGPROF else CallStatus.DIED
             results.append(CallResult(status=status, detail=f"exit status {code}"))
         finally:
             receiver.close()
-            if pid:
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
+            child.kill()
+            child.join()
         return results
 
     def _serve(self, sender: Connection, program: Program, calls: Sequence[Call], seconds: Sequence[float]) -> None:
         """The child's life; it ends here whatever happens, for nothing of the test run may happen twice."""
         try:
-            sys.stdout = sys.stderr = io.StringIO()  # what pytest captures is not for them
-            nowhere = os.open(os.devnull, os.O_RDWR)
+            nowhere = open(os.devnull, "r+")  # noqa: SIM115
+            sys.stdout = sys.stderr = nowhere  # what pytest captures is not for them
             for descriptor in (0, 1, 2):
-                os.dup2(nowhere, descriptor)
+                os.dup2(nowhere.fileno(), descriptor)
             faulthandler.disable()
             signal.signal(signal.SIGPROF, signal.SIG_DFL)  # the kernel ends what spends its CPU time, in C too
-            with open("/proc/self/statm") as pages:
-                size = int(pages.read().split()[0]) * resource.getpagesize() + program.limits.memory_bytes
-            hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-            resource.setrlimit(resource.RLIMIT_AS, (size if hard == resource.RLIM_INFINITY else min(size, hard), hard))
+            num_pages = int(Path("/proc/self/statm").read_text().split()[0])
+            size = num_pages * resource.getpagesize() + program.limits.memory_bytes
+            with contextlib.suppress(ValueError):  # there is a lower limit already
+                resource.setrlimit(resource.RLIMIT_AS, (size, resource.getrlimit(resource.RLIMIT_AS)[1]))
             random.seed(0)
             sender.send(None)
-            for call, limit in zip(calls, seconds, strict=False):
+            for call, limit in zip(calls, seconds, strict=True):
                 started = time.process_time()
                 signal.setitimer(signal.ITIMER_PROF, limit)
-                status, value, detail = self._answer(self._functions[program.source], call, program.limits)
+                result = self._answer(self._functions[program.source], call, program.limits)
                 signal.setitimer(signal.ITIMER_PROF, 0)
-                used = time.process_time() - started
-                sender.send(CallResult(status=status, value=value, detail=detail, cpu_seconds=used))
+                sender.send(replace(result, cpu_seconds=time.process_time() - started))
         finally:
             os._exit(0)
 
-    def _answer(self, function: Callable[..., Any], call: Call, limits: Limits) -> tuple[CallStatus, bytes, str]:
+    def _answer(self, function: Callable[..., Any], call: Call, limits: Limits) -> CallResult:
         try:
-            answer = result_of(function, call, self._entry)
-        except BaseException as error:  # noqa: BLE001 - whatever a function raises is its result
-            return CallStatus.RAISED, b"", f"{type(error).__name__}: {error}"[:_DETAIL_CHARS]
-        try:
-            value = encode(answer)
+            value = encode(result_of(function, call, self._entry))
         except SandboxError as error:
-            return CallStatus.UNENCODABLE, b"", str(error)[:_DETAIL_CHARS]
-        return (CallStatus.VALUE, value, "") if len(value) <= limits.value_bytes else (CallStatus.OUTPUT_LIMIT, b"", "")
+            return CallResult(status=CallStatus.UNENCODABLE, detail=str(error)[:_DETAIL_CHARS])
+        except BaseException as error:  # noqa: BLE001 - whatever a function raises is its result
+            detail = f"{type(error).__name__}: {error}"
+            return CallResult(status=CallStatus.RAISED, detail=detail[:_DETAIL_CHARS])
+        if len(value) > limits.value_bytes:
+            return CallResult(status=CallStatus.OUTPUT_LIMIT)
+        return CallResult(status=CallStatus.VALUE, value=value)
 
 
 def result_of(function: Callable[..., Any], call: Call, entry: str) -> Any:
@@ -168,16 +165,3 @@ def settled(result: Any) -> Any:
     if inspect.iscoroutine(result):
         result = asyncio.run(result)
     return list(result) if isinstance(result, Iterator) else result
-
-
-def _answers(receiver: Connection, pid: int, seconds: float) -> bool:
-    """Wait for an answer; time in which the process runs, or waits for a processor, does not count."""
-    idle = 0.0
-    while not receiver.poll(_TICK_SECONDS):
-        with open(f"/proc/{pid}/stat", "rb") as handle:
-            state = handle.read().rpartition(b")")[2].split()[0]
-        if state != b"R":
-            idle += _TICK_SECONDS
-        if idle > seconds:
-            return False
-    return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -32,20 +32,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "code_a1(**options): options of code_a1.check for a test, class or module")
 
 
-def pytest_report_collectionfinish(config: pytest.Config, items: Sequence[pytest.Item]) -> str | None:
-    number = sum("code_a1" in getattr(item, "fixturenames", ()) for item in items)
-    asked = "and a Test LLM's calls" if config.getoption("code_a1") else "no model is asked (--code-a1 asks one)"
-    return f"code-a1: {number} tests; kept failures, asserts, small changes of them; {asked}" if number else None
-
-
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """What a check that passed wants to have said; it comes with the reports, also from workers of pytest-xdist."""
-    for report in terminalreporter.getreports("passed"):
-        for name, note in report.user_properties if report.when == "call" else ():
-            if name == "code_a1":
-                terminalreporter.write_line(f"code-a1: {report.nodeid}: {note}")
-
-
 @pytest.fixture
 def code_a1(request: pytest.FixtureRequest) -> Iterator[Checker]:
     """``code_a1.check(function, reference=...)`` looks for calls on which a function breaks."""
@@ -66,9 +52,9 @@ class Checker:
     def check(self, function: Callable[..., Any], **options: Any) -> None:
         """Fail the test where a call is found on which ``function`` breaks; skip it where there is no call to make.
 
-        Calls come from earlier failures, from asserts ``function(literals) == literal``, from small changes of them
-        and, with ``--code-a1``, from a Test LLM; what asserts expect decides nothing. They are made in forks of this
-        process. An iterator's items are its result, and so is what a coroutine returns.
+        Calls come from asserts ``function(literals) == literal``, from small changes of them and, with ``--code-a1``,
+        from a Test LLM; what asserts expect decides nothing. They are made in forks of this process. An iterator's
+        items are its result, and so is what a coroutine returns.
 
         Args:
             function: with a name; takes and returns plain values.
@@ -88,12 +74,11 @@ class Checker:
         for mark in self._item.iter_markers("code_a1"):
             options = {**mark.kwargs, **options}
         try:
-            outcome = Check(CheckOptions(function=function, **options), self._item).run()
+            found = Check(CheckOptions(function=function, **options), self._item).run()
         except (CodeA1Error, SandboxError) as error:
             self.problem = "code-a1: " + re.sub(r"--(?=endpoint|model|max-tokens)", "--code-a1-", str(error))
             pytest.skip(self.problem)
-        self._item.user_properties += [("code_a1", note) for note in outcome.notes]
-        if outcome.failure:
-            raise AssertionError(outcome.failure)
-        if not outcome.num_calls:
+        if found:
+            raise AssertionError(found)
+        if found is None:
             pytest.skip("code-a1: no call to make; write asserts of the function (suites=...), or add --code-a1")

@@ -354,23 +354,17 @@ def test_select_wants_both_models(questions, tmp_path, capsys):
     assert "name the Test LLM" in capsys.readouterr().err
 
 
-def test_an_attack_draws_tests_and_programs_of_two_models(tmp_path, capsys):
-    solution, question = tmp_path / "double.py", tmp_path / "question.md"
+def test_an_attack_draws_tests_of_a_model_and_keeps_them(tmp_path, capsys):
+    solution, question, right = tmp_path / "double.py", tmp_path / "question.md", tmp_path / "right.py"
     solution.write_text(SQUARE)
+    right.write_text(RIGHT)
     question.write_text(QUESTIONS[0]["prompt"])
-
-    def answer(messages, seed):
-        return test_answers(messages, seed) if "assert" in messages[-1]["content"] else fenced(RIGHT)
-
-    with StandInEndpoint(answer) as server:
-        models = ["--endpoint", server.url, "--endpoint-model", "stand-in", "--num-suites", "2"]
-        models += ["--code-endpoint", server.url, "--code-endpoint-model", "stand-in", "--num-candidates", "8"]
-        asked = [str(solution), "--question", str(question), "--responses", str(tmp_path / "r.jsonl"), *models]
+    with StandInEndpoint(test_answers) as server:
+        asked = [str(solution), "--question", str(question), "--responses", str(tmp_path / "r.jsonl")]
+        asked += ["--endpoint", server.url, "--endpoint-model", "stand-in", "--num-suites", "2"]
         assert attack(asked) == 1
-        number = len(server.requests)
-        assert attack(asked) == 1
-        assert len(server.requests) == number == 10
-        assert attack([*asked, "--reference", str(solution)]) == 2
-    shown = capsys.readouterr()
-    assert "disagreements are told, not who is right" in shown.out
-    assert "name either --reference" in shown.err
+        assert "tests that expect something else are told, not who is right" in capsys.readouterr().out
+        output = tmp_path / "test_double_bugs.py"
+        assert attack([*asked, "--reference", str(right), "--output", str(output)]) == 1
+        assert len(server.requests) == 2
+    assert output.is_file()

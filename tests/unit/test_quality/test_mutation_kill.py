@@ -1,7 +1,7 @@
 """Mutants met by a question's tests in stages."""
 
 from code_a1_recipe.algorithm.question import Question
-from code_a1_recipe.test_quality.mutation_kill import kill_mutants
+from code_a1_recipe.test_quality.metrics import killable_by
 from sandbox import Judge, LocalRunner
 
 QUESTION = Question(id="double", prompt="Double x.", reference="def double(x):\n    return 2 * x\n")
@@ -18,12 +18,13 @@ def judged(asked, requests):
 
 def test_survivors_alone_meet_the_later_tests():
     asked = []
-    result = kill_mutants(QUESTION, [FOUR, SQUARE, LOST], TESTS, lambda requests: judged(asked, requests))
+    result = killable_by(QUESTION, [FOUR, SQUARE, LOST], TESTS, lambda requests: judged(asked, requests))
     assert asked == [[FOUR, SQUARE, LOST], [SQUARE]]
-    assert result.survivors == ()
+    assert result == [True] * 3
 
 
 def test_only_correct_tests_kill():
     tests = ["assert double(2) == 5", "assert double(0) == 0"]
-    result = kill_mutants(QUESTION, [SQUARE], tests, lambda requests: judged([], requests))
-    assert (result.survivors, result.num_right_tests) == ((0,), 1)
+    result = killable_by(QUESTION, [SQUARE], tests, lambda requests: judged([], requests))
+    assert result == [False]
+    assert killable_by(QUESTION, [SQUARE], tests[:1], lambda requests: judged([], requests)) is None

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from hypothesis import example, given, strategies as st
 
-from code_a1_recipe.applications.bug_finder.expectations import Expected, Failure
+from code_a1_recipe.applications.bug_finder.failures import Failure
 from code_a1_recipe.applications.bug_finder.output import pytest_text
 from code_a1_recipe.applications.bug_finder.search import Bug
-from sandbox import Call, encode, matches, to_literal
+from sandbox import Call, OracleValue, encode, matches, to_literal
 
 exact = st.one_of(
     st.integers(-3, 3),
@@ -60,7 +60,7 @@ def passes(expected, answer):
     """Whether the check that is written passes, run as in the file."""
     bug = Bug(
         call=Call(expression="f()"),
-        expected=Expected(value=encode(expected), literal=to_literal(encode(expected))),
+        expected=OracleValue(value=encode(expected), literal=to_literal(encode(expected)), cpu_seconds=0.0),
         failure=Failure(kind="wrong value", shown="0"),
     )
     text = pytest_text([bug], entry="f", program=Path("p.py"), output=Path("t.py"), reference="r.py")

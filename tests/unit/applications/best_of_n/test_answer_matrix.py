@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from code_a1_recipe.algorithm.question import Question
-from code_a1_recipe.applications.best_of_n.answer_matrix import answer_matrix, group_answers, interface_of
+from code_a1_recipe.applications.best_of_n.answer_matrix import answer_matrix, group_answers, interface_of, read_cases
 from code_a1_recipe.applications.best_of_n.selection_rules import NO_ANSWER
 from sandbox import CallResult, CallStatus, LocalRunner, Role, SandboxUnavailableError
 
@@ -39,16 +39,20 @@ class FailingRunner:
         return self.runner.run(program, role=role)
 
 
+def matrix(programs, suites, runner):
+    return answer_matrix(programs, read_cases(programs, suites, ABOUT), runner, ABOUT)
+
+
 def test_who_agrees_with_the_claims_and_with_whom(runner):
     suites = [("assert f(3) == 6", "assert f(2) == 4"), ("assert f(3) == 9", "assert f(x) == 1")]
-    passes, answers = answer_matrix([DOUBLE, SQUARE, RAISES, RAISES_OTHERWISE], suites, runner, ABOUT)
+    passes, answers = matrix([DOUBLE, SQUARE, RAISES, RAISES_OTHERWISE], suites, runner)
     assert passes.tolist() == [[True, True, False], [False, True, True], [False] * 3, [False] * 3]
     # Ids by column: f(3) is 6, 9 or a ValueError; f(2) is 4 for both, or a ValueError.
     assert answers.tolist() == [[0, 0, 0], [1, 0, 1], [2, 1, 2], [2, 1, 2]]
 
 
 def test_a_program_that_hangs_or_does_not_load_has_no_answer(runner):
-    passes, answers = answer_matrix([HANGS, BROKEN, DOUBLE], [("assert f(1) == 2",)], runner, ABOUT)
+    passes, answers = matrix([HANGS, BROKEN, DOUBLE], [("assert f(1) == 2",)], runner)
     assert answers[:, 0].tolist() == [NO_ANSWER, NO_ANSWER, 0]
     assert passes[:, 0].tolist() == [False, False, True]
 
@@ -56,7 +60,7 @@ def test_a_program_that_hangs_or_does_not_load_has_no_answer(runner):
 def test_a_case_of_two_suites_counts_twice_but_is_asked_once(runner):
     suites = [("assert f(1) == 2", "assert f(x=1) == 2"), ("assert f(1) == 2", "assert f(1) == 3")]
     noting = FailingRunner(runner, "nothing of this kind")
-    passes, _ = answer_matrix([DOUBLE], suites, noting, ABOUT)
+    passes, _ = matrix([DOUBLE], suites, noting)
     assert passes.tolist() == [[True, True]]  # one a suite and call: the first claim
     assert noting.asked == ["f(1)"]
 
@@ -64,12 +68,12 @@ def test_a_case_of_two_suites_counts_twice_but_is_asked_once(runner):
 def test_an_outage_of_one_program_is_no_verdict_but_an_error(runner):
     failing = FailingRunner(runner, "x * x")
     with pytest.raises(SandboxUnavailableError, match="the machine is gone"):
-        answer_matrix([SQUARE, DOUBLE], [("assert f(3) == 6",)], failing, ABOUT)
+        matrix([SQUARE, DOUBLE], [("assert f(3) == 6",)], failing)
 
 
 def test_copies_of_a_program_run_once(runner):
     counting = FailingRunner(runner, "nothing of this kind")
-    passes, _ = answer_matrix([DOUBLE, SQUARE, DOUBLE], [("assert f(3) == 6",)], counting, ABOUT)
+    passes, _ = matrix([DOUBLE, SQUARE, DOUBLE], [("assert f(3) == 6",)], counting)
     assert (counting.num_runs, passes[:, 0].tolist()) == (2, [True, False, True])
 
 
@@ -83,7 +87,7 @@ def test_signatures_are_those_of_the_first_program_that_defines_the_entry_point(
 
 def test_without_tests_or_programs_the_matrix_is_empty(runner):
     for programs, suites, shape in (([DOUBLE], [], (1, 0)), ([], [("assert f(1) == 2",)], (0, 1))):
-        passes, answers = answer_matrix(programs, suites, runner, ABOUT)
+        passes, answers = matrix(programs, suites, runner)
         assert (passes.shape, answers.shape) == (shape, shape)
         assert (passes.dtype, answers.dtype) == (np.bool_, np.int64)
 

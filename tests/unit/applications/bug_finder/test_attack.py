@@ -1,6 +1,5 @@
 """``code-a1 attack`` from the command line down, with the real sandbox: what it finds, tells, writes and refuses."""
 
-import json
 import shutil
 import subprocess
 import sys
@@ -9,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from code_a1_recipe.applications.bug_finder import command as attack_command
-from code_a1_recipe.applications.bug_finder.expectations import Failure, MajorityExpectation, failure_of, one_line
+from code_a1_recipe.applications.bug_finder.failures import failure_of, one_line
 from code_a1_recipe.applications.bug_finder.output import MARK
 from code_a1_recipe.cli.app import main as command_line
-from sandbox import Call, CallResult, CallStatus, Limits, LocalRunner, SandboxUnavailableError
+from sandbox import CallResult, CallStatus, Limits, LocalRunner, OracleValue, SandboxUnavailableError
 
+from ...evaluation.stand_in_endpoint import StandInEndpoint
 from .attack_programs import PROGRAMS
 
 BY_NAME = {program.entry: program for program in PROGRAMS}
@@ -91,7 +91,7 @@ def pytest_outcomes(folder, test_file, **programs):
         ("mean", "  assert mean([]) == 0.0  # your function: ZeroDivisionError: division by zero\n"),
         ("is_leap", "  assert is_leap(100) == False  # your function: True\n"),
         ("collect", "  collect(0); assert collect(0) == [0]  # your function: [0, 0]\n"),
-        ("Counter2", "  assert Counter2().down() == 0  # your function: 1\n"),
+        ("Counter2", "  assert Counter2(0).down() == 0  # your function: 1\n"),
     ],
 )
 def test_a_bug_is_found_shrunk_and_written_as_a_test_that_fails_until_it_is_mended(files, capsys, name, line):
@@ -114,74 +114,43 @@ def test_a_right_program_gives_nothing_and_keeps_the_tests_of_an_earlier_attack(
     assert Path("test_median_bugs.py").read_text() == earlier
 
 
-def test_without_a_reference_disagreements_and_claims_are_told_and_nothing_is_written(files, capsys, tmp_path):
-    files(
-        solution=MEDIAN, one=RIGHT_MEDIAN, two="import statistics\nmedian = statistics.median\n", **{"tests.txt": TESTS}
-    )
-    assert attack("median", "--candidates", "one.py", "--candidates", "two.py") == 1
-    out = capsys.readouterr().out
-    assert "  median([0, 1])  # your function: 1 | 2 others: 0.5\n" in out
-    assert "assert median([0, 1])" not in out
-    assert "  assert median([7]) == 8  # your function: 7\n" in out
-    assert not list(tmp_path.glob("test_*"))
-
-
-def test_without_reference_and_others_claims_are_all_there_is(files, capsys):
+def test_without_a_reference_tests_that_expect_something_else_are_told_and_nothing_is_written(files, capsys, tmp_path):
     files(solution=RIGHT_MEDIAN, **{"tests.txt": "assert median([1, 3]) == 2\n"})
     assert attack("median") == 0
     files(**{"tests.txt": "assert median([1, 3]) == 2\nassert median([7]) == 8\n"})
-    assert attack("median") == 1
-    assert "assert median([7]) == 8  # your function: 7.0" in capsys.readouterr().out
+    assert attack("median", "--suites", "tests.txt") == 1
+    assert "assert median([7]) == 8  # your function: 7.0; 2 suites\n" in capsys.readouterr().out
+    assert not list(tmp_path.glob("test_*"))
 
 
-def test_sampled_programs_are_compared_with_and_those_that_do_not_load_are_left_out(files, capsys, monkeypatch):
-    monkeypatch.setattr(attack_command, "sample_programs", lambda options: [RIGHT_MEDIAN, "def median(:"])
-    files(solution=MEDIAN, **{"tests.txt": TESTS})
-    words = ["solution.py", "--suites", "tests.txt"]
-    assert main(words) == 1
-    assert "| 1 other: 0.5" in capsys.readouterr().out
-
-
-def test_suites_come_of_a_test_llm_which_is_shown_question_and_program(files, capsys, monkeypatch):
+def test_suites_come_of_a_test_llm_which_is_shown_question_and_program(files, capsys):
     files(solution=MEDIAN, reference=RIGHT_MEDIAN, **{"question.md": "median(xs): the middle value."})
-    seen = []
-
-    def sample(options, prompt, responses):
-        seen.append((prompt, options.num_suites, responses))
-        return ["```python\nassert median([1, 2]) == 1.5\n```", "no tests", None]
-
-    words = ["solution.py", "--reference", "reference.py", "--question", "question.md", "--model", "a-folder"]
-    monkeypatch.setattr(attack_command, "sample_suites", sample)
-    assert main([*words, "--num-suites", "3", "--cases", "5"]) == 1
-    (prompt, num_suites, responses) = seen[0]
-    text = prompt[-2]["content"]
-    assert [
-        part in text
-        for part in ("the middle value", "len(xs) // 2", "Write at least 5 assert statements that test `median(xs)`")
-    ] == [True] * 3
-    assert (num_suites, responses) == (3, Path("test_median_bugs.responses.jsonl"))
+    texts = iter(["```python\nassert median([1, 2]) == 1.5\n```", "no tests", "no tests"])
+    words = ["solution.py", "--reference", "reference.py", "--question", "question.md", "--num-suites", "3"]
+    with StandInEndpoint(lambda messages, seed: next(texts)) as server:
+        assert main([*words, "--endpoint", server.url, "--endpoint-model", "stand-in"]) == 1
+    text = "\n".join(message["content"] for message in server.requests[0]["messages"])
+    assert "the middle value" in text
+    assert "len(xs) // 2" in text
+    assert "Write at least 8 assert statements that test `median(xs)`" in text
+    assert Path("test_median_bugs.responses.jsonl").is_file()
     out = capsys.readouterr().out
     assert "3 suites, 1 assert" in out
-    assert "left out: no_asserts 1, prompt_too_long 1" in out
+    assert "left out: no_asserts 2" in out
 
 
-def test_suites_are_read_from_responses_test_files_and_plain_text(files, capsys):
+def test_suites_are_read_from_test_files_and_plain_text(files, capsys):
     files(
         solution=MEDIAN,
         reference=RIGHT_MEDIAN,
         own_tests="def test_a():\n    assert median([1, 2]) == 1.5, 'two'\n    assert median([]) is None\n",
         **{
-            "responses.jsonl": json.dumps({"response": "assert median([5]) == 5"})
-            + "\n"
-            + json.dumps({"responses": ["assert median([6]) == 6", "nothing"]})
-            + "\n"
-            + json.dumps({"key": "stored", "text": "```python\nassert median([8]) == 8\n```"}),
             "tests.txt": "Some tests:\nassert median([9]) == 9\n",
         },
     )
-    words = ["--suites", "own_tests.py", "--suites", "responses.jsonl", "--suites", "tests.txt", "--no-mutate"]
+    words = ["--suites", "own_tests.py", "--suites", "tests.txt", "--no-mutate"]
     assert main(["solution.py", "--reference", "reference.py", *words]) == 1
-    assert "6 suites, 6 asserts, 5 different calls" in capsys.readouterr().out
+    assert "2 suites, 3 asserts, 2 different calls" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -198,7 +167,6 @@ def test_suites_are_read_from_responses_test_files_and_plain_text(files, capsys)
             ["solution.py", "--suites", "other.txt"],
             "no test of the form `assert median(literals) == literal` among 1 assert in 1 suite",
         ),
-        (["solution.py", "--suites", "odd.jsonl"], "row 0 must hold a response"),
         (["solution.py"], "tests are missing"),
         (["solution.py", "--model", "folder"], "needs --question"),
         (["solution.py", "--model", "folder", "--suites", "tests.txt"], "not both"),
@@ -207,10 +175,7 @@ def test_suites_are_read_from_responses_test_files_and_plain_text(files, capsys)
             ["solution.py", "--suites", "tests.txt", "--reference", "right.py", "--output", "two.py"],
             "was not written by code-a1 attack",
         ),
-        (
-            ["solution.py", "--suites", "tests.txt", "--reference", "right.py", "--candidates", "right.py"],
-            "name either --reference",
-        ),
+        (["solution.py", "--suites", "tests.txt", "--candidates", "right.py"], "name it with --reference"),
     ],
 )
 def test_what_cannot_be_attacked_is_refused_with_a_hint(files, capsys, words, told):
@@ -224,7 +189,6 @@ def test_what_cannot_be_attacked_is_refused_with_a_hint(files, capsys, words, to
             "tests.txt": TESTS,
             "prose.txt": "Test the empty list.",
             "other.txt": "assert average([1]) == 1",
-            "odd.jsonl": '{"answer": 1}',
         },
     )
     assert main(words) == 2
@@ -295,30 +259,8 @@ def value(data):
     return CallResult(status=CallStatus.VALUE, value=data)
 
 
-def test_the_majority_is_the_most_frequent_value_and_failing_others_give_none(runner):
-    programs = ["def f(x): return x", "def f(x): return x", "def f(x): return 1 // x"]
-    expectation = MajorityExpectation(programs, runner, limits=Limits())
-    calls = [Call(expression="f(1)"), Call(expression="f(0)"), Call(expression="f()")]
-    found = expectation.expect(calls)
-    assert {call.text: expected.literal for call, expected in found.items()} == {"f(1)": "1", "f(0)": "0"}
-    assert [count for _, count in found[calls[1]].votes] == [2, 1]
-    assert dict(expectation.refusals) == {"most other programs fail": 1}
-
-
-def test_an_answer_that_is_as_frequent_as_the_others_most_frequent_is_no_disagreement(runner):
-    programs = ["def f(x): return 1", "def f(x): return 2"]
-    expected = MajorityExpectation(programs, runner, limits=Limits()).expect([Call(expression="f(1)")])
-    (one,) = expected.values()
-    # With the program under attack two of three say 2; 3 is alone against one of each.
-    assert failure_of(one, value(b"i1;")) is None
-    assert failure_of(one, value(b"i2;")) is None
-    assert failure_of(one, value(b"i3;")) == Failure(kind="wrong value", shown="3")
-
-
-def test_failures_are_named_by_what_happened(runner):
-    (one,) = (
-        MajorityExpectation(["def f(): return [1]"], runner, limits=Limits()).expect([Call(expression="f()")]).values()
-    )
+def test_failures_are_named_by_what_happened():
+    expected = OracleValue(value=b"l1:i1;", literal="[1]", cpu_seconds=0.0)
     answers = [
         value(b"N"),
         value(b"t1:i1;"),
@@ -327,6 +269,6 @@ def test_failures_are_named_by_what_happened(runner):
         CallResult(status=CallStatus.DIED, detail="exited with status 3"),
         CallResult(status=CallStatus.TIMED_OUT, detail="the program's total time is spent"),
     ]
-    kinds = [failure.kind if (failure := failure_of(one, answer)) else None for answer in answers]
-    named = ["returns None", "wrong type", "wrong value", "raises KeyError", "the process ends"]
+    kinds = [failure.kind if (failure := failure_of(expected, answer)) else None for answer in answers]
+    named = ["returns None", "wrong value", "wrong value", "raises KeyError", "the process ends"]
     assert kinds == [*named, None]

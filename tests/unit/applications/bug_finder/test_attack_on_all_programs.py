@@ -1,16 +1,15 @@
 """The attack on every program of the corpus: all bugs found, small calls, tests that fail until the bug is mended."""
 
 import ast
+import contextlib
 import shutil
 import subprocess
 import sys
 
 import pytest
 
-from code_a1_recipe.applications.bug_finder import run as attack_run
-from code_a1_recipe.applications.bug_finder.inputs import Target, read_suites
+from code_a1_recipe.applications.bug_finder import command
 from code_a1_recipe.applications.bug_finder.options import AttackOptions
-from code_a1_recipe.applications.bug_finder.run import LIMITS, run_attack
 from sandbox import LocalRunner
 
 from .attack_programs import PROGRAMS
@@ -25,28 +24,26 @@ def attacks(tmp_path_factory):
     root = tmp_path_factory.mktemp("attacks")
     found = {}
     seen = []
-    written = attack_run.pytest_text
-    with pytest.MonkeyPatch.context() as patch, LocalRunner(limits=LIMITS) as runner:
-        patch.setattr(attack_run, "pytest_text", lambda bugs, **names: seen.append(bugs) or written(bugs, **names))
+    written = command.pytest_text
+    with pytest.MonkeyPatch.context() as patch, LocalRunner(limits=command.LIMITS) as runner:
+        patch.setattr(command, "pytest_text", lambda bugs, **names: seen.append(bugs) or written(bugs, **names))
+        patch.setattr(command, "LocalRunner", lambda **options: contextlib.nullcontext(runner))
         for program in PROGRAMS:
             folder = root / program.entry
             folder.mkdir()
             (folder / "solution.py").write_text(program.buggy, encoding="utf-8")
+            (folder / "reference.py").write_text(program.reference, encoding="utf-8")
             (folder / "tests.txt").write_text("\n".join(program.asserts), encoding="utf-8")
             options = AttackOptions(
-                solution=folder / "solution.py", reference=folder / "reference.py", max_calls=300, max_bugs=3
-            )
-            target = Target(
-                options=options,
-                source=program.buggy,
+                solution=folder / "solution.py",
                 entry=program.entry,
-                reference=program.reference,
-                candidates=(),
+                reference=folder / "reference.py",
+                suites=(folder / "tests.txt",),
+                max_calls=300,
                 output=folder / "test_bugs.py",
             )
             seen.clear()
-            suites = read_suites([folder / "tests.txt"])
-            report = run_attack(target, suites, runner)
+            report = command.attack(options)
             found[program.entry] = (report, seen[0] if seen else [], folder)
     return found
 

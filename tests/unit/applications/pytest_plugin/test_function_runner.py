@@ -32,8 +32,7 @@ def f(what, *arguments, **named):
 def ask(*texts, isolated=False):
     calls = tuple(Call(expression=text) for text in texts)
     program = Program(source="it", calls=calls, limits=LIMITS, isolated=isolated)
-    with FunctionRunner({"it": f}, entry="f", limits=LIMITS) as runner:
-        return runner.run(program, role=Role.CANDIDATE).results
+    return FunctionRunner({"it": f}, entry="f").run(program, role=Role.CANDIDATE).results
 
 
 @pytest.mark.parametrize(

@@ -77,8 +77,9 @@ def three_mutants(module, monkeypatch):
     """The mutants of REFERENCE: only the first suite's call tells the first; two calls the second; none the third."""
     texts = [("n + 2", "n + 3"), ("return 0", "return 0 if n > 5 else 1"), ("n > 5", "n > 4")]
     sources = [REFERENCE.replace(old, new) for old, new in texts]
-    of_source = type("Made", (), {"mutants": [type("Mutant", (), {"source": source}) for source in sources]})
-    monkeypatch.setattr(module, "make_mutants", lambda source, *, max_mutants: of_source)
+    made = [type("Mutant", (), {"source": source}) for source in sources]
+    monkeypatch.setattr(module, "mutants_of", lambda source, **options: made)
+    return made
 
 
 def test_the_parts_of_each_suite(rewards_of, judged, three_mutants):
@@ -127,10 +128,9 @@ def test_what_is_known_is_not_asked_again_and_changes_nothing(rewards_of, judged
     assert asked == []
 
 
-def test_a_mutant_that_hangs_is_not_counted(rewards_of, judged, module, monkeypatch, three_mutants):
+def test_a_mutant_that_hangs_is_not_counted(rewards_of, judged, three_mutants):
     hanging = REFERENCE.replace("return 0", "while True: pass")
-    made = module.make_mutants("", max_mutants=1).mutants
-    made.append(type("Mutant", (), {"source": hanging}))
+    three_mutants.append(type("Mutant", (), {"source": hanging}))
     ((first, second, _),) = rewards_of(judged(), coverage=0)
     assert terms((first, second), "mutants_killed") == [1 / 3, 2 / 3]
     ((alone,),) = rewards_of(judged(suites=SUITES[:1]), coverage=0)  # the hanging one answers this call
