@@ -21,6 +21,9 @@ def answer(messages, seed):
     return f"```python\ndef f(x):\n    return {'2 * x' if seed % 2 else 'abs(2 * x)'}\n```"
 
 
+pytestmark = pytest.mark.nightly  # as many processes as commands
+
+
 @pytest.fixture(scope="module")
 def printed(repository, tmp_path_factory):
     """What each command printed, by its first two words and its last."""

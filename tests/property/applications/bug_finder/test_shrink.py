@@ -48,7 +48,7 @@ def test_any_choices_keep_the_types_of_arguments(text, data):
     assert types == given_types[: len(types)]
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.nested_given])
+@settings(max_examples=6, suppress_health_check=[HealthCheck.nested_given])
 @given(text=calls())
 def test_the_simplest_of_each_type_is_left(text):
     num_arguments = len(take_apart(text, {"f"}).arguments)

@@ -94,6 +94,7 @@ def test_asserts_may_name_the_function_by_its_module_or_as_a_method(project):
     project(programs=BUGGY, test_it=TEST + asserts).stdout.fnmatch_lines([MINIMAL])
 
 
+@pytest.mark.nightly
 def test_a_mutant_of_an_installed_package_is_found(project):
     """``packaging`` replaces runs of separators; the mutant, each single one."""
     mutant = """
