@@ -181,6 +181,8 @@ def test_on_gpus_a_policy_starts_when_the_one_before_has(monkeypatch, preset):
     monkeypatch.setattr(startup.Policy, "start", start)
     monkeypatch.setattr(startup.JudgePool, "start", lambda settings, seed: "judges")
     monkeypatch.setattr(startup.EpisodePool, "start", lambda settings, **parts: parts)
+    prepared = []
+    monkeypatch.setattr(startup, "prepare_workers", prepared.append)
     monkeypatch.setattr(startup.row_queue, "init", lambda settings: log_of_queue.append(settings))
     monkeypatch.setattr(startup, "make_pools", lambda manager, config: {"code": None, "test": None})
     log_of_queue, shown = [], []
@@ -190,6 +192,7 @@ def test_on_gpus_a_policy_starts_when_the_one_before_has(monkeypatch, preset):
     assert (judges, len(log_of_queue)) == ("judges", 1)
     assert episodes == {"endpoints": {"code": "code's servers", "test": "test's servers"}, "judges": "judges"}
     assert len(shown) == 3
+    assert prepared == [config_of(preset).episode.num_workers]
     if preset == "cpu":
         assert log[:2] == ["code begins", "test begins"]
     else:
