@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from ..runs.metrics import buggy_program_rates
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
-from ..stats.estimates import Estimate, mean_estimate, paired_difference
+from ..stats.estimates import Estimate, paired_difference
 
 MEASURES: dict[str, str] = {
     "pass@1": "Code LLM, pass@1 at temperature 1",
@@ -72,14 +72,9 @@ class Change:
     """One measure before and after, over the same held-out questions."""
 
     measure: str
-    before: Estimate
-    after: Estimate
+    before: float
+    after: float
     difference: Estimate
-
-    @property
-    def cells(self) -> tuple[str, str, str, str]:
-        """A row of a table."""
-        return MEASURES[self.measure], self.before.plus_minus(), self.after.plus_minus(), self.difference.starred()
 
 
 def validations(run: RunRecords, until: int | None = None) -> tuple[int, ...]:
@@ -100,8 +95,8 @@ def changes_of(run: RunRecords, *, until: int | None = None) -> list[Change]:
     return [
         Change(
             measure=name,
-            before=mean_estimate(list(first[name].values())),
-            after=mean_estimate(list(last[name].values())),
+            before=statistics.fmean(first[name].values()),
+            after=statistics.fmean(last[name].values()),
             difference=paired_difference(last[name], first[name]),
         )
         for name in MEASURES
@@ -109,23 +104,25 @@ def changes_of(run: RunRecords, *, until: int | None = None) -> list[Change]:
     ]
 
 
-def change_table(run: RunRecords) -> str:
-    """The changes as lines of text; empty when there is nothing to compare."""
-    changes = changes_of(run)
+def change_table(run: RunRecords, *, until: int | None = None, policy: str = "") -> str:
+    """The changes up to a step as lines of text; empty when there is nothing to compare.
+
+    Args:
+        policy: "Code LLM" or "Test LLM" for the measures of one.
+    """
+    changes = [change for change in changes_of(run, until=until) if MEASURES[change.measure].startswith(policy)]
     if not changes:
         return ""
-    steps = run.validation_steps
-    number = max(change.after.num_values for change in changes)
+    first, last = validations(run, until)
+    number = max(change.difference.num_values for change in changes)
     width = max(len(MEASURES[change.measure]) for change in changes)
-    lines = [
-        f"held-out questions ({number}), step {steps[0]} -> step {steps[-1]}, 95 % interval of the paired difference:"
-    ]
+    lines = [f"held-out questions ({number}), step {first} -> step {last}, 95 % interval of the paired difference:"]
     for change in changes:
-        verdict = (
-            "" if not change.difference.excludes_zero else "  better" if change.difference.value > 0 else "  worse"
-        )
+        difference, verdict = change.difference, ""
+        if difference.excludes_zero:
+            verdict = "  better" if difference.value > 0 else "  worse"
         lines.append(
-            f"  {MEASURES[change.measure]:{width}}  {change.before.value:.3f} -> {change.after.value:.3f}   "
-            f"{change.difference.plus_minus(signed=True)}{verdict}"
+            f"  {MEASURES[change.measure]:{width}}  {change.before:.3f} -> {change.after:.3f}   "
+            f"{difference.plus_minus(signed=True)}{verdict}"
         )
     return "\n".join(lines)

@@ -1,10 +1,8 @@
 """``code-a1 report RUN``: one self-contained page and its pictures, also while a run is going on."""
 
 import base64
-import html
 import io
 import os
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,9 +17,9 @@ from ..files import portable, write_whole
 from ..jobs.terminal import Paint
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
-from ..stats.tables import Table, counted, table_with_head
+from ..stats.tables import Table, counted
 from . import figures
-from .measures import changes_of, validations
+from .measures import change_table
 from .question_view import pick_episodes, program_lines, questions_by_id
 
 REPORT_FOLDER, PAGE = "report", "index.html"
@@ -40,7 +38,7 @@ class Section:
     pictures: list[tuple[str, str, str]] = field(default_factory=list)
     """File, caption, and the content as base64."""
     episodes: list[tuple[RolloutRecord, Question | None, str]] = field(default_factory=list)
-    """A program with its suites, its question, and as HTML what ``code-a1 data inspect`` shows of it."""
+    """A program with its suites, its question, and what ``code-a1 data inspect`` shows of it."""
     preformatted: str = ""
 
 
@@ -87,7 +85,9 @@ def draw_picture(
 def _run_report(run: RunRecords, target: Path) -> tuple[str, str, list[Section]]:
     done, wanted = (run.steps or [0])[-1], run.config["trainer"].get("total_training_steps")
     state = f"{done} of {counted(wanted, 'step')}" if wanted and done < wanted else counted(done, "step")
-    sections = [_changes_section(run)] if changes_of(run) else []
+    sections = []
+    if changes := change_table(run):
+        sections.append(Section(title="Before and after, on held-out questions", preformatted=changes))
     for name, (caption, panels) in figures.RUN_FIGURES.items():
         pictures = draw_picture(target, name, caption, partial(figures.draw_panels, run, panels))
         if pictures:
@@ -95,13 +95,6 @@ def _run_report(run: RunRecords, target: Path) -> tuple[str, str, list[Section]]
     sections += _episode_sections(run)
     sections.append(provenance([command_of(run)]))
     return f"Run {run.folder.name}", f"{state}, {run.folder}", sections
-
-
-def _changes_section(run: RunRecords) -> Section:
-    head = ["measure", *(f"step {step}" for step in validations(run)), "difference"]
-    table = table_with_head([head, *(one.cells for one in changes_of(run))])
-    text = "± is half a 95 % interval, of the difference paired by question. * marks intervals that exclude zero."
-    return Section(title="Before and after, on held-out questions", text=text, table=table)
 
 
 def _episode_sections(run: RunRecords) -> list[Section]:
@@ -121,15 +114,9 @@ def _episode_sections(run: RunRecords) -> list[Section]:
     for outcome, (title, text) in wanted.items():
         chosen = pick_episodes(records, outcome=outcome, limit=_SHOWN_EPISODES)
         if chosen:
-            views = [(record, questions.get(record.question), _sample_html(record)) for record in chosen]
+            views = [(record, questions.get(record.question), "\n".join(program_lines(record, Paint()))) for record in chosen]
             sections.append(Section(title=title, text=text, episodes=views))
     return sections
-
-
-def _sample_html(record: RolloutRecord) -> str:
-    text = html.escape("\n".join(program_lines(record, Paint(is_on=True))))
-    # Each of the colours becomes a class named by its code; what a model wrote has no such codes, they are escaped.
-    return re.sub(r"\x1b\[(\d+)m(.*?)\x1b\[0m", r'<span class="paint\1">\2</span>', text)
 
 
 def command_of(run: RunRecords) -> str:

@@ -6,12 +6,11 @@ import inspect
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Annotated, Any
 
 import typer
 from typer.models import OptionInfo, ParameterInfo
-
-from ..jobs.options import FromTexts
 
 Reader = Callable[[Mapping[str, Any]], Any]
 """From the values of all parameters of a command to the value of a field, or to the whole dataclass."""
@@ -42,49 +41,45 @@ def _declare(options_class: type, prefix: str, parameters: list[inspect.Paramete
     readers: dict[str, Reader] = {}
     hints = typing.get_type_hints(options_class, include_extras=True)
     for field in dataclasses.fields(options_class):
-        hint, *extras = [hints[field.name]]
-        if typing.get_origin(hint) is Annotated:
-            hint, *extras = typing.get_args(hint)
-        info = next((extra for extra in extras if isinstance(extra, ParameterInfo)), None)
-        texts = next((extra for extra in extras if isinstance(extra, FromTexts)), None)
-        name = f"{prefix}{field.name}"
-        if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        name, hint = f"{prefix}{field.name}", hints[field.name]
+        if dataclasses.is_dataclass(hint):
             readers[field.name] = _declare(hint, field.name.removesuffix("model"), parameters)
-        elif texts is not None:
-            parameters.append(_parameter(name, list[str], info, field, is_sequence=True))
-            readers[field.name] = partial(_read_texts, name, texts)
-        elif info is not None:
-            is_sequence = typing.get_origin(hint) is Sequence or Ellipsis in typing.get_args(hint)
-            hint = list[typing.get_args(hint)[0]] if is_sequence else hint  # type: ignore[misc]
-            parameters.append(_parameter(name, hint, info, field, is_sequence=is_sequence))
-            readers[field.name] = partial(_read, name, is_sequence)
+        if typing.get_origin(hint) is not Annotated:
+            continue
+        hint, info, *texts = typing.get_args(hint)
+        read: Callable[[Any], Any] | None = None
+        if texts:
+            hint, read = list[str], texts[0].read
+        elif typing.get_origin(hint) is Sequence or Ellipsis in typing.get_args(hint):
+            hint, read = list[typing.get_args(hint)[0]], tuple  # type: ignore[misc]
+        parameters.append(_parameter(name, hint, info, field, is_list=read is not None))
+        readers[field.name] = itemgetter(name) if read is None else partial(_read_list, name, read)
     own = {"prefix": prefix.replace("_", "-")} if prefix else {}
     return lambda values: options_class(**{name: read(values) for name, read in readers.items()}, **own)
 
 
 def _parameter(
-    name: str, hint: Any, info: ParameterInfo | None, field: dataclasses.Field[Any], *, is_sequence: bool
+    name: str, hint: Any, info: ParameterInfo, field: dataclasses.Field[Any], *, is_list: bool
 ) -> inspect.Parameter:
     info, default = copy.copy(info), field.default
-    if is_sequence:
-        is_required = default is field.default_factory is dataclasses.MISSING
-        default = dataclasses.MISSING if is_required else []
+    if is_list and default is field.default_factory:  # no default of either kind
+        default = inspect.Parameter.empty
+    elif is_list:
+        default = []
+    elif default is dataclasses.MISSING:
+        default = inspect.Parameter.empty
     elif hint is bool and default is False and isinstance(info, OptionInfo):
         info.param_decls = (f"--{name.replace('_', '-')}",)  # without a --no-... that says what is so anyway
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
-        default=inspect.Parameter.empty if default is dataclasses.MISSING else default,
+        default=default,
         annotation=Annotated[hint, info],
     )
 
 
-def _read(name: str, is_sequence: bool, values: Mapping[str, Any]) -> Any:
-    return tuple(values[name]) if is_sequence else values[name]
-
-
-def _read_texts(name: str, texts: FromTexts, values: Mapping[str, Any]) -> Any:
+def _read_list(name: str, read: Callable[[Any], Any], values: Mapping[str, Any]) -> Any:
     try:
-        return texts.read(values[name])
+        return read(values[name])
     except typer.BadParameter as error:
         raise typer.BadParameter(error.message, param_hint=f"'--{name.replace('_', '-')}'") from error

@@ -7,6 +7,7 @@ import typer
 
 from ..evaluation.options import CodeEvalOptions, SuiteEvalOptions
 from ..evaluation.results import Results, comparison_table, results_table
+from ..files import write_whole
 from ..jobs.outputs import Report
 from .declared import with_options
 from .status import finish, resumable
@@ -76,15 +77,9 @@ def evaluate_tests(options: SuiteEvalOptions) -> None:
 def compare(
     first: Annotated[Path, typer.Argument(help="--output of the first evaluation")],
     second: Annotated[Path, typer.Argument(help="of the second; the difference is second minus first")],
-    output: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="also write comparison.md, .csv and .html there")
-    ] = None,
 ) -> None:
     """Two finished evaluations and their difference with a 95 % interval, paired by question."""
-    shown = comparison_table(Results.load(first), Results.load(second))
-    if output:
-        shown.write(output, "comparison")
-    print_table(shown)
+    print_table(comparison_table(Results.load(first), Results.load(second)))
 
 
 def _show(results: Results | int, output: Path) -> None:
@@ -93,7 +88,7 @@ def _show(results: Results | int, output: Path) -> None:
         typer.echo(f"{results} responses in {output}; judge them with --judge-only")
         return
     shown = results_table(results)
-    shown.write(output, "table")
+    write_whole(output / "table.md", shown.markdown())
     print_table(shown)
     if results.num_lost:
         finish(Report(text="", failure=f"{results.num_lost} responses met an outage; repeat the command to judge them"))

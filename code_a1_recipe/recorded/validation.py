@@ -64,7 +64,7 @@ def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
     episodes = asyncio.run(_episodes(tasks, settings, policies=policies, output=output))
     lines = [encode_records(episode_records(episode, selected=())) for episode in episodes]
     write_whole(output / f"val_{number:06d}.jsonl", b"".join(lines))
-    sums = [(episode.task.question.data_source, accumulate_episode(episode, seconds=0.0)) for episode in episodes]
+    sums = [(episode.task.question.data_source, accumulate_episode(episode)) for episode in episodes]
     before = next((row for row in run.metrics if row["step"] == number), {})
     table, num_different = comparison_table(validation_metrics(sums), before, step=number)
     table.write(output, f"validation_{number:06d}")

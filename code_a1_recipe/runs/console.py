@@ -31,24 +31,6 @@ _COLUMNS = (
 )
 
 
-_COUNTED = {"programs": "code/candidates", "suites": "test/suites", "cases": "judge/cases"}
-
-
-def running_totals(
-    before: Mapping[str, float], metrics: Mapping[str, float], *, num_questions: int, seconds: float
-) -> dict[str, float]:
-    """Counters over the whole run after a step: questions, programs, suites, cases, seconds.
-
-    Args:
-        before: the same before the step; empty at the start of a run.
-        metrics: the step's.
-        num_questions: the step's.
-        seconds: the step's, from its first question to the end of its updates.
-    """
-    now = {"questions": num_questions, **{name: metrics.get(metric, 0) for name, metric in _COUNTED.items()}}
-    return {name: before.get(name, 0) + number for name, number in {**now, "seconds": seconds}.items()}
-
-
 def time_fractions(timing: Mapping[str, float], *, updates_at_once: bool) -> dict[str, float]:
     """Share of the step's wall time by part, each in [0, 1]; parts that did not run are left out.
 

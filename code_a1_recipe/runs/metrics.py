@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 MetricAccumulator = dict[str, tuple[float, int]]
 
 # Reported as totals; everything else is a mean.
-_TOTALS = frozenset({"judge/outages", "judge/cases", "book/replayed", "test/suites", "code/candidates"})
+_TOTALS = ("judge/outages", "book/replayed")
 
 _LOW_CORRELATION = 0.5
 """Servers with random weights gave 0.03, the right ones above 0.99."""
@@ -39,17 +39,14 @@ class _Accumulator(MetricAccumulator):
             self.add(name, value)
 
 
-def accumulate_episode(episode: Episode, *, seconds: float) -> MetricAccumulator:
+def accumulate_episode(episode: Episode) -> MetricAccumulator:
     """Accumulate the metrics of one episode; an outage counts in ``judge/outage_rate`` and nowhere else."""
     collector = _Accumulator()
-    collector.add("episode/seconds", seconds)
     for candidate in episode.candidates:
         values = {
-            "code/candidates": 1,
             "judge/outage_rate": bool(candidate.outage),
             "judge/outages": bool(candidate.outage),
             "code/extraction_failure_rate": candidate.source is None,
-            "code/too_long_to_test_rate": candidate.is_too_long_to_test,
         }
         collector.add_all(values)
         if candidate.verdict is not None and candidate.reward is not None:
@@ -123,14 +120,10 @@ def _add_candidate(collector: _Accumulator, candidate: CandidateResult) -> None:
     assert verdict is not None
     assert reward is not None
     collector.add_all({"code/reward": reward.total, "code/loaded_rate": verdict.loaded})
-    if candidate.judge_span is not None:
-        collector.add("judge/seconds_per_candidate", candidate.judge_span[1] - candidate.judge_span[0])
-    collector.add("judge/cpu_seconds_per_candidate", verdict.cpu_seconds)
     cases = [case for suite in verdict.suites for case in suite.cases]
     if (share := distinct_call_rate([case.key or case.call for case in cases])) is not None:
         # Of all suites for one program; when it falls, the Test LLM is settling on a habit.
         collector.add("test/distinct_call_rate", share)
-    collector.add("judge/cases", len(cases) + len(verdict.history))
     for judged in (verdict, candidate.hidden):
         if judged is not None:
             collector.add("judge/cache_hit_rate", judged.was_cached)
@@ -171,13 +164,11 @@ def _add_suite(collector: _Accumulator, candidate: CandidateResult, s: int, suit
     assert candidate.verdict is not None
     assert suite.reward is not None
     verdict, response = candidate.verdict.suites[s], suite.response
-    collector.add_all({"test/suites": 1, "test/reward": suite.reward.total})
+    collector.add_all({"test/reward": suite.reward.total})
     collector.add_all({f"test/{term}": value for term, value in suite.reward.terms.items()})
     values = {
         "test/extraction_failure_rate": bool(suite.extraction_failure),
         "test/prompt_cached_frac": response.cached_tokens / max(1, len(response.prompt_ids)),
-        "test/valid_cases": verdict.num_valid,
-        "test/rejected_cases": verdict.num_rejected,
         "test/broke_candidate_rate": verdict.num_failed > 0,
     }
     collector.add_all(values)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import yaml
@@ -14,7 +14,7 @@ from ..algorithm.question import Question
 from ..data.reader import load_questions
 from ..errors import InputError
 from .folder import RunFolder
-from .rollout_record import VERSION, RolloutRecord, Version
+from .rollout_record import VERSION, RolloutRecord
 
 if TYPE_CHECKING:
     from ..config.run_config import RunConfig
@@ -143,12 +143,6 @@ class RunRecords:
         values = [self.config["data"].get(key) or [] for key in keys or ("train_files", "val_files")]
         return [Path(str(file)) for value in values for file in (value if isinstance(value, list) else [value])]
 
-    def files(self) -> list[Path]:
-        """All that is read here: configuration, metrics, rollouts, the Mistake Book, and the files of questions."""
-        paths = self.paths
-        own = [paths.resolved_config, paths.metrics, paths.mistake_book, *self.rollout_files()]
-        return [*own, *self.question_files()]
-
     def rollout_files(self) -> list[Path]:
         """All files of rollouts, in order of name."""
         return sorted(self.paths.rollouts.glob("*.jsonl"))
@@ -175,25 +169,19 @@ def rollout_of(row: Mapping[str, Any], place: str) -> RolloutRecord:
         raise InputError(f"{place}: {_reason(error, row.get('v'))}") from error
 
 
-class _Versioned(msgspec.Struct):
-    v: Any = None
-
-
 _ROLLOUTS = msgspec.json.Decoder(RolloutRecord)
-_VERSIONS = msgspec.json.Decoder(_Versioned)
-_METRICS = msgspec.json.Decoder(MetricsRow)
+_OBJECTS = msgspec.json.Decoder(MetricsRow)
 
 
 def _rollout(line: bytes) -> RolloutRecord:
     try:
         return _ROLLOUTS.decode(line)
     except msgspec.ValidationError as error:
-        raise msgspec.ValidationError(_reason(error, _VERSIONS.decode(line).v)) from error
+        raise msgspec.ValidationError(_reason(error, _OBJECTS.decode(line).get("v"))) from error
 
 
 def _reason(error: msgspec.ValidationError, version: object) -> str:
-    readable = get_args(Version)
-    if version in readable:
+    if version == VERSION:
         return f"{error}; the file was changed: restore it, or make the step again"
     if version is None:
         return (
@@ -201,13 +189,13 @@ def _reason(error: msgspec.ValidationError, version: object) -> str:
             "again, or read it with that release), or it is something else"
         )
     return (
-        f"rollout record of format version {version!r}, this release reads {readable[0]} to {readable[-1]}; train "
-        "again, or read it with the release that wrote it"
+        f"rollout record of format version {version!r}, this release reads {VERSION}; train again, or "
+        "read it with the release that wrote it"
     )
 
 
 def _metrics_row(line: bytes) -> MetricsRow:
-    row = _METRICS.decode(line)
+    row = _OBJECTS.decode(line)
     if type(row.get("step")) is not int:
         raise msgspec.ValidationError(f"must have an integer 'step', got {row.get('step')!r}; restore the file")
     return row

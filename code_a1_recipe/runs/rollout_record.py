@@ -17,9 +17,6 @@ from ..algorithm.spans import Span
 
 VERSION: Final = 7
 """Format of a line; raise it whenever a field of these classes, or of the sandbox's verdicts in them, changes."""
-Version = Literal[3, 4, 5, 6, 7]
-"""Formats that can be read: 3 has no opponents, 3 and 4 have all cases of the hidden tests, 3 to 5 no repairs, and 3 to
-6 may name an identical program whose suites a record stands for, which is not read any more."""
 
 MAX_FAILED_CASES: Final = 20
 """Failed hidden tests of a program that its record shows."""
@@ -55,7 +52,7 @@ class HiddenTestsRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A program's verdict on the hidden tests: counts and the first failed cases, as there may be thousands."""
 
     cases: tuple[CaseResult, ...]
-    """At most ``MAX_FAILED_CASES``, failed ones only; in formats before 5 all cases."""
+    """At most ``MAX_FAILED_CASES``, failed ones only."""
     rejections: tuple[Rejection, ...] = ()
     num_passed: int = 0
     """Cases that are not in ``cases`` because the program passed them."""
@@ -91,7 +88,7 @@ class SuiteRecord(msgspec.Struct, frozen=True, kw_only=True):
 class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One program with the suites written for it."""
 
-    v: Version
+    v: Literal[7]
     index: int
     """Place of the question in its step."""
     step: int
@@ -100,9 +97,9 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     candidate: int
     """Number among the programs of its kind; of a repair, that of the program that its turns began with."""
-    turn: int = 0
+    turn: int
     """From 1, of a repair, whose record holds no suites: it met those of ``candidate``."""
-    repair_cases: tuple[CaseResult, ...] = ()
+    repair_cases: tuple[CaseResult, ...]
     """What a repair did in the cases of these suites."""
     response: str
     response_tokens: int

@@ -1,14 +1,8 @@
-"""One table as Markdown, CSV and HTML."""
+"""One table, written as Markdown."""
 
-import csv
-import html
-import io
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-
-from ..files import write_whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,33 +38,6 @@ class Table:
             lines.append(f"\n{self.note}\n")
         return "".join(lines)
 
-    def csv(self) -> str:
-        """Comma separated, the columns' names first."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows(self.rows)
-        return text.getvalue()
-
-    def html(self) -> str:
-        """A whole small page."""
-        head = _in_html(self.columns, "th")
-        body = "\n".join(_in_html(row, "td") for row in self.rows)
-        return (
-            '<!doctype html>\n<html lang="en"><meta charset="utf-8">'
-            f"<title>{html.escape(self.title)}</title>\n"
-            "<style>body{font:15px system-ui,sans-serif;margin:2em}table{border-collapse:collapse}"
-            "th,td{border-bottom:1px solid #ccc;padding:.3em .8em;text-align:left}</style>\n"
-            f"<h1>{html.escape(self.title)}</h1>\n<table>\n{head}\n{body}\n</table>\n"
-            f"<p>{html.escape(self.note)}</p>\n</html>\n"
-        )
-
-    def write(self, folder: Path, name: str) -> None:
-        """``<name>.md``, ``.csv`` and ``.html`` in ``folder``."""
-        write_whole(folder / f"{name}.md", self.markdown())
-        write_whole(folder / f"{name}.csv", self.csv())
-        write_whole(folder / f"{name}.html", self.html())
-
 
 def counts_text(counts: Counter[str]) -> str:
     """``wrong_value 3, raised 1``: the most frequent first."""
@@ -91,24 +58,12 @@ def table_with_head(rows: Iterable[Sequence[str]], *, title: str = "", note: str
 
 def table_of(title: str, rows: Sequence[Mapping[str, str]], *, note: str = "") -> Table:
     """A table from rows that name their cells; columns in order of first appearance, missing cells empty."""
-    columns: dict[str, None] = {}
-    for row in rows:
-        columns |= dict.fromkeys(row)
-    cells = [tuple(row.get(name, "") for name in columns) for row in rows]
-    return Table(
-        title=title,
-        columns=tuple(columns),
-        rows=tuple(cells),
-        note=note,
-    )
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    cells = [[row.get(name, "") for name in columns] for row in rows]
+    return table_with_head([columns, *cells], title=title, note=note)
 
 
 def _in_markdown(cell: str) -> str:
     """One line that neither ends a cell nor begins a tag."""
     line = " ".join(cell.split())
     return line.replace("|", "\\|").replace("<", "&lt;")
-
-
-def _in_html(row: Sequence[str], tag: str) -> str:
-    cells = [f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row]
-    return f"<tr>{''.join(cells)}</tr>"

@@ -1,7 +1,6 @@
 """Ray actors that run episodes, store trajectories and report compact results to the trainer."""
 
 import asyncio
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -144,7 +143,6 @@ class EpisodeWorker:
 
     async def train(self, task: EpisodeTask) -> EpisodeReport:
         """Run an episode, select the suites that train (TOPVAR), store the groups of both policies."""
-        started = time.monotonic()
         episode = await self._runners[False].run(task)
         selection = self._settings.selection
         select_groups = GROUP_SELECTORS[selection.name]
@@ -163,7 +161,6 @@ class EpisodeWorker:
             episode,
             grpo_rows=dict(zip(trajectories, stored, strict=True)),
             selected=selected,
-            seconds=time.monotonic() - started,
             opponents=collect_opponents(episode) if self._settings.opponents.is_on else None,
         )
 
@@ -193,9 +190,8 @@ class EpisodeWorker:
 
     async def validate(self, task: EpisodeTask) -> EpisodeReport:
         """Run an episode on a held-out question; nothing is stored, nothing is learned."""
-        started = time.monotonic()
         episode = await self._runners[True].run(task)
-        return _report(episode, grpo_rows={}, selected=(), seconds=time.monotonic() - started)
+        return _report(episode, grpo_rows={}, selected=())
 
 
 def _report(
@@ -203,7 +199,6 @@ def _report(
     *,
     grpo_rows: Mapping[str, StoredRows],
     selected: Sequence[int],
-    seconds: float,
     opponents: Opponents | None = None,
 ) -> EpisodeReport:
     verdicts = [candidate.verdict for candidate in episode.candidates if candidate.verdict is not None]
@@ -213,7 +208,7 @@ def _report(
         grpo_rows=grpo_rows,
         book_update=collect_book_update(verdicts, lessons=episode.lessons, opponents=opponents),
         code_rewards=episode.code_rewards,
-        accumulator=accumulate_episode(episode, seconds=seconds),
+        accumulator=accumulate_episode(episode),
         busy=busy_spans(episode),
         records=encode_records(episode_records(episode, selected=selected)),
         outage=next((one.outage for one in (*episode.tested, *episode.repaired) if one.outage), ""),

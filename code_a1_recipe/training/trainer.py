@@ -24,7 +24,7 @@ from ..config.run_config import SEPARATE, RunConfig
 from ..errors import OutageError
 from ..jobs.judge_loop import in_parallel
 from ..runs import metrics as measures
-from ..runs.console import running_totals, step_line, time_fractions
+from ..runs.console import step_line, time_fractions
 from ..runs.folder import RunFolder
 from ..verl_plugin.compat import SYNC_MODE, TRAINER_NAME
 from ..verl_plugin.row_queue import KVBatchMeta, queue_actors, step_marker
@@ -123,7 +123,7 @@ class CodeA1Trainer(PPOTrainerSync):
         Raises:
             InterruptedRunError: a signal came while episodes ran; the step before is saved.
         """
-        started, self._has_stepped = time.time(), True
+        self._has_stepped = True
         with marked_timer("episodes", timing_raw), self._saving():
             questions = self._next_questions()
             tasks = self._tasks(questions, validate=False)  # with replays from the Mistake Book
@@ -135,7 +135,7 @@ class CodeA1Trainer(PPOTrainerSync):
         self._update_curriculum(reports, metrics)
         groups = self._collect_grpo_groups(reports)  # of suites those that TOPVAR selected
         self._alternate_updates(groups, metrics, timing_raw)
-        self._finish_step(metrics, num_questions=len(questions), seconds=time.time() - started)
+        self._finish_step(metrics)
         with self._saving(on_signal=False):
             measures.check_served_weights(metrics, limit=self.settings.episode.max_probs_diff, step=self.global_steps)
         return step_marker(self.global_steps)
@@ -232,15 +232,12 @@ class CodeA1Trainer(PPOTrainerSync):
         for updated in self._of_each(update).values():
             metrics.update(updated)
 
-    def _finish_step(self, metrics: dict[str, Any], *, num_questions: int, seconds: float) -> None:
+    def _finish_step(self, metrics: dict[str, Any]) -> None:
         """Note the state that a checkpoint of this step holds."""
-        totals = running_totals(self.finished.totals, metrics, num_questions=num_questions, seconds=seconds)
-        metrics.update({f"progress/{name}": total for name, total in totals.items()})
         self.finished = TrainState(
             step=self.global_steps,
             data=self.train_dataloader.state_dict(),
             row=self._row(metrics),
-            totals=totals,
             curriculum=self.curriculum.state(),
             random_states=random_states.capture(),
         )

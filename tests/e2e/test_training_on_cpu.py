@@ -154,8 +154,6 @@ def test_a_resumed_run_ends_in_the_state_of_one_that_never_stopped(resumed, trai
     assert state_differences(*folders) == []
     assert state_differences(folders[0].with_name("global_step_2"), folders[1]) != []
     state = json.loads((folders[1] / "state.json").read_text())
-    assert state["totals"]["questions"] == 3 * 8
-    assert state["totals"]["programs"] == 3 * 8 * 4
 
 
 def test_the_best_step_by_validation_is_noted(trained):

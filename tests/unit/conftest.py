@@ -41,6 +41,7 @@ def rollout(**fields):
     """A record with these fields; the others say that nothing happened."""
     nothing = {
         "v": VERSION, "index": 0, "step": 1, "question": "", "data_source": "", "kind": "sampled", "candidate": 0,
+        "turn": 0, "repair_cases": (),
         "response": "", "response_tokens": 3, "prompt_tokens": 4, "source": None, "extraction_failure": "",
         "is_too_long_to_test": False, "outage": "", "verdict": None, "reward": None, "given_tests": None,
         "pooled_tests": None, "hidden_tests": None, "selected": False, "span": None, "judge_span": None,

@@ -252,8 +252,8 @@ def _written(rows: Sequence[Row], options: SelectOptions, title: str) -> Report:
     lines = []
     table = _rules_table(rows, title=title)
     if table is not None:
-        table.write(options.output, "table")
         lines.append(table.markdown())
+        write_whole(options.output / "table.md", lines[0])
     chosen = f"{target}: {len(selected)} programs chosen by {options.rule}"
     lost = [row for row in rows if row["outage"]]
     failure = lost and (

@@ -33,8 +33,6 @@ class TrainState:
     """Position and order of the questions after it (``StatefulDataLoader.state_dict``); None before step 1."""
     row: Mapping[str, Any] = field(default_factory=dict)
     """Its metrics as far as they were known; the end of a step may be cut off after its checkpoint."""
-    totals: Mapping[str, float] = field(default_factory=dict)
-    """Counters over the whole run: questions, programs, suites, cases, seconds."""
     curriculum: Mapping[str, float] = field(default_factory=dict)
     """``Curriculum.state`` after it; empty where no question was scored."""
     random_states: dict[str, Any] | None = None
@@ -85,7 +83,6 @@ class CheckpointKeeper:
         return {
             "step": finished.step,
             "versions": versions_text(),
-            "totals": dict(finished.totals),
             "curriculum": dict(finished.curriculum),
             "config": self._made_with(),
             checkpointing.IDENTITY: dict(self._identity),
@@ -182,7 +179,6 @@ def _load(checkpoint: Checkpoint, *, policies: Mapping[str, Policy], dataloader:
     damaged = (ValueError, RuntimeError, EOFError, LookupError, TypeError, AttributeError, pickle.UnpicklingError)
     try:
         row = json.loads((checkpoint.folder / checkpointing.ROW_NAME).read_text(encoding="utf-8"))
-        totals = dict(state["totals"])
         scores = dict(state.get("curriculum", {}))  # runs before there was one have none
         data = torch.load(checkpoint.folder / checkpointing.DATA_NAME, weights_only=False)
         states = torch.load(checkpoint.folder / checkpointing.RANDOM_NAME, weights_only=False)
@@ -202,4 +198,4 @@ def _load(checkpoint: Checkpoint, *, policies: Mapping[str, Policy], dataloader:
     if dataloader is not None:  # else its order and position are another file's
         dataloader.load_state_dict(data)
     logger.info("resumed from %s at step=%d", checkpoint.folder, checkpoint.step)
-    return TrainState(step=checkpoint.step, data=data, row=row, totals=totals, curriculum=scores, random_states=states)
+    return TrainState(step=checkpoint.step, data=data, row=row, curriculum=scores, random_states=states)

@@ -161,9 +161,9 @@ def test_broken_programs_and_the_suites_that_broke_them_enter():
 
 def test_opponents_stand_in_metrics_and_records_apart():
     episode, _, _ = played()
-    metrics = finalize_metrics(accumulate_episode(episode, seconds=1.0))
-    assert (metrics["code/candidates"], metrics["test/suites"]) == (2, 4)
-    assert metrics["opponents/program_broken_rate"] == 1.0
+    sums = accumulate_episode(episode)
+    assert (sums["code/loaded_rate"][1], sums["test/reward"][1]) == (2, 4)
+    assert finalize_metrics(sums)["opponents/program_broken_rate"] == 1.0
     records = episode_records(episode, selected=(2,))
     kinds = [(one.kind, one.candidate, one.selected, len(one.suites)) for one in records]
     assert kinds == [("sampled", 0, False, 2), ("sampled", 1, False, 2), ("opponent", 0, True, 2)]

@@ -1,7 +1,5 @@
 """Results on disk, their tables, and the comparison of two."""
 
-import csv
-import io
 from dataclasses import replace
 
 import pytest
@@ -146,13 +144,12 @@ def test_evaluations_that_do_not_go_together_are_refused():
         comparison_table(results(), other)
 
 
-def test_a_table_is_markdown_csv_and_html():
+def test_a_table_is_markdown():
     table = table_of("A & B", [{"name": "x|y", "value": "<1>"}, {"value": "2", "more": "3"}], note="Read me.")
     assert table.columns == ("name", "value", "more")
     assert "| x\\|y | &lt;1> |      |" in table.markdown()
-    assert list(csv.reader(io.StringIO(table.csv())))[1] == ["x|y", "<1>", ""]
-    assert "<td>&lt;1&gt;</td>" in table.html()
-    assert "<h1>A &amp; B</h1>" in table.html()
+    assert table.markdown().startswith("**A & B**\n")
+    assert table.markdown().endswith("\nRead me.\n")
 
 
 def test_a_row_of_another_width_is_refused():
@@ -169,16 +166,11 @@ def test_a_terminal_gets_the_table_drawn(tmp_path, capsys, monkeypatch):
     assert "---" not in shown
 
 
-def test_compare_writes_the_three_forms(tmp_path, capsys):
+def test_compare_shows_the_table(tmp_path, capsys):
     results("a").save(make(tmp_path / "a"))
     results("b", right=(1.0, 1.0, 1.0)).save(make(tmp_path / "b"))
-    assert main(["eval", "compare", str(tmp_path / "a"), str(tmp_path / "b"), "--output", str(tmp_path / "c")]) == 0
+    assert main(["eval", "compare", str(tmp_path / "a"), str(tmp_path / "b")]) == 0
     assert "b against a" in capsys.readouterr().out
-    assert sorted(path.name for path in (tmp_path / "c").iterdir()) == [
-        "comparison.csv",
-        "comparison.html",
-        "comparison.md",
-    ]
 
 
 def test_commands_that_do_not_exist_or_have_nothing_to_read_are_refused(tmp_path, capsys):
