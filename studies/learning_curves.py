@@ -14,13 +14,16 @@ from code_a1_recipe.runs.reader import RunRecords
 PANELS = (
     Panel(
         title="Code LLM: programs that pass all hidden tests",
-        lines={"code/pass@1": "while it trains"},
-        markers={"val/code/pass@1": "held out", "val/code/greedy_pass@1": "held out, most likely program"},
+        lines={
+            "code/pass@1": "while it trains",
+            "val/code/pass@1": "held out",
+            "val/code/greedy_pass@1": "held out, most likely program",
+        },
     ),
     Panel(
         title="Test LLM: asserts",
-        lines={"test/valid": "valid, while it trains"},
-        markers={
+        lines={
+            "test/valid": "valid, while it trains",
             "val/test/buggy_programs_valid": "valid, held out",
             "val/test/buggy_programs_detection_rate": "correct and breaks a buggy program, held out",
         },

@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -39,6 +39,7 @@ STYLE: Any = {
 """matplotlib's parameters while a figure is drawn."""
 _SMOOTHED_STEPS = 5
 _PANEL_INCHES = (5.2, 3.4)
+_HELD_OUT = "val/"
 
 Point = tuple[float, float]
 
@@ -50,10 +51,8 @@ class Panel:
     title: str
     ylabel: str = "share"
     """A share has an axis from 0 to 1."""
-    lines: Mapping[str, str] = field(default_factory=dict)
-    """Metric of training -> label."""
-    markers: Mapping[str, str] = field(default_factory=dict)
-    """Metric of validation -> label."""
+    lines: Mapping[str, str]
+    """Metric -> label; one of validation, ``val/...``, is drawn with markers."""
 
 
 RUN_FIGURES: dict[str, tuple[str, tuple[Panel, ...]]] = {
@@ -67,8 +66,10 @@ RUN_FIGURES: dict[str, tuple[str, tuple[Panel, ...]]] = {
             ),
             Panel(
                 title="Programs that pass every hidden test",
-                lines={"code/pass@1": "training questions", "code/pass@1_after_repair": "the same, repaired"},
-                markers={
+                lines={
+                    "code/pass@1": "training questions",
+                    "code/pass@1_after_repair": "the same, repaired",
+                    "code/case_pass_rate": "cases of the Test LLM that pass",
                     "val/code/pass@1": "held out, temperature 1",
                     "val/code/greedy_pass@1": "held out, greedy",
                 },
@@ -89,7 +90,7 @@ RUN_FIGURES: dict[str, tuple[str, tuple[Panel, ...]]] = {
             ),
             Panel(
                 title="Test LLM on recorded buggy programs",
-                markers={
+                lines={
                     "val/test/buggy_programs_valid": "validity",
                     "val/test/buggy_programs_kill": "suites that break it",
                     "val/test/buggy_programs_detection_rate": "suites that detect the bug",
@@ -119,6 +120,21 @@ RUN_FIGURES: dict[str, tuple[str, tuple[Panel, ...]]] = {
                     "timing_s/step": "whole step",
                     "timing_s/episodes": "sampling and judging",
                     **{f"timing_s/{name}": words for name, words in PHASES.items()},
+                    "timing_s/testing": "validation",
+                },
+            ),
+        ),
+    ),
+    "lost": (
+        "Lost programs, suites and cases",
+        (
+            Panel(
+                title="Lost",
+                lines={
+                    "judge/outage_rate": "programs that the sandbox could not run",
+                    "judge/timeout_rate": "cases that timed out",
+                    "code/extraction_failure_rate": "responses without a program",
+                    "test/extraction_failure_rate": "responses without a suite",
                 },
             ),
         ),
@@ -138,41 +154,38 @@ def make_panels(titles: Sequence[str]) -> tuple[Figure, list[Axes]]:
 
 
 def draw_panels(run: RunRecords, panels: Sequence[Panel]) -> Figure | None:
-    """One figure of a run; None where training measured nothing of it but zeros."""
-    trained = {
-        name: [(step, value) for step, value in _metric(run, name) if step > 0]
-        for panel in panels
-        for name in panel.lines
-    }
-    if not any(value for points in trained.values() for _, value in points):
+    """One figure of a run; None where it measured nothing of it but zeros."""
+    points = {name: _points(run, name) for panel in panels for name in panel.lines}
+    if not any(value for line in points.values() for _, value in line):
         return None
     figure, axes = make_panels([panel.title for panel in panels])
     for panel, place in zip(panels, axes, strict=True):
-        colors = iter(COLORS)
-        for name, label in panel.lines.items():
-            _draw_line(place, trained[name], label, next(colors))
-        for name, label in panel.markers.items():
-            if points := _metric(run, name):
-                xs, ys = zip(*points, strict=True)
-                place.plot(xs, ys, color=next(colors), label=label, marker="o", linestyle="--", markersize=5)
+        for color, (name, label) in zip(COLORS, panel.lines.items(), strict=False):
+            if not points[name]:
+                continue
+            steps, values = zip(*points[name], strict=True)
+            if name.startswith(_HELD_OUT):
+                place.plot(steps, values, color=color, label=label, marker="o", linestyle="--", markersize=5)
+            else:
+                _draw_line(place, steps, values, label, color)
         _finish(place, panel.ylabel)
     return figure
 
 
-def _metric(run: RunRecords, name: str) -> list[Point]:
-    return [(row["step"], row[name]) for row in run.metrics if isinstance(row.get(name), int | float)]
+def _points(run: RunRecords, name: str) -> list[Point]:
+    """A metric of training begins at step 1, one of validation at step 0."""
+    first = 0 if name.startswith(_HELD_OUT) else 1
+    rows = [row for row in run.metrics if row["step"] >= first]
+    return [(row["step"], row[name]) for row in rows if isinstance(row.get(name), int | float)]
 
 
-def _draw_line(place: Axes, points: Sequence[Point], label: str, color: str) -> None:
+def _draw_line(place: Axes, steps: Sequence[float], values: Sequence[float], label: str, color: str) -> None:
     """Every step, faint, under its running mean."""
-    if not points:
-        return
-    steps, values = zip(*points, strict=True)
-    if len(points) > _SMOOTHED_STEPS:
+    if len(steps) > _SMOOTHED_STEPS:
         place.plot(steps, values, color=color, alpha=0.25, linewidth=1)
         ends = range(1, len(values) + 1)
         values = tuple(statistics.fmean(values[max(0, end - _SMOOTHED_STEPS) : end]) for end in ends)
-    marker = "o" if len(points) == 1 else ""  # one point makes no line
+    marker = "o" if len(steps) == 1 else ""  # one point makes no line
     place.plot(steps, values, color=color, label=label, linewidth=1.8, marker=marker)
 
 

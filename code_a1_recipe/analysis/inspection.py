@@ -1,6 +1,5 @@
 """``code-a1 data inspect``: one question of a run or of a data set, readable in a terminal."""
 
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +8,6 @@ from statistics import median
 from typing import Annotated
 
 import typer
-from tqdm import tqdm
 
 from ..data.reader import QuestionFile, read_questions
 from ..errors import InputError
@@ -31,9 +29,6 @@ from .question_view import (
     totals_by_question,
 )
 
-_ANY = "any"
-"""Of ``--outcome``."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class InspectOptions:
@@ -45,12 +40,11 @@ class InspectOptions:
         int | None, typer.Option(help="of a run", show_default="all in the list, the last one of a question")
     ] = None
     validation: Annotated[bool, typer.Option(help="of a run: held-out questions")] = False
-    candidate: Annotated[int | None, typer.Option(help="of a run: only this program of the step")] = None
     outcome: Annotated[
         str,
         typer.Option(
-            callback=shared.one_of(("", _ANY, *OUTCOMES)),
-            help=f"of a run: programs of a step that came to this. {_ANY}: all; "
+            callback=shared.one_of(("", *OUTCOMES)),
+            help="of a run: programs of a step that came to this; "
             + "; ".join(f"{name}: {meaning}" for name, meaning in OUTCOMES.items()),
         ),
     ] = ""
@@ -79,61 +73,53 @@ def _of_run(options: InspectOptions) -> list[str]:
         raise InputError(f"{options.source} has no rollouts{hint}")
     if options.step is not None and options.step not in steps:
         raise InputError(f"--step {options.step}: {options.source} has rollouts of steps {steps[0]} to {steps[-1]}")
+    chosen = steps if options.step is None else [options.step]
     if options.outcome:
-        return _programs_of_run(run, steps[-1] if options.step is None else options.step, options)
-    if not options.question:
-        if options.candidate is not None:
-            raise InputError("--candidate belongs to --question; name a question")
-        return _questions_of_run(run, steps, options)
-    return _question_of_run(run, steps, options)
+        return _programs_of_run(run, chosen[-1], options)
+    if options.question:
+        return _question_of_run(run, steps, options)
+    return _questions_of_run(run, chosen, options)
 
 
-def _records(run: RunRecords, steps: Sequence[int], *, validation: bool) -> Iterator[RolloutRecord]:
-    for step in tqdm(steps, unit="step", desc="read", file=sys.stderr, disable=None, leave=False):
-        yield from run.validation(step) if validation else run.training(step)
+def _records(run: RunRecords, steps: Sequence[int], options: InspectOptions) -> Iterator[RolloutRecord]:
+    for step in steps:
+        records = run.validation(step) if options.validation else run.training(step)
+        yield from (record for record in records if record.question.startswith(options.question))
 
 
 def _questions_of_run(run: RunRecords, steps: Sequence[int], options: InspectOptions) -> list[str]:
-    chosen = steps if options.step is None else [options.step]
-    totals = totals_by_question(_records(run, chosen, validation=options.validation))
+    totals = totals_by_question(_records(run, steps, options))
     rows = [[printable(question_id), *one.cells()] for question_id, one in totals.items()]
     paint = Paint.for_stdout()
     head, *body = table(["question", *HEAD], rows[: options.limit])
     what = "validation " if options.validation else ""
-    span = f"{what}step {chosen[0]}" if len(chosen) == 1 else f"{what}steps {chosen[0]} to {chosen[-1]}"
+    span = f"{what}step {steps[0]}" if len(steps) == 1 else f"{what}steps {steps[0]} to {steps[-1]}"
     return [
         f"{run.folder}: {len(totals)} questions in {span}, the hardest first",
         paint("heading", head),
         *body,
-        f"{min(options.limit, len(rows))} of {len(rows)} shown; --limit N shows more, --question ID shows one",
-        *[paint("faint", line) for line in LEGEND.split("\n")],
+        f"{len(body)} of {len(rows)} shown; --limit N shows more, --question ID shows one",
+        paint("faint", LEGEND),
     ]
 
 
 def _programs_of_run(run: RunRecords, step: int, options: InspectOptions) -> list[str]:
-    records = list(_records(run, [step], validation=options.validation))
-    found = [
-        record
-        for record in records
-        if record.question.startswith(options.question) and options.outcome in (_ANY, outcome_of(record))
-    ]
+    records = list(_records(run, [step], options))
+    found = [record for record in records if outcome_of(record) == options.outcome]
+    shown = found[: options.limit]
     questions = questions_by_id(run)
     paint = Paint.for_stdout()
     lines = []
-    for record in found[: options.limit]:
+    for record in shown:
         known = questions.get(record.question)
-        prompt = indented(known.prompt if known else "(its file is not there any more)", 2)
-        head = paint("heading", f"question {printable(record.question)}")
-        lines += [head, *prompt, *program_lines(record, paint), ""]
-    return [*lines, f"{min(len(found), options.limit)} of {len(found)} that match, of {len(records)} at step {step}"]
+        lines.append(paint("heading", f"question {printable(record.question)}"))
+        lines += indented(known.prompt if known else "(its file is not there any more)", 2)
+        lines += [*program_lines(record, paint), ""]
+    return [*lines, f"{len(shown)} of {len(found)} that match, of {len(records)} at step {step}"]
 
 
 def _question_of_run(run: RunRecords, steps: Sequence[int], options: InspectOptions) -> list[str]:
-    found = [
-        record
-        for record in _records(run, steps, validation=options.validation)
-        if record.question.startswith(options.question)
-    ]
+    found = list(_records(run, steps, options))
     question_id = _the_one(options.question, {record.question for record in found}, where="its rollouts")
     found = [record for record in found if record.question == question_id]
     step = options.step if options.step is not None else found[-1].step
@@ -141,11 +127,6 @@ def _question_of_run(run: RunRecords, steps: Sequence[int], options: InspectOpti
     if not shown:
         met = sorted({record.step for record in found})
         raise InputError(f"--step {step}: question {question_id} was met in {_listed(met)}")
-    if options.candidate is not None:
-        numbers = sorted({record.candidate for record in shown})
-        shown = [record for record in shown if record.candidate == options.candidate]
-        if not shown:
-            raise InputError(f"--candidate {options.candidate}: step {step} has the candidates {_listed(numbers)}")
     questions = questions_by_id(run)
     paint = Paint.for_stdout()
     lines = [f"question {printable(question_id)}: its file is not there any more"]
@@ -162,7 +143,7 @@ def _question_of_run(run: RunRecords, steps: Sequence[int], options: InspectOpti
 
 
 def _of_file(options: InspectOptions) -> list[str]:
-    for name in ("step", "candidate", "validation", "outcome"):
+    for name in ("step", "validation", "outcome"):
         if getattr(options, name) != getattr(InspectOptions, name):
             raise InputError(f"--{name} belongs to a run, but {options.source} is no run folder")
     if not options.source.exists():
@@ -172,9 +153,9 @@ def _of_file(options: InspectOptions) -> list[str]:
     if not options.question:
         return _file_summary(loaded, options, paint)
     by_id = {question.id: question for question in loaded.questions}
-    found = [name for name in by_id if name.startswith(options.question)]
-    question = by_id[_the_one(options.question, set(found), where=options.source)]
-    return question_lines(question, paint, most=options.limit)
+    found = {name for name in by_id if name.startswith(options.question)}
+    question_id = _the_one(options.question, found, where=options.source)
+    return question_lines(by_id[question_id], paint, most=options.limit)
 
 
 def _file_summary(loaded: QuestionFile, options: InspectOptions, paint: Paint) -> list[str]:

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
+from typing import Any
 
 from sandbox import CaseResult
 
@@ -126,7 +127,8 @@ def program_lines(record: RolloutRecord, paint: Paint) -> list[str]:
     if record.outage:
         lines += [f"  {line.strip()}" for line in indented(f"outage: {record.outage}", 2)]
     for number, suite in enumerate(record.suites):
-        lines += _suite_lines(f"suite {number}", suite, paint)
+        lines.append(f"  suite {number}: {_reward(suite.reward)}")
+        lines += _suite_lines(suite, paint)
     for name, cases in record.met_cases():
         if name != SUITE:
             lines += [f"  {name}", *[f"    {_case(case, paint)}" for case in cases]]
@@ -139,10 +141,10 @@ def program_lines(record: RolloutRecord, paint: Paint) -> list[str]:
     return lines
 
 
-def _suite_lines(name: str, suite: SuiteRecord, paint: Paint) -> list[str]:
-    lines = [f"  {name}: {_reward(suite.reward)}"]
+def _suite_lines(suite: SuiteRecord, paint: Paint) -> list[str]:
     if suite.verdict is None:
-        return [*lines, "    (no verdict)"]
+        return ["    (no verdict)"]
+    lines = []
     if suite.extraction_failure:
         lines.append(f"    {paint('bad', 'no suite')}: {printable(suite.extraction_failure)}")
     lines += [f"    {_case(case, paint)}" for case in suite.verdict.cases]
@@ -231,16 +233,19 @@ class QuestionTotals:
 
 def totals_by_question(records: Iterable[RolloutRecord]) -> dict[str, QuestionTotals]:
     """Sums of every question, the hardest first; ties by id."""
-    found: dict[str, QuestionTotals] = defaultdict(QuestionTotals)
-    for record in records:
-        found[record.question].add(record)
+    found = _totals_by("question", records)
     return dict(sorted(found.items(), key=lambda item: (item[1].hardness, item[0])))
 
 
 def steps_lines(records: Iterable[RolloutRecord], paint: Paint) -> list[str]:
     """How one question went over the run: a line for each step with it."""
-    found: dict[int, QuestionTotals] = defaultdict(QuestionTotals)
-    for record in records:
-        found[record.step].add(record)
+    found = _totals_by("step", records)
     rows = [[step, *totals.cells()[1:]] for step, totals in sorted(found.items())]
     return [paint("heading", "over the run"), *[f"  {line}" for line in table(["step", *HEAD[1:]], rows)]]
+
+
+def _totals_by(field_name: str, records: Iterable[RolloutRecord]) -> dict[Any, QuestionTotals]:
+    found: dict[Any, QuestionTotals] = defaultdict(QuestionTotals)
+    for record in records:
+        found[getattr(record, field_name)].add(record)
+    return found

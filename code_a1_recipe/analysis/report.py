@@ -114,7 +114,9 @@ def _episode_sections(run: RunRecords) -> list[Section]:
     for outcome, (title, text) in wanted.items():
         chosen = pick_episodes(records, outcome=outcome, limit=_SHOWN_EPISODES)
         if chosen:
-            views = [(record, questions.get(record.question), "\n".join(program_lines(record, Paint()))) for record in chosen]
+            views = [
+                (record, questions.get(record.question), "\n".join(program_lines(record, Paint()))) for record in chosen
+            ]
             sections.append(Section(title=title, text=text, episodes=views))
     return sections
 

@@ -18,28 +18,12 @@ from rich.text import Text
 
 from ..errors import InputError
 from ..jobs.terminal import Paint, printable
-from ..runs.console import PHASES
 from ..runs.folder import RunFolder
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
 from ..stats.tables import counts_text
+from .figures import RUN_FIGURES
 from .question_view import outcome_of, pick_episodes, program_lines
-
-CURVES: Mapping[str, Sequence[str]] = {
-    "Code LLM": ("code/reward", "code/pass@1", "code/case_pass_rate", "code/pass@1_after_repair"),
-    "Test LLM": ("test/reward", "test/valid", "test/adv", "test/broke_candidate_rate", "test/distinct_call_rate"),
-    "Mistake Book": ("book/cases", "book/replay_pass_rate"),
-    "Held-out questions": (
-        "val/code/pass@1",
-        "val/code/greedy_pass@1",
-        "val/test/buggy_programs_valid",
-        "val/test/buggy_programs_kill",
-        "val/test/buggy_programs_detection_rate",
-    ),
-    "Lost": ("judge/outages", "judge/timeout_rate", "code/extraction_failure_rate", "test/extraction_failure_rate"),
-    "Seconds": tuple(f"timing_s/{part}" for part in ("step", "episodes", *PHASES, "testing")),
-}
-"""Metrics that are shown, by heading; a metric that the run has not measured is left out."""
 
 _SECONDS_BETWEEN_READS = 1.0
 _CURVE_COLUMNS = 40
@@ -93,38 +77,37 @@ def picture(folder: Path, total: int | None) -> RenderableType:
 
 
 def header(paths: RunFolder, rows: Rows, total: int | None) -> Text:
-    """One line: which run, its step, its state, its age, and when it will end."""
+    """One line: which run, its step, its state, and when it will end."""
     step = rows[-1]["step"] if rows else 0
-    updated = paths.metrics.stat().st_mtime if rows else paths.started
     is_running = paths.is_running()
-    state = "running" if is_running else "finished" if total is not None and step >= total else "stopped"
-    now = time.time()
-    age = (now if is_running else updated) - paths.started
-    text = Text.assemble(
-        (printable(paths.root.name), "bold"),
-        f"  step {step}" + (f" of {total}" if total is not None else ""),
-        f"  {state}  {_clock(age)}, updated {_clock(now - updated)} ago",
-    )
+    state = "running" if is_running else "stopped"
+    text = Text(printable(paths.root.name))
+    text.append(f"  step {step}")
+    if total is not None:
+        text.append(f" of {total}")
+        if step >= total and not is_running:
+            state = "finished"
+    text.append(f"  {state}")
     seconds = [row["timing_s/step"] for row in rows[-_PACE_STEPS:] if row.get("timing_s/step") is not None]
     if is_running and total is not None and seconds:
-        text.append(f", about {_clock((total - step) * fmean(seconds))} left")
+        left = timedelta(seconds=round((total - step) * fmean(seconds)))
+        text.append(f", about {left} left")
     return text
 
 
 def curves(rows: Rows) -> Table:
-    """The metrics over the steps. ``trend`` is the mean of the last five values minus that of the five before."""
+    """The report's metrics over the steps; ``trend`` is the mean of the last five values minus that of five before."""
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
     table.add_column("", no_wrap=True, overflow="ellipsis")
     table.add_column("", no_wrap=True, overflow="crop")
     for head in ("last", "trend"):
         table.add_column(head, justify="right", no_wrap=True)
-    for heading, names in CURVES.items():
-        table.add_row(Text(heading, "bold"))
-        for name in names:
+    for caption, panels in RUN_FIGURES.values():
+        table.add_row(Text(caption, "bold"))
+        for name in [name for panel in panels for name in panel.lines]:
             values = [row[name] for row in rows if isinstance(row.get(name), int | float)]
             if values:
-                label = f" {name.removeprefix('val/')}"
-                table.add_row(label, sparkline(values), f"{values[-1]:.4g}", _trend(values))
+                table.add_row(f" {name}", sparkline(values), f"{values[-1]:.4g}", _trend(values))
     return table
 
 
@@ -159,7 +142,3 @@ def _trend(values: Sequence[float]) -> str:
     if not half:
         return ""
     return f"{fmean(values[-half:]) - fmean(values[-2 * half : -half]):+.3f}"
-
-
-def _clock(seconds: float) -> str:
-    return str(timedelta(seconds=max(0, round(seconds))))

@@ -84,7 +84,7 @@ def inspect(options: InspectOptions) -> None:
 
     - FILE --question ID: prompt, reference and tests
 
-    `code-a1 data inspect outputs/my-run --question micro-0bcf --step 12 --candidate 2`
+    `code-a1 data inspect outputs/my-run --question micro-0bcf --step 12`
 
     `code-a1 data inspect outputs/my-run --outcome detected`
     """

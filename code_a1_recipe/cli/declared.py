@@ -42,7 +42,7 @@ def _declare(options_class: type, prefix: str, parameters: list[inspect.Paramete
     hints = typing.get_type_hints(options_class, include_extras=True)
     for field in dataclasses.fields(options_class):
         name, hint = f"{prefix}{field.name}", hints[field.name]
-        if dataclasses.is_dataclass(hint):
+        if isinstance(hint, type) and dataclasses.is_dataclass(hint):
             readers[field.name] = _declare(hint, field.name.removesuffix("model"), parameters)
         if typing.get_origin(hint) is not Annotated:
             continue

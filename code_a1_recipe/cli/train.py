@@ -165,23 +165,11 @@ def _print_result(preset: str, folder: "RunFolder") -> None:
     from ..analysis.report import write_report
     from ..runs.reader import RunRecords
 
-    places: dict[str, object] = {
-        "config": folder.resolved_config,
-        "metrics": folder.metrics,
-        "rollouts": folder.rollouts,
-        "Mistake Book": folder.mistake_book,
-        "checkpoints": folder.checkpoints,
-    }
-    if folder.tensorboard.exists():
-        places["TensorBoard"] = f"tensorboard --logdir {folder.tensorboard}"
+    lines = [f"\ntrained: {preset}", f"  run folder   {folder.root}"]
     try:
-        places["report"] = write_report(folder.root)
-        table = change_table(RunRecords.open(folder.root))
+        lines.append(f"  report       {write_report(folder.root)}")
+        if table := change_table(RunRecords.open(folder.root)):
+            lines.append(f"\n{table}")
     except (ValueError, OSError) as error:
-        table = ""
         typer.echo(f"no report: {error}", err=True)
-    typer.echo(f"\ntrained: {preset}")
-    for name, place in places.items():
-        typer.echo(f"  {name:12} {place}")
-    if table:
-        typer.echo(f"\n{table}")
+    typer.echo("\n".join(lines))

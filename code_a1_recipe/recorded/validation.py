@@ -67,7 +67,7 @@ def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
     sums = [(episode.task.question.data_source, accumulate_episode(episode)) for episode in episodes]
     before = next((row for row in run.metrics if row["step"] == number), {})
     table, num_different = comparison_table(validation_metrics(sums), before, step=number)
-    table.write(output, f"validation_{number:06d}")
+    write_whole(output / f"validation_{number:06d}.md", table.markdown())
     return table, num_different
 
 

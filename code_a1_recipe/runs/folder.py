@@ -76,11 +76,6 @@ class RunFolder:
             return True
         return False
 
-    @property
-    def started(self) -> float:
-        """When the run was started, the last time where it was resumed, in seconds since 1970."""
-        return self.resolved_config.stat().st_mtime
-
     def append_metrics(self, step: int, metrics: Mapping[str, Any]) -> None:
         """Append one JSON object: ``step`` and the metrics under the names the loggers get.
 

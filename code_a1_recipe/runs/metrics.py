@@ -151,7 +151,6 @@ def _add_repairs(collector: _Accumulator, episode: Episode) -> None:
         final[repair.candidate] = result  # without a reward where nothing is known of it
         if result.reward is None:
             continue
-        collector.add("code/repair_reward", result.reward.total)
         collector.add("code/repaired_rate", shown_failure(result.verdict) is None)
         if (rate := broken_rate(repair)) is not None:
             collector.add("code/repair_broke_case_rate", rate)

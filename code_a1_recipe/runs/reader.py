@@ -130,13 +130,10 @@ class RunRecords:
             InputError: a file is not there any more, or cannot be read as questions. A file that has changed since
                 the run is read as it is now.
         """
-        return [question for file in self.question_files(*keys) for question in self.questions_in(file)]
-
-    def questions_in(self, file: Path) -> list[Question]:
-        """The questions of one file, read as the run did; see ``questions``."""
         data = self.config["data"]
         columns, adapter = dict(data.get("columns") or {}) or None, data.get("adapter", "auto")
-        return load_questions(file, adapter=adapter, columns=columns)
+        files = self.question_files(*keys)
+        return [question for file in files for question in load_questions(file, adapter=adapter, columns=columns)]
 
     def question_files(self, *keys: str) -> list[Path]:
         """The files of ``data.<key>``, all where no key is given."""

@@ -15,33 +15,29 @@ class Table:
     note: str = ""
     """What a reader needs to know to read the figures; one paragraph."""
 
-    def __post_init__(self) -> None:
-        if odd := [row for row in self.rows if len(row) != len(self.columns)]:
-            raise ValueError(f"every row must have {len(self.columns)} cells, got {len(odd[0])} in {odd[0]!r}")
-
     def markdown(self) -> str:
         """Columns padded, so that it also reads well in a terminal."""
-        rows = [[_in_markdown(cell) for cell in row] for row in (self.columns, *self.rows)]
+        rows = []
+        for row in (self.columns, *self.rows):
+            rows.append([_in_markdown(cell) for cell in row])
         widths = []
         for column in zip(*rows, strict=True):
-            longest = max(map(len, column))
-            widths.append(max(3, longest))  # the line below the head has at least three dashes
-        lines = []
+            widths.append(max(3, *map(len, column)))  # the line below the head has at least three dashes
+        rows.insert(1, ["-" * width for width in widths])
+        title = f"**{self.title}**\n\n" if self.title else ""
+        note = f"\n{self.note}\n" if self.note else ""
+        lines = [title]
         for row in rows:
-            padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+            padded = map(str.ljust, row, widths)
             lines.append(f"| {' | '.join(padded)} |\n")
-        dashes = ["-" * width for width in widths]
-        lines.insert(1, f"| {' | '.join(dashes)} |\n")
-        if self.title:
-            lines.insert(0, f"**{self.title}**\n\n")
-        if self.note:
-            lines.append(f"\n{self.note}\n")
-        return "".join(lines)
+        return "".join([*lines, note])
 
 
 def counts_text(counts: Counter[str]) -> str:
     """``wrong_value 3, raised 1``: the most frequent first."""
-    words = [f"{name} {count}" for name, count in counts.most_common()]
+    words = []
+    for name, count in counts.most_common():
+        words.append(f"{name} {count}")
     return ", ".join(words)
 
 
@@ -53,7 +49,12 @@ def counted(number: int, thing: str) -> str:
 def table_with_head(rows: Iterable[Sequence[str]], *, title: str = "", note: str = "") -> Table:
     """A table whose first row names the columns."""
     head, *body = map(tuple, rows)
-    return Table(title=title, columns=head, rows=tuple(body), note=note)
+    return Table(
+        title=title,
+        columns=head,
+        rows=tuple(body),
+        note=note,
+    )
 
 
 def table_of(title: str, rows: Sequence[Mapping[str, str]], *, note: str = "") -> Table:

@@ -125,7 +125,6 @@ def test_repairs_are_a_group_of_their_own_rows_records_and_metrics():
     assert [(row.key, row.reward) for row in rows[2:]] == [("s3q0r1_0_0", 1.0), ("s3q0r1_1_0", 0.0)]
     metrics = finalize_metrics(accumulate_episode(made))
     assert metrics["code/repaired_rate"] == 0.5
-    assert metrics["code/repair_reward"] == 0.5
     assert metrics["code/repair_broke_case_rate"] == 0.5
     records = [one for one in episode_records(made, selected=()) if one.kind == "repair"]
     assert [(one.candidate, one.turn, one.given_tests) for one in records] == [(0, 1, None), (1, 1, None)]

@@ -125,11 +125,13 @@ def test_programs_of_an_outcome_are_shown_with_their_questions(show, run_folder)
     assert text.count("candidate ") == 1
 
 
-def test_programs_of_any_outcome_may_be_of_one_step_and_question_and_are_limited(show, refuse, run_folder):
-    assert show(run_folder, "--outcome", "any", "--limit", 2).endswith("2 of 3 that match, of 3 at step 3\n")
-    text = show(run_folder, "--outcome", "any", "--step", 1, "--question", "hard-2")
+def test_programs_of_an_outcome_may_be_of_one_step_and_question_and_are_limited(show, refuse, run_folder):
+    assert show(run_folder, "--outcome", "solved", "--step", 1, "--limit", 1).endswith(
+        "1 of 2 that match, of 2 at step 1\n"
+    )
+    text = show(run_folder, "--outcome", "solved", "--step", 1, "--question", "hard-2")
     assert text.startswith("question hard-2\n  Same.\n")
-    assert text.endswith("1 of 1 that match, of 2 at step 1\n")
+    assert text.endswith("1 of 1 that match, of 1 at step 1\n")
     assert show(run_folder, "--outcome", "solved", "--validation").endswith("1 of 1 that match, of 1 at step 2\n")
     assert "detected" in refuse(run_folder, "--outcome", "detectd")
 
@@ -160,10 +162,8 @@ def test_a_question_of_a_run_is_shown_with_all_that_is_known(show, run_folder):
     assert "\x1b" not in text
 
 
-def test_a_step_and_a_candidate_can_be_chosen(show, run_folder):
-    text = show(run_folder, "--question", "hard-1", "--step", 3, "--candidate", 1)
-    assert text.count("candidate ") == 1
-    assert "candidate 1, sampled, step 3: solved" in text
+def test_a_step_can_be_chosen(show, run_folder):
+    assert "candidate 1, sampled, step 3: solved" in show(run_folder, "--question", "hard-1", "--step", 3)
     assert "candidate 0, sampled, step 1" in show(run_folder, "--question", "hard-1", "--step", 1)
     assert "candidate 0, greedy, step 2" in show(run_folder, "--question", "hard-1", "--validation")
 
@@ -181,9 +181,7 @@ def test_a_question_whose_file_is_gone_is_still_shown(run_folder, tmp_path, caps
         (["--question", "hard"], "--question hard: 2 questions begin so: hard-1, hard-2"),
         (["--question", "soft"], "--question soft: no question of its rollouts begins so"),
         (["--question", "hard-2", "--step", "3"], "--step 3: question hard-2 was met in 1"),
-        (["--question", "hard-1", "--candidate", "7"], "--candidate 7: step 3 has the candidates 0, 1, 2"),
         (["--step", "9"], "has rollouts of steps 1 to 3"),
-        (["--candidate", "0"], "--candidate belongs to --question"),
     ],
 )
 def test_what_is_not_there_is_refused_with_what_there_is(refuse, run_folder, arguments, words):
@@ -209,7 +207,7 @@ def test_a_question_of_a_file_is_shown(show, run_folder, tmp_path):
 
 
 def test_options_of_a_run_are_refused_for_a_file(refuse, run_folder, tmp_path):
-    for arguments in (["--step", 1], ["--candidate", 0], ["--validation"]):
+    for arguments in (["--step", 1], ["--outcome", "solved"], ["--validation"]):
         assert f"{arguments[0]} belongs to a run, but" in refuse(tmp_path / "q.jsonl", *arguments)
     assert "no such file or folder" in refuse(tmp_path / "gone.jsonl")
     assert "holds no run" in refuse(tmp_path)

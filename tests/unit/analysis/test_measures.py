@@ -7,7 +7,7 @@ import statistics
 import pytest
 from hypothesis import given, strategies as st
 
-from code_a1_recipe.analysis.measures import change_table, changes_of, measures_of
+from code_a1_recipe.analysis.measures import change_table, measures_of
 from code_a1_recipe.errors import InputError
 from code_a1_recipe.runs.metrics import distinct_call_rate
 from code_a1_recipe.runs.reader import RunRecords
@@ -82,17 +82,11 @@ def test_an_interval_moves_with_its_values(values, shift):
 
 
 def test_before_and_after_are_compared_question_by_question(run_folder):
-    changes = {change.measure: change for change in changes_of(RunRecords.open(run_folder))}
-    assert changes["pass@1"].before.value == pytest.approx(2 / 6)
-    assert changes["pass@1"].after.value == pytest.approx(5 / 6)
-    assert changes["pass@1"].difference.value == pytest.approx(0.5)
-    assert changes["valid"].difference.value == pytest.approx(0.2)
-    assert changes["valid"].difference.excludes_zero
-    table = change_table(RunRecords.open(run_folder))
-    assert table.splitlines()[0].startswith("held-out questions (6), step 0 -> step 2")
-    assert "Code LLM, pass@1 at temperature 1 " in table
-    assert " 0.333 -> 0.833   +0.500 ± 0.575" in table
-    assert "better" in table
+    lines = change_table(RunRecords.open(run_folder)).splitlines()
+    assert lines[0].startswith("held-out questions (6), step 0 -> step 2")
+    rows = {line[:38].strip(): line[40:] for line in lines[1:]}
+    assert rows["Code LLM, pass@1 at temperature 1"] == "0.333 -> 0.833   +0.500 ± 0.575"
+    assert rows["Test LLM, validity"] == "0.600 -> 0.800   +0.200 ± 0.000  better"
 
 
 def test_a_run_with_one_validation_has_nothing_to_compare(run_folder):

@@ -18,7 +18,7 @@ def test_what_a_terminal_would_obey_is_escaped(tmp_path, capsys):
     evil = "def f(x):\n    '\x1b]0;owned\x07\x1b[2J\u202e\x00\ud800'"
     forged = suite(case(), rejections=["a\nstep 99  fake  solved (right), reward 1.000"])
     run = write_run(tmp_path / "run", validation={}, training={1: [record(0, source=evil, suites=[forged])]})
-    assert main(["data", "inspect", str(run), "--outcome", "any"]) == 0
+    assert main(["data", "inspect", str(run), "--outcome", "solved"]) == 0
     printed = capsys.readouterr().out
     assert not set(printed) & set("\x1b\x07\u202e\x00\ud800")
     assert r"\x1b]0;owned\x07\x1b[2J\u202e\x00?" in printed
@@ -141,5 +141,5 @@ def test_rollouts_are_browsed_by_step_question_and_outcome(run_folder, capsys):
     assert printed.endswith("1 of 1 that match, of 2 at step 1\n")
     assert main(["data", "inspect", str(run_folder), "--question", "micro-", "--outcome", "undetected"]) == 0
     assert "1 of 1 that match, of 2 at step 2" in capsys.readouterr().out
-    assert main(["data", "inspect", str(run_folder), "--outcome", "any", "--step", "9"]) == 2
+    assert main(["data", "inspect", str(run_folder), "--outcome", "solved", "--step", "9"]) == 2
     assert "has rollouts of steps 1 to 2" in capsys.readouterr().err

@@ -36,10 +36,10 @@ def test_a_run_that_has_ended_is_shown_once_and_left_alone(run_folder, capsys):
     before = contents(run_folder)
     assert main(["watch", str(run_folder)]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("run  step 2  stopped  0:00:0")
+    assert text.startswith("run  step 2  stopped\n")
     assert "\x1b" not in text
     assert re.search(r"code/reward +▁█ +0\.7 +\+0\.200\n", text)
-    assert re.search(r"Held-out questions.*\n code/pass@1 +▁█ +0\.8333", text)
+    assert re.search(r"\n val/code/pass@1 +▁█ +0\.8333", text)
     assert "Step 2, 2 programs: undetected 1, solved 1" in text
     assert contents(run_folder) == before
 
@@ -57,7 +57,7 @@ def test_a_run_that_goes_on_is_awaited(tmp_path, capsys):
     (folder / "metrics.jsonl").unlink()
     with RunFolder(folder).lock():
         assert main(["watch", str(folder), "--once"]) == 0
-        assert re.match(r"run  step 0  running .*\nwaiting for the first step", capsys.readouterr().out)
+        assert re.match(r"run  step 0  running *\nwaiting for the first step", capsys.readouterr().out)
     assert main(["watch", str(folder), "--once"]) == 2
     assert "has no step yet" in capsys.readouterr().err
 
@@ -68,8 +68,8 @@ def test_what_is_no_run_is_refused(tmp_path, capsys):
 
 
 def test_the_state_and_the_end_that_is_expected(run_folder):
-    assert "  finished  " in drawn(run_folder, total=2)
-    assert "  stopped  " in drawn(run_folder, total=3)
+    assert "step 2 of 2  finished\n" in drawn(run_folder, total=2)
+    assert "step 2 of 3  stopped\n" in drawn(run_folder, total=3)
     with RunFolder(run_folder).lock():
         assert ", about 0:50:00 left\n" in drawn(run_folder, total=1002)  # steps took 2 and 4 seconds
 
