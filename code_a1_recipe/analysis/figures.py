@@ -101,11 +101,10 @@ RUN_FIGURES: dict[str, tuple[str, tuple[Panel, ...]]] = {
     "mistake_book": (
         "The Mistake Book",
         (
-            Panel(title="Cases in the Mistake Book", ylabel="cases", lines={"book/cases": "cases"}),
             Panel(
-                title="Cases a step",
+                title="Cases in the Mistake Book",
                 ylabel="cases",
-                lines={"book/added": "added", "book/removed": "removed"},
+                lines={"book/cases": "cases", "book/added": "added in a step", "book/removed": "removed in a step"},
             ),
             Panel(title="Replays that pass", lines={"book/replay_pass_rate": "of replayed cases"}),
         ),

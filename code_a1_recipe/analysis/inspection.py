@@ -1,10 +1,8 @@
 """``code-a1 data inspect``: one question of a run or of a data set, readable in a terminal."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 from typing import Annotated
 
 import typer
@@ -15,7 +13,6 @@ from ..jobs import options as shared
 from ..jobs.terminal import Paint, indented, printable, table
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
-from ..stats.tables import counts_text
 from .question_view import (
     HEAD,
     LEGEND,
@@ -160,7 +157,6 @@ def _of_file(options: InspectOptions) -> list[str]:
 
 def _file_summary(loaded: QuestionFile, options: InspectOptions, paint: Paint) -> list[str]:
     questions = loaded.questions
-    sources = Counter(printable(question.data_source) or "(none)" for question in questions)
     num_tests = [len(question.tests) for question in questions]
     rows = []
     for question in questions[: options.limit]:
@@ -169,9 +165,8 @@ def _file_summary(loaded: QuestionFile, options: InspectOptions, paint: Paint) -
     head, *body = table(["question", "tests", "golden", "buggy programs", "lines of the reference"], rows)
     return [
         f"{options.source}: {len(questions)} questions, read as {loaded.adapter!r}",
-        f"  tests: {min(num_tests)} to {max(num_tests)}, median {median(num_tests):g}; {num_tests.count(0)} questions "
-        f"without; {loaded.num_dropped_tests} tests could not be written as an assert",
-        f"  data source: {counts_text(sources)}",
+        f"  tests: {min(num_tests)} to {max(num_tests)}; {num_tests.count(0)} questions without; "
+        f"{loaded.num_dropped_tests} tests could not be written as an assert",
         "",
         paint("heading", head),
         *body,
@@ -183,10 +178,9 @@ def _the_one(wanted: str, found: set[str], where: object) -> str:
     """The id that is meant: itself, or the only one that begins so."""
     if wanted in found:
         return wanted
-    if not found:
-        raise InputError(f"--question {wanted}: no question of {where} begins so; leave it out to list them")
-    if len(found) > 1:
-        raise InputError(f"--question {wanted}: {len(found)} questions begin so: {_listed(sorted(found))}")
+    if len(found) != 1:
+        known = _listed(sorted(found)) or "leave it out to list them"
+        raise InputError(f"--question {wanted}: {len(found)} questions of {where} begin so: {known}")
     return next(iter(found))
 
 

@@ -69,14 +69,11 @@ def _shortened(text: str) -> str:
 
 def book_lines(entries: Sequence[BookEntry], paint: Paint) -> list[str]:
     """The question's part of the Mistake Book, the most frequent cases first."""
-    if not entries:
-        return [paint("heading", "Mistake Book") + "  no case of this question"]
-    ranked = sorted(entries, key=lambda entry: -entry.frequency)
-    width = len(str(ranked[0].frequency))
-    return [
-        paint("heading", "Mistake Book") + f"  {len(entries)} cases, with failures minus passed replays",
-        *[f"    {entry.frequency:{width}} x  {printable(f'{entry.call} == {entry.answer}')}" for entry in ranked],
-    ]
+    lines = [paint("heading", "Mistake Book") + f"  {len(entries)} cases, with failures minus passed replays"]
+    for entry in sorted(entries, key=lambda entry: -entry.frequency):
+        case = printable(f"{entry.call} == {entry.answer}")
+        lines.append(f"    {entry.frequency} x  {case}")
+    return lines
 
 
 def outcome_of(record: RolloutRecord) -> str:
@@ -96,20 +93,12 @@ def outcome_of(record: RolloutRecord) -> str:
 
 
 def pick_episodes(records: Iterable[RolloutRecord], *, outcome: str, limit: int) -> list[RolloutRecord]:
-    """A few records of an outcome, each of another question; first those that few cases of a suite broke.
-
-    They are the finer catches; those that replays alone broke come last.
-    """
+    """The first few records of an outcome, each of another question."""
     chosen: dict[str, RolloutRecord] = {}
-    for record in sorted(records, key=_cases_that_broke):
+    for record in records:
         if outcome_of(record) == outcome:
             chosen.setdefault(record.question, record)
     return list(chosen.values())[:limit]
-
-
-def _cases_that_broke(record: RolloutRecord) -> tuple[bool, int]:
-    number = sum(suite.verdict.num_failed for suite in record.suites if suite.verdict is not None)
-    return number == 0, number
 
 
 def program_lines(record: RolloutRecord, paint: Paint) -> list[str]:
@@ -134,9 +123,8 @@ def program_lines(record: RolloutRecord, paint: Paint) -> list[str]:
             lines += [f"  {name}", *[f"    {_case(case, paint)}" for case in cases]]
     if (hidden := record.hidden_tests) is not None:
         broken = [case for case in hidden.cases if case.outcome.failed][:_HIDDEN_SHOWN]
-        first = f"; the first {_HIDDEN_SHOWN} that did not" if hidden.num_failed > len(broken) else ""
         num_passed = hidden.num_valid - hidden.num_failed
-        lines.append(f"  hidden tests: {num_passed} of {hidden.num_valid} passed{first}")
+        lines.append(f"  hidden tests: {num_passed} of {hidden.num_valid} passed")
         lines += [f"    {_case(case, paint)}" for case in broken]
     return lines
 

@@ -17,12 +17,14 @@ from ..files import portable, write_whole
 from ..jobs.terminal import Paint
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
-from ..stats.tables import Table, counted
+from ..stats.tables import Table
 from . import figures
 from .measures import change_table
 from .question_view import pick_episodes, program_lines, questions_by_id
 
 REPORT_FOLDER, PAGE = "report", "index.html"
+PROVENANCE = "Commands and versions"
+"""The last section of a page."""
 _SHOWN_EPISODES = 6
 _EPISODE_STEPS = 12
 """Training steps, from the last one back, that sample episodes are picked from."""
@@ -56,16 +58,11 @@ def write_report(run: Path) -> Path:
 
 def write_page(target: Path, title: str, lead: str, sections: Sequence[Section]) -> Path:
     """Write ``index.html`` into a folder; returns it."""
-    write_whole(target / PAGE, _page(title, lead, sections))
+    loader = jinja2.FileSystemLoader(Path(__file__).parent)
+    template = jinja2.Environment(loader=loader, autoescape=True).get_template("page.html.jinja")
+    page = template.render(title=title, lead=lead, sections=sections)
+    write_whole(target / PAGE, page.encode("utf-8", "replace"))  # models write half characters
     return target / PAGE
-
-
-def _page(title: str, lead: str, sections: Sequence[Section]) -> bytes:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=False
-    )
-    page = environment.get_template("page.html.jinja").render(title=title, lead=lead, sections=sections)
-    return page.encode("utf-8", "replace")  # models write half characters
 
 
 def draw_picture(
@@ -84,7 +81,6 @@ def draw_picture(
 
 def _run_report(run: RunRecords, target: Path) -> tuple[str, str, list[Section]]:
     done, wanted = (run.steps or [0])[-1], run.config["trainer"].get("total_training_steps")
-    state = f"{done} of {counted(wanted, 'step')}" if wanted and done < wanted else counted(done, "step")
     sections = []
     if changes := change_table(run):
         sections.append(Section(title="Before and after, on held-out questions", preformatted=changes))
@@ -93,8 +89,8 @@ def _run_report(run: RunRecords, target: Path) -> tuple[str, str, list[Section]]
         if pictures:
             sections.append(Section(title=caption, pictures=pictures))
     sections += _episode_sections(run)
-    sections.append(provenance([command_of(run)]))
-    return f"Run {run.folder.name}", f"{state}, {run.folder}", sections
+    sections.append(Section(title=PROVENANCE, preformatted=command_of(run)))
+    return f"Run {run.folder.name}", f"step {done} of {wanted or done}, {run.folder}", sections
 
 
 def _episode_sections(run: RunRecords) -> list[Section]:
@@ -112,20 +108,15 @@ def _episode_sections(run: RunRecords) -> list[Section]:
     }
     sections = []
     for outcome, (title, text) in wanted.items():
-        chosen = pick_episodes(records, outcome=outcome, limit=_SHOWN_EPISODES)
-        if chosen:
-            views = [
-                (record, questions.get(record.question), "\n".join(program_lines(record, Paint()))) for record in chosen
-            ]
-            sections.append(Section(title=title, text=text, episodes=views))
+        section = Section(title=title, text=text)
+        for record in pick_episodes(records, outcome=outcome, limit=_SHOWN_EPISODES):
+            view = "\n".join(program_lines(record, Paint()))
+            section.episodes.append((record, questions.get(record.question), view))
+        if section.episodes:
+            sections.append(section)
     return sections
 
 
 def command_of(run: RunRecords) -> str:
     """The run's commands and versions, without the folders of its machine."""
     return portable(run.paths.commands() or f"(not recorded: {run.folder})")
-
-
-def provenance(commands: Sequence[str]) -> Section:
-    """The last section of a page: commands and versions."""
-    return Section(title="Commands and versions", preformatted="\n\n".join(commands))

@@ -107,7 +107,12 @@ def curves(rows: Rows) -> Table:
         for name in [name for panel in panels for name in panel.lines]:
             values = [row[name] for row in rows if isinstance(row.get(name), int | float)]
             if values:
-                table.add_row(f" {name}", sparkline(values), f"{values[-1]:.4g}", _trend(values))
+                table.add_row(
+                    f" {name}",
+                    sparkline(values),
+                    f"{values[-1]:.4g}",
+                    _trend(values),
+                )
     return table
 
 

@@ -55,14 +55,9 @@ def resumable(output: Path) -> Iterator[None]:
     except KeyboardInterrupt:
         sys.stderr.write(f"\ninterrupted; {hint}\n")
         raise
-    except CodeA1Error as error:
-        if error.exit_status == BROKE_OFF:
+    except (CodeA1Error, SandboxUnavailableError, OSError) as error:
+        if getattr(error, "exit_status", BROKE_OFF) == BROKE_OFF:
             error.add_note(hint)
-        raise
-    except (FileExistsError, NotADirectoryError):
-        raise
-    except (SandboxUnavailableError, OSError) as error:
-        error.add_note(hint)
         raise
 
 

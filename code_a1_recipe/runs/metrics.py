@@ -55,9 +55,6 @@ def accumulate_episode(episode: Episode) -> MetricAccumulator:
                 if suite.reward is not None:
                     _add_suite(collector, candidate, s, suite)
     _add_repairs(collector, episode)
-    for victim in episode.victims:
-        for verdict in victim.verdict.suites if victim.verdict is not None else ():
-            collector.add("opponents/program_broken_rate", verdict.num_failed > 0)
     if episode.greedy is not None and episode.greedy.hidden is not None:
         collector.add("code/greedy_pass@1", solves(episode.greedy.hidden))
     _add_buggy_programs(collector, episode.buggy_programs)
@@ -189,20 +186,6 @@ def finalize_metrics(sums: MetricAccumulator, *, prefix: str = "") -> dict[str, 
     return {
         f"{prefix}{name}": value if name in _TOTALS else value / count for name, (value, count) in sums.items() if count
     }
-
-
-def validation_metrics(parts: Sequence[tuple[str, MetricAccumulator]]) -> dict[str, float]:
-    """Metrics of a validation, prefixed ``val/``, and with several data sources also ``val/<source>/``.
-
-    Args:
-        parts: for each held-out question its data source and the sums of its episode.
-    """
-    metrics = finalize_metrics(merge_accumulators(sums for _, sums in parts), prefix="val/")
-    sources = dict.fromkeys(source for source, _ in parts)
-    for source in sources if len(sources) > 1 else ():
-        of_source = [sums for name, sums in parts if name == source]
-        metrics |= finalize_metrics(merge_accumulators(of_source), prefix=f"val/{source}/")
-    return metrics
 
 
 def book_metrics(book: MistakeBook, change: BookChange) -> dict[str, float]:

@@ -180,13 +180,8 @@ def _rollout(line: bytes) -> RolloutRecord:
 def _reason(error: msgspec.ValidationError, version: object) -> str:
     if version == VERSION:
         return f"{error}; the file was changed: restore it, or make the step again"
-    if version is None:
-        return (
-            f"{error}, so this is no rollout record of format version {VERSION}; an earlier release wrote it (train "
-            "again, or read it with that release), or it is something else"
-        )
     return (
-        f"rollout record of format version {version!r}, this release reads {VERSION}; train again, or "
+        f"{error}, so this is no rollout record of format version {VERSION} (it has v: {version}); train again, or "
         "read it with the release that wrote it"
     )
 

@@ -142,20 +142,6 @@ def _replicates(arrays: Sequence[Array], statistic: Statistic, seed: int) -> Arr
     return np.concatenate(batches)
 
 
-def paired_bootstrap(after: Mapping[str, float], before: Mapping[str, float]) -> Estimate:
-    """Mean of ``after - before`` over the questions that both have, with its interval.
-
-    Pairing removes the spread between easy and hard questions, which both share.
-
-    Raises:
-        ValueError: they share no question.
-    """
-    differences = [after[name] - before[name] for name in after if name in before]
-    if not differences:
-        raise ValueError("the two evaluations share no question; compare evaluations of the same file")
-    return bootstrap(differences)
-
-
 def mean_estimate(values: Sequence[float]) -> Estimate:
     """The mean of independent values with Student's t interval.
 

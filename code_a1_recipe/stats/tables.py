@@ -18,19 +18,20 @@ class Table:
     def markdown(self) -> str:
         """Columns padded, so that it also reads well in a terminal."""
         rows = []
-        for row in (self.columns, *self.rows):
-            rows.append([_in_markdown(cell) for cell in row])
+        for cells in (self.columns, *self.rows):
+            rows.append([_in_markdown(cell) for cell in cells])
         widths = []
         for column in zip(*rows, strict=True):
             widths.append(max(3, *map(len, column)))  # the line below the head has at least three dashes
         rows.insert(1, ["-" * width for width in widths])
         title = f"**{self.title}**\n\n" if self.title else ""
-        note = f"\n{self.note}\n" if self.note else ""
         lines = [title]
         for row in rows:
             padded = map(str.ljust, row, widths)
             lines.append(f"| {' | '.join(padded)} |\n")
-        return "".join([*lines, note])
+        if self.note:
+            lines.append(f"\n{self.note}\n")
+        return "".join(lines)
 
 
 def counts_text(counts: Counter[str]) -> str:

@@ -4,7 +4,7 @@ import os
 from functools import partial
 from pathlib import Path
 
-from code_a1_recipe.analysis.report import REPORT_FOLDER, Section, draw_picture, provenance, write_page
+from code_a1_recipe.analysis.report import PROVENANCE, REPORT_FOLDER, Section, draw_picture, write_page
 from code_a1_recipe.files import write_whole
 from code_a1_recipe.stats.tables import counted
 
@@ -42,7 +42,8 @@ def write_report(source: Path) -> tuple[Path, str]:
         caption = f"Held-out pass@1 with 95 % intervals over seeds, by {axis}"
         draw = partial(arm_curves, summary, by_seconds=axis == "wall-clock")
         curves.pictures += draw_picture(target, file, caption, draw)
-    sections += [curves, provenance(results.commands)]
+    commands = "\n\n".join(results.commands)
+    sections += [curves, Section(title=PROVENANCE, preformatted=commands)]
     num_runs = sum(len(runs) for runs in summary.runs.values())
     lead = f"{counted(len(summary.runs), 'arm')}, {counted(num_runs, 'finished run')}"
     page = write_page(target, f"Experiment {name}", lead, sections)

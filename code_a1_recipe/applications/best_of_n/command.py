@@ -25,7 +25,7 @@ from ...files import write_whole
 from ...jobs.jsonl_store import JsonlStore, Row
 from ...jobs.judge_loop import judge_into
 from ...jobs.outputs import Report
-from ...stats.estimates import bootstrap, paired_bootstrap
+from ...stats.estimates import bootstrap
 from ...stats.tables import Table, table_of
 from .answer_matrix import answer_matrix, read_cases
 from .options import SelectOptions
@@ -215,15 +215,16 @@ def _rules_table(rows: Sequence[Row], *, title: str) -> Table | None:
     graded = {str(row["question"]): row["expected"] for row in rows if row["expected"]}
     if not graded:
         return None
-    random = {question: expected["random"] for question, expected in graded.items()}
     cells = []
     for name in (*RULES, ORACLE):
-        values = {question: expected[name] for question, expected in graded.items()}
+        values = [expected[name] for expected in graded.values()]
+        # Pairing removes the spread between easy and hard questions, which both share.
+        differences = [expected[name] - expected["random"] for expected in graded.values()]
         cells.append(
             {
                 "rule": name,
-                "right": bootstrap(list(values.values())).text(),
-                "minus random": "" if name == "random" else paired_bootstrap(values, random).text(signed=True),
+                "right": bootstrap(values).text(),
+                "minus random": "" if name == "random" else bootstrap(differences).text(signed=True),
             }
         )
     note = f"Percent of {len(graded)} questions; 95 % bootstrap intervals over questions, ties as expected values."

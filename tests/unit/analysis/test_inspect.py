@@ -178,8 +178,8 @@ def test_a_question_whose_file_is_gone_is_still_shown(run_folder, tmp_path, caps
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--question", "hard"], "--question hard: 2 questions begin so: hard-1, hard-2"),
-        (["--question", "soft"], "--question soft: no question of its rollouts begins so"),
+        (["--question", "hard"], "--question hard: 2 questions of its rollouts begin so: hard-1, hard-2"),
+        (["--question", "soft"], "--question soft: 0 questions of its rollouts begin so: leave it out"),
         (["--question", "hard-2", "--step", "3"], "--step 3: question hard-2 was met in 1"),
         (["--step", "9"], "has rollouts of steps 1 to 3"),
     ],
@@ -191,8 +191,7 @@ def test_what_is_not_there_is_refused_with_what_there_is(refuse, run_folder, arg
 def test_a_file_is_summed_up_and_its_questions_listed(show, run_folder, tmp_path):
     text = show(tmp_path / "q.jsonl")
     assert "2 questions, read as 'native'" in text
-    assert "tests: 0 to 3, median 1.5; 1 questions without" in text
-    assert "data source: mine 1, (none) 1" in text
+    assert "tests: 0 to 3; 1 questions without" in text
     assert [line.split() for line in text.splitlines()[-3:-1]] == [
         ["hard-1", "3", "1", "1", "2"],
         ["hard-2", "0", "0", "0", "2"],

@@ -40,14 +40,11 @@ def test_a_program_that_met_no_suite_is_judged_by_the_tests_it_met(key):
     assert f"  {names[key]}\n    x assert f(1) == 2  right; broke it" in shown
 
 
-def test_the_finest_catches_of_a_suite_are_picked_first():
-    def caught(index, *outcomes, replayed=()):
-        return record(index, solved=False, suites=[suite(*map(case, outcomes))], verdict=loaded(*map(case, replayed)))
-
-    often, once = caught(0, "died", "died", "passed"), caught(1, "died", "passed")
-    by_replay, twice = caught(2, "passed", replayed=["died"]), caught(1, "died", "died")
-    picked = pick_episodes([by_replay, often, twice, once, record(3)], outcome="detected", limit=3)
-    assert picked == [once, often, by_replay]
+def test_samples_are_each_of_another_question():
+    caught = [
+        record(index, candidate=n, solved=False, suites=[suite(case("died"))]) for n, index in enumerate((0, 0, 1, 2))
+    ]
+    assert pick_episodes([record(3), *caught], outcome="detected", limit=2) == [caught[0], caught[2]]
 
 
 def test_a_buggy_program_is_known_to_be_incorrect():
@@ -93,7 +90,7 @@ def test_a_run_of_one_step_shows_its_points(tmp_path, capsys):
     row = {"step": 1, "timing_s/step": 2.0, "time_frac/episodes": 0.5, "time_frac/other": 0.5, "code/reward": 0.5}
     run = write_run(tmp_path / "run", validation={}, training={1: [record(0)]}, metrics=[row])
     assert main(["report", str(run)]) == 0
-    assert "1 step, " in (run / "report" / "index.html").read_text()
+    assert "step 1 of 1, " in (run / "report" / "index.html").read_text()
 
 
 def test_a_reader_that_closes_its_pipe_ends_the_command_without_a_traceback(run_folder):

@@ -82,10 +82,10 @@ def test_the_tests_that_a_program_met_are_told_apart():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"v": 1}, "line 2: rollout record of format version 1, this release reads 7; train again"),
-        ({"v": None}, "so this is no rollout record of format version 7; an earlier release wrote it"),
+        ({"v": 1}, "no rollout record of format version 7 (it has v: 1); train again"),
+        ({"v": None}, "so this is no rollout record of format version 7 (it has v: None)"),
         ({"index": "0"}, "line 2: Expected `int`, got `str` - at `$.index`; the file was changed: restore it"),
-        ({"v": 6}, "rollout record of format version 6, this release reads 7; train again"),
+        ({"v": 6}, "no rollout record of format version 7 (it has v: 6); train again"),
         ({"span": [1]}, "Expected `array` of length 2 - at `$.span`"),
         ({"suites": ["f(1)"]}, "Expected `object`, got `str` - at `$.suites[0]`"),
     ],
