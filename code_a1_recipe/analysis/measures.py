@@ -85,17 +85,23 @@ def change_table(run: RunRecords, *, until: int | None = None, policy: str = "")
     width = max(map(len, MEASURES.values()))
     lines = []
     number = 0
-    for name in MEASURES:
-        words = MEASURES[name]
-        if not words.startswith(policy) or name not in first or name not in last:
+    for name, words in MEASURES.items():
+        if not words.startswith(policy):
+            continue
+        if not first.get(name, {}).keys() & last.get(name, {}).keys():
             continue
         before = statistics.fmean(first[name].values())
         after = statistics.fmean(last[name].values())
-        difference = paired_difference(last[name], first[name])
+        difference = paired_difference(
+            last[name],
+            first[name],
+        )
         number = max(number, difference.num_values)
         verdict = ""
-        if difference.excludes_zero:
-            verdict = "  better" if difference.value > 0 else "  worse"
+        if difference.excludes_zero and difference.value > 0:
+            verdict = "  better"
+        elif difference.excludes_zero:
+            verdict = "  worse"
         interval = difference.plus_minus(signed=True)
         lines.append(f"  {words:{width}}  {before:.3f} -> {after:.3f}   {interval}{verdict}")
     if not lines:
