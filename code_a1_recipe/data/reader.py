@@ -258,7 +258,7 @@ def read_each(
             yield read(row)
         except RowError as error:
             cure = hint or _CURES.get(
-                error.column, "correct it, leave the column out where it is optional, or remove the row"
+                error.column, "correct the row or remove it"
             )
             raise InputError(f"{where}: row {index}, column {error.column!r}: {error.rule}; {cure}") from error
 
