@@ -257,9 +257,7 @@ def read_each(
         try:
             yield read(row)
         except RowError as error:
-            cure = hint or _CURES.get(
-                error.column, "correct the row or remove it"
-            )
+            cure = hint or _CURES.get(error.column, "correct the row or remove it")
             raise InputError(f"{where}: row {index}, column {error.column!r}: {error.rule}; {cure}") from error
 
 

@@ -1,6 +1,6 @@
 """``code-a1 score``: rollouts through extraction, judge and rewards, to JSON lines. Loads no torch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -67,13 +67,7 @@ def score(
     rewards = rewards.replaced(where="rewards", **changes)
     num_cases = num_cases or _CASES_PER_SUITE
     episodes = read_episodes(files, question_table(questions, **reading))
-    trained = QuestionRewards(rewards, num_cases=num_cases)
-    by_the_paper = QuestionRewards(rewards.by_the_paper(), num_cases=num_cases)
-
-    def rewards_of(items: Sequence[Item]) -> QuestionRewards:
-        # Validation rewards buggy programs by the paper's rule, whatever training does.
-        return by_the_paper if items[0].row.get("kind") == "buggy_program" else trained
-
+    rewards_of = _reward_functions(rewards, num_cases)
     read_files = (*files, *questions, *rewards.user_files.values())
     decisive = {
         **rewards.model_dump(mode="json"),
@@ -102,6 +96,13 @@ def score(
     num_lost = len(rows) - len(judged)
     failure = f"{num_lost} programs met an outage and have no reward; repeat the command" if num_lost else ""
     return Report(text=f"{output}: {summary(judged)}", failure=failure)
+
+
+def _reward_functions(settings: RewardSettings, num_cases: int) -> Callable[[Sequence[Item]], QuestionRewards]:
+    """What rewards an episode. Validation rewards buggy programs by the paper's rule, whatever training does."""
+    trained = QuestionRewards(settings, num_cases=num_cases)
+    by_the_paper = QuestionRewards(settings.by_the_paper(), num_cases=num_cases)
+    return lambda items: by_the_paper if items[0].row.get("kind") == "buggy_program" else trained
 
 
 def _rollout_files(source: Path) -> list[Path]:
