@@ -28,7 +28,7 @@ from .asserts import (
     signature_of,
 )
 from .native_row import NativeRow, Row, json_of, list_of, parsed, text_of
-from .stdin_rows import from_codecontests, from_livecodebench, input_asserts, is_python, with_inputs
+from .stdin_rows import from_codecontests, input_asserts, is_python, with_inputs
 
 UNLEAKED_PRELUDE = "import itertools, logging, math, operator, os, random, re, sys, time\n"
 """The standard modules that functions of UnLeakedTestBench name without importing them."""
@@ -44,14 +44,18 @@ TACO_PRELUDE = (
 """What the sites that TACO and APPS collected from import before a solution."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Adapter:
     """How to read one dataset."""
 
-    needs: frozenset[str]
-    """Columns that must all exist; they also recognise the dataset."""
+    columns: str
+    """Names of columns that must all exist, by blanks; they also recognise the dataset."""
     convert: Callable[[Row], NativeRow]
     """Raises ``RowError``."""
+
+    @property
+    def needs(self) -> set[str]:
+        return set(self.columns.split())
 
 
 def from_native(row: Row) -> NativeRow:
@@ -117,7 +121,7 @@ def _with_check(row: Row, *, prompt: str, data_source: str) -> NativeRow:
 
 
 def from_kodcode(row: Row) -> NativeRow:
-    """KodCode: ``question_id, question, solution, test_info`` and ``test`` (or, before, ``test_code``).
+    """KodCode: ``question_id, question, solution, test_info, test``.
 
     The tests are a pytest module; the literal asserts of all its functions are taken.
     """
@@ -126,7 +130,7 @@ def from_kodcode(row: Row) -> NativeRow:
         raise RowError("test_info", "must be a list whose first item names 'function_name'")
     entry = str(infos[0]["function_name"])
     declaration = infos[0].get("function_declaration") or f"def {entry}(...):"
-    nodes = list(asserts_in(parsed(row, "test" if "test" in row else "test_code")))
+    nodes = list(asserts_in(parsed(row, "test")))
     tests = [text for node in nodes if (text := literal_assert(node)) is not None]
     return NativeRow(
         id=row.get("question_id"),
@@ -233,29 +237,16 @@ def from_taco(row: Row) -> NativeRow:
     )
 
 
-ADAPTERS: dict[str, Adapter] = {
-    "native": Adapter(needs=frozenset({"id", "prompt", "reference"}), convert=from_native),
-    "evalplus": Adapter(needs=frozenset({"problem", "GT_code", "test", "extra_info"}), convert=from_evalplus),
-    "leetcode": Adapter(
-        needs=frozenset({"task_id", "query", "prompt", "completion", "entry_point", "test"}), convert=from_leetcode
-    ),
-    "humaneval": Adapter(
-        needs=frozenset({"task_id", "prompt", "canonical_solution", "entry_point", "test"}), convert=from_humaneval
-    ),
-    "kodcode": Adapter(needs=frozenset({"question_id", "question", "solution", "test_info"}), convert=from_kodcode),
-    "mbpp": Adapter(needs=frozenset({"task_id", "text", "code", "test_list"}), convert=from_mbpp),
-    "unleaked": Adapter(
-        needs=frozenset({"task_id", "func_name", "prompt", "code", "test_list"}), convert=from_unleaked
-    ),
-    "mbpp_sanitized": Adapter(needs=frozenset({"task_id", "prompt", "code", "test_list"}), convert=from_mbpp),
-    "taco": Adapter(needs=frozenset({"question", "solutions", "starter_code", "input_output"}), convert=from_taco),
-    "codecontests": Adapter(
-        needs=frozenset({"name", "description", "public_tests", "solutions", "incorrect_solutions"}),
-        convert=from_codecontests,
-    ),
-    "livecodebench": Adapter(
-        needs=frozenset({"question_id", "question_content", "public_test_cases", "private_test_cases", "reference"}),
-        convert=from_livecodebench,
-    ),
+ADAPTERS = {
+    "native": Adapter("id prompt reference", from_native),
+    "evalplus": Adapter("problem GT_code test extra_info", from_evalplus),
+    "leetcode": Adapter("task_id query prompt completion entry_point test", from_leetcode),
+    "humaneval": Adapter("task_id prompt canonical_solution entry_point test", from_humaneval),
+    "kodcode": Adapter("question_id question solution test_info test", from_kodcode),
+    "mbpp": Adapter("task_id text code test_list", from_mbpp),
+    "unleaked": Adapter("task_id func_name prompt code test_list", from_unleaked),
+    "mbpp_sanitized": Adapter("task_id prompt code test_list", from_mbpp),
+    "taco": Adapter("question solutions starter_code input_output", from_taco),
+    "codecontests": Adapter("name description public_tests solutions incorrect_solutions", from_codecontests),
 }
 """In the order in which ``adapter="auto"`` tries them."""

@@ -36,14 +36,6 @@ _CURES = {
     "prompt": "put the problem statement there, as text; chat templates are applied later",
     "reference": "put a correct solution there: it is the oracle of every test; rows without one must go",
     "entry_points": "list the names a test must call, or leave it empty for those that its tests call",
-    "prelude": "put imports there that run before reference and candidate, or leave it empty",
-    "tests": "give a list of assert statements, or leave it empty",
-    "golden_tests": "give a list of assert statements, or leave it empty",
-    "buggy_programs": "give a list of programs, or leave it empty",
-    "data_source": "give a short name, or leave it empty",
-    "kind": "say functions, stdin or in_place, or leave it empty for functions",
-    "checker": "name one for questions of kind stdin, or leave it empty for tokens",
-    "inputs": "give a list of texts, and as many outputs, or leave both empty",
     "outputs": "give a list of texts, one for each of the inputs",
 }
 
@@ -77,13 +69,8 @@ def load_questions(
 ) -> list[Question]:
     """The questions of a file; see :func:`read_questions`, whose counts are logged."""
     loaded = read_questions(path, adapter=adapter, columns=columns)
-    logger.info(
-        "file=%s adapter=%s questions=%d dropped_tests=%d",
-        path,
-        loaded.adapter,
-        len(loaded.questions),
-        loaded.num_dropped_tests,
-    )
+    counts = f"questions={len(loaded.questions)} dropped_tests={loaded.num_dropped_tests}"
+    logger.info("file=%s adapter=%s %s", path, loaded.adapter, counts)
     return list(loaded.questions)
 
 
@@ -147,21 +134,22 @@ def question_table(
 
 def check_row(row: NativeRow) -> Question:
     """The row as a Question; RowError names the column that breaks a rule."""
-    if isinstance(row.id, bool) or not isinstance(row.id, str | int) or row.id == "":
+    if type(row.id) not in (str, int) or row.id == "":
         raise RowError("id", f"must be a string that is not empty, or an integer, got {row.id!r}")
-    columns = {name: getattr(row, name) for name in COLUMNS}
+    columns = vars(row)
     kind, checker = _kind_of(columns)
     if empty := [name for name in ("prompt", "reference") if not text_of(columns, name).strip()]:
         raise RowError(empty[0], "must not be empty")
     program, _ = parsed(columns, "reference"), parsed(columns, "prelude")
     names = list(definitions(row.reference))
     given = [*names, *definitions(row.prelude)]
-    entry_points = tuple(list_of(columns, "entry_points"))
+    tests, golden_tests, buggy_programs, entry_points = (
+        tuple(list_of(columns, name)) for name in ("tests", "golden_tests", "buggy_programs", "entry_points")
+    )
     if kind == Kind.STDIN:
         names = given = [INPUT_ENTRY]  # whatever it defines, a test gives it a standard input
     elif not entry_points:  # what the tests call; a program need not have the reference's helpers
-        tests = [*list_of(columns, "tests"), *list_of(columns, "golden_tests")]
-        called = {name for text in tests for name in called_names(text)}
+        called = {name for text in tests + golden_tests for name in called_names(text)}
         entry_points = tuple(name for name in names if name in called)
     if kind != Kind.STDIN and not entry_points and not any(isinstance(node, _CALLABLES) for node in program.body):
         rule = "must define a function or a class at top level, or read standard input (`inputs`, or `kind: stdin`)"
@@ -175,9 +163,9 @@ def check_row(row: NativeRow) -> Question:
         entry_points=entry_points,
         prelude=row.prelude,
         data_source=text_of(columns, "data_source"),
-        tests=tuple(list_of(columns, "tests")),
-        golden_tests=tuple(list_of(columns, "golden_tests")),
-        buggy_programs=tuple(list_of(columns, "buggy_programs")),
+        tests=tests,
+        golden_tests=golden_tests,
+        buggy_programs=buggy_programs,
         kind=kind,
         checker=checker,
     )
@@ -297,8 +285,8 @@ def iter_rows(path: Path) -> Iterator[dict[str, Any]]:
                 for batch in file.iter_batches(_BATCH_ROWS):
                     yield from batch.to_pylist()
         else:
-            is_packed = path.name.endswith(".gz")
-            with (gzip.open if is_packed else open)(path, "rt", encoding="utf-8", newline="\n") as handle:
+            opener = gzip.open if path.suffix == ".gz" else open
+            with opener(path, "rt", encoding="utf-8", newline="\n") as handle:
                 yield from _json_rows(handle, path)
     except InputError:
         raise

@@ -3,7 +3,6 @@
 import logging
 import os
 import shutil
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from ..errors import CodeA1Error
-from .builder import HARD_FILE, HELDOUT_FILE, SETTINGS_FILE, TRAIN_FILE, build_assets
+from .builder import HELDOUT_FILE, TRAIN_FILE, build_assets
 from .messages import template_texts
 from .settings import MicroSettings
 
@@ -35,12 +34,8 @@ class MicroAssets:
 
 
 def default_cache_dir() -> Path:
-    """``$CODE_A1_CACHE``, else ``$XDG_CACHE_HOME/code-a1``, else ``~/.cache/code-a1``."""
-    if own := os.environ.get(CACHE_VARIABLE):
-        return Path(own).expanduser()
-    if shared := os.environ.get("XDG_CACHE_HOME"):
-        return Path(shared).expanduser() / "code-a1"
-    return Path.home() / ".cache" / "code-a1"
+    """``$CODE_A1_CACHE``, else ``~/.cache/code-a1``."""
+    return Path(os.environ.get(CACHE_VARIABLE) or "~/.cache/code-a1").expanduser()
 
 
 def ensure_assets(cache_dir: Path | None = None, *, settings: MicroSettings | None = None) -> MicroAssets:
@@ -71,12 +66,13 @@ def ensure_assets(cache_dir: Path | None = None, *, settings: MicroSettings | No
 
 def _ensure_folder(cache_dir: Path, settings: MicroSettings) -> Path:
     folder = cache_dir / f"micro-{settings.digest(templates=template_texts(with_repair=settings.variant == 'repair'))}"
-    if not _is_complete(folder, settings):
+    if not folder.exists():
         try:
             cache_dir.mkdir(parents=True, exist_ok=True)
             # The lock outlives its use on purpose: deleting a lock file lets two processes hold it.
             with FileLock(cache_dir / f"{folder.name}.lock"):
-                _build_unless_complete(settings, folder)
+                if not folder.exists():
+                    _build(settings, folder)
         except OSError as error:
             raise CodeA1Error(
                 f"the tiny models and questions cannot be kept in {cache_dir}: {error}. Set {CACHE_VARIABLE} "
@@ -85,29 +81,15 @@ def _ensure_folder(cache_dir: Path, settings: MicroSettings) -> Path:
     return folder
 
 
-def _is_complete(folder: Path, settings: MicroSettings) -> bool:
-    """Whether nothing was deleted by hand; a folder that a build was renamed to has all of these."""
-    files = [folder / role / "config.json" for role in settings.roles]
-    if "code" in settings.roles:
-        files += [folder / name for name in (TRAIN_FILE, HELDOUT_FILE, HARD_FILE)]
-    return all(path.is_file() for path in (*files, folder / SETTINGS_FILE))
-
-
-def _build_unless_complete(settings: MicroSettings, folder: Path) -> None:
-    """Only while the lock is held: whatever lies beside ``folder`` under its name is left from a crash."""
-    if _is_complete(folder, settings):
-        return
-    for abandoned in folder.parent.glob(f".{folder.name}.*"):
-        shutil.rmtree(abandoned)
+def _build(settings: MicroSettings, folder: Path) -> None:
+    """Only while the lock is held: whatever is left beside ``folder`` from a crash is nobody's."""
     started = time.monotonic()
     logger.info("making the tiny models and questions in %s (once; two to three minutes)", folder)
-    building = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    building = folder.with_name(f".{folder.name}.building")
+    shutil.rmtree(building, ignore_errors=True)
+    building.mkdir()
     try:
         build_assets(settings, building)
-        building.chmod(0o755)
-        if folder.exists():
-            logger.warning("%s is incomplete and is made again", folder)
-            shutil.rmtree(folder)
         building.rename(folder)
     finally:
         shutil.rmtree(building, ignore_errors=True)

@@ -3,13 +3,10 @@
 import json
 import logging
 import os
-import queue
 import subprocess
 import sys
-import threading
 from pathlib import Path
-
-from tqdm import tqdm
+from typing import IO
 
 from ..errors import CodeA1Error
 from .settings import MicroSettings
@@ -53,25 +50,28 @@ def build_assets(settings: MicroSettings, folder: Path) -> None:
 
 
 def _train_all(settings: MicroSettings, folder: Path) -> None:
+    """Train one model a process. What they report is logged as it comes, and ends with the last of them."""
     processes: dict[str, subprocess.Popen[str]] = {}
-    total = sum(settings.model_settings(role).num_steps for role in settings.roles)
-    # Without a terminal tqdm stays silent and the log lines alone tell the progress.
-    ends: queue.SimpleQueue[str] = queue.SimpleQueue()
-    with tqdm(total=total, desc="training tiny models", unit="step", disable=None) as bar:
+    read_end, write_end = os.pipe()
+    with open(read_end, encoding="utf-8") as reports:
         try:
-            for role in settings.roles:
-                processes[role] = _start(role, settings, folder)
-                threading.Thread(target=_follow, args=(role, processes[role], folder, bar, ends), daemon=True).start()
-            if problem := next(filter(None, (ends.get() for _ in settings.roles)), ""):
-                raise CodeA1Error(problem)
+            with open(write_end) as reported:
+                for role in settings.roles:
+                    processes[role] = _start(role, settings, folder, reported)
+            for line in reports:
+                logger.info(line.rstrip())
+            for role, process in processes.items():
+                if status := process.wait():
+                    tail = _log_path(folder, role).read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL:]
+                    problem = f"the warm start of the tiny {role} model ended with status {status}"
+                    raise CodeA1Error(f"{problem}; the end of its log:\n{tail}")
         finally:
             for process in processes.values():
-                if process.poll() is None:
-                    process.kill()
+                process.kill()
                 process.wait()
 
 
-def _start(role: str, settings: MicroSettings, folder: Path) -> subprocess.Popen[str]:
+def _start(role: str, settings: MicroSettings, folder: Path, reported: IO[str]) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "code_a1_recipe.micro_world.sft", role, settings.to_json(), str(folder / role)]
     if role == "code":  # while the other model still trains
         command.append(str(folder / _RECORDED_FILE))
@@ -79,29 +79,12 @@ def _start(role: str, settings: MicroSettings, folder: Path) -> subprocess.Popen
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=reported,
             stderr=log,
             text=True,
             cwd=_IMPORT_ROOT,
             env=os.environ | _CHILD_ENVIRONMENT,
         )
-
-
-def _follow(role: str, process: subprocess.Popen[str], folder: Path, bar: tqdm, ends: queue.SimpleQueue[str]) -> None:
-    """Show the progress of one process until it ends, and put into ``ends`` why it ended badly, or nothing."""
-    assert process.stdout is not None
-    done = 0
-    try:
-        for line in process.stdout:
-            report = json.loads(line)
-            bar.update(report["step"] - done)
-            done = report["step"]
-            logger.info("policy=%s step=%d loss=%.3f", role, done, report["loss"])
-    finally:
-        status = process.wait()
-        tail = _log_path(folder, role).read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL:]
-        text = f"the warm start of the tiny {role} model ended with status {status}; the end of its log:\n{tail}"
-        ends.put(text if status else "")
 
 
 def _log_path(folder: Path, role: str) -> Path:

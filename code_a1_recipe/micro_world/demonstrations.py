@@ -53,21 +53,13 @@ def draw_repair_demonstrations(
         x = rng.choice(failed)
         call, _, expected = question.test_of(x).removeprefix("assert ").partition(" == ")
         response = question.program(misread(rng, right, chance=noise.misread_chance))
-        messages = repair_messages(
-            question.prompt,
-            candidate=question.program(shown),
-            call=call,
-            result=_result(shown, x, question.kind),
-            expected=expected,
-        )
+        try:
+            result = f"returns {assert_text(x, shown.answer(x), question.kind).partition(' == ')[2]}"
+        except ValueError as error:
+            result = f"raises ValueError: {error}"
+        program = question.program(shown)
+        messages = repair_messages(question.prompt, candidate=program, call=call, result=result, expected=expected)
         yield Demonstration(messages, response)
-
-
-def _result(operation: Operation, x: Value, kind: str) -> str:
-    try:
-        return f"returns {assert_text(x, operation.answer(x), kind).partition(' == ')[2]}"
-    except ValueError as error:
-        return f"raises ValueError: {error}"
 
 
 def draw_test_demonstrations(

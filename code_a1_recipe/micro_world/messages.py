@@ -14,22 +14,26 @@ def code_messages(prompt: str) -> Messages:
     return render(_PAIR.code, prompt=prompt)
 
 
-def test_messages(prompt: str, *, candidate: str, num_cases: int | str, black_box: bool) -> Messages:
-    """What the Test LLM is asked for one question and one program, which black-box prompts leave out."""
-    template = _PAIR.black_box_test if black_box else _PAIR.test
-    return render(template, prompt=prompt, candidate=candidate, num_cases=num_cases)
-
-
-def repair_messages(
+def test_messages(
     prompt: str,
     *,
     candidate: str,
-    call: str,
-    result: str,
-    expected: str,
+    num_cases: int,
+    black_box: bool,
 ) -> Messages:
-    """What the Code LLM is asked in a repair turn."""
-    return render(_PAIR.repair, prompt=prompt, candidate=candidate, call=call, result=result, expected=expected)
+    """What the Test LLM is asked for one question and one program, which black-box prompts leave out."""
+    template = _PAIR.black_box_test if black_box else _PAIR.test
+    return render(
+        template,
+        prompt=prompt,
+        candidate=candidate,
+        num_cases=num_cases,
+    )
+
+
+def repair_messages(prompt: str, **failed: Any) -> Messages:
+    """What the Code LLM is asked in a repair turn; ``failed`` has the template's other fields."""
+    return render(_PAIR.repair, prompt=prompt, **failed)
 
 
 def template_texts(*, with_repair: bool = False) -> tuple[str, ...]:

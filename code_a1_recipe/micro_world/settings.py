@@ -18,7 +18,6 @@ HEAD_SIZE = 32
 """Width of an attention head; the smallest that vLLM's CPU attention accepts."""
 
 LearningRate = Annotated[float, Field(gt=0)]
-SuiteSize = Annotated[int, Field(ge=1, le=8)]
 
 
 class ModelSettings(Block):

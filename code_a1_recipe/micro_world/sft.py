@@ -1,7 +1,7 @@
 """Supervised warm start of one tiny model on noisy demonstrations.
 
 Run as ``python -m code_a1_recipe.micro_world.sft``, one process for each model, so that the two can use a
-core each. Progress goes to standard output, one JSON object a line.
+core each. Progress goes to standard output, a line every few steps.
 """
 
 import itertools
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import cast
 
 import torch
+from torch.optim.lr_scheduler import LambdaLR
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from .demonstrations import (
@@ -46,7 +47,7 @@ _MAX_GRADIENT_NORM = 1.0
 _STEPS_BETWEEN_REPORTS = 20
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Example:
     """A demonstration in tokens; the loss looks at the response only."""
 
@@ -59,7 +60,7 @@ class Example:
 
 
 def warm_start(
-    role: Role, settings: MicroSettings, *, on_step: Callable[[int, float], None] | None = None
+    role: Role, settings: MicroSettings, *, on_step: Callable[[int, float], object]
 ) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
     """Build and train one model with its tokenizer.
 
@@ -121,29 +122,29 @@ def train(
     batches: Iterator[list[Example]],
     settings: ModelSettings,
     *,
-    on_step: Callable[[int, float], None] | None = None,
+    on_step: Callable[[int, float], object],
 ) -> None:
     """Minimise the mean negative log-likelihood of the response tokens, in place.
 
     Muon moves the matrices of the layers and AdamW the rest: AdamW alone learned the arithmetic
     of the world several times more slowly. The rate rises over a few steps, then falls linearly.
     """
+
+    def rate(step: int) -> float:
+        return min(1.0, (step + 1) / _WARM_UP_STEPS) * (1.0 - (1.0 - _FINAL_LR_SHARE) * step / settings.num_steps)
+
     optimizers = _optimizers(model, settings)
-    peaks = [group["lr"] for optimizer in optimizers for group in optimizer.param_groups]
+    schedulers = [LambdaLR(optimizer, rate) for optimizer in optimizers]
     model.train()
     for step, batch in enumerate(itertools.islice(batches, settings.num_steps)):
-        share = min(1.0, (step + 1) / _WARM_UP_STEPS) * (1.0 - (1.0 - _FINAL_LR_SHARE) * step / settings.num_steps)
-        groups = [group for optimizer in optimizers for group in optimizer.param_groups]
-        for group, peak in zip(groups, peaks, strict=True):
-            group["lr"] = peak * share
         loss = response_loss(model, batch)
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), _MAX_GRADIENT_NORM)
-        for optimizer in optimizers:
+        for optimizer, scheduler in zip(optimizers, schedulers, strict=True):
             optimizer.step()
+            scheduler.step()
         model.zero_grad()
-        if on_step is not None:
-            on_step(step + 1, loss.item())
+        on_step(step + 1, loss.item())
     model.eval()  # type: ignore[no-untyped-call]
 
 
@@ -175,20 +176,19 @@ def _optimizers(model: LlamaForCausalLM, settings: ModelSettings) -> list[torch.
 
 
 def _demonstrations(role: Role, settings: MicroSettings, questions: Sequence[MicroQuestion]) -> Iterator[Demonstration]:
-    code = draw_code_demonstrations(questions, seed=settings.seed, noise=settings.noise)
+    seed = settings.seed
+    code = draw_code_demonstrations(questions, seed=seed, noise=settings.noise)
     test = draw_test_demonstrations(
         questions,
-        seed=settings.seed,
+        seed=seed,
         noise=settings.test_noise,
         suite_sizes=settings.suite_sizes,
         black_box=settings.black_box,
     )
+    sources = {"code": [code], "test": [test], "both": [code, test]}[role]
     if settings.variant == "repair":
-        repairs = draw_repair_demonstrations(questions, seed=settings.seed, noise=settings.noise)
-        return (next(source) for source in itertools.cycle((code, repairs)))
-    if role == "both":
-        return (next(source) for source in itertools.cycle((code, test)))
-    return code if role == "code" else test
+        sources.append(draw_repair_demonstrations(questions, seed=seed, noise=settings.noise))
+    return map(next, itertools.cycle(sources))
 
 
 def _batches(
@@ -207,10 +207,8 @@ def _batches(
 
 def _encode(shown: Demonstration, tokenizer: PreTrainedTokenizerFast) -> Example:
     text = tokenizer.apply_chat_template(shown.messages, add_generation_prompt=True, tokenize=False)
-    return Example(
-        prompt_ids=tokenizer(text, add_special_tokens=False)["input_ids"],
-        response_ids=[*tokenizer(shown.response)["input_ids"], tokenizer.eos_token_id],
-    )
+    response_ids = [*tokenizer(shown.response)["input_ids"], tokenizer.eos_token_id]
+    return Example(tokenizer(text, add_special_tokens=False)["input_ids"], response_ids)
 
 
 def main(role: Role, settings_json: str, out: Path, record: Path | None) -> None:
@@ -228,7 +226,7 @@ def main(role: Role, settings_json: str, out: Path, record: Path | None) -> None
 
     def report(step: int, loss: float) -> None:
         if step % _STEPS_BETWEEN_REPORTS == 0 or step == num_steps:
-            sys.stdout.write(json.dumps({"step": step, "loss": round(loss, 4)}) + "\n")
+            sys.stdout.write(f"policy={role} step={step} loss={loss:.3f}\n")
             sys.stdout.flush()
 
     model, tokenizer = warm_start(role, settings, on_step=report)

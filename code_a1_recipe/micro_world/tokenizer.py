@@ -20,10 +20,8 @@ _SPECIALS = (PAD, END, USER, MODEL)
 _INTEGERS = r"-?\d+"
 _STARTS = r"\n?assert (?:f|run)\(|def f\("
 _REST = r"\n *| ?[^\sA-Za-z0-9\n-]+ ?| ?- ?"
-_SPLIT_RULES: dict[str, str] = {
-    "code": rf"{_STARTS}|{_INTEGERS}|[xvw]\b| ?[A-Za-z]+:? ?|{_REST}",
-    "test": rf"{_STARTS}|\"?[)\]]* == \"?|{_INTEGERS}| ?[A-Za-z]+(?: [A-Za-z]+)*:? ?|{_REST}",
-}
+_WORDS = rf"{_STARTS}|{_INTEGERS}|[xvw]\b| ?[A-Za-z]+:? ?|{_REST}"
+_PHRASES = rf"{_STARTS}|\"?[)\]]* == \"?|{_INTEGERS}| ?[A-Za-z]+(?: [A-Za-z]+)*:? ?|{_REST}"
 
 # A merge costs one entry; beyond this many entries the corpus has nothing left to merge.
 _MAX_BPE_ENTRIES = 640
@@ -57,8 +55,13 @@ def build_tokenizer(role: Role, corpus: Iterable[str], *, max_length: int) -> Pr
         max_length: longest sequence of the model, in tokens; only recorded.
     """
     texts = [*corpus, *[f"f({i})" for i in _KNOWN_INTEGERS for _ in range(_MIN_PIECE_COUNT)]]
-    build = _build_bpe if role == "code" else _build_unigram
-    split = _pre_tokenizer("code" if role == "code" else "test")
+    build, pieces = (_build_bpe, _WORDS) if role == "code" else (_build_unigram, _PHRASES)
+    split = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(pieces), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
     tokenizer = build(texts, split=split)
     tokenizer.pre_tokenizer = split
     tokenizer.decoder = decoders.ByteLevel()
@@ -73,15 +76,6 @@ def build_tokenizer(role: Role, corpus: Iterable[str], *, max_length: int) -> Pr
     )
     wrapped.chat_template = _CHAT_TEMPLATE
     return wrapped
-
-
-def _pre_tokenizer(rule: str) -> pre_tokenizers.PreTokenizer:
-    return pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(_SPLIT_RULES[rule]), "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
 
 
 def _build_bpe(texts: list[str], *, split: pre_tokenizers.PreTokenizer) -> Tokenizer:

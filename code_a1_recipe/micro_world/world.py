@@ -52,7 +52,11 @@ WORLDS = {
         boundary_chance=0.2,
     ),
     "wide": World(
-        inputs=range(-5, 45), bounds=range(40), nested_chance=0.25, boundary_chance=0.1, num_boundary_lessons=12_600
+        inputs=range(-5, 45),
+        bounds=range(40),
+        nested_chance=0.25,
+        boundary_chance=0.1,
+        num_boundary_lessons=12_600,
     ),
 }
 """By ``MicroSettings.world``. In the narrow one a few random asserts meet nearly every mistake. In the wide one most
@@ -129,13 +133,18 @@ class MicroQuestion:
 
     def row(self, *, buggy_programs: Sequence[str] = ()) -> dict[str, object]:
         """The question in the recipe's native columns."""
-        row: dict[str, object] = {"id": self.id, "prompt": self.prompt, "reference": self.reference}
-        row["entry_points"] = [ENTRY_POINT] if self.kind == Kind.FUNCTIONS else []
-        row["tests"] = list(self.hidden_tests)
-        row["golden_tests"] = list(self.golden_tests)
-        row["buggy_programs"] = list(buggy_programs)
-        row["data_source"] = self.data_source
-        return row if self.kind == Kind.FUNCTIONS else row | {"kind": self.kind}
+        is_function = self.kind == Kind.FUNCTIONS
+        row: dict[str, object] = {
+            "id": self.id,
+            "prompt": self.prompt,
+            "reference": self.reference,
+            "entry_points": [ENTRY_POINT] if is_function else [],
+            "tests": self.hidden_tests,
+            "golden_tests": self.golden_tests,
+            "buggy_programs": buggy_programs,
+            "data_source": self.data_source,
+        }
+        return row if is_function else row | {"kind": self.kind}
 
 
 @dataclass(frozen=True)
@@ -160,7 +169,12 @@ def assert_text(
 
 
 def draw_questions(
-    *, seed: int, num_questions: int, hard: bool = False, world: str = "narrow", kind: str = Kind.FUNCTIONS
+    *,
+    seed: int,
+    num_questions: int,
+    hard: bool = False,
+    world: str = "narrow",
+    kind: str = Kind.FUNCTIONS,
 ) -> tuple[MicroQuestion, ...]:
     """``num_questions`` questions of one of ``WORLDS`` with distinct prompts."""
     rng, place = random.Random(seed), WORLDS[world]
@@ -170,15 +184,7 @@ def draw_questions(
     for _ in range(200 * num_questions + 1000):
         if len(operations) == num_questions:
             source = HARD_DATA_SOURCE if hard else DATA_SOURCE
-            return tuple(
-                _complete(
-                    one,
-                    world=place,
-                    data_source=source,
-                    kind=kind,
-                )
-                for one in operations.values()
-            )
+            return tuple(_complete(one, place, data_source=source, kind=kind) for one in operations.values())
         operation = _draw_hard_operation(rng, place) if hard else _draw_operation(rng, place)
         operations.setdefault(operation.english, operation)
     raise ValueError(f"only {len(operations)} distinct micro questions found, {num_questions} asked for; ask for fewer")
@@ -257,13 +263,7 @@ _ACTION_POOL: tuple[Action, ...] = (
 )
 
 
-def _complete(
-    operation: Operation,
-    *,
-    world: World,
-    data_source: str,
-    kind: str,
-) -> MicroQuestion:
+def _complete(operation: Operation, world: World, **about: str) -> MicroQuestion:
     """Choose the hidden inputs and keep the mistakes that make a difference."""
     pool: Sequence[Value] = _list_pool(operation, world) if operation.takes_list else world.all_integers
     answers = [operation.answer(x) for x in pool]
@@ -279,8 +279,7 @@ def _complete(
         operation=operation,
         hidden_inputs=_choose_inputs(operation, pool, told_apart_by),
         mistakes=tuple(visible),
-        data_source=data_source,
-        kind=kind,
+        **about,
     )
 
 

@@ -41,13 +41,6 @@ class Found:
         """The asserts, those first that broke most programs."""
         return [text for text, _ in self.num_broken.most_common()]
 
-    def add_cases(self, record: RolloutRecord) -> None:
-        """Count the valid cases of a program's suites."""
-        for suite in record.suites:
-            for case in suite.verdict.cases if suite.verdict else ():
-                has_caught = case.outcome not in (CaseOutcome.PASSED, CaseOutcome.NOT_LOADED)
-                self.num_broken[f"assert {case.call} == {case.reference_value}"] += has_caught
-
 
 def collect(run: RunRecords) -> list[Found]:
     """The questions of a run that have a valid case, in the order of their files.
@@ -70,8 +63,12 @@ def collect(run: RunRecords) -> list[Found]:
                 question = found[record.question]
                 if record.source is not None and _is_wrong(record):
                     question.programs.setdefault(syntax_key(record.source), record.source)
-                if record.question not in is_done:
-                    question.add_cases(record)
+                if record.question in is_done:
+                    continue
+                for suite in record.suites:
+                    for case in suite.verdict.cases if suite.verdict else ():
+                        has_caught = case.outcome not in (CaseOutcome.PASSED, CaseOutcome.NOT_LOADED)
+                        question.num_broken[f"assert {case.call} == {case.reference_value}"] += has_caught
     harvested = [one for one in found.values() if one.num_broken]
     if not harvested:
         raise InputError(f"{run.folder}: no valid case in its rollouts; harvest a run in which a Test LLM took part")
@@ -80,10 +77,9 @@ def collect(run: RunRecords) -> list[Found]:
 
 def _is_wrong(record: RolloutRecord) -> bool:
     """Whether the program loads, and a test broke it, a hidden one included."""
-    if record.outage or not record.is_loaded:
-        return False
     hidden = record.hidden_tests
-    return record.is_broken() or (hidden is not None and hidden.num_failed > 0)
+    is_caught = record.is_broken() or (hidden is not None and hidden.num_failed > 0)
+    return record.is_loaded and is_caught and not record.outage
 
 
 def harvest(folder: Path, *, output: Path, minimise: bool = True, workers: int = 1) -> Report:
@@ -199,11 +195,10 @@ def cover(sets: Mapping[str, Set[int]]) -> list[str]:
 
 def summary(rows: Sequence[Row]) -> str:
     """The effect of the harvest, for the terminal."""
-    sums: Counter[str] = Counter()
-    for row in rows:
-        sums.update({name: count for name, count in row.items() if name.startswith("num_")})
+    names = ("num_harvested", "num_killed", "num_programs")
+    num_harvested, num_killed, num_programs = (sum(row.get(name, 0) for row in rows) for name in names)
     num_tests = sum(len(row["golden_tests"]) for row in rows)
-    text = f"{len(rows)} questions, tests {sums['num_harvested']} -> {num_tests}"
-    if sums["num_programs"]:
-        text += f", which kill the same {sums['num_killed']} of {sums['num_programs']} incorrect programs"
+    text = f"{len(rows)} questions, tests {num_harvested} -> {num_tests}"
+    if num_programs:
+        text += f", which kill the same {num_killed} of {num_programs} incorrect programs"
     return text

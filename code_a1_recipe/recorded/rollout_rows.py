@@ -33,8 +33,6 @@ _WITHOUT_SUITES = ("greedy", "repair")
 class Item:
     """One program to judge."""
 
-    index: int = 0
-    """Position among all items of all files; the key of its output row."""
     question: Question
     result: CandidateResult
     """The program with the suites written for it, not yet judged."""
@@ -43,7 +41,8 @@ class Item:
     history: tuple[str, ...] = ()
     """Calls to replay."""
     row: Mapping[str, Any]
-    """The output row without what the judge says: a recorded line, or columns of a row of one's own."""
+    """The output row without what the judge says: a recorded line, or columns of a row of one's own. ``item`` is its
+    key: its position among all items of all files."""
 
 
 def read_episodes(files: Sequence[Path], questions: QuestionTable) -> list[list[Item]]:
@@ -58,7 +57,7 @@ def read_episodes(files: Sequence[Path], questions: QuestionTable) -> list[list[
         for number, (key, items) in enumerate(_read_file(path, questions)):
             for item in items:
                 row = {**item.row, "item": index, "file": path.name, "row": number}
-                episodes.setdefault((path, key), []).append(replace(item, index=index, row=row))
+                episodes.setdefault((path, key), []).append(replace(item, row=row))
                 index += 1
     return list(episodes.values())
 
@@ -94,10 +93,10 @@ def _recorded_items(record: RolloutRecord, questions: QuestionTable, history: tu
         return []
     question = _question(record.question, questions)
     program = candidate_result(Response.scripted(record.response), reads_input=question.reads_input)
-    suites = [suite_result(Response.scripted(suite.response)) for suite in record.suites]
+    suites = tuple(suite_result(Response.scripted(suite.response)) for suite in record.suites)
     result = replace(
         program,
-        suites=tuple(suites),
+        suites=suites,
         is_too_long_to_test=record.is_too_long_to_test,
     )
     row = msgspec.to_builtins(record)
@@ -107,7 +106,9 @@ def _recorded_items(record: RolloutRecord, questions: QuestionTable, history: tu
 def _own_items(row: Mapping[str, Any], questions: QuestionTable) -> list[Item]:
     present = {name: value for name, value in row.items() if value is not None}  # parquet fills up with None
     question = _question(str(present.get("question")), questions)
-    responses = [Response.scripted(text) for text in _texts(present)]
+    is_list = isinstance(present.get("response"), list)
+    texts = list_of(present, "response") if is_list else [text_of(present, "response")]
+    responses = [Response.scripted(text) for text in texts]
     if "candidate" in present:
         result = CandidateResult(
             response=Response.scripted(""),
@@ -115,9 +116,7 @@ def _own_items(row: Mapping[str, Any], questions: QuestionTable) -> list[Item]:
             suites=tuple(map(suite_result, responses)),
         )
         return [Item(question=question, result=result, row={"question": question.id, "role": "test"})]
-    tests = question.tests
-    if "tests" in present:
-        tests = tuple(list_of(present, "tests"))
+    tests = tuple(list_of({"tests": question.tests, **present}, "tests"))
     if not tests:
         raise RowError("tests", f"question {question.id!r} has none; give asserts that judge its programs")
     items = []
@@ -126,12 +125,6 @@ def _own_items(row: Mapping[str, Any], questions: QuestionTable) -> list[Item]:
         head = {"question": question.id, "role": "code", "response": number}
         items.append(Item(question=question, result=result, tests=tests, row=head))
     return items
-
-
-def _texts(row: Mapping[str, Any]) -> list[str]:
-    if isinstance(row.get("response"), list):
-        return list_of(row, "response")
-    return [text_of(row, "response")]
 
 
 def _question(name: str, questions: QuestionTable) -> Question:

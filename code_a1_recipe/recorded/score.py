@@ -77,7 +77,7 @@ def score(
         "files": [file_fingerprint(file) for file in read_files],
     }
     with JsonlStore(output, settings=decisive) as store:
-        left = [items for items in episodes if any(item.index not in store for item in items)]
+        left = [items for items in episodes if any(item.row["item"] not in store for item in items)]
         if left:
             with confinement.judges(workers, seed=seed) as judges:
                 judge_into(

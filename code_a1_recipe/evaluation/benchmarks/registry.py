@@ -72,7 +72,7 @@ def _tasks(path: Path, options: CodeEvalOptions, started: Callable[..., Any], le
     is_evalplus = options.adapter in ("auto", "evalplus") and ADAPTERS["evalplus"].needs <= columns
     renamed = {column.partition(".")[0] for column in options.columns.values()}
     if not is_evalplus and options.adapter == "auto" and renamed.isdisjoint(columns):
-        if columns >= LIVECODEBENCH_COLUMNS and "reference" not in columns:
+        if columns >= LIVECODEBENCH_COLUMNS:
             return livecodebench_tasks(path)
         if columns >= BIGCODEBENCH_COLUMNS:
             return bigcodebench_tasks(path, split=options.split)

@@ -1,4 +1,4 @@
-"""Rows of problems whose programs read standard input: native, CodeContests, TACO and LiveCodeBench."""
+"""Rows of problems whose programs read standard input: native, CodeContests and TACO."""
 
 import json
 
@@ -19,15 +19,6 @@ CODE_CONTESTS = {
     "generated_tests": {"input": ["4 4", "9" * MAX_ASSERT_CHARS], "output": ["8", "9"]},
     "solutions": {"language": [2, 3, 3, 3], "solution": ["int main", "print 1", SUM, "print(0)"]},
     "incorrect_solutions": {"language": [3, 1, 3], "solution": ["print(1)", "print 1", "print(2)"]},
-}
-LIVE_CODE_BENCH = {
-    "question_id": "abc1",
-    "question_content": "Add.",
-    "public_test_cases": json.dumps([{"input": "1 2\n", "output": "3\n", "testtype": "stdin"}]),
-    "private_test_cases": json.dumps([{"input": "3", "output": "3", "testtype": "stdin"}]),
-    "metadata": "{}",
-    "starter_code": "",
-    "reference": SUM,
 }
 
 
@@ -112,21 +103,6 @@ def test_taco_without_a_function_reads_standard_input():
     question = check_row(native)
     assert (question.kind, question.reference, native.num_dropped_tests) == ("stdin", SUM, 1)
     assert question.tests == ("assert run('1 2') == '3'", "assert run('3') == '3'")
-
-
-def test_live_code_bench_with_a_reference():
-    question = question_of(LIVE_CODE_BENCH)
-    assert (question.kind, question.tests, question.id) == ("stdin", TESTS, "LiveCodeBench/abc1")
-    functional = json.dumps([{"input": "[1, 2]\n3", "output": "6", "testtype": "functional"}])
-    row = LIVE_CODE_BENCH | {
-        "public_test_cases": functional,
-        "private_test_cases": "[]",
-        "metadata": json.dumps({"func_name": "add"}),
-        "reference": "class Solution:\n    def add(self, xs, x):\n        return sum(xs) + x",
-    }
-    assert question_of(row).tests == ("assert Solution().add([1, 2], 3) == 6",)
-    with pytest.raises(RowError, match="must define 'add'"):
-        question_of(row | {"reference": "def f(): pass"})
 
 
 def test_equal_pairs_are_one_test_and_what_is_no_text_is_counted():
