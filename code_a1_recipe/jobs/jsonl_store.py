@@ -104,12 +104,6 @@ class JsonlStore(Closing):
         """Let others write the file. Idempotent."""
         self._handle.close()
 
-    def delete(self) -> None:
-        """Remove the files of work that is finished, which nobody needs to resume."""
-        self.close()
-        for path in files_of(self.path):
-            path.unlink(missing_ok=True)
-
     def _check_settings(self) -> None:
         if not self.path.exists() or not self.path.stat().st_size:
             return

@@ -87,14 +87,9 @@ Columns = Annotated[
 Numbers = FromTexts(_numbers)
 Workers = Annotated[int, typer.Option(min=1, help="judge processes", show_default="the cores")]
 Seed = Annotated[int, typer.Option(help="of sampling")]
-ChoiceSeed = Annotated[int, typer.Option(help="of the choice of mutants where there are more")]
 Limit = Annotated[int | None, typer.Option(min=1, help="only the first so many problems")]
 Overwrite = Annotated[bool, typer.Option(help="replace existing outputs")]
 Tier = Annotated[int, typer.Option(callback=one_of(LOCAL_TIERS), help="confinement tier of programs")]
-RunTier = Annotated[
-    int | None,
-    typer.Option(callback=one_of(LOCAL_TIERS), help="confinement tier of programs", show_default="of the run, or 0"),
-]
 AllowMissing = Annotated[
     tuple[str, ...],
     typer.Option(callback=one_of(tuple(OPTIONAL_FEATURES)), metavar="NAME", help="a protection this kernel lacks"),

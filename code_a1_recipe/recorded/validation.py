@@ -24,7 +24,7 @@ from ..evaluation.models.source import ModelChoice, checkpoint_model
 from ..files import write_whole
 from ..jobs.confinement import Confinement
 from ..jobs.progress import Progress
-from ..runs.metrics import accumulate_episode, finalize_metrics, merge_accumulators
+from ..runs.metrics import accumulate_episode, validation_metrics
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import encode_records, episode_records
 from ..stats.tables import Table, table_of
@@ -64,9 +64,9 @@ def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
     episodes = asyncio.run(_episodes(tasks, settings, policies=policies, output=output))
     lines = [encode_records(episode_records(episode, selected=())) for episode in episodes]
     write_whole(output / f"val_{number:06d}.jsonl", b"".join(lines))
-    sums = merge_accumulators(map(accumulate_episode, episodes))
+    sums = [(episode.task.question.data_source, accumulate_episode(episode)) for episode in episodes]
     before = next((row for row in run.metrics if row["step"] == number), {})
-    table, num_different = comparison_table(finalize_metrics(sums, prefix="val/"), before, step=number)
+    table, num_different = comparison_table(validation_metrics(sums), before, step=number)
     write_whole(output / f"validation_{number:06d}.md", table.markdown())
     return table, num_different
 

@@ -188,6 +188,20 @@ def finalize_metrics(sums: MetricAccumulator, *, prefix: str = "") -> dict[str, 
     }
 
 
+def validation_metrics(parts: Sequence[tuple[str, MetricAccumulator]]) -> dict[str, float]:
+    """Metrics of a validation, prefixed ``val/``, and with several data sources also ``val/<source>/``.
+
+    Args:
+        parts: for each held-out question its data source and the sums of its episode.
+    """
+    metrics = finalize_metrics(merge_accumulators(sums for _, sums in parts), prefix="val/")
+    sources = dict.fromkeys(source for source, _ in parts)
+    for source in sources if len(sources) > 1 else ():
+        of_source = [sums for name, sums in parts if name == source]
+        metrics |= finalize_metrics(merge_accumulators(of_source), prefix=f"val/{source}/")
+    return metrics
+
+
 def book_metrics(book: MistakeBook, change: BookChange) -> dict[str, float]:
     """The Mistake Book after a step, and what the step changed in it."""
     return {

@@ -306,8 +306,8 @@ class CodeA1Trainer(PPOTrainerSync):
         with self._saving():
             reports = self._reports(self._tasks(questions, validate=True), validate=True)
         log_generations(self, self.run_folder.rollout_file(self.global_steps, validation=True), questions)
-        sums = measures.merge_accumulators(report.accumulator for report in reports)
-        metrics = measures.finalize_metrics(sums, prefix="val/")
+        found = [(questions[report.index].data_source, report.accumulator) for report in reports]
+        metrics = measures.validation_metrics(found)
         if not self._has_stepped:
             self.run_folder.add_to_metrics(self.global_steps, metrics)
         self.checkpoints.keep_best(metrics, step=self.global_steps)

@@ -94,12 +94,6 @@ def test_no_judge_is_started_where_nothing_is_left(store, monkeypatch):
     judge_confined(store, ["a"], None, key=str, confinement=Confinement(), num_workers=1)
 
 
-def test_a_deleted_store_leaves_no_file(store, tmp_path):
-    store.append(row("a"))
-    store.delete()
-    assert list((tmp_path / "out").iterdir()) == []
-
-
 class NoJudge:
     """Stands in for judge processes that no program is sent to."""
 
