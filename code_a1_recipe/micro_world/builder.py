@@ -55,7 +55,7 @@ def _train_all(settings: MicroSettings, folder: Path) -> None:
     read_end, write_end = os.pipe()
     with open(read_end, encoding="utf-8") as reports:
         try:
-            with open(write_end) as reported:
+            with open(write_end, "w") as reported:
                 for role in settings.roles:
                     processes[role] = _start(role, settings, folder, reported)
             for line in reports:
