@@ -10,8 +10,7 @@ Valid and Adv are the paper's, see :func:`~reward_fns.suite_reward.test_reward`;
 valid case. Weights need not sum to 1: GRPO divides by a group's spread, so only their ratio and what is invalid count.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -22,7 +21,7 @@ from .interface import JudgedCandidate, QuestionVerdicts
 from .lookup import lookup
 from .sandbox_seam import CandidateVerdict, JudgeRequest
 from .suite_reward import ADVERSARIAL_READINGS, test_reward
-from .verl_entry import MAX_WORKERS, judge_here
+from .verl_entry import judge_here
 
 
 def weighted_code_rewards(question: QuestionVerdicts, *, invalid_code: float = -1.0) -> list[Breakdown | None]:
@@ -80,7 +79,7 @@ class AdversarialReward:
     >>> reward = AdversarialReward()
     >>> tests = "assert double(3) == 6\\nassert double(-1) == -2"
     >>> right, wrong = "def double(x): return 2 * x", "def double(x): return abs(2 * x)"
-    >>> [float(one) for one in reward.score_codes([right, wrong, "def double("], tests, reference=right)]
+    >>> [reward.score_code(program, tests, reference=right).total for program in (right, wrong, "def double(")]
     [1.0, 0.5, -1.0]
     >>> reward.score_test(tests, wrong, right).parts  # both asserts are right, one breaks the program
     {'validity': 0.6, 'adversarial': 0.2}
@@ -149,16 +148,6 @@ class AdversarialReward:
             raise ValueError(f"tests must hold a valid one to score a program, got {number} of which none is: {reason}")
         return _code(verdict, self.invalid_code)
 
-    def score_codes(
-        self,
-        codes: Sequence[str],
-        tests: str | Sequence[str],
-        *,
-        reference: str,
-    ) -> list[Breakdown]:
-        """:meth:`score_code` of many programs on the same tests, some at a time; in their order."""
-        return _each(codes, lambda code: self.score_code(code, tests, reference=reference))
-
     def score_test(
         self,
         test: str | Sequence[str],
@@ -173,10 +162,6 @@ class AdversarialReward:
         assert reward is not None  # it has a verdict
         return reward
 
-    def score_tests(self, tests: Sequence[str | Sequence[str]], code: str, reference_code: str) -> list[Breakdown]:
-        """:meth:`score_test` of many suites against the same program, some at a time; in their order."""
-        return _each(tests, lambda test: self.score_test(test, code, reference_code))
-
     def _judge(self, code: str, tests: str | Sequence[str], reference: str) -> tuple[CandidateVerdict, int]:
         """The verdict with the tests as its only suite, and how many they are."""
         if not isinstance(code, str) or not isinstance(reference, str) or not isinstance(tests, str | list | tuple):
@@ -187,13 +172,6 @@ class AdversarialReward:
         program = None if isinstance(found, ExtractionFailure) else found
         request = JudgeRequest.from_mapping({"reference": reference, "candidate": program, "tests": texts})
         return judge_here(request, dict(self.sandbox)), len(texts)
-
-
-def _each(items: Sequence[Any], score: Callable[[Any], Breakdown]) -> list[Breakdown]:
-    if not isinstance(items, list | tuple):
-        raise ValueError(f"many are given as a list, got {type(items).__name__}")
-    with ThreadPoolExecutor(MAX_WORKERS) as threads:
-        return list(threads.map(score, items))
 
 
 def _code(verdict: CandidateVerdict, invalid_code: float) -> Breakdown:

@@ -1,23 +1,15 @@
-"""Progress of a long command on stderr: a bar in a terminal that can draw one, else a line every 30 seconds."""
+"""Progress of a long command on stderr, shown by tqdm as verl's is."""
 
-import threading
-import time
+import sys
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress as RichProgress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from tqdm import tqdm
 
 Item = TypeVar("Item")
 
-SECONDS_BETWEEN_LINES = 30.0
+SECONDS_IN_A_LOG = 30.0
+"""Between two lines where stderr is no terminal."""
 
 
 class Progress:
@@ -31,66 +23,30 @@ class Progress:
     """
 
     def __init__(self, what: str, *, total: int | None, done: int = 0, unit: str = "item") -> None:
-        self._what, self._unit, self._total = what, unit, total
-        self._done = self._done_before = done
-        self._counts: dict[str, int] = {}
-        self._started = time.monotonic()
-        self._console = Console(stderr=True, highlight=False)
-        self._bar: RichProgress | None = None
-        self._ended = threading.Event()
+        seconds = 0.1 if sys.stderr.isatty() else SECONDS_IN_A_LOG
+        self._bar = tqdm(
+            desc=what,
+            total=total,
+            initial=done,
+            unit=f" {unit}s",
+            mininterval=seconds,
+        )
 
     def __enter__(self) -> "Progress":
-        if self._console.is_interactive:  # a dumb terminal (TERM=dumb) shows no bar, and would show nothing at all
-            self._bar = RichProgress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[counts]}"),
-                TimeElapsedColumn(),
-                TimeRemainingColumn(),
-                console=self._console,
-                transient=True,
-            )
-            self._task = self._bar.add_task(self._what, total=self._total, completed=self._done, counts="")
-            self._bar.start()
-        else:
-            # A thread of its own: a line is due also while nothing gets done.
-            self._lines = threading.Thread(target=self._print_lines, name="progress", daemon=True)
-            self._lines.start()
         return self
 
     def advance(self, number: int = 1, **counts: int) -> None:
-        """``number`` more are done; ``counts`` are shown beside, for instance ``outages=2``."""
-        self._done += number
-        self._counts.update(counts)
-        if self._bar is not None:
-            self._bar.update(self._task, completed=self._done, counts=self._shown_counts())
+        """``number`` more are done; ``counts`` above 0 are shown beside, for instance ``outages=2``."""
+        if counts:
+            self._bar.set_postfix({name: count for name, count in counts.items() if count}, refresh=False)
+        self._bar.update(number)
 
     def log(self, text: str) -> None:
         """A line of its own, above the bar."""
-        self._console.print(text, markup=False, soft_wrap=True)
+        self._bar.write(text, file=sys.stderr)
 
     def __exit__(self, *error: object) -> None:
-        self._ended.set()
-        if self._bar is not None:
-            self._bar.stop()
-        else:
-            self._lines.join()
-
-    def _print_lines(self) -> None:
-        while not self._ended.wait(SECONDS_BETWEEN_LINES):
-            self.log(self._line())
-
-    def _line(self) -> str:
-        seconds = time.monotonic() - self._started
-        rate = (self._done - self._done_before) / seconds
-        of_total = f" of {self._total}" if self._total is not None else ""
-        left = f", about {(self._total - self._done) / rate:.0f} s left" if self._total is not None and rate else ""
-        counts = f", {self._shown_counts()}" if self._counts else ""
-        return f"{self._what}: {self._done}{of_total} {self._unit}s after {seconds:.0f} s{left}{counts}"
-
-    def _shown_counts(self) -> str:
-        return ", ".join(f"{number} {name}" for name, number in self._counts.items() if number)
+        self._bar.close()
 
 
 def watched(items: Iterable[Item], *, total: int | None, what: str, unit: str) -> Iterator[Item]:

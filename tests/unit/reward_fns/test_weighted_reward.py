@@ -120,10 +120,11 @@ def test_scores_by_hand_take_texts_lists_and_responses():
     reward = AdversarialReward(invalid_code=-3.0)
     tests = list(SUITES["valid, breaks"])
     fenced = f"Here:\n```python\n{WRONG}\n```\n"
-    assert [float(one) for one in reward.score_codes([RIGHT, fenced, "sorry"], tests, reference=RIGHT)] == [1, 0.5, -3]
+    programs = (RIGHT, fenced, "sorry")
+    assert [float(reward.score_code(one, tests, reference=RIGHT)) for one in programs] == [1, 0.5, -3]
     assert reward.score_code(WRONG, "\n".join(tests), reference=RIGHT).total == 0.5
     suites = [tests, "\n".join(tests), "no test here", []]
-    found = [float(one) for one in reward.score_tests(suites, WRONG, RIGHT)]
+    found = [float(reward.score_test(one, WRONG, RIGHT)) for one in suites]
     assert found == pytest.approx([0.8, 0.8, -0.5, -0.5])
 
 
@@ -146,12 +147,10 @@ def test_a_reference_that_answers_nothing_gives_no_score(reference):
         lambda reward: reward.score_code(RIGHT, None, reference=RIGHT),
         lambda reward: reward.score_code(RIGHT, {"assert double(1) == 2"}, reference=RIGHT),
         lambda reward: reward.score_test("assert double(1) == 2", b"x", RIGHT),
-        lambda reward: reward.score_codes("ab", "assert double(1) == 2", reference=RIGHT),
-        lambda reward: reward.score_tests("assert double(1) == 2", RIGHT, RIGHT),
     ],
 )
 def test_arguments_of_other_types_are_refused(call):
-    with pytest.raises(ValueError, match=r"must be texts|are given as a list"):
+    with pytest.raises(ValueError, match="must be texts"):
         call(AdversarialReward())
 
 
