@@ -57,7 +57,8 @@ part format "$PYTHON" -m ruff format --check -q .
 if [ $# -gt 0 ]; then
     part tests tests "$@"
 else
-    part tests tests -m "not e2e" -n "$(env -u OMP_NUM_THREADS nproc)" --dist loadfile
+    # One process more than cores: many tests wait for a time limit.
+    part tests tests -m "not e2e" -n "$(($(env -u OMP_NUM_THREADS nproc) + 1))" --dist loadfile
     # Two at a time: a third of a run's time one core waits for the other, above all while it starts.
     part "runs that train" tests -m "e2e and not alone" -n 2 --dist loadgroup
     part "runs alone" tests -m "e2e and alone"

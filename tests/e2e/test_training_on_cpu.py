@@ -167,7 +167,7 @@ def test_the_best_step_by_validation_is_noted(trained):
 def test_an_exported_policy_is_the_trained_one(trained, repository, tmp_path):
     command = [sys.executable, "-m", "code_a1_recipe", "export", str(trained.folder), "--policy", "test"]
     subprocess.run([*command, "--output", str(tmp_path / "test")], cwd=repository, check=True, timeout=300)
-    assert "| Test LLM, validity " in (tmp_path / "test" / "README.md").read_text()
+    assert "Test LLM, validity " in (tmp_path / "test" / "README.md").read_text()
     exported = AutoModelForCausalLM.from_pretrained(tmp_path / "test").state_dict()
     for name, value in weights(trained.folder, 4, "test").items():
         assert torch.equal(exported[name], value.to(exported[name].dtype)), name
