@@ -1,4 +1,4 @@
-"""R_T that pays a suite for the failed calls that it alone found, and only for a suite that can be used.
+"""R_T that pays a suite for failed calls, whose worth the suites that found them share; an unusable suite gets nothing.
 
 Axes: C candidates of a question, S suites of a candidate, K cases of a suite. T holds the first K valid cases of a
 suite; m(t) counts the candidate's suites that have call t in T:
@@ -70,7 +70,8 @@ def _suites(
         return math.fsum(shares) / num_cases
 
     rewards: list[Breakdown | None] = []
-    for suite, cases in zip(verdict.suites, counted, strict=True):
+    written = len(candidate.suite_texts)  # a suite of the dataset's own tests gets no reward
+    for suite, cases in list(zip(verdict.suites, counted, strict=True))[:written]:
         usable = len(cases) / num_cases
         invalid = suite.num_rejected + suite.num_expected_incorrect
         valid = min(worth(cases), 1.0 - invalid / num_cases, 1.0)

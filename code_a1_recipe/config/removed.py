@@ -62,6 +62,7 @@ REMOVED_OPTIONS: dict[str, str] = {
     "eval code --export-evalplus": "the samples are always written, to evalplus_samples.jsonl in --output",
     "eval test --buggy-programs": "a run's validation measures suites by buggy programs; mutants stand for them here",
     "eval test --k": "figures are given for the first 1, 2, 5 and all --tests",
+    "eval test --wrong-programs": "a run's validation measures suites by buggy programs; mutants stand for them here",
     "eval test --suites": "a function gets one suite; evaluate with another --seed for another",
     "eval test --mutants-folder": "mutants lie in the folder mutants of --output",
     "eval test --no-coverage": "coverage is always measured; leave it out",

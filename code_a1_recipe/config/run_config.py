@@ -334,7 +334,7 @@ def merged_policy(tree: DictConfig, name: str) -> DictConfig:
     """
     view = copied(tree)
     overrides = OmegaConf.to_container(view.pop("policies")[name], resolve=False)
-    view.actor_rollout_ref.merge_with(overrides)  # `OmegaConf.merge` would copy both twice more
+    view.actor_rollout_ref.merge_with(overrides)  # in place, for `OmegaConf.merge` copies both
     if tree.layout == SEPARATE:
         view.trainer.update(tree.pools[name])
     return view

@@ -30,6 +30,7 @@ class Progress:
             initial=done,
             unit=f" {unit}s",
             mininterval=seconds,
+            maxinterval=SECONDS_IN_A_LOG,
         )
 
     def __enter__(self) -> "Progress":

@@ -80,6 +80,13 @@ def test_with_full_crowding_kills_of_a_candidate_sum_to_its_distinct_failed_call
             assert earned[tuple(one.call for one in cases)] == reward.terms["adv"]
 
 
+@given(question=questions())
+def test_a_suite_that_no_test_llm_wrote_gets_no_reward(question):
+    given_tests = [replace(candidate, suite_texts=()) for candidate in question.candidates]
+    rows = reward_suites(find_test_reward("adversary"), replace(question, candidates=tuple(given_tests)))
+    assert [list(row) for row in rows] == [[]] * len(given_tests)
+
+
 @pytest.mark.parametrize(
     ("arguments", "rule"),
     [
