@@ -5,7 +5,6 @@ reads. verl itself gets hydra's tree, by ``RunConfig.for_verl`` and ``RunConfig.
 """
 
 import pickle
-import threading
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -22,8 +21,6 @@ CONFIG_FORMAT = 2
 COLOCATED, SEPARATE = "colocated", "separate"
 
 _MISSING = "???"
-_TREE_LOCK = threading.RLock()
-"""OmegaConf detaches nodes from their parents while it copies them: two threads that copy one tree damage it."""
 Paths = Annotated[
     tuple[str, ...],
     Field(strict=False),
@@ -298,30 +295,29 @@ class RunConfig(RecipeSettings):
 
     def for_verl(self) -> DictConfig:
         """A copy of the whole tree, for verl's own code."""
-        with _TREE_LOCK:
-            return copied(self._tree)
+        return copied(self._tree)
 
     def for_policy(self, name: str) -> DictConfig:
         """The tree as one policy sees it, for verl's own code: no ``policies``, nothing left to resolve."""
-        with _TREE_LOCK:
-            view = merged_policy(self._tree, name)
+        view = merged_policy(self._tree, name)
         OmegaConf.resolve(view)
         return view
 
     def to_plain(self) -> dict[str, Any]:
         """The whole tree as plain dictionaries, every interpolation resolved."""
-        with _TREE_LOCK:
-            plain: Any = OmegaConf.to_container(self._tree, resolve=True)
+        plain: Any = OmegaConf.to_container(self._tree, resolve=True)
         return dict(plain)
 
     def to_yaml(self) -> str:
         """The whole tree as text, every interpolation resolved."""
-        with _TREE_LOCK:
-            return OmegaConf.to_yaml(self._tree, resolve=True)
+        return OmegaConf.to_yaml(self._tree, resolve=True)
 
 
 def copied(tree: DictConfig) -> DictConfig:
-    """A deep copy, made several times faster than `copy.deepcopy` makes it."""
+    """A deep copy, which several threads may make of one tree at a time.
+
+    `copy.deepcopy` takes several times as long, and detaches nodes from their parents meanwhile.
+    """
     copy: DictConfig = pickle.loads(pickle.dumps(tree))
     return copy
 

@@ -1,6 +1,7 @@
 """Presets, overrides and the refusal of keys that do not exist."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import get_args
 
@@ -187,3 +188,14 @@ def test_values_of_the_recipes_own_names_agree():
     rollouts = {name: read_config("cpu").policy(name).rollout.name for name in POLICY_NAMES}
     assert rollouts == {name: backend_name(name) for name in POLICY_NAMES}
     assert tuple(RUNNERS) == SANDBOX_RUNNERS
+
+
+def test_several_threads_may_copy_one_configuration():
+    config = read_config("cpu", ["run_dir=/nowhere/x"])
+
+    def views(_):
+        return config.to_plain(), config.for_policy("code"), config.for_verl()
+
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(views, range(12)))
+    assert all(one == found[0] for one in found)
