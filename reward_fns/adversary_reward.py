@@ -45,10 +45,7 @@ def adversary_rewards(
         raise ValueError(f"crowding (exponent of a repeated call's worth) must be at least 0, got {crowding!r}")
     if not 0.0 <= alpha <= 1.0:
         raise ValueError(f"alpha (weight of validity) must be in [0, 1], got {alpha!r}")
-    rewards = []
-    for candidate in question.candidates:
-        rewards.append(_suites(candidate, question.num_cases, crowding, alpha))
-    return rewards
+    return [_suites(candidate, question.num_cases, crowding, alpha) for candidate in question.candidates]
 
 
 def _suites(
@@ -74,8 +71,7 @@ def _suites(
     for suite, cases in list(zip(verdict.suites, counted, strict=True))[:written]:
         usable = len(cases) / num_cases
         invalid = suite.num_rejected + suite.num_expected_incorrect
-        valid = min(worth(cases), 1.0 - invalid / num_cases, 1.0)
-        valid = max(0.0, valid)
+        valid = max(0.0, min(worth(cases), 1.0 - invalid / num_cases, 1.0))
         adv = worth([case for case in cases if case.outcome.failed])
         gate = verdict.loaded * usable
         parts = {

@@ -1,24 +1,26 @@
 """Builds the micro assets into an empty folder: question files, and models trained in parallel."""
 
 import json
-import logging
 import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import IO
 
+from tqdm import tqdm
+
 from ..errors import CodeA1Error
 from .settings import MicroSettings
 from .world import write_rows
-
-logger = logging.getLogger(__name__)
 
 TRAIN_FILE, HELDOUT_FILE, HARD_FILE, SETTINGS_FILE = "train.jsonl", "heldout.jsonl", "hard.jsonl", "settings.json"
 _RECORDED_FILE = "buggy_programs.json"
 
 # Where ``python -m code_a1_recipe...`` finds this package, installed or not.
 _IMPORT_ROOT = Path(__file__).resolve().parents[2]
+
+_SECONDS_IN_A_LOG = 30.0
+"""Between two lines of progress where stderr is no terminal."""
 
 # Characters of a failed process's log that go into the error message.
 _LOG_TAIL = 2000
@@ -50,18 +52,29 @@ def build_assets(settings: MicroSettings, folder: Path) -> None:
 
 
 def _train_all(settings: MicroSettings, folder: Path) -> None:
-    """Train one model a process. What they report is logged as it comes, and ends with the last of them."""
+    """Train one model a process. Steps that they report are shown; the first that fails ends the others."""
     processes: dict[str, subprocess.Popen[str]] = {}
     read_end, write_end = os.pipe()
-    with open(read_end, encoding="utf-8") as reports:
+    bar = tqdm(
+        desc="training tiny models",
+        total=sum(settings.model_settings(role).num_steps for role in settings.roles),
+        unit=" steps",
+        mininterval=0.1 if sys.stderr.isatty() else _SECONDS_IN_A_LOG,
+    )
+    with bar, open(read_end, encoding="utf-8") as reports:
         try:
             with open(write_end, "w") as reported:
                 for role in settings.roles:
                     processes[role] = _start(role, settings, folder, reported)
             for line in reports:
-                logger.info(line.rstrip())
+                bar.update(int(line))
+                if any(process.poll() for process in processes.values()):
+                    break
+            else:
+                for process in processes.values():
+                    process.wait()
             for role, process in processes.items():
-                if status := process.wait():
+                if status := process.poll():
                     tail = _log_path(folder, role).read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL:]
                     problem = f"the warm start of the tiny {role} model ended with status {status}"
                     raise CodeA1Error(f"{problem}; the end of its log:\n{tail}")

@@ -1,7 +1,7 @@
 """Supervised warm start of one tiny model on noisy demonstrations.
 
 Run as ``python -m code_a1_recipe.micro_world.sft``, one process for each model, so that the two can use a
-core each. Progress goes to standard output, a line every few steps.
+core each. Progress goes to standard output: every few steps their number.
 """
 
 import itertools
@@ -222,11 +222,10 @@ def main(role: Role, settings_json: str, out: Path, record: Path | None) -> None
     """
     settings = MicroSettings.model_validate_json(settings_json)
     torch.set_num_threads(1)
-    num_steps = settings.model_settings(role).num_steps
 
     def report(step: int, loss: float) -> None:
-        if step % _STEPS_BETWEEN_REPORTS == 0 or step == num_steps:
-            sys.stdout.write(f"policy={role} step={step} loss={loss:.3f}\n")
+        if step % _STEPS_BETWEEN_REPORTS == 0:
+            sys.stdout.write(f"{_STEPS_BETWEEN_REPORTS}\n")
             sys.stdout.flush()
 
     model, tokenizer = warm_start(role, settings, on_step=report)

@@ -1,4 +1,7 @@
 import json
+import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -128,6 +131,24 @@ def test_a_failed_training_process_shows_the_end_of_its_log(tmp_path, monkeypatc
     with pytest.raises(CodeA1Error, match="model ended with status 1; the end of its log"):
         ensure_assets(tmp_path, settings=TINY_SETTINGS)
     assert folders(tmp_path) == []
+
+
+def test_progress_is_shown_and_the_first_that_fails_ends_the_other(tmp_path, monkeypatch, capsys):
+    started = {}
+
+    def start(role, settings, folder, reported):
+        (folder / f"{role}.log").write_text(f"{role} went wrong")
+        script = "print(20, flush=True); exit(3)"
+        if role == "test":
+            script = "import time\nfor n in range(200): print(1, flush=True); time.sleep(0.05)"
+        started[role] = subprocess.Popen([sys.executable, "-c", script], stdout=reported)
+        return started[role]
+
+    monkeypatch.setattr(builder, "_start", start)
+    with pytest.raises(CodeA1Error, match="tiny code model ended with status 3; the end of its log:\ncode went wrong"):
+        ensure_assets(tmp_path, settings=TINY_SETTINGS)
+    assert started["test"].returncode == -signal.SIGKILL
+    assert "training tiny models" in capsys.readouterr().err
 
 
 @pytest.mark.nightly
