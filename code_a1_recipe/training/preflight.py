@@ -4,7 +4,6 @@ No check changes anything. ``with_micro_assets`` makes what the synthetic task s
 a second (``START_RULES``) and the loading of models and data (``check_run``).
 """
 
-import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -159,16 +158,18 @@ def with_base_models(config: RunConfig) -> RunConfig:
 
 
 def with_attention(config: RunConfig) -> RunConfig:
-    """Attention by torch where flash-attn, verl's choice on GPUs, is not installed.
+    """Attention on a card by the recipe's engine, or by verl's own way where ``attn_implementation`` is chosen.
 
-    verl packs sequences into one row without a mask, which torch's attention then takes apart by their positions.
+    transformers refuses verl's default, flash-attn, where it is not installed; the engine replaces torch's attention.
     """
-    key = "actor_rollout_ref.model.override_config.attn_implementation"
-    chosen = config.for_policy("code").actor_rollout_ref.model.override_config.get("attn_implementation")
-    if config.trainer.device != "cuda" or chosen or importlib.util.find_spec("flash_attn") is not None:
+    model = "actor_rollout_ref.model"
+    if config.trainer.device != "cuda":
         return config
-    RunFolder.show(f"flash-attn is not installed: attention is computed by torch ({key}=sdpa)")
-    return config.with_values({key: "sdpa"})
+    chosen = config.for_policy("code").actor_rollout_ref.model.override_config.get("attn_implementation")
+    if chosen is None:
+        return config.with_values({f"{model}.override_config.attn_implementation": "sdpa"})
+    RunFolder.show(f"attention is {chosen}, as chosen: verl computes every row with a prompt of its own")
+    return config.with_values({f"{model}.use_fused_kernels": False})
 
 
 def without_long_questions(config: RunConfig) -> RunConfig:

@@ -7,12 +7,13 @@ from typing import Any, TypeVar
 
 from verl.single_controller.ray import RayResourcePool, ResourcePoolManager
 
-from ..config.run_config import COLOCATED, RunConfig
+from ..config.run_config import COLOCATED, SEPARATE, RunConfig
 from ..verl_plugin import row_queue
 from ..verl_plugin.compat import CPUS_PER_DEVICE
 from .episode_actors import EpisodePool, prepare_workers
 from .judge_actors import JudgePool
 from .lifecycle.stage_clock import StageClock
+from .plan.sizes import kv_memory
 from .policy import Policy
 
 Result = TypeVar("Result")
@@ -56,9 +57,10 @@ def start_parts(
     queue = _in_background(row_queue.init, config.for_verl().transfer_queue)
     prepare_workers(config.episode.num_workers)
     starting_judges = _in_background(JudgePool.start, config.sandbox, seed=config.seed)
-    # Loading models and engines mostly waits, so on a CPU all of it happens at once. On a GPU a server measures the
-    # free memory while it starts, which another one that starts beside it would falsify.
-    if config.trainer.device == "cpu":
+    # Loading models and engines mostly waits, so all of it happens at once, unless a server measures the free memory of
+    # its card while it starts, which another one that starts beside it would falsify.
+    on_cpu = config.trainer.device == "cpu"
+    if on_cpu or config.layout == SEPARATE or all(kv_memory(config, name) for name in config.policy_names):
         starting = {name: _in_background(start_policy, name) for name in config.policy_names}
         policies = {name: started.result() for name, started in starting.items()}
     else:

@@ -52,12 +52,15 @@ def train(config: RunConfig, *, command: str = "") -> RunFolder:
         import verl  # noqa: F401
 
         from ...verl_plugin import plugin  # noqa: F401
-        from ..plan.sizes import with_sizes
+        from ..plan.machine import Machine
+        from ..plan.sizes import with_kv_memory, with_sizes
         from ..preflight import check_run, with_attention, with_base_models, with_micro_assets, without_long_questions
 
         stages.ended("verl and the recipe are imported")
         config = with_sizes(with_base_models(with_micro_assets(config)))
         config = with_attention(without_long_questions(config))
+        if _address(config) == "local":
+            config = with_kv_memory(config, Machine.here(config.trainer.default_local_dir, device=config.trainer.device))
         with contextlib.redirect_stdout(io.StringIO()):  # verl prints that it is content
             check_run(config)
         stages.ended("settings, models and questions are checked")

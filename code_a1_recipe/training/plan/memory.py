@@ -10,10 +10,9 @@ MIB, GIB = 1 << 20, 1 << 30
 WEIGHT, ADAM, GRADIENT = 4, 8, 4
 """Bytes of a parameter in float32, of Adam's two moments of it, and of its gradient."""
 _FOUR_BYTES = ("float32", "float", "fp32")
-FUSED_CHUNK = 512
-"""Tokens whose logits exist at once with ``model.use_fused_kernels`` (default of verl's ``FusedLinearForPPO``)."""
 _FUSED_BYTES = 18
 """Bytes of a logit in such a chunk: as computed, then logits, softmax, log-softmax and gradient in float32."""
+_ENGINE_BYTES = 2 * GIB
 LABEL_LOSS = 0.6
 """GiB that a GPU reports less than its label says."""
 PROCESSES = {
@@ -64,6 +63,23 @@ def activation_bytes(size: ModelSize, *, tokens: int, width: int, checkpointing:
     one_layer = 11 * size.hidden + 4 * size.ffn
     vectors = size.hidden * size.layers + one_layer if checkpointing else one_layer * size.layers
     return tokens * vectors * width
+
+
+def kv_cache_bytes(size: ModelSize, *, room: int, ranks: int, tokens: int, sequences: int) -> int:
+    """Bytes of the room of a vLLM engine on one card that its weights, in bfloat16, and a pass leave to its KV cache.
+
+    A pass takes 4 vectors of the hidden size and 3 of the MLP's for each token, and 4 copies of each sequence's logits
+    in float32; the engine's context and graphs take ``_ENGINE_BYTES``.
+
+    Args:
+        size: of the model.
+        room: that the engine may take of the card.
+        ranks: cards that share the engine's weights (tensor parallelism).
+        tokens: most of a pass, vLLM's ``max_num_batched_tokens``.
+        sequences: most of a pass, vLLM's ``max_num_seqs``.
+    """
+    one_pass = tokens * (4 * size.hidden + 3 * size.ffn) * 2 + sequences * size.vocabulary * 4 * 4
+    return room - 2 * size.parameters // ranks - one_pass - _ENGINE_BYTES
 
 
 def logit_bytes(size: ModelSize, *, tokens: int, width: int, chunk: int | None) -> int:

@@ -10,7 +10,6 @@ from ...verl_plugin.cpu.environment import KV_CACHE_GIB, logits_chunk
 from ..runners import RUNNERS
 from .memory import (
     ADAM,
-    FUSED_CHUNK,
     GIB,
     GRADIENT,
     MIB,
@@ -162,7 +161,7 @@ class _PolicyNeeds:
         bytes_each = width((actor.fsdp_config.mixed_precision or {}).get("param_dtype", "bf16"))
         chunk = None
         if model.use_fused_kernels:
-            chunk = FUSED_CHUNK if self.on_gpu else logits_chunk(self.size.vocabulary)
+            chunk = logits_chunk(self.size.vocabulary, on_card=self.on_gpu)
         kept = {
             "activations": activation_bytes(
                 self.size, tokens=tokens, width=bytes_each, checkpointing=model.enable_gradient_checkpointing

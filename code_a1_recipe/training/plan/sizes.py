@@ -6,7 +6,10 @@ from typing import Any
 
 from ...config.run_config import ModelConfig, RunConfig
 from ...errors import SettingsError
-from .memory import MIB, WEIGHT, ModelSize
+from .machine import Machine
+from .memory import MIB, WEIGHT, ModelSize, kv_cache_bytes
+
+_KV_MEMORY = "kv_cache_memory_bytes"
 
 _SMOLLM2 = (134_515_008, 30, 576, 1536, 49_152)
 KNOWN = {
@@ -54,6 +57,33 @@ def with_sizes(config: RunConfig) -> RunConfig:
             own["rollout.checkpoint_engine.update_weights_bucket_megabytes"] = bucket
         values |= {f"policies.{name}.{key}": value for key, value in own.items()}
     return config.with_values(values) if values else config
+
+
+def with_kv_memory(config: RunConfig, machine: Machine) -> RunConfig:
+    """Write down each server's KV cache in bytes, so that the servers of both policies may start beside one another.
+
+    Without it vLLM measures what its start takes of a card, which another engine's start falsifies. Left out where the
+    user has set it, on a CPU, and for cards of other machines, which cannot be measured here.
+    """
+    values: dict[str, Any] = {}
+    for name in config.policy_names if config.trainer.device == "cuda" and machine.num_gpus else ():
+        rollout = config.policy(name).rollout
+        amount = kv_cache_bytes(
+            size_of(config.policy(name).model),
+            room=int(rollout.gpu_memory_utilization * machine.gpu_memory),
+            ranks=rollout.tensor_model_parallel_size,
+            tokens=rollout.max_num_batched_tokens,
+            sequences=rollout.max_num_seqs,
+        )
+        if amount > 0 and kv_memory(config, name) is None:
+            values[f"policies.{name}.rollout.engine_kwargs.vllm.{_KV_MEMORY}"] = amount
+    return config.with_values(values) if values else config
+
+
+def kv_memory(config: RunConfig, policy: str) -> int | None:
+    """Bytes that a policy's servers are told to take for their KV cache, if they are told."""
+    amount: int | None = (config.policy(policy).rollout.engine_kwargs.get("vllm") or {}).get(_KV_MEMORY)
+    return amount
 
 
 def size_of(model: ModelConfig) -> ModelSize:

@@ -9,13 +9,15 @@ TRAINING_THREADS_VARIABLE = "CODE_A1_TRAINING_THREADS"
 # GiB of KV cache per vLLM server. Tiny models need a few MiB; vLLM takes whole GiB only.
 KV_CACHE_GIB = 1
 
-# MiB of float32 logits that a worker holds at a time; their softmax and its gradient take five times as much
+# MiB of float32 logits that a worker holds at a time; their softmax and its gradient take five times as much. On a card
+# few large chunks are faster, and the head's gradient, a sum of one bfloat16 matrix a chunk, is rounded less often
 LOGITS_MIB = 64
+LOGITS_MIB_ON_CARD = 512
 
 
-def logits_chunk(vocabulary: int) -> int:
+def logits_chunk(vocabulary: int, *, on_card: bool = False) -> int:
     """Tokens whose logits exist at a time, at least 1."""
-    return max(1, LOGITS_MIB * 2**20 // (4 * vocabulary))
+    return max(1, (LOGITS_MIB_ON_CARD if on_card else LOGITS_MIB) * 2**20 // (4 * vocabulary))
 
 
 def cpu_environment(*, threads: int, training_threads: int = 1) -> dict[str, str]:

@@ -73,7 +73,7 @@ def test_verl_knows_every_key():
 def test_verl_knows_the_keys_for_a_processor():
     config = composed(*OVERRIDES, *overrides())
     assert (config.trainer.device, config.engine.strategy) == ("cpu", "fsdp2")
-    assert config.model.external_lib == "code_a1_recipe.verl_plugin.cpu.engine"
+    assert config.model.external_lib == "code_a1_recipe.verl_plugin.engine"
 
 
 @pytest.mark.parametrize("odd", ["/d/a b", "/d/it's", "/d/a,b=c", "/d/[x]{y}", "/d/a\\b", "/d/ü"])

@@ -1,7 +1,7 @@
 """What a run chooses on a machine with GPUs: device, attention, environment, pools, and the order of a start."""
 
-import importlib.util
 import threading
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -16,7 +16,9 @@ from code_a1_recipe.training import preflight, startup
 from code_a1_recipe.training.lifecycle import launch
 from code_a1_recipe.training.lifecycle.stage_clock import StageClock
 from code_a1_recipe.training.plan import machine
+from code_a1_recipe.training.plan.machine import Machine
 from code_a1_recipe.training.plan.memory import GIB
+from code_a1_recipe.training.plan.sizes import kv_memory, with_kv_memory
 
 PRESET = "qwen2.5-coder-1.5b"
 
@@ -87,24 +89,20 @@ def test_without_a_preset_the_machine_decides(gpus, monkeypatch, tmp_path, sizes
 
 
 @pytest.mark.parametrize(
-    ("preset", "overrides", "is_installed", "chosen"),
+    ("preset", "overrides", "attention", "is_packed"),
     [
-        (PRESET, (), True, None),
-        (PRESET, (), False, "sdpa"),
-        (PRESET, ("+actor_rollout_ref.model.override_config.attn_implementation=eager",), False, "eager"),
-        ("cpu", (), False, "sdpa"),  # the preset's own
+        (PRESET, (), "sdpa", True),
+        (PRESET, ("+actor_rollout_ref.model.override_config.attn_implementation=eager",), "eager", False),
+        ("cpu", (), "sdpa", True),  # the preset's own
     ],
 )
-def test_attention_is_torchs_where_flash_attn_is_missing(monkeypatch, capfd, preset, overrides, is_installed, chosen):
-    find = importlib.util.find_spec
-    found = SimpleNamespace() if is_installed else None
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: found if name == "flash_attn" else find(name))
+def test_attention_on_a_card_is_the_engines_unless_it_is_chosen(capfd, preset, overrides, attention, is_packed):
     config = preflight.with_attention(config_of(preset, *overrides))
     for name in ("code", "test"):
         model = config.for_policy(name).actor_rollout_ref.model
-        assert model.override_config.get("attn_implementation") == chosen
-    is_said = "attention is computed by torch" in capfd.readouterr().out
-    assert is_said == (preset == PRESET and not is_installed and not overrides)
+        assert model.override_config.get("attn_implementation") == attention
+        assert model.use_fused_kernels == is_packed
+    assert ("attention is eager, as chosen" in capfd.readouterr().out) == (attention == "eager")
 
 
 @pytest.fixture
@@ -168,8 +166,16 @@ def test_pools_never_spread_a_nodes_group_over_nodes(overrides, expected):
     assert [pool.name for pool in pools.values()] == (["colocated"] * 2 if len(expected) == 1 else ["code", "test"])
 
 
-@pytest.mark.parametrize("preset", [PRESET, "cpu"])
-def test_on_gpus_a_policy_starts_when_the_one_before_has(monkeypatch, preset):
+@pytest.mark.parametrize(
+    ("preset", "overrides", "at_once"),
+    [
+        (PRESET, (), False),
+        (PRESET, ("+actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_memory_bytes=9",), True),
+        (PRESET, ("layout=separate",), True),
+        ("cpu", (), True),
+    ],
+)
+def test_policies_start_at_once_unless_their_servers_measure_one_card(monkeypatch, preset, overrides, at_once):
     log, other = [], threading.Event()
 
     def start(name, config, *, pool, total_updates):
@@ -187,16 +193,43 @@ def test_on_gpus_a_policy_starts_when_the_one_before_has(monkeypatch, preset):
     monkeypatch.setattr(startup, "make_pools", lambda manager, config: {"code": None, "test": None})
     log_of_queue, shown = [], []
     _, judges, episodes = startup.start_parts(
-        config_of(preset), manager=None, total_steps=1, stages=StageClock(shown.append)
+        config_of(preset, *overrides), manager=None, total_steps=1, stages=StageClock(shown.append)
     )
     assert (judges, len(log_of_queue)) == ("judges", 1)
     assert episodes == {"endpoints": {"code": "code's servers", "test": "test's servers"}, "judges": "judges"}
     assert len(shown) == 3
     assert prepared == [config_of(preset).episode.num_workers]
-    if preset == "cpu":
+    if at_once:
         assert log[:2] == ["code begins", "test begins"]
     else:
         assert log == ["code begins", "code has started", "test begins", "test has started"]
+
+
+CARD = Machine(cores=16, memory=0, shared_memory=0, disk=0, num_gpus=1, gpu_memory=80 * GIB)
+
+
+def test_a_servers_kv_cache_is_what_its_weights_and_a_pass_leave():
+    config = with_kv_memory(config_of("qwen2.5-coder-1.5b-1gpu"), CARD)
+    weights, one_pass = 2 * 1_543_714_304, 16_384 * (4 * 1536 + 3 * 8960) * 2 + 256 * 151_936 * 16
+    assert {kv_memory(config, name) for name in ("code", "test")} == {
+        int(0.35 * 80 * GIB) - weights - one_pass - 2 * GIB
+    }
+    rollout = config.for_policy("test").actor_rollout_ref.rollout
+    assert rollout.engine_kwargs.vllm.kv_cache_memory_bytes == kv_memory(config, "test")  # where verl reads it
+
+
+@pytest.mark.parametrize(
+    ("preset", "overrides", "num_gpus", "expected"),
+    [
+        ("cpu", (), 1, None),
+        (PRESET, (), 0, None),  # the cards are another machine's
+        (PRESET, ("actor_rollout_ref.rollout.gpu_memory_utilization=0.05",), 1, None),  # vLLM says what is missing
+        (PRESET, ("+actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_memory_bytes=9",), 1, 9),
+    ],
+)
+def test_a_kv_cache_is_left_to_vllm_or_the_user(preset, overrides, num_gpus, expected):
+    config = with_kv_memory(config_of(preset, *overrides), replace(CARD, num_gpus=num_gpus))
+    assert kv_memory(config, "code") == expected
 
 
 @pytest.mark.parametrize(("overrides", "share"), [((), 0.4), (("layout=separate",), 0.8)])

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from code_a1_recipe.training.plan.memory import FUSED_CHUNK
 from code_a1_recipe.verl_plugin.compat import (
     CPUS_PER_DEVICE,
     CPUS_PER_QUEUE_ACTOR,
@@ -187,9 +186,3 @@ def test_a_pool_sets_aside_the_cpus_that_a_plan_counts():
 
     assert ResourcePoolManager(resource_pool_spec={}, mapping={}).max_colocate_count == CPUS_PER_DEVICE
     assert '{"CPU": self.max_colocate_count}' in inspect.getsource(ray_base.RayResourcePool)
-
-
-def test_fused_kernels_make_the_logits_of_as_many_tokens_as_a_plan_counts():
-    from verl.utils.experimental.torch_functional import FusedLinearForPPO
-
-    assert inspect.signature(FusedLinearForPPO.__init__).parameters["chunk_size"].default == FUSED_CHUNK

@@ -1,7 +1,8 @@
-"""Log-probabilities of the CPU engine: the same as those of whole logits, at the positions of responses."""
+"""Log-probabilities of the packed engine: those of whole logits, at the positions of responses."""
 
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -16,11 +17,15 @@ from verl.utils import tensordict_utils
 from verl.workers.config.actor import ActorConfig, PolicyLossConfig
 from verl.workers.utils.losses import ppo_loss, sft_loss
 
-from code_a1_recipe.verl_plugin.cpu.engine import (
-    CpuFSDPEngineWithLMHead,
+from code_a1_recipe.verl_plugin.engine import (
+    PackedFSDPEngineWithLMHead,
+    Tree,
+    attend_in_trees,
+    attend_to_segments,
     forward_with_log_probs,
     has_no_gradient,
     response_positions,
+    segments_of,
     share_prompts,
 )
 
@@ -111,6 +116,50 @@ def test_log_probs_and_gradients_are_those_of_each_sequence_alone(model, monkeyp
     torch.testing.assert_close(gradient, (model.lm_head.weight.grad, model.model.layers[0].mlp.up_proj.weight.grad))
 
 
+def causal_in_segments(query, key, value, query_ends, key_ends, longest_query, longest_key, *, scale, **options):
+    """What flash attention computes of packed segments, slowly: (tokens, heads, size), causal from the end."""
+    assert options.get("window_size") == (-1, 0)
+    attended = []
+    for (start, end), (first, last) in zip(pairwise(query_ends.tolist()), pairwise(key_ends.tolist()), strict=True):
+        times = query.shape[1] // key.shape[1]
+        one = query[start:end].transpose(0, 1)
+        keys, values = (states[first:last].repeat_interleave(times, dim=1).transpose(0, 1) for states in (key, value))
+        scores = (one @ keys.transpose(1, 2) * scale).masked_fill(
+            ~torch.ones(end - start, last - first, dtype=torch.bool).tril(last - first - (end - start)), -torch.inf
+        )
+        attended.append((scores.softmax(-1) @ values).transpose(0, 1))
+        assert (end - start <= longest_query, last - first <= longest_key) == (True, True)
+    return torch.cat(attended)
+
+
+def test_segments_are_what_the_trees_say(monkeypatch):
+    """On a card one call of flash attention takes all segments: the same values and gradients in float64."""
+    monkeypatch.setattr("code_a1_recipe.verl_plugin.engine.varlen_attn", causal_in_segments)
+    ids, _, offsets, _ = packed()
+    kept, _, trees = share_prompts(ids[0], offsets, torch.tensor(RESPONSES))
+    generator = torch.Generator().manual_seed(0)
+    shapes = {"query": 4, "key": 2, "value": 2}
+    states = [
+        torch.randn(1, heads, len(kept), 8, dtype=torch.float64, generator=generator, requires_grad=True)
+        for heads in shapes.values()
+    ]
+    weights = torch.randn(1, len(kept), 4, 8, dtype=torch.float64, generator=generator)
+    expected = attend_in_trees(None, *states, None, trees=trees, scaling=0.3)[0]
+    found = attend_to_segments(*states, segments_of(trees, device=torch.device("cpu")), scaling=0.3)
+    torch.testing.assert_close(found, expected)
+    of_trees, of_segments = (torch.autograd.grad((one * weights).sum(), states) for one in (expected, found))
+    torch.testing.assert_close(of_segments, of_trees)
+
+
+def test_a_segment_sees_its_prompt_and_itself():
+    trees = [Tree(slice(0, 2), [slice(2, 5), slice(7, 8)]), Tree(slice(5, 7), [])]
+    segments = segments_of(trees, device=torch.device("cpu"))
+    assert segments.query_ends.tolist() == [0, 2, 5, 7, 8]
+    assert segments.key_ends.tolist() == [0, 2, 7, 9, 12]
+    assert segments.keys_at.tolist() == [0, 1, 0, 1, 2, 3, 4, 5, 6, 0, 1, 7]
+    assert segments.longest == (3, 5)
+
+
 def test_a_head_with_a_weight_of_its_own_is_gathered_before_it_is_read():
     """FSDP2 shards such a head by itself, and nothing calls its forward."""
     sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
@@ -145,10 +194,11 @@ def test_a_head_with_a_weight_of_its_own_is_gathered_before_it_is_read():
     [((1, 1, 1, 1, 2, 2, 2, 2), 4, 44), ((1, 1, 1, 2, 2, 3, 3, 3), 1, 20), ((1, 1, 1, 1, 2, 2), 2, 22)],
 )
 def test_sequences_of_one_prompt_go_through_the_model_together(monkeypatch, prompts, size, budget):
-    base = CpuFSDPEngineWithLMHead.__mro__[1]
+    base = PackedFSDPEngineWithLMHead.__mro__[1]
     monkeypatch.setattr(base, "forward_backward_batch", lambda self, data, loss_function, forward_only: data)
-    engine = object.__new__(CpuFSDPEngineWithLMHead)
+    engine = object.__new__(PackedFSDPEngineWithLMHead)
     engine.model_config, engine.use_remove_padding = SimpleNamespace(use_fused_kernels=True), True
+    engine.engine_config = SimpleNamespace(ulysses_sequence_parallel_size=1)
     rows = [torch.tensor([prompt] * 5 + [9] * 6) for prompt in prompts]
     masks = [torch.ones(6, dtype=torch.long) for _ in prompts]
     nested = {"input_ids": rows, "response_mask": masks}
@@ -190,9 +240,9 @@ def test_rows_without_advantage_have_no_gradient_unless_the_loss_has_another_ter
 
 @pytest.mark.parametrize(("ranks", "forward_only", "skipped"), [(1, False, True), (2, False, False), (1, True, False)])
 def test_such_rows_are_left_out_of_an_update_on_one_rank(monkeypatch, ranks, forward_only, skipped):
-    base = CpuFSDPEngineWithLMHead.__mro__[1]
+    base = PackedFSDPEngineWithLMHead.__mro__[1]
     monkeypatch.setattr(base, "forward_step", lambda self, rows, loss_function, forward_only: "computed")
-    engine = object.__new__(CpuFSDPEngineWithLMHead)
+    engine = object.__new__(PackedFSDPEngineWithLMHead)
     monkeypatch.setattr(engine, "get_data_parallel_size", lambda: ranks)
     result = engine.forward_step(NONE, verls_loss(), forward_only)
     if not skipped:
@@ -210,11 +260,11 @@ def test_an_update_without_any_gradient_moves_weights_by_the_momentum_they_have(
         self.optimizer.step()
         return torch.tensor(0.0)
 
-    monkeypatch.setattr(CpuFSDPEngineWithLMHead.__mro__[1], "optimizer_step", step)
+    monkeypatch.setattr(PackedFSDPEngineWithLMHead.__mro__[1], "optimizer_step", step)
     modules = [torch.nn.Linear(2, 1, bias=False) for _ in range(2)]
     modules[1].load_state_dict(modules[0].state_dict())
     for module, skips in zip(modules, (True, False), strict=True):
-        engine = object.__new__(CpuFSDPEngineWithLMHead)
+        engine = object.__new__(PackedFSDPEngineWithLMHead)
         engine.module, engine.optimizer = module, torch.optim.AdamW(module.parameters(), lr=0.1)
         module(torch.ones(1, 2)).sum().backward()
         engine.optimizer_step()

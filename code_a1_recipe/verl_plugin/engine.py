@@ -1,38 +1,45 @@
-"""verl's FSDP2 engine on the device "cpu" (verl's own extension point, ``EngineRegistry``)."""
+"""verl's FSDP engine for packed rows, on CPUs and NVIDIA cards (verl's own extension point, ``EngineRegistry``)."""
 
 import copy
+import inspect
 import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Any, NamedTuple
 
 import torch
 from torch.distributed.fsdp import FSDPModule
+from torch.nn.attention.varlen import varlen_attn
 from torch.nn.functional import scaled_dot_product_attention
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from verl.models.transformers.dense_common import CausalLMOutputForPPO
 from verl.utils import tensordict_utils
+from verl.utils.device import get_device_name
 from verl.utils.experimental.torch_functional import FusedLinearForPPO
 from verl.workers.engine import EngineRegistry
 from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
 from verl.workers.utils.losses import ppo_loss
 
-from .environment import TRAINING_THREADS_VARIABLE, give_back_freed_memory, logits_chunk
+from .cpu.environment import PLATFORM_NAME, TRAINING_THREADS_VARIABLE, give_back_freed_memory, logits_chunk
 
 
-@EngineRegistry.register(model_type="language_model", backend=["fsdp", "fsdp2"], device=["cpu"])
-class CpuFSDPEngineWithLMHead(FSDPEngineWithLMHead):
-    """verl's language-model engine without the pinned CPU offload of forward-only (reference) models.
+@EngineRegistry.register(model_type="language_model", backend=["fsdp", "fsdp2"], device="cuda", vendor="nvidia")
+@EngineRegistry.register(model_type="language_model", backend=["fsdp", "fsdp2"], device="cpu")
+class PackedFSDPEngineWithLMHead(FSDPEngineWithLMHead):
+    """verl's language-model engine for groups of responses to one prompt.
 
     With ``model.use_fused_kernels`` and ``model.use_remove_padding`` a group's prompt is computed once for all of its
-    responses, and logits exist for responses only, for no more than ``LOGITS_MIB`` at a time. On one rank, rows whose
-    advantages are all zero, as those of a group whose rewards are equal, cost an update nothing.
+    responses, and logits exist for responses only, some of them at a time (``logits_chunk``). On one rank, rows whose
+    advantages are all zero, as those of a group whose rewards are equal, cost an update nothing. Rows split over ranks
+    (``ulysses_sequence_parallel_size`` above 1) go verl's way.
     """
 
     def _build_fsdp_module(self, module: Any) -> Any:
+        if not _on_cpu():
+            return super()._build_fsdp_module(module)
         # For a forward-only engine verl asks for CPUOffloadPolicy(pin_memory=True). Pinning needs an
         # accelerator, and parameters that already live on the CPU have nowhere to be offloaded to.
         engine_config = self.engine_config
@@ -45,10 +52,12 @@ class CpuFSDPEngineWithLMHead(FSDPEngineWithLMHead):
 
     @property
     def _keeps_responses_only(self) -> bool:
-        return bool(self.model_config.use_fused_kernels and self.use_remove_padding)
+        is_packed = self.model_config.use_fused_kernels and self.use_remove_padding
+        return bool(is_packed and self.engine_config.ulysses_sequence_parallel_size == 1)
 
     def _build_module(self) -> Any:
-        torch.set_num_threads(int(os.environ.get(TRAINING_THREADS_VARIABLE, "1")))
+        if _on_cpu():
+            torch.set_num_threads(int(os.environ.get(TRAINING_THREADS_VARIABLE, "1")))
         # With determinism torch fills all memory that it takes, a tenth of an update. All of it is written before
         # it is read.
         torch.utils.deterministic.fill_uninitialized_memory = False
@@ -67,12 +76,19 @@ class CpuFSDPEngineWithLMHead(FSDPEngineWithLMHead):
             budget = max(data["max_token_len_per_gpu"], int(tokens.max()))  # which counts each prompt every time
             tensordict_utils.assign_non_tensor(data, force_group_size=size, max_token_len_per_gpu=budget)
         results = super().forward_backward_batch(data, loss_function, forward_only)
-        give_back_freed_memory()
+        if _on_cpu():
+            give_back_freed_memory()
         return results
 
     @contextmanager
     def _gradient_sync_context(self, *, is_last_micro_batch: bool) -> Iterator[None]:
-        yield  # verl puts the sum off to the last micro-batch, which may have no gradient, and holds gradients twice
+        # verl puts the sum off to the last micro-batch, which may have no gradient, and holds gradients twice. Between
+        # cards that spares traffic, and there every micro-batch has one.
+        if _on_cpu() or self.get_data_parallel_size() == 1:
+            yield
+            return
+        with super()._gradient_sync_context(is_last_micro_batch=is_last_micro_batch):
+            yield
 
     def forward_step(self, micro_batch: Any, loss_function: Any, forward_only: bool) -> Any:
         if not forward_only and self.get_data_parallel_size() == 1 and has_no_gradient(loss_function, micro_batch):
@@ -85,20 +101,30 @@ class CpuFSDPEngineWithLMHead(FSDPEngineWithLMHead):
                 parameter.grad = torch.zeros_like(parameter)
         norm = super().optimizer_step()
         self.optimizer.zero_grad()  # verl does so before the next update; until then the other policy needs the memory
-        give_back_freed_memory()
+        if _on_cpu():
+            give_back_freed_memory()
         return norm
 
     def prepare_model_inputs(self, micro_batch: Any) -> Any:
         inputs, output_args = super().prepare_model_inputs(micro_batch)
         if self._keeps_responses_only:
-            offsets = micro_batch["input_ids"].offsets()
-            lengths = micro_batch["response_mask"].offsets().diff()
-            kept, places, inputs["trees"] = share_prompts(inputs["input_ids"][0], offsets, lengths)
+            ids = inputs["input_ids"]
+            offsets = micro_batch["input_ids"].offsets().cpu()
+            lengths = micro_batch["response_mask"].offsets().diff().cpu()
+            kept, places, inputs["trees"] = share_prompts(ids[0].cpu(), offsets, lengths)
+            log_probs_at = response_positions(offsets, lengths)
+            if ids.is_cuda:
+                inputs["segments"] = segments_of(inputs["trees"], device=ids.device)
             inputs["attention_mask"] = None
-            inputs["input_ids"], inputs["position_ids"] = inputs["input_ids"][:, kept], inputs["position_ids"][:, kept]
-            inputs["log_probs_at"] = response_positions(offsets, lengths)
-            inputs["hidden_at"] = places[inputs["log_probs_at"]]
+            kept = kept.to(ids.device)
+            inputs["input_ids"], inputs["position_ids"] = ids[:, kept], inputs["position_ids"][:, kept]
+            inputs["log_probs_at"] = log_probs_at.to(ids.device)
+            inputs["hidden_at"] = places[log_probs_at].to(ids.device)
         return inputs, output_args
+
+
+def _on_cpu() -> bool:
+    return bool(get_device_name() == PLATFORM_NAME)
 
 
 def has_no_gradient(loss_function: Any, micro_batch: Any) -> bool:
@@ -148,6 +174,60 @@ def share_prompts(
     return torch.cat(kept), torch.cat(places), list(trees.values())
 
 
+class Segments(NamedTuple):
+    """Prompts and responses of a packed row, in its order, as variable-length attention wants them."""
+
+    query_ends: torch.Tensor
+    """0 and the end of each segment in the row; int32, (segments + 1,)."""
+    key_ends: torch.Tensor
+    """The same in ``keys_at``."""
+    keys_at: torch.Tensor
+    """Places in the row that each segment sees: for a response those of its prompt and its own; (keys,)."""
+    longest: tuple[int, int]
+    """Tokens of the longest segment, and most places that one sees."""
+
+
+# torch 2.11 takes fewer heads of keys than of queries as they are, later ones want to be told.
+_FEWER_KEY_HEADS = {"enable_gqa": True} if "enable_gqa" in inspect.signature(varlen_attn).parameters else {}
+
+
+def segments_of(trees: list[Tree], *, device: torch.device) -> Segments:
+    """Segments of trees; their tensors are on ``device``."""
+    seen = {tree.prompt.start: [tree.prompt] for tree in trees}
+    seen |= {branch.start: [tree.prompt, branch] for tree in trees for branch in tree.branches}
+    in_order = [seen[start] for start in sorted(seen)]
+    queries = [parts[-1].stop - parts[-1].start for parts in in_order]
+    keys = [sum(part.stop - part.start for part in parts) for parts in in_order]
+    ends = [torch.tensor([0, *accumulate(sizes)], dtype=torch.int32) for sizes in (queries, keys)]
+    keys_at = torch.cat([torch.arange(part.start, part.stop) for parts in in_order for part in parts])
+    query_ends, key_ends, keys_at = (one.to(device) for one in (*ends, keys_at))
+    return Segments(query_ends, key_ends, keys_at, (max(queries), max(keys)))
+
+
+def attend_to_segments(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, segments: Segments, *, scaling: float
+) -> torch.Tensor:
+    """The same as :func:`attend_in_trees` in one call of torch's flash attention, on half-precision states on a card.
+
+    A segment's last query sees all of its keys, the one before it all but one, and so on: what flash attention makes
+    of a causal call with more keys than queries.
+    """
+    query, key, value = (states[0].transpose(0, 1) for states in (query, key, value))
+    key, value = key[segments.keys_at], value[segments.keys_at]
+    attended = varlen_attn(
+        query,
+        key,
+        value,
+        segments.query_ends,
+        segments.key_ends,
+        *segments.longest,
+        scale=scaling,
+        window_size=(-1, 0),
+        **_FEWER_KEY_HEADS,
+    )
+    return attended[None]
+
+
 def attend_in_trees(
     module: torch.nn.Module,
     query: torch.Tensor,
@@ -157,6 +237,7 @@ def attend_in_trees(
     *,
     trees: list[Tree],
     scaling: float,
+    segments: Segments | None = None,
     dropout: float = 0.0,
     **ignored: Any,
 ) -> tuple[torch.Tensor, None]:
@@ -167,10 +248,13 @@ def attend_in_trees(
         query: (1, heads, kept, size).
         key: (1, heads of keys, kept, size), as is the value.
         attention_mask: none; the trees say what is seen.
+        segments: of the trees, on a card.
 
     Returns:
         (1, kept, heads, size).
     """
+    if segments is not None and query.dtype in (torch.bfloat16, torch.float16):  # all that flash attention computes in
+        return attend_to_segments(query, key, value, segments, scaling=scaling), None
     times = query.shape[1] // key.shape[1]
     key, value = (states.repeat_interleave(times, dim=1) for states in (key, value))
     attend: Callable[..., torch.Tensor] = partial(scaled_dot_product_attention, dropout_p=dropout, scale=scaling)
@@ -228,7 +312,7 @@ def forward_with_log_probs(
     if isinstance(self.lm_head, FSDPModule):  # of its own where its weight is not the embedding's too
         self.lm_head.unshard()
     weight = self.lm_head.weight
-    head = FusedLinearForPPO(chunk_size=logits_chunk(weight.shape[0]))
+    head = FusedLinearForPPO(chunk_size=logits_chunk(weight.shape[0], on_card=weight.is_cuda))
     kept = head(hidden[:, hidden_at], weight, shift_labels[:, log_probs_at], temperature)
     if isinstance(self.lm_head, FSDPModule) and not torch.is_grad_enabled():
         self.lm_head.reshard()  # no backward pass will
