@@ -1,0 +1,93 @@
+"""How long a step of a recorded run waits for the judge behind its last suite.
+
+    python -m studies.judging_waits RUN_ROLLOUTS.jsonl.gz... --questions FILE [--places 2] [key=value ...]
+
+Programs come to the judge when their last suite came in the run, on as many places as given; values are those of
+`sandbox.limits`. Prints a row for each file, and its slowest programs.
+"""
+
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from code_a1_recipe.algorithm.episode import suite_result
+from code_a1_recipe.algorithm.episode_types import Response
+from code_a1_recipe.algorithm.question import request_for
+from code_a1_recipe.data.reader import QuestionTable, question_table, read_rows
+from sandbox import Judge, JudgeRequest, Limits, LocalRunner
+from studies.command_line import run_study, study_app
+
+app = study_app()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Program:
+    request: JudgeRequest
+    arrival: float
+    """Seconds from the start of the step to its last suite."""
+
+
+@app.command()
+def judging_waits(
+    files: list[Path],
+    questions: Annotated[Path, typer.Option()],
+    places: Annotated[int, typer.Option(min=1)] = 2,
+    limit: Annotated[list[str] | None, typer.Option(help="a value of sandbox.limits, as NAME=NUMBER")] = None,
+    slowest: Annotated[int, typer.Option(min=0)] = 3,
+) -> None:
+    """Replay a run's judging."""
+    given = {name: float(value) for name, value in (text.split("=") for text in limit or ())}
+    limits = Limits(**given)  # type: ignore[arg-type]
+    table = question_table([questions])
+    for file in files:
+        programs = sorted(_programs(file, table), key=lambda program: program.arrival)
+        with LocalRunner(num_workers=places, limits=limits) as runner:
+            ends, seconds = _replay(programs, Judge(runner, limits=limits, reuse_results=True), places)
+        behind = max(ends) - programs[-1].arrival
+        typer.echo(
+            f"{file.name}: {len(programs)} programs; last suite after {programs[-1].arrival:.1f} s, last verdict "
+            f"{behind:.1f} s later; {sum(seconds):.1f} s in the judge"
+        )
+        for place in sorted(range(len(programs)), key=lambda place: -seconds[place])[:slowest]:
+            typer.echo(f"  {programs[place].request.question_id}: {seconds[place]:.1f} s")
+
+
+def _programs(file: Path, questions: QuestionTable) -> list[_Program]:
+    """Programs of a file of any format version that has suites with spans."""
+    programs = []
+    for row in read_rows(file):
+        if row["source"] is None or not row["suites"]:
+            continue
+        suites = [suite_result(Response.scripted(suite["response"])).asserts for suite in row["suites"]]
+        history = tuple(case["call"] for case in (row["verdict"] or {}).get("history", ()))
+        request = request_for(questions[row["question"]], row["source"], *suites, history=history)
+        programs.append(_Program(request=request, arrival=max(suite["span"][1] for suite in row["suites"])))
+    return programs
+
+
+def _replay(programs: Sequence[_Program], judge: Judge, places: int) -> tuple[list[float], list[float]]:
+    """For each program the seconds from the start of the step to its verdict, and those in the judge."""
+    started = time.monotonic()
+
+    def run(program: _Program) -> tuple[float, float]:
+        began = time.monotonic()
+        judge.judge(program.request)
+        return time.monotonic() - started, time.monotonic() - began
+
+    with ThreadPoolExecutor(places) as pool:
+        futures = []
+        for program in programs:
+            time.sleep(max(0.0, started + program.arrival - time.monotonic()))
+            futures.append(pool.submit(run, program))
+        ends, seconds = zip(*(future.result() for future in futures), strict=True)
+    return list(ends), list(seconds)
+
+
+if __name__ == "__main__":
+    sys.exit(run_study(app, None, name="judging_waits"))
