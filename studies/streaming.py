@@ -51,9 +51,10 @@ def train_in_turns(folder: Path, size: str, steps: int) -> None:
     import code_a1_recipe.training.episode_actors as episode_actors  # imports verl, which reads the run's environment
 
     class WorkerInTurns(episode_actors.EpisodeWorker):
-        async def train(self, task: Any) -> Any:
+        async def train(self, task: Any, connections: bytes) -> Any:
+            self._connect(connections)
             self._runners[False]._gate = self._gate if task.step % 2 else None
-            return await super().train(task)
+            return await super().train(task, connections)
 
     episode_actors.EpisodeWorker = WorkerInTurns  # type: ignore[misc]
     train(config)

@@ -1,6 +1,7 @@
 """Dataset files -> questions, checked row by row."""
 
 import ast
+import functools
 import gzip
 import json
 import logging
@@ -94,6 +95,23 @@ def read_questions(
         ValueError: unknown adapter or native column.
     """
     path = Path(path)
+    if not path.is_file():
+        read_rows(path)  # says what is wrong
+    state = path.stat()
+    named = None if columns is None else tuple(columns.items())
+    return _read_once(path.absolute(), adapter, named, state.st_mtime_ns, state.st_size)
+
+
+@functools.lru_cache(maxsize=8)
+def _read_once(
+    path: Path, adapter: str, columns: tuple[tuple[str, str], ...] | None, mtime: int, size: int
+) -> QuestionFile:
+    """A run looks at its files before it starts, and again when it does; a million rows take minutes each time."""
+    del mtime, size  # of a file that has changed since
+    return _read(path, adapter=adapter, columns=None if columns is None else dict(columns))
+
+
+def _read(path: Path, *, adapter: str, columns: Mapping[str, str] | None) -> QuestionFile:
     rows = read_rows(path)
     if not rows:
         raise InputError(f"{path}: no rows; a dataset needs at least one")

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import ray
 from ray import cloudpickle
@@ -100,15 +100,25 @@ def seconds_of_exposed_judging(reports: Iterable[EpisodeReport]) -> float:
 class EpisodeWorker:
     """Runs any number of episodes at a time on one event loop."""
 
-    def __init__(self, settings: RecipeSettings, connections: bytes) -> None:
-        """``connections``: pickled ``(endpoints, judges, gate)``, see :meth:`EpisodePool.start`."""
+    def __init__(self, settings: RecipeSettings) -> None:
+        self._settings = settings
+        self._connections = b""
+
+    def _connect(self, connections: bytes) -> None:
+        """Get to know servers and judges once; a worker that Ray has started again does so with its next episode.
+
+        Args:
+            connections: pickled ``(endpoints, judges, gate)``, see :meth:`EpisodePool.connect`.
+        """
+        if connections == self._connections:
+            return
         endpoints, judges, gate = cloudpickle.loads(connections)
         self._gate: SharedGate | None = gate
         row_queue.init()
-        self._settings = settings
         self._tokenizers = {name: endpoint.load_tokenizer() for name, endpoint in endpoints.items()}
         self._endpoints: Mapping[str, PolicyEndpoint] = endpoints
         self._runners = {validate: self._runner(judges, validate=validate) for validate in (False, True)}
+        self._connections = connections
 
     def _runner(self, judges: JudgePool, *, validate: bool) -> EpisodeRunner:
         settings = self._settings
@@ -138,11 +148,13 @@ class EpisodeWorker:
             max_calls=endpoint.max_calls,
         )
 
-    async def ready(self) -> bool:
+    async def ready(self, connections: bytes) -> bool:
+        self._connect(connections)
         return True
 
-    async def train(self, task: EpisodeTask) -> EpisodeReport:
+    async def train(self, task: EpisodeTask, connections: bytes) -> EpisodeReport:
         """Run an episode, select the suites that train (TOPVAR), store the groups of both policies."""
+        self._connect(connections)
         episode = await self._runners[False].run(task)
         selection = self._settings.selection
         select_groups = GROUP_SELECTORS[selection.name]
@@ -188,8 +200,9 @@ class EpisodeWorker:
             policy_version=step,
         )
 
-    async def validate(self, task: EpisodeTask) -> EpisodeReport:
+    async def validate(self, task: EpisodeTask, connections: bytes) -> EpisodeReport:
         """Run an episode on a held-out question; nothing is stored, nothing is learned."""
+        self._connect(connections)
         episode = await self._runners[True].run(task)
         return _report(episode, grpo_rows={}, selected=())
 
@@ -215,31 +228,18 @@ def _report(
     )
 
 
-def _nothing() -> None:
-    """Whoever calls it has imported this module."""
-
-
-def prepare_workers(number: int) -> None:
-    """Let processes of Ray import this module while others start; the episode workers then take them over."""
-    for _ in range(number):
-        ray.remote(_nothing).options(num_cpus=0).remote()
-
-
 class EpisodePool:
     """All episode workers, seen from the trainer."""
 
     def __init__(self, workers: list[Any], gate: SharedGate | None = None) -> None:
         self._workers = workers
         self._gate = gate
+        self._connections = b""
 
     @classmethod
-    def start(
-        cls, settings: RecipeSettings, *, endpoints: Mapping[str, PolicyEndpoint], judges: JudgePool
-    ) -> "EpisodePool":
-        # As bytes, so that Ray can start a dead worker again: a handle among constructor arguments counts as an
-        # object that may be gone by then.
+    def start(cls, settings: RecipeSettings) -> "EpisodePool":
+        """Start the workers, and do not wait: they import what they need while the servers start."""
         gate = SharedGate.start() if settings.episode.barrier else None
-        connections = cloudpickle.dumps((dict(endpoints), judges, gate))
         actor_class = ray.remote(EpisodeWorker).options(
             max_restarts=-1,
             max_task_retries=_EPISODE_RETRIES,
@@ -247,9 +247,15 @@ class EpisodePool:
             num_cpus=CPUS_PER_EPISODE_WORKER,
             scheduling_strategy="SPREAD",
         )
-        workers = [actor_class.remote(settings, connections) for _ in range(settings.episode.num_workers)]
-        ray.get([worker.ready.remote() for worker in workers])
-        return cls(workers, gate)
+        return cls([actor_class.remote(settings) for _ in range(settings.episode.num_workers)], gate)
+
+    def connect(self, *, endpoints: Mapping[str, PolicyEndpoint], judges: JudgePool) -> Self:
+        """Tell the workers where servers and judges are, and wait until they are ready for episodes."""
+        # With every call, so that one that Ray starts again knows it too: a handle among the arguments of a
+        # constructor counts as an object that may be gone by then.
+        self._connections = cloudpickle.dumps((dict(endpoints), judges, self._gate))
+        ray.get([worker.ready.remote(self._connections) for worker in self._workers])
+        return self
 
     def run(
         self, tasks: Iterable[EpisodeTask], *, validate: bool, while_waiting: Callable[[], None] = lambda: None
@@ -274,7 +280,8 @@ class EpisodePool:
                     break
                 number = running.index(min(running)) if self._gate is None else task.index % len(running)
                 worker = self._workers[number]
-                pending[(worker.validate if validate else worker.train).remote(task)] = number
+                run = worker.validate if validate else worker.train
+                pending[run.remote(task, self._connections)] = number
                 running[number] += 1
             if not pending:
                 return

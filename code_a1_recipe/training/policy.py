@@ -38,7 +38,7 @@ from ..verl_plugin.compat import SYNC_MODE, rename_training_metrics
 from ..verl_plugin.row_queue import KVBatchMeta, clear_rows, get_fields, put_rows
 from .batch_parts import balanced_parts, group_parts
 from .episode_actors import PolicyEndpoint
-from .lifecycle.time_limit import within
+from .lifecycle.time_limit import in_background, within
 from .reporting import profiler_arguments
 from .trajectories import StoredRows, is_lesson
 
@@ -106,7 +106,13 @@ class Policy(PPOTrainerSync):
         policy = cls(name, config, pool=pool, total_updates=total_updates)
         policy._init_model_config()
         policy._start_workers()
-        policy._start_servers()
+        # A server asks its workers where they are before it starts, and needs nothing else of them: a worker that is
+        # there answers it, and loads its model beside it.
+        servers = in_background(policy._start_servers, name=f"start-{name}-servers")
+        ray.get([worker.__ray_call__.remote(lambda self: None) for worker in policy.actor_rollout_wg.workers])
+        policy.actor_rollout_wg.init_model()
+        servers.result()
+        policy.sleep()
         logger.info("policy=%s model=%s servers=%s", name, config.policy(name).model.path, policy.addresses)
         return policy
 
@@ -135,7 +141,6 @@ class Policy(PPOTrainerSync):
             **profiler_arguments(self.config),
         )
         self.actor_rollout_wg = group.spawn(prefix_set=[role])[role]
-        self.actor_rollout_wg.init_model()
         self.ref_policy_wg = self.actor_rollout_wg
 
     def _start_servers(self) -> None:
@@ -146,7 +151,6 @@ class Policy(PPOTrainerSync):
         self.checkpoint_manager = CheckpointEngineManager(
             config=engine_config, actor_wg=self.actor_rollout_wg, replicas=self.llm_server_manager.get_replicas()
         )
-        self.sleep()
 
     @property
     def addresses(self) -> list[str]:

@@ -1,22 +1,18 @@
 """Start of a run's parts: pools of GPUs, both policies with their servers, judges and episode workers."""
 
-import threading
-from collections.abc import Callable
-from concurrent.futures import Future
-from typing import Any, TypeVar
+from functools import partial
 
 from verl.single_controller.ray import RayResourcePool, ResourcePoolManager
 
-from ..config.run_config import COLOCATED, SEPARATE, RunConfig
+from ..config.run_config import COLOCATED, RunConfig
 from ..verl_plugin import row_queue
 from ..verl_plugin.compat import CPUS_PER_DEVICE
-from .episode_actors import EpisodePool, prepare_workers
+from .episode_actors import EpisodePool
 from .judge_actors import JudgePool
 from .lifecycle.stage_clock import StageClock
+from .lifecycle.time_limit import in_background
 from .plan.sizes import kv_memory
 from .policy import Policy
-
-Result = TypeVar("Result")
 
 
 def make_pools(manager: ResourcePoolManager, config: RunConfig) -> dict[str, RayResourcePool]:
@@ -54,37 +50,22 @@ def start_parts(
         return policy
 
     # Nobody asks the queue before the first episode, so its processes may import what they need meanwhile.
-    queue = _in_background(row_queue.init, config.for_verl().transfer_queue)
-    prepare_workers(config.episode.num_workers)
-    starting_judges = _in_background(JudgePool.start, config.sandbox, seed=config.seed)
+    queue = in_background(partial(row_queue.init, config.for_verl().transfer_queue), name="start-queue")
+    episodes = EpisodePool.start(config)
+    starting_judges = in_background(partial(JudgePool.start, config.sandbox, seed=config.seed), name="start-judges")
     # Loading models and engines mostly waits, so all of it happens at once, unless a server measures the free memory of
     # its card while it starts, which another one that starts beside it would falsify.
-    on_cpu = config.trainer.device == "cpu"
-    if on_cpu or config.layout == SEPARATE or all(kv_memory(config, name) for name in config.policy_names):
-        starting = {name: _in_background(start_policy, name) for name in config.policy_names}
-        policies = {name: started.result() for name, started in starting.items()}
-    else:
-        policies = _in_background(lambda: {name: start_policy(name) for name in config.policy_names}).result()
+    is_measured = config.trainer.device == "cuda" and not all(kv_memory(config, name) for name in config.policy_names)
+    in_turn = is_measured and config.layout == COLOCATED
+    starting = {}
+    for name in config.policy_names:
+        starting[name] = in_background(partial(start_policy, name), name=f"start-{name}")
+        if in_turn:
+            starting[name].result()
+    policies = {name: started.result() for name, started in starting.items()}
     judges = starting_judges.result()
     queue.result()
     endpoints = {name: policy.endpoint() for name, policy in policies.items()}
-    episodes = EpisodePool.start(config, endpoints=endpoints, judges=judges)
+    episodes.connect(endpoints=endpoints, judges=judges)
     stages.ended("queue, judges and episode workers are ready")
     return policies, judges, episodes
-
-
-def _in_background(call: Callable[..., Result], *arguments: Any, **named: Any) -> Future[Result]:
-    """Call in a thread of its own, which the end of the process does not wait for.
-
-    verl waits for servers without a limit. A pool's threads would keep a process alive whose start was given up.
-    """
-    future: Future[Result] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(call(*arguments, **named))
-        except BaseException as error:  # noqa: BLE001  # whoever asks for the result gets it
-            future.set_exception(error)
-
-    threading.Thread(target=run, name=f"start-{getattr(call, '__name__', 'part')}", daemon=True).start()
-    return future

@@ -7,7 +7,10 @@ pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh se
 
 from code_a1_recipe.verl_plugin.engine import attend_in_trees, attend_to_segments, segments_of, share_prompts
 
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no NVIDIA GPU here")]
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no NVIDIA GPU here"),
+]
 
 HEADS = [(14, 2, 64), (12, 2, 128), (28, 4, 128)]
 """Of queries and keys, and their size: Qwen2.5-Coder 0.5B, 1.5B and 7B."""
@@ -27,9 +30,7 @@ def packed_groups():
 def states_of(tokens, heads, key_heads, size):
     generator = torch.Generator("cuda").manual_seed(0)
     shapes = [(1, number, tokens, size) for number in (heads, key_heads, key_heads)]
-    return [
-        torch.randn(shape, device="cuda", generator=generator).bfloat16().requires_grad_() for shape in shapes
-    ]
+    return [torch.randn(shape, device="cuda", generator=generator).bfloat16().requires_grad_() for shape in shapes]
 
 
 @pytest.mark.parametrize(("heads", "key_heads", "size"), HEADS)

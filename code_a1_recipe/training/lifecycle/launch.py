@@ -53,14 +53,14 @@ def train(config: RunConfig, *, command: str = "") -> RunFolder:
 
         from ...verl_plugin import plugin  # noqa: F401
         from ..plan.machine import Machine
-        from ..plan.sizes import with_kv_memory, with_sizes
+        from ..plan.sizes import with_engines, with_sizes
         from ..preflight import check_run, with_attention, with_base_models, with_micro_assets, without_long_questions
 
         stages.ended("verl and the recipe are imported")
         config = with_sizes(with_base_models(with_micro_assets(config)))
         config = with_attention(without_long_questions(config))
         if _address(config) == "local":
-            config = with_kv_memory(config, Machine.here(config.trainer.default_local_dir, device=config.trainer.device))
+            config = with_engines(config, Machine.here(config.trainer.default_local_dir, device=config.trainer.device))
         with contextlib.redirect_stdout(io.StringIO()):  # verl prints that it is content
             check_run(config)
         stages.ended("settings, models and questions are checked")
@@ -149,7 +149,7 @@ def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers, stag
         folder.show(f"run folder: {folder.root}\nworker logs: {ray_log_folder()}")
         for line in keys_without_effect(config):
             folder.show(line)
-        usual = "a minute" if config.trainer.device == "cpu" else "five to six minutes"
+        usual = "a minute" if config.trainer.device == "cpu" else "three minutes"
         folder.show(f"starting {' and '.join(config.policy_names)} policy and servers (about {usual})")
         try:
             with ExitStack() as watches:

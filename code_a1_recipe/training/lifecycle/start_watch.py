@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 import ray
@@ -28,12 +28,15 @@ def start_watch(
     is_over = threading.Event()
 
     def watch() -> None:
-        first = min(NOTE_SECONDS, limit_seconds)
+        first = min(NOTE_SECONDS, limit_seconds) / 2
         if is_over.wait(first):
             return
-        if waiting := without_a_place():
+        before = _pending_actors()
+        if is_over.wait(first):
+            return
+        if waiting := without_a_place(before):
             note(waiting)
-        if not is_over.wait(min(limit_seconds - first, threading.TIMEOUT_MAX)):
+        if not is_over.wait(min(limit_seconds - 2 * first, threading.TIMEOUT_MAX)):
             why = without_a_place() or "every process has its place; the worker logs say what each one does"
             give_up(f"not started after start_timeout_seconds={limit_seconds:g}: {why}")
 
@@ -44,11 +47,24 @@ def start_watch(
         is_over.set()
 
 
-def without_a_place() -> str:
-    """What Ray has no place for, what it asks for, and what is free; empty where everything has its place."""
+def _pending_actors() -> dict[str, str]:
+    """Classes of the actors that have no process yet, by their ids; none where Ray does not answer."""
     try:
-        pending = [actor for actor in state.actors().values() if actor["State"] == "PENDING_CREATION"]
-        actors = Counter(actor["ActorClassName"] for actor in pending if not actor["Pid"])  # others begin to work
+        pending = {key: one for key, one in state.actors().items() if one["State"] == "PENDING_CREATION"}
+    except RayError:
+        return {}
+    return {key: actor["ActorClassName"] for key, actor in pending.items() if not actor["Pid"]}  # others begin to work
+
+
+def without_a_place(before: Collection[str] | None = None) -> str:
+    """What Ray has no place for, what it asks for, and what is free; empty where everything has its place.
+
+    Args:
+        before: ids of actors that had no process half a minute ago; others may be getting theirs just now.
+    """
+    try:
+        pending = _pending_actors()
+        actors = Counter(name for key, name in pending.items() if before is None or key in before)
         groups = [group for group in placement_group_table().values() if group["state"] == "PENDING"]
         free = ray.available_resources()
     except RayError as error:

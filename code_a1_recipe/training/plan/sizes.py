@@ -9,7 +9,7 @@ from ...errors import SettingsError
 from .machine import Machine
 from .memory import MIB, WEIGHT, ModelSize, kv_cache_bytes
 
-_KV_MEMORY = "kv_cache_memory_bytes"
+_KV_MEMORY, _EXECUTOR = "kv_cache_memory_bytes", "distributed_executor_backend"
 
 _SMOLLM2 = (134_515_008, 30, 576, 1536, 49_152)
 KNOWN = {
@@ -59,11 +59,12 @@ def with_sizes(config: RunConfig) -> RunConfig:
     return config.with_values(values) if values else config
 
 
-def with_kv_memory(config: RunConfig, machine: Machine) -> RunConfig:
-    """Write down each server's KV cache in bytes, so that the servers of both policies may start beside one another.
+def with_engines(config: RunConfig, machine: Machine) -> RunConfig:
+    """Fill in what lets the servers of both policies start on a card beside one another, and soon.
 
-    Without it vLLM measures what its start takes of a card, which another engine's start falsifies. Left out where the
-    user has set it, on a CPU, and for cards of other machines, which cannot be measured here.
+    Their KV cache in bytes: without it vLLM measures what its start takes of a card, which another engine's start
+    falsifies. And an engine of one card computes in its own process: another one would import vLLM once more, 20 s on
+    an H100's machine. What the user has set stays; nothing is filled in on a CPU, and for cards of other machines.
     """
     values: dict[str, Any] = {}
     for name in config.policy_names if config.trainer.device == "cuda" and machine.num_gpus else ():
@@ -75,8 +76,11 @@ def with_kv_memory(config: RunConfig, machine: Machine) -> RunConfig:
             tokens=rollout.max_num_batched_tokens,
             sequences=rollout.max_num_seqs,
         )
-        if amount > 0 and kv_memory(config, name) is None:
-            values[f"policies.{name}.rollout.engine_kwargs.vllm.{_KV_MEMORY}"] = amount
+        given, key = rollout.engine_kwargs.get("vllm") or {}, f"policies.{name}.rollout.engine_kwargs.vllm"
+        if amount > 0 and _KV_MEMORY not in given:
+            values[f"{key}.{_KV_MEMORY}"] = amount
+        if rollout.tensor_model_parallel_size == 1 and _EXECUTOR not in given:
+            values[f"{key}.{_EXECUTOR}"] = "uni"
     return config.with_values(values) if values else config
 
 

@@ -18,7 +18,7 @@ from code_a1_recipe.training.lifecycle.stage_clock import StageClock
 from code_a1_recipe.training.plan import machine
 from code_a1_recipe.training.plan.machine import Machine
 from code_a1_recipe.training.plan.memory import GIB
-from code_a1_recipe.training.plan.sizes import kv_memory, with_kv_memory
+from code_a1_recipe.training.plan.sizes import kv_memory, with_engines
 
 PRESET = "qwen2.5-coder-1.5b"
 
@@ -186,9 +186,9 @@ def test_policies_start_at_once_unless_their_servers_measure_one_card(monkeypatc
 
     monkeypatch.setattr(startup.Policy, "start", start)
     monkeypatch.setattr(startup.JudgePool, "start", lambda settings, seed: "judges")
-    monkeypatch.setattr(startup.EpisodePool, "start", lambda settings, **parts: parts)
-    prepared = []
-    monkeypatch.setattr(startup, "prepare_workers", prepared.append)
+    pool = SimpleNamespace(connect=lambda **parts: connected.update(parts))
+    monkeypatch.setattr(startup.EpisodePool, "start", lambda settings: log.append("episode workers") or pool)
+    connected = {}
     monkeypatch.setattr(startup.row_queue, "init", lambda settings: log_of_queue.append(settings))
     monkeypatch.setattr(startup, "make_pools", lambda manager, config: {"code": None, "test": None})
     log_of_queue, shown = [], []
@@ -196,9 +196,10 @@ def test_policies_start_at_once_unless_their_servers_measure_one_card(monkeypatc
         config_of(preset, *overrides), manager=None, total_steps=1, stages=StageClock(shown.append)
     )
     assert (judges, len(log_of_queue)) == ("judges", 1)
-    assert episodes == {"endpoints": {"code": "code's servers", "test": "test's servers"}, "judges": "judges"}
+    assert episodes is pool
+    assert connected == {"endpoints": {"code": "code's servers", "test": "test's servers"}, "judges": "judges"}
+    assert log.pop(0) == "episode workers"  # they import what they need meanwhile
     assert len(shown) == 3
-    assert prepared == [config_of(preset).episode.num_workers]
     if at_once:
         assert log[:2] == ["code begins", "test begins"]
     else:
@@ -209,13 +210,13 @@ CARD = Machine(cores=16, memory=0, shared_memory=0, disk=0, num_gpus=1, gpu_memo
 
 
 def test_a_servers_kv_cache_is_what_its_weights_and_a_pass_leave():
-    config = with_kv_memory(config_of("qwen2.5-coder-1.5b-1gpu"), CARD)
+    config = with_engines(config_of("qwen2.5-coder-1.5b-1gpu"), CARD)
     weights, one_pass = 2 * 1_543_714_304, 16_384 * (4 * 1536 + 3 * 8960) * 2 + 256 * 151_936 * 16
     assert {kv_memory(config, name) for name in ("code", "test")} == {
         int(0.35 * 80 * GIB) - weights - one_pass - 2 * GIB
     }
-    rollout = config.for_policy("test").actor_rollout_ref.rollout
-    assert rollout.engine_kwargs.vllm.kv_cache_memory_bytes == kv_memory(config, "test")  # where verl reads it
+    given = config.for_policy("test").actor_rollout_ref.rollout.engine_kwargs.vllm  # where verl reads it
+    assert given == {"kv_cache_memory_bytes": kv_memory(config, "test"), "distributed_executor_backend": "uni"}
 
 
 @pytest.mark.parametrize(
@@ -228,7 +229,7 @@ def test_a_servers_kv_cache_is_what_its_weights_and_a_pass_leave():
     ],
 )
 def test_a_kv_cache_is_left_to_vllm_or_the_user(preset, overrides, num_gpus, expected):
-    config = with_kv_memory(config_of(preset, *overrides), replace(CARD, num_gpus=num_gpus))
+    config = with_engines(config_of(preset, *overrides), replace(CARD, num_gpus=num_gpus))
     assert kv_memory(config, "code") == expected
 
 
