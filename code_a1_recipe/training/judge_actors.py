@@ -13,10 +13,13 @@ from .runners import RUNNERS
 
 # A judge that dies is started again by Ray and the call repeated: what it remembered saves time and changes nothing.
 _CALL_RETRIES = 2
+_WAITING = 8
+"""Requests that a judge takes at a time, as a multiple of the programs it runs: those that wait for the reference of one
+question must not hold up another question's."""
 
 
 class JudgeWorker:
-    """One judge process; its methods run in as many threads as it may run programs."""
+    """One judge process; its runner bounds how many programs run at a time."""
 
     def __init__(self, settings: SandboxSettings, seed: int) -> None:
         self._runner = RUNNERS[settings.runner].make(settings)
@@ -43,7 +46,7 @@ class JudgePool:
     def start(cls, settings: SandboxSettings, *, seed: int) -> "JudgePool":
         """Start ``settings.num_workers`` actors, spread over the nodes, and wait until they answer."""
         actor_class = ray.remote(JudgeWorker).options(
-            max_concurrency=settings.programs_per_worker,
+            max_concurrency=_WAITING * settings.programs_per_worker,
             max_restarts=-1,
             max_task_retries=_CALL_RETRIES,
             num_cpus=RUNNERS[settings.runner].cpus_per_judge(settings),

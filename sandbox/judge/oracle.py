@@ -81,6 +81,8 @@ class _Question:
     lock: threading.Lock = field(default_factory=threading.Lock)
     oracles: OrderedDict[Call, Oracle] = field(default_factory=OrderedDict)
     is_stateful: bool = False
+    num_timeouts: int = 0
+    """Of the reference so far. Each candidate's suites may have inputs that it hangs on, and all wait for it."""
     num_bytes: int = 0
     """Size of the oracles."""
     counted_bytes: int = 0
@@ -226,8 +228,14 @@ class ReferencePass:
 
         def run(ordered: list[Call], role: Role, *, isolated: bool) -> list[CallResult]:
             if not load_errors:
-                result = self._runner.run(replace(program, calls=tuple(ordered), isolated=isolated), role=role)
+                asked = replace(
+                    program, calls=tuple(ordered), isolated=isolated, earlier_timeouts=question.num_timeouts
+                )
+                result = self._runner.run(asked, role=role)
                 if result.loaded:
+                    question.num_timeouts += sum(
+                        one.status is CallStatus.TIMED_OUT and one.detail != TOTAL_SPENT for one in result.results
+                    )
                     return list(result.results)
                 load_errors.append(result.load_error)
             # Any common result will do: the load error decides below.

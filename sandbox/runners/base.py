@@ -68,6 +68,8 @@ class Program:
     """Every call in a process of its own, freshly loaded."""
     timed: bool = False
     """Measure each call's CPU time, as is done for references."""
+    earlier_timeouts: int = 0
+    """Calls of the same program that timed out when it was asked before: its limits go on falling, see ``Limits``."""
     reads_input: bool = False
     """``run(text)`` in a call is what the program prints for ``text`` on standard input."""
 

@@ -120,7 +120,8 @@ class Progress:
                 self.results[index] = CallResult(status=CallStatus.TIMED_OUT, detail=HANGS_THROUGHOUT)
 
     def _num_timeouts(self) -> int:
-        return sum(result.status is CallStatus.TIMED_OUT for result in self.results.values())
+        found = sum(result.status is CallStatus.TIMED_OUT for result in self.results.values())
+        return self.program.earlier_timeouts + found
 
     def _fail_load(self, attempt: Attempt, status: CallStatus, detail: str) -> None:
         if not self.has_loaded:

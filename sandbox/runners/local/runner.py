@@ -63,6 +63,7 @@ class LocalRunner(Closing):
             raise SandboxConfigError(f"readable names paths that do not exist: {absent}")
         self.limits = limits if limits is not None else Limits()
         self.num_workers = num_workers
+        self._places = threading.BoundedSemaphore(num_workers)
         self.tier = tier
         base = ForkServerSettings(hash_seed=0, preload=tuple(preload), readable=tuple(readable), tier=tier)
         self._pools = {
@@ -97,7 +98,7 @@ class LocalRunner(Closing):
         pool = self._pools[role]
         for num_died in range(MAX_ATTEMPTS):
             try:
-                with pool.fork_server() as fork_server:
+                with self._places, pool.fork_server() as fork_server:
                     progress.run(fork_server)
                 return progress.result(time.monotonic() - started)
             except ProcessLostError as error:
