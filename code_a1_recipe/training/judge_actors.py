@@ -14,8 +14,8 @@ from .runners import RUNNERS
 # A judge that dies is started again by Ray and the call repeated: what it remembered saves time and changes nothing.
 _CALL_RETRIES = 2
 _WAITING = 8
-"""Requests that a judge takes at a time, as a multiple of the programs it runs: those that wait for the reference of one
-question must not hold up another question's."""
+"""Requests that a judge takes at a time, as a multiple of the programs it runs: those that wait for one question's
+reference must not hold up another question."""
 
 
 class JudgeWorker:

@@ -64,7 +64,7 @@ class PackedFSDPEngineWithLMHead(FSDPEngineWithLMHead):
         module = super()._build_module()
         if self._keeps_responses_only:
             type(module).forward = forward_with_log_probs  # where verl puts its own, which takes every position
-            module.config._attn_implementation = attend_in_trees.__name__
+            module.config._attn_implementation = attend_to_segments.__name__
         return module
 
     def forward_backward_batch(self, data: Any, loss_function: Any, forward_only: bool = False) -> Any:
@@ -111,10 +111,9 @@ class PackedFSDPEngineWithLMHead(FSDPEngineWithLMHead):
             ids = inputs["input_ids"]
             offsets = micro_batch["input_ids"].offsets().cpu()
             lengths = micro_batch["response_mask"].offsets().diff().cpu()
-            kept, places, inputs["trees"] = share_prompts(ids[0].cpu(), offsets, lengths)
+            kept, places, seen = share_prompts(ids[0].cpu(), offsets, lengths)
             log_probs_at = response_positions(offsets, lengths)
-            if ids.is_cuda:
-                inputs["segments"] = segments_of(inputs["trees"], device=ids.device)
+            inputs["segments"] = Segments.of(seen, device=ids.device)
             inputs["attention_mask"] = None
             kept = kept.to(ids.device)
             inputs["input_ids"], inputs["position_ids"] = ids[:, kept], inputs["position_ids"][:, kept]
@@ -137,17 +136,34 @@ def has_no_gradient(loss_function: Any, micro_batch: Any) -> bool:
     return not micro_batch["advantages"].values().any()
 
 
-class Tree(NamedTuple):
-    """Sequences with the same prompt, in a packed row that holds it once."""
+class Segments(NamedTuple):
+    """Prompts and responses of a packed row that holds each prompt once, in its order."""
 
-    prompt: slice
-    branches: list[slice]
-    """Of each response."""
+    seen: list[list[slice]]
+    """What each segment sees: for a response its prompt and itself. The last part is the segment's own."""
+    query_ends: torch.Tensor
+    """0 and the end of each segment in the row; int32, (segments + 1,)."""
+    key_ends: torch.Tensor
+    """0 and the end of what each segment sees in ``keys_at``; the same."""
+    keys_at: torch.Tensor
+    """Places in the row of all that is seen, one segment after the other."""
+    longest: tuple[int, int]
+    """Tokens of the longest segment, and of the most that one sees."""
+
+    @classmethod
+    def of(cls, seen: list[list[slice]], *, device: torch.device) -> "Segments":
+        """Segments whose tensors are on ``device``."""
+        queries = [parts[-1].stop - parts[-1].start for parts in seen]
+        keys = [sum(part.stop - part.start for part in parts) for parts in seen]
+        ends = [torch.tensor([0, *accumulate(sizes)], dtype=torch.int32) for sizes in (queries, keys)]
+        keys_at = torch.cat([torch.arange(part.start, part.stop) for parts in seen for part in parts])
+        query_ends, key_ends, keys_at = (one.to(device) for one in (*ends, keys_at))
+        return cls(seen, query_ends, key_ends, keys_at, (max(queries), max(keys)))
 
 
 def share_prompts(
     ids: torch.Tensor, offsets: torch.Tensor, lengths: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor, list[Tree]]:
+) -> tuple[torch.Tensor, torch.Tensor, list[list[slice]]]:
     """Leave out of a packed row every prompt that stands in it before.
 
     Args:
@@ -157,121 +173,83 @@ def share_prompts(
 
     Returns:
         Positions of the row that are kept, (kept,); for each position of the row the place among the kept ones that
-        stands for it, (tokens,); the trees, whose slices are of the kept ones.
+        stands for it, (tokens,); what each segment of the kept ones sees, as in ``Segments``.
     """
-    trees: dict[tuple[int, ...], Tree] = {}
+    prompts: dict[tuple[int, ...], slice] = {}
     kept, places, size = [], [], 0
+    seen: list[list[slice]] = []
     for start, end, response in zip(offsets[:-1].tolist(), offsets[1:].tolist(), lengths.tolist(), strict=True):
         middle = end - response
         prompt = tuple(ids[start:middle].tolist())
-        if prompt not in trees:
-            trees[prompt] = Tree(slice(size, size := size + len(prompt)), [])
+        if prompt not in prompts:
+            prompts[prompt] = slice(size, size := size + len(prompt))
+            seen.append([prompts[prompt]])
             kept.append(torch.arange(start, middle))
-        tree = trees[prompt]
-        tree.branches.append(slice(size, size := size + response))
+        seen.append([prompts[prompt], slice(size, size := size + response)])
         kept.append(torch.arange(middle, end))
-        places += [torch.arange(part.start, part.stop) for part in (tree.prompt, tree.branches[-1])]
-    return torch.cat(kept), torch.cat(places), list(trees.values())
-
-
-class Segments(NamedTuple):
-    """Prompts and responses of a packed row, in its order, as variable-length attention wants them."""
-
-    query_ends: torch.Tensor
-    """0 and the end of each segment in the row; int32, (segments + 1,)."""
-    key_ends: torch.Tensor
-    """The same in ``keys_at``."""
-    keys_at: torch.Tensor
-    """Places in the row that each segment sees: for a response those of its prompt and its own; (keys,)."""
-    longest: tuple[int, int]
-    """Tokens of the longest segment, and most places that one sees."""
+        places += [torch.arange(part.start, part.stop) for part in seen[-1]]
+    return torch.cat(kept), torch.cat(places), seen
 
 
 # torch 2.11 takes fewer heads of keys than of queries as they are, later ones want to be told.
 _FEWER_KEY_HEADS = {"enable_gqa": True} if "enable_gqa" in inspect.signature(varlen_attn).parameters else {}
 
 
-def segments_of(trees: list[Tree], *, device: torch.device) -> Segments:
-    """Segments of trees; their tensors are on ``device``."""
-    seen = {tree.prompt.start: [tree.prompt] for tree in trees}
-    seen |= {branch.start: [tree.prompt, branch] for tree in trees for branch in tree.branches}
-    in_order = [seen[start] for start in sorted(seen)]
-    queries = [parts[-1].stop - parts[-1].start for parts in in_order]
-    keys = [sum(part.stop - part.start for part in parts) for parts in in_order]
-    ends = [torch.tensor([0, *accumulate(sizes)], dtype=torch.int32) for sizes in (queries, keys)]
-    keys_at = torch.cat([torch.arange(part.start, part.stop) for parts in in_order for part in parts])
-    query_ends, key_ends, keys_at = (one.to(device) for one in (*ends, keys_at))
-    return Segments(query_ends, key_ends, keys_at, (max(queries), max(keys)))
+def takes_flash_attention(query: torch.Tensor) -> bool:
+    """It computes in half precision alone, on a card."""
+    return query.is_cuda and query.dtype in (torch.bfloat16, torch.float16)
 
 
 def attend_to_segments(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, segments: Segments, *, scaling: float
-) -> torch.Tensor:
-    """The same as :func:`attend_in_trees` in one call of torch's flash attention, on half-precision states on a card.
-
-    A segment's last query sees all of its keys, the one before it all but one, and so on: what flash attention makes
-    of a causal call with more keys than queries.
-    """
-    query, key, value = (states[0].transpose(0, 1) for states in (query, key, value))
-    key, value = key[segments.keys_at], value[segments.keys_at]
-    attended = varlen_attn(
-        query,
-        key,
-        value,
-        segments.query_ends,
-        segments.key_ends,
-        *segments.longest,
-        scale=scaling,
-        window_size=(-1, 0),
-        **_FEWER_KEY_HEADS,
-    )
-    return attended[None]
-
-
-def attend_in_trees(
     module: torch.nn.Module,
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
     attention_mask: None,
     *,
-    trees: list[Tree],
+    segments: Segments,
     scaling: float,
-    segments: Segments | None = None,
     dropout: float = 0.0,
     **ignored: Any,
 ) -> tuple[torch.Tensor, None]:
     """Causal attention of transformers' interface: each response sees its prompt and itself.
 
+    A segment's last query sees all of its keys, the one before it all but one, and so on: what flash attention makes of
+    a causal call with more keys than queries.
+
     Args:
         module: the layer.
         query: (1, heads, kept, size).
         key: (1, heads of keys, kept, size), as is the value.
-        attention_mask: none; the trees say what is seen.
-        segments: of the trees, on a card.
+        attention_mask: none; the segments say what is seen.
 
     Returns:
         (1, kept, heads, size).
     """
-    if segments is not None and query.dtype in (torch.bfloat16, torch.float16):  # all that flash attention computes in
-        return attend_to_segments(query, key, value, segments, scaling=scaling), None
+    if takes_flash_attention(query):
+        query, key, value = (states[0].transpose(0, 1) for states in (query, key, value))
+        key, value = key[segments.keys_at], value[segments.keys_at]
+        ends = segments.query_ends, segments.key_ends
+        options = {"scale": scaling, "window_size": (-1, 0), **_FEWER_KEY_HEADS}
+        return varlen_attn(query, key, value, *ends, *segments.longest, **options)[None], None
     times = query.shape[1] // key.shape[1]
     key, value = (states.repeat_interleave(times, dim=1) for states in (key, value))
     attend: Callable[..., torch.Tensor] = partial(scaled_dot_product_attention, dropout_p=dropout, scale=scaling)
-    results: dict[int, torch.Tensor] = {}
-    for prompt, branches in trees:
-        before = [states[:, :, prompt] for states in (query, key, value)]
-        results[prompt.start] = attend(*before, is_causal=True)
-        for branch in branches:
-            seen = [torch.cat((states[:, :, prompt], states[:, :, branch]), dim=2) for states in (key, value)]
-            mask = query.new_ones(branch.stop - branch.start, seen[0].shape[2], dtype=torch.bool)
-            mask = mask.tril(prompt.stop - prompt.start)
-            results[branch.start] = attend(query[:, :, branch], *seen, attn_mask=mask)
-    in_order = [results[start] for start in sorted(results)]
-    return torch.cat(in_order, dim=2).transpose(1, 2).contiguous(), None
+    results = []
+    for *before, own in segments.seen:
+        queries = query[:, :, own]
+        keys, values = (torch.cat([states[:, :, part] for part in (*before, own)], dim=2) for states in (key, value))
+        if before:
+            mask = query.new_ones(queries.shape[2], keys.shape[2], dtype=torch.bool).tril(
+                keys.shape[2] - queries.shape[2]
+            )
+            results.append(attend(queries, keys, values, attn_mask=mask))
+        else:
+            results.append(attend(queries, keys, values, is_causal=True))
+    return torch.cat(results, dim=2).transpose(1, 2).contiguous(), None
 
 
-ALL_ATTENTION_FUNCTIONS.register(attend_in_trees.__name__, attend_in_trees)
+ALL_ATTENTION_FUNCTIONS.register(attend_to_segments.__name__, attend_to_segments)
 
 
 def response_positions(offsets: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:

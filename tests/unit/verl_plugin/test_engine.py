@@ -19,13 +19,11 @@ from verl.workers.utils.losses import ppo_loss, sft_loss
 
 from code_a1_recipe.verl_plugin.engine import (
     PackedFSDPEngineWithLMHead,
-    Tree,
-    attend_in_trees,
+    Segments,
     attend_to_segments,
     forward_with_log_probs,
     has_no_gradient,
     response_positions,
-    segments_of,
     share_prompts,
 )
 
@@ -70,11 +68,15 @@ def test_positions_are_those_before_each_token_of_a_response():
 
 def test_a_prompt_that_two_sequences_share_is_kept_once():
     ids, _, offsets, _ = packed()
-    kept, places, trees = share_prompts(ids[0], offsets, torch.tensor(RESPONSES))
+    kept, places, seen = share_prompts(ids[0], offsets, torch.tensor(RESPONSES))
     assert kept.tolist() == [*range(13), *range(18, 33)]
     assert places.tolist() == [*range(13), *range(5), *range(13, 28)]
-    assert trees[0] == (slice(0, 5), [slice(5, 9), slice(13, 19)])
-    assert trees[1:] == [(slice(9, 12), [slice(12, 13)]), (slice(19, 26), [slice(26, 28)])]
+    first, second, last = slice(0, 5), slice(9, 12), slice(19, 26)
+    assert seen == [
+        *([first], [first, slice(5, 9)]),
+        *([second], [second, slice(12, 13)], [first, slice(13, 19)]),
+        *([last], [last, slice(26, 28)]),
+    ]
 
 
 @pytest.mark.parametrize("logits_mib", [64, 0])
@@ -83,8 +85,8 @@ def test_log_probs_and_gradients_are_those_of_each_sequence_alone(model, monkeyp
     monkeypatch.setattr("code_a1_recipe.verl_plugin.cpu.environment.LOGITS_MIB", logits_mib)
     ids, positions, offsets, lengths = packed()
     log_probs_at = response_positions(offsets, torch.tensor(RESPONSES))
-    kept, places, trees = share_prompts(ids[0], offsets, torch.tensor(RESPONSES))
-    monkeypatch.setattr(model.config, "_attn_implementation", "attend_in_trees")
+    kept, places, seen = share_prompts(ids[0], offsets, torch.tensor(RESPONSES))
+    monkeypatch.setattr(model.config, "_attn_implementation", "attend_to_segments")
     temperature = 0.7
     model.zero_grad()
     output = forward_with_log_probs(
@@ -95,7 +97,7 @@ def test_log_probs_and_gradients_are_those_of_each_sequence_alone(model, monkeyp
         temperature=temperature,
         input_ids=ids[:, kept],
         attention_mask=None,
-        trees=trees,
+        segments=Segments.of(seen, device=torch.device("cpu")),
         position_ids=positions[:, kept],
         use_cache=False,
     )
@@ -132,28 +134,31 @@ def causal_in_segments(query, key, value, query_ends, key_ends, longest_query, l
     return torch.cat(attended)
 
 
-def test_segments_are_what_the_trees_say(monkeypatch):
-    """On a card one call of flash attention takes all segments: the same values and gradients in float64."""
+def test_one_call_on_a_card_is_what_each_segment_sees(monkeypatch):
+    """The same values and gradients in float64; ``tests/gpu`` has flash attention itself."""
     monkeypatch.setattr("code_a1_recipe.verl_plugin.engine.varlen_attn", causal_in_segments)
     ids, _, offsets, _ = packed()
-    kept, _, trees = share_prompts(ids[0], offsets, torch.tensor(RESPONSES))
+    kept, _, seen = share_prompts(ids[0], offsets, torch.tensor(RESPONSES))
+    segments = Segments.of(seen, device=torch.device("cpu"))
     generator = torch.Generator().manual_seed(0)
-    shapes = {"query": 4, "key": 2, "value": 2}
     states = [
         torch.randn(1, heads, len(kept), 8, dtype=torch.float64, generator=generator, requires_grad=True)
-        for heads in shapes.values()
+        for heads in (4, 2, 2)
     ]
     weights = torch.randn(1, len(kept), 4, 8, dtype=torch.float64, generator=generator)
-    expected = attend_in_trees(None, *states, None, trees=trees, scaling=0.3)[0]
-    found = attend_to_segments(*states, segments_of(trees, device=torch.device("cpu")), scaling=0.3)
+    expected = attend_to_segments(None, *states, None, segments=segments, scaling=0.3)[0]
+    monkeypatch.setattr("code_a1_recipe.verl_plugin.engine.takes_flash_attention", lambda query: True)
+    found = attend_to_segments(None, *states, None, segments=segments, scaling=0.3)[0]
     torch.testing.assert_close(found, expected)
-    of_trees, of_segments = (torch.autograd.grad((one * weights).sum(), states) for one in (expected, found))
-    torch.testing.assert_close(of_segments, of_trees)
+    of_each, of_one_call = (torch.autograd.grad((one * weights).sum(), states) for one in (expected, found))
+    torch.testing.assert_close(of_one_call, of_each)
 
 
-def test_a_segment_sees_its_prompt_and_itself():
-    trees = [Tree(slice(0, 2), [slice(2, 5), slice(7, 8)]), Tree(slice(5, 7), [])]
-    segments = segments_of(trees, device=torch.device("cpu"))
+def test_what_segments_see_in_one_row_of_places():
+    prompt, other = slice(0, 2), slice(5, 7)
+    segments = Segments.of(
+        [[prompt], [prompt, slice(2, 5)], [other], [prompt, slice(7, 8)]], device=torch.device("cpu")
+    )
     assert segments.query_ends.tolist() == [0, 2, 5, 7, 8]
     assert segments.key_ends.tolist() == [0, 2, 7, 9, 12]
     assert segments.keys_at.tolist() == [0, 1, 0, 1, 2, 3, 4, 5, 6, 0, 1, 7]
