@@ -229,9 +229,9 @@ def attend_to_segments(
     if takes_flash_attention(query):
         query, key, value = (states[0].transpose(0, 1) for states in (query, key, value))
         key, value = key[segments.keys_at], value[segments.keys_at]
+        attend_all: Callable[..., Any] = partial(varlen_attn, scale=scaling, window_size=(-1, 0))
         ends = segments.query_ends, segments.key_ends
-        options = {"scale": scaling, "window_size": (-1, 0), **_FEWER_KEY_HEADS}
-        return varlen_attn(query, key, value, *ends, *segments.longest, **options)[None], None
+        return attend_all(query, key, value, *ends, *segments.longest, **_FEWER_KEY_HEADS)[None], None
     times = query.shape[1] // key.shape[1]
     key, value = (states.repeat_interleave(times, dim=1) for states in (key, value))
     attend: Callable[..., torch.Tensor] = partial(scaled_dot_product_attention, dropout_p=dropout, scale=scaling)
