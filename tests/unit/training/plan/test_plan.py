@@ -162,10 +162,10 @@ def test_checkpoints_that_are_kept_and_the_best_and_one_being_written_need_disk(
 @pytest.mark.parametrize(
     ("overrides", "cpus"),
     [
-        ((), 8 * 3 + 1 + 8 + 8 * 2 + 4),
-        (("transfer_queue.backend.SimpleStorage.num_data_storage_units=2",), 8 * 3 + 1 + 2 + 8 * 2 + 4),
-        (("sandbox.runner=ray",), 8 * 3 + 1 + 8 + 8 * (1 + 2) + 4),
-        (("layout=separate",), 8 * 3 + 1 + 8 + 8 * 2 + 4),
+        ((), 8 * 3 + 1 + 2 + 8 * 2 + 4),
+        (("transfer_queue.backend.SimpleStorage.num_data_storage_units=8",), 8 * 3 + 1 + 8 + 8 * 2 + 4),
+        (("sandbox.runner=ray",), 8 * 3 + 1 + 2 + 8 * (1 + 2) + 4),
+        (("layout=separate",), 8 * 3 + 1 + 2 + 8 * 2 + 4),
     ],
 )
 def test_logical_cpus(overrides, cpus):
@@ -179,8 +179,8 @@ REFUSED = [
         ["GPU memory: ", " needed (", "79.0 GiB there; a smaller actor_rollout_ref.rollout.gpu_memory_utilization"],
     ),
     (
-        "qwen2.5-coder-1.5b", [], {"cores": 52},
-        ["logical CPUs: 53 needed (always), 52 there; ", "set ray_kwargs.ray_init.num_cpus=53"],
+        "qwen2.5-coder-1.5b", [], {"cores": 46},
+        ["logical CPUs: 47 needed (always), 46 there; ", "set ray_kwargs.ray_init.num_cpus=47"],
     ),
     ("qwen2.5-coder-1.5b", [], {"num_gpus": 4}, ["GPUs: 8 needed (always), 4 there; set trainer.n_gpus_per_node=4"]),
     ("qwen2.5-coder-7b", [], {"disk": 500 * GIB}, ["disk: 680.9 GiB needed", "trainer.max_actor_ckpt_to_keep=1"]),
