@@ -1,10 +1,56 @@
-"""A step's rows in parts, so that the trainer never holds the tensors of a whole step at once."""
+"""A step's rows: dealt over ranks and optimizer steps, and in parts, so that the trainer never holds all at once.
 
-from collections.abc import Sequence
-from itertools import groupby
+verl fills a step up with rows that count nothing, until its number is a multiple of a mini-batch. It puts them at the
+end: the last optimizer step would be made of few real rows at the full learning rate, and a part of none.
+"""
+
+from collections.abc import Collection, Sequence
+from itertools import chain, groupby, islice
 
 ROWS_AT_ONCE = 1024
 """Rows whose tensors the trainer holds at a time; a step with fewer is one part."""
+
+
+def deal(
+    groups: Sequence[str], tokens: Sequence[int], *, fillers: Collection[int], ranks: int, steps: int
+) -> list[list[int]]:
+    """Places of the rows of each rank, in the order of its optimizer steps.
+
+    Every step gets as many real rows as every other, but for a group, and ranks about as many tokens. A group stays
+    together where it fits, since its rows share a prompt.
+
+    Args:
+        groups: the group of each row; their number is a multiple of ``ranks * steps``.
+        tokens: of each row.
+        fillers: places of the rows that count nothing.
+        ranks: data-parallel ranks, at least 1.
+        steps: optimizer steps, at least 1; each takes the same share of a rank's rows.
+    """
+    size = len(groups) // (ranks * steps)
+    cells: list[list[int]] = [[] for _ in range(ranks * steps)]  # those of a rank behind one another
+    members: dict[str, list[int]] = {}
+    for place, group in enumerate(groups):
+        if place not in fillers:
+            members.setdefault(group, []).append(place)
+
+    def load(number: int) -> tuple[int, int, int]:
+        of_step = sum(len(cell) for cell in cells[number % steps :: steps])
+        return len(cells[number]), of_step, sum(tokens[place] for place in cells[number])
+
+    def put(places: list[int]) -> None:
+        fitting = [number for number, cell in enumerate(cells) if len(cell) + len(places) <= size]
+        if fitting:
+            cells[min(fitting, key=load)].extend(places)
+            return
+        for place in places:
+            put([place])
+
+    for places in sorted(members.values(), key=lambda places: -sum(tokens[place] for place in places)):
+        put(places)
+    unused = iter(sorted(fillers))
+    for cell in cells:
+        cell.extend(islice(unused, size - len(cell)))
+    return [list(chain(*cells[rank * steps : (rank + 1) * steps])) for rank in range(ranks)]
 
 
 def balanced_parts(num_rows: int, *, ranks: int, at_once: int = ROWS_AT_ONCE) -> list[list[int]]:
@@ -34,22 +80,27 @@ def balanced_parts(num_rows: int, *, ranks: int, at_once: int = ROWS_AT_ONCE) ->
     ]
 
 
-def group_parts(groups: Sequence[str], *, at_once: int = ROWS_AT_ONCE) -> list[list[int]]:
+def group_parts(
+    groups: Sequence[str], *, fillers: Collection[int] = (), at_once: int = ROWS_AT_ONCE
+) -> list[list[int]]:
     """Places of the rows of each part, for advantages: no group is cut, since they are relative to its members.
 
     Args:
         groups: the group of each row, in any order.
+        fillers: places of the rows that count nothing; every part gets some of them, since none may hold them alone.
         at_once: rows from which on a part is full; one group alone may have more.
 
     Returns:
         Lists of places that cover all rows, each once.
     """
     # Rows arrive in the order in which episodes ended, so the members of a group are first brought together.
-    order = sorted(range(len(groups)), key=lambda place: groups[place])
+    order = sorted(set(range(len(groups))) - set(fillers), key=lambda place: groups[place])
     parts: list[list[int]] = [[]]
     for _, members in groupby(order, key=lambda place: groups[place]):
         places = list(members)
         if parts[-1] and len(parts[-1]) + len(places) > at_once:
             parts.append([])
         parts[-1] += places
+    for number, place in enumerate(sorted(fillers)):
+        parts[number % len(parts)].append(place)
     return parts

@@ -8,6 +8,7 @@ advantage, actor update, metrics) are verl's methods, called here on this policy
 import logging
 import random
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,6 +29,7 @@ from verl.trainer.ppo.v1.utils import MetricsAggregator
 from verl.utils.config import omega_conf_to_dataclass
 from verl.utils.debug import marked_timer
 from verl.utils.debug.metrics import calculate_debug_metrics
+from verl.utils.seqlen_balancing import log_seqlen_unbalance
 from verl.workers.engine_workers import ActorRolloutRefWorker
 
 from ..algorithm.sampling import SamplingParameters
@@ -36,7 +38,7 @@ from ..errors import OutageError
 from ..verl_plugin.client import PolicyServerManager
 from ..verl_plugin.compat import SYNC_MODE, rename_training_metrics
 from ..verl_plugin.row_queue import KVBatchMeta, clear_rows, get_fields, put_rows
-from .batch_parts import balanced_parts, group_parts
+from .batch_parts import balanced_parts, deal, group_parts
 from .episode_actors import PolicyEndpoint
 from .lifecycle.time_limit import in_background, within
 from .reporting import profiler_arguments
@@ -61,6 +63,16 @@ def _rendezvous_ports() -> list[int]:
     """
     first = random.SystemRandom().randrange(_FIRST_PORT, _LAST_PORT - _TRIED_PORTS)
     return [first, first + _TRIED_PORTS]
+
+
+def _groups(batch: KVBatchMeta) -> list[str]:
+    return [key.partition("_")[0] for key in batch.keys]  # verl's keys begin with the uid
+
+
+def _fillers(batch: KVBatchMeta) -> set[int]:
+    """Places of the rows that verl has filled the step up with."""
+    tagged = enumerate(zip(batch.keys, batch.tags, strict=True))
+    return {place for place, (key, tag) in tagged if tag.get("is_padding") and not is_lesson(key)}
 
 
 def _empty_cache(_: Any) -> None:
@@ -262,6 +274,20 @@ class Policy(PPOTrainerSync):
         if self.settings.trainer.device == "cuda":
             ray.get([worker.__ray_call__.remote(_empty_cache) for worker in self.actor_rollout_wg.workers])
 
+    def _balance_batch(self, batch: KVBatchMeta, metrics: dict[str, Any], **options: Any) -> KVBatchMeta:
+        batch = super()._balance_batch(batch, metrics, **options)
+        rows_a_step = self.config.actor_rollout_ref.actor.ppo_mini_batch_size * self.config.actor_rollout_ref.rollout.n
+        ranks, steps = self._ranks(), max(1, len(batch) // rows_a_step)
+        if ranks * steps > 1:
+            tokens = [tag["seq_len"] for tag in batch.tags]
+            blocks = deal(_groups(batch), tokens, fillers=_fillers(batch), ranks=ranks, steps=steps)
+            metrics.update(log_seqlen_unbalance(tokens, blocks, prefix="global_seqlen"))
+            batch.reorder(list(chain(*blocks)))
+        return batch
+
+    def _ranks(self) -> int:
+        return 1 + max(self.actor_rollout_wg._dispatch_info["actor"])
+
     def _compute_old_log_prob(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
         batch = self._in_parts(super()._compute_old_log_prob, batch, metrics)
         sampled = [key for key, tag in zip(batch.keys, batch.tags, strict=True) if not tag.get("is_padding")]
@@ -282,8 +308,8 @@ class Policy(PPOTrainerSync):
         return self._in_parts(super()._compute_ref_log_prob, batch, metrics)
 
     def _compute_advantage(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
-        groups = [key.partition("_")[0] for key in batch.keys]  # verl's keys begin with the uid
-        return self._in_parts(super()._compute_advantage, batch, metrics, parts=group_parts(groups))
+        parts = group_parts(_groups(batch), fillers=_fillers(batch))
+        return self._in_parts(super()._compute_advantage, batch, metrics, parts=parts)
 
     def _compute_metrics(
         self, batch: KVBatchMeta, metrics: dict[str, Any], timing_raw: dict[str, float], global_steps: int, epoch: int
@@ -319,16 +345,17 @@ class Policy(PPOTrainerSync):
         A step of one part is verl's phase as it is. Of several, metrics are put together as verl does for the
         mini-batches of a step.
         """
-        ranks = max(self.actor_rollout_wg._dispatch_info["actor"]) + 1
-        parts = parts if parts is not None else balanced_parts(len(batch), ranks=ranks)
+        parts = parts if parts is not None else balanced_parts(len(batch), ranks=self._ranks())
         if len(parts) == 1:
             return phase(batch, metrics=metrics)
         together = MetricsAggregator()
         for places in parts:
             of_part: dict[str, Any] = {}
             part = batch.select_keys([batch.keys[place] for place in places])
+            num_real = len(places) - len(_fillers(part))
             phase(part, metrics=of_part)
-            together.add_step_metrics(of_part, sample_count=len(places))
+            if num_real:  # the mean of none would be nan
+                together.add_step_metrics(of_part, sample_count=num_real)
         metrics.update(together.get_aggregated_metrics())
         batch.extra_info.update(part.extra_info)
         return batch

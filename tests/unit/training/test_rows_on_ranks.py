@@ -1,0 +1,119 @@
+"""Thousands of rows on eight ranks, through verl's own padding, dealing and advantage: repairs and lessons included."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh setup")
+
+from tensordict import TensorDict
+from transfer_queue import KVBatchMeta
+from verl.trainer.ppo import padding_utils
+from verl.trainer.ppo.v1 import trainer_base
+
+from code_a1_recipe.config.compose import read_config
+from code_a1_recipe.training.batch_parts import ROWS_AT_ONCE
+from code_a1_recipe.training.policy import Policy
+from code_a1_recipe.training.trajectories import is_lesson
+
+RANKS = 8
+
+
+class Queue:
+    """verl's queue in one process: fields of rows by their keys."""
+
+    def __init__(self):
+        self.rows = {}
+
+    def kv_batch_put(self, *, keys, partition_id, fields, tags=None):
+        for name, column in fields.items():
+            values = column.unbind() if isinstance(column, torch.Tensor) else column
+            for key, value in zip(keys, values, strict=True):
+                self.rows.setdefault(key, {})[name] = value
+        return KVBatchMeta(keys=list(keys), tags=tags or [{} for _ in keys], partition_id=partition_id)
+
+    def kv_batch_get(self, *, keys, partition_id, select_fields=None):
+        del partition_id
+        if select_fields is None:
+            return [self.rows[key] for key in keys]
+        there = [name for name in select_fields if name in self.rows[keys[0]]]
+        columns = {}
+        for name in there:
+            values = [self.rows[key][name] for key in keys]
+            is_text = isinstance(values[0], str)
+            columns[name] = values if is_text else torch.nested.as_nested_tensor(values, layout=torch.jagged)
+        return TensorDict(columns, batch_size=[len(keys)])
+
+
+@pytest.fixture
+def queue(monkeypatch):
+    queue = Queue()
+    monkeypatch.setattr(trainer_base, "tq", queue)
+    monkeypatch.setattr(padding_utils, "tq", queue)
+    return queue
+
+
+def policy_of(*overrides):
+    config = read_config("qwen2.5-coder-1.5b", ["run_dir=/nowhere/x", *overrides])
+    policy = Policy("code", config, pool=None, total_updates=4)
+    policy.actor_rollout_wg = SimpleNamespace(_dispatch_info={"actor": list(range(RANKS))})
+    policy.tokenizer = SimpleNamespace(eos_token_id=0)
+    policy.global_steps = 1
+    return policy
+
+
+def stored(queue, groups):
+    """A batch whose rows have the lengths and rewards of nothing real; of a group of ``n`` the first is right."""
+    keys, tags = [], []
+    for group, size in groups.items():
+        for member in range(size):
+            length, key = 3 + (len(keys) * 7) % 40, f"{group}_{member}_0"
+            mask = torch.ones(length, dtype=torch.long)
+            scores = torch.zeros(length)
+            scores[-1] = float(member == 0)
+            ids = torch.ones(length, dtype=torch.long)
+            queue.rows[key] = {
+                "uid": group, "response_mask": mask, "loss_mask": mask, "rm_scores": scores, "input_ids": ids,
+                "prompts": ids, "responses": ids, "position_ids": ids, "rollout_log_probs": torch.zeros(length),
+            }  # fmt: skip
+            keys.append(key)
+            tags.append({"seq_len": 100 + length, **({"is_padding": True} if is_lesson(key) else {})})
+    return KVBatchMeta(keys=keys, tags=tags, partition_id="code")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "groups", "steps"),
+    [
+        # 256 questions, and some programs of 5 questions repaired: room for twice the rows
+        (("episode.repair_turns=1",), {f"{n}": 8 for n in range(256)} | {f"{n}r": 8 for n in range(5)}, 2),
+        # 32 lessons, each a group of one, beside the step's own rows
+        (("data.train_batch_size=256",), {f"{n}": 8 for n in range(256)} | {f"{n}h0": 1 for n in range(32)}, None),
+    ],
+)
+def test_every_optimizer_step_has_its_share_and_no_advantage_is_missing(queue, overrides, groups, steps):
+    policy = policy_of("actor_rollout_ref.actor.ppo_mini_batch_size=128", "data.train_batch_size=256", *overrides)
+    rows_a_step = policy.config.actor_rollout_ref.actor.ppo_mini_batch_size * 8
+    metrics = {}
+    batch = policy._balance_batch(stored(queue, groups), metrics)
+    num_real, num_steps = sum(groups.values()), len(batch) // rows_a_step
+    assert len(batch) % rows_a_step == 0
+    assert steps is None or num_steps == steps
+    is_real = [key.partition("_")[0] in groups for key in batch.keys]
+    assert sum(is_real) == num_real
+    block, size = len(batch) // RANKS, rows_a_step // RANKS
+    of_steps = [
+        sum(sum(is_real[rank * block + step * size : rank * block + (step + 1) * size]) for rank in range(RANKS))
+        for step in range(num_steps)
+    ]
+    print(f"{num_real} real rows of {len(batch)}, of each optimizer step: {of_steps}")
+    assert max(of_steps) - min(of_steps) <= 8
+    assert len(batch) > ROWS_AT_ONCE  # so that it goes in parts
+    for key in batch.keys:
+        queue.rows[key]["old_log_probs"] = torch.zeros(len(queue.rows[key]["response_mask"]))
+    policy._compute_advantage(batch, metrics)
+    assert all(queue.rows[key]["advantages"].isfinite().all() for key in batch.keys)
+    assert not [name for name, value in metrics.items() if not math.isfinite(value)]
+    first, second = (queue.rows[f"0_{member}_0"]["advantages"][0] for member in (0, 1))
+    assert first > 0 > second
