@@ -142,7 +142,7 @@ class EpisodeRunner:
             return None
         # Any seed will do, since the likeliest token is always the same.
         messages = render(self.prompts.code_template, **task.question.prompt_fields)
-        response = await self._sample(self.greedy, messages, seed=0, session=task.question.id)
+        response = await self._sample(self.greedy, messages, seed=0, session=task.session())
         result = candidate_result(response, reads_input=task.question.reads_input)
         try:
             hidden = await self._ask(request_for(task.question, result.source, task.question.tests))
@@ -218,7 +218,7 @@ class EpisodeRunner:
     ) -> CandidateResult:
         started = time.time()
         seed = sampling_seed(task.seed, "code", task.step, task.question.id, c)
-        response = await self._sample(self.code, render(template, **fields), seed=seed, session=task.question.id)
+        response = await self._sample(self.code, render(template, **fields), seed=seed, session=task.session())
         found = candidate_result(response, reads_input=task.question.reads_input)
         return replace(found, span=task.span_since(started))
 
@@ -240,7 +240,7 @@ class EpisodeRunner:
         messages = render(self.prompts.test_template, **task.question.prompt_fields, candidate=source, num_cases=cases)
         key = (task.step, task.question.id, c)
         # One session for all suites of a program: its prompt is then in one server's prefix cache.
-        session = f"{task.question.id}/{c}"
+        session = task.session(c)
         if self._scripted is not None:
             sizes = {"num_suites": num_suites, "num_cases": cases, "seed": sampling_seed(task.seed, "test", *key)}
             texts = self._scripted(task.question.prompt, source, **sizes)
@@ -291,7 +291,7 @@ class EpisodeRunner:
                 return await sampler.sample(messages, seed=seed, session=session)
         except TimeoutError as error:
             raise OutageError(
-                f"a response for question {session!r} took longer than episode.generation_timeout_seconds={limit:g}: "
+                f"a response for {session!r} (step and question) took longer than episode.generation_timeout_seconds={limit:g}: "
                 "its server hangs, or the limit is too low for its load"
             ) from error
 

@@ -33,6 +33,8 @@ class Response:
     """Training step whose weights the server held."""
     cached_tokens: int = 0
     """Prompt tokens that the server found in its prefix cache."""
+    is_truncated: bool = False
+    """It ends where there was no room for more (``rollout.response_length``)."""
 
     @classmethod
     def scripted(cls, text: str) -> "Response":
@@ -103,6 +105,11 @@ class EpisodeTask:
     """What earlier policies wrote for the question."""
     started_at: float = field(default_factory=time.time)
     """When the step began (Unix seconds): the zero of all spans. Clocks of nodes are taken to agree."""
+
+    def session(self, *parts: object) -> str:
+        """Name of requests that share a prefix. Not beyond the step: verl keeps a session on its server for good, and
+        questions that come again would crowd on some."""
+        return "/".join(map(str, (self.step, self.question.id, *parts)))
 
     def span_since(self, started: float) -> Span:
         """From ``started`` (Unix seconds) until now."""

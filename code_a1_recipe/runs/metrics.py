@@ -47,6 +47,7 @@ def accumulate_episode(episode: Episode) -> MetricAccumulator:
             "judge/outage_rate": bool(candidate.outage),
             "judge/outages": bool(candidate.outage),
             "code/extraction_failure_rate": candidate.source is None,
+            "code/truncated_rate": candidate.response.is_truncated,
         }
         collector.add_all(values)
         if candidate.verdict is not None and candidate.reward is not None:
@@ -164,6 +165,7 @@ def _add_suite(collector: _Accumulator, candidate: CandidateResult, s: int, suit
     collector.add_all({f"test/{term}": value for term, value in suite.reward.terms.items()})
     values = {
         "test/extraction_failure_rate": bool(suite.extraction_failure),
+        "test/truncated_rate": response.is_truncated,
         "test/prompt_cached_frac": response.cached_tokens / max(1, len(response.prompt_ids)),
         "test/broke_candidate_rate": verdict.num_failed > 0,
     }

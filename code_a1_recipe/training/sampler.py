@@ -85,4 +85,5 @@ class ServerSampler:
             text=beginning_of_answer(messages) + self._tokenizer.decode(token_ids, skip_special_tokens=True),
             policy_version=int(output.extra_fields.get("global_steps") or 0),
             cached_tokens=int(output.extra_fields.get("num_cached_tokens") or 0),
+            is_truncated=token_ids[parameters.max_response_tokens - 1 :] not in ((), (self._tokenizer.eos_token_id,)),
         )

@@ -140,8 +140,8 @@ def test_a_candidates_suites_start_while_another_candidate_is_still_being_writte
         return seen
 
     assert asyncio.run(run()) == [
-        "code asked q1",
-        "code asked q1",
+        "code asked 1/q1",
+        "code asked 1/q1",
         "test asked q1/0",
         "test asked q1/0",
         "judge 'def f(x): return 1'",
@@ -234,7 +234,7 @@ def test_pooled_every_program_is_rewarded_on_the_cases_of_all():
 def test_pooled_a_program_too_long_to_show_is_not_judged_again():
     class Tester(ScriptedSampler):
         async def sample(self, messages, *, seed, session):
-            if session == "q1/0":
+            if session == "1/q1/0":  # of this step alone
                 raise PromptTooLongError("9000 tokens")
             return await super().sample(messages, seed=seed, session=session)
 
@@ -475,7 +475,9 @@ def test_a_response_that_never_comes_ends_the_episode_with_the_limit_and_its_key
     code = ScriptedSampler("code", PROGRAMS, [], gates={0: asyncio.Event()})
     test = ScriptedSampler("test", ["assert f(1) == 1"], [])
     limit = {"generation_timeout_seconds": 0.05}
-    with pytest.raises(OutageError, match=r"'q1' took longer than episode.generation_timeout_seconds=0.05"):
+    with pytest.raises(
+        OutageError, match=r"'1/q1' .step and question. took longer than episode.generation_timeout_seconds=0.05"
+    ):
         asyncio.run(runner(code, test, ScriptedJudge([]), episode=limit).run(task()))
 
 

@@ -123,7 +123,10 @@ def test_repairs_are_a_group_of_their_own_rows_records_and_metrics():
     rows = code_trajectories(made, group="s3q0")
     assert [row.key for row in rows[:2]] == ["s3q0_0_0", "s3q0_1_0"]
     assert [(row.key, row.reward) for row in rows[2:]] == [("s3q0r1_0_0", 1.0), ("s3q0r1_1_0", 0.0)]
-    metrics = finalize_metrics(accumulate_episode(made))
+    first, second = made.candidates
+    cut = replace(second, response=replace(second.response, is_truncated=True))
+    metrics = finalize_metrics(accumulate_episode(replace(made, candidates=(first, cut))))
+    assert metrics["code/truncated_rate"] == 0.5
     assert metrics["code/repaired_rate"] == 0.5
     assert metrics["code/repair_broke_case_rate"] == 0.5
     records = [one for one in episode_records(made, selected=()) if one.kind == "repair"]

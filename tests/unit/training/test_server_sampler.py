@@ -1,6 +1,7 @@
 """What a policy's server is asked, and what becomes of its tokens."""
 
 import asyncio
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -16,6 +17,8 @@ PARAMETERS = SamplingParameters(temperature=1.0, top_p=1.0, top_k=-1, max_prompt
 
 class Letters:
     """A tokenizer whose tokens are characters."""
+
+    eos_token_id = ord(")")
 
     def apply_chat_template(self, messages, **options):
         return {"input_ids": [ord(letter) for message in messages for letter in message["content"]]}
@@ -54,6 +57,14 @@ def test_an_answer_has_the_beginning_that_its_prompt_gave_it(beginning, text):
 
 
 MESSAGES = [{"role": "user", "content": "q"}]
+
+
+@pytest.mark.parametrize(("room", "end", "expected"), [(6, 0, False), (5, ord(")"), False), (5, 0, True)])
+def test_a_response_that_ends_for_want_of_room_is_truncated(monkeypatch, room, end, expected):
+    monkeypatch.setattr(Letters, "eos_token_id", end)  # " f(1)" has five tokens
+    parameters = replace(PARAMETERS, max_response_tokens=room)
+    sampler = ServerSampler(client=Server(), tokenizer=Letters(), parameters=parameters)
+    assert asyncio.run(sampler.sample(MESSAGES, seed=1, session="one")).is_truncated is expected
 
 
 def test_a_response_that_its_server_gave_up_is_asked_for_once_more_as_it_was():
