@@ -291,8 +291,8 @@ class EpisodeRunner:
                 return await sampler.sample(messages, seed=seed, session=session)
         except TimeoutError as error:
             raise OutageError(
-                f"a response for {session!r} (step and question) took longer than episode.generation_timeout_seconds={limit:g}: "
-                "its server hangs, or the limit is too low for its load"
+                f"a response for {session!r} (step and question) took longer than "
+                f"episode.generation_timeout_seconds={limit:g}: its server hangs, or the limit is too low for its load"
             ) from error
 
     async def _ask(self, request: JudgeRequest) -> CandidateVerdict:

@@ -142,8 +142,8 @@ def test_a_candidates_suites_start_while_another_candidate_is_still_being_writte
     assert asyncio.run(run()) == [
         "code asked 1/q1",
         "code asked 1/q1",
-        "test asked q1/0",
-        "test asked q1/0",
+        "test asked 1/q1/0",
+        "test asked 1/q1/0",
         "judge 'def f(x): return 1'",
     ]
 
