@@ -35,6 +35,7 @@ from verl.workers.engine_workers import ActorRolloutRefWorker
 from ..algorithm.sampling import SamplingParameters
 from ..config.run_config import RunConfig
 from ..errors import OutageError
+from ..runs.metrics import check_served_weights
 from ..verl_plugin.client import PolicyServerManager
 from ..verl_plugin.compat import SYNC_MODE, rename_training_metrics
 from ..verl_plugin.row_queue import KVBatchMeta, clear_rows, get_fields, put_rows
@@ -245,6 +246,9 @@ class Policy(PPOTrainerSync):
 
         Returns:
             verl's metrics of the update under verl's names, ``timing_s/...`` included.
+
+        Raises:
+            OutageError: the servers sampled from other weights than those that are trained.
         """
         self.global_steps = step
         metrics: dict[str, float] = {}
@@ -255,6 +259,9 @@ class Policy(PPOTrainerSync):
             batch = self._balance_batch(batch, metrics=metrics)
             with marked_timer("old_log_prob", timing):
                 batch = self._compute_old_log_prob(batch, metrics=metrics)
+            # Before anything is learned from what other weights wrote; the run then ends at its newest checkpoint.
+            known = {f"{self.name}/{key}": value for key, value in rename_training_metrics(metrics).items()}
+            check_served_weights(known, limit=self.settings.episode.max_probs_diff, step=step)
             if self.use_reference_policy:
                 with marked_timer("ref", timing):
                     batch = self._compute_ref_log_prob(batch, metrics=metrics)

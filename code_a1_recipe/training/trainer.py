@@ -136,8 +136,6 @@ class CodeA1Trainer(PPOTrainerSync):
         groups = self._collect_grpo_groups(reports)  # of suites those that TOPVAR selected
         self._alternate_updates(groups, metrics, timing_raw)
         self._finish_step(metrics)
-        with self._saving(on_signal=False):
-            measures.check_served_weights(metrics, limit=self.settings.episode.max_probs_diff, step=self.global_steps)
         return step_marker(self.global_steps)
 
     def prepare_step(self) -> dict[str, Any]:

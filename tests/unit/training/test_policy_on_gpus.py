@@ -7,8 +7,10 @@ import pytest
 pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh setup")
 
 from code_a1_recipe.config.compose import read_config
+from code_a1_recipe.errors import OutageError
 from code_a1_recipe.training import policy as policy_module
 from code_a1_recipe.training.policy import Policy
+from code_a1_recipe.training.trajectories import StoredRows
 
 ONE_CARD = ("trainer.n_gpus_per_node=1", "data.train_batch_size=128")
 
@@ -78,3 +80,35 @@ def test_each_gpus_cache_is_emptied_for_the_other_policy(policy_of, monkeypatch,
     monkeypatch.setattr(policy_module.ray, "get", list)
     policy._empty_caches()
     assert asked == [policy_module._empty_cache] * num_asked
+
+
+@pytest.mark.parametrize(("limit", "stops"), [("0.1", True), ("0.3", False), ("null", False)])
+def test_nothing_is_learned_from_what_servers_with_other_weights_wrote(policy_of, monkeypatch, limit, stops):
+    policy, phases = policy_of("test", f"episode.max_probs_diff={limit}", preset="cpu"), []
+
+    def phase(name):
+        def run(batch, metrics):
+            phases.append(name)
+            metrics["training/rollout_probs_diff_mean"] = 0.2
+            return batch
+
+        return run
+
+    for name in (
+        "_balance_batch",
+        "_compute_old_log_prob",
+        "_compute_ref_log_prob",
+        "_compute_advantage",
+        "_update_actor",
+    ):
+        monkeypatch.setattr(policy, name, phase(name))
+    monkeypatch.setattr(policy, "_compute_metrics", lambda *arguments, **named: None)
+    monkeypatch.setattr(policy_module, "clear_rows", lambda **rows: None)
+    rows = StoredRows(keys=("q_0_0",), tags=({},))
+    if not stops:
+        policy.update(rows, step=3, epoch=0)
+        assert phases[-1] == "_update_actor"
+        return
+    with pytest.raises(OutageError, match=r"step 3: test/rollout_probs_diff_mean is 0.2, above episode.max_probs_diff"):
+        policy.update(rows, step=3, epoch=0)
+    assert phases == ["_balance_batch", "_compute_old_log_prob"]

@@ -227,22 +227,6 @@ def test_after_an_error_of_one_update_the_other_does_not_begin(make_trainer, mon
     assert not any(line.startswith("test updates") for line in log)
 
 
-@pytest.mark.parametrize(("limit", "stops"), [("0.1", True), ("0.3", False), ("null", False)])
-def test_servers_with_other_weights_stop_the_run_with_the_step_saved(make_trainer, monkeypatch, limit, stops):
-    trainer, log = make_trainer(f"episode.max_probs_diff={limit}")
-    monkeypatch.setattr(trainer, "_save_and_tell", lambda: f"step {trainer.finished.step} is saved")
-    monkeypatch.setattr(trainer.run_folder, "show", log.append)
-    update = trainer.policies["test"].update
-    diff = {"rollout_probs_diff_mean": 0.2, "rollout_probs_diff_max": 0.9}
-    monkeypatch.setattr(trainer.policies["test"], "update", lambda rows, **at: update(rows, **at) | diff)
-    if not stops:
-        trainer.step({}, {})
-        return
-    with pytest.raises(OutageError, match=r"step 3: test/rollout_probs_diff_mean is 0.2, above episode.max_probs_diff"):
-        trainer.step({}, {})
-    assert log[-1] == "step 3 is saved"
-
-
 def test_a_difference_that_is_no_number_stops_the_run_too():
     with pytest.raises(OutageError):
         check_served_weights({"code/rollout_probs_diff_mean": float("nan")}, limit=0.1, step=1)
