@@ -6,6 +6,7 @@ advantage, actor update, metrics) are verl's methods, called here on this policy
 """
 
 import logging
+import math
 import random
 from collections.abc import Callable
 from itertools import chain
@@ -34,7 +35,7 @@ from verl.workers.engine_workers import ActorRolloutRefWorker
 
 from ..algorithm.sampling import SamplingParameters
 from ..config.run_config import RunConfig
-from ..errors import OutageError
+from ..errors import CodeA1Error, OutageError
 from ..runs.metrics import check_served_weights
 from ..verl_plugin.client import PolicyServerManager
 from ..verl_plugin.compat import SYNC_MODE, rename_training_metrics
@@ -51,6 +52,7 @@ _PER_TOKEN = "timing_per_token_ms/"
 # Above the ports of Ray's workers, below those that Linux hands out by itself.
 _FIRST_PORT, _LAST_PORT, _TRIED_PORTS = 20_000, 32_000, 200
 _ABANDON_SECONDS = 20.0
+_MOST_LEFT_OUT = 5
 _QUEUED = 2
 """Responses asked for of a server at a time, as a multiple of those that it works on at once: an abort or a new weight
 does not wait behind a thousand others."""
@@ -103,6 +105,7 @@ class Policy(PPOTrainerSync):
         self.name = name
         self.pool = pool
         self.global_steps = 0
+        self._left_out = 0
 
     def _build_replay_buffer(self) -> None:
         """Episodes are awaited, not sampled from a buffer; verl's other branches follow its own sync trainer."""
@@ -269,12 +272,24 @@ class Policy(PPOTrainerSync):
                 batch = self._compute_advantage(batch, metrics=metrics)
             with marked_timer("update_actor", timing):
                 batch = self._update_actor(batch, metrics=metrics)
+        self._check_gradient(metrics, step=step)
         # verl reads the rollout's share of the step from this timer; here episodes serve both policies.
         timing["gen"] = 0.0
         self._compute_metrics(batch, metrics, timing, global_steps=step, epoch=epoch)
         clear_rows(keys=batch.keys, partition_id=batch.partition_id)
         self._empty_caches()
         return rename_training_metrics(metrics)
+
+    def _check_gradient(self, metrics: dict[str, float], *, step: int) -> None:
+        """Count the updates in a row that verl left out because their gradient was no number."""
+        is_number = math.isfinite(metrics.get("actor/grad_norm", 0.0))
+        self._left_out = 0 if is_number else self._left_out + 1
+        if self._left_out >= _MOST_LEFT_OUT:
+            raise CodeA1Error(
+                f"step {step}: the gradient of the {self.name} policy was no number in {self._left_out} steps in a row, "
+                "and nothing was learned; resume from an earlier step with a lower learning rate"
+            )
+        metrics["actor/updates_left_out"] = float(self._left_out)
 
     def _empty_caches(self) -> None:
         """Hand back what torch keeps on the GPUs: the other policy uses them next, and vLLM does not see it."""
@@ -283,13 +298,14 @@ class Policy(PPOTrainerSync):
 
     def _balance_batch(self, batch: KVBatchMeta, metrics: dict[str, Any], **options: Any) -> KVBatchMeta:
         batch = super()._balance_batch(batch, metrics, **options)
-        rows_a_step = self.config.actor_rollout_ref.actor.ppo_mini_batch_size * self.config.actor_rollout_ref.rollout.n
-        ranks, steps = self._ranks(), max(1, len(batch) // rows_a_step)
+        blocks = self.config.actor_rollout_ref
+        mini_batch = blocks.actor.ppo_mini_batch_size * blocks.rollout.n
+        ranks, steps = self._ranks(), max(1, len(batch) // mini_batch)
         if ranks * steps > 1:
             tokens = [tag["seq_len"] for tag in batch.tags]
-            blocks = deal(_groups(batch), tokens, fillers=_fillers(batch), ranks=ranks, steps=steps)
-            metrics.update(log_seqlen_unbalance(tokens, blocks, prefix="global_seqlen"))
-            batch.reorder(list(chain(*blocks)))
+            dealt = deal(_groups(batch), tokens, fillers=_fillers(batch), ranks=ranks, steps=steps)
+            metrics.update(log_seqlen_unbalance(tokens, dealt, prefix="global_seqlen"))
+            batch.reorder(list(chain(*dealt)))
         return batch
 
     def _ranks(self) -> int:

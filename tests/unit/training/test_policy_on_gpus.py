@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh setup")
 
 from code_a1_recipe.config.compose import read_config
-from code_a1_recipe.errors import OutageError
+from code_a1_recipe.errors import CodeA1Error, OutageError
 from code_a1_recipe.training import policy as policy_module
 from code_a1_recipe.training.policy import Policy
 from code_a1_recipe.training.trajectories import StoredRows
@@ -112,3 +112,13 @@ def test_nothing_is_learned_from_what_servers_with_other_weights_wrote(policy_of
     with pytest.raises(OutageError, match=r"step 3: test/rollout_probs_diff_mean is 0.2, above episode.max_probs_diff"):
         policy.update(rows, step=3, epoch=0)
     assert phases == ["_balance_batch", "_compute_old_log_prob"]
+
+
+def test_a_run_ends_where_its_gradient_stays_no_number(policy_of):
+    policy, metrics = policy_of("code", preset="cpu"), {}
+    for norm, left_out in ((float("nan"), 1), (float("inf"), 2), (0.5, 0), *[(float("nan"), n) for n in (1, 2, 3, 4)]):
+        metrics = {"actor/grad_norm": norm}
+        policy._check_gradient(metrics, step=1)
+        assert metrics["actor/updates_left_out"] == left_out
+    with pytest.raises(CodeA1Error, match=r"step 9: the gradient of the code policy was no number in 5 steps in a row"):
+        policy._check_gradient(metrics, step=9)
