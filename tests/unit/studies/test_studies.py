@@ -5,12 +5,11 @@ import json
 
 import pytest
 
-from studies import evalplus_agreement, reward_ranking
+from studies import evalplus_agreement, judging_waits, reward_ranking
 from studies.book_memory import measure_book
 from studies.command_line import run_study
 from studies.judge_benchmark import __main__ as judge_benchmark, bench
 from studies.judge_benchmark.stdin_tasks import make_tasks
-from studies.streaming import comparison
 
 REFERENCE = "def f(items):\n    total = 0\n    for item in items[:3]:\n        total += item\n    return total\n"
 TEST = """
@@ -21,7 +20,7 @@ def check(f):
         assertion(f(*inp), exp, 0)
 """
 FORGED = "class Any:\n    def __eq__(self, other):\n        return True\n\n\ndef f(items):\n    return Any()\n"
-NAMES = ("book_memory", "plan_against_measured", "reward_parts_cost", "streaming", "two_policies")
+NAMES = ("book_memory", "plan_against_measured", "reward_parts_cost")
 
 
 @pytest.mark.nightly
@@ -98,13 +97,19 @@ def test_a_book_is_measured(capsys, monkeypatch):
     assert "at most 600 cases: 600 of 300 questions" in capsys.readouterr().out
 
 
-def test_the_barrier_is_compared_with_streaming_step_by_step():
-    rows = [{"step": step, "s": 2.0 if step % 2 else 1.0} for step in range(3, 9)]
-    assert "ratio 2.00 (2.00 to 2.00, 3 pairs)" in comparison(rows, "s")
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_study_that_takes_minutes_at_least_says_its_options(name, capsys):
     module = importlib.import_module(f"studies.{name}")
     assert run_study(module.app, ["--help"], name=name) == 0
     assert "--help" in capsys.readouterr().out
+
+
+def test_a_recorded_steps_judging_is_replayed(tmp_path, capsys):
+    question = {"id": "q", "prompt": "Double it.", "reference": "def f(x):\n    return 2 * x"}
+    (tmp_path / "questions.jsonl").write_text(json.dumps(question))
+    suites = [{"response": "```python\nassert f(3) == 6\n```", "span": [0.0, 0.2]}]
+    row = {"question": "q", "source": "def f(x):\n    return x + x", "suites": suites, "verdict": None}
+    (tmp_path / "train.jsonl").write_text(json.dumps(row) + "\n" + json.dumps(row | {"source": None}))
+    words = [str(tmp_path / "train.jsonl"), "--questions", str(tmp_path / "questions.jsonl")]
+    assert run_study(judging_waits.app, [*words, "--limit", "load_cpu_seconds=2"], name="judging_waits") == 0
+    assert "train.jsonl: 1 programs; last suite after 0.2 s" in capsys.readouterr().out
