@@ -56,6 +56,11 @@ def _hindsight(config: RecipeSettings) -> Iterator[str]:
         yield f"hindsight.weight must be 0 without the Mistake Book, which keeps the lessons, got {weight}"
 
 
+def _barrier(config: RecipeSettings) -> Iterator[str]:
+    if config.episode.barrier and (number := config.episode.num_workers) > 1:
+        yield f"episode.num_workers must be 1 with episode.barrier=true: all questions wait in one place, got {number}"
+
+
 def _opponents(config: RecipeSettings) -> Iterator[str]:
     for side in ("code", "test"):
         key, share = f"opponents.{side}.share", getattr(config.opponents, side).share
@@ -204,6 +209,7 @@ VALUE_RULES: tuple[Rule, ...] = (
     _schedule,
     _selection,
     _hindsight,
+    _barrier,
     _opponents,
     _given_tests,
     _user_files,

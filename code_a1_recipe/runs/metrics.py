@@ -161,13 +161,13 @@ def _add_suite(collector: _Accumulator, candidate: CandidateResult, s: int, suit
     assert candidate.verdict is not None
     assert suite.reward is not None
     verdict, response = candidate.verdict.suites[s], suite.response
-    collector.add_all({"test/reward": suite.reward.total})
-    collector.add_all({f"test/{term}": value for term, value in suite.reward.terms.items()})
     values = {
         "test/extraction_failure_rate": bool(suite.extraction_failure),
         "test/truncated_rate": response.is_truncated,
         "test/prompt_cached_frac": response.cached_tokens / max(1, len(response.prompt_ids)),
         "test/broke_candidate_rate": verdict.num_failed > 0,
+        "test/reward": suite.reward.total,
+        **{f"test/{term}": value for term, value in suite.reward.terms.items()},
     }
     collector.add_all(values)
     if verdict.num_valid:

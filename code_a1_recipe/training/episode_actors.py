@@ -26,7 +26,7 @@ from ..runs.metrics import MetricAccumulator, accumulate_episode, busy_spans
 from ..runs.rollout_record import encode_records, episode_records
 from ..verl_plugin import row_queue
 from .judge_actors import JudgePool
-from .phase_gate import SharedGate
+from .phase_gate import PhaseGate
 from .plan.needs import CPUS_PER_EPISODE_WORKER
 from .sampler import ServerSampler
 from .trajectories import StoredRows, code_trajectories, group_uid, lesson_trajectories, store, test_trajectories
@@ -102,18 +102,18 @@ class EpisodeWorker:
 
     def __init__(self, settings: RecipeSettings) -> None:
         self._settings = settings
+        self._gate = PhaseGate() if settings.episode.barrier else None
         self._connections = b""
 
     def _connect(self, connections: bytes) -> None:
         """Get to know servers and judges once; a worker that Ray has started again does so with its next episode.
 
         Args:
-            connections: pickled ``(endpoints, judges, gate)``, see :meth:`EpisodePool.connect`.
+            connections: pickled ``(endpoints, judges)``, see :meth:`EpisodePool.connect`.
         """
         if connections == self._connections:
             return
-        endpoints, judges, gate = cloudpickle.loads(connections)
-        self._gate: SharedGate | None = gate
+        endpoints, judges = cloudpickle.loads(connections)
         row_queue.init()
         self._tokenizers = {name: endpoint.load_tokenizer() for name, endpoint in endpoints.items()}
         self._endpoints: Mapping[str, PolicyEndpoint] = endpoints
@@ -231,15 +231,15 @@ def _report(
 class EpisodePool:
     """All episode workers, seen from the trainer."""
 
-    def __init__(self, workers: list[Any], gate: SharedGate | None = None) -> None:
+    def __init__(self, workers: list[Any], *, at_once: int) -> None:
+        """``at_once``: episodes that a worker has at a time."""
         self._workers = workers
-        self._gate = gate
+        self._at_once = at_once
         self._connections = b""
 
     @classmethod
     def start(cls, settings: RecipeSettings) -> "EpisodePool":
         """Start the workers, and do not wait: they import what they need while the servers start."""
-        gate = SharedGate.start() if settings.episode.barrier else None
         actor_class = ray.remote(EpisodeWorker).options(
             max_restarts=-1,
             max_task_retries=_EPISODE_RETRIES,
@@ -247,13 +247,14 @@ class EpisodePool:
             num_cpus=CPUS_PER_EPISODE_WORKER,
             scheduling_strategy="SPREAD",
         )
-        return cls([actor_class.remote(settings) for _ in range(settings.episode.num_workers)], gate)
+        workers = [actor_class.remote(settings) for _ in range(settings.episode.num_workers)]
+        return cls(workers, at_once=_MOST_EPISODES if settings.episode.barrier else _EPISODES_AT_ONCE)
 
     def connect(self, *, endpoints: Mapping[str, PolicyEndpoint], judges: JudgePool) -> Self:
         """Tell the workers where servers and judges are, and wait until they are ready for episodes."""
         # With every call, so that one that Ray starts again knows it too: a handle among the arguments of a
         # constructor counts as an object that may be gone by then.
-        self._connections = cloudpickle.dumps((dict(endpoints), judges, self._gate))
+        self._connections = cloudpickle.dumps((dict(endpoints), judges))
         ray.get([worker.ready.remote(self._connections) for worker in self._workers])
         return self
 
@@ -268,17 +269,16 @@ class EpisodePool:
             while_waiting: called about twice a second; what it raises ends the wait, and :meth:`close` the episodes.
         """
         waiting = iter(tasks)
-        room = _EPISODES_AT_ONCE if self._gate is None else _MOST_EPISODES
         pending: dict[Any, int] = {}
         running = [0] * len(self._workers)
         is_done = False
         while pending or not is_done:
-            while not is_done and min(running) < room:
+            while not is_done and min(running) < self._at_once:
                 task = next(waiting, None)
                 if task is None:
                     is_done = True
                     break
-                number = running.index(min(running)) if self._gate is None else task.index % len(running)
+                number = running.index(min(running))
                 worker = self._workers[number]
                 run = worker.validate if validate else worker.train
                 pending[run.remote(task, self._connections)] = number
@@ -293,5 +293,5 @@ class EpisodePool:
 
     def close(self) -> None:
         """End the workers, and with them every episode that is under way."""
-        for actor in (*self._workers, *([self._gate] if self._gate else [])):
-            actor.close() if isinstance(actor, SharedGate) else ray.kill(actor)
+        for worker in self._workers:
+            ray.kill(worker)

@@ -286,7 +286,7 @@ class Policy(PPOTrainerSync):
         self._left_out = 0 if is_number else self._left_out + 1
         if self._left_out >= _MOST_LEFT_OUT:
             raise CodeA1Error(
-                f"step {step}: the gradient of the {self.name} policy was no number in {self._left_out} steps in a row "
+                f"step {step}: the gradient of the {self.name} policy was no number {self._left_out} steps in a row "
                 "and nothing was learned; resume from an earlier step with a lower learning rate"
             )
         metrics["actor/updates_left_out"] = float(self._left_out)

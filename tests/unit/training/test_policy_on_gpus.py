@@ -120,5 +120,5 @@ def test_a_run_ends_where_its_gradient_stays_no_number(policy_of):
         metrics = {"actor/grad_norm": norm}
         policy._check_gradient(metrics, step=1)
         assert metrics["actor/updates_left_out"] == left_out
-    with pytest.raises(CodeA1Error, match=r"step 9: the gradient of the code policy was no number in 5 steps in a row and"):
+    with pytest.raises(CodeA1Error, match=r"step 9: the gradient of the code policy was no number 5 steps in a row"):
         policy._check_gradient(metrics, step=9)

@@ -4,6 +4,7 @@ import asyncio
 import random
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -79,7 +80,7 @@ def test_the_gate_opens_when_every_question_has_arrived_and_counts_each_once():
         gate, through = PhaseGate(), []
 
         async def question(index: int) -> None:
-            await gate.arrive(1.0, "code", index, 3)
+            await gate.wait(SimpleNamespace(started_at=1.0, index=index, num_questions=3), "code")
             through.append(index)
 
         waiting = [asyncio.ensure_future(question(index)) for index in (0, 1, 1)]  # the worker of 1 died once
