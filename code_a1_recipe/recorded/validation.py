@@ -31,8 +31,10 @@ from ..stats.tables import Table, table_of
 from ..training.checkpoint.export import find_step
 
 _OF_SERVERS = "val/test/prompt_cached_frac"
-_ENGINE_KEYS = "dtype max_model_len max_num_seqs enable_chunked_prefill max_num_batched_tokens enable_prefix_caching "
-_ENGINE_KEYS += "enforce_eager seed"
+_ENGINE_KEYS = (
+    "dtype max_model_len max_num_seqs enable_chunked_prefill max_num_batched_tokens enable_prefix_caching "
+    "enforce_eager seed"
+)
 """Keys of a policy's block ``rollout`` that decide kernels and rounding, under vLLM's own names."""
 
 
@@ -89,7 +91,7 @@ def comparison_table(metrics: dict[str, float], before: dict[str, Any], *, step:
     return table_of(f"Validation at step {step}", rows, note=note), num_different
 
 
-@dataclass(slots=True)
+@dataclass
 class _Policy:
     """One policy at a step. Its one engine, for greedy and other requests, starts when a response is not stored."""
 
@@ -120,7 +122,7 @@ class _Policy:
         return opened
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _AsyncJudge:
     """An ``AsyncJudge`` over judge processes of this machine, without Ray."""
 
