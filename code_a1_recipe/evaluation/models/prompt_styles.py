@@ -19,7 +19,7 @@ _END_OF_BLOCK = f"\n{_FENCE}\n"
 """Beside the ends that ``evalplus_phrases`` reads, where EvalPlus lets an answer begun for the model end."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Asked:
     """One prompt, ready to be sent."""
 
