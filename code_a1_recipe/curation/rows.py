@@ -61,7 +61,7 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All questions that it repeats; only of ``Reason.OVERLAP``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Entry:
     """A row that is a question."""
 
