@@ -26,7 +26,7 @@ GREED = 20.0
 """C: how much the share of passed tests counts beside the uniform prior."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Pool:
     """What was sampled for one question."""
 
@@ -46,7 +46,7 @@ class Pool:
         return f"{self.question.id} {fingerprint(repr(self))}"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class RepairSearch:
     """The programs of one question are refined one at a time; each runs on the tests once."""
 

@@ -40,7 +40,7 @@ _IMPATIENT_SECONDS = 0.05
 """CPU seconds of a call while time-outs are shrunk; the reference's time counts tenfold as ever."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Bug:
     """A minimal failing call."""
 
@@ -51,7 +51,7 @@ class Bug:
     failure: Failure
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class FailureGroup:
     """All failures of one kind."""
 
@@ -61,7 +61,7 @@ class FailureGroup:
     """The minimal call; None where the failure did not come again."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Attack:
     """One program, the reference that says what it should answer, and where both run.
 

@@ -31,7 +31,7 @@ FOLDER = ".code_a1"
 _LIMITS = Limits(reference_cpu_seconds_per_case=1.0, total_seconds=60.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CheckOptions:
     """What ``code_a1.check`` takes."""
 
