@@ -30,7 +30,7 @@ _EPISODE_STEPS = 12
 """Training steps, from the last one back, that sample episodes are picked from."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Section:
     """One heading of the page with what stands under it."""
 
@@ -94,7 +94,7 @@ def _run_report(run: RunRecords, target: Path) -> tuple[str, str, list[Section]]
 
 
 def _episode_sections(run: RunRecords) -> list[Section]:
-    records: list[RolloutRecord] = []
+    records = []
     for step in run.training_steps[-_EPISODE_STEPS:]:
         records += run.training(step)
     questions = questions_by_id(run)
