@@ -4,6 +4,9 @@
 something that had started broke off. ``cli.status`` is the one place that reads it.
 """
 
+PARSE_ERRORS = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError)
+"""Errors that parsing a stranger's text as Python may raise, or taking it for a literal; nesting too deep is one."""
+
 
 class CodeA1Error(Exception):
     """Base of all errors of this package; raised itself where a part broke that no other class describes."""

@@ -1,8 +1,9 @@
 """Files that appear whole or not at all, and fingerprints of texts, files and folders."""
 
 import hashlib
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,6 +20,11 @@ def write_whole(path: Path, content: str | bytes) -> None:
     """
     with replacing(path) as partial:
         partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+def json_lines(rows: Iterable[object]) -> str:
+    """One JSON value a line."""
+    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 @contextmanager

@@ -53,10 +53,11 @@ def code_reward(verdict: CandidateVerdict) -> Breakdown:
         ``pass_new`` (mean over the S suites) in [0, 1], counts ``num_history``, ``num_suites``,
         ``num_suites_without_case``.
     """
-    has_history = bool(verdict.history)
     pass_hist = pass_rate(verdict.history)
     rate_S = [pass_rate(suite.cases) for suite in verdict.suites]
-    weight_S = [_weight_of_new(bool(suite.cases), has_history=has_history) for suite in verdict.suites]
+    # Against the history's rate: 1/2 each where both exist, else all to one.
+    weight = 0.5 if verdict.history else 1.0
+    weight_S = [weight * bool(suite.cases) for suite in verdict.suites]
     num_suites = len(rate_S)
     if num_suites:
         history = pass_hist * sum(1.0 - weight for weight in weight_S) / num_suites
@@ -74,10 +75,3 @@ def code_reward(verdict: CandidateVerdict) -> Breakdown:
             "num_suites_without_case": float(sum(not suite.cases for suite in verdict.suites)),
         },
     )
-
-
-def _weight_of_new(has_case: bool, *, has_history: bool) -> float:
-    """Weight of a suite's pass rate against the history's: 1/2 each when both exist, else all to one."""
-    if not has_history:
-        return 1.0
-    return 0.5 if has_case else 0.0

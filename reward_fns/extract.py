@@ -122,8 +122,8 @@ def _find_block(text: str, *, unclosed_counts: bool = False) -> str | Extraction
 
 def _split_blocks(text: str) -> tuple[list[_Block], _Block | None]:
     """All complete fenced blocks in order, and the one that is left open at the end."""
-    blocks: list[_Block] = []
-    tag: str | None = None
+    blocks = []
+    tag = None
     lines: list[str] = []
     for line in text.split("\n"):
         mark = line.strip()

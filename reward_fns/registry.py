@@ -37,8 +37,7 @@ _HINT = "return reward_fns.Breakdown(parts={'name': value}) or None for each"
 
 def find_code_reward(name: str, *, path: str | None = None, kwargs: Mapping[str, Any] | None = None) -> CodeReward:
     """The Code LLM's reward function with its keyword arguments; see :func:`find_test_reward`."""
-    table: Mapping[str, CodeReward] = CODE_REWARDS
-    return cast("CodeReward", _find(name, path, table, role="code", kwargs=kwargs or {}, defaults={}))
+    return cast("CodeReward", _find(name, path, CODE_REWARDS, role="code", kwargs=kwargs or {}, defaults={}))
 
 
 def find_test_reward(
@@ -63,8 +62,8 @@ def find_test_reward(
     Raises:
         ValueError: no such name, module, file or function, or it does not take these arguments or values.
     """
-    table: Mapping[str, TestReward] = TEST_REWARDS
-    return cast("TestReward", _find(name, path, table, role="test", kwargs=kwargs or {}, defaults=defaults or {}))
+    found = _find(name, path, TEST_REWARDS, role="test", kwargs=kwargs or {}, defaults=defaults or {})
+    return cast("TestReward", found)
 
 
 def _find(

@@ -297,7 +297,7 @@ def evalplus_agreement(
     else:
         settings["programs"] = file_fingerprint(programs)
         wanted = read_programs(programs, problems)
-    with JsonlStore(output / "samples.jsonl", settings=settings) as store, status.resumable(store.path):
+    with JsonlStore(output / "samples.jsonl", settings=settings, key="item") as store, status.resumable(store.path):
         _judge_all([problem for problem in problems if problem.id in wanted], wanted, store, workers)
         rows = [row for row in store.rows() if any(row["item"] == one.item for one in wanted[row["id"]])]
     differing = [row for row in rows if "program" in row]

@@ -189,12 +189,8 @@ def _draw_line(place: Axes, steps: Sequence[float], values: Sequence[float], lab
 
 
 def _finish(place: Axes, ylabel: str) -> None:
-    place.set_xlabel("step")
     place.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    place.set_ylabel(ylabel)
-    if ylabel in ("share", "mean reward"):
-        place.set_ylim(0, 1)
-    else:
-        place.set_ylim(bottom=0)
+    place.set(xlabel="step", ylabel=ylabel)
+    place.set_ylim(0, 1 if ylabel in ("share", "mean reward") else None)
     if place.get_legend_handles_labels()[0]:
         place.legend(loc="best")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from ..data.reader import QuestionFile, read_questions
 from ..errors import InputError
@@ -31,21 +31,21 @@ from .question_view import (
 class InspectOptions:
     """What to show."""
 
-    source: Annotated[Path, typer.Argument(metavar="RUN_OR_FILE", help="run folder; or parquet, JSONL or JSON")]
-    question: Annotated[str, typer.Option(metavar="ID", help="the question to show: its id, or how it begins")] = ""
-    step: Annotated[
-        int | None, typer.Option(help="of a run", show_default="all in the list, the last one of a question")
-    ] = None
-    validation: Annotated[bool, typer.Option(help="of a run: held-out questions")] = False
+    source: Annotated[Path, Argument(metavar="RUN_OR_FILE", help="run folder; or parquet, JSONL or JSON")]
+    question: Annotated[str, Option(metavar="ID", help="the question to show: its id, or how it begins")] = ""
+    step: Annotated[int | None, Option(help="of a run", show_default="all in the list, the last one of a question")] = (
+        None
+    )
+    validation: Annotated[bool, Option(help="of a run: held-out questions")] = False
     outcome: Annotated[
         str,
-        typer.Option(
+        Option(
             callback=shared.one_of(("", *OUTCOMES)),
             help="of a run: programs of a step that came to this; "
             + "; ".join(f"{name}: {meaning}" for name, meaning in OUTCOMES.items()),
         ),
     ] = ""
-    limit: Annotated[int, typer.Option(min=1, help="rows of a list, tests of a question, programs of an outcome")] = 30
+    limit: Annotated[int, Option(min=1, help="rows of a list, tests of a question, programs of an outcome")] = 30
     adapter: shared.Adapter = "auto"
     columns: shared.Columns = field(default_factory=dict)
 

@@ -10,16 +10,18 @@ assertion can kill, but not detect. ``change_table`` pairs them by question, fir
 Programs lost to an outage count nowhere.
 """
 
-import statistics
 from collections import defaultdict
 from collections.abc import Iterable
+from statistics import fmean
 
 from ..runs.metrics import buggy_program_rates
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
 from ..stats.estimates import paired_difference
 
-MEASURES: dict[str, str] = {
+Samples = dict[str, dict[str, list[float]]]
+"""Measure -> question id -> its values."""
+MEASURES = {
     "pass@1": "Code LLM, pass@1 at temperature 1",
     "greedy": "Code LLM, pass@1 greedy",
     "valid": "Test LLM, validity",
@@ -35,7 +37,7 @@ def measures_of(records: Iterable[RolloutRecord]) -> dict[str, dict[str, float]]
 
     Programs and suites lost to an outage count nowhere.
     """
-    samples: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in MEASURES}
+    samples: Samples = {name: defaultdict(list) for name in MEASURES}
     for record in records:
         if record.outage:
             continue
@@ -44,7 +46,7 @@ def measures_of(records: Iterable[RolloutRecord]) -> dict[str, dict[str, float]]
         elif record.hidden_tests is not None:
             samples["greedy" if record.kind == "greedy" else "pass@1"][record.question].append(record.is_solved)
     return {
-        name: {question: statistics.fmean(values) for question, values in by_question.items()}
+        name: {question: fmean(values) for question, values in by_question.items()}
         for name, by_question in samples.items()
         if by_question
     }
@@ -58,7 +60,7 @@ def by_source(records: Iterable[RolloutRecord]) -> dict[str, list[RolloutRecord]
     return found
 
 
-def _add_buggy_program(samples: dict[str, dict[str, list[float]]], record: RolloutRecord) -> None:
+def _add_buggy_program(samples: Samples, record: RolloutRecord) -> None:
     for suite in record.suites:
         if suite.verdict is None or suite.reward is None:
             continue
@@ -66,7 +68,7 @@ def _add_buggy_program(samples: dict[str, dict[str, list[float]]], record: Rollo
             samples[name][record.question].append(value)
 
 
-def validations(run: RunRecords, until: int | None = None) -> tuple[int, ...]:
+def validations(run: RunRecords, until: int | None) -> tuple[int, ...]:
     """The steps of the first and the last validation up to ``until``; empty with fewer than two."""
     steps = [step for step in run.validation_steps if until is None or step <= until]
     return (steps[0], steps[-1]) if len(steps) > 1 else ()
@@ -90,18 +92,16 @@ def change_table(run: RunRecords, *, until: int | None = None, policy: str = "")
             continue
         if not first.get(name, {}).keys() & last.get(name, {}).keys():
             continue
-        before = statistics.fmean(first[name].values())
-        after = statistics.fmean(last[name].values())
+        before = fmean(first[name].values())
+        after = fmean(last[name].values())
         difference = paired_difference(
             last[name],
             first[name],
         )
         number = max(number, difference.num_values)
         verdict = ""
-        if difference.excludes_zero and difference.value > 0:
-            verdict = "  better"
-        elif difference.excludes_zero:
-            verdict = "  worse"
+        if difference.excludes_zero:
+            verdict = "  better" if difference.value > 0 else "  worse"
         interval = difference.plus_minus(signed=True)
         lines.append(f"  {words:{width}}  {before:.3f} -> {after:.3f}   {interval}{verdict}")
     if not lines:

@@ -16,7 +16,7 @@ from ..jobs.terminal import Paint, indented, printable, table
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import SUITE, RewardRecord, RolloutRecord, SuiteRecord
 
-OUTCOMES: dict[str, str] = {
+OUTCOMES = {
     "detected": "wrong, and a test that it met broke it: new, given, pooled or replayed",
     "undetected": "wrong, and no test that it met broke it",
     "untested": "wrong by the hidden tests, and it met no other",
@@ -57,14 +57,11 @@ def question_lines(question: Question, paint: Paint, *, most: int) -> list[str]:
         first = f", the first {most}" if len(tests) > most else ""
         lines.append(paint("heading", f"{len(tests)} {name}{first}"))
         for test in tests[:most]:
-            lines += indented(_shortened(test), 4)
+            rest = f"... ({len(test)} characters)" if len(test) > _TEST_CHARS else ""
+            lines += indented(test[:_TEST_CHARS] + rest, 4)
     for number, program in enumerate(question.buggy_programs):
         lines += [paint("heading", f"buggy program {number}"), *indented(program.rstrip(), 4)]
     return lines
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _TEST_CHARS else f"{text[:_TEST_CHARS]}... ({len(text)} characters)"
 
 
 def book_lines(entries: Sequence[BookEntry], paint: Paint) -> list[str]:

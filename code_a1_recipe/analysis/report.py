@@ -94,7 +94,7 @@ def _run_report(run: RunRecords, target: Path) -> tuple[str, str, list[Section]]
 
 
 def _episode_sections(run: RunRecords) -> list[Section]:
-    records: list[RolloutRecord] = []
+    records = []
     for step in run.training_steps[-_EPISODE_STEPS:]:
         records += run.training(step)
     questions = questions_by_id(run)

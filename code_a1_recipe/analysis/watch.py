@@ -81,18 +81,17 @@ def header(paths: RunFolder, rows: Rows, total: int | None) -> Text:
     step = rows[-1]["step"] if rows else 0
     is_running = paths.is_running()
     state = "running" if is_running else "stopped"
-    text = Text(printable(paths.root.name))
-    text.append(f"  step {step}")
+    text = f"{printable(paths.root.name)}  step {step}"
     if total is not None:
-        text.append(f" of {total}")
+        text += f" of {total}"
         if step >= total and not is_running:
             state = "finished"
-    text.append(f"  {state}")
+    text += f"  {state}"
     seconds = [row["timing_s/step"] for row in rows[-_PACE_STEPS:] if row.get("timing_s/step") is not None]
     if is_running and total is not None and seconds:
         left = timedelta(seconds=round((total - step) * fmean(seconds)))
-        text.append(f", about {left} left")
-    return text
+        text += f", about {left} left"
+    return Text(text)
 
 
 def curves(rows: Rows) -> Table:

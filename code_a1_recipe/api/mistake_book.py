@@ -95,7 +95,7 @@ class MistakeBook:
         if quality >= self.quality_threshold:
             self._qualities[test] = quality
         if len(self._qualities) > self.max_size:
-            worst = min(self._qualities, key=self._qualities.__getitem__)
+            worst = min(self._qualities, key=self.quality)
             del self._qualities[worst]
         return test in self._qualities
 
@@ -111,8 +111,7 @@ class MistakeBook:
 
     def get_top_k(self, k: int) -> list[str]:
         """The ``k`` tests of the highest quality, the best first; the older first among equals."""
-        best_first = sorted(self._qualities, key=self._qualities.__getitem__, reverse=True)
-        return best_first[: check_count("k (tests)", k, least=0)]
+        return heapq.nlargest(check_count("k (tests)", k, least=0), self._qualities, key=self.quality)
 
     def save(self, path: str | Path) -> None:
         """Write the book as JSON, whole or not at all. OSError: it cannot be written."""

@@ -16,7 +16,7 @@ from reward_fns import AdversarialReward
 from ..config.compose import quoted
 from ..data.reader import read_questions
 from ..errors import CodeA1Error, InputError
-from ..files import fingerprint, write_whole
+from ..files import fingerprint, json_lines, write_whole
 from ..runs.reader import RunRecords
 from .mistake_book import check_count
 
@@ -146,7 +146,7 @@ class AdversarialCodeTrainer:
             raise InputError(f"problem_specs must be a list of dictionaries, got {problem_specs!r:.80}")
         rows = [{"id": fingerprint(str(one.get("prompt")), str(one.get("reference"))), **one} for one in problem_specs]
         try:
-            text = "".join(json.dumps(row) + "\n" for row in rows)
+            text = json_lines(rows)
         except (TypeError, ValueError) as error:
             raise InputError(f"problem_specs must hold what JSON can say (texts, numbers, lists): {error}") from error
         file = self.run_dir.with_name(f"{self.run_dir.name}_questions") / f"{fingerprint(text)}.jsonl"

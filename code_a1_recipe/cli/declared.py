@@ -38,7 +38,7 @@ def with_options(run: Callable[[Any], None]) -> Callable[..., None]:
 
 def _declare(options_class: type, prefix: str, parameters: list[inspect.Parameter]) -> Reader:
     """Add the parameters of a dataclass, each with ``prefix`` before its name; returns what makes one of values."""
-    readers: dict[str, Reader] = {}
+    readers = {}
     hints = typing.get_type_hints(options_class, include_extras=True)
     for field in dataclasses.fields(options_class):
         name, hint = f"{prefix}{field.name}", hints[field.name]
@@ -62,12 +62,10 @@ def _parameter(
     name: str, hint: Any, info: ParameterInfo, field: dataclasses.Field[Any], *, is_list: bool
 ) -> inspect.Parameter:
     info, default = copy.copy(info), field.default
-    if is_list and default is field.default_factory:  # no default of either kind
+    if default is field.default_factory:  # no default of either kind
         default = inspect.Parameter.empty
     elif is_list:
         default = []
-    elif default is dataclasses.MISSING:
-        default = inspect.Parameter.empty
     elif hint is bool and default is False and isinstance(info, OptionInfo):
         info.param_decls = (f"--{name.replace('_', '-')}",)  # without a --no-... that says what is so anyway
     return inspect.Parameter(

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from ..jobs.options import NUM_CORES, ResumedFile, Workers
 from ..jobs.outputs import Report
@@ -11,6 +12,7 @@ from ..recorded.rollout_rows import COLUMNS
 from .status import finish, resumable
 from .tables import print_table
 
+Run = Annotated[Path, Argument(help="run folder")]
 SCORE_HELP = """Give rollouts on disk their rewards: extraction, judge and reward functions, to JSON lines.
 
 SOURCE is a run folder, a file of its rollouts/, or a file of yours (JSON lines or parquet) with these columns:
@@ -29,18 +31,18 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     columns = "\n".join(f"- {name}: {meaning}" for name, meaning in COLUMNS.items())
     app.command(rich_help_panel="Runs", help=SCORE_HELP.format(columns=columns))(score)
-    app.command(rich_help_panel="Runs")(harvest)
-    app.command(rich_help_panel="Runs")(validate)
+    for command in (harvest, validate):
+        app.command(rich_help_panel="Runs")(command)
 
 
 def score(
-    source: Annotated[Path, typer.Argument(help="run folder, or rollouts")],
+    source: Annotated[Path, Argument(help="run folder, or rollouts")],
     output: ResumedFile,
-    questions: Annotated[list[Path] | None, typer.Option(metavar="FILE", help="questions of your rows")] = None,
-    alpha: Annotated[float | None, typer.Option(help="weight of validity in the Test LLM's reward")] = None,
-    adversarial: Annotated[str | None, typer.Option(help="reading of the adversarial term: release, figure...")] = None,
-    cases: Annotated[int | None, typer.Option(min=1, help="K, the cases that a suite was asked for")] = None,
-    allow_missing: Annotated[list[str] | None, typer.Option(help="a protection that this kernel lacks")] = None,
+    questions: Annotated[list[Path] | None, Option(metavar="FILE", help="questions of your rows")] = None,
+    alpha: Annotated[float | None, Option(help="weight of validity in the Test LLM's reward")] = None,
+    adversarial: Annotated[str | None, Option(help="reading of the adversarial term: release, figure...")] = None,
+    cases: Annotated[int | None, Option(min=1, help="K, the cases that a suite was asked for")] = None,
+    allow_missing: Annotated[list[str] | None, Option(help="a protection that this kernel lacks")] = None,
     workers: Workers = NUM_CORES,
 ) -> None:
     from ..recorded.score import score as score_rollouts
@@ -60,11 +62,9 @@ def score(
 
 
 def harvest(
-    run: Annotated[Path, typer.Argument(help="run folder")],
+    run: Run,
     output: ResumedFile,
-    minimise: Annotated[
-        bool, typer.Option(help="keep as few tests as kill the same programs; else the best 32")
-    ] = True,
+    minimise: Annotated[bool, Option(help="keep as few tests as kill the same programs; else the best 32")] = True,
     workers: Workers = NUM_CORES,
 ) -> None:
     """Write a run's questions with the tests of its Test LLM as golden tests, as few as kill the same programs.
@@ -81,9 +81,9 @@ def harvest(
 
 
 def validate(
-    run: Annotated[Path, typer.Argument(help="run folder")],
-    output: Annotated[Path, typer.Option(help="folder; responses in it are not sampled again")],
-    step: Annotated[str, typer.Option(help="latest, best, or a saved step")] = "latest",
+    run: Run,
+    output: Annotated[Path, Option(help="folder; responses in it are not sampled again")],
+    step: Annotated[str, Option(help="latest, best, or a saved step")] = "latest",
 ) -> None:
     """Run a run's validation of a checkpoint again, and show its figures beside the figures of training.
 

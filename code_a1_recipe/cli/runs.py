@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from ..jobs.options import one_of
 
@@ -15,8 +16,8 @@ def register(app: typer.Typer) -> None:
 
 
 def watch(
-    run: Annotated[Path, typer.Argument(help="run folder")],
-    once: Annotated[bool, typer.Option("--once", help="print once and end, as for a run that has ended")] = False,
+    run: Annotated[Path, Argument(help="run folder")],
+    once: Annotated[bool, Option("--once", help="print once and end, as for a run that has ended")] = False,
 ) -> None:
     """Follow a run in the terminal until it ends: curves, rates, time and the newest step's programs."""
     from ..analysis.watch import watch as follow
@@ -24,7 +25,7 @@ def watch(
     follow(run, once=once)
 
 
-def report(run: Annotated[Path, typer.Argument(help="run folder: what was given as run_dir")]) -> None:
+def report(run: Annotated[Path, Argument(help="run folder: what was given as run_dir")]) -> None:
     """Write one self-contained page with curves and sample episodes, also while a run is going on."""
     from ..analysis.report import write_report
 
@@ -32,10 +33,10 @@ def report(run: Annotated[Path, typer.Argument(help="run folder: what was given 
 
 
 def export(
-    source: Annotated[Path, typer.Argument(help="a run folder, or the folder of one step in its checkpoints")],
-    output: Annotated[Path, typer.Option(help="folder to write; with --policy both its code/ and test/")],
-    policy: Annotated[str, typer.Option(callback=one_of(("code", "test", "both")), help="code, test or both")] = "code",
-    step: Annotated[str, typer.Option(help="latest, best, or a step that was saved")] = "latest",
+    source: Annotated[Path, Argument(help="a run folder, or the folder of one step in its checkpoints")],
+    output: Annotated[Path, Option(help="folder to write; with --policy both its code/ and test/")],
+    policy: Annotated[str, Option(callback=one_of(("code", "test", "both")), help="code, test or both")] = "code",
+    step: Annotated[str, Option(help="latest, best, or a step that was saved")] = "latest",
 ) -> None:
     """Write a trained policy as a plain Hugging Face folder, which transformers and vLLM load as it is.
 

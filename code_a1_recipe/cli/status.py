@@ -76,8 +76,6 @@ def finish(report: Report) -> None:
     """
     if report.text:
         typer.echo(report.text)
-    if report.note:
-        typer.echo(report.note, err=True)
     if report.failure:
         raise CodeA1Error(report.failure)
 

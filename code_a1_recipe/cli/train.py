@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from ..config.compose import preset_names, read_config
 from ..errors import CodeA1Error, InputError, SettingsError
@@ -43,13 +44,13 @@ def register(app: typer.Typer) -> None:
     """Add the command."""
     text = HELP.format(presets=", ".join(preset_names()))
     app.command(rich_help_panel="Train", help=text, no_args_is_help=False)(train)
-    app.command(rich_help_panel="Train")(plan)
-    app.command(rich_help_panel="Train")(doctor)
+    for command in (plan, doctor):
+        app.command(rich_help_panel="Train")(command)
 
 
 def train(
-    words: Annotated[list[str] | None, typer.Argument(metavar="[PRESET | FILE.yaml] [KEY=VALUE]...")] = None,
-    print_config: Annotated[bool, typer.Option("--print-config", help="print the composed configuration only")] = False,
+    words: Annotated[list[str] | None, Argument(metavar="[PRESET | FILE.yaml] [KEY=VALUE]...")] = None,
+    print_config: Annotated[bool, Option("--print-config", help="print the composed configuration only")] = False,
 ) -> None:
     """Compose, check, train."""
     given = list(words or [])
@@ -65,11 +66,11 @@ def train(
 
 
 def plan(
-    words: Annotated[list[str], typer.Argument(metavar="PRESET | FILE.yaml [KEY=VALUE]...")],
-    gpus: Annotated[int | None, typer.Option(min=1, help="GPUs; sets trainer.n_gpus_per_node too")] = None,
-    gpu_memory: Annotated[float | None, typer.Option(min=1, help="GB of each GPU, as its label says")] = None,
-    cores: Annotated[int | None, typer.Option(min=1, help="CPU cores")] = None,
-    memory: Annotated[float | None, typer.Option(min=1, help="GB of memory; half of it for /dev/shm")] = None,
+    words: Annotated[list[str], Argument(metavar="PRESET | FILE.yaml [KEY=VALUE]...")],
+    gpus: Annotated[int | None, Option(min=1, help="GPUs; sets trainer.n_gpus_per_node too")] = None,
+    gpu_memory: Annotated[float | None, Option(min=1, help="GB of each GPU, as its label says")] = None,
+    cores: Annotated[int | None, Option(min=1, help="CPU cores")] = None,
+    memory: Annotated[float | None, Option(min=1, help="GB of memory; half of it for /dev/shm")] = None,
 ) -> None:
     """Show the least that a run needs of a machine, process by process, and what surely does not fit; starts nothing.
 
@@ -98,7 +99,7 @@ def plan(
     typer.echo("no place is too small for the least that a run needs")
 
 
-def doctor(folder: Annotated[Path, typer.Argument(help="where runs are to be written")] = Path()) -> None:
+def doctor(folder: Annotated[Path, Argument(help="where runs are to be written")] = Path()) -> None:
     """Look at versions, GPUs, sandbox, Ray, shared memory and disk; exit status 1 where no run would start."""
     from ..training.doctor import check_findings, examine, table_of_findings
 

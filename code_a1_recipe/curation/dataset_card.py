@@ -17,11 +17,6 @@ def write_parquet(path: Path, rows: Sequence[Mapping[str, object]], schema: Any 
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows), schema), partial)
 
 
-def card_path(output: Path) -> Path:
-    """The card beside a set."""
-    return output.with_name(f"{output.name}.card.md")
-
-
 def dataset_card(
     output: Path,
     template: Path,
@@ -57,7 +52,7 @@ def dataset_card(
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table in Markdown, for a card's template."""
-    return table_with_head([heads, *(tuple(map(str, row)) for row in rows)]).markdown()
+    return table_with_head([heads, *(map(str, row) for row in rows)]).markdown()
 
 
 def encoded(card: object) -> bytes:

@@ -17,6 +17,7 @@ from ..jobs.confinement import JudgeAll
 from ..jobs.jsonl_store import Row
 from ..test_quality.metrics import cases_by_place, is_broken
 from .options import SftOptions
+from .references import distinct_tests
 
 SHOWN = {
     "reference": "the question's reference: the suite can only be right",
@@ -97,7 +98,7 @@ def demonstrations_row(question: Question, options: SftOptions, judge_all: Judge
     if not tests:
         return row
     programs = _programs(question, options)
-    verdicts: list[CandidateVerdict] = []
+    verdicts = []
     for verdict in judge_all([request_for(question, source, tests) for source, _ in programs]):
         if isinstance(verdict, SandboxUnavailableError):
             return row | {"outage": str(verdict)}
@@ -128,7 +129,7 @@ def demonstrations_row(question: Question, options: SftOptions, judge_all: Judge
 
 
 def _tests(question: Question, seed: int, counts: Counter[str]) -> list[str]:
-    texts = list(dict.fromkeys((*question.tests, *question.golden_tests)))
+    texts = distinct_tests(question)
     short = [text for text in texts if len(text) <= MAX_ASSERT_CHARS]
     counts["tests that are too long"] += len(texts) - len(short)
     counts["questions without tests"] += not texts
@@ -147,8 +148,8 @@ def _programs(question: Question, options: SftOptions) -> list[tuple[str, str]]:
         random.Random(f"{options.seed}:{question.id}").shuffle(mutants)  # they come by line
         programs += [(mutant.source, "mutant") for mutant in mutants]
     different: dict[str, tuple[str, str]] = {}
-    for source, shown in programs:
-        different.setdefault(syntax_key(source), (source, shown))
+    for program in programs:
+        different.setdefault(syntax_key(program[0]), program)
     return list(different.values())
 
 
@@ -179,9 +180,9 @@ def select(
         options: with the prompts, which decide what is the same, and the number of a question.
         counts: gets what is left out, by reason.
     """
-    kept: list[SuiteDemonstration] = []
+    kept = []
     num_of_question: Counter[str] = Counter()
-    known: set[tuple[str, frozenset[str]]] = set()
+    known = set()
     for shown in sorted(made, key=lambda one: one.num_breaking == 0):
         messages = shown.row(options.prompt)["messages"]
         key = (str(messages[:-1]), frozenset(shown.asserts))

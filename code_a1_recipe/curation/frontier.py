@@ -104,7 +104,7 @@ class Frontier:
     def _verdicts(self, questions: Sequence[Question]) -> list[Row]:
         """Rows of ``evaluation.code_llm.judge``, all of one question together, in the order of the questions."""
         options = self.options
-        store = JsonlStore(options.base_output / VERDICTS, settings=options.of_judging(), key="key")
+        store = JsonlStore(options.base_output / VERDICTS, settings=options.of_judging())
         with store, options.confinement.judges(options.workers) as judges:
             tasks = [CodeTask.of(one, AssertGrading(question=one, judges=judges)) for one in questions]
             keys = {question.id: content_key(question) for question in questions}

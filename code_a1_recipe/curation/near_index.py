@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
 THRESHOLD = 0.8
 """Jaccard similarity from which two texts are nearly the same."""
@@ -17,7 +17,7 @@ _BANDS, _ROWS = 18, 5
 """A pair of similarity s is looked at with probability 1 - (1 - s**5)**18: 0.999 at the threshold (section 3.4.2)."""
 _SEED = 1
 
-Hashes = npt.NDArray[np.uint64]
+Hashes = NDArray[np.uint64]
 
 
 def ngrams(words: Sequence[str], size: int) -> list[str]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-import typer
+from typer import Argument, Option
 
 from sandbox import Limits
 
@@ -14,7 +14,6 @@ from ..errors import InputError
 from ..evaluation.models.options import USUAL_SAMPLING, ModelOptions, option
 from ..jobs import options as shared
 from ..jobs.confinement import Confinement
-from .dataset_card import card_path
 
 TRAINING_SAMPLING = replace(USUAL_SAMPLING, temperature=1.0, top_p=1.0, max_prompt_tokens=4096)
 """As the Code LLM samples where nobody configures it."""
@@ -36,7 +35,7 @@ class BaseModelOptions(ModelOptions):
 class OutputOptions:
     """What both commands write beside ``--output``, and how they judge."""
 
-    output: Annotated[Path, typer.Option(help="the questions or demonstrations; must end in .parquet")]
+    output: Annotated[Path, Option(help="the questions or demonstrations; must end in .parquet")]
     overwrite: shared.Overwrite = False
     adapter: shared.Adapter = "auto"
     columns: shared.Columns = field(default_factory=dict)
@@ -47,7 +46,7 @@ class OutputOptions:
 
     @property
     def card_output(self) -> Path:
-        return card_path(self.output)
+        return self.beside(".card.md")
 
     @property
     def work_output(self) -> Path:
@@ -68,31 +67,31 @@ class OutputOptions:
 class PrepareOptions(OutputOptions):
     """What is read, what decides which rows stay, and where they go."""
 
-    inputs: Annotated[tuple[str, ...], typer.Argument(metavar="INPUT...", help="files, or ids of the hub")]
+    inputs: Annotated[tuple[str, ...], Argument(metavar="INPUT...", help="files, or ids of the hub")]
     against: Annotated[
-        tuple[str, ...], typer.Option(metavar="SET", help="evaluation set that no row may repeat; repeatable")
+        tuple[str, ...], Option(metavar="SET", help="evaluation set that no row may repeat; repeatable")
     ] = ()
     against_columns: Annotated[
-        shared.Columns, typer.Option(metavar="NAME=COLUMN", help="the same for --against; prompt=COLUMN is enough")
+        shared.Columns, Option(metavar="NAME=COLUMN", help="the same for --against; prompt=COLUMN is enough")
     ] = field(default_factory=dict)
-    limit: Annotated[int | None, typer.Option(min=1, help="rows of each INPUT, for a try")] = None
-    min_tests: Annotated[int, typer.Option(min=0, help="usable tests a row must have; 0 keeps rows without tests")] = 1
+    limit: Annotated[int | None, Option(min=1, help="rows of each INPUT, for a try")] = None
+    min_tests: Annotated[int, Option(min=0, help="usable tests a row must have; 0 keeps rows without tests")] = 1
     golden: Annotated[
-        int, typer.Option(min=0, help="tests of a row, its first, that become golden: arm=golden trains on them alone")
+        int, Option(min=0, help="tests of a row, its first, that become golden: arm=golden trains on them alone")
     ] = 0
     slow_seconds: Annotated[
         float,
-        typer.Option(callback=shared.within(0, ends="()"), help="CPU seconds that a call of a reference may take"),
+        Option(callback=shared.within(0, ends="()"), help="CPU seconds that a call of a reference may take"),
     ] = 1.0
     base_model: BaseModelOptions = BaseModelOptions(prefix="base-")
-    samples: Annotated[int, typer.Option(min=1, help="programs a question by --base-model")] = 8
+    samples: Annotated[int, Option(min=1, help="programs a question by --base-model")] = 8
     keep: Annotated[
         tuple[float, float],
-        typer.Option(metavar="LOW HIGH", help="share of programs that solve a question which stays, bounds included"),
+        Option(metavar="LOW HIGH", help="share of programs that solve a question which stays, bounds included"),
     ] = (0.0, 1.0)
     prompt: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="that --base-model is asked with: chat_v2, micro, or a .txt template with {{prompt}}",
             show_default="chat_v2, of a run its own",
         ),
@@ -138,19 +137,19 @@ class PrepareOptions(OutputOptions):
 class SftOptions(OutputOptions):
     """What demonstrations are made of, and which are kept."""
 
-    files: Annotated[tuple[Path, ...], typer.Argument(metavar="FILE...", help="questions")]
+    files: Annotated[tuple[Path, ...], Argument(metavar="FILE...", help="questions")]
     prompt: Annotated[
         str,
-        typer.Option(callback=shared.one_of(tuple(sorted(PROMPT_PAIRS))), help="prompts.name of the run to come"),
+        Option(callback=shared.one_of(tuple(sorted(PROMPT_PAIRS))), help="prompts.name of the run to come"),
     ] = "chat_v2"
-    cases: Annotated[int, typer.Option(min=1, help="asserts of a suite, fewer where tests are few")] = 8
-    mutants: Annotated[int, typer.Option(min=0, help="mutants of each reference to show")] = 0
-    max_per_question: Annotated[int, typer.Option(min=1, help="demonstrations of a question")] = 8
+    cases: Annotated[int, Option(min=1, help="asserts of a suite, fewer where tests are few")] = 8
+    mutants: Annotated[int, Option(min=0, help="mutants of each reference to show")] = 0
+    max_per_question: Annotated[int, Option(min=1, help="demonstrations of a question")] = 8
     val_frac: Annotated[
-        float, typer.Option(callback=shared.within(0, 1, ends="[)"), help="of the questions, for validation")
+        float, Option(callback=shared.within(0, 1, ends="[)"), help="of the questions, for validation")
     ] = 0.05
-    model: Annotated[str | None, typer.Option(help="that the printed command trains")] = None
-    cpu: Annotated[bool, typer.Option(help="print a command for a machine without a GPU, for tiny models")] = False
+    model: Annotated[str | None, Option(help="that the printed command trains")] = None
+    cpu: Annotated[bool, Option(help="print a command for a machine without a GPU, for tiny models")] = False
 
     @property
     def val_output(self) -> Path:

@@ -120,7 +120,7 @@ class EvalIndex:
 
     def _common_phrases(self) -> Phrases:
         """Phrases that many different questions of one set share, of all sets."""
-        prompts: dict[str, list[str]] = defaultdict(list)
+        prompts = defaultdict(list)
         for set_name, place in sorted(self._different):
             prompts[set_name].append(self.questions[place].prompt)
         return frozenset().union(*map(common_phrases, prompts.values()))
@@ -182,7 +182,7 @@ class EvalIndex:
                 yield from self._having("run", run, "prompt", f"{size} words: {run}")
 
     def _test_hits(self, question: Question) -> Iterator[Hit]:
-        shared: dict[int, list[str]] = defaultdict(list)
+        shared = defaultdict(list)
         for key, test in {assert_key(test): test for test in (*question.tests, *question.golden_tests)}.items():
             for place, _, detail in self._having("test", key, "tests", test[:120]):
                 shared[place].append(detail)

@@ -4,7 +4,6 @@ Rows that overlap with an evaluation set go first, since their references need n
 so that of two rows the first *good* one stays. A base model is asked last: its programs cost most.
 """
 
-import json
 import shlex
 import warnings
 from collections import Counter
@@ -15,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from ..algorithm.question import Question
-from ..files import write_whole
+from ..files import json_lines, write_whole
 from ..jobs.confinement import judge_confined
 from ..jobs.jsonl_store import JsonlStore, files_of
 from ..jobs.outputs import Report, check_outputs, note_work
@@ -62,7 +61,7 @@ def prepare(options: PrepareOptions, *, command: Sequence[str]) -> Report:
     )
     with (
         warnings.catch_warnings(action="ignore"),  # those of the compiler, of the data's programs
-        JsonlStore(options.work_output, settings=options.of_judging(), key="key") as store,
+        JsonlStore(options.work_output, settings=options.of_judging()) as store,
     ):
         preparation.run(store)
     preparation.write(command)
@@ -172,7 +171,7 @@ class Preparation:
         """For each evaluation set, its questions, those that were met, and the rows that met one."""
         names = {(question.data_source, question.id): None for question in self.eval_questions}
         for set_name, number in Counter(set_name for set_name, _ in names).items():
-            met: list[set[str]] = []
+            met = []
             for row in self.dropped:
                 met.append({overlap.id for overlap in row.overlaps if overlap.set_name == set_name})
             yield set_name, number, len(set().union(*met)), sum(map(bool, met))
@@ -184,8 +183,7 @@ class Preparation:
             OSError: no space, or no permission.
         """
         options = self.options
-        lines = (json.dumps(msgspec.to_builtins(row)) + "\n" for row in self.dropped)
-        write_whole(options.dropped_output, "".join(lines))
+        write_whole(options.dropped_output, json_lines(map(msgspec.to_builtins, self.dropped)))
         removed = Counter(reason for entry in self.kept for reason in entry.removed_tests)
         card = dataset_card(
             options.output,

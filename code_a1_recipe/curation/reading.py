@@ -6,18 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from ..algorithm.question import Question
-from ..data.native_row import NativeRow
+from ..data.native_row import Columns, NativeRow, Row
 from ..data.reader import RowReader, check_row, columns_of, iter_rows, row_reader
 from ..errors import InputError, RowError
 from ..files import file_digest, fingerprint
 from ..jobs.progress import watched
 from .rows import Dropped, Entry, Reason, Stage
-
-Row = Mapping[str, Any]
-Columns = Mapping[str, str]
 
 FILE_ENDINGS = (".parquet", ".jsonl", ".json", ".jsonl.gz", ".json.gz")
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")

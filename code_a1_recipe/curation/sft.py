@@ -41,7 +41,7 @@ def make_demonstrations(options: SftOptions) -> Report:
         cosmic_ray_version()  # refuses where mutants cannot be made
     settings = {name: getattr(options, name) for name in ("cases", "mutants", "seed", "tier")}
     settings["questions"] = fingerprint(json.dumps([asdict(question) for question in questions]))
-    made: list[SuiteDemonstration] = []
+    made = []
     left_out: Counter[str] = Counter()
     num_outages = 0
     with JsonlStore(options.work_output, settings=settings, key="question") as store:

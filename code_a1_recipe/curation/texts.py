@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
+from ..errors import PARSE_ERRORS
 from .near_index import ngrams
 
 PROMPT_NGRAM = 3
@@ -50,7 +51,7 @@ def statement_words(prompt: str) -> Words:
         >>> statement_words("def f(x):\n    '''Add one to x.\n    >>> f(1)\n    2\n    '''")
         ['add', 'one', 'to', 'x']
     """
-    kept: Words = []
+    kept = []
     is_fenced = is_quoted = shows_result = False
     for line in prompt.split("\n"):
         start = line.lstrip()
@@ -140,7 +141,7 @@ def reference_form(source: str) -> str:
             names.setdefault(name, f"v{len(names)}")
         _Canonical(names).visit(tree)  # in place
         return ast.unparse(ast.fix_missing_locations(tree))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except PARSE_ERRORS:
         return ""
 
 

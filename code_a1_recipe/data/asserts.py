@@ -8,7 +8,8 @@ from typing import Any
 from sandbox import NODE_NAMES
 
 from ..algorithm.question import definitions, parsed
-from ..errors import RowError
+from ..errors import PARSE_ERRORS, RowError
+from .native_row import Asserts
 
 # EvalPlus's own comparison calls nothing but these; a row whose ``assertion`` calls more (``set``,
 # ``isinstance``) compares something else than the values.
@@ -37,14 +38,14 @@ def literal_text(node: ast.expr) -> str | None:
         return values and f"{name}({values})"
     try:
         text = repr(ast.literal_eval(node))
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+    except PARSE_ERRORS:
         text = ""
     if text and "inf" not in text and "{" not in text:
         return text  # several times faster than ast.unparse, and the same but for infinities and set order
     plain = _InfinityToLiteral().visit(node)
     try:
         ast.literal_eval(plain)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+    except PARSE_ERRORS:
         return None
     return ast.unparse(plain)
 
@@ -110,7 +111,7 @@ def called_names(text: str) -> list[str]:
     ]
 
 
-def asserts_about_candidate(module: ast.Module, *, called_as: str) -> tuple[list[str], int]:
+def asserts_about_candidate(module: ast.Module, *, called_as: str) -> Asserts:
     """The asserts of ``def check(candidate)``, about ``called_as`` instead.
 
     Args:
@@ -120,7 +121,7 @@ def asserts_about_candidate(module: ast.Module, *, called_as: str) -> tuple[list
     Returns:
         The literal ones, and how many others there were. ``assert True`` is not counted.
     """
-    found: list[str] = []
+    found = []
     num_other = 0
     for node in asserts_in(module):
         if isinstance(node.test, ast.Constant):
@@ -148,7 +149,7 @@ def asserts_of_pairs(
     callee: str,
     inputs: list[Any],
     outputs: list[Any],
-) -> tuple[list[str], int]:
+) -> Asserts:
     """Asserts about ``callee`` from lists of arguments and of answers, as JSON gave them.
 
     Args:
@@ -176,7 +177,7 @@ def asserts_of_pairs(
 def _value_text(value: Any) -> str | None:
     try:
         return literal_text(ast.parse(repr(value), mode="eval").body)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
+    except PARSE_ERRORS:
         return None
 
 

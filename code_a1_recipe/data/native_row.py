@@ -9,9 +9,13 @@ from typing import Any
 
 from sandbox import DEFAULT_CHECKER, Kind
 
-from ..errors import RowError
+from ..errors import PARSE_ERRORS, RowError
 
 Row = Mapping[str, Any]
+Asserts = tuple[list[str], int]
+"""Tests as asserts, and how many more there are that cannot be written as one."""
+Columns = Mapping[str, str]
+"""Native column -> column of a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +72,7 @@ def parsed(row: Row, column: str) -> ast.Module:
     """The row's Python source in ``column``, parsed; RowError when it is not Python 3."""
     text = text_of(row, column)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the compiler's remarks on the style of others
+        with warnings.catch_warnings(action="ignore"):  # the compiler's remarks on the style of others
             return ast.parse(text)
-    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+    except PARSE_ERRORS as error:
         raise RowError(column, f"must be Python 3, but does not parse: {error}") from error

@@ -17,7 +17,7 @@ from ..algorithm.question import Question, definitions
 from ..errors import InputError, RowError
 from .asserts import called_names
 from .formats import ADAPTERS
-from .native_row import NativeRow, list_of, parsed, text_of
+from .native_row import Columns, NativeRow, Row, list_of, parsed, text_of
 
 Read = TypeVar("Read")
 QuestionTable = dict[str, Question]
@@ -57,17 +57,15 @@ class RowReader:
 
     adapter: str
     """A name in ``formats.ADAPTERS``."""
-    columns: Mapping[str, str] | None = None
+    columns: Columns | None = None
     """Native column -> column of the file, applied first; None where the rows are read as they are."""
 
-    def native(self, row: Mapping[str, Any]) -> NativeRow:
+    def native(self, row: Row) -> NativeRow:
         """The row in native columns, not yet checked; RowError where its adapter cannot read it."""
         return ADAPTERS[self.adapter].convert(_renamed(row, self.columns) if self.columns else row)
 
 
-def load_questions(
-    path: str | Path, *, adapter: str = "auto", columns: Mapping[str, str] | None = None
-) -> list[Question]:
+def load_questions(path: str | Path, *, adapter: str = "auto", columns: Columns | None = None) -> list[Question]:
     """The questions of a file; see :func:`read_questions`, whose counts are logged."""
     loaded = read_questions(path, adapter=adapter, columns=columns)
     counts = f"questions={len(loaded.questions)} dropped_tests={loaded.num_dropped_tests}"
@@ -75,9 +73,7 @@ def load_questions(
     return list(loaded.questions)
 
 
-def read_questions(
-    path: str | Path, *, adapter: str = "auto", columns: Mapping[str, str] | None = None
-) -> QuestionFile:
+def read_questions(path: str | Path, *, adapter: str = "auto", columns: Columns | None = None) -> QuestionFile:
     """Load a parquet, JSON or JSON-lines file (``.gz`` allowed for the JSON ones).
 
     Args:
@@ -98,27 +94,21 @@ def read_questions(
     if not path.is_file():
         read_rows(path)  # says what is wrong
     state = path.stat()
-    named = None if columns is None else tuple(columns.items())
+    named = tuple((columns or {}).items())
     return _read_once(path.absolute(), adapter, named, state.st_mtime_ns, state.st_size)
 
 
 @functools.lru_cache(maxsize=8)
-def _read_once(
-    path: Path, adapter: str, columns: tuple[tuple[str, str], ...] | None, mtime: int, size: int
-) -> QuestionFile:
+def _read_once(path: Path, adapter: str, columns: tuple[tuple[str, str], ...], mtime: int, size: int) -> QuestionFile:
     """A run looks at its files before it starts, and again when it does; a million rows take minutes each time."""
     del mtime, size  # of a file that has changed since
-    return _read(path, adapter=adapter, columns=None if columns is None else dict(columns))
-
-
-def _read(path: Path, *, adapter: str, columns: Mapping[str, str] | None) -> QuestionFile:
     rows = read_rows(path)
     if not rows:
         raise InputError(f"{path}: no rows; a dataset needs at least one")
-    reader = row_reader(columns_of(rows), where=path, adapter=adapter, columns=columns)
+    reader = row_reader(columns_of(rows), where=path, adapter=adapter, columns=dict(columns))
     row_of_id: dict[str, int] = {}
 
-    def read(row: dict[str, Any]) -> tuple[Question, int]:
+    def read(row: Row) -> tuple[Question, int]:
         native = reader.native(row)
         question = check_row(native)
         if question.id in row_of_id:
@@ -130,9 +120,7 @@ def _read(path: Path, *, adapter: str, columns: Mapping[str, str] | None) -> Que
     return QuestionFile(questions=questions, adapter=reader.adapter, num_dropped_tests=sum(dropped))
 
 
-def question_table(
-    files: Sequence[Path], *, adapter: str = "auto", columns: Mapping[str, str] | None = None
-) -> QuestionTable:
+def question_table(files: Sequence[Path], *, adapter: str = "auto", columns: Columns | None = None) -> QuestionTable:
     """Questions of all files by id.
 
     Raises:
@@ -203,7 +191,7 @@ def _kind_of(columns: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def row_reader(
-    there: Set[str], *, where: str | Path, adapter: str = "auto", columns: Mapping[str, str] | None = None
+    there: Set[str], *, where: str | Path, adapter: str = "auto", columns: Columns | None = None
 ) -> RowReader:
     """How to read a file that has the columns ``there``; arguments and errors as those of :func:`read_questions`.
 
@@ -241,19 +229,19 @@ def _detect(there: Set[str], where: str | Path) -> str:
     )
 
 
-def columns_of(rows: Iterable[Mapping[str, Any]]) -> set[str]:
+def columns_of(rows: Iterable[Row]) -> set[str]:
     """All columns, whichever rows have them."""
     return {name for row in rows for name in row}
 
 
-def _is_native(there: Set[str], columns: Mapping[str, str]) -> bool:
+def _is_native(there: Set[str], columns: Columns) -> bool:
     named = {column.split(".")[0] for native, column in columns.items() if column != native}
     return ADAPTERS["native"].needs <= there and bool(named) and not named & there
 
 
-def _renamed(row: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
+def _renamed(row: Row, columns: Columns) -> Row:
     """The row's native columns, some under another name; absent ones stay absent."""
-    found: dict[str, Any] = {}
+    found = {}
     for native in _READABLE:
         value: Any = row
         for step in columns.get(native, native).split("."):
@@ -263,9 +251,7 @@ def _renamed(row: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, An
     return found
 
 
-def read_each(
-    rows: Iterable[dict[str, Any]], read: Callable[[dict[str, Any]], Read], *, where: Path, hint: str = ""
-) -> Iterator[Read]:
+def read_each(rows: Iterable[Row], read: Callable[[Row], Read], *, where: Path, hint: str = "") -> Iterator[Read]:
     """What ``read`` makes of each row of the file ``where``.
 
     Raises:
@@ -279,12 +265,12 @@ def read_each(
             raise InputError(f"{where}: row {index}, column {error.column!r}: {error.rule}; {cure}") from error
 
 
-def read_rows(path: Path) -> list[dict[str, Any]]:
+def read_rows(path: Path) -> list[Row]:
     """All rows of a file at once; see :func:`iter_rows`."""
     return list(iter_rows(path))
 
 
-def iter_rows(path: Path) -> Iterator[dict[str, Any]]:
+def iter_rows(path: Path) -> Iterator[Row]:
     """The rows of a ``.parquet``, ``.jsonl`` or ``.json`` file as dictionaries; the last two also with ``.gz``.
 
     JSON lines come one at a time and parquet in batches, for they may be gigabytes; a JSON array is read whole.
@@ -312,7 +298,7 @@ def iter_rows(path: Path) -> Iterator[dict[str, Any]]:
         raise InputError(f"{path}: cannot be read: {error}") from error
 
 
-def _json_rows(handle: IO[str], path: Path) -> Iterator[dict[str, Any]]:
+def _json_rows(handle: IO[str], path: Path) -> Iterator[Row]:
     """A JSON array, whatever the file is called, or one JSON value a line."""
     is_array = next((line for line in handle if line.strip()), "").lstrip().startswith("[")
     handle.seek(0)

@@ -11,7 +11,7 @@ from sandbox import INPUT_ENTRY, Kind, Limits
 
 from ..algorithm.question import parsed
 from ..errors import RowError
-from .native_row import NativeRow, Row, list_of, text_of
+from .native_row import Asserts, NativeRow, Row, list_of, text_of
 
 MAX_ASSERT_CHARS = Limits().assert_chars
 """Longer tests are left out and counted: the judge's default refuses them."""
@@ -20,7 +20,7 @@ _PYTHON_3 = 3
 _MAX_BUGGY_PROGRAMS = 4
 
 
-def input_asserts(inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[list[str], int]:
+def input_asserts(inputs: Sequence[Any], outputs: Sequence[Any]) -> Asserts:
     """Asserts of pairs of texts, or of lists of their lines; and how many pairs there were beside them.
 
     Example:
@@ -70,7 +70,7 @@ def from_codecontests(row: Row) -> NativeRow:
     if not references:
         raise RowError("solutions", "holds none in Python 3 (language 3) that parses")
     golden, num_dropped = _tests(row, "public_tests")
-    tests: list[str] = []
+    tests = []
     for column in ("private_tests", "generated_tests"):
         found, dropped = _tests(row, column)
         tests += found
@@ -88,7 +88,7 @@ def from_codecontests(row: Row) -> NativeRow:
     )
 
 
-def _tests(row: Row, column: str) -> tuple[list[str], int]:
+def _tests(row: Row, column: str) -> Asserts:
     value = row.get(column)
     if value is None:
         return [], 0

@@ -34,7 +34,7 @@ class QuestionDataset(Dataset[dict[str, Any]]):
     ) -> None:
         options = config if config is not None else {}
         adapter, columns = options.get("adapter", "auto"), dict(options.get("columns") or {}) or None
-        questions: list[Question] = []
+        questions = []
         for path in data_files if isinstance(data_files, (list, tuple, ListConfig)) else [str(data_files)]:
             questions += load_questions(path, adapter=adapter, columns=columns)
         counts = Counter(question.id for question in questions)

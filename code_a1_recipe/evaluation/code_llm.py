@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from reward_fns import ExtractionFailure, extract_candidate
+from reward_fns import extract_candidate
 from sandbox import DEFAULT_QUESTIONS_PER_WORKER, SandboxUnavailableError
 
 from ..errors import InputError
@@ -13,14 +13,13 @@ from ..files import fingerprint
 from ..jobs.jsonl_store import JsonlStore, Row
 from ..jobs.judge_loop import judge_into
 from ..stats.estimates import pass_at_k
-from .benchmarks.own_evaluators import OwnEvaluator, Solution
 from .benchmarks.registry import loaded_tasks
 from .benchmarks.tasks import CodeTask, Extracted
 from .models.options import run_of, usual_prompt
 from .models.prompt_styles import Asked, ask_code, check_style
 from .models.source import ModelChoice, choose_model, sample_stored
 from .options import CodeEvalOptions
-from .results import LOST, Pair, Results
+from .results import LOST, PartsByQuestion, Results
 from .scoring.evalplus_sanitizer import MAX_TOKENS, sanitizer_version
 
 VERDICTS = "verdicts.jsonl"
@@ -74,7 +73,7 @@ def evaluate(options: CodeEvalOptions) -> tuple[Results | int, list[str]]:
             judged_with["references"] = True
         if any(task.extraction for task in tasks):
             judged_with["sanitizer"] = sanitizer_version()
-        with JsonlStore(options.output / VERDICTS, settings=judged_with, key="key") as verdicts:
+        with JsonlStore(options.output / VERDICTS, settings=judged_with) as verdicts:
             judge(samples, verdicts, num_workers=options.workers)
             rows = [verdicts.row(sample.key) for sample in samples]
     # A row gives a reason in place of a verdict where the reference confirms no test of the problem.
@@ -82,14 +81,13 @@ def evaluate(options: CodeEvalOptions) -> tuple[Results | int, list[str]]:
     tested = [pair for pair in zip(samples, rows, strict=True) if pair[0].task.id not in untested]
     counts[f"samples {LOST}"] = sum(bool(row["outage"]) for row in rows)
     counts["problems left out because their reference confirms no test"] = len(untested)
-    asked = {name: getattr(options, name) for name in ("limit", "prompt", "samples", "seed")}
     results = Results(
         kind="code",
         label=model.label if model else REFERENCES,
         settings={
             "model": model.fingerprint if model else REFERENCES,
             "sampling": asdict(options.model.sampling("code")),
-            **asked,
+            **{name: getattr(options, name) for name in ("limit", "prompt", "samples", "seed")},
             **judged_with,
         },
         source_of={sample.task.id: sample.task.data_source for sample, _ in tested},
@@ -151,7 +149,7 @@ def sampled(tasks: Sequence[CodeTask], model: ModelChoice, options: CodeEvalOpti
 
 def _export(samples: Sequence[Sample], rows: Sequence[Row], folder: Path) -> dict[str, str]:
     """Write the samples of each benchmark with an evaluator of its own; the commands that are still to be run."""
-    solutions: dict[OwnEvaluator, list[Solution]] = defaultdict(list)
+    solutions = defaultdict(list)
     for sample, row in zip(samples, rows, strict=True):
         if sample.task.evaluator and not row["outage"]:
             solutions[sample.task.evaluator].append((sample.task.official_id, row["program"] or ""))
@@ -164,7 +162,7 @@ def _export(samples: Sequence[Sample], rows: Sequence[Row], folder: Path) -> dic
 
 def judge(samples: Sequence[Sample], verdicts: JsonlStore, *, num_workers: int) -> None:
     """Grade what is not there yet; equal programs of a problem once. An outage is a row that says so."""
-    left: dict[str, list[Sample]] = defaultdict(list)
+    left = defaultdict(list)
     for sample in samples:
         if sample.key not in verdicts:
             left[sample.task.id].append(sample)
@@ -185,7 +183,7 @@ def _grade(samples: Sequence[Sample]) -> list[Row]:
     if grading is None:
         return rows
     programs = list({row["program"]: None for row in rows if row["program"] is not None})
-    verdicts = dict(zip(programs, grading.grade(programs) if programs else [], strict=True))
+    verdicts = dict(zip(programs, grading.grade(programs), strict=True))
     for row in rows:
         verdict = verdicts.get(row["program"])
         if isinstance(verdict, SandboxUnavailableError):
@@ -234,21 +232,21 @@ def _extracted(sample: Sample) -> Extracted:
         program = task.evaluator.extract(text)
         return Extracted(program=program, failure="" if program else "no_code")
     candidate = extract_candidate(text, reads_input=task.reads_input)
-    if isinstance(candidate, ExtractionFailure):
-        return Extracted(failure=candidate.reason)
-    return Extracted(program=candidate)
+    if isinstance(candidate, str):
+        return Extracted(program=candidate)
+    return Extracted(failure=candidate.reason)
 
 
-def parts_of(tested: Iterable[tuple[Sample, Row]], *, ks: Sequence[int]) -> dict[str, dict[str, Pair]]:
+def parts_of(tested: Iterable[tuple[Sample, Row]], *, ks: Sequence[int]) -> PartsByQuestion:
     """pass@k by question, for responses also how many were lost on the way to a program.
 
     Samples lost to an outage are left out, and with fewer than k left the question.
     """
-    pairs_of: dict[str, list[tuple[Sample, Row]]] = defaultdict(list)
+    pairs_of = defaultdict(list)
     for sample, row in tested:
         if not row["outage"]:
             pairs_of[row["question"]].append((sample, row))
-    parts: dict[str, dict[str, Pair]] = defaultdict(dict)
+    parts: PartsByQuestion = defaultdict(dict)
     for question, pairs in pairs_of.items():
         number = len(pairs)
         first, _ = pairs[0]

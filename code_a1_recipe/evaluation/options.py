@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from ..errors import InputError
 from ..files import file_fingerprint
@@ -21,12 +21,12 @@ OWN_FILES = ("responses.jsonl", "verdicts.jsonl", "choices.jsonl", "models", "mu
 class SamplingEvalOptions:
     """The options that these commands share."""
 
-    files: Annotated[Sequence[Path], typer.Argument(metavar="FILE...", help="problems; any file that training reads")]
+    files: Annotated[Sequence[Path], Argument(metavar="FILE...", help="problems; any file that training reads")]
     output: shared.ResumedFolder
     model: ModelOptions = field(default_factory=ModelOptions)
     prompt: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="pair of templates (chat_v2, micro); of eval also a .txt template with {{prompt}}, of eval code "
             "evalplus (its official prompt)",
             show_default="chat_v2, of a run its own",
@@ -37,7 +37,7 @@ class SamplingEvalOptions:
     limit: shared.Limit = None
     seed: shared.Seed = 0
     workers: shared.Workers = shared.NUM_CORES
-    sample_only: Annotated[bool, typer.Option(help="store responses and stop, for instance on a GPU node")] = False
+    sample_only: Annotated[bool, Option(help="store responses and stop, for instance on a GPU node")] = False
     judge_only: shared.JudgeOnly = False
 
     def __post_init__(self) -> None:
@@ -69,12 +69,10 @@ class SamplingEvalOptions:
 class CodeEvalOptions(SamplingEvalOptions):
     """Options of ``eval code``."""
 
-    samples: Annotated[int, typer.Option(min=1, help="programs a problem; the paper: 32")] = 1
-    references: Annotated[bool, typer.Option(help="no model: judge the files' own references; lists what fails")] = (
-        False
-    )
+    samples: Annotated[int, Option(min=1, help="programs a problem; the paper: 32")] = 1
+    references: Annotated[bool, Option(help="no model: judge the files' own references; lists what fails")] = False
     split: Annotated[
-        str, typer.Option(callback=shared.one_of(("complete", "instruct")), help="BigCodeBench: which prompts")
+        str, Option(callback=shared.one_of(("complete", "instruct")), help="BigCodeBench: which prompts")
     ] = "complete"
 
     def __post_init__(self) -> None:
@@ -92,9 +90,9 @@ class CodeEvalOptions(SamplingEvalOptions):
 class SuiteEvalOptions(SamplingEvalOptions):
     """Options of ``eval test``."""
 
-    tests: Annotated[int, typer.Option(min=1, help="asserts a suite")] = 5
-    own_tests: Annotated[bool, typer.Option(help="no model: measure the questions' own tests, as a baseline")] = False
-    max_mutants: Annotated[int, typer.Option(min=0, help="a function; 0: no mutants")] = 50
+    tests: Annotated[int, Option(min=1, help="asserts a suite")] = 5
+    own_tests: Annotated[bool, Option(help="no model: measure the questions' own tests, as a baseline")] = False
+    max_mutants: Annotated[int, Option(min=0, help="a function; 0: no mutants")] = 50
 
     def __post_init__(self) -> None:
         SamplingEvalOptions.__post_init__(self)

@@ -19,6 +19,8 @@ LOST = "lost to an outage"
 MIN_QUESTIONS = 20
 """Questions below which no difference is called settled: the bootstrap of a handful is too narrow."""
 Pair = tuple[float, float]
+PartsByQuestion = dict[str, dict[str, Pair]]
+"""Metric -> question -> (numerator, denominator)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +90,7 @@ class Results:
         columns = []
         for factor in self.products.get(metric, (metric,)):
             pairs = [self.parts[factor][name] for name in questions]
-            columns.append([numerator for numerator, _ in pairs])
-            columns.append([denominator for _, denominator in pairs])
+            columns += [[numerator for numerator, _ in pairs], [denominator for _, denominator in pairs]]
         return columns
 
     def estimate(self, metric: str, questions: Sequence[str]) -> Estimate:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 
 import msgspec
 
-from reward_fns import ExtractionFailure, extract_suite
+from reward_fns import extract_suite
 from sandbox import LocalRunner, SandboxUnavailableError
 
 from ..algorithm.prompts import render, template_for
@@ -24,12 +24,10 @@ from .code_llm import VERDICTS
 from .models.options import run_of, usual_prompt
 from .models.source import ModelChoice, choose_model, sample_stored
 from .options import SuiteEvalOptions
-from .results import LOST, Pair, Results
+from .results import LOST, PartsByQuestion, Results
 
 MUTANTS = "mutants"
 OWN_TESTS = "the questions' own tests"
-PartsByQuestion = dict[str, dict[str, Pair]]
-"""Metric -> question -> (numerator, denominator)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +66,7 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
         return len(written)
     judged_with = {**options.read_with(), "max_mutants": options.max_mutants}
     with (
-        JsonlStore(options.output / VERDICTS, settings=judged_with, key="key") as verdicts,
+        JsonlStore(options.output / VERDICTS, settings=judged_with) as verdicts,
         LocalRunner(num_workers=options.workers) as runner,
     ):
         judge_confined(
@@ -81,14 +79,13 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
             unit="suite",
         )
         parts, found = summarise((verdicts.row(one.key) for one in written), ks=options.ks)
-    asked = {name: getattr(options, name) for name in ("prompt", "tests", "seed")}
     results = Results(
         kind="test",
         label=model.label if model else OWN_TESTS,
         settings={
             "model": model.fingerprint if model else OWN_TESTS,
             "sampling": asdict(options.model.sampling("test")),
-            **asked,
+            **{name: getattr(options, name) for name in ("prompt", "tests", "seed")},
             **judged_with,
         },
         source_of={one.id: one.data_source or "questions" for one in questions},
@@ -126,13 +123,12 @@ def sample_suites(questions: Sequence[Question], model: ModelChoice, options: Su
     written = []
     responses = sample_stored(model, prompts, options, policy="test", num_samples=1)
     for question, (response,) in zip(questions, responses, strict=True):
-        asserts: tuple[str, ...] | ExtractionFailure = ExtractionFailure(reason="too_long")
-        if response:
-            asserts = extract_suite(response.text, max_asserts=options.tests)
-        if isinstance(asserts, ExtractionFailure):
-            written.append(WrittenSuite(question=question, extraction_failure=asserts.reason))
-        else:
+        asserts = extract_suite(response.text, max_asserts=options.tests) if response else None
+        if isinstance(asserts, tuple):
             written.append(WrittenSuite(question=question, asserts=asserts))
+        else:
+            reason = asserts.reason if asserts else "too_long"
+            written.append(WrittenSuite(question=question, extraction_failure=reason))
     return written
 
 

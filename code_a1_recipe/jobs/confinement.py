@@ -33,13 +33,11 @@ class Confinement:
     """Protections to do without; decides no verdict."""
 
     @classmethod
-    def of_run(
-        cls, sandbox: SandboxSettings, *, tier: int | None = None, allow_missing: Sequence[str] = ()
-    ) -> "Confinement":
+    def of_run(cls, sandbox: SandboxSettings, *, allow_missing: Sequence[str] = ()) -> "Confinement":
         """That of a recorded run's block ``sandbox``, for what is not given here."""
         return cls(
             limits=sandbox.limits,
-            tier=sandbox.tier if tier is None else tier,
+            tier=sandbox.tier,
             allow_missing=tuple(allow_missing) or sandbox.allow_missing,
         )
 
@@ -49,8 +47,7 @@ class Confinement:
 
     def judges(self, num_workers: int | None, *, seed: int = 0) -> JudgeProcesses:
         """Judge processes, to be used in a ``with`` statement; one a core where no number is given."""
-        runner = {"limits": self.limits, "tier": self.tier, "allow_missing": self.allow_missing}
-        return JudgeProcesses(num_workers, settings=WorkerSettings(seed=seed, runner=runner))
+        return JudgeProcesses(num_workers, settings=WorkerSettings(seed=seed, runner=dict(vars(self))))
 
 
 def judge_confined(

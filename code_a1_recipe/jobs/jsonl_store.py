@@ -33,7 +33,7 @@ class JsonlStore(Closing):
         OutputError: the file holds something else, rows of other settings, or another process writes it.
     """
 
-    def __init__(self, path: Path, *, settings: Mapping[str, Any], key: str = "item") -> None:
+    def __init__(self, path: Path, *, settings: Mapping[str, Any], key: str = "key") -> None:
         self.path = path
         self._key = key
         self.settings_path = files_of(path)[1]
@@ -52,11 +52,6 @@ class JsonlStore(Closing):
         except BaseException:
             self._handle.close()
             raise
-
-    @property
-    def done(self) -> set[Key]:
-        """Items whose rows are there."""
-        return set(self._offsets)
 
     def __len__(self) -> int:
         return len(self._offsets)
@@ -159,7 +154,7 @@ class JsonlStore(Closing):
         partial = self.path.with_name(self.path.name + ".partial")
         replacement = _open_locked(partial)
         replacement.truncate(0)
-        offsets: dict[Key, int] = {}
+        offsets = {}
         end = 0
         for item, line in zip(items, self._lines(items), strict=True):
             _write_line(replacement, line)

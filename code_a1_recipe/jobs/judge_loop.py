@@ -92,7 +92,7 @@ def _judge_once(
     keep_outages: bool,
 ) -> list[Item]:
     """Judge each item once; returns those to try again."""
-    again: list[Item] = []
+    again = []
     num_outages = in_a_row = 0
     with contextlib.closing(in_parallel(items, work, num_threads=num_threads)) as results:
         for item, rows in results:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 
 from sandbox import LOCAL_TIERS, OPTIONAL_FEATURES
 
@@ -78,24 +79,22 @@ def within(low: float, high: float = math.inf, *, ends: str = "[]") -> Callable[
     return check
 
 
-Adapter = Annotated[str, typer.Option(callback=one_of(("auto", *ADAPTERS)), help="how to read the columns")]
+Adapter = Annotated[str, Option(callback=one_of(("auto", *ADAPTERS)), help="how to read the columns")]
 Columns = Annotated[
     Mapping[str, str],
-    typer.Option(metavar="NAME=COLUMN", help="a native column and the file's; repeatable"),
+    Option(metavar="NAME=COLUMN", help="a native column and the file's; repeatable"),
     FromTexts(_columns),
 ]
 Numbers = FromTexts(_numbers)
-Workers = Annotated[int, typer.Option(min=1, help="judge processes", show_default="the cores")]
-Seed = Annotated[int, typer.Option(help="of sampling")]
-Limit = Annotated[int | None, typer.Option(min=1, help="only the first so many problems")]
-Overwrite = Annotated[bool, typer.Option(help="replace existing outputs")]
-Tier = Annotated[int, typer.Option(callback=one_of(LOCAL_TIERS), help="confinement tier of programs")]
+Workers = Annotated[int, Option(min=1, help="judge processes", show_default="the cores")]
+Seed = Annotated[int, Option(help="of sampling")]
+Limit = Annotated[int | None, Option(min=1, help="only the first so many problems")]
+Overwrite = Annotated[bool, Option(help="replace existing outputs")]
+Tier = Annotated[int, Option(callback=one_of(LOCAL_TIERS), help="confinement tier of programs")]
 AllowMissing = Annotated[
     tuple[str, ...],
-    typer.Option(callback=one_of(tuple(OPTIONAL_FEATURES)), metavar="NAME", help="a protection this kernel lacks"),
+    Option(callback=one_of(tuple(OPTIONAL_FEATURES)), metavar="NAME", help="a protection this kernel lacks"),
 ]
-JudgeOnly = Annotated[bool, typer.Option(help="judge stored responses; no model is started")]
-ResumedFile = Annotated[Path, typer.Option(help="JSON lines; a repeated command resumes")]
-ResumedFolder = Annotated[
-    Path, typer.Option(help="folder of responses, verdicts and tables; a repeated command resumes")
-]
+JudgeOnly = Annotated[bool, Option(help="judge stored responses; no model is started")]
+ResumedFile = Annotated[Path, Option(help="JSON lines; a repeated command resumes")]
+ResumedFolder = Annotated[Path, Option(help="folder of responses, verdicts and tables; a repeated command resumes")]

@@ -18,14 +18,12 @@ class Report:
     """What a command prints when its outputs are written."""
 
     text: str
-    note: str = ""
-    """Printed on stderr."""
     failure: str = ""
     """Why the result is incomplete, or what was found to be wrong; the command ends with status 1."""
 
 
 def check_outputs(
-    outputs: Sequence[Path], *, inputs: Iterable[Path], overwrite: bool, work_files: Sequence[Path] = ()
+    outputs: Sequence[Path], *, inputs: Iterable[Path], overwrite: bool, work_files: Sequence[Path]
 ) -> None:
     """Refuse what would destroy a file; called before any work.
 

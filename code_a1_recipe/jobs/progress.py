@@ -6,13 +6,15 @@ from typing import TypeVar
 
 from tqdm import tqdm
 
+from sandbox import Closing
+
 Item = TypeVar("Item")
 
 SECONDS_IN_A_LOG = 30.0
 """Between two lines where stderr is no terminal."""
 
 
-class Progress:
+class Progress(Closing):
     """Counts what is done and shows it; used in a ``with`` statement, by one thread.
 
     Args:
@@ -22,7 +24,7 @@ class Progress:
         unit: what is counted ("question").
     """
 
-    def __init__(self, what: str, *, total: int | None, done: int = 0, unit: str = "item") -> None:
+    def __init__(self, what: str, *, total: int | None, done: int = 0, unit: str) -> None:
         seconds = 0.1 if sys.stderr.isatty() else SECONDS_IN_A_LOG
         self._bar = tqdm(
             desc=what,
@@ -32,9 +34,6 @@ class Progress:
             mininterval=seconds,
             maxinterval=SECONDS_IN_A_LOG,
         )
-
-    def __enter__(self) -> "Progress":
-        return self
 
     def advance(self, number: int = 1, **counts: int) -> None:
         """``number`` more are done; ``counts`` above 0 are shown beside, for instance ``outages=2``."""
@@ -46,7 +45,8 @@ class Progress:
         """A line of its own, above the bar."""
         self._bar.write(text, file=sys.stderr)
 
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
+        """End the bar."""
         self._bar.close()
 
 

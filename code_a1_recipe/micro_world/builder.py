@@ -53,7 +53,7 @@ def build_assets(settings: MicroSettings, folder: Path) -> None:
 
 def _train_all(settings: MicroSettings, folder: Path) -> None:
     """Train one model a process. Steps that they report are shown; the first that fails ends the others."""
-    processes: dict[str, subprocess.Popen[str]] = {}
+    processes = {}
     read_end, write_end = os.pipe()
     bar = tqdm(
         desc="training tiny models",

@@ -14,21 +14,9 @@ def code_messages(prompt: str) -> Messages:
     return render(_PAIR.code, prompt=prompt)
 
 
-def test_messages(
-    prompt: str,
-    *,
-    candidate: str,
-    num_cases: int,
-    black_box: bool,
-) -> Messages:
+def test_messages(prompt: str, *, black_box: bool, **shown: Any) -> Messages:
     """What the Test LLM is asked for one question and one program, which black-box prompts leave out."""
-    template = _PAIR.black_box_test if black_box else _PAIR.test
-    return render(
-        template,
-        prompt=prompt,
-        candidate=candidate,
-        num_cases=num_cases,
-    )
+    return render(_PAIR.black_box_test if black_box else _PAIR.test, prompt=prompt, **shown)
 
 
 def repair_messages(prompt: str, **failed: Any) -> Messages:

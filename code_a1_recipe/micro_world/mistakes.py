@@ -35,7 +35,7 @@ class Mistake:
 
 def mistakes_of(operation: Operation) -> tuple[Mistake, ...]:
     """All typical mistakes of ``operation``, in a fixed order; some may answer everything rightly."""
-    return tuple(_slips_in_parts(operation)) + tuple(_slips_of_structure(operation))
+    return (*_slips_in_parts(operation), *_slips_of_structure(operation))
 
 
 def draw_mistake(rng: random.Random, mistakes: tuple[Mistake, ...]) -> Mistake:

@@ -1,6 +1,5 @@
 """Buggy programs of the questions for good: a typical one, and what the finished Code LLM gets wrong itself."""
 
-import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,16 +25,18 @@ def record_buggy_programs(code_model: Path, questions: Sequence[MicroQuestion]) 
     """
     prompts = [code_messages(question.prompt) for question in questions]
     sampled = _sample(code_model, prompts, num_samples=_RECORDED_SAMPLES)
-    found: dict[str, list[str]] = {}
+    found = {}
     with LocalRunner() as runner:
         judge = Judge(runner)
         for question, texts in zip(questions, sampled, strict=True):
-            reads_input = question.kind == Kind.STDIN
-            extracted = (extract_candidate(text, reads_input=reads_input) for text in texts)
-            programs = dict.fromkeys(program for program in extracted if isinstance(program, str))
-            others = (program for program in programs if program != question.mutant)
-            wrong = (program for program in others if not _solves(judge, question, program))
-            found[question.id] = [question.mutant, *itertools.islice(wrong, 1)]
+            found[question.id] = [question.mutant]
+            for text in dict.fromkeys(texts):
+                program = extract_candidate(text, reads_input=question.kind == Kind.STDIN)
+                if not isinstance(program, str) or program == question.mutant:
+                    continue
+                if not _solves(judge, question, program):
+                    found[question.id].append(program)
+                    break
     return found
 
 

@@ -55,7 +55,7 @@ class NoiseSettings(Block):
     knows and mostly does not follow. None: the world's."""
 
 
-VARIANTS: dict[str, tuple[str, ...]] = {
+VARIANTS = {
     "": ("code", "test"),
     "black_box": ("test",),
     "self_play": ("both",),

@@ -147,20 +147,23 @@ class MicroQuestion:
         return row if is_function else row | {"kind": self.kind}
 
 
+Questions = tuple[MicroQuestion, ...]
+
+
 @dataclass(frozen=True)
 class Split:
     """Questions to train on and questions to measure on; no prompt is in both."""
 
-    train: tuple[MicroQuestion, ...]
-    heldout: tuple[MicroQuestion, ...]
-    hard: tuple[MicroQuestion, ...]
+    train: Questions
+    heldout: Questions
+    hard: Questions
     """Compositions deeper than any in the other two."""
 
 
 def assert_text(
     x: Value,
     expected: Value,
-    kind: str = Kind.FUNCTIONS,
+    kind: str,
 ) -> str:
     if kind == Kind.FUNCTIONS:
         return f"assert {ENTRY_POINT}({x}) == {expected}"
@@ -175,7 +178,7 @@ def draw_questions(
     hard: bool = False,
     world: str = "narrow",
     kind: str = Kind.FUNCTIONS,
-) -> tuple[MicroQuestion, ...]:
+) -> Questions:
     """``num_questions`` questions of one of ``WORLDS`` with distinct prompts."""
     rng, place = random.Random(seed), WORLDS[world]
     operations: dict[str, Operation] = {}
@@ -255,7 +258,7 @@ def _draw_condition(rng: random.Random, world: World) -> Condition:
     return Condition(relation, rng.choice(world.bounds))
 
 
-_ACTION_POOL: tuple[Action, ...] = (
+_ACTION_POOL = (
     *(Action(kind, amount) for kind in ("add", "subtract") for amount in _AMOUNTS),
     *(Action("constant", amount) for amount in _CONSTANTS),
     Action("negate"),
@@ -267,8 +270,8 @@ def _complete(operation: Operation, world: World, **about: str) -> MicroQuestion
     """Choose the hidden inputs and keep the mistakes that make a difference."""
     pool: Sequence[Value] = _list_pool(operation, world) if operation.takes_list else world.all_integers
     answers = [operation.answer(x) for x in pool]
-    visible: list[Mistake] = []
-    told_apart_by: list[list[int]] = []
+    visible = []
+    told_apart_by = []
     for mistake in mistakes_of(operation):
         differs = [i for i, x in enumerate(pool) if answer_or_none(mistake.operation, x) != answers[i]]
         if differs:
@@ -300,7 +303,7 @@ def _choose_inputs(
 
 def _boundaries(operation: Operation) -> list[int]:
     """Each bound with both neighbours, in order, without repetition; 0 and 1 for a parity."""
-    seen: dict[int, None] = {}
+    seen = {}
     for condition in conditions_of(operation):
         middle = (0, 1) if condition.bound is None else range(condition.bound - 1, condition.bound + 2)
         seen.update(dict.fromkeys(middle))

@@ -128,7 +128,7 @@ def harvest(folder: Path, *, output: Path, minimise: bool = True, workers: int =
 
 
 def _mutants(found: Found) -> list[str]:
-    mutants = mutants_of(found.question.reference, max_mutants=_MAX_MUTANTS, seed=0)
+    mutants = mutants_of(found.question.reference, max_mutants=_MAX_MUTANTS)
     return [mutant.source for mutant in mutants]
 
 
@@ -180,7 +180,7 @@ def cover(sets: Mapping[str, Set[int]]) -> list[str]:
         ['b', 'c']
     """
     missing = set().union(*sets.values())
-    chosen: list[str] = []
+    chosen = []
     while missing:
         best = max(sets, key=lambda name: len(sets[name] & missing))
         chosen.append(best)

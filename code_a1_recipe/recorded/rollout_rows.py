@@ -16,7 +16,7 @@ from ..errors import InputError, RowError
 from ..runs.reader import rollout_of
 from ..runs.rollout_record import RolloutRecord
 
-COLUMNS: dict[str, str] = {
+COLUMNS = {
     "question": "id of a question of --questions",
     "response": "text of a response, or a list of several",
     "candidate": "program that the responses are suites for; without it they are programs",
@@ -67,7 +67,7 @@ def _read_file(path: Path, questions: QuestionTable) -> Iterator[tuple[object, l
     rows = read_rows(path)
     if not rows:
         raise InputError(f"{path}: no rows; there is nothing to score")
-    records: list[RolloutRecord] = []
+    records = []
     if rows[0].keys() >= _RECORDED_COLUMNS:
         records = [rollout_of(row, f"{path}: row {number}") for number, row in enumerate(rows)]
     # A program lost to an outage has the replays of its siblings.

@@ -76,7 +76,7 @@ def score(
         "seed": seed,
         "files": [file_fingerprint(file) for file in read_files],
     }
-    with JsonlStore(output, settings=decisive) as store:
+    with JsonlStore(output, settings=decisive, key="item") as store:
         left = [items for items in episodes if any(item.row["item"] not in store for item in items)]
         if left:
             with confinement.judges(workers, seed=seed) as judges:

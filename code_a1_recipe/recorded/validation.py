@@ -31,8 +31,10 @@ from ..stats.tables import Table, table_of
 from ..training.checkpoint.export import find_step
 
 _OF_SERVERS = "val/test/prompt_cached_frac"
-_ENGINE_KEYS = "dtype max_model_len max_num_seqs enable_chunked_prefill max_num_batched_tokens enable_prefix_caching "
-_ENGINE_KEYS += "enforce_eager seed"
+_ENGINE_KEYS = (
+    "dtype max_model_len max_num_seqs enable_chunked_prefill max_num_batched_tokens enable_prefix_caching "
+    "enforce_eager seed"
+)
 """Keys of a policy's block ``rollout`` that decide kernels and rounding, under vLLM's own names."""
 
 

@@ -10,7 +10,7 @@ _PARTS = {
     "update_weights": "sync",
     "save_checkpoint": "save",
 }
-PHASES: dict[str, str] = {
+PHASES = {
     "update_code": "update of the Code LLM",
     "update_test": "update of the Test LLM",
     "save_checkpoint": "checkpoint",

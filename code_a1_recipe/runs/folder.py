@@ -4,7 +4,6 @@
 of the newest save), ``tensorboard/``, ``checkpoints/``.
 """
 
-import contextlib
 import fcntl
 import importlib.metadata
 import json
@@ -15,7 +14,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -161,7 +160,7 @@ class RunFolder:
 
     def note_error(self, error: BaseException) -> None:
         """Write an error with its traceback into the driver's log, where that can be written."""
-        with contextlib.suppress(OSError), self.driver_log.open("a", encoding="utf-8") as log:
+        with suppress(OSError), self.driver_log.open("a", encoding="utf-8") as log:
             traceback.print_exception(error, file=log)
 
     @staticmethod
@@ -170,7 +169,7 @@ class RunFolder:
 
         A run goes on where nobody reads any more (`... | head`).
         """
-        with contextlib.suppress(BrokenPipeError):
+        with suppress(BrokenPipeError):
             tqdm.write(line, file=sys.__stdout__)
 
 
@@ -185,17 +184,14 @@ def _step_of(row: str) -> float:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold a lock file; raises InputError where another process keeps it."""
-    lock = FileLock(path)
     try:
-        lock.acquire(timeout=_LOCK_SECONDS)
+        held = FileLock(path).acquire(timeout=_LOCK_SECONDS)
     except Timeout as error:
         raise InputError(f"another process works in {path.parent}; wait for it or end it") from error
     except OSError as error:
         raise InputError(f"{path.parent} cannot be written: {error}; make it writable") from error
-    try:
+    with held:
         yield
-    finally:
-        lock.release()
 
 
 def plain_number(value: Any) -> float | int | None:
@@ -210,7 +206,7 @@ def versions(packages: Sequence[str]) -> Iterator[tuple[str, str]]:
     """The version of Python and of each package; those that are not installed are left out."""
     yield "python", platform.python_version()
     for name in packages:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        with suppress(importlib.metadata.PackageNotFoundError):
             yield name, importlib.metadata.version(name)
 
 
@@ -227,6 +223,6 @@ def _commit() -> str:
     if not (root / ".git").exists():  # site-packages may lie inside somebody else's checkout
         return ""
     command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
     return ""

@@ -43,13 +43,9 @@ def accumulate_episode(episode: Episode) -> MetricAccumulator:
     """Accumulate the metrics of one episode; an outage counts in ``judge/outage_rate`` and nowhere else."""
     collector = _Accumulator()
     for candidate in episode.candidates:
-        values = {
-            "judge/outage_rate": bool(candidate.outage),
-            "judge/outages": bool(candidate.outage),
-            "code/extraction_failure_rate": candidate.source is None,
-            "code/truncated_rate": candidate.response.is_truncated,
-        }
-        collector.add_all(values)
+        collector.add("code/extraction_failure_rate", candidate.source is None)
+        collector.add("code/truncated_rate", candidate.response.is_truncated)
+        _add_outage(collector, candidate)
         if candidate.verdict is not None and candidate.reward is not None:
             _add_candidate(collector, candidate)
             for s, suite in enumerate(candidate.suites):
@@ -101,7 +97,7 @@ def solves(hidden: CandidateVerdict) -> bool:
 
 def _add_buggy_programs(collector: _Accumulator, buggy_programs: Sequence[CandidateResult]) -> None:
     """How the Test LLM does on programs of one question that are known to be wrong; each question counts once."""
-    found: dict[str, list[float]] = defaultdict(list)
+    found = defaultdict(list)
     for buggy in buggy_programs:
         if buggy.verdict is None:
             continue
@@ -139,13 +135,16 @@ def _add_candidate(collector: _Accumulator, candidate: CandidateResult) -> None:
             collector.add("code/reward_false_positive_rate", not is_right)
 
 
+def _add_outage(collector: _Accumulator, result: CandidateResult) -> None:
+    collector.add_all(dict.fromkeys(("judge/outage_rate", "judge/outages"), bool(result.outage)))
+
+
 def _add_repairs(collector: _Accumulator, episode: Episode) -> None:
     """How repair turns went; each repaired program counts once for each of its turns."""
     final = list(episode.candidates)
     for repair in episode.repairs:
         result = repair.result
-        is_outage = bool(result.outage)
-        collector.add_all({"judge/outage_rate": is_outage, "judge/outages": is_outage})
+        _add_outage(collector, result)
         final[repair.candidate] = result  # without a reward where nothing is known of it
         if result.reward is None:
             continue
@@ -162,11 +161,11 @@ def _add_suite(collector: _Accumulator, candidate: CandidateResult, s: int, suit
     assert suite.reward is not None
     verdict, response = candidate.verdict.suites[s], suite.response
     values = {
+        "test/reward": suite.reward.total,
         "test/extraction_failure_rate": bool(suite.extraction_failure),
         "test/truncated_rate": response.is_truncated,
         "test/prompt_cached_frac": response.cached_tokens / max(1, len(response.prompt_ids)),
         "test/broke_candidate_rate": verdict.num_failed > 0,
-        "test/reward": suite.reward.total,
         **{f"test/{term}": value for term, value in suite.reward.terms.items()},
     }
     collector.add_all(values)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
@@ -20,7 +20,7 @@ _BATCH = 1_000
 """Resamples that are in memory at once."""
 
 Key = TypeVar("Key", bound=Hashable)
-Array = npt.NDArray[np.float64]
+Array = NDArray[np.float64]
 Statistic = Callable[..., Any]
 """``(*columns[..., question]) -> [...]``: reduces the last axis."""
 
@@ -60,10 +60,6 @@ class Estimate:
         sign = "+" if signed else ""
         half = f"{self.half_width:.3f}" if math.isfinite(self.half_width) else "?"
         return f"{self.value:{sign}.3f} ± {half}"
-
-    def starred(self) -> str:
-        """A difference as ``+0.120 ± 0.034 *``, with the star where the interval excludes zero."""
-        return self.plus_minus(signed=True) + " *" * self.excludes_zero
 
 
 def pass_at_k(num_samples: int, num_right: int, k: int) -> float:

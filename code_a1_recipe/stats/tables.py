@@ -47,7 +47,7 @@ def counted(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
-def table_with_head(rows: Iterable[Sequence[str]], *, title: str = "", note: str = "") -> Table:
+def table_with_head(rows: Iterable[Iterable[str]], *, title: str = "", note: str = "") -> Table:
     """A table whose first row names the columns."""
     head, *body = map(tuple, rows)
     return Table(

@@ -36,6 +36,7 @@ from sandbox import (
 )
 
 from ..algorithm.question import Question
+from ..errors import PARSE_ERRORS
 
 Arc = tuple[int, int]
 """A jump from line to line; a negative line is the entry to, or the exit from, the code that begins at its absolute
@@ -147,7 +148,7 @@ def _call_in(text: str, interface: Interface) -> Call | None:
         return parsed.call
     try:
         tree = parse_untrusted(text.strip())
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except PARSE_ERRORS:
         return None
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
@@ -166,7 +167,7 @@ class _Scheme:
         try:
             self._parser.parse_source()
             possible = self._parser.arcs()
-        except (CoverageException, ValueError, RecursionError, MemoryError) as error:
+        except (CoverageException, *PARSE_ERRORS) as error:
             raise ValueError(f"only Python programs can be covered: {error}") from error
         self.lines = frozenset(self._parser.statements)
         exits = self._parser.exit_counts()

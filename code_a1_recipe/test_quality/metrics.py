@@ -42,6 +42,8 @@ Pair = tuple[float, float]
 """Numerator and denominator of a metric; 0 and 0 where nothing counts."""
 
 
+Flags = tuple[bool, ...]
+"""One for each test, or for each mutant."""
 MUTATION_RULES = {
     "mut": "only functions whose first tests are all right, at least one of them there; cosmic-ray's baseline",
     "mut_all": "all functions; one that fails the baseline kills nothing",
@@ -63,11 +65,11 @@ class FunctionResult:
     """The verdicts about the tests of one function, in the order in which they were written."""
 
     question_id: str
-    right: tuple[bool, ...]
+    right: Flags
     """[tests] the expected output equals the reference's return value."""
-    kills: tuple[tuple[bool, ...], ...] = ()
+    kills: tuple[Flags, ...] = ()
     """[mutants][tests] the test fails on the mutant; False for tests that are not right."""
-    killable: tuple[bool, ...] | None = None
+    killable: Flags | None = None
     """[mutants] the question's own tests (or others that the caller names) kill it; None: a test here does."""
     num_lines: int = 0
     """Statements of the reference."""
@@ -133,7 +135,7 @@ def _killed(kills: Sequence[Sequence[bool]], right: Sequence[bool], rule: str) -
     return num_killed / len(kills), 1.0
 
 
-def judge_assertions(question: Question, asserts: Sequence[str], judge_all: JudgeAll) -> tuple[bool, ...]:
+def judge_assertions(question: Question, asserts: Sequence[str], judge_all: JudgeAll) -> Flags:
     """[asserts] whether each is a valid case whose expected output equals the reference's return value.
 
     Raises:
@@ -151,7 +153,7 @@ def judge_kills(
     *,
     right: Sequence[bool],
     sources: Sequence[str],
-) -> tuple[tuple[bool, ...], ...]:
+) -> tuple[Flags, ...]:
     """[sources][asserts] whether each right assert fails on each program; False where ``right`` is.
 
     Raises:
@@ -206,7 +208,7 @@ def measure_function(
     )
 
 
-def _spread(verdict: CandidateVerdict, right: Sequence[bool]) -> tuple[bool, ...]:
+def _spread(verdict: CandidateVerdict, right: Sequence[bool]) -> Flags:
     """One row of ``kills``: the judged suites in the places of the right tests."""
     suites = iter(verdict.suites)
     row = []

@@ -30,7 +30,7 @@ import msgspec
 
 from sandbox import syntax_key
 
-from ..errors import InputError
+from ..errors import PARSE_ERRORS, InputError
 from ..files import fingerprint, write_whole
 
 logger = logging.getLogger(__name__)
@@ -59,7 +59,6 @@ the names of two variables, VariableReplacer that of one, and both go by chance.
 _FORMAT = 4
 _PROVIDER = "core/"
 _MUTANT = "<mutant>"
-_COMPILE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
 _NEW_LINE = re.compile(r"\r\n|\r|\n")
 # The compiler's remarks on style (`x is 1`) are not for our log, and must not become errors under -W error.
 warnings.filterwarnings("ignore", module=_MUTANT)
@@ -134,7 +133,7 @@ def _make_all(source: str) -> list[Mutant]:
     try:
         is_in_body = _bodies(source)
         known = {syntax_key(source), bytecode_key(source)}
-    except _COMPILE_ERRORS as error:
+    except PARSE_ERRORS as error:
         raise ValueError(f"mutants are made of Python programs, but this one does not compile: {error}") from error
     mutants = []
     for operator, occurrence, position in _places(source):
@@ -143,7 +142,7 @@ def _make_all(source: str) -> list[Mutant]:
         text = _mutated(source, operator, occurrence)
         try:
             keys = {syntax_key(text), bytecode_key(text)}
-        except _COMPILE_ERRORS:
+        except PARSE_ERRORS:
             continue
         if not text or keys & known:
             continue
@@ -238,15 +237,11 @@ def _diff(source: str, text: str) -> str:
     return "\n".join(line for line in lines[2:] if not line.startswith("@@"))
 
 
-def _cache_key(source: str) -> str:
-    """A fingerprint of the source, the operators, and the compiler that finds equal mutants."""
-    python = ".".join(map(str, sys.version_info[:2]))
-    return fingerprint(str(_FORMAT), cosmic_ray_version(), python, *sorted(OPERATORS), source)
-
-
 def _cached(source: str, folder: Path) -> list[Mutant]:
     """The mutants from the folder, where they are put when they are made."""
-    path = folder / f"{_cache_key(source)}.json"
+    python = ".".join(map(str, sys.version_info[:2]))  # whose compiler finds equal mutants
+    key = fingerprint(str(_FORMAT), cosmic_ray_version(), python, *sorted(OPERATORS), source)
+    path = folder / f"{key}.json"
     try:
         return msgspec.json.decode(path.read_bytes(), type=list[Mutant])
     except FileNotFoundError:

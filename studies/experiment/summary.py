@@ -197,7 +197,8 @@ def _after(runs: Mapping[int, RunResult], seconds: BySeed, measure: str) -> dict
 
 def _difference(one: BySeed, other: BySeed) -> str:
     if one.keys() & other.keys():
-        return paired_difference(one, other).starred()
+        difference = paired_difference(one, other)
+        return difference.plus_minus(signed=True) + " *" * difference.excludes_zero
     return ""
 
 

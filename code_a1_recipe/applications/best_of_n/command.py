@@ -1,7 +1,6 @@
 """``code-a1 select``: the best of N programs by generated tests, without a reference."""
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -21,7 +20,7 @@ from ...evaluation.benchmarks.tasks import AssertGrading
 from ...evaluation.models.options import run_of, usual_prompt
 from ...evaluation.models.response_store import RESPONSES, ResponseStore, StoredSampler, finish_all
 from ...evaluation.models.source import ModelChoice, choose_model, sample_stored
-from ...files import write_whole
+from ...files import json_lines, write_whole
 from ...jobs.jsonl_store import JsonlStore, Row
 from ...jobs.judge_loop import judge_into
 from ...jobs.outputs import Report
@@ -47,7 +46,7 @@ def select(options: SelectOptions) -> Report:
     table = question_table(options.files, adapter=options.adapter, columns=options.columns)
     questions = list(table.values())[: options.limit]
     code, test = _models(options)
-    with JsonlStore(options.output / CHOICES, settings=_settings(code, test, options), key="key") as choices:
+    with JsonlStore(options.output / CHOICES, settings=_settings(code, test, options)) as choices:
         pools = _sampled_programs(questions, code, options)
         _sample_suites(pools, test, options)
         if options.repair:
@@ -118,7 +117,7 @@ def _sample_suites(pools: Sequence[Pool], model: ModelChoice, options: SelectOpt
     """
     template = PROMPT_PAIRS[str(options.prompt)].test
     num_tests = options.tests or 0
-    asked: list[Pool] = []
+    asked = []
     prompts = []
     for pool in pools:
         for number in range(options.suites if pool.programs else 0):
@@ -212,14 +211,14 @@ def _right_programs(programs: Sequence[str], grading: AssertGrading) -> set[str]
 
 def _rules_table(rows: Sequence[Row], *, title: str) -> Table | None:
     """pass@1 of every rule's choice with intervals, and its difference from random choice; None without tests."""
-    graded = {str(row["question"]): row["expected"] for row in rows if row["expected"]}
+    graded = [row["expected"] for row in rows if row["expected"]]
     if not graded:
         return None
     cells = []
     for name in (*RULES, ORACLE):
-        values = [expected[name] for expected in graded.values()]
+        values = [expected[name] for expected in graded]
         # Pairing removes the spread between easy and hard questions, which both share.
-        differences = [expected[name] - expected["random"] for expected in graded.values()]
+        differences = [expected[name] - expected["random"] for expected in graded]
         cells.append(
             {
                 "rule": name,
@@ -248,17 +247,16 @@ def _written(rows: Sequence[Row], options: SelectOptions, title: str) -> Report:
         for row in rows
         if row["chosen"]
     ]
-    text = "".join(json.dumps(one) + "\n" for one in selected)
-    write_whole(target, text)
-    lines = []
+    write_whole(target, json_lines(selected))
+    text = f"{target}: {len(selected)} programs chosen by {options.rule}"
     table = _rules_table(rows, title=title)
     if table is not None:
-        lines.append(table.markdown())
-        write_whole(options.output / "table.md", lines[0])
-    chosen = f"{target}: {len(selected)} programs chosen by {options.rule}"
+        markdown = table.markdown()
+        write_whole(options.output / "table.md", markdown)
+        text = f"{markdown}\n{text}"
     lost = [row for row in rows if row["outage"]]
     failure = lost and (
         f"{len(lost)} questions were lost to an outage, the first, {lost[0]['question']}, by {lost[0]['outage']}; "
         "repeat the command to judge them again"
     )
-    return Report(text="\n".join([*lines, chosen]), failure=failure or "")
+    return Report(text=text, failure=failure or "")

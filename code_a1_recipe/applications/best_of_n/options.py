@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from ...evaluation.models.options import ModelOptions
 from ...evaluation.options import SamplingEvalOptions
@@ -18,12 +18,10 @@ class SelectOptions(SamplingEvalOptions):
 
     test_model: ModelOptions = field(default_factory=ModelOptions)
     """The Test LLM; not named where ``model`` is a run that has both."""
-    samples: Annotated[int, typer.Option(min=1, help="programs a question")] = 16
-    suites: Annotated[int, typer.Option(min=1, help="suites a question")] = 16
-    tests: Annotated[int | None, typer.Option(min=1, help="asserts a suite", show_default="8, of a run its own")] = None
-    repair: Annotated[
-        int, typer.Option(min=0, help="programs more a question, each the repair of one that fails a test")
-    ] = 0
+    samples: Annotated[int, Option(min=1, help="programs a question")] = 16
+    suites: Annotated[int, Option(min=1, help="suites a question")] = 16
+    tests: Annotated[int | None, Option(min=1, help="asserts a suite", show_default="8, of a run its own")] = None
+    repair: Annotated[int, Option(min=0, help="programs more a question, each the repair of one that fails a test")] = 0
     rule: Annotated[
-        str, typer.Option(callback=one_of(RULE_NAMES), help=f"whose choice is written: {', '.join(RULE_NAMES)}")
+        str, Option(callback=one_of(RULE_NAMES), help=f"whose choice is written: {', '.join(RULE_NAMES)}")
     ] = "codet"

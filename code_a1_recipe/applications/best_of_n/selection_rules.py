@@ -5,19 +5,20 @@ are highest each of them with the same chance, so that no rule gains by the orde
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
 NO_ANSWER = -1
 """In ``answers_NM``: hung, died, or gave no plain value. Equal to nothing, itself included."""
 _TIE = 1e-9
 """Scores this close, in proportion, are a tie: sums of weights depend on their order in the last digits."""
 
-Passes = npt.NDArray[np.bool_]
-Answers = npt.NDArray[np.int64]
-Scores = npt.NDArray[np.float64]
+Passes = NDArray[np.bool_]
+Answers = NDArray[np.int64]
+Scores = NDArray[np.float64]
 
 
 def pass_count(passes_NM: Passes, answers_NM: Answers) -> Scores:
@@ -96,8 +97,7 @@ def discriminations(passes_NM: Passes) -> Scores:
         out=np.zeros(len(scale_M)),
         where=scale_M > 0,
     )
-    clipped_M = np.clip(weights_M, 0.0, 1.0)
-    return np.asarray(clipped_M, dtype=np.float64)
+    return np.asarray(np.clip(weights_M, 0.0, 1.0))
 
 
 def random_choice(passes_NM: Passes, answers_NM: Answers) -> Scores:
@@ -117,7 +117,7 @@ ORACLE = "oracle"
 """In the table of :func:`expected_passes`: 1 where any program is right."""
 
 
-def best_programs(scores_N: Scores) -> npt.NDArray[np.int64]:
+def best_programs(scores_N: Scores) -> NDArray[np.int64]:
     """Indices of the programs with the highest score, ties included; at least one program is there."""
     best = float(scores_N.max())
     tolerance = _TIE * max(1.0, math.fabs(best))
@@ -131,29 +131,20 @@ def expected_pass(scores_N: Scores, is_right_N: Passes) -> float:
         >>> expected_pass(np.array([3.0, 3.0, 1.0]), np.array([True, False, True]))
         0.5
     """
-    chosen_right = is_right_N[best_programs(scores_N)].astype(np.float64)
-    return float(chosen_right.mean())
+    return float(is_right_N[best_programs(scores_N)].mean())
 
 
 def expected_passes(passes_NM: Passes, answers_NM: Answers, is_right_N: Passes) -> dict[str, float]:
     """:func:`expected_pass` of every rule, and ``oracle``: whether any program is right."""
     table = {}
     for name, rule in RULES.items():
-        scores_N = rule(passes_NM, answers_NM)
-        table[name] = expected_pass(scores_N, is_right_N)
+        table[name] = expected_pass(rule(passes_NM, answers_NM), is_right_N)
     table[ORACLE] = float(np.any(is_right_N))
     return table
 
 
 def _sizes_of_equal_rows(rows_NM: Answers) -> Scores:
     """For each row how many rows are equal to it, itself included."""
-    if not rows_NM.shape[1]:
-        return np.full(len(rows_NM), float(len(rows_NM)))
-    _, group_N, sizes = np.unique(
-        rows_NM,
-        axis=0,
-        return_inverse=True,
-        return_counts=True,
-    )
-    sizes_N = sizes[group_N.reshape(-1)]
-    return np.asarray(sizes_N, dtype=np.float64)
+    rows = [tuple(row) for row in rows_NM.tolist()]
+    sizes = Counter(rows)
+    return np.array([sizes[row] for row in rows], dtype=np.float64)

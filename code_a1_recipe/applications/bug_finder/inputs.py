@@ -11,11 +11,10 @@ from reward_fns.extract import ExtractionFailure, extract_suite
 from sandbox import parse_untrusted
 
 from ...algorithm.question import definitions
-from ...errors import InputError
+from ...errors import PARSE_ERRORS, InputError
 from ...stats.tables import counts_text
 
 _MAX_ASSERTS = 10_000
-_PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
 class Suites(NamedTuple):
@@ -62,7 +61,7 @@ def read_program(path: Path, what: str) -> str:
     source = read_text(path, what)
     try:
         parse_untrusted(source)
-    except _PARSE_ERRORS as error:
+    except PARSE_ERRORS as error:
         raise InputError(f"{what} {path} does not parse as Python 3: {error}; correct it first") from error
     return source
 
@@ -119,7 +118,7 @@ def _asserts_in(path: Path) -> tuple[str, ...] | ExtractionFailure:
     text = read_text(path, "--suites")
     try:
         module = parse_untrusted(text)
-    except _PARSE_ERRORS:
+    except PARSE_ERRORS:
         return extract_suite(text, max_asserts=_MAX_ASSERTS)
     nodes = [node for node in ast.walk(module) if isinstance(node, ast.Assert)]
     nodes.sort(key=lambda node: node.lineno)

@@ -7,6 +7,8 @@ from typing import Any
 
 from sandbox import LiteralReader, ValueFormatError, spell
 
+from ...errors import PARSE_ERRORS
+
 _RUNS_ASYNC = ("asyncio.run", "__import__('asyncio').run")
 
 
@@ -69,14 +71,14 @@ def take_apart(text: str, entry_points: Collection[str]) -> LiteralCall | None:
         ([3, 1], 'sorted(f([3, 1], n=0))')
     """
     read = LiteralReader(arithmetic=True).read
-    arguments: list[Argument] = []
+    arguments = []
     try:
         tree = ast.parse(text, mode="eval").body
         lists = _argument_lists(tree, entry_points)
         for place, node in enumerate(lists):
             given = [("", value) for value in node.args] + [(part.arg or "**", part.value) for part in node.keywords]
             arguments += [Argument(place=place, name=name, value=read(value)) for name, value in given]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except PARSE_ERRORS:
         return None
     return LiteralCall(tree=tree, lists=lists, arguments=arguments)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from ...errors import InputError
 from ...evaluation.models.options import ModelOptions
@@ -15,27 +15,25 @@ from ...jobs import options as shared
 class AttackOptions:
     """The program under attack, what it is compared with, and who writes the tests."""
 
-    solution: Annotated[Path, typer.Argument(metavar="SOLUTION.py", help="the program to attack: one file")]
-    entry: Annotated[
-        str | None, typer.Option(help="function or class under attack", show_default="the file's only one")
-    ] = None
-    reference: Annotated[Path | None, typer.Option(help="a right solution; its answers decide")] = None
-    question: Annotated[Path | None, typer.Option(help="the problem as text, for the Test LLM")] = None
-    suites: Annotated[
-        tuple[Path, ...],
-        typer.Option(metavar="FILE", help="tests that are there already: a file with asserts; repeatable"),
-    ] = ()
-    num_suites: Annotated[int, typer.Option(min=1, help="responses to sample from the Test LLM")] = 16
-    responses: Annotated[Path | None, typer.Option(help="responses are kept here", show_default="beside --output")] = (
+    solution: Annotated[Path, Argument(metavar="SOLUTION.py", help="the program to attack: one file")]
+    entry: Annotated[str | None, Option(help="function or class under attack", show_default="the file's only one")] = (
         None
     )
+    reference: Annotated[Path | None, Option(help="a right solution; its answers decide")] = None
+    question: Annotated[Path | None, Option(help="the problem as text, for the Test LLM")] = None
+    suites: Annotated[
+        tuple[Path, ...],
+        Option(metavar="FILE", help="tests that are there already: a file with asserts; repeatable"),
+    ] = ()
+    num_suites: Annotated[int, Option(min=1, help="responses to sample from the Test LLM")] = 16
+    responses: Annotated[Path | None, Option(help="responses are kept here", show_default="beside --output")] = None
     seed: shared.Seed = 0
-    mutate: Annotated[bool, typer.Option(help="also make calls with small changes of the tests' arguments")] = True
+    mutate: Annotated[bool, Option(help="also make calls with small changes of the tests' arguments")] = True
     max_calls: Annotated[
-        int, typer.Option(min=1, help="the tests' own calls are all made; changes fill up to so many calls")
+        int, Option(min=1, help="the tests' own calls are all made; changes fill up to so many calls")
     ] = 600
     output: Annotated[
-        Path | None, typer.Option(help="the pytest file; needs --reference", show_default="test_NAME_bugs.py")
+        Path | None, Option(help="the pytest file; needs --reference", show_default="test_NAME_bugs.py")
     ] = None
     tier: shared.Tier = 0
     allow_missing: shared.AllowMissing = ()

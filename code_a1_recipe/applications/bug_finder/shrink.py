@@ -42,7 +42,7 @@ def shrink(
         return known[simpler]
 
     simplest = text
-    starts: set[str] = set()
+    starts = set()
     # A further search makes steps that the one before could not make: what was a run of items is now single ones.
     while simplest not in starts:
         starts.add(simplest)

@@ -82,11 +82,11 @@ class FunctionRunner:
         seconds = [max(limits.cpu_seconds_per_case, limits.reference_factor * one) for one in used][: len(calls)]
         receiver, sender = Pipe(duplex=False)
         child = get_context("fork").Process(target=self._serve, args=(sender, program, calls, seconds))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of threads: the child needs nothing that they hold
+        # Of threads: the child needs nothing that they hold.
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
             child.start()
         sender.close()
-        results: list[CallResult] = []
+        results = []
         is_ready = False
         try:
             is_ready = receiver.recv() is None

@@ -16,7 +16,7 @@ from ...data.asserts import literal_text
 from ...data.formats import evalplus_row
 from ...data.native_row import Row
 from ...data.reader import columns_of, iter_rows, read_each, row_reader
-from ...errors import InputError, RowError
+from ...errors import PARSE_ERRORS, InputError, RowError
 from .tasks import MIB, USUAL_LIMITS
 
 EVALPLUS_LIMITS = replace(
@@ -161,7 +161,7 @@ def _literal(node: ast.expr) -> str:
 def _value(node: ast.expr) -> Any:
     try:
         return ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+    except PARSE_ERRORS:
         return ast.literal_eval(_literal(node))  # infinity
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...files import write_whole
+from ...files import json_lines, write_whole
 
 Solution = tuple[str, str]
 """A problem's id in its benchmark, and a program."""
@@ -40,10 +40,7 @@ def solution_lines(solutions: Sequence[Solution]) -> str:
         >>> solution_lines([("Mbpp/2", "x = 1")])
         '{"task_id": "Mbpp/2", "solution": "x = 1"}\\n'
     """
-    text = ""
-    for name, program in solutions:
-        text += json.dumps({"task_id": name, "solution": program}) + "\n"
-    return text
+    return json_lines({"task_id": name, "solution": program} for name, program in solutions)
 
 
 def code_lists(solutions: Sequence[Solution]) -> str:

@@ -28,6 +28,10 @@ class CodeVerdict:
     """False where no test of the problem can be judged: the reference answers none of them. Then nothing is known."""
 
 
+Grades = list[CodeVerdict | SandboxUnavailableError]
+"""One for each program; an outage takes the place of a verdict."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extracted:
     """The program in a response."""
@@ -40,7 +44,7 @@ class Extracted:
 class Grading(Protocol):
     """The tests of one problem."""
 
-    def grade(self, programs: Sequence[str]) -> list[CodeVerdict | SandboxUnavailableError]:
+    def grade(self, programs: Sequence[str]) -> Grades:
         """In the order of ``programs``; an outage takes the place of a verdict. Blocks; called from many threads."""
         ...
 
@@ -96,7 +100,7 @@ class AssertGrading:
     holds_expected_outputs: bool = False
     """For references: a test that they contradict, or that is no valid case, fails them."""
 
-    def grade(self, programs: Sequence[str]) -> list[CodeVerdict | SandboxUnavailableError]:
+    def grade(self, programs: Sequence[str]) -> Grades:
         """Grade as ``Grading`` says. All programs meet the first tests, and only the ones that pass meet the others."""
         found: dict[int, CodeVerdict | SandboxUnavailableError] = {}
         num_valid = [0] * len(programs)
@@ -129,6 +133,7 @@ class AssertGrading:
                 return (
                     f"incorrect assertion: {case.call[:200]} is {case.reference_value[:80]}, not {case.expected[:80]}"
                 )
-        refused = (one for one in suite.rejections if one.reason is not RejectionReason.DUPLICATE)
-        first = next(refused, None) if self.holds_expected_outputs else None
-        return f"{first.reason.value}: {first.text[:200]}" if first else ""
+        for one in suite.rejections if self.holds_expected_outputs else ():
+            if one.reason is not RejectionReason.DUPLICATE:
+                return f"{one.reason.value}: {one.text[:200]}"
+        return ""

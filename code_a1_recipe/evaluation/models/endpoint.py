@@ -49,10 +49,10 @@ class EndpointModel:
         if beginning_of_answer(messages):  # endpoints do not go on from one in general
             messages = messages[:-1]
         try:
-            answer = await self._asked(messages, seed=seed, session=session, **self._sampling)
+            answer = await self._asked(messages, seed=seed, session=session)
         except PromptTooLongError:
             # Prompt and answer share the context: does the prompt fit by itself?
-            await self._asked(messages, seed=seed, session=session, **{**self._sampling, "max_tokens": 1})
+            await self._asked(messages, seed=seed, session=session, max_tokens=1)
             raise InputError(
                 f"--endpoint={self._url}: the prompt of question {session!r} and --max-tokens "
                 f"{self._sampling['max_tokens']} exceed the model's context together; lower --max-tokens"
@@ -71,7 +71,7 @@ class EndpointModel:
             policy_version=0,
         )
 
-    async def _asked(self, messages: Sequence[Message], *, seed: int, session: str, **sampling: Any) -> Any:
+    async def _asked(self, messages: Sequence[Message], *, seed: int, session: str, **changed: Any) -> Any:
         import openai
 
         try:
@@ -79,7 +79,7 @@ class EndpointModel:
                 model=self._name,
                 messages=list(messages),  # type: ignore[arg-type]  # the client's own dictionaries, field by field
                 seed=seed,
-                **sampling,
+                **(self._sampling | changed),
             )
         except openai.BadRequestError as error:
             if any(sign in str(error) for sign in _TOO_LONG):

@@ -21,15 +21,18 @@ def prepare_environment() -> bool:
     """Set the variables that vLLM reads when it is imported. Returns True on a machine without an NVIDIA GPU."""
     import torch
 
-    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
-    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
-    os.environ.setdefault("VLLM_USE_FLASHINFER_SAMPLER", "0")  # it is compiled by nvcc when an engine starts
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    if torch.cuda.is_available():
-        return False
-    for name, value in cpu_environment(threads=len(os.sched_getaffinity(0))).items():
+    variables = {
+        "VLLM_NO_USAGE_STATS": "1",
+        "VLLM_LOGGING_LEVEL": "ERROR",
+        "VLLM_USE_FLASHINFER_SAMPLER": "0",  # it is compiled by nvcc when an engine starts
+        "TRANSFORMERS_VERBOSITY": "error",
+    }
+    on_cpu = not torch.cuda.is_available()
+    if on_cpu:
+        variables = cpu_environment(threads=len(os.sched_getaffinity(0))) | variables
+    for name, value in variables.items():
         os.environ.setdefault(name, value)
-    return True
+    return on_cpu
 
 
 def check_context(path: str, parameters: SamplingParameters, options: Mapping[str, Any], *, prefix: str = "") -> None:
@@ -103,13 +106,14 @@ class EngineModel:
             "use_tqdm_on_load": False,
         }
         if on_cpu:
-            executor = "vllm.v1.executor.uniproc_executor.UniProcExecutor"
-            length = defaults["max_model_len"]
-            sampling = "code_a1_recipe.verl_plugin.cpu.sampling.InversionSampling"
-            defaults |= {"enforce_eager": True, "distributed_executor_backend": executor}
-            defaults |= {"worker_extension_cls": sampling}
-            # A seeded request whose prompt is cut in two takes a random draw back, which torch cannot do on a CPU.
-            defaults |= {"enable_chunked_prefill": False, "max_num_batched_tokens": max(4096, length)}
+            defaults |= {
+                "enforce_eager": True,
+                "distributed_executor_backend": "vllm.v1.executor.uniproc_executor.UniProcExecutor",
+                "worker_extension_cls": "code_a1_recipe.verl_plugin.cpu.sampling.InversionSampling",
+                # A seeded request whose prompt is cut in two takes a random draw back, which torch cannot do on a CPU.
+                "enable_chunked_prefill": False,
+                "max_num_batched_tokens": max(4096, defaults["max_model_len"]),
+            }
         tokenizer = chat_tokenizer(path, options)
         try:
             engine = AsyncLLM.from_engine_args(AsyncEngineArgs(model=path, **{**defaults, **options}))

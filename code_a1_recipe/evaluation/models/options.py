@@ -134,8 +134,7 @@ def usual_prompt(run: "RunConfig | None", *policies: str) -> str:
     """
     if run is None:
         return USUAL_PROMPT
-    templates = {"code": run.prompts.code, "test": run.prompts.test}
-    own = {policy: path for policy in policies if (path := templates[policy])}
+    own = {policy: path for policy in policies if (path := getattr(run.prompts, policy))}
     if own and len(policies) > 1:
         keys = " and ".join(f"prompts.{policy}={path}" for policy, path in own.items())
         raise InputError(f"the run was trained with {keys}, and this command asks both policies; name a pair of them")

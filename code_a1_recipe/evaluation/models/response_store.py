@@ -4,11 +4,11 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from ...algorithm.episode_types import Message, PromptTooLongError, Response
+from ...algorithm.episode_types import Message, PromptTooLongError, Response, Sampler
 from ...algorithm.sampling import SamplingParameters
 from ...errors import InputError
 from ...jobs.jsonl_store import JsonlStore, Row
@@ -20,10 +20,8 @@ REQUESTS_AT_ONCE = 256
 """Under way at one model: enough to fill a batch, few enough for an endpoint's queue."""
 
 
-class OpenModel(Protocol):
+class OpenModel(Sampler, Protocol):
     """A model that answers; see ``models.ModelChoice.open``."""
-
-    async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response: ...
 
     async def close(self) -> None: ...
 
@@ -39,7 +37,7 @@ class ResponseStore(JsonlStore):
     """
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, settings={"format": 1}, key="key")
+        super().__init__(path, settings={"format": 1})
 
 
 async def finish_all(
@@ -111,8 +109,7 @@ class StoredSampler:
         row = self._store.row(key)
         if row["too_long"]:
             raise PromptTooLongError(row["too_long"])
-        token_ids = (0,) * row["response_tokens"]
-        return Response(prompt_ids=(), token_ids=token_ids, log_probs=(), text=row["text"], policy_version=0)
+        return replace(Response.scripted(row["text"]), token_ids=(0,) * row["response_tokens"])
 
     async def _model(self) -> OpenModel:
         if self._open_model is None:

@@ -19,6 +19,10 @@ from .endpoint import EndpointModel
 from .options import ModelOptions
 from .response_store import RESPONSES, OpenModel, ResponseStore, StoredSampler, finish_all
 
+Prompts = Sequence[tuple[str, Sequence[Message]]]
+"""Each with a name, for error messages and the store."""
+Samples = list[list[Response | None]]
+"""``[prompt][sample]`` responses; None where the prompt is too long."""
 _OF_PLACEMENT = frozenset(
     {"tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "gpu_memory_utilization", "max_num_seqs"}
 )
@@ -79,7 +83,7 @@ def choose_model(options: ModelOptions, *, policy: str, work_folder: Path, store
         InputError: none or two are named, or what is named is no model.
     """
     model, endpoint, prefix = options.model, options.endpoint, options.prefix
-    if (model and endpoint) or not (model or endpoint):
+    if bool(model) == bool(endpoint):
         raise InputError(f"name either --{prefix}model or --{prefix}endpoint, got {'both' if model else 'neither'}")
     if endpoint:
         name = options.endpoint_model
@@ -146,14 +150,14 @@ def _fingerprint(files: Iterable[Path]) -> str:
 
 def sample_all(
     model: ModelChoice,
-    prompts: Sequence[tuple[str, Sequence[Message]]],
+    prompts: Prompts,
     *,
     seeds: Sequence[Sequence[int]],
     parameters: SamplingParameters,
     store: ResponseStore,
     stored_only: bool = False,
     description: str = "sample",
-) -> list[list[Response | None]]:
+) -> Samples:
     """``[prompt][sample]`` responses, stored ones first looked up; None where the prompt is too long.
 
     Args:
@@ -166,7 +170,7 @@ def sample_all(
         InputError: ``stored_only``, and something is not stored.
     """
 
-    async def run(progress: Progress) -> list[list[Response | None]]:
+    async def run(progress: Progress) -> Samples:
         sampler = StoredSampler(
             store, model=model.fingerprint, parameters=parameters, open_model=None if stored_only else model.open
         )
@@ -188,14 +192,14 @@ def sample_all(
 
 def sample_stored(
     model: ModelChoice,
-    prompts: Sequence[tuple[str, Sequence[Message]]],
+    prompts: Prompts,
     options: SamplingEvalOptions,
     *,
     policy: str,
     num_samples: int,
     parameters: SamplingParameters | None = None,
     description: str = "sample",
-) -> list[list[Response | None]]:
+) -> Samples:
     """``[prompt][sample]`` responses of an evaluation, kept in its output folder.
 
     The seeds depend on the prompts' names. Without ``parameters`` the command's one model samples as the

@@ -10,7 +10,7 @@ from sandbox import Runner, SandboxUnavailableError
 from ...algorithm.question import entry_points_text
 from ..benchmarks.evalplus import EvalPlusProblem, prepare, read_problems
 from ..benchmarks.own_evaluators import EVALPLUS
-from ..benchmarks.tasks import CodeTask, CodeVerdict
+from ..benchmarks.tasks import CodeTask, CodeVerdict, Grades
 from .evalplus_judge import judge_program
 
 _SOURCES = {"humaneval": "HumanEval+", "mbpp": "MBPP+"}
@@ -24,9 +24,9 @@ class EvalPlusGrading:
     runner: Runner
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def grade(self, programs: Sequence[str]) -> list[CodeVerdict | SandboxUnavailableError]:
+    def grade(self, programs: Sequence[str]) -> Grades:
         """Grade as ``tasks.Grading`` says. A program does not get the prompt's imports, as in EvalPlus."""
-        verdicts: list[CodeVerdict | SandboxUnavailableError] = []
+        verdicts: Grades = []
         for program in programs:
             try:
                 verdicts.append(self._judged(program))

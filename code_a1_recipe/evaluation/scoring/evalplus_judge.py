@@ -77,7 +77,7 @@ def judge_program(problem: EvalPlusProblem, program: str, *, runner: Runner) -> 
     """
     if not problem.calls or len(problem.expected) != len(problem.calls):
         raise ValueError(f"{problem.id} has no expected answers: run prepare() first, which asks the reference")
-    first = _judge_calls(problem, program, min(FIRST_CALLS, len(problem.calls)), runner)
+    first = _judge_calls(problem, program, FIRST_CALLS, runner)
     if not first.passed or len(problem.calls) <= FIRST_CALLS:
         return first
     # From the first call on again, in one process: what the program remembers of earlier calls counts.
@@ -135,8 +135,7 @@ def _most_bytes(expected: bytes) -> int:
 
 def _judge_calls(problem: EvalPlusProblem, source: str, num_calls: int, runner: Runner) -> EvalPlusVerdict:
     # No longer answers than a right one can be: a thousand wrong ones must fit into our memory.
-    longest = _most_bytes(max(problem.expected, key=len))
-    longest = max(_LEAST_VALUE_BYTES, longest)
+    longest = max(_LEAST_VALUE_BYTES, _most_bytes(max(problem.expected, key=len)))
     program = Program(
         source=source,
         calls=tuple(_call(problem, text) for text in problem.calls[:num_calls]),
@@ -180,11 +179,7 @@ def _equal_numbers(wanted: Any, returned: Any) -> bool:
     return canonical_key(wanted) == canonical_key(returned)
 
 
-def _equal_sets(wanted: RawSet, returned: RawSet) -> bool:
-    return _keys(wanted) == _keys(returned)
-
-
-equal_raw = comparer(_equal_numbers, _equal_sets)
+equal_raw = comparer(_equal_numbers, lambda wanted, returned: _keys(wanted) == _keys(returned))
 """``==`` of Python on raw values, in linear time; NaN equals nothing."""
 
 

@@ -15,7 +15,7 @@ def row(item: int, outage: str = "") -> dict:
 
 
 def test_rows_end_in_the_order_of_their_items(tmp_path):
-    with JsonlStore(tmp_path / "out.jsonl", settings=SETTINGS) as output:
+    with JsonlStore(tmp_path / "out.jsonl", settings=SETTINGS, key="item") as output:
         for item in (2, 0, 1):
             output.append(row(item))
         output.sort()
@@ -26,11 +26,11 @@ def test_rows_end_in_the_order_of_their_items(tmp_path):
 
 
 def test_rows_of_outages_are_left_out_when_the_file_is_taken_up(tmp_path):
-    with JsonlStore(tmp_path / "out.jsonl", settings=SETTINGS) as output:
+    with JsonlStore(tmp_path / "out.jsonl", settings=SETTINGS, key="item") as output:
         output.append(row(0))
         output.append(row(1, outage="down"))
-    with JsonlStore(tmp_path / "out.jsonl", settings=SETTINGS) as output:
-        assert output.done == {0}
+    with JsonlStore(tmp_path / "out.jsonl", settings=SETTINGS, key="item") as output:
+        assert {row["item"] for row in output.rows()} == {0}
         output.append(row(1))
         output.sort()
     assert [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()] == [row(0), row(1)]
@@ -39,22 +39,22 @@ def test_rows_of_outages_are_left_out_when_the_file_is_taken_up(tmp_path):
 @pytest.mark.parametrize("cut", range(1, 27))
 def test_a_last_line_that_was_cut_off_is_removed_wherever_it_was_cut(tmp_path, cut):
     path = tmp_path / "out.jsonl"
-    with JsonlStore(path, settings=SETTINGS) as output:
+    with JsonlStore(path, settings=SETTINGS, key="item") as output:
         output.append(row(0))
         whole = path.read_bytes()
         output.append(row(1))
     path.write_bytes(path.read_bytes()[: len(whole) + cut])
-    with JsonlStore(path, settings=SETTINGS) as output:
-        assert output.done == {0} if cut < len(whole) else {0, 1}
+    with JsonlStore(path, settings=SETTINGS, key="item") as output:
+        assert {row["item"] for row in output.rows()} == ({0} if cut < len(whole) else {0, 1})
         assert output.num_repaired == (cut < len(whole))
 
 
 def test_two_processes_do_not_write_one_file(tmp_path):
     with (
-        JsonlStore(tmp_path / "out.jsonl", settings=SETTINGS),
+        JsonlStore(tmp_path / "out.jsonl", settings=SETTINGS, key="item"),
         pytest.raises(OutputError, match="being written by another process"),
     ):
-        JsonlStore(tmp_path / "out.jsonl", settings=SETTINGS)
+        JsonlStore(tmp_path / "out.jsonl", settings=SETTINGS, key="item")
 
 
 @pytest.mark.parametrize("content", ["hello\n", '{"item": "x"}\n', "[1]\n"])
@@ -62,14 +62,14 @@ def test_a_file_of_something_else_is_left_alone(tmp_path, content):
     path = tmp_path / "out.jsonl"
     path.write_text(content)
     with pytest.raises(OutputError, match="not as an output that can"):
-        JsonlStore(path, settings=SETTINGS)
+        JsonlStore(path, settings=SETTINGS, key="item")
     (tmp_path / "out.jsonl.settings.json").write_text(json.dumps(SETTINGS))
     with pytest.raises(OutputError, match="line 1 is no row of this command"):
-        JsonlStore(path, settings=SETTINGS)
+        JsonlStore(path, settings=SETTINGS, key="item")
     assert path.read_text() == content
 
 
 def test_an_output_that_cannot_be_written_is_refused(tmp_path):
     (tmp_path / "folder").write_text("a file, in truth")
     with pytest.raises(OutputError, match="cannot be written"):
-        JsonlStore(tmp_path / "folder" / "out.jsonl", settings=SETTINGS)
+        JsonlStore(tmp_path / "folder" / "out.jsonl", settings=SETTINGS, key="item")
