@@ -142,7 +142,7 @@ class EpisodeRunner:
             return None
         # Any seed will do, since the likeliest token is always the same.
         messages = render(self.prompts.code_template, **task.question.prompt_fields)
-        response = await self._sample(self.greedy, messages, seed=0, session=task.session())
+        response = await self._sample(self.greedy, messages, seed=0, session=f"{task.step}/{task.question.id}")
         result = candidate_result(response, reads_input=task.question.reads_input)
         try:
             hidden = await self._ask(request_for(task.question, result.source, task.question.tests))
@@ -218,7 +218,9 @@ class EpisodeRunner:
     ) -> CandidateResult:
         started = time.time()
         seed = sampling_seed(task.seed, "code", task.step, task.question.id, c)
-        response = await self._sample(self.code, render(template, **fields), seed=seed, session=task.session())
+        response = await self._sample(
+            self.code, render(template, **fields), seed=seed, session=f"{task.step}/{task.question.id}"
+        )
         found = candidate_result(response, reads_input=task.question.reads_input)
         return replace(found, span=task.span_since(started))
 
@@ -240,7 +242,7 @@ class EpisodeRunner:
         messages = render(self.prompts.test_template, **task.question.prompt_fields, candidate=source, num_cases=cases)
         key = (task.step, task.question.id, c)
         # One session for all suites of a program: its prompt is then in one server's prefix cache.
-        session = task.session(c)
+        session = f"{task.step}/{task.question.id}/{c}"
         if self._scripted is not None:
             sizes = {"num_suites": num_suites, "num_cases": cases, "seed": sampling_seed(task.seed, "test", *key)}
             texts = self._scripted(task.question.prompt, source, **sizes)

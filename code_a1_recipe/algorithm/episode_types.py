@@ -56,6 +56,8 @@ class Sampler(Protocol):
     async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
         """Draw one response; ``session`` keeps prompts that share a prefix on one server.
 
+        Not beyond a step: verl keeps a session on its server for good, and questions that come again crowd on some.
+
         Raises:
             PromptTooLongError: the prompt exceeds the configured length.
         """
@@ -105,11 +107,6 @@ class EpisodeTask:
     """What earlier policies wrote for the question."""
     started_at: float = field(default_factory=time.time)
     """When the step began (Unix seconds): the zero of all spans. Clocks of nodes are taken to agree."""
-
-    def session(self, *parts: object) -> str:
-        """Name of requests that share a prefix. Not beyond the step: verl keeps a session on its server for good, and
-        questions that come again would crowd on some."""
-        return "/".join(map(str, (self.step, self.question.id, *parts)))
 
     def span_since(self, started: float) -> Span:
         """From ``started`` (Unix seconds) until now."""

@@ -4,6 +4,7 @@ verl fills a step up with rows that count nothing, until its number is a multipl
 end: the last optimizer step would be made of few real rows at the full learning rate, and a part of none.
 """
 
+from collections import defaultdict, deque
 from collections.abc import Collection, Sequence
 from itertools import chain, groupby, islice
 
@@ -26,27 +27,37 @@ def deal(
         ranks: data-parallel ranks, at least 1.
         steps: optimizer steps, at least 1; each takes the same share of a rank's rows.
     """
-    size = len(groups) // (ranks * steps)
-    cells: list[list[int]] = [[] for _ in range(ranks * steps)]  # those of a rank behind one another
-    members: dict[str, list[int]] = {}
+    members: dict[str, list[int]] = defaultdict(list)
     for place, group in enumerate(groups):
         if place not in fillers:
-            members.setdefault(group, []).append(place)
+            members[group].append(place)
 
-    def load(number: int) -> tuple[int, int, int]:
-        of_step = sum(len(cell) for cell in cells[number % steps :: steps])
-        return len(cells[number]), of_step, sum(tokens[place] for place in cells[number])
+    def weight(places: list[int]) -> int:
+        return sum(tokens[place] for place in places)
 
-    def put(places: list[int]) -> None:
-        fitting = [number for number, cell in enumerate(cells) if len(cell) + len(places) <= size]
+    def order(number: int) -> tuple[int, int, int]:
+        """Fewest rows, then those of the step with the fewest, then the lightest."""
+        return (
+            len(cells[number]),
+            of_steps[number % steps],
+            weight(cells[number]),
+        )
+
+    size = len(groups) // (ranks * steps)
+    cells: list[list[int]] = [[] for _ in range(ranks * steps)]
+    of_steps = [0] * steps
+    waiting = deque(sorted(members.values(), key=weight, reverse=True))
+    while waiting:
+        places = waiting.popleft()
+        room = size - len(places)
+        fitting = [number for number, cell in enumerate(cells) if len(cell) <= room]
         if fitting:
-            cells[min(fitting, key=load)].extend(places)
-            return
-        for place in places:
-            put([place])
+            best = min(fitting, key=order)
+            cells[best] += places
+            of_steps[best % steps] += len(places)
+        else:
+            waiting.extendleft([place] for place in places)  # one by one
 
-    for places in sorted(members.values(), key=lambda places: -sum(tokens[place] for place in places)):
-        put(places)
     unused = iter(sorted(fillers))
     for cell in cells:
         cell.extend(islice(unused, size - len(cell)))

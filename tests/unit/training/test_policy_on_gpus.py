@@ -8,7 +8,7 @@ pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh se
 
 from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.errors import CodeA1Error, OutageError
-from code_a1_recipe.training import policy as policy_module
+from code_a1_recipe.training import policy as policy_module, policy_updates
 from code_a1_recipe.training.policy import Policy
 from code_a1_recipe.training.trajectories import StoredRows
 
@@ -77,9 +77,9 @@ def test_each_gpus_cache_is_emptied_for_the_other_policy(policy_of, monkeypatch,
     call = SimpleNamespace(remote=asked.append)
     policy = policy_of("code", preset=preset)
     policy.actor_rollout_wg = SimpleNamespace(workers=[SimpleNamespace(__ray_call__=call)] * 2)
-    monkeypatch.setattr(policy_module.ray, "get", list)
+    monkeypatch.setattr(policy_updates.ray, "get", list)
     policy._empty_caches()
-    assert asked == [policy_module._empty_cache] * num_asked
+    assert asked == [policy_updates._empty_cache] * num_asked
 
 
 @pytest.mark.parametrize(("limit", "stops"), [("0.1", True), ("0.3", False), ("null", False)])
@@ -103,7 +103,7 @@ def test_nothing_is_learned_from_what_servers_with_other_weights_wrote(policy_of
     ):
         monkeypatch.setattr(policy, name, phase(name))
     monkeypatch.setattr(policy, "_compute_metrics", lambda *arguments, **named: None)
-    monkeypatch.setattr(policy_module, "clear_rows", lambda **rows: None)
+    monkeypatch.setattr(policy_updates, "clear_rows", lambda **rows: None)
     rows = StoredRows(keys=("q_0_0",), tags=({},))
     if not stops:
         policy.update(rows, step=3, epoch=0)
