@@ -39,7 +39,7 @@ def default_cache_dir() -> Path:
 
 
 def ensure_assets(cache_dir: Path | None = None, *, settings: MicroSettings | None = None) -> MicroAssets:
-    """Find the assets of ``settings``, or make them (two to three minutes on two cores; a variant as long again).
+    """Find the assets of ``settings``, or make them (about five minutes on two cores; a variant as long again).
 
     A build happens in a folder of its own and is renamed into place when complete, so a half-built
     one is never used. Of several processes that start at once, one builds and the others wait.
@@ -84,7 +84,7 @@ def _ensure_folder(cache_dir: Path, settings: MicroSettings) -> Path:
 def _build(settings: MicroSettings, folder: Path) -> None:
     """Only while the lock is held: whatever is left beside ``folder`` from a crash is nobody's."""
     started = time.monotonic()
-    logger.info("making the tiny models and questions in %s (once; two to three minutes)", folder)
+    logger.info("making the tiny models and questions in %s (once; about five minutes)", folder)
     building = folder.with_name(f".{folder.name}.building")
     shutil.rmtree(building, ignore_errors=True)
     building.mkdir()

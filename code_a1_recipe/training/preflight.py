@@ -130,7 +130,7 @@ def with_micro_assets(config: RunConfig) -> RunConfig:
     micro = dict(config.micro)
     if "variant" not in micro and (config.self_play or config.prompts.black_box):
         micro["variant"] = "self_play" if config.self_play else "black_box"  # the models that learned these prompts
-    RunFolder.show("finding the shipped questions and tiny models (made on first use, two to three minutes)")
+    RunFolder.show("finding the shipped questions and tiny models (made on first use, about five minutes)")
     settings = MicroSettings.read(micro, where="micro")
     try:
         assets = ensure_assets(settings=settings)

@@ -149,7 +149,7 @@ def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers, stag
         folder.show(f"run folder: {folder.root}\nworker logs: {ray_log_folder()}")
         for line in keys_without_effect(config):
             folder.show(line)
-        usual = "a minute" if config.trainer.device == "cpu" else "three minutes"
+        usual = "a minute" if config.trainer.device == "cpu" else "four minutes"
         folder.show(f"starting {' and '.join(config.policy_names)} policy and servers (about {usual})")
         try:
             with ExitStack() as watches:
