@@ -76,11 +76,11 @@ install_torch_cpu() {
         fail "no CPU build of $torch: not on the configured package index and $TORCH_CPU_INDEX is not reachable"
 }
 
-# Last and alone: without it attention is computed by torch (sdpa), which the recipe then asks for by itself.
+# Last and alone: without it torch's own flash attention is used, which the recipe then asks for by itself.
 install_flash_attn() {
     pip_install --no-deps --only-binary :all: --index-url "$FLASH_INDEX" "$FLASH_ATTN" >/dev/null 2>&1 && return
     if [ -z "${CODE_A1_COMPILE_FLASH_ATTN:-}" ] || ! nvcc --version 2>/dev/null | grep -q 'release 13\.'; then
-        printf '%s\n' "flash-attn is not installed (no wheel for this Python at $FLASH_INDEX, or no answer from there): attention is computed by torch (sdpa)." \
+        printf '%s\n' "flash-attn is not installed (no wheel for this Python at $FLASH_INDEX, or no answer from there): torch's own flash attention is used." \
             'CODE_A1_COMPILE_FLASH_ATTN=1 compiles it with a CUDA 13 toolkit, which can take an hour.' >&2
         return
     fi
@@ -88,7 +88,7 @@ install_flash_attn() {
     pip_install -c constraints/gpu.txt setuptools wheel packaging ninja psutil
     FLASH_ATTN_CUDA_ARCHS="$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | tr -d . | sort -u | paste -sd ';')" \
         pip_install --no-build-isolation -c constraints/gpu.txt "$FLASH_ATTN" ||
-        printf 'flash-attn could not be compiled: attention is computed by torch (sdpa)\n' >&2
+        printf "flash-attn could not be compiled: torch's own flash attention is used\n" >&2
 }
 
 step() { printf '%s: %s\n' "$1" "$2" >&2; }

@@ -100,8 +100,8 @@ def _devices() -> Iterator[Finding]:
         return
     yield Finding("GPUs", f"{machine.num_gpus}, {machine.gpu_memory / GIB:.0f} GiB each")
     version = _version("flash-attn")
-    slow = "attention is computed by torch (sdpa); `bash run_codea1.sh setup --gpu` installs it"
-    yield Finding("flash-attn", version, slow if version == _NONE else "", is_needed=False)
+    without = "torch's own flash attention is used; attn_implementation=flash_attention_2 needs it"
+    yield Finding("flash-attn", version, without if version == _NONE else "", is_needed=False)
 
 
 def _sandbox() -> Iterator[Finding]:

@@ -104,7 +104,7 @@ def test_on_gpus_the_recipe_comes_first_and_flash_attn_alone_and_last(repository
 def test_without_a_wheel_of_flash_attn_the_set_up_says_what_is_done_instead_and_goes_on(repository, tmp_path):
     done, _ = set_up(repository, tmp_path, FLASH_STATUS="1")
     assert done.returncode == 0
-    assert "attention is computed by torch (sdpa)" in done.stderr
+    assert "torch's own flash attention is used" in done.stderr
     assert (tmp_path / "venv" / ".code-a1-run").is_file()
 
 
@@ -161,7 +161,7 @@ COMPILE = {"FLASH_STATUS": "1", "CODE_A1_COMPILE_FLASH_ATTN": "1"}
     ("changes", "is_compiled", "words"),
     [
         (COMPILE, True, "3: compiling flash-attn for this machine's GPUs"),
-        (COMPILE | {"COMPILE_STATUS": "1"}, True, "could not be compiled: attention is computed by torch (sdpa)"),
+        (COMPILE | {"COMPILE_STATUS": "1"}, True, "could not be compiled: torch's own flash attention is used"),
         (COMPILE | {"NVCC_RELEASE": "12.9"}, False, "CODE_A1_COMPILE_FLASH_ATTN=1 compiles it with a CUDA 13 toolkit"),
     ],
 )
