@@ -1,6 +1,7 @@
 """Real runs on this machine, each a process of its own as a user starts it."""
 
 import os
+import pickle
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from code_a1_recipe.runs.reader import RunRecords
 from code_a1_recipe.runs.rollout_record import RolloutRecord
@@ -99,17 +101,27 @@ def drive(repository: Path) -> Callable[..., Run]:
 
 @pytest.fixture(scope="session")
 def trained(drive, tmp_path_factory) -> Run:
-    """Four steps with validations and checkpoints, for most tests to read; the fourth samples with old weights."""
-    return drive(
-        "cut_weight_sync.py 3 cpu",
-        tmp_path_factory.mktemp("e2e") / "trained",
-        "trainer.total_training_steps=4",
-        "trainer.save_freq=1",
-        "trainer.test_freq=2",
-        "data.val_max_samples=8",
-        "checkpoint.keep_best=val/code/pass@1",
-        TWO_STEPS_AN_EPOCH,
-    )
+    """Four steps with validations and checkpoints, for most tests to read; the fourth samples with old weights.
+
+    Trained once, by whichever process of tests asks first; others wait for it.
+    """
+    root = tmp_path_factory.getbasetemp()
+    folder = (root.parent if "PYTEST_XDIST_WORKER" in os.environ else root) / "trained"
+    kept = folder.with_suffix(".pickle")
+    with FileLock(folder.with_suffix(".lock")):
+        if not kept.exists():
+            run = drive(
+                "cut_weight_sync.py 3 cpu",
+                folder,
+                "trainer.total_training_steps=4",
+                "trainer.save_freq=1",
+                "trainer.test_freq=2",
+                "data.val_max_samples=8",
+                "checkpoint.keep_best=val/code/pass@1",
+                TWO_STEPS_AN_EPOCH,
+            )
+            kept.write_bytes(pickle.dumps(run))
+    return pickle.loads(kept.read_bytes())
 
 
 @dataclass(frozen=True)

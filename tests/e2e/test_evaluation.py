@@ -10,7 +10,7 @@ import yaml
 
 from code_a1_recipe.runs.reader import read_rollouts
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("trained")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("evaluation")]
 
 STEP = "4"
 SAMPLING = ["--temperature", "1", "--top-p", "1", "--max-tokens", "64", "--max-prompt-tokens", "512"]
