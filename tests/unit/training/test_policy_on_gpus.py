@@ -1,5 +1,6 @@
 """A policy on GPUs, without one: the role of its workers, how its servers are asked, and what an update hands back."""
 
+import math
 from types import SimpleNamespace
 
 import pytest
@@ -116,7 +117,7 @@ def test_nothing_is_learned_from_what_servers_with_other_weights_wrote(policy_of
 
 def test_a_run_ends_where_its_gradient_stays_no_number(policy_of):
     policy, metrics = policy_of("code", preset="cpu"), {}
-    for norm, left_out in ((float("nan"), 1), (float("inf"), 2), (0.5, 0), *[(float("nan"), n) for n in (1, 2, 3, 4)]):
+    for norm, left_out in ((math.nan, 1), (math.inf, 2), (0.5, 0), *[(math.nan, n) for n in (1, 2, 3, 4)]):
         metrics = {"actor/grad_norm": norm}
         policy._check_gradient(metrics, step=1)
         assert metrics["actor/updates_left_out"] == left_out

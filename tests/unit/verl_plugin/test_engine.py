@@ -49,21 +49,8 @@ def packed():
 
 def test_positions_are_those_before_each_token_of_a_response():
     offsets = packed()[2]
-    assert response_positions(offsets, torch.tensor(RESPONSES)).tolist() == [
-        4,
-        5,
-        6,
-        7,
-        11,
-        17,
-        18,
-        19,
-        20,
-        21,
-        22,
-        30,
-        31,
-    ]
+    found = response_positions(offsets, torch.tensor(RESPONSES)).tolist()
+    assert found == [*range(4, 8), 11, *range(17, 23), 30, 31]
 
 
 def test_a_prompt_that_two_sequences_share_is_kept_once():
