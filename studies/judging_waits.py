@@ -1,6 +1,6 @@
 """How long a step of a recorded run waits for the judge behind its last suite.
 
-    python -m studies.judging_waits RUN_ROLLOUTS.jsonl.gz... --questions FILE [--places 2] [key=value ...]
+    python -m studies.judging_waits RUN/rollouts/train_*.jsonl --questions FILE --limit reference_cpu_seconds_per_case=1
 
 Programs come to the judge when their last suite came in the run, on as many places as given; values are those of
 `sandbox.limits`. Prints a row for each file, and its slowest programs.
@@ -15,14 +15,17 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from omegaconf import OmegaConf
 
 from code_a1_recipe.algorithm.episode import suite_result
 from code_a1_recipe.algorithm.episode_types import Response
 from code_a1_recipe.algorithm.question import request_for
 from code_a1_recipe.data.reader import QuestionTable, question_table, read_rows
+from code_a1_recipe.errors import InputError
 from sandbox import Judge, JudgeRequest, Limits, LocalRunner
 from studies.command_line import run_study, study_app
 
+_SLOWEST = 3
 app = study_app()
 
 
@@ -39,11 +42,9 @@ def judging_waits(
     questions: Annotated[Path, typer.Option()],
     places: Annotated[int, typer.Option(min=1)] = 2,
     limit: Annotated[list[str] | None, typer.Option(help="a value of sandbox.limits, as NAME=NUMBER")] = None,
-    slowest: Annotated[int, typer.Option(min=0)] = 3,
 ) -> None:
     """Replay a run's judging."""
-    given = {name: float(value) for name, value in (text.split("=") for text in limit or ())}
-    limits = Limits(**given)  # type: ignore[arg-type]
+    limits = Limits.from_mapping(OmegaConf.from_dotlist(limit or []), where="--limit")
     table = question_table([questions])
     for file in files:
         programs = sorted(_programs(file, table), key=lambda program: program.arrival)
@@ -54,7 +55,7 @@ def judging_waits(
             f"{file.name}: {len(programs)} programs; last suite after {programs[-1].arrival:.1f} s, last verdict "
             f"{behind:.1f} s later; {sum(seconds):.1f} s in the judge"
         )
-        for place in sorted(range(len(programs)), key=lambda place: -seconds[place])[:slowest]:
+        for place in sorted(range(len(programs)), key=lambda place: -seconds[place])[:_SLOWEST]:
             typer.echo(f"  {programs[place].request.question_id}: {seconds[place]:.1f} s")
 
 
@@ -64,10 +65,14 @@ def _programs(file: Path, questions: QuestionTable) -> list[_Program]:
     for row in read_rows(file):
         if row["source"] is None or not row["suites"]:
             continue
+        if row["question"] not in questions:
+            raise InputError(f"{file}: question {row['question']!r} is not in --questions")
         suites = [suite_result(Response.scripted(suite["response"])).asserts for suite in row["suites"]]
         history = tuple(case["call"] for case in (row["verdict"] or {}).get("history", ()))
         request = request_for(questions[row["question"]], row["source"], *suites, history=history)
         programs.append(_Program(request=request, arrival=max(suite["span"][1] for suite in row["suites"])))
+    if not programs:
+        raise InputError(f"{file}: no program with suites; give a run's rollouts/train_*.jsonl")
     return programs
 
 

@@ -40,7 +40,7 @@ def states_of(tokens, heads, key_heads, size):
 
 @pytest.mark.parametrize(("heads", "key_heads", "size"), HEADS)
 def test_values_and_gradients_are_those_of_each_sequence_in_float32(heads, key_heads, size):
-    tokens, _, segments = packed_groups()
+    tokens, whole, segments = packed_groups()
     states = states_of(tokens, heads, key_heads, size)
     weights = torch.randn(1, tokens, heads, size, device="cuda").bfloat16()
     plain = [one.detach().float().requires_grad_() for one in states]
@@ -54,6 +54,11 @@ def test_values_and_gradients_are_those_of_each_sequence_in_float32(heads, key_h
     errors = [error_of(*pair) for pair in pairs]
     print(f"{heads}/{key_heads} heads of {size}: values, gradients of q, k, v:", *errors)
     assert max(errors) < 0.02
+    unshared = states_of(whole, heads, heads, size)
+    mask = torch.ones(whole, whole, dtype=torch.bool, device="cuda").tril()
+    packed = milliseconds(lambda: attend_to_segments(None, *states, None, segments=segments, scaling=1.0)[0])
+    dense = milliseconds(lambda: torch.nn.functional.scaled_dot_product_attention(*unshared, attn_mask=mask))
+    print(f"forward and backward: {packed:.2f} ms of {tokens} tokens, one mask {dense:.2f} ms of {whole}")
 
 
 def error_of(found, exact):
@@ -62,27 +67,12 @@ def error_of(found, exact):
     return round(float((found - exact).norm() / exact.norm()), 5)
 
 
-def test_speed_beside_one_mask_over_the_whole_row():
-    """Prints milliseconds of a layer's attention, forward and backward; nothing is asked of them."""
-    tokens, whole, segments = packed_groups()
-    shared, unshared = states_of(tokens, *HEADS[0]), states_of(whole, *HEADS[0])
-    mask = torch.ones(whole, whole, dtype=torch.bool, device="cuda").tril()
-
-    def dense():
-        query, key, value = unshared
-        wide = [one.repeat_interleave(HEADS[0][0] // HEADS[0][1], dim=1) for one in (key, value)]
-        return torch.nn.functional.scaled_dot_product_attention(query, *wide, attn_mask=mask)
-
-    def packed():
-        return attend_to_segments(None, *shared, None, segments=segments, scaling=0.125)[0]
-
-    ways = {f"prompts once, {tokens} tokens": packed, f"one mask, {whole} tokens": dense}
-    for name, attend in ways.items():
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        for repeat in range(6):
-            if repeat == 1:  # the first is a warm-up
-                start.record()
-            attend().float().sum().backward()
-        end.record()
-        torch.cuda.synchronize()
-        print(f"{name}: {start.elapsed_time(end) / 5:.2f} ms")
+def milliseconds(attend):
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    for repeat in range(6):
+        if repeat == 1:  # the first is a warm-up
+            start.record()
+        attend().float().sum().backward()
+    end.record()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) / 5

@@ -148,8 +148,7 @@ def training_facts(config: Any) -> dict[str, Any]:
 
 def endpoint_of(policy: Any) -> Any:
     policy.llm_server_manager = mock.Mock(get_addresses=lambda: ["127.0.0.1:1"] * 2)
-    with mock.patch("code_a1_recipe.training.policy.LLMServerClient"):
-        return policy.endpoint()
+    return policy.endpoint()
 
 
 def server_facts(policy: Any) -> tuple[Any, dict[str, Any]]:

@@ -13,6 +13,7 @@ _FOUR_BYTES = ("float32", "float", "fp32")
 _FUSED_BYTES = 18
 """Bytes of a logit in such a chunk: as computed, then logits, softmax, log-softmax and gradient in float32."""
 _ENGINE_BYTES = 2 * GIB
+"""An allowance for an engine's context and CUDA graphs, not a measurement."""
 LABEL_LOSS = 0.6
 """GiB that a GPU reports less than its label says."""
 PROCESSES = {

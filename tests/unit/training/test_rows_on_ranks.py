@@ -37,12 +37,10 @@ class Queue:
         del partition_id
         if select_fields is None:
             return [self.rows[key] for key in keys]
-        there = [name for name in select_fields if name in self.rows[keys[0]]]
         columns = {}
-        for name in there:
+        for name in set(select_fields) & self.rows[keys[0]].keys():
             values = [self.rows[key][name] for key in keys]
-            is_text = isinstance(values[0], str)
-            columns[name] = values if is_text else torch.nested.as_nested_tensor(values, layout=torch.jagged)
+            columns[name] = values if name == "uid" else torch.nested.as_nested_tensor(values, layout=torch.jagged)
         return TensorDict(columns, batch_size=[len(keys)])
 
 

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from code_a1_recipe.training.lifecycle import start_watch
+
 # In a process of its own, as Ray's driver state is one a process.
 STALLED = """
 import threading
@@ -74,3 +76,10 @@ def test_what_has_no_place_is_named_early_and_at_the_limit(lines):
 
 def test_a_start_in_time_says_nothing(lines):
     assert lines[3:] == ["in time"]
+
+
+def test_what_has_just_asked_for_a_place_is_not_named(monkeypatch):
+    monkeypatch.setattr(start_watch, "_pending_actors", lambda: {"new": "JudgeWorker", "old": "Server"})
+    monkeypatch.setattr(start_watch, "placement_group_table", dict)
+    monkeypatch.setattr(start_watch.ray, "available_resources", dict)
+    assert start_watch.without_a_place({"old"}) == "Ray has no place for 1 Server. Free are no CPUs"
