@@ -19,7 +19,6 @@ from .episode_types import (
     CandidateResult,
     Episode,
     EpisodeTask,
-    Gate,
     Message,
     PromptTooLongError,
     Repair,
@@ -55,8 +54,6 @@ class EpisodeRunner:
     judge_timeout_seconds: float
     greedy: Sampler | None = None
     """The Code LLM at temperature 0."""
-    gate: Gate | None = None
-    """A barrier between phases, kept for all programs of a question at once; None streams."""
     hindsight: HindsightSettings | None = None
     """Lessons are looked for, for which every program meets all cases of its question."""
 
@@ -94,7 +91,7 @@ class EpisodeRunner:
         old = [one.texts[0] for one in task.opponents.programs]
         sizes = {"num_suites": task.num_suites}
         candidates, victims = await asyncio.gather(
-            self._candidates(task),
+            asyncio.gather(*[self._candidate(task, c) for c in range(task.num_candidates)]),
             asyncio.gather(*[self._known_program(task, f"opponent{p}", text, **sizes) for p, text in enumerate(old)]),
         )
         found = [*candidates, *victims]
@@ -120,7 +117,9 @@ class EpisodeRunner:
             except PromptTooLongError:
                 return None
             # The suites of the first program, so that both rewards compare.
-            judged = await self._judged_with_hidden(task, replace(written, suites=tested[c].suites))
+            hidden, span, outage = await self._hidden(task, written)
+            written = replace(written, suites=tested[c].suites, hidden=hidden, hidden_span=span, outage=outage)
+            judged = await self._judged(task, written)
             if self.rewards.code_tests == "pooled":
                 judged = await self._pooled(task, judged, _pool(tested), is_rewarded=True)
             return replace(judged, suites=())
@@ -131,11 +130,6 @@ class EpisodeRunner:
             write=write,
             reward=lambda results: self._question_rewards.apply(task.question, results),
         )
-
-    async def _candidates(self, task: EpisodeTask) -> list[CandidateResult]:
-        if self.gate is not None:
-            return await self._candidates_in_phases(task, self.gate)
-        return await asyncio.gather(*[self._candidate(task, c) for c in range(task.num_candidates)])
 
     async def _greedy_candidate(self, task: EpisodeTask) -> CandidateResult | None:
         if not task.with_greedy or self.greedy is None:
@@ -174,25 +168,13 @@ class EpisodeRunner:
             return replace(result, is_too_long_to_test=True)
         return await self._judged(replace(task, with_hidden_tests=False), replace(result, suites=suites))
 
-    async def _candidates_in_phases(self, task: EpisodeTask, gate: Gate) -> list[CandidateResult]:
-        numbers = range(task.num_candidates)
-        found = await asyncio.gather(*[self._first_turn(task, c) for c in numbers])
-        await gate.wait(task, "code")
-        found = await asyncio.gather(*[self._tested(task, c, found[c]) for c in numbers])
-        await gate.wait(task, "suites")
-        return await asyncio.gather(*[self._judged_with_hidden(task, one) for one in found])
-
     async def _candidate(self, task: EpisodeTask, c: int) -> CandidateResult:
-        written = await self._first_turn(task, c)
+        written = await self._written(task, c, self.prompts.code_template, task.question.prompt_fields)
         # Hidden tests need not be written, so the program meets them while its suites are.
         tested, (hidden, span, outage) = await asyncio.gather(
             self._tested(task, c, written), self._hidden(task, written)
         )
         return await self._judged(task, replace(tested, hidden=hidden, hidden_span=span, outage=outage))
-
-    async def _judged_with_hidden(self, task: EpisodeTask, result: CandidateResult) -> CandidateResult:
-        hidden, span, outage = await self._hidden(task, result)
-        return await self._judged(task, replace(result, hidden=hidden, hidden_span=span, outage=outage))
 
     async def _hidden(
         self, task: EpisodeTask, written: CandidateResult
@@ -209,9 +191,6 @@ class EpisodeRunner:
             return await self._ask(request), task.span_since(started), ""
         except (SandboxUnavailableError, TimeoutError) as error:
             return None, None, _outage(error) if task.is_validation else ""
-
-    async def _first_turn(self, task: EpisodeTask, c: int) -> CandidateResult:
-        return await self._written(task, c, self.prompts.code_template, task.question.prompt_fields)
 
     async def _written(
         self, task: EpisodeTask, c: int | str, template: str, fields: Mapping[str, Any]

@@ -70,14 +70,6 @@ class AsyncJudge(Protocol):
         ...
 
 
-class Gate(Protocol):
-    """What stands between two phases of a step."""
-
-    async def wait(self, task: "EpisodeTask", phase: str) -> None:
-        """Called when all of a question's programs (``phase`` "code") or suites ("suites") are there."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeTask:
     """What the trainer dispatches for one question."""
@@ -91,8 +83,6 @@ class EpisodeTask:
     num_suites: int
     index: int = 0
     """Place of the question in its step."""
-    num_questions: int = 1
-    """Questions of the step."""
     with_hidden_tests: bool = False
     """Judge every candidate on the question's own tests as well, for metrics only."""
     is_validation: bool = False

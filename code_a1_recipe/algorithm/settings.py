@@ -55,8 +55,6 @@ class EpisodeSettings(Block):
     """K: asserts a suite should hold."""
     num_workers: Count
     """Processes that run episodes."""
-    barrier: bool = False
-    """No suite before the step's last program, no verdict before its last suite."""
     repair_turns: Annotated[int, Field(ge=0, le=8)] = 0
     """How often a program that failed a case is shown it and written again; a batch has room for all turns."""
     tester: str | None = None

@@ -41,7 +41,6 @@ def tasks_of(
             with_greedy=validate and validation.greedy,
             num_buggy_program_suites=validation.num_buggy_program_suites if validate else 0,
             index=index,
-            num_questions=len(questions),
             started_at=started_at,
             **({} if validate else _from_the_book(question, index, settings=settings, book=book, step=step)),
         )

@@ -17,6 +17,7 @@ _DATES = (
 )
 
 REMOVED_KEYS: dict[str, str] = {
+    "episode.barrier": "programs, suites and verdicts always stream; leave it out",
     "episode.repair_reward": "a program that was written again earns its own reward; for another rule write a reward "
     "function and name it by rewards.code.path",
     "episode.share_suites": "each program has suites of its own; leave it out",

@@ -56,11 +56,6 @@ def _hindsight(config: RecipeSettings) -> Iterator[str]:
         yield f"hindsight.weight must be 0 without the Mistake Book, which keeps the lessons, got {weight}"
 
 
-def _barrier(config: RecipeSettings) -> Iterator[str]:
-    if config.episode.barrier and (number := config.episode.num_workers) > 1:
-        yield f"episode.num_workers must be 1 with episode.barrier=true: all questions wait in one place, got {number}"
-
-
 def _opponents(config: RecipeSettings) -> Iterator[str]:
     for side in ("code", "test"):
         key, share = f"opponents.{side}.share", getattr(config.opponents, side).share
@@ -69,9 +64,8 @@ def _opponents(config: RecipeSettings) -> Iterator[str]:
         if share and (config.self_play or not config.episode.num_suites):
             yield f"{key} must be 0 where no Test LLM writes suites, got {share}"
     learns = "test" in config.policy_names and config.schedule.test_every
-    if (share := config.opponents.code.share) and (config.episode.barrier or not learns):
-        where = "with episode.barrier=true" if learns else "where no Test LLM learns from them"
-        yield f"opponents.code.share must be 0 {where}, got {share}"
+    if (share := config.opponents.code.share) and not learns:
+        yield f"opponents.code.share must be 0 where no Test LLM learns from them, got {share}"
 
 
 def _given_tests(config: RecipeSettings) -> Iterator[str]:
@@ -209,7 +203,6 @@ VALUE_RULES: tuple[Rule, ...] = (
     _schedule,
     _selection,
     _hindsight,
-    _barrier,
     _opponents,
     _given_tests,
     _user_files,

@@ -26,7 +26,6 @@ from ..runs.metrics import MetricAccumulator, accumulate_episode, busy_spans
 from ..runs.rollout_record import encode_records, episode_records
 from ..verl_plugin import row_queue
 from .judge_actors import JudgePool
-from .phase_gate import PhaseGate
 from .plan.needs import CPUS_PER_EPISODE_WORKER
 from .sampler import ServerSampler
 from .trajectories import StoredRows, code_trajectories, group_uid, lesson_trajectories, store, test_trajectories
@@ -36,8 +35,6 @@ from .trajectories import StoredRows, code_trajectories, group_uid, lesson_traje
 _EPISODE_RETRIES = 1
 _EPISODES_AT_ONCE = 256
 """Of one worker: enough to keep any server busy, and a bound on what workers and trainer hold of a large step."""
-_MOST_EPISODES = 1_000_000
-"""Behind a barrier every question of a step waits at once."""
 _LOOK_SECONDS = 0.5
 
 
@@ -102,7 +99,6 @@ class EpisodeWorker:
 
     def __init__(self, settings: RecipeSettings) -> None:
         self._settings = settings
-        self._gate = PhaseGate() if settings.episode.barrier else None
         self._connections = b""
 
     def _connect(self, connections: bytes) -> None:
@@ -133,7 +129,6 @@ class EpisodeWorker:
             episode=settings.episode,
             rewards=settings.rewards,
             prompts=settings.prompts,
-            gate=self._gate,
             hindsight=settings.hindsight if settings.learns_in_hindsight and not validate else None,
             judge_timeout_seconds=settings.sandbox.judge_timeout_seconds,
         )
@@ -231,10 +226,8 @@ def _report(
 class EpisodePool:
     """All episode workers, seen from the trainer."""
 
-    def __init__(self, workers: list[Any], *, at_once: int) -> None:
-        """``at_once``: episodes that a worker has at a time."""
+    def __init__(self, workers: list[Any]) -> None:
         self._workers = workers
-        self._at_once = at_once
         self._connections = b""
 
     @classmethod
@@ -243,12 +236,12 @@ class EpisodePool:
         actor_class = ray.remote(EpisodeWorker).options(
             max_restarts=-1,
             max_task_retries=_EPISODE_RETRIES,
-            max_concurrency=_MOST_EPISODES,
+            max_concurrency=_EPISODES_AT_ONCE,
             num_cpus=CPUS_PER_EPISODE_WORKER,
             scheduling_strategy="SPREAD",
         )
         workers = [actor_class.remote(settings) for _ in range(settings.episode.num_workers)]
-        return cls(workers, at_once=_MOST_EPISODES if settings.episode.barrier else _EPISODES_AT_ONCE)
+        return cls(workers)
 
     def connect(self, *, endpoints: Mapping[str, PolicyEndpoint], judges: JudgePool) -> Self:
         """Tell the workers where servers and judges are, and wait until they are ready for episodes."""
@@ -264,7 +257,7 @@ class EpisodePool:
         """Run all tasks, yielding each report as soon as its episode ends, in no fixed order.
 
         Args:
-            tasks: taken one by one as workers have room; behind a barrier all at once.
+            tasks: taken one by one as workers have room.
             validate: nothing is stored, nothing is learned.
             while_waiting: called about twice a second; what it raises ends the wait, and :meth:`close` the episodes.
         """
@@ -273,7 +266,7 @@ class EpisodePool:
         running = [0] * len(self._workers)
         is_done = False
         while pending or not is_done:
-            while not is_done and min(running) < self._at_once:
+            while not is_done and min(running) < _EPISODES_AT_ONCE:
                 task = next(waiting, None)
                 if task is None:
                     is_done = True

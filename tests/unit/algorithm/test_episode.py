@@ -100,13 +100,11 @@ def runner(
     timeout: float = 5.0,
     greedy=None,
     prompts=None,
-    gate=None,
     episode=None,
     hindsight=None,
     **rewards,
 ) -> EpisodeRunner:
     return EpisodeRunner(
-        gate=gate,
         hindsight=hindsight,
         code=code,
         test=tester,
@@ -347,14 +345,12 @@ def test_buggy_programs_are_judged_without_replays_and_rewarded_by_the_papers_ru
     ] * 2
 
 
-@pytest.mark.parametrize("has_barrier", [False, True])
-def test_replays_are_met_with_the_suites_and_not_by_hidden_tests_or_the_greedy_program(has_barrier):
+def test_replays_are_met_with_the_suites_and_not_by_hidden_tests_or_the_greedy_program():
     question = replace(QUESTION, tests=("assert f(8) == 9",))
     code, test = ScriptedSampler("code", PROGRAMS, []), ScriptedSampler("test", ["assert f(1) == 1"], [])
     greedy, judge = ScriptedSampler("greedy", ["def f(x): return 0"], []), ScriptedJudge([])
     wanted = task(question=question, with_hidden_tests=True, with_greedy=True, history=("f(1)",))
-    gate = NotedGate([]) if has_barrier else None
-    asyncio.run(runner(code, test, judge, greedy=greedy, gate=gate).run(wanted))
+    asyncio.run(runner(code, test, judge, greedy=greedy).run(wanted))
     met = sorted((len(request.suites), request.history) for request in judge.requests)
     assert met == [(1, ()), (1, ()), (1, ()), (2, ("f(1)",)), (2, ("f(1)",))]
 
@@ -406,43 +402,12 @@ def test_the_seed_formula_is_pinned():
     assert sampling_seed(1, "code", 1, "q", 0) != sampling_seed(0, "code", 1, "q", 0)
 
 
-class NotedGate:
-    def __init__(self, log: list[str]) -> None:
-        self.log = log
-
-    async def wait(self, task, phase) -> None:
-        self.log.append(f"all {phase} of question {task.index}")
-
-
-def test_behind_a_barrier_each_phase_ends_before_the_next_begins():
-    log: list[str] = []
-    code = ScriptedSampler("code", PROGRAMS, log)
-    test = ScriptedSampler("test", ["assert f(1) == 1"], log)
-    asyncio.run(runner(code, test, ScriptedJudge(log), gate=NotedGate(log)).run(task(index=3)))
-    kinds = [line.split()[0] for line in log]
-    assert kinds == ["code"] * 2 + ["all"] + ["test"] * 4 + ["all"] + ["judge"] * 2
-    assert [line for line in log if line.startswith("all")] == ["all code of question 3", "all suites of question 3"]
-
-
-def test_a_barrier_changes_no_response_and_no_reward():
-    def run(gate):
-        code = ScriptedSampler("code", PROGRAMS, [])
-        test = ScriptedSampler("test", ["assert f(1) == 1"], [])
-        episode = asyncio.run(runner(code, test, ScriptedJudge([]), gate=gate).run(task()))
-        return code.seeds, sorted(test.seeds), [(one.response, one.reward) for one in episode.candidates]
-
-    assert run(None) == run(NotedGate([]))
-
-
 SAME = ["def f(x): return 1", "def f(x):\n    return 1  # the same"]
 
 
-@pytest.mark.parametrize("has_barrier", [False, True])
 @pytest.mark.parametrize("is_validation", [False, True])
 @pytest.mark.parametrize("error", [SandboxUnavailableError("no answer"), TimeoutError("too slow")])
-def test_an_outage_of_the_hidden_tests_masks_the_candidate_where_they_are_what_is_measured(
-    error, is_validation, has_barrier
-):
+def test_an_outage_of_the_hidden_tests_masks_the_candidate_where_they_are_what_is_measured(error, is_validation):
     """In training they are for metrics only, and the program keeps its verdict and its reward."""
 
     class Judge(ScriptedJudge):
@@ -454,8 +419,7 @@ def test_an_outage_of_the_hidden_tests_masks_the_candidate_where_they_are_what_i
     code, test = ScriptedSampler("code", PROGRAMS, []), ScriptedSampler("test", ["assert f(1) == 1"], [])
     question = replace(QUESTION, tests=("assert f(8) == 9",))
     wanted = task(question=question, with_hidden_tests=True, is_validation=is_validation)
-    gate = NotedGate([]) if has_barrier else None
-    first, second = asyncio.run(runner(code, test, Judge([]), gate=gate).run(wanted)).candidates
+    first, second = asyncio.run(runner(code, test, Judge([])).run(wanted)).candidates
     if is_validation:
         assert (first.outage, first.verdict, first.reward) == (f"{type(error).__name__}: {error}", None, None)
     else:

@@ -95,11 +95,6 @@ def refusal(*overrides: str) -> str:
             ["arm=frozen", "opponents.code.share=0.5"],
             "opponents.code.share must be 0 where no Test LLM learns from them",
         ),
-        (
-            ["opponents.code.share=0.5", "episode.barrier=true"],
-            "opponents.code.share must be 0 with episode.barrier=true",
-        ),
-        (["episode.barrier=true", "episode.num_workers=2"], "episode.num_workers must be 1 with episode.barrier=true"),
         (["hindsight.weight=1.0", "mistake_book.enabled=false"], "hindsight.weight must be 0 without the Mistake Book"),
         (
             ["rewards.test.name=adversary", "rewards.test.kwargs={crowding: -1}"],

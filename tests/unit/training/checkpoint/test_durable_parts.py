@@ -1,10 +1,8 @@
-"""Fingerprints, random states, pools, the barrier and what `code-a1 export` is asked for."""
+"""Fingerprints, random states, pools and what `code-a1 export` is asked for."""
 
-import asyncio
 import random
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +16,6 @@ from code_a1_recipe.training.checkpoint import random_states
 from code_a1_recipe.training.checkpoint.export import export_policy, find_step
 from code_a1_recipe.training.checkpoint.fingerprints import data_fingerprint, model_fingerprint
 from code_a1_recipe.training.checkpoint.folder import note_best, step_folder, write_state, writing
-from code_a1_recipe.training.phase_gate import PhaseGate
 
 QUESTION = Question(id="q1", prompt="Add one.", reference="def f(x): return x + 1")
 
@@ -73,24 +70,6 @@ def test_one_pool_for_both_policies_or_one_for_each():
 
 def map_views(config):
     return [config.for_policy(name) for name in ("code", "test")]
-
-
-def test_the_gate_opens_when_every_question_has_arrived_and_counts_each_once():
-    async def run() -> list[int]:
-        gate, through = PhaseGate(), []
-
-        async def question(index: int) -> None:
-            await gate.wait(SimpleNamespace(started_at=1.0, index=index, num_questions=3), "code")
-            through.append(index)
-
-        waiting = [asyncio.ensure_future(question(index)) for index in (0, 1, 1)]  # the worker of 1 died once
-        await asyncio.sleep(0.01)
-        assert through == []
-        await question(2)
-        await asyncio.gather(*waiting)
-        return sorted(through)
-
-    assert asyncio.run(run()) == [0, 1, 1, 2]
 
 
 def run_with_steps(root: Path, *steps: int) -> Path:

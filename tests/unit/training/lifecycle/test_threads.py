@@ -13,7 +13,6 @@ REAL = ("policies.code.model.path=a/b", "policies.test.model.path=a/b")
     [
         ((), "1", "1"),  # the tiny models
         (REAL, "4", "8"),
-        ((*REAL, "episode.barrier=true"), "8", "8"),
         ((*REAL, "layout=separate"), "4", "4"),
     ],
 )
