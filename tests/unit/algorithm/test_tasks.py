@@ -75,7 +75,7 @@ def test_hidden_tests_in_training_when_asked_for(book):
 def test_tasks_know_their_place_in_the_step(book):
     tasks = make_tasks(book)
     assert [(task.question, task.index) for task in tasks] == list(zip(QUESTIONS, (0, 1), strict=True))
-    assert {(task.num_questions, task.step, task.seed, task.started_at) for task in tasks} == {(2, 7, 100, 12.5)}
+    assert {(task.step, task.seed, task.started_at) for task in tasks} == {(7, 100, 12.5)}
 
 
 def test_nothing_is_replayed_without_the_mistake_book(book):
