@@ -31,12 +31,12 @@ class Machine:
         """Measure this machine; a container's limit of memory is heeded.
 
         Args:
-            folder: of the run's checkpoints; it need not exist.
+            folder: of the run's checkpoints; it need not exist. What they hold counts as free.
             device: GPUs are looked for with "cuda".
         """
         limits = [path.read_text().strip() for path in _LIMITS if path.is_file()]
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        saved = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+        saved = sum(path.stat().st_size for path in Path(folder).glob("global_step_*/**/*") if path.is_file())
         gpus = _gpus() if device == "cuda" else []
         return cls(
             cores=os.cpu_count() or 1,

@@ -221,8 +221,10 @@ def test_a_limit_of_a_container_is_heeded(monkeypatch, tmp_path):
 
 def test_what_a_run_saved_before_counts_as_room(tmp_path):
     before = Machine.here(str(tmp_path / "none"), device="cpu").disk
-    with (tmp_path / "saved.pt").open("wb") as file:
-        file.truncate(50 * GIB)  # sparse: it takes nothing
+    (tmp_path / "global_step_1").mkdir()
+    for saved in (tmp_path / "global_step_1" / "saved.pt", tmp_path / "data_of_the_user.bin"):
+        with saved.open("wb") as file:
+            file.truncate(50 * GIB)  # sparse: it takes nothing
     assert Machine.here(str(tmp_path), device="cpu").disk - before == pytest.approx(50 * GIB, abs=GIB)
 
 
