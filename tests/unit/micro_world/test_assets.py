@@ -138,9 +138,12 @@ def test_progress_is_shown_and_the_first_that_fails_ends_the_other(tmp_path, mon
 
     def start(role, settings, folder, reported):
         (folder / f"{role}.log").write_text(f"{role} went wrong")
-        script = "print(20, flush=True); exit(3)"
+        # One write a line, as training reports: an unbuffered print makes two, between which the other may write.
+        script = "import sys; sys.stdout.write('20\\n'); sys.exit(3)"
         if role == "test":
-            script = "import time\nfor n in range(200): print(1, flush=True); time.sleep(0.05)"
+            script = (
+                "import sys, time\nfor n in range(200): sys.stdout.write('1\\n'); sys.stdout.flush(); time.sleep(0.05)"
+            )
         started[role] = subprocess.Popen([sys.executable, "-c", script], stdout=reported)
         return started[role]
 
