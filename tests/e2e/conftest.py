@@ -151,7 +151,7 @@ def resumed(drive, trained, tmp_path_factory) -> Sabotaged:
 
 def _judges_left() -> set[int]:
     """Judges and fork servers that no test under way has started: of a run that ended, or somebody else's."""
-    tests = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
     everyone = {pid for pids in children_of().values() for pid in pids}
+    of_tests = {pid for tests in everyone if "pytest" in command_of(tests) for pid in descendants(tests)}
     words = ("fork_server_main", "JudgeWorker")
-    return {pid for pid in everyone - descendants(tests) if any(word in command_of(pid) for word in words)}
+    return {pid for pid in everyone - of_tests if any(word in command_of(pid) for word in words)}
