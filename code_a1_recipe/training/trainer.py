@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ray.exceptions import RayError
 from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils.debug import marked_timer
@@ -21,7 +22,7 @@ from ..algorithm.mistake_book import BookChange, MistakeBook
 from ..algorithm.question import Question
 from ..algorithm.tasks import tasks_of
 from ..config.run_config import SEPARATE, RunConfig
-from ..errors import OutageError
+from ..errors import CodeA1Error
 from ..jobs.judge_loop import in_parallel
 from ..runs import metrics as measures
 from ..runs.console import step_line, time_fractions
@@ -31,6 +32,7 @@ from ..verl_plugin.row_queue import KVBatchMeta, queue_actors, step_marker
 from .checkpoint import random_states
 from .checkpoint.keeper import CheckpointKeeper, TrainState
 from .episode_actors import EpisodeReport, seconds_of_exposed_judging
+from .lifecycle.failures import explain
 from .lifecycle.signals import InterruptedRunError, LeaveRequestedError, SignalHandler
 from .lifecycle.stage_clock import StageClock
 from .lifecycle.time_limit import within
@@ -259,11 +261,14 @@ class CodeA1Trainer(PPOTrainerSync):
             number = self.signals.signal_number
             assert number is not None
             raise InterruptedRunError(number, self._save_and_tell()) from None
-        except OutageError:
-            # A worker that waits for a stalled server saves nothing either.
+        except Exception:  # a server, an engine or an episode is lost; the workers hold the finished step
             limit = self.settings.checkpoint.leave_within_seconds
-            if not within(limit, lambda: self.run_folder.show(self._save_and_tell()), name="save"):
-                self.run_folder.show(f"not saved: no answer within checkpoint.leave_within_seconds={limit:g} s")
+            try:
+                # A worker that waits for a stalled server saves nothing either.
+                if not within(limit, lambda: self.run_folder.show(self._save_and_tell()), name="save"):
+                    self.run_folder.show(f"not saved: no answer within checkpoint.leave_within_seconds={limit:g} s")
+            except (RayError, CodeA1Error, OSError, RuntimeError) as error:
+                self.run_folder.show(f"not saved: {explain(error, run_dir=self.settings.run_dir) or error}")
             raise
 
     def _save_and_tell(self) -> str:

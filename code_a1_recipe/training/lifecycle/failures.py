@@ -8,6 +8,7 @@ from ...errors import CodeA1Error
 _SHOWN_CHARS = 300
 # The last two are torch's, of weights that it could not write to their end.
 _DISK_FULL_TEXTS = ("No space left on device", "Disk quota exceeded", "inline_container", "PytorchStreamWriter")
+_ENGINE_TEXTS = ("EngineDeadError", "CUDA error")
 _AT_ITS_START = "creation task"
 """Ray's words for an actor whose own constructor failed."""
 
@@ -67,6 +68,8 @@ def _lost_process(error: BaseException) -> str | None:
             "gpu_memory_utilization of the rollout"
         )
     for one in _chain(error):
+        if text := next((text for text in _ENGINE_TEXTS if text in f"{type(one).__name__} {one}"), None):
+            return f"an engine of vLLM, or CUDA under it, failed ({text}): {_last_line(one)}. The worker logs say more"
         if not isinstance(one, lost):
             continue
         if _AT_ITS_START in str(one):

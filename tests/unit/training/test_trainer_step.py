@@ -5,6 +5,7 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+from ray.exceptions import ActorDiedError
 from verl.trainer.ppo.v1.trainer_base import PPOTrainer
 
 from code_a1_recipe.algorithm.curriculum import Curriculum
@@ -151,17 +152,31 @@ def test_policies_with_cards_of_their_own_update_at_the_same_time(make_trainer, 
     assert sorted(metrics[f"{name}/actor/met"] for name in ("code", "test")) == [0, 1]
 
 
-def test_a_server_that_is_lost_while_weights_come_lets_the_step_be_saved(make_trainer, monkeypatch):
+@pytest.mark.parametrize("error", [OutageError("did not answer"), ActorDiedError(), ValueError("of an engine")])
+def test_a_server_that_is_lost_while_weights_come_lets_the_step_be_saved(make_trainer, monkeypatch, error):
     def lose(step):
-        raise OutageError("a server of the code policy did not answer")
+        raise error
 
     trainer, log = make_trainer()
     monkeypatch.setattr(trainer, "_save_and_tell", lambda: "step 2 is saved")
     monkeypatch.setattr(trainer.run_folder, "show", log.append)
     monkeypatch.setattr(trainer.policies["code"], "sync_weights", lose)
-    with pytest.raises(OutageError, match="did not answer"):
+    with pytest.raises(type(error)):
         trainer.on_step_end()
     assert log == ["step 2 is saved"]  # and the other policy's servers were left asleep
+
+
+def test_why_the_finished_step_cannot_be_saved_is_said_beside_what_ended_the_run(make_trainer, monkeypatch):
+    def lost_too(*_, **__):
+        raise ActorDiedError()
+
+    trainer, log = make_trainer()
+    monkeypatch.setattr(trainer, "_save_and_tell", lost_too)
+    monkeypatch.setattr(trainer.run_folder, "show", log.append)
+    monkeypatch.setattr(trainer.episodes, "run", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        trainer.step({}, {})
+    assert [line for line in log if line.startswith("not saved: a process of the run was lost")]
 
 
 def test_a_loop_of_verls_that_prepares_steps_ahead_submits_no_second_batch(make_trainer, monkeypatch):

@@ -55,6 +55,14 @@ def test_too_little_memory_is_told_with_what_to_lower():
         assert "data.train_batch_size" in told
 
 
+def test_an_engine_that_failed_is_told_in_one_line():
+    for text in ("EngineDeadError: see stack trace", "CUDA error: an illegal memory access was encountered"):
+        told = explain(from_a_worker(RuntimeError(f"Traceback\n{text}")), run_dir="r")
+        assert told is not None
+        assert text in told
+        assert told.count("\n") == 0
+
+
 def test_a_process_that_cannot_start_says_why():
     why = RayTaskError(
         "__init__", "Traceback ...\nValueError: No available memory for the cache blocks.", ValueError("x")
