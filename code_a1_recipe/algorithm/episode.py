@@ -13,13 +13,11 @@ from typing import Any
 from reward_fns import ExtractionFailure, extract_candidate, extract_suite
 from sandbox import CandidateVerdict, JudgeRequest, SandboxUnavailableError
 
-from ..errors import OutageError
 from .episode_types import (
     AsyncJudge,
     CandidateResult,
     Episode,
     EpisodeTask,
-    Message,
     PromptTooLongError,
     Repair,
     Response,
@@ -136,7 +134,7 @@ class EpisodeRunner:
             return None
         # Any seed will do, since the likeliest token is always the same.
         messages = render(self.prompts.code_template, **task.question.prompt_fields)
-        response = await self._sample(self.greedy, messages, seed=0, session=f"{task.step}/{task.question.id}")
+        response = await self.greedy.sample(messages, seed=0, session=f"{task.step}/{task.question.id}")
         result = candidate_result(response, reads_input=task.question.reads_input)
         try:
             hidden = await self._ask(request_for(task.question, result.source, task.question.tests))
@@ -197,9 +195,8 @@ class EpisodeRunner:
     ) -> CandidateResult:
         started = time.time()
         seed = sampling_seed(task.seed, "code", task.step, task.question.id, c)
-        response = await self._sample(
-            self.code, render(template, **fields), seed=seed, session=f"{task.step}/{task.question.id}"
-        )
+        messages = render(template, **fields)
+        response = await self.code.sample(messages, seed=seed, session=f"{task.step}/{task.question.id}")
         found = candidate_result(response, reads_input=task.question.reads_input)
         return replace(found, span=task.span_since(started))
 
@@ -230,7 +227,7 @@ class EpisodeRunner:
         async def suite(s: int) -> SuiteResult:
             started = time.time()
             seed = sampling_seed(task.seed, "test", *key, s)
-            response = await self._sample(self.test, messages, seed=seed, session=session)
+            response = await self.test.sample(messages, seed=seed, session=session)
             return replace(suite_result(response), span=task.span_since(started))
 
         return tuple(await asyncio.gather(*[suite(s) for s in range(num_suites)]))
@@ -264,17 +261,6 @@ class EpisodeRunner:
         except (SandboxUnavailableError, TimeoutError) as error:
             return replace(result, verdict=None, outage=_outage(error)) if is_rewarded else result
         return replace(result, pooled=pooled, pooled_span=task.span_since(started))
-
-    async def _sample(self, sampler: Sampler, messages: Sequence[Message], *, seed: int, session: str) -> Response:
-        limit = self.episode.generation_timeout_seconds
-        try:
-            async with asyncio.timeout(limit):
-                return await sampler.sample(messages, seed=seed, session=session)
-        except TimeoutError as error:
-            raise OutageError(
-                f"a response for {session!r} (step and question) took longer than "
-                f"episode.generation_timeout_seconds={limit:g}: its server hangs, or the limit is too low for its load"
-            ) from error
 
     async def _ask(self, request: JudgeRequest) -> CandidateVerdict:
         async with asyncio.timeout(self.judge_timeout_seconds):

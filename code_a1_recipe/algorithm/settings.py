@@ -60,7 +60,7 @@ class EpisodeSettings(Block):
     tester: str | None = None
     """``pkg://module:function`` or ``FILE.py:function`` that writes the suites; null: the Test LLM."""
     generation_timeout_seconds: Seconds = 3600.0
-    """Seconds a response may take, the wait for a place at its server included."""
+    """Seconds a response may take once its server is asked for it, the server's own queue included."""
     max_probs_diff: Rate | None = 0.1
     """Mean difference between the probability of a token at its server and in training, above which a run stops."""
 

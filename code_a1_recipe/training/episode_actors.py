@@ -141,6 +141,7 @@ class EpisodeWorker:
             parameters=parameters,
             is_seeded=endpoint.is_seeded,
             max_calls=endpoint.max_calls,
+            timeout_seconds=self._settings.episode.generation_timeout_seconds,
         )
 
     async def ready(self, connections: bytes) -> bool:

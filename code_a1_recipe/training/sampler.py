@@ -1,11 +1,13 @@
 """Sampling one response from a policy's vLLM servers through verl's client."""
 
 import asyncio
+import math
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
 from verl.workers.rollout.llm_server import LLMServerClient
+from verl.workers.rollout.replica import TokenOutput
 
 from ..algorithm.episode_types import Message, PromptTooLongError, Response
 from ..algorithm.sampling import SamplingParameters, beginning_of_answer, prompt_token_ids
@@ -21,6 +23,7 @@ class ServerSampler:
     Args:
         is_seeded: give each request its seed; vLLM draws the tokens of such requests one by one on GPUs.
         max_calls: responses under way at a time; others wait here, where a server's queue does not hold them.
+        timeout_seconds: for one response, counted from its place among these.
     """
 
     def __init__(
@@ -31,7 +34,9 @@ class ServerSampler:
         parameters: SamplingParameters,
         is_seeded: bool = True,
         max_calls: int = 1024,
+        timeout_seconds: float = math.inf,
     ) -> None:
+        self._timeout_seconds = timeout_seconds
         self._is_seeded = is_seeded
         self._places = asyncio.Semaphore(max_calls)
         self._client = client
@@ -48,12 +53,28 @@ class ServerSampler:
                 self._prompts.popitem(last=False)
         return self._prompts[key]
 
+    async def _generate(self, session: str, prompt_ids: list[int], sampling: dict[str, Any]) -> TokenOutput:
+        limit = self._timeout_seconds
+        try:
+            async with asyncio.timeout(limit):
+                for _ in range(2):
+                    output = await self._client.generate(session, prompt_ids=prompt_ids, sampling_params=sampling)
+                    if output.stop_reason not in _ABORTED:
+                        return output
+        except TimeoutError as error:
+            raise OutageError(
+                f"a response for {session!r} (step and question) took longer than "
+                f"episode.generation_timeout_seconds={limit:g}: its server hangs, or the limit is too low for its load"
+            ) from error
+        # Empty or cut, which nobody may be rewarded for.
+        raise OutageError(f"a server gave up the response for {session!r} twice")
+
     async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
         """One response.
 
         Raises:
             PromptTooLongError: the prompt exceeds ``parameters.max_prompt_tokens``.
-            OutageError: the server gave the response up twice.
+            OutageError: the server gave the response up twice, or took too long.
         """
         parameters = self._parameters
         prompt_ids = self._prompt_ids(messages)
@@ -68,12 +89,7 @@ class ServerSampler:
             **({"seed": seed} if self._is_seeded else {}),
         }
         async with self._places:
-            for _ in range(2):
-                output = await self._client.generate(session, prompt_ids=prompt_ids, sampling_params=sampling)
-                if output.stop_reason not in _ABORTED:
-                    break
-            else:  # empty or cut, which nobody may be rewarded for
-                raise OutageError(f"a server gave up the response for {session!r} twice")
+            output = await self._generate(session, prompt_ids, sampling)
         token_ids = tuple(output.token_ids)
         log_probs = tuple(output.log_probs or ())
         if len(log_probs) != len(token_ids):

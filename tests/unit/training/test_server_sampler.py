@@ -81,6 +81,27 @@ def test_a_response_that_is_given_up_twice_is_an_outage_and_never_an_empty_one()
         asyncio.run(sampler.sample(MESSAGES, seed=7, session="one"))
 
 
+def test_the_limit_of_a_response_is_counted_from_its_place_and_named_where_it_is_passed():
+    class SlowServer(Server):
+        async def generate(self, session, **given):
+            await asyncio.sleep(0.1)
+            return await super().generate(session, **given)
+
+    def ask(seconds):
+        options = {"max_calls": 1, "timeout_seconds": seconds}
+        sampler = ServerSampler(client=SlowServer(), tokenizer=Letters(), parameters=PARAMETERS, **options)
+
+        async def ask_all():
+            await asyncio.gather(*[sampler.sample(MESSAGES, seed=n, session="1/q1") for n in range(8)])
+
+        asyncio.run(ask_all())
+
+    ask(0.5)  # all of them together take longer
+    limit = r"'1/q1' .step and question. took longer than episode.generation_timeout_seconds=0.01"
+    with pytest.raises(OutageError, match=limit):
+        ask(0.01)
+
+
 def test_requests_have_no_seed_where_none_is_asked_for():
     server = Server()
     sampler = ServerSampler(client=server, tokenizer=Letters(), parameters=PARAMETERS, is_seeded=False)
