@@ -167,7 +167,11 @@ def draw_panels(run: RunRecords, panels: Sequence[Panel]) -> Figure | None:
                 place.plot(steps, values, color=color, label=label, marker="o", linestyle="--", markersize=5)
             else:
                 _draw_line(place, steps, values, label, color)
-        _finish(place, panel.ylabel)
+        place.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        place.set(xlabel="step", ylabel=panel.ylabel)
+        place.set_ylim(0, 1 if panel.ylabel in ("share", "mean reward") else None)
+        if place.get_legend_handles_labels()[0]:
+            place.legend(loc="best")
     return figure
 
 
@@ -186,11 +190,3 @@ def _draw_line(place: Axes, steps: Sequence[float], values: Sequence[float], lab
         values = tuple(statistics.fmean(values[max(0, end - _SMOOTHED_STEPS) : end]) for end in ends)
     marker = "o" if len(steps) == 1 else ""  # one point makes no line
     place.plot(steps, values, color=color, label=label, linewidth=1.8, marker=marker)
-
-
-def _finish(place: Axes, ylabel: str) -> None:
-    place.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    place.set(xlabel="step", ylabel=ylabel)
-    place.set_ylim(0, 1 if ylabel in ("share", "mean reward") else None)
-    if place.get_legend_handles_labels()[0]:
-        place.legend(loc="best")
