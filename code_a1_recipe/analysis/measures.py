@@ -83,21 +83,22 @@ def change_table(run: RunRecords, *, until: int | None = None, policy: str = "")
     steps = validations(run, until)
     if not steps:
         return ""
-    first, last = (_measured_at(run, step) for step in steps)
+    measured = []
+    for step in steps:
+        # Other sources may be there to see how far what was learned carries; they are no part of this comparison.
+        sources = by_source(run.validation(step))
+        measured.append(measures_of(next(iter(sources.values()), [])))
+    first, last = measured
     width = max(map(len, MEASURES.values()))
     lines = []
     number = 0
     for name, words in MEASURES.items():
-        if not words.startswith(policy):
+        earlier, later = first.get(name, {}), last.get(name, {})
+        if not words.startswith(policy) or earlier.keys().isdisjoint(later):
             continue
-        if not first.get(name, {}).keys() & last.get(name, {}).keys():
-            continue
-        before = fmean(first[name].values())
-        after = fmean(last[name].values())
-        difference = paired_difference(
-            last[name],
-            first[name],
-        )
+        before = fmean(earlier.values())
+        after = fmean(later.values())
+        difference = paired_difference(later, earlier)
         number = max(number, difference.num_values)
         verdict = ""
         if difference.excludes_zero:
@@ -109,9 +110,3 @@ def change_table(run: RunRecords, *, until: int | None = None, policy: str = "")
     span = f"step {steps[0]} -> step {steps[1]}"
     head = f"held-out questions ({number}), {span}, 95 % interval of the paired difference:"
     return "\n".join([head, *lines])
-
-
-def _measured_at(run: RunRecords, step: int) -> dict[str, dict[str, float]]:
-    # Other sources may be there to see how far what was learned carries; they are no part of this comparison.
-    sources = by_source(run.validation(step))
-    return measures_of(next(iter(sources.values()), []))
