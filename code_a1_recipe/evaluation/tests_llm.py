@@ -103,14 +103,14 @@ def load_functions(options: SuiteEvalOptions) -> list[Question]:
     Raises:
         InputError: a file cannot be used, or an id stands for two questions.
     """
-    table = question_table(options.files, adapter=options.adapter, columns=options.columns)
-    for question in table.values():
+    questions = list(question_table(options.files, adapter=options.adapter, columns=options.columns).values())
+    for question in questions:
         if question.reads_input:
             raise InputError(
                 f"question {question.id!r} reads standard input; eval test measures tests of functions. Leave the "
                 "questions of kind stdin out"
             )
-    return list(table.values())[: options.limit]
+    return questions[: options.limit]
 
 
 def sample_suites(questions: Sequence[Question], model: ModelChoice, options: SuiteEvalOptions) -> list[WrittenSuite]:
