@@ -131,7 +131,7 @@ class RunRecords:
                 the run is read as it is now.
         """
         data = self.config["data"]
-        columns, adapter = dict(data.get("columns") or {}) or None, data.get("adapter", "auto")
+        columns, adapter = data.get("columns"), data.get("adapter", "auto")
         files = self.question_files(*keys)
         return [question for file in files for question in load_questions(file, adapter=adapter, columns=columns)]
 
@@ -139,10 +139,6 @@ class RunRecords:
         """The files of ``data.<key>``, all where no key is given."""
         values = [self.config["data"].get(key) or [] for key in keys or ("train_files", "val_files")]
         return [Path(str(file)) for value in values for file in (value if isinstance(value, list) else [value])]
-
-    def rollout_files(self) -> list[Path]:
-        """All files of rollouts, in order of name."""
-        return sorted(self.paths.rollouts.glob("*.jsonl"))
 
 
 def read_rollouts(path: Path) -> Iterator[RolloutRecord]:
