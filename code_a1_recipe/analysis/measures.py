@@ -19,8 +19,6 @@ from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
 from ..stats.estimates import paired_difference
 
-Samples = dict[str, dict[str, list[float]]]
-"""Measure -> question id -> its values."""
 MEASURES = {
     "pass@1": "Code LLM, pass@1 at temperature 1",
     "greedy": "Code LLM, pass@1 greedy",
@@ -37,14 +35,19 @@ def measures_of(records: Iterable[RolloutRecord]) -> dict[str, dict[str, float]]
 
     Programs and suites lost to an outage count nowhere.
     """
-    samples: Samples = {name: defaultdict(list) for name in MEASURES}
+    samples: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in MEASURES}
     for record in records:
         if record.outage:
             continue
-        if record.kind == "buggy_program":
-            _add_buggy_program(samples, record)
-        elif record.hidden_tests is not None:
-            samples["greedy" if record.kind == "greedy" else "pass@1"][record.question].append(record.is_solved)
+        if record.kind != "buggy_program":
+            if record.hidden_tests is not None:
+                samples["greedy" if record.kind == "greedy" else "pass@1"][record.question].append(record.is_solved)
+            continue
+        for suite in record.suites:
+            if suite.verdict is None or suite.reward is None:
+                continue
+            for name, value in buggy_program_rates(suite.verdict, valid=suite.reward.terms["valid"]).items():
+                samples[name][record.question].append(value)
     return {
         name: {question: fmean(values) for question, values in by_question.items()}
         for name, by_question in samples.items()
@@ -58,14 +61,6 @@ def by_source(records: Iterable[RolloutRecord]) -> dict[str, list[RolloutRecord]
     for record in sorted(records, key=lambda record: record.index):
         found.setdefault(record.data_source, []).append(record)
     return found
-
-
-def _add_buggy_program(samples: Samples, record: RolloutRecord) -> None:
-    for suite in record.suites:
-        if suite.verdict is None or suite.reward is None:
-            continue
-        for name, value in buggy_program_rates(suite.verdict, valid=suite.reward.terms["valid"]).items():
-            samples[name][record.question].append(value)
 
 
 def validations(run: RunRecords, until: int | None) -> tuple[int, ...]:
