@@ -108,7 +108,7 @@ def _reward_functions(settings: RewardSettings, num_cases: int) -> Callable[[Seq
 def _rollout_files(source: Path) -> list[Path]:
     if source.is_file():
         return [source]
-    files = sorted(RunRecords(source).paths.rollouts.glob("*.jsonl")) or sorted(source.glob("*.jsonl"))
+    files = RunRecords(source).rollout_files() or sorted(source.glob("*.jsonl"))
     if not files:
         raise InputError(f"{source} is no rollout file and no folder of *.jsonl (relative paths start at {Path.cwd()})")
     return files

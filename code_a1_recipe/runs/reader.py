@@ -140,6 +140,10 @@ class RunRecords:
         values = [self.config["data"].get(key) or [] for key in keys or ("train_files", "val_files")]
         return [Path(str(file)) for value in values for file in (value if isinstance(value, list) else [value])]
 
+    def rollout_files(self) -> list[Path]:
+        """All files of rollouts, in order of name."""
+        return sorted(self.paths.rollouts.glob("*.jsonl"))
+
 
 def read_rollouts(path: Path) -> Iterator[RolloutRecord]:
     """Records of one file, in its order.
