@@ -165,9 +165,18 @@ def draw_panels(run: RunRecords, panels: Sequence[Panel]) -> Figure | None:
             steps, values = zip(*points[name], strict=True)
             if name.startswith(_HELD_OUT):
                 place.plot(steps, values, color=color, label=label, marker="o", linestyle="--", markersize=5)
-            else:
-                _draw_line(place, steps, values, label, color)
-        _finish(place, panel.ylabel)
+                continue
+            if len(steps) > _SMOOTHED_STEPS:  # every step, faint, under its running mean
+                place.plot(steps, values, color=color, alpha=0.25, linewidth=1)
+                ends = range(1, len(values) + 1)
+                values = tuple(statistics.fmean(values[max(0, end - _SMOOTHED_STEPS) : end]) for end in ends)
+            marker = "o" if len(steps) == 1 else ""  # one point makes no line
+            place.plot(steps, values, color=color, label=label, linewidth=1.8, marker=marker)
+        place.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        place.set(xlabel="step", ylabel=panel.ylabel)
+        place.set_ylim(0, 1 if panel.ylabel in ("share", "mean reward") else None)
+        if place.get_legend_handles_labels()[0]:
+            place.legend(loc="best")
     return figure
 
 
@@ -176,21 +185,3 @@ def _points(run: RunRecords, name: str) -> list[Point]:
     first = 0 if name.startswith(_HELD_OUT) else 1
     rows = [row for row in run.metrics if row["step"] >= first]
     return [(row["step"], row[name]) for row in rows if isinstance(row.get(name), int | float)]
-
-
-def _draw_line(place: Axes, steps: Sequence[float], values: Sequence[float], label: str, color: str) -> None:
-    """Every step, faint, under its running mean."""
-    if len(steps) > _SMOOTHED_STEPS:
-        place.plot(steps, values, color=color, alpha=0.25, linewidth=1)
-        ends = range(1, len(values) + 1)
-        values = tuple(statistics.fmean(values[max(0, end - _SMOOTHED_STEPS) : end]) for end in ends)
-    marker = "o" if len(steps) == 1 else ""  # one point makes no line
-    place.plot(steps, values, color=color, label=label, linewidth=1.8, marker=marker)
-
-
-def _finish(place: Axes, ylabel: str) -> None:
-    place.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    place.set(xlabel="step", ylabel=ylabel)
-    place.set_ylim(0, 1 if ylabel in ("share", "mean reward") else None)
-    if place.get_legend_handles_labels()[0]:
-        place.legend(loc="best")

@@ -19,8 +19,6 @@ from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
 from ..stats.estimates import paired_difference
 
-Samples = dict[str, dict[str, list[float]]]
-"""Measure -> question id -> its values."""
 MEASURES = {
     "pass@1": "Code LLM, pass@1 at temperature 1",
     "greedy": "Code LLM, pass@1 greedy",
@@ -37,14 +35,19 @@ def measures_of(records: Iterable[RolloutRecord]) -> dict[str, dict[str, float]]
 
     Programs and suites lost to an outage count nowhere.
     """
-    samples: Samples = {name: defaultdict(list) for name in MEASURES}
+    samples: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in MEASURES}
     for record in records:
         if record.outage:
             continue
-        if record.kind == "buggy_program":
-            _add_buggy_program(samples, record)
-        elif record.hidden_tests is not None:
-            samples["greedy" if record.kind == "greedy" else "pass@1"][record.question].append(record.is_solved)
+        if record.kind != "buggy_program":
+            if record.hidden_tests is not None:
+                samples["greedy" if record.kind == "greedy" else "pass@1"][record.question].append(record.is_solved)
+            continue
+        for suite in record.suites:
+            if suite.verdict is None or suite.reward is None:
+                continue
+            for name, value in buggy_program_rates(suite.verdict, valid=suite.reward.terms["valid"]).items():
+                samples[name][record.question].append(value)
     return {
         name: {question: fmean(values) for question, values in by_question.items()}
         for name, by_question in samples.items()
@@ -58,14 +61,6 @@ def by_source(records: Iterable[RolloutRecord]) -> dict[str, list[RolloutRecord]
     for record in sorted(records, key=lambda record: record.index):
         found.setdefault(record.data_source, []).append(record)
     return found
-
-
-def _add_buggy_program(samples: Samples, record: RolloutRecord) -> None:
-    for suite in record.suites:
-        if suite.verdict is None or suite.reward is None:
-            continue
-        for name, value in buggy_program_rates(suite.verdict, valid=suite.reward.terms["valid"]).items():
-            samples[name][record.question].append(value)
 
 
 def validations(run: RunRecords, until: int | None) -> tuple[int, ...]:
@@ -83,21 +78,22 @@ def change_table(run: RunRecords, *, until: int | None = None, policy: str = "")
     steps = validations(run, until)
     if not steps:
         return ""
-    first, last = (_measured_at(run, step) for step in steps)
+    measured = []
+    for step in steps:
+        # Other sources may be there to see how far what was learned carries; they are no part of this comparison.
+        sources = by_source(run.validation(step))
+        measured.append(measures_of(next(iter(sources.values()), [])))
+    first, last = measured
     width = max(map(len, MEASURES.values()))
     lines = []
     number = 0
     for name, words in MEASURES.items():
-        if not words.startswith(policy):
+        earlier, later = first.get(name, {}), last.get(name, {})
+        if not words.startswith(policy) or earlier.keys().isdisjoint(later):
             continue
-        if not first.get(name, {}).keys() & last.get(name, {}).keys():
-            continue
-        before = fmean(first[name].values())
-        after = fmean(last[name].values())
-        difference = paired_difference(
-            last[name],
-            first[name],
-        )
+        before = fmean(earlier.values())
+        after = fmean(later.values())
+        difference = paired_difference(later, earlier)
         number = max(number, difference.num_values)
         verdict = ""
         if difference.excludes_zero:
@@ -109,9 +105,3 @@ def change_table(run: RunRecords, *, until: int | None = None, policy: str = "")
     span = f"step {steps[0]} -> step {steps[1]}"
     head = f"held-out questions ({number}), {span}, 95 % interval of the paired difference:"
     return "\n".join([head, *lines])
-
-
-def _measured_at(run: RunRecords, step: int) -> dict[str, dict[str, float]]:
-    # Other sources may be there to see how far what was learned carries; they are no part of this comparison.
-    sources = by_source(run.validation(step))
-    return measures_of(next(iter(sources.values()), []))

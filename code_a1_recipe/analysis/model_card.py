@@ -4,21 +4,18 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..curation.dataset_card import encoded, table
+from ..curation.dataset_card import card_file
 from ..errors import InputError
 from ..files import file_fingerprint
 from ..runs.reader import RunRecords
 from ..training.checkpoint.folder import IDENTITY, Checkpoint
 from .measures import change_table, validations
 
-_TEMPLATE = Path(__file__).with_name("model_card.md.jinja")
 _POLICIES = {"code": "Code LLM", "test": "Test LLM"}
 
 
 def model_card(checkpoint: Checkpoint, policy: str) -> bytes:
     """The README.md of one policy at one step; records that are gone or cannot be read are said to be."""
-    from huggingface_hub import ModelCard, ModelCardData
-
     state, who = checkpoint.state(), _POLICIES[policy]
     config, identity = state.get("config") or {}, state.get(IDENTITY) or {}
     blocks = ((config.get("policies") or {}).get(policy) or {}, config.get("actor_rollout_ref") or {})
@@ -36,16 +33,15 @@ def model_card(checkpoint: Checkpoint, policy: str) -> bytes:
             problem = "the run did not validate this policy twice up to this step"
         except InputError as error:
             problem = f"its records cannot be read ({error})"
-    data = ModelCardData(
-        library_name="transformers",
-        pipeline_tag="text-generation",
-        base_model=base or None,
-        tags=["code-a1", who.lower().replace(" ", "-"), "reinforcement-learning", "verl"],
-    )
-    card = ModelCard.from_template(
-        data,
-        template_str="---\n{{ card_data }}\n---\n" + _TEMPLATE.read_text(encoding="utf-8"),
-        table=table,
+    front_matter = {
+        "base_model": base or None,
+        "library_name": "transformers",
+        "pipeline_tag": "text-generation",
+        "tags": ["code-a1", who.lower().replace(" ", "-"), "reinforcement-learning", "verl"],
+    }
+    return card_file(
+        front_matter,
+        Path(__file__).with_name("model_card.md.jinja"),
         who=who,
         state=state,
         model_hash=model_hash,
@@ -59,7 +55,6 @@ def model_card(checkpoint: Checkpoint, policy: str) -> bytes:
         files=files,
         command=command,
     )
-    return encoded(card)
 
 
 def _question_files(run: RunRecords) -> Iterator[tuple[str, str, str]]:

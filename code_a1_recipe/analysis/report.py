@@ -51,9 +51,20 @@ def write_report(run: Path) -> Path:
         InputError: there is nothing to report on.
         OSError: it cannot be written.
     """
-    run = Path(os.path.abspath(run))  # not resolved: a link keeps its name
-    target = run / REPORT_FOLDER
-    return write_page(target, *_run_report(RunRecords.open(run), target))
+    folder = Path(os.path.abspath(run))  # not resolved: a link keeps its name
+    target = folder / REPORT_FOLDER
+    records = RunRecords.open(folder)
+    done, wanted = (records.steps or [0])[-1], records.config["trainer"].get("total_training_steps")
+    sections = []
+    if changes := change_table(records):
+        sections.append(Section(title="Before and after, on held-out questions", preformatted=changes))
+    for name, (caption, panels) in figures.RUN_FIGURES.items():
+        pictures = draw_picture(target, name, caption, partial(figures.draw_panels, records, panels))
+        if pictures:
+            sections.append(Section(title=caption, pictures=pictures))
+    sections += _episode_sections(records)
+    sections.append(Section(title=PROVENANCE, preformatted=command_of(records)))
+    return write_page(target, f"Run {folder.name}", f"step {done} of {wanted or done}, {folder}", sections)
 
 
 def write_page(target: Path, title: str, lead: str, sections: Sequence[Section]) -> Path:
@@ -77,20 +88,6 @@ def draw_picture(
         figure.savefig(buffer, format="png", metadata={"Software": None})
     write_whole(folder / f"{name}.png", buffer.getvalue())
     return [(f"{name}.png", caption, base64.b64encode(buffer.getvalue()).decode())]
-
-
-def _run_report(run: RunRecords, target: Path) -> tuple[str, str, list[Section]]:
-    done, wanted = (run.steps or [0])[-1], run.config["trainer"].get("total_training_steps")
-    sections = []
-    if changes := change_table(run):
-        sections.append(Section(title="Before and after, on held-out questions", preformatted=changes))
-    for name, (caption, panels) in figures.RUN_FIGURES.items():
-        pictures = draw_picture(target, name, caption, partial(figures.draw_panels, run, panels))
-        if pictures:
-            sections.append(Section(title=caption, pictures=pictures))
-    sections += _episode_sections(run)
-    sections.append(Section(title=PROVENANCE, preformatted=command_of(run)))
-    return f"Run {run.folder.name}", f"step {done} of {wanted or done}, {run.folder}", sections
 
 
 def _episode_sections(run: RunRecords) -> list[Section]:

@@ -103,15 +103,11 @@ def curves(rows: Rows) -> Table:
         table.add_column(head, justify="right", no_wrap=True)
     for caption, panels in RUN_FIGURES.values():
         table.add_row(Text(caption, "bold"))
-        for name in [name for panel in panels for name in panel.lines]:
-            values = [row[name] for row in rows if isinstance(row.get(name), int | float)]
-            if values:
-                table.add_row(
-                    f" {name}",
-                    sparkline(values),
-                    f"{values[-1]:.4g}",
-                    _trend(values),
-                )
+        for panel in panels:
+            for name in panel.lines:
+                values = [row[name] for row in rows if isinstance(row.get(name), int | float)]
+                if values:
+                    table.add_row(f" {name}", sparkline(values), f"{values[-1]:.4g}", _trend(values))
     return table
 
 

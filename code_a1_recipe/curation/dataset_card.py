@@ -31,30 +31,34 @@ def dataset_card(
         template: the text after the front matter, in jinja. It gets ``values``, ``name`` and ``table``.
         splits: files by split; without them ``output`` is "train".
     """
-    from huggingface_hub import DatasetCard, DatasetCardData  # here: half a second that few commands need
-
     files = [{"split": split, "path": file.name} for split, file in (splits or {"train": output}).items()]
-    data = DatasetCardData(
-        task_categories=["text-generation"],
-        tags=["code-a1", "code", "reinforcement-learning"],
-        configs=[{"config_name": "default", "data_files": files}],
-    )
-    front_matter = "---\n{{ card_data }}\n---\n"
-    card = DatasetCard.from_template(
-        data,
-        template_str=front_matter + template.read_text(encoding="utf-8"),
-        name=output.name,
+    front_matter = {
+        "task_categories": ["text-generation"],
+        "tags": ["code-a1", "code", "reinforcement-learning"],
+        "configs": [{"config_name": "default", "data_files": files}],
+    }
+    return card_file(front_matter, template, name=output.name, **values)
+
+
+def card_file(front_matter: Mapping[str, Any], template: Path, **values: Any) -> bytes:
+    """The content of a card's file, without this machine's folders; half characters of the data become "?".
+
+    Args:
+        front_matter: the hub's metadata; keys without a value are left out.
+        template: the text after it, in jinja. It gets ``values`` and ``table``.
+    """
+    from huggingface_hub import CardData, RepoCard  # here: half a second that few commands need
+
+    text = "---\n{{ card_data }}\n---\n" + template.read_text(encoding="utf-8")
+    card = RepoCard.from_template(
+        CardData(**front_matter),
+        template_str=text,
         table=table,
         **values,
     )
-    return encoded(card)
+    return f"{portable(str(card)).rstrip()}\n".encode("utf-8", "replace")
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table in Markdown, for a card's template."""
     return table_with_head([heads, *(map(str, row) for row in rows)]).markdown()
-
-
-def encoded(card: object) -> bytes:
-    """The content of a card's file, without this machine's folders; half characters of the data become "?"."""
-    return f"{portable(str(card)).rstrip()}\n".encode("utf-8", "replace")

@@ -15,7 +15,7 @@ from ..algorithm.question import Question, entry_points_text, request_for
 from ..algorithm.sampling import beginning_of_answer
 from ..jobs.confinement import JudgeAll
 from ..jobs.jsonl_store import Row
-from ..test_quality.metrics import cases_by_place, is_broken
+from ..test_quality.metrics import cases_by_place, is_broken, verdicts_of
 from .options import SftOptions
 from .references import distinct_tests
 
@@ -98,11 +98,10 @@ def demonstrations_row(question: Question, options: SftOptions, judge_all: Judge
     if not tests:
         return row
     programs = _programs(question, options)
-    verdicts = []
-    for verdict in judge_all([request_for(question, source, tests) for source, _ in programs]):
-        if isinstance(verdict, SandboxUnavailableError):
-            return row | {"outage": str(verdict)}
-        verdicts.append(verdict)
+    try:
+        verdicts = verdicts_of(judge_all, [request_for(question, source, tests) for source, _ in programs])
+    except SandboxUnavailableError as error:
+        return row | {"outage": str(error)}
     asserts = _right_asserts(tests, verdicts[0])
     counts["tests refused, or not right"] += len(tests) - len(asserts)
     mutants_left = options.mutants

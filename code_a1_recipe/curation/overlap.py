@@ -65,13 +65,14 @@ class EvalIndex:
         self._wholes_of_start: dict[str, set[str]] = defaultdict(set)
         self._statements = NearIndex(PROMPT_NGRAM)
         self._programs = NearIndex(_PROGRAM_NGRAM)
-        self._first_copy = self._first_copies()
-        """Place of the first question that each one is a copy of."""
-        names = [question.data_source for question in questions]
-        self._different = set(zip(names, self._first_copy, strict=True))
-        """Set and place of the questions that are no copies."""
-        self._num_different = Counter(set_name for set_name, _ in self._different)
-        self._phrases = self._common_phrases()
+        self._originals = self._find_originals()
+        different = set(self._originals)
+        self._num_different = Counter(set_name for set_name, _ in different)
+        prompts = defaultdict(list)
+        for set_name, place in sorted(different):
+            prompts[set_name].append(questions[place].prompt)
+        self._phrases: Phrases = frozenset().union(*map(common_phrases, prompts.values()))
+        """Phrases that many different questions of one set share, of all sets."""
         self._all_phrases = self._phrases | data_phrases
         for place, question in enumerate(questions):
             self._add(place, question)
@@ -96,8 +97,8 @@ class EvalIndex:
 
     # ------------------------------ index ------------------------------
 
-    def _first_copies(self) -> list[int]:
-        """The first question that each one is a copy of, or its own place.
+    def _find_originals(self) -> list[tuple[str, int]]:
+        """For each question its set, and the place of the first one that it is a copy of, or its own place.
 
         Copies are judged as in the training data, so that copies in an evaluation set do not make its words common.
         """
@@ -107,23 +108,16 @@ class EvalIndex:
             twins = prompts.similar_to(question.prompt)
             first_copy.append(first_copy[min(twins)] if twins else place)
             prompts.add(question.prompt)
-        return first_copy
+        names = [question.data_source for question in self.questions]
+        return list(zip(names, first_copy, strict=True))
 
     def _is_common(self, places: Sequence[int]) -> bool:
         """Whether so many different questions of one set are its manner of speaking."""
-        different = {(self.questions[place].data_source, self._first_copy[place]) for place in places}
-        counts = Counter(set_name for set_name, _ in different)
+        counts = Counter(set_name for set_name, _ in {self._originals[place] for place in places})
         return any(
             count > max(LEAST_PROMPTS, COMMON_SHARE * self._num_different[set_name])
             for set_name, count in counts.items()
         )
-
-    def _common_phrases(self) -> Phrases:
-        """Phrases that many different questions of one set share, of all sets."""
-        prompts = defaultdict(list)
-        for set_name, place in sorted(self._different):
-            prompts[set_name].append(self.questions[place].prompt)
-        return frozenset().union(*map(common_phrases, prompts.values()))
 
     def _add(
         self,

@@ -188,7 +188,7 @@ class Preparation:
         card = dataset_card(
             options.output,
             Path(__file__).with_name("data_card.md.jinja"),
-            num_rows=Counter([*(entry.file for entry in self.kept), *(row.file for row in self.dropped)]),
+            num_rows=Counter(entry.file for entry in self.kept) + Counter(row.file for row in self.dropped),
             reasons=Counter(row.reason for row in self.dropped).most_common(),
             removed=counts_text(removed) or "none",
             overlaps=list(self._overlaps()),

@@ -19,7 +19,6 @@ FILE_ENDINGS = (".parquet", ".jsonl", ".json", ".jsonl.gz", ".json.gz")
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _RULE_END = re.compile(r"[,:;(]| got | of \d")
 _DETAIL_CHARACTERS = 300
-_NO_COLUMNS: Columns = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +50,7 @@ class Source:
 
 
 def open_sources(
-    names: Iterable[str], *, adapter: str = "auto", columns: Columns = _NO_COLUMNS, is_evaluation: bool = False
+    names: Iterable[str], *, adapter: str = "auto", columns: Columns, is_evaluation: bool = False
 ) -> list[Source]:
     """The sources that are named, each once; no row is read as a question yet.
 
@@ -134,9 +133,7 @@ def read_inputs(sources: Sequence[Source], *, limit: int | None = None) -> Stage
         for number, row in enumerate(islice(source.rows(), limit)):
             try:
                 native = _native(source.reader, row)
-                question = check_row(native)
-                _check_encodable(question)
-                question = _with_new_id(question, source, source_of_id)
+                question = _question(native, source, source_of_id)
             except RowError as error:
                 yield _unusable(source, number, row, error)
                 continue
@@ -183,16 +180,14 @@ def _native(reader: RowReader, row: Row) -> NativeRow:
         raise RowError("reference", f"is nested too deeply to be read: {type(error).__name__}") from error
 
 
-def _check_encodable(question: Question) -> None:
+def _question(native: NativeRow, source: Source, source_of_id: Mapping[str, Source]) -> Question:
+    """The checked row. Rows of two sources may have the same id; the later one is called after its source."""
+    question = check_row(native)
     for column, value in asdict(question).items():
         try:
             "".join(value).encode()
         except UnicodeEncodeError as error:
             raise RowError(column, f"must be text that UTF-8 can hold: {error}") from error
-
-
-def _with_new_id(question: Question, source: Source, source_of_id: Mapping[str, Source]) -> Question:
-    """Rows of two sources may have the same id; the later one is called after its source."""
     earlier = source_of_id.get(question.id)
     if earlier is None:
         return question

@@ -58,13 +58,16 @@ def evaluate(options: CodeEvalOptions) -> tuple[Results | int, list[str]]:
         InputError, SandboxConfigError: something cannot be used.
         OutageError, SandboxUnavailableError: the model or the sandbox is down; what is done is kept.
     """
-    options = replace(options, prompt=options.prompt or usual_prompt(run_of(options.model), "code"))
+    run = run_of(options.model)
+    options = replace(options, prompt=options.prompt or usual_prompt(run, "code"))
     check_style(str(options.prompt))
     model = None
     if not options.references:
         model = choose_model(options.model, policy="code", work_folder=options.output, stored_only=options.judge_only)
     with loaded_tasks(options) as (tasks, counts):
-        options = _with_lengths(options, tasks)
+        if run is None and options.model.max_tokens is None and all(task.extraction for task in tasks):
+            # EvalPlus's length of a response, where its sanitizer reads all of them and nobody says another.
+            options = replace(options, model=replace(options.model, max_tokens=MAX_TOKENS))
         samples = sampled(tasks, model, options) if model else _references(tasks)
         if options.sample_only:
             return len(samples), []
@@ -100,14 +103,6 @@ def evaluate(options: CodeEvalOptions) -> tuple[Results | int, list[str]]:
     return results, [f"{row['question']}: {row['outage'] or row['reason']}" for row in rows if not row["passed"]]
 
 
-def _with_lengths(options: CodeEvalOptions, tasks: Sequence[CodeTask]) -> CodeEvalOptions:
-    """Options with EvalPlus's length of a response, where its sanitizer reads all and nobody says another."""
-    is_stated = options.model.max_tokens is not None or run_of(options.model) is not None
-    if is_stated or not all(task.extraction for task in tasks):
-        return options
-    return replace(options, model=replace(options.model, max_tokens=MAX_TOKENS))
-
-
 def _references(tasks: Sequence[CodeTask]) -> list[Sample]:
     samples = [Sample(task=task, number=0, asked=None, text=task.reference) for task in tasks if task.reference]
     if not samples:
@@ -136,14 +131,7 @@ def sampled(tasks: Sequence[CodeTask], model: ModelChoice, options: CodeEvalOpti
             text = response.text if response else None
             is_full = response is not None and len(response.token_ids) >= most
             is_truncated = is_full and prompt.answer(text or "") == text
-            sample = Sample(
-                task=task,
-                number=number,
-                asked=prompt,
-                text=text,
-                is_truncated=is_truncated,
-            )
-            samples.append(sample)
+            samples.append(Sample(task=task, number=number, asked=prompt, text=text, is_truncated=is_truncated))
     return samples
 
 

@@ -55,7 +55,14 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
         OutageError, SandboxUnavailableError: the model or the sandbox is down; what is done is kept.
     """
     options = replace(options, prompt=options.prompt or usual_prompt(run_of(options.model), "test"))
-    questions = load_functions(options)
+    questions = list(question_table(options.files, adapter=options.adapter, columns=options.columns).values())
+    for question in questions:
+        if question.reads_input:
+            raise InputError(
+                f"question {question.id!r} reads standard input; eval test measures tests of functions. Leave the "
+                "questions of kind stdin out"
+            )
+    questions = questions[: options.limit]
     model = None
     if options.own_tests:
         written = [WrittenSuite(question=one, asserts=one.tests[: options.tests]) for one in questions]
@@ -95,22 +102,6 @@ def evaluate(options: SuiteEvalOptions) -> Results | int:
     )
     results.save(options.output)
     return results
-
-
-def load_functions(options: SuiteEvalOptions) -> list[Question]:
-    """Questions whose references tests are written for.
-
-    Raises:
-        InputError: a file cannot be used, or an id stands for two questions.
-    """
-    table = question_table(options.files, adapter=options.adapter, columns=options.columns)
-    for question in table.values():
-        if question.reads_input:
-            raise InputError(
-                f"question {question.id!r} reads standard input; eval test measures tests of functions. Leave the "
-                "questions of kind stdin out"
-            )
-    return list(table.values())[: options.limit]
 
 
 def sample_suites(questions: Sequence[Question], model: ModelChoice, options: SuiteEvalOptions) -> list[WrittenSuite]:

@@ -142,10 +142,12 @@ def _row(item: Item, result: CandidateResult) -> Row:
     verdicts = list(result.verdict.suites) if result.verdict else [None] * len(result.suites)
     if item.tests:
         row["given_tests"] = verdicts.pop() if verdicts else None
-    row["suites"] = list(item.row.get("suites") or [{} for _ in result.suites])
-    for number, (suite, verdict) in enumerate(zip(result.suites, verdicts, strict=True)):
+    recorded = item.row.get("suites") or [{}] * len(result.suites)
+    suites = []
+    for before, suite, verdict in zip(recorded, result.suites, verdicts, strict=True):
         judged = {"reward": reward_record(suite.reward), "verdict": verdict}
-        row["suites"][number] = {**row["suites"][number], "extraction_failure": suite.extraction_failure, **judged}
+        suites.append({**before, "extraction_failure": suite.extraction_failure, **judged})
+    row["suites"] = suites
     return dict(msgspec.to_builtins(row))
 
 

@@ -5,7 +5,6 @@ Episodes, seeds, prompts and judge are the same as in training, so the figures a
 
 import asyncio
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from ..algorithm.episode_types import Episode, EpisodeTask
 from ..algorithm.mistake_book import MistakeBook
 from ..algorithm.sampling import SamplingParameters
 from ..algorithm.tasks import tasks_of
-from ..config.run_config import RunConfig
 from ..data.torch_dataset import QuestionDataset
 from ..evaluation.models.response_store import RESPONSES, OpenModel, ResponseStore, StoredSampler, finish_all
 from ..evaluation.models.source import ModelChoice, checkpoint_model
@@ -63,7 +61,30 @@ def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
         validate=True,
     )
     policies = [_Policy.open(name, run, step=number, output=output) for name in settings.policy_names]
-    episodes = asyncio.run(_episodes(tasks, settings, policies=policies, output=output))
+    code, test = policies[0], policies[-1]  # a run with one model writes suites by it too
+    with (
+        ResponseStore(output / RESPONSES) as store,
+        Confinement.of_run(settings.sandbox).judges(None, seed=settings.seed) as judges,
+        Progress("validate", total=len(tasks), unit="question") as progress,
+    ):
+        samplers = [code.sampler(store), test.sampler(store), code.sampler(store, greedy=True)]
+        runner = EpisodeRunner(
+            code=samplers[0],
+            test=samplers[1],
+            greedy=samplers[2],
+            judge=_AsyncJudge(judges),
+            episode=settings.episode,
+            rewards=settings.rewards,
+            prompts=settings.prompts,
+            judge_timeout_seconds=settings.sandbox.judge_timeout_seconds,
+        )
+
+        async def run_episode(task: EpisodeTask) -> Episode:
+            episode = await runner.run(task)
+            progress.advance()
+            return episode
+
+        episodes = asyncio.run(finish_all(map(run_episode, tasks), samplers=samplers))
     lines = [encode_records(episode_records(episode, selected=())) for episode in episodes]
     write_whole(output / f"val_{number:06d}.jsonl", b"".join(lines))
     sums = [(episode.task.question.data_source, accumulate_episode(episode)) for episode in episodes]
@@ -133,32 +154,3 @@ class _AsyncJudge:
         if isinstance(answer, SandboxUnavailableError):
             raise answer
         return answer
-
-
-async def _episodes(
-    tasks: Sequence[EpisodeTask], settings: RunConfig, *, policies: Sequence[_Policy], output: Path
-) -> list[Episode]:
-    code, test = policies[0], policies[-1]  # a run with one model writes suites by it too
-    with (
-        ResponseStore(output / RESPONSES) as store,
-        Confinement.of_run(settings.sandbox).judges(None, seed=settings.seed) as judges,
-        Progress("validate", total=len(tasks), unit="question") as progress,
-    ):
-        samplers = [code.sampler(store), test.sampler(store), code.sampler(store, greedy=True)]
-        runner = EpisodeRunner(
-            code=samplers[0],
-            test=samplers[1],
-            greedy=samplers[2],
-            judge=_AsyncJudge(judges),
-            episode=settings.episode,
-            rewards=settings.rewards,
-            prompts=settings.prompts,
-            judge_timeout_seconds=settings.sandbox.judge_timeout_seconds,
-        )
-
-        async def run_episode(task: EpisodeTask) -> Episode:
-            episode = await runner.run(task)
-            progress.advance()
-            return episode
-
-        return await finish_all(map(run_episode, tasks), samplers=samplers)

@@ -197,7 +197,7 @@ def locked(path: Path) -> Iterator[None]:
 def plain_number(value: Any) -> float | int | None:
     """What JSON can hold of a metric: null for what is no finite number."""
     number = value.item() if hasattr(value, "item") else value
-    if isinstance(number, bool | int):
+    if isinstance(number, int):
         return int(number)
     return float(number) if isinstance(number, float) and math.isfinite(number) else None
 

@@ -9,6 +9,7 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+from reward_fns import Breakdown
 from sandbox import CandidateVerdict, CaseOutcome, SuiteVerdict
 
 from ..algorithm.episode_types import CandidateResult, Episode, SuiteResult
@@ -47,10 +48,10 @@ def accumulate_episode(episode: Episode) -> MetricAccumulator:
         collector.add("code/truncated_rate", candidate.response.is_truncated)
         _add_outage(collector, candidate)
         if candidate.verdict is not None and candidate.reward is not None:
-            _add_candidate(collector, candidate)
-            for s, suite in enumerate(candidate.suites):
+            _add_candidate(collector, candidate, candidate.verdict, candidate.reward)
+            for suite, verdict in zip(candidate.suites, candidate.verdict.suites, strict=False):
                 if suite.reward is not None:
-                    _add_suite(collector, candidate, s, suite)
+                    _add_suite(collector, suite, suite.reward, verdict)
     _add_repairs(collector, episode)
     if episode.greedy is not None and episode.greedy.hidden is not None:
         collector.add("code/greedy_pass@1", solves(episode.greedy.hidden))
@@ -64,10 +65,8 @@ def busy_spans(episode: Episode) -> dict[str, tuple[Span, ...]]:
     programs = [one.span for one in candidates]
     suites = [suite.span for one in candidates for suite in one.suites]
     judged = [span for one in candidates for span in (one.judge_span, one.hidden_span, one.pooled_span)]
-    return {
-        "generate": union(span for span in (*programs, *suites) if span is not None),
-        "judge": union(span for span in judged if span is not None),
-    }
+    spans = {"generate": programs + suites, "judge": judged}
+    return {name: union(span for span in own if span is not None) for name, own in spans.items()}
 
 
 def distinct_call_rate(calls: Sequence[str]) -> float | None:
@@ -109,10 +108,12 @@ def _add_buggy_programs(collector: _Accumulator, buggy_programs: Sequence[Candid
         collector.add(f"test/buggy_programs_{name}", statistics.fmean(values))
 
 
-def _add_candidate(collector: _Accumulator, candidate: CandidateResult) -> None:
-    verdict, reward = candidate.verdict, candidate.reward
-    assert verdict is not None
-    assert reward is not None
+def _add_candidate(
+    collector: _Accumulator,
+    candidate: CandidateResult,
+    verdict: CandidateVerdict,
+    reward: Breakdown,
+) -> None:
     collector.add_all({"code/reward": reward.total, "code/loaded_rate": verdict.loaded})
     cases = [case for suite in verdict.suites for case in suite.cases]
     if (share := distinct_call_rate([case.key or case.call for case in cases])) is not None:
@@ -156,17 +157,15 @@ def _add_repairs(collector: _Accumulator, episode: Episode) -> None:
             collector.add("code/pass@1_after_repair", solves(one.hidden))
 
 
-def _add_suite(collector: _Accumulator, candidate: CandidateResult, s: int, suite: SuiteResult) -> None:
-    assert candidate.verdict is not None
-    assert suite.reward is not None
-    verdict, response = candidate.verdict.suites[s], suite.response
+def _add_suite(collector: _Accumulator, suite: SuiteResult, reward: Breakdown, verdict: SuiteVerdict) -> None:
+    response = suite.response
     values = {
-        "test/reward": suite.reward.total,
+        "test/reward": reward.total,
         "test/extraction_failure_rate": bool(suite.extraction_failure),
         "test/truncated_rate": response.is_truncated,
         "test/prompt_cached_frac": response.cached_tokens / max(1, len(response.prompt_ids)),
         "test/broke_candidate_rate": verdict.num_failed > 0,
-        **{f"test/{term}": value for term, value in suite.reward.terms.items()},
+        **{f"test/{term}": value for term, value in reward.terms.items()},
     }
     collector.add_all(values)
     if verdict.num_valid:

@@ -131,7 +131,7 @@ class RunRecords:
                 the run is read as it is now.
         """
         data = self.config["data"]
-        columns, adapter = dict(data.get("columns") or {}) or None, data.get("adapter", "auto")
+        columns, adapter = data.get("columns"), data.get("adapter", "auto")
         files = self.question_files(*keys)
         return [question for file in files for question in load_questions(file, adapter=adapter, columns=columns)]
 

@@ -186,13 +186,10 @@ def encode_records(records: Iterable[RolloutRecord]) -> bytes:
 
 def _line(record: RolloutRecord) -> bytes:
     try:
-        return _ENCODER.encode(record) + b"\n"
+        return msgspec.json.encode(record) + b"\n"
     except UnicodeEncodeError:
         text = json.dumps(msgspec.to_builtins(record), ensure_ascii=False)
         return text.encode("utf-8", "replace") + b"\n"
-
-
-_ENCODER = msgspec.json.Encoder()
 
 
 def episode_records(episode: Episode, *, selected: Sequence[int]) -> Iterator[RolloutRecord]:
@@ -200,14 +197,14 @@ def episode_records(episode: Episode, *, selected: Sequence[int]) -> Iterator[Ro
     for c, candidate in enumerate(episode.candidates):
         yield _record(episode, "sampled", c, candidate, selected=c in selected)
     for repair in episode.repairs:
-        yield _record(episode, "repair", repair.candidate, repair.result, selected=False, turn=repair.turn)
+        yield _record(episode, "repair", repair.candidate, repair.result, turn=repair.turn)
     if episode.greedy is not None:
-        yield _record(episode, "greedy", 0, episode.greedy, selected=False)
+        yield _record(episode, "greedy", 0, episode.greedy)
     for p, victim in enumerate(episode.victims):
         is_selected = len(episode.candidates) + p in selected
         yield _record(episode, "opponent", p, victim, selected=is_selected)
     for p, buggy in enumerate(episode.buggy_programs):
-        yield _record(episode, "buggy_program", p, buggy, selected=False)
+        yield _record(episode, "buggy_program", p, buggy)
 
 
 _COPIED = (
@@ -224,10 +221,13 @@ _COPIED = (
 
 
 def _record(
-    episode: Episode, kind: Kind, number: int, candidate: CandidateResult, *, selected: bool, turn: int = 0
+    episode: Episode, kind: Kind, number: int, candidate: CandidateResult, *, selected: bool = False, turn: int = 0
 ) -> RolloutRecord:
     task, response, verdict = episode.task, candidate.response, candidate.verdict
-    met = verdict.suites if turn and verdict is not None else ()
+    judged = verdict.suites if verdict is not None else ()
+    # A repair met suites that were written for another program. Else a suite that nobody wrote is the dataset's own.
+    met = judged if turn else ()
+    has_given = not turn and len(judged) > len(candidate.suites)
     copied: dict[str, Any] = {name: getattr(candidate, name) for name in _COPIED}
     return RolloutRecord(
         v=VERSION,
@@ -244,19 +244,13 @@ def _record(
         prompt_tokens=len(response.prompt_ids),
         verdict=verdict_record(verdict),
         reward=reward_record(candidate.reward),
-        given_tests=None if turn else _given(candidate),
+        given_tests=judged[0] if has_given else None,
         pooled_tests=candidate.pooled,
         hidden_tests=hidden_tests_record(candidate.hidden),
         selected=selected,
         suites=tuple(_suites(candidate)),
         **copied,
     )
-
-
-def _given(candidate: CandidateResult) -> SuiteVerdict | None:
-    """The dataset's own tests that the reward was made of: a suite of the verdict that nobody wrote."""
-    suites = () if candidate.verdict is None else candidate.verdict.suites
-    return suites[0] if len(suites) > len(candidate.suites) else None
 
 
 def _suites(candidate: CandidateResult) -> Iterator[SuiteRecord]:

@@ -42,11 +42,22 @@ def select(options: SelectOptions) -> Report:
         InputError, SandboxConfigError: something cannot be used.
         OutageError, SandboxUnavailableError: a model or the sandbox is down; what is done is kept.
     """
-    options = _completed(options)
+    run = run_of(options.model, options.test_model)
+    prompt = options.prompt or usual_prompt(run, "code", "test")
+    if prompt not in PROMPT_PAIRS:
+        raise InputError(f"--prompt must be one of {', '.join(PROMPT_PAIRS)}, got {prompt!r}")
+    options = replace(options, prompt=prompt, tests=options.tests or (run.episode.cases_per_suite if run else 8))
     table = question_table(options.files, adapter=options.adapter, columns=options.columns)
     questions = list(table.values())[: options.limit]
     code, test = _models(options)
-    with JsonlStore(options.output / CHOICES, settings=_settings(code, test, options)) as choices:
+    # All that a choice depends on, beside its question.
+    settings = {
+        "code": [code.fingerprint, asdict(options.model.sampling("code"))],
+        "test": [test.fingerprint, asdict(options.test_model.sampling("test", shared=options.model))],
+        **{name: getattr(options, name) for name in ("samples", "suites", "tests", "prompt", "seed")},
+        **({"repair": options.repair} if options.repair else {}),
+    }
+    with JsonlStore(options.output / CHOICES, settings=settings) as choices:
         pools = _sampled_programs(questions, code, options)
         _sample_suites(pools, test, options)
         if options.repair:
@@ -58,15 +69,6 @@ def select(options: SelectOptions) -> Report:
     repairs = f" and {options.repair} repairs" if options.repair else ""
     title = f"Best of {options.samples}{repairs}: programs of {code.label}, {options.suites} suites of {test.label}"
     return _written(rows, options, title)
-
-
-def _completed(options: SelectOptions) -> SelectOptions:
-    """Options in which the run's prompts and sizes, or the usual ones, stand for what was left open."""
-    run = run_of(options.model, options.test_model)
-    prompt = options.prompt or usual_prompt(run, "code", "test")
-    if prompt not in PROMPT_PAIRS:
-        raise InputError(f"--prompt must be one of {', '.join(PROMPT_PAIRS)}, got {prompt!r}")
-    return replace(options, prompt=prompt, tests=options.tests or (run.episode.cases_per_suite if run else 8))
 
 
 def _models(options: SelectOptions) -> tuple[ModelChoice, ModelChoice]:
@@ -83,16 +85,6 @@ def _models(options: SelectOptions) -> tuple[ModelChoice, ModelChoice]:
             raise InputError("name the Test LLM: --test-model or --test-endpoint; only a run as --model has both")
         test = replace(test, model=code.model, step=code.step)
     return chosen, choose_model(test, policy="test", **where)
-
-
-def _settings(code: ModelChoice, test: ModelChoice, options: SelectOptions) -> dict[str, Any]:
-    """What a stored choice depends on, beside its question."""
-    return {
-        "code": [code.fingerprint, asdict(options.model.sampling("code"))],
-        "test": [test.fingerprint, asdict(options.test_model.sampling("test", shared=options.model))],
-        **{name: getattr(options, name) for name in ("samples", "suites", "tests", "prompt", "seed")},
-        **({"repair": options.repair} if options.repair else {}),
-    }
 
 
 def _sampled_programs(questions: Sequence[Question], model: ModelChoice, options: SelectOptions) -> list[Pool]:
@@ -139,16 +131,12 @@ def _repair(pools: Sequence[Pool], model: ModelChoice, options: SelectOptions) -
     """Let the Code LLM refine the programs of every question, each by itself."""
     template = PROMPT_PAIRS[str(options.prompt)].repair
     open_model = None if options.judge_only else model.open
-
-    async def run(store: ResponseStore, runner: Runner) -> None:
-        parameters = options.model.sampling("code")
+    parameters = options.model.sampling("code")
+    with ResponseStore(options.output / RESPONSES) as store, LocalRunner(num_workers=options.workers) as runner:
         sampler = StoredSampler(store, model=model.fingerprint, parameters=parameters, open_model=open_model)
         searches = [RepairSearch(pool=pool, seed=options.seed) for pool in pools]
         work = [run_search(one, sampler, runner, template=template, num_turns=options.repair) for one in searches]
-        await finish_all(work, samplers=[sampler])
-
-    with ResponseStore(options.output / RESPONSES) as store, LocalRunner(num_workers=options.workers) as runner:
-        asyncio.run(run(store, runner))
+        asyncio.run(finish_all(work, samplers=[sampler]))
 
 
 def _judge(pools: Sequence[Pool], store: JsonlStore, *, num_workers: int) -> None:

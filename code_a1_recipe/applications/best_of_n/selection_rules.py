@@ -4,7 +4,6 @@ Axes: N programs of one question, M tests. A rule gives each program a score; th
 are highest each of them with the same chance, so that no rule gains by the order in which programs come.
 """
 
-import math
 from collections import Counter
 from collections.abc import Callable
 
@@ -120,7 +119,7 @@ ORACLE = "oracle"
 def best_programs(scores_N: Scores) -> NDArray[np.int64]:
     """Indices of the programs with the highest score, ties included; at least one program is there."""
     best = float(scores_N.max())
-    tolerance = _TIE * max(1.0, math.fabs(best))
+    tolerance = _TIE * max(1.0, abs(best))
     return np.flatnonzero(scores_N >= best - tolerance)
 
 

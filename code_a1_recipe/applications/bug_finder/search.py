@@ -91,8 +91,8 @@ class Attack:
         """The given calls, then small changes of them up to ``max_calls`` in all."""
         room = max(0, max_calls - len(calls))
         texts = variants([call.text for call in calls], self.gate.interface.entry_points, max_calls=room)
-        cases = [case for text in texts if isinstance(case := self.gate.call(text), Case)]
-        return list(dict.fromkeys([*calls, *(case.call for case in cases)]))
+        changed = [case.call for text in texts if isinstance(case := self.gate.call(text), Case)]
+        return list(dict.fromkeys([*calls, *changed]))
 
     def expect(self, calls: Collection[Call]) -> dict[Call, OracleValue]:
         """The reference's answers, each taken twice; calls that have none are left out and counted."""

@@ -12,7 +12,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from multiprocessing import Pipe, get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -37,22 +37,19 @@ from ..bug_finder.literal_calls import take_apart
 _DETAIL_CHARS = 200
 
 
+@dataclass(frozen=True, slots=True)
 class FunctionRunner:
     """Makes calls of trusted functions, such as a test's own.
 
     A call that hangs, crashes or takes all memory costs its fork alone, and what it changes in memory is gone with the
     fork. Nothing of a call's text is executed: the function gets the literals that stand in it as arguments.
-
-    Args:
-        functions: by what ``Program.source`` calls them here.
-        entry: the name that calls have for each of them.
     """
 
+    functions: Mapping[str, Any]
+    """By what ``Program.source`` calls them here."""
+    entry: str
+    """The name that calls have for each of them."""
     limits = Limits()
-
-    def __init__(self, functions: Mapping[str, Any], *, entry: str) -> None:
-        self._functions = functions
-        self._entry = entry
 
     def close(self) -> None:
         """Nothing is left open between runs."""
@@ -127,15 +124,21 @@ class FunctionRunner:
             for call, limit in zip(calls, seconds, strict=True):
                 started = time.process_time()
                 signal.setitimer(signal.ITIMER_PROF, limit)
-                result = self._answer(self._functions[program.source], call, program.limits)
+                result = self._answer(self.functions[program.source], call, program.limits)
                 signal.setitimer(signal.ITIMER_PROF, 0)
                 sender.send(replace(result, cpu_seconds=time.process_time() - started))
         finally:
             os._exit(0)
 
     def _answer(self, function: Callable[..., Any], call: Call, limits: Limits) -> CallResult:
+        """Call the function with the literals of the call."""
         try:
-            value = encode(result_of(function, call, self._entry))
+            literal = take_apart(call.text, (self.entry,))
+            if literal is None:
+                raise ValueError(f"{call.text} is no call of {self.entry} with literals")
+            positional = [argument.value for argument in literal.arguments if not argument.name]
+            named = {argument.name: argument.value for argument in literal.arguments if argument.name}
+            value = encode(settled(function(*positional, **named)))
         except SandboxError as error:
             return CallResult(status=CallStatus.UNENCODABLE, detail=str(error)[:_DETAIL_CHARS])
         except BaseException as error:  # noqa: BLE001 - whatever a function raises is its result
@@ -144,20 +147,6 @@ class FunctionRunner:
         if len(value) > limits.value_bytes:
             return CallResult(status=CallStatus.OUTPUT_LIMIT)
         return CallResult(status=CallStatus.VALUE, value=value)
-
-
-def result_of(function: Callable[..., Any], call: Call, entry: str) -> Any:
-    """What the function gives for the literals of ``entry(...)``: awaited where it is to be, an iterator as a list.
-
-    Raises:
-        ValueError: the call is none of ``entry`` with literals.
-    """
-    literal = take_apart(call.text, (entry,))
-    if literal is None:
-        raise ValueError(f"{call.text} is no call of {entry} with literals")
-    positional = [argument.value for argument in literal.arguments if not argument.name]
-    named = {argument.name: argument.value for argument in literal.arguments if argument.name}
-    return settled(function(*positional, **named))
 
 
 def settled(result: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 from sandbox import CandidateVerdict, JudgeProcesses, Limits, RejectionReason, SandboxUnavailableError
@@ -105,8 +106,8 @@ class AssertGrading:
         found: dict[int, CodeVerdict | SandboxUnavailableError] = {}
         num_valid = [0] * len(programs)
         tests = self.question.tests
-        starts = [0, *range(FIRST_TESTS, len(tests), LATER_TESTS)]
-        for start, end in zip(starts, [*starts[1:], len(tests)], strict=True):
+        borders = [0, *range(FIRST_TESTS, len(tests), LATER_TESTS), len(tests)]
+        for start, end in pairwise(borders):
             left = [place for place in range(len(programs)) if place not in found]
             requests = [request_for(self.question, programs[place], tests[start:end]) for place in left]
             for place, result in zip(left, self.judges.judge_all(requests), strict=True):

@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,13 +75,13 @@ def chat_tokenizer(path: str, options: Mapping[str, Any], *, prefix: str = "") -
     return tokenizer
 
 
+@dataclass(frozen=True, slots=True)
 class EngineModel:
     """One model in one engine; many requests at once, each with a seed of its own."""
 
-    def __init__(self, engine: Any, tokenizer: Any, *, parameters: SamplingParameters) -> None:
-        self._engine = engine
-        self._tokenizer = tokenizer
-        self._parameters = parameters
+    engine: Any
+    tokenizer: Any
+    parameters: SamplingParameters
 
     @classmethod
     def start(cls, path: str, *, parameters: SamplingParameters, options: Mapping[str, Any]) -> "EngineModel":
@@ -119,7 +120,7 @@ class EngineModel:
             engine = AsyncLLM.from_engine_args(AsyncEngineArgs(model=path, **{**defaults, **options}))
         except LOADING_ERRORS as error:
             raise InputError(f"--model={path} cannot be loaded: {type(error).__name__}: {error}") from error
-        return cls(engine, tokenizer, parameters=parameters)
+        return cls(engine, tokenizer, parameters)
 
     async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
         """One response.
@@ -132,8 +133,8 @@ class EngineModel:
         from vllm import SamplingParams
         from vllm.v1.engine.exceptions import EngineDeadError
 
-        parameters = self._parameters
-        prompt_ids = prompt_token_ids(self._tokenizer, messages)
+        parameters = self.parameters
+        prompt_ids = prompt_token_ids(self.tokenizer, messages)
         if len(prompt_ids) > parameters.max_prompt_tokens:
             raise PromptTooLongError(f"{len(prompt_ids)} tokens, --max-prompt-tokens={parameters.max_prompt_tokens}")
         sampling = SamplingParams(
@@ -147,7 +148,7 @@ class EngineModel:
         final: Any = None
         try:
             number = f"{session}-{next(_request_numbers)}"
-            async for output in self._engine.generate({"prompt_token_ids": prompt_ids}, sampling, number):
+            async for output in self.engine.generate({"prompt_token_ids": prompt_ids}, sampling, number):
                 final = output
         except EngineDeadError as error:
             raise OutageError(f"the vLLM engine has died: {error}; too little memory?") from error
@@ -161,14 +162,14 @@ class EngineModel:
             prompt_ids=tuple(prompt_ids),
             token_ids=token_ids,
             log_probs=(),
-            text=beginning_of_answer(messages) + self._tokenizer.decode(token_ids, skip_special_tokens=True),
+            text=beginning_of_answer(messages) + self.tokenizer.decode(token_ids, skip_special_tokens=True),
             policy_version=0,
         )
 
     def with_parameters(self, parameters: SamplingParameters) -> "EngineModel":
         """The same engine, asked in another way."""
-        return EngineModel(self._engine, self._tokenizer, parameters=parameters)
+        return replace(self, parameters=parameters)
 
     async def close(self) -> None:
         """Idempotent."""
-        self._engine.shutdown()
+        self.engine.shutdown()

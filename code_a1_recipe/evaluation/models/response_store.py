@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -55,34 +55,25 @@ async def finish_all(
     return [task.result() for task in tasks]
 
 
+@dataclass(slots=True)
 class StoredSampler:
-    """A ``Sampler`` that answers from the store and asks a model only for what is not there.
+    """A ``Sampler`` that answers from the store and asks a model only for what is not there."""
 
-    Args:
-        store: shared by all samplers of an evaluation.
-        model: names the weights; part of every key.
-        parameters: part of every key.
-        open_model: starts the model, at the first miss; None: a miss is an error.
-    """
-
-    def __init__(
-        self,
-        store: ResponseStore,
-        *,
-        model: str,
-        parameters: SamplingParameters,
-        open_model: Callable[[SamplingParameters], Awaitable[OpenModel]] | None,
-    ) -> None:
-        self._store = store
-        self._parameters = parameters
-        self._salt = json.dumps([model, asdict(parameters)], sort_keys=True)
-        self._open_model = open_model
-        self._opening: asyncio.Future[OpenModel] | None = None
-        self._room = asyncio.Semaphore(REQUESTS_AT_ONCE)
+    store: ResponseStore
+    """Shared by all samplers of an evaluation."""
+    model: str
+    """Names the weights; part of every key."""
+    parameters: SamplingParameters
+    """Part of every key."""
+    open_model: Callable[[SamplingParameters], Awaitable[OpenModel]] | None
+    """Starts the model, at the first miss; None: a miss is an error."""
+    _opening: asyncio.Future[OpenModel] | None = None
+    _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(REQUESTS_AT_ONCE))
 
     def key(self, messages: Sequence[Message], *, seed: int) -> str:
         """32 hexadecimal digits."""
-        text = json.dumps([self._salt, list(messages), seed], sort_keys=True)
+        salt = json.dumps([self.model, asdict(self.parameters)], sort_keys=True)
+        text = json.dumps([salt, list(messages), seed], sort_keys=True)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
     async def sample(self, messages: Sequence[Message], *, seed: int, session: str) -> Response:
@@ -93,31 +84,32 @@ class StoredSampler:
             InputError: it is not stored and no model may be asked.
         """
         key = self.key(messages, seed=seed)
-        if key not in self._store:
+        if key not in self.store:
             row: Row = {"key": key, "session": session, "seed": seed, "text": "", "too_long": ""}
             async with self._room:
                 model = await self._model()
                 try:
                     response = await model.sample(messages, seed=seed, session=session)
-                    row |= {"text": response.text, "prompt_tokens": len(response.prompt_ids)}
+                    row["text"] = response.text
+                    row["prompt_tokens"] = len(response.prompt_ids)
                     row["response_tokens"] = len(response.token_ids)
                 except PromptTooLongError as error:
                     if not getattr(model, "length_is_settled", True):
                         raise
                     row["too_long"] = str(error)
-            self._store.append(row)
-        row = self._store.row(key)
+            self.store.append(row)
+        row = self.store.row(key)
         if row["too_long"]:
             raise PromptTooLongError(row["too_long"])
         return replace(Response.scripted(row["text"]), token_ids=(0,) * row["response_tokens"])
 
     async def _model(self) -> OpenModel:
-        if self._open_model is None:
+        if self.open_model is None:
             raise InputError(
-                f"{self._store.path} lacks a response that is to be judged; leave --judge-only out to sample it"
+                f"{self.store.path} lacks a response that is to be judged; leave --judge-only out to sample it"
             )
         if self._opening is None:
-            self._opening = asyncio.ensure_future(self._open_model(self._parameters))
+            self._opening = asyncio.ensure_future(self.open_model(self.parameters))
         return await asyncio.shield(self._opening)
 
     async def close(self) -> None:

@@ -169,11 +169,9 @@ def sample_all(
         InputError: the model cannot be started, reached or asked; what was sampled is stored.
         InputError: ``stored_only``, and something is not stored.
     """
-
-    async def run(progress: Progress) -> Samples:
-        sampler = StoredSampler(
-            store, model=model.fingerprint, parameters=parameters, open_model=None if stored_only else model.open
-        )
+    open_model = None if stored_only else model.open
+    sampler = StoredSampler(store, model=model.fingerprint, parameters=parameters, open_model=open_model)
+    with Progress(description, total=sum(map(len, seeds)), unit="response") as progress:
 
         async def one(name: str, messages: Sequence[Message], seed: int) -> Response | None:
             response = None
@@ -183,11 +181,8 @@ def sample_all(
             return response
 
         work = [one(*prompt, seed) for prompt, row in zip(prompts, seeds, strict=True) for seed in row]
-        responses = iter(await finish_all(work, samplers=[sampler]))
-        return [[next(responses) for _ in row] for row in seeds]
-
-    with Progress(description, total=sum(map(len, seeds)), unit="response") as progress:
-        return asyncio.run(run(progress))
+        responses = iter(asyncio.run(finish_all(work, samplers=[sampler])))
+    return [[next(responses) for _ in row] for row in seeds]
 
 
 def sample_stored(

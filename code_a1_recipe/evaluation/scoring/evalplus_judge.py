@@ -134,11 +134,13 @@ def _most_bytes(expected: bytes) -> int:
 
 
 def _judge_calls(problem: EvalPlusProblem, source: str, num_calls: int, runner: Runner) -> EvalPlusVerdict:
+    # A set is made in the program's process, which alone can run through a generator it returned.
+    form = "{{*{}}}" if problem.comparison is Comparison.SET else "{}"
     # No longer answers than a right one can be: a thousand wrong ones must fit into our memory.
     longest = max(_LEAST_VALUE_BYTES, _most_bytes(max(problem.expected, key=len)))
     program = Program(
         source=source,
-        calls=tuple(_call(problem, text) for text in problem.calls[:num_calls]),
+        calls=tuple(Call(expression=form.format(text)) for text in problem.calls[:num_calls]),
         reference_cpu_seconds=problem.reference_cpu_seconds[:num_calls],
         limits=replace(EVALPLUS_LIMITS, value_bytes=min(EVALPLUS_LIMITS.value_bytes, longest)),
         max_timeouts_without_result=1,
@@ -153,11 +155,6 @@ def _judge_calls(problem: EvalPlusProblem, source: str, num_calls: int, runner: 
             outcome = CaseOutcome.WRONG_VALUE if has_value else CaseOutcome(answer.status.value)
             return EvalPlusVerdict(outcome=outcome, failed_call=index, detail=answer.detail)
     return EvalPlusVerdict(outcome=CaseOutcome.PASSED)
-
-
-def _call(problem: EvalPlusProblem, text: str) -> Call:
-    """Sets are made in the program's process, which alone can run through a generator it returned."""
-    return Call(expression=f"{{*{text}}}" if problem.comparison is Comparison.SET else text)
 
 
 def _is_floats(data: bytes) -> bool:
@@ -218,10 +215,8 @@ def _is_second_answer(problem: EvalPlusProblem, index: int, returned: Any, atol:
     if problem.comparison is Comparison.VALUE_OR_PADDED_DIGITS:
         one, other = map(str, problem.arguments(index))
         width = max(len(one), len(other))
-        total = 0
-        for left, right in zip(one.zfill(width), other.zfill(width), strict=True):
-            total += abs(int(left) - int(right))
-        return equal_raw(total, returned)
+        digits = zip(one.zfill(width), other.zfill(width), strict=True)
+        return equal_raw(sum(abs(int(left) - int(right)) for left, right in digits), returned)
     if problem.comparison is Comparison.VALUE_OR_PYRAMID:
         edge, height = problem.arguments(index)
         slant = math.sqrt((edge / 2) ** 2 + height**2)

@@ -19,10 +19,10 @@ pytestmark = [
 
 @pytest.mark.nightly
 def test_most_of_mbpp_plus_is_found_in_mbpp_without_its_ids(shared_dir):
-    rows = read_inputs(open_sources([str(shared_dir / "data" / "mbpp.jsonl")]))
+    rows = read_inputs(open_sources([str(shared_dir / "data" / "mbpp.jsonl")], columns={}))
     entries = [row for row in rows if isinstance(row, Entry)]
     held_out = str(shared_dir / "data" / "evalplus_humaneval_mbpp.parquet")
-    questions, _ = read_eval_sets(open_sources([held_out], is_evaluation=True))
+    questions, _ = read_eval_sets(open_sources([held_out], columns={}, is_evaluation=True))
     ids = {question.id for question in questions}
     nameless = [replace(entry, question=replace(entry.question, id=str(entry.row))) for entry in entries]
     phrases = common_phrases([entry.question.prompt for entry in entries])

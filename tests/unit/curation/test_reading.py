@@ -23,7 +23,7 @@ def source_of(tmp_path):
 
 def read(*names, limit=None, **options):
     """Entries, and the rows that were left out."""
-    rows = list(read_inputs(open_sources(names, **options), limit=limit))
+    rows = list(read_inputs(open_sources(names, **({"columns": {}} | options)), limit=limit))
     return [row for row in rows if isinstance(row, Entry)], [row for row in rows if isinstance(row, Dropped)]
 
 

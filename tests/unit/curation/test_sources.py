@@ -18,7 +18,7 @@ ROWS = [{"id": "a", "prompt": "p"}, {"id": "b", "prompt": "q", "tests": ["t"]}]
 
 
 def open_source(name):
-    (source,) = open_sources([name], is_evaluation=True)
+    (source,) = open_sources([name], columns={}, is_evaluation=True)
     return source
 
 
