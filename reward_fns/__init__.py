@@ -29,4 +29,4 @@ from .registry import (
     reward_suites as reward_suites,
 )
 from .suite_reward import ADVERSARIAL_READINGS as ADVERSARIAL_READINGS, test_reward as test_reward, validity as validity
-from .weighted_reward import AdversarialReward as AdversarialReward
+from .weighted_reward import AdversarialReward as AdversarialReward, overlong_penalty as overlong_penalty

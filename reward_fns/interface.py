@@ -23,6 +23,14 @@ class JudgedCandidate:
     suite_texts: tuple[str, ...] = ()
     """Response text of each suite that the Test LLM wrote for this program, in the order of ``verdict.suites``. Empty
     where it wrote none: after an extraction failure, for a duplicate, and with the dataset's own tests."""
+    response_tokens: int = 0
+    """Length of the response that the program came from; 0 where it is not known."""
+    is_truncated: bool = False
+    """The response ended at its limit and not by itself."""
+    suite_tokens: tuple[int, ...] = ()
+    """Length of each suite's response, in the order of ``suite_texts``."""
+    suite_is_truncated: tuple[bool, ...] = ()
+    """Whether each of these responses ended at its limit."""
     pooled: SuiteVerdict | None = None
     """The program on all cases written for any program of the question, with ``rewards.code_tests=pooled``."""
 

@@ -8,10 +8,13 @@
 Valid and Adv are the paper's, see :func:`~reward_fns.suite_reward.test_reward`; with ``validity_weight=alpha``,
 ``difficulty_weight=1 - alpha`` and ``invalid_code=invalid_test=0`` this is Code-A1's reward for every suite that has a
 valid case. Weights need not sum to 1: GRPO divides by a group's spread, so only their ratio and what is invalid count.
+
+With ``overlong_limit`` and ``overlong_buffer`` both sink by up to 1 where a response comes near its limit, see
+:func:`overlong_penalty`.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from .breakdown import Breakdown
@@ -24,13 +27,35 @@ from .suite_reward import ADVERSARIAL_READINGS, test_reward
 from .verl_entry import judge_here
 
 
-def weighted_code_rewards(question: QuestionVerdicts, *, invalid_code: float = -1.0) -> list[Breakdown | None]:
+def overlong_penalty(tokens: int, *, limit: int, buffer: int) -> float:
+    """0 up to ``limit - buffer`` tokens, then a straight line down to -1 at ``limit`` (DAPO, arXiv 2503.14476, eq. 13).
+
+    A response that its limit cuts off is mostly no use, and one that says so only there teaches nothing about length.
+
+    Raises:
+        ValueError: not ``0 <= buffer <= limit``, or no whole numbers.
+    """
+    if not (isinstance(limit, int) and isinstance(buffer, int) and 0 <= buffer <= limit):
+        raise ValueError(f"overlong_buffer must be a number of tokens in [0, overlong_limit={limit!r}], got {buffer!r}")
+    return -min(1.0, max(0, tokens - limit + buffer) / buffer) if buffer else 0.0
+
+
+def weighted_code_rewards(
+    question: QuestionVerdicts, *, invalid_code: float = -1.0, overlong_limit: int = 0, overlong_buffer: int = 0
+) -> list[Breakdown | None]:
     """R_C of each candidate, see the module; ``rewards.code.name=weighted``; None where one has no verdict.
 
-    Parts are ``history`` and ``new``, or ``invalid`` alone. ValueError: ``invalid_code`` is not a finite number.
+    Parts are ``history`` and ``new``, or ``invalid`` alone, and ``overlong`` with a buffer.
+
+    Raises:
+        ValueError: ``invalid_code`` is not a finite number, or :func:`overlong_penalty` refuses its numbers.
     """
     _check_finite(invalid_code=invalid_code)
-    return [None if one.code_verdict is None else _code(one.code_verdict, invalid_code) for one in question.candidates]
+    shorten = _shortener(overlong_limit, overlong_buffer)
+    return [
+        None if one.code_verdict is None else shorten(_code(one.code_verdict, invalid_code), one.response_tokens)
+        for one in question.candidates
+    ]
 
 
 def weighted_test_rewards(
@@ -40,25 +65,32 @@ def weighted_test_rewards(
     difficulty_weight: float = 0.4,
     invalid_test: float = -0.5,
     adversarial: str = "release",
+    overlong_limit: int = 0,
+    overlong_buffer: int = 0,
 ) -> list[list[Breakdown | None]]:
     """R_T of each suite, [C][S], see the module; ``rewards.test.name=weighted``.
 
-    Parts are ``validity`` and ``adversarial``, or ``invalid`` alone; None where a candidate has no verdict. Weights are
-    at least 0; ``adversarial`` is a name in ``ADVERSARIAL_READINGS``.
+    Parts are ``validity`` and ``adversarial``, or ``invalid`` alone, and ``overlong`` with a buffer; None where a
+    candidate has no verdict. Weights are at least 0; ``adversarial`` is a name in ``ADVERSARIAL_READINGS``.
 
     Raises:
-        ValueError: a weight is negative, a number is not finite, or the reading is unknown.
+        ValueError: a weight is negative, a number is not finite, the reading is unknown, or :func:`overlong_penalty`
+            refuses its numbers.
     """
     weights = {"validity_weight": validity_weight, "difficulty_weight": difficulty_weight}
     _check_finite(**weights, invalid_test=invalid_test)
     if negative := {name: value for name, value in weights.items() if value < 0.0}:
         raise ValueError(f"weights of the Test LLM's reward must be at least 0, got {negative}")
     lookup(adversarial, ADVERSARIAL_READINGS, what="reading of the adversarial reward")
+    shorten = _shortener(overlong_limit, overlong_buffer)
 
     def reward(candidate: JudgedCandidate, s: int) -> Breakdown | None:
-        verdict = candidate.verdict
-        if verdict is None:
+        if candidate.verdict is None:
             return None
+        found = of_suite(candidate.verdict, s)
+        return shorten(found, candidate.suite_tokens[s]) if candidate.suite_tokens else found
+
+    def of_suite(verdict: CandidateVerdict, s: int) -> Breakdown:
         paper = test_reward(verdict, s, num_cases=question.num_cases, adversarial=adversarial)
         if not verdict.suites[s].cases:
             return Breakdown(parts={"invalid": invalid_test}, terms=paper.terms)
@@ -177,6 +209,17 @@ class AdversarialReward:
 def _code(verdict: CandidateVerdict, invalid_code: float) -> Breakdown:
     paper = code_reward(verdict)
     return paper if verdict.loaded else Breakdown(parts={"invalid": invalid_code}, terms=paper.terms)
+
+
+def _shortener(limit: int, buffer: int) -> Callable[[Breakdown, int], Breakdown]:
+    """What adds the penalty to a reward for a response of so many tokens; without a buffer it adds nothing."""
+    overlong_penalty(0, limit=limit, buffer=buffer)
+
+    def shorten(reward: Breakdown, tokens: int) -> Breakdown:
+        parts = {**reward.parts, "overlong": overlong_penalty(tokens, limit=limit, buffer=buffer)}
+        return replace(reward, parts=parts) if buffer else reward
+
+    return shorten
 
 
 def _check_finite(**values: float) -> None:

@@ -176,5 +176,9 @@ def _judged(candidate: CandidateResult) -> JudgedCandidate:
         # No suite was written for it, so its verdict says nothing: it is masked as after an outage.
         verdict=None if candidate.is_too_long_to_test else candidate.verdict,
         suite_texts=tuple(suite.response.text for suite in candidate.suites),
+        response_tokens=len(candidate.response.token_ids),
+        is_truncated=candidate.response.is_truncated,
+        suite_tokens=tuple(len(suite.response.token_ids) for suite in candidate.suites),
+        suite_is_truncated=tuple(suite.response.is_truncated for suite in candidate.suites),
         pooled=candidate.pooled,
     )

@@ -47,13 +47,16 @@ def _selection(config: RecipeSettings) -> Iterator[str]:
         yield f"selection.update_n must be at most episode.num_candidates = {most}, got {count}"
 
 
-def _hindsight(config: RecipeSettings) -> Iterator[str]:
+def _hindsight(config: RunConfig) -> Iterator[str]:
     if not (weight := config.hindsight.weight):
         return
     if config.self_play or config.prompts.black_box:
         yield f"hindsight.weight must be 0 where the Test LLM is not shown a program, got {weight}"
     if not config.mistake_book.enabled:
         yield f"hindsight.weight must be 0 without the Mistake Book, which keeps the lessons, got {weight}"
+    if config.algorithm.rollout_correction.bypass_mode:
+        why = "algorithm.rollout_correction.bypass_mode=true (no server sampled a lesson and knows its probability)"
+        yield f"hindsight.weight must be 0 with {why}, got {weight}"
 
 
 def _opponents(config: RecipeSettings) -> Iterator[str]:
@@ -143,6 +146,14 @@ def _keep_best(config: RunConfig) -> Iterator[str]:
             yield f"trainer.{key} must be {need}, got {frequency}"
 
 
+def _checkpoints(config: RunConfig) -> Iterator[str]:
+    for name in config.policy_names:
+        saved = config.policy(name).actor.checkpoint.save_contents
+        if missing := [part for part in ("model", "optimizer", "extra") if part not in saved]:
+            need = "a resumed run would go on without; `code-a1 export` writes the model alone"
+            yield f"policies.{name}.actor.checkpoint.save_contents must hold {', '.join(missing)}, got {saved}: {need}"
+
+
 def _policies(config: RunConfig) -> Iterator[str]:
     for name in config.policy_names:
         key, rollout = f"policies.{name}.rollout", config.policy(name).rollout
@@ -210,6 +221,7 @@ VALUE_RULES: tuple[Rule, ...] = (
     _self_play,
     _sandbox,
     _keep_best,
+    _checkpoints,
     _policies,
     _numbers_of_verl,
     _step_sizes,

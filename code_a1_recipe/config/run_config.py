@@ -88,6 +88,10 @@ class ShardingConfig(VerlBlock):
     mixed_precision: dict[str, Precision] | None = None
 
 
+class CheckpointConfig(VerlBlock):
+    save_contents: list[str]
+
+
 class ActorConfig(VerlBlock):
     strategy: Literal["fsdp", "fsdp2"]
     ppo_mini_batch_size: Count
@@ -100,6 +104,7 @@ class ActorConfig(VerlBlock):
     use_kl_loss: bool
     optim: OptimizerConfig
     fsdp_config: ShardingConfig
+    checkpoint: CheckpointConfig
 
 
 class ReferenceConfig(VerlBlock):
@@ -194,9 +199,16 @@ class TrainerConfig(VerlBlock):
     v1: TrainerModeConfig
 
 
+class CorrectionConfig(VerlBlock):
+    bypass_mode: bool
+    """Learn from the servers' log-probabilities in place of the trainer's."""
+
+
 class AdvantageConfig(VerlBlock):
-    adv_estimator: Literal["grpo"]
-    """The recipe trains by GRPO; leave it out."""
+    rollout_correction: CorrectionConfig
+    adv_estimator: Literal["grpo", "grpo_vectorized", "rloo", "opo"]
+    """Those of verl's that compare a response with its group alone; others ask for a critic, a second response or
+    several rewards, or for a whole batch, into which verl's filling rows would count."""
 
 
 class RayConfig(VerlBlock):

@@ -20,6 +20,7 @@ PHASES = {
 UPDATES = ("update_code", "update_test")
 """Timers that begin together where each policy has GPUs of its own; all others follow one another."""
 
+_THROUGHPUTS = ("perf/generate_throughput", "perf/train_throughput")
 _COLUMNS = (
     ("code", "code/reward", "{:.3f}"),
     ("pass@1", "code/pass@1", "{:.3f}"),
@@ -49,6 +50,26 @@ def time_fractions(timing: Mapping[str, float], *, updates_at_once: bool) -> dic
     return {**{f"time_frac/{name}": share for name, share in shares.items()}, "time_frac/other": other}
 
 
+def throughputs(
+    metrics: Mapping[str, float], timing: Mapping[str, float], *, num_devices: int, updates_at_once: bool
+) -> dict[str, float]:
+    """Tokens a second and device: generated while episodes run, and trained while policies update.
+
+    Args:
+        metrics: of the step, with its ``perf/generated_tokens`` and both policies' ``perf/total_num_tokens``.
+        timing: seconds by timer; those that did not run are left out.
+        num_devices: GPUs of the run, or logical ones on a CPU.
+        updates_at_once: see :func:`time_fractions`.
+    """
+    trained = sum(metrics.get(f"{name}/perf/total_num_tokens", 0.0) for name in ("code", "test"))
+    tokens = {"generate": metrics.get("perf/generated_tokens", 0.0), "train": trained}
+    updates = [timing.get(name, 0.0) for name in UPDATES]
+    seconds = {"generate": timing.get("episodes", 0.0), "train": max(updates) if updates_at_once else sum(updates)}
+    return {
+        f"perf/{phase}_throughput": tokens[phase] / (seconds[phase] * num_devices) for phase in tokens if seconds[phase]
+    }
+
+
 def step_line(step: int, total_steps: int, metrics: Mapping[str, float], *, prefix: str = "") -> str:
     """One line: rewards, validity, adversarial rate, book size, time shares.
 
@@ -67,4 +88,7 @@ def step_line(step: int, total_steps: int, metrics: Mapping[str, float], *, pref
             if f"time_frac/{name}" in metrics
         ]
         columns.append(f"{metrics['timing_s/step']:.1f}s ({', '.join(shares)})")
+    if speeds := [f"{metrics[name]:.0f}" for name in _THROUGHPUTS if name in metrics]:
+        waiting = metrics.get("time_frac/exposed_judging", 0.0)
+        columns.append(f"{' and '.join(speeds)} tokens/s, {waiting:.0%} judging alone")
     return " | ".join([head, *columns])

@@ -23,8 +23,9 @@ logger = logging.getLogger(__name__)
 
 MetricAccumulator = dict[str, tuple[float, int]]
 
+GENERATED_TOKENS = "perf/generated_tokens"
 # Reported as totals; everything else is a mean.
-_TOTALS = ("judge/outages", "book/replayed")
+_TOTALS = ("judge/outages", "book/replayed", GENERATED_TOKENS)
 
 _LOW_CORRELATION = 0.5
 """Servers with random weights gave 0.03, the right ones above 0.99."""
@@ -52,6 +53,9 @@ def accumulate_episode(episode: Episode) -> MetricAccumulator:
             for suite, verdict in zip(candidate.suites, candidate.verdict.suites, strict=False):
                 if suite.reward is not None:
                     _add_suite(collector, suite, suite.reward, verdict)
+    written = [*episode.tested, *episode.buggy_programs, *episode.repaired]
+    responses = [one.response for one in written] + [suite.response for one in written for suite in one.suites]
+    collector.add(GENERATED_TOKENS, sum(len(response.token_ids) for response in responses))
     _add_repairs(collector, episode)
     if episode.greedy is not None and episode.greedy.hidden is not None:
         collector.add("code/greedy_pass@1", solves(episode.greedy.hidden))

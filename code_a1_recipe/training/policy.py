@@ -7,7 +7,7 @@ advantage, actor update, metrics) are verl's methods, called here on this policy
 
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,7 +27,7 @@ from verl.workers.engine_workers import ActorRolloutRefWorker
 
 from ..algorithm.sampling import SamplingParameters
 from ..config.run_config import RunConfig
-from ..errors import OutageError
+from ..errors import OutageError, SettingsError
 from ..verl_plugin.client import PolicyServerManager
 from ..verl_plugin.compat import SYNC_MODE
 from ..verl_plugin.row_queue import clear_rows
@@ -55,6 +55,23 @@ def _rendezvous_ports() -> list[int]:
     """
     first = random.SystemRandom().randrange(_FIRST_PORT, _LAST_PORT - _TRIED_PORTS)
     return [first, first + _TRIED_PORTS]
+
+
+def _sees(_: Any, folder: str) -> bool:
+    return Path(folder).is_dir()
+
+
+def check_shared_folder(folder: str, workers: Sequence[Any]) -> None:
+    """Wait until all workers answer, and raise SettingsError where one of them does not see the run's checkpoints.
+
+    Each writes a part of a checkpoint there, and would find out at the first save.
+    """
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    if not all(ray.get([worker.__ray_call__.remote(_sees, folder) for worker in workers])):
+        raise SettingsError(
+            f"run_dir: {folder} (trainer.default_local_dir) is not the same folder on every node that trains; name one "
+            "that all nodes share"
+        )
 
 
 class Policy(PolicyUpdates):
@@ -97,7 +114,7 @@ class Policy(PolicyUpdates):
         # A server asks its workers where they are before it starts, and needs nothing else of them: a worker that is
         # there answers it, and loads its model beside it.
         servers = in_background(policy._start_servers, name=f"start-{name}-servers")
-        ray.get([worker.__ray_call__.remote(lambda self: None) for worker in policy.actor_rollout_wg.workers])
+        check_shared_folder(config.trainer.default_local_dir, policy.actor_rollout_wg.workers)
         policy.actor_rollout_wg.init_model()
         servers.result()
         policy.sleep()

@@ -4,6 +4,7 @@ No check changes anything. ``with_micro_assets`` makes what the synthetic task s
 a second (``START_RULES``) and the loading of models and data (``check_run``).
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from .question_checks import (
 )
 from .reporting import check_reporting
 from .runners import service_answers
+from .verl_checks import check_verl_config
 
 
 def _verl_version(config: RunConfig) -> Iterator[str]:
@@ -51,6 +53,16 @@ def _device(config: RunConfig) -> Iterator[str]:
         yield (
             f"trainer.device=cuda, but torch sees no GPU here: {why_no_gpu()}. Use the preset `cpu`, or name the Ray "
             "cluster that has them: +ray_kwargs.ray_init.address=auto"
+        )
+
+
+def _nodes(config: RunConfig) -> Iterator[str]:
+    address = config.ray_kwargs.ray_init.get("address") or os.environ.get("RAY_ADDRESS")
+    nodes = max(len(devices) for devices in config.pool_spec().values())
+    if nodes > 1 and not address:
+        yield (
+            f"the run asks for {nodes} nodes (trainer.nnodes, pools.*.nnodes), and a Ray of its own has one; name the "
+            "cluster: +ray_kwargs.ray_init.address=auto"
         )
 
 
@@ -103,6 +115,7 @@ START_RULES: tuple[Rule, ...] = (
     *VALUE_RULES,
     _verl_version,
     _device,
+    _nodes,
     _question_files,
     _model_folders,
     _run_folder,
@@ -202,7 +215,7 @@ def check_run(config: RunConfig) -> None:
     attempt(check_reporting, config)
     tokenizers = {}
     for name in config.policy_names:
-        attempt(_check_verl_config, config, name)
+        attempt(check_verl_config, config, name)
         tokenizers[name] = attempt(_load_tokenizer, config, name)
         if tokenizers[name] is not None and config.policy(name).model.rank_of_lora:
             attempt(_check_adapter, config, name)
@@ -243,17 +256,6 @@ def run_identity(config: RunConfig, train: Sequence[Question]) -> dict[str, Any]
         identity[f"{name}_ranks"] = config.num_devices(name)
         identity[f"{name}_lora_rank"] = model.rank_of_lora
     return identity
-
-
-def _check_verl_config(config: RunConfig, name: str) -> None:
-    """verl's own checks of a policy's configuration, reported with the policy's name."""
-    from verl.utils.config import validate_config
-
-    uses_reference = config.policy(name).actor.use_kl_loss
-    try:
-        validate_config(config=config.for_policy(name), use_reference_policy=uses_reference, use_critic=False)
-    except (AssertionError, ValueError, TypeError) as error:
-        raise SettingsError(f"policies.{name}: verl refuses this configuration: {error}") from error
 
 
 def _load_tokenizer(config: RunConfig, name: str) -> Any:

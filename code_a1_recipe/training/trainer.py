@@ -25,7 +25,7 @@ from ..config.run_config import SEPARATE, RunConfig
 from ..errors import CodeA1Error
 from ..jobs.judge_loop import in_parallel
 from ..runs import metrics as measures
-from ..runs.console import step_line, time_fractions
+from ..runs.console import step_line, throughputs, time_fractions
 from ..runs.folder import RunFolder
 from ..verl_plugin.compat import SYNC_MODE, TRAINER_NAME
 from ..verl_plugin.row_queue import KVBatchMeta, queue_actors, step_marker
@@ -286,8 +286,11 @@ class CodeA1Trainer(PPOTrainerSync):
         self, batch: KVBatchMeta, metrics: dict[str, Any], timing_raw: dict[str, float], global_steps: int, epoch: int
     ) -> None:
         metrics.update({f"timing_s/{name}": seconds for name, seconds in timing_raw.items()})
-        metrics.update(time_fractions(timing_raw, updates_at_once=self.settings.layout == SEPARATE))
+        at_once = self.settings.layout == SEPARATE
+        metrics.update(time_fractions(timing_raw, updates_at_once=at_once))
         metrics["time_frac/exposed_judging"] = metrics["timing_s/exposed_judging"] / timing_raw["step"]
+        num_devices = sum(map(sum, self.settings.pool_spec().values()))
+        metrics.update(throughputs(metrics, timing_raw, num_devices=num_devices, updates_at_once=at_once))
         metrics.update(self._row(metrics))
         self.run_folder.append_metrics(global_steps, metrics)
         if global_steps >= self.total_training_steps:  # where no checkpoint is saved
@@ -343,6 +346,9 @@ class CodeA1Trainer(PPOTrainerSync):
         self.config.trainer.val_before_train = self.checkpoints.continue_records(
             self.finished, self.book, last_step=self.total_training_steps
         )
+
+    def _log_rollout_data(self, *_: Any) -> None:
+        """Nothing: rollouts were copied to ``trainer.rollout_data_dir`` while they came. verl would read the batch."""
 
     def _rollout_server_managers(self) -> list[Any]:
         """Of both policies, for verl's profiler."""

@@ -22,7 +22,7 @@ from .memory import (
 )
 
 CPUS_PER_EPISODE_WORKER = 1
-ALWAYS, EPISODES = "always", "episodes"
+ALWAYS, EPISODES, UPDATES = "always", "episodes", "updates"
 
 
 class Place(StrEnum):
@@ -48,11 +48,11 @@ class Need:
     count: int
     """Processes of this kind on a node, or on a GPU."""
     when: str = ALWAYS
-    """``ALWAYS``, ``EPISODES``, or the policy in whose updates it is taken."""
+    """``ALWAYS``, ``EPISODES``, ``UPDATES`` of whichever policy, or the policy in whose updates it is taken."""
 
     def is_taken(self, updating: tuple[str, ...]) -> bool:
         """Whether it is taken while these policies train; none of them: while episodes run."""
-        return self.when in (updating or (EPISODES,)) or self.when == ALWAYS
+        return self.when in (ALWAYS, *((*updating, UPDATES) if updating else (EPISODES,)))
 
 
 def needs_of(config: RunConfig, sizes: Mapping[str, ModelSize], *, gpu_memory: int) -> list[Need]:
@@ -180,6 +180,10 @@ class _PolicyNeeds:
             when = EPISODES if rollout.free_cache_engine else ALWAYS
         yield self._need("server", "base", PROCESSES["server"], on_card=False)
         yield self._need("server", "weights and KV cache", amount, on_card=self.on_gpu, when=when)
+        if self.on_gpu and self.has_adapter and rollout.free_cache_engine:
+            # The next sync brings a full model anew; under an adapter an engine keeps its own weights (sleep level 1).
+            asleep = width(rollout.dtype) * self.size.parameters // rollout.tensor_model_parallel_size
+            yield self._need("server", "weights asleep", asleep, on_card=False, when=UPDATES)
 
     def checkpoints(self) -> Need:
         """The checkpoints that are kept, the best, and one that is being written."""

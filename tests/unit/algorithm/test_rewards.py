@@ -60,7 +60,8 @@ def candidates(make_suite, make_verdict):
     """Judged, lost to an outage, too long to be shown to the Test LLM, without a program, without suites."""
     verdict = make_verdict(make_suite(2, num_failed=1), make_suite(1), num_history=2)
     suites = tuple(SuiteResult(response=response(text), asserts=("assert f(0) == 1",)) for text in ("a\x00", "b"))
-    judged = CandidateResult(response=response("p"), source="p", suites=suites, verdict=verdict)
+    cut = replace(response("p"), token_ids=(7, 8, 9), is_truncated=True)
+    judged = CandidateResult(response=cut, source="p", suites=suites, verdict=verdict)
     return [
         judged,
         replace(judged, verdict=None, outage="down"),
@@ -100,6 +101,10 @@ def test_a_function_of_the_users_sees_all_candidates_of_the_question_at_once(can
     assert (asked.reference, asked.entry_points, asked.kind) == (QUESTION.reference, ("f",), "in_place")
     assert (asked.candidate, asked.suites, asked.history) == (None, (), ())
     assert [one.suite_texts for one in question.candidates] == [("a\x00", "b"), ("a\x00", "b"), (), (), ()]
+    first = question.candidates[0]
+    assert (first.response_tokens, first.is_truncated) == (3, True)
+    lengths = [len(suite.response.token_ids) for suite in candidates[0].suites]
+    assert (list(first.suite_tokens), first.suite_is_truncated) == (lengths, (False, False))
     assert [one.verdict is None for one in question.candidates] == [False, True, True, False, False]
     assert [one.source for one in question.candidates] == ["p", "p", "p", None, "p"]
 

@@ -2,6 +2,7 @@
 
 import doctest
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, strategies as st
@@ -85,6 +86,21 @@ def test_no_program_costs_what_invalid_code_says(verdicts):
     assert broken.parts == {"invalid": -2.0}
 
 
+def test_a_response_near_its_limit_earns_less(verdicts):
+    """DAPO's equation 13 with L_max = 100 and L_cache = 20: 0 up to 80 tokens, -1 from 100 on."""
+    penalties = [weighted_reward.overlong_penalty(n, limit=100, buffer=20) for n in (0, 80, 85, 90, 100, 300)]
+    assert penalties == [0.0, 0.0, -0.25, -0.5, -1.0, -1.0]
+    one = question(verdicts, RIGHT).candidates[0]
+    lengths = {"response_tokens": 90, "suite_tokens": (10, 85, 100, 400)}
+    asked = replace(question(verdicts), candidates=(replace(one, **lengths), replace(one, suite_tokens=())))
+    kwargs = {"overlong_limit": 100, "overlong_buffer": 20}
+    found = find_code_reward("weighted", kwargs=kwargs)(asked)
+    assert [reward.parts.get("overlong") for reward in found] == [-0.5, 0.0]
+    found = find_test_reward("weighted", kwargs=kwargs)(asked)
+    assert [[suite.parts.get("overlong") for suite in row] for row in found] == [[0.0, -0.25, -1.0, -1.0], [None] * 4]
+    assert all("overlong" not in reward.parts for reward in find_code_reward("weighted")(asked))
+
+
 def test_an_outage_has_no_reward(verdicts):
     assert find_test_reward("weighted")(question(verdicts, None)) == [[None] * len(SUITES)]
 
@@ -114,6 +130,13 @@ def test_with_the_papers_weights_it_is_the_papers_reward(verdicts, alpha, readin
 def test_values_out_of_range_are_refused_at_once(values, message):
     with pytest.raises(ValueError, match=message):
         AdversarialReward(**values)
+
+
+@pytest.mark.parametrize("kwargs", [{"overlong_buffer": 8}, {"overlong_limit": "512"}, {"overlong_buffer": -1}])
+@pytest.mark.parametrize("find", [find_code_reward, find_test_reward])
+def test_lengths_out_of_range_are_refused_at_once(find, kwargs):
+    with pytest.raises(ValueError, match="overlong_buffer must be a number of tokens in"):
+        find("weighted", kwargs=kwargs)(QuestionVerdicts(question_id="q", num_cases=1, candidates=()))
 
 
 def test_scores_by_hand_take_texts_lists_and_responses():

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from code_a1_recipe.runs.console import step_line, time_fractions
+from code_a1_recipe.runs.console import step_line, throughputs, time_fractions
 from code_a1_recipe.runs.folder import RunFolder
 from code_a1_recipe.runs.metrics import finalize_metrics, merge_accumulators
 
@@ -136,10 +136,18 @@ def test_the_line_of_a_step():
         "timing_s/step": 4.0,
         "time_frac/episodes": 0.5,
         "time_frac/update_code": 0.25,
+        "time_frac/exposed_judging": 0.125,
+        "perf/generated_tokens": 400,
+        "code/perf/total_num_tokens": 300,
+        "test/perf/total_num_tokens": 500,
     }
+    timing = {"episodes": 2.0, "update_code": 1.0, "update_test": 0.25}
+    metrics |= throughputs(metrics, timing, num_devices=2, updates_at_once=False)
+    assert (metrics["perf/generate_throughput"], metrics["perf/train_throughput"]) == (100, 320)
+    assert throughputs(metrics, timing, num_devices=2, updates_at_once=True)["perf/train_throughput"] == 400
     assert step_line(3, 30, metrics) == (
         "step 3/30 | code 0.500 | test 0.250 | valid 0.75 | adv 0.12 | book 12 | outages 0 | "
-        "4.0s (episodes 50%, code 25%)"
+        "4.0s (episodes 50%, code 25%) | 100 and 320 tokens/s, 12% judging alone"
     )
 
 

@@ -88,6 +88,10 @@ def stored(queue, groups):
         (("episode.repair_turns=1",), {f"{n}": 8 for n in range(256)} | {f"{n}r": 8 for n in range(5)}, 2),
         # 32 lessons, each a group of one, beside the step's own rows
         (("data.train_batch_size=256",), {f"{n}": 8 for n in range(256)} | {f"{n}h0": 1 for n in range(32)}, None),
+        *[
+            ((f"algorithm.adv_estimator={name}",), {f"{n}": 8 for n in range(256)} | {"3h0": 1}, None)
+            for name in ("grpo_vectorized", "rloo", "opo")
+        ],
     ],
 )
 def test_every_optimizer_step_has_its_share_and_no_advantage_is_missing(queue, overrides, groups, steps):
@@ -113,3 +117,5 @@ def test_every_optimizer_step_has_its_share_and_no_advantage_is_missing(queue, o
     assert not [name for name, value in metrics.items() if not math.isfinite(value)]
     first, second = (queue.rows[f"0_{member}_0"]["advantages"][0] for member in (0, 1))
     assert first > 0 > second
+    lessons = [queue.rows[key]["advantages"][0] for key in batch.keys if is_lesson(key)]
+    assert lessons == pytest.approx([1.0] * len(lessons), abs=1e-5)  # their own reward, whatever the estimator

@@ -60,7 +60,10 @@ def refusal(*overrides: str) -> str:
         (["schedule.test_every=1.5"], "schedule.test_every must be an integer, got 1.5"),
         (["mistake_book.enabled=nope"], "mistake_book.enabled must be true or false, got 'nope'"),
         (["schedule=null"], "schedule must be a block of keys"),
-        (["algorithm.adv_estimator=gae"], "algorithm.adv_estimator must be 'grpo', got 'gae'"),
+        (
+            ["algorithm.adv_estimator=gae"],
+            "adv_estimator must be 'grpo', 'grpo_vectorized', 'rloo' or 'opo', got 'gae'",
+        ),
         (["trainer.v1.trainer_mode=sync"], "trainer.v1.trainer_mode must be 'code_a1', got 'sync'"),
         (["policies.code.rollout.name=vllm"], "policies.code.rollout.name must be 'vllm_code'"),
         (["policies.code.rollout.n=16"], "policies.code.rollout.n must be episode.num_candidates = 4, got 16"),
@@ -96,6 +99,14 @@ def refusal(*overrides: str) -> str:
             "opponents.code.share must be 0 where no Test LLM learns from them",
         ),
         (["hindsight.weight=1.0", "mistake_book.enabled=false"], "hindsight.weight must be 0 without the Mistake Book"),
+        (
+            ["hindsight.weight=1.0", "algorithm.rollout_correction.bypass_mode=true"],
+            "hindsight.weight must be 0 with algorithm.rollout_correction.bypass_mode=true",
+        ),
+        (
+            ["actor_rollout_ref.actor.checkpoint.save_contents=[model]"],
+            "policies.code.actor.checkpoint.save_contents must hold optimizer, extra, got ['model']",
+        ),
         (
             ["rewards.test.name=adversary", "rewards.test.kwargs={crowding: -1}"],
             "crowding (exponent of a repeated call's",

@@ -144,6 +144,14 @@ def test_the_numbers_of_a_policy_on_a_cpu():
     assert parts["test server", "weights and KV cache"] == 4 * parameters + GIB
 
 
+def test_engines_under_an_adapter_keep_their_weights_in_memory_while_policies_train():
+    given = "actor_rollout_ref.model.lora_rank=32", "actor_rollout_ref.rollout.tensor_model_parallel_size=1"
+    rows = plan("qwen2.5-coder-7b", *given).process_table()
+    servers = {row["process"]: row.get("weights asleep") for row in rows if "weights asleep" in row}
+    assert servers == {"code server": "14.2 GiB", "test server": "14.2 GiB"}
+    assert not any("weights asleep" in row for row in plan("qwen2.5-coder-7b").process_table())
+
+
 def test_a_reference_costs_nothing_without_its_loss_and_with_lora():
     assert not any(
         "reference" in row for row in plan("cpu", "actor_rollout_ref.actor.use_kl_loss=false").process_table()
