@@ -118,6 +118,7 @@ def trained(drive, tmp_path_factory) -> Run:
                 "trainer.test_freq=2",
                 "data.val_max_samples=8",
                 "checkpoint.keep_best=val/code/pass@1",
+                f"trainer.rollout_data_dir={folder}_copies",
                 TWO_STEPS_AN_EPOCH,
             )
             kept.write_bytes(pickle.dumps(run))

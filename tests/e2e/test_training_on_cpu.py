@@ -70,6 +70,8 @@ def test_every_candidate_suite_and_verdict_is_recorded(trained, step):
         for suite in record.suites:
             assert suite.verdict is not None
             assert 0.0 <= suite.reward.total <= 1.0
+    copy = Path(f"{trained.folder}_copies") / f"{step}.jsonl"  # trainer.rollout_data_dir
+    assert copy.read_bytes() == (trained.folder / "rollouts" / f"train_{step:06}.jsonl").read_bytes()
 
 
 def test_one_candidate_of_a_question_trains_the_test_llm(trained):
