@@ -40,52 +40,31 @@ tests() {  # ARGUMENTS of pytest; what it prints is searched for the slowest tes
     "$PYTHON" -m pytest --durations=15 "${all[@]}" "$@" 2>&1 | tee -a "$logs/tests"
 }
 
-beside() {  # NAME COMMAND...: begins it and goes on; what it prints is kept
-    local name="$1" start=$SECONDS
-    shift
-    set -m  # a process group of its own, so that an interrupted script ends all of it
-    {
-        "$@"
-        local status=$?
-        printf '%d' $((SECONDS - start)) >"$logs/$name.seconds"
-        exit "$status"
-    } >"$logs/$name.log" 2>&1 &
-    set +m
-    pid_of[$name]=$!
-}
-
-ended() {  # NAME: waits for what `beside` began, prints its output, and notes its own seconds
-    local name="$1" result=passed
-    wait "${pid_of[$name]}" || { result=FAILED; failed+=("$name"); }
-    cat "$logs/$name.log"
-    summary+=("$(printf '%-18s %s in %d s' "$name" "$result" "$(cat "$logs/$name.seconds")")")
-    unset "pid_of[$name]"
-}
-
-leave() {
-    for pid in "${pid_of[@]}"; do kill -- "-$pid" 2>/dev/null; done
-    rm -rf "$logs"
+types() {  # waits for mypy, which runs beside the tests
+    wait "$mypy"
+    local status=$?
+    cat "$logs/types"
+    return "$status"
 }
 
 logs="$(mktemp -d)"
-declare -A pid_of=()
-trap leave EXIT
+"$PYTHON" -m mypy sandbox reward_fns code_a1_recipe >"$logs/types" 2>&1 &
+mypy=$!
+trap 'kill "$mypy" 2>/dev/null; rm -rf "$logs"' EXIT
 trap 'exit 130' INT TERM
-beside types "$PYTHON" -m mypy sandbox reward_fns code_a1_recipe
 
 part lint "$PYTHON" -m ruff check .
 part format "$PYTHON" -m ruff format --check -q .
 if [ $# -gt 0 ]; then
     part tests tests "$@"
 else
-    # Beside one another: a run that trains has a core waiting for the other for a third of its time, above all while
-    # it starts, and many of the other tests wait for a time limit.
-    beside trainings tests -m "e2e and not alone" -n 2 --dist loadgroup
-    part tests tests -m "not e2e" -n "$(env -u OMP_NUM_THREADS nproc)" --dist loadfile
-    ended trainings
-    part alone tests -m "e2e and alone"
+    # One process more than cores: many tests wait for a time limit.
+    part tests tests -m "not e2e" -n "$(($(env -u OMP_NUM_THREADS nproc) + 1))" --dist loadfile
+    # Two at a time: a third of a run's time one core waits for the other, above all while it starts.
+    part "runs that train" tests -m "e2e and not alone" -n 2 --dist loadgroup
+    part "runs alone" tests -m "e2e and alone"
 fi
-ended types
+part types types
 
 printf '\nslowest:\n'
 grep -hE '^[0-9.]+s (call|setup|teardown) ' "$logs/tests" | sort -rn | head -15
