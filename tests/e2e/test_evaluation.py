@@ -24,8 +24,8 @@ def folder(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def done(trained, repository, folder) -> dict[str, dict]:
-    """Status and standard output of each command by name."""
+def done(trained, repository, folder, request) -> dict[str, dict]:
+    """Status and standard output of each command by name; each engine takes half a minute to start."""
     run = str(trained.folder)
     held_out = yaml.safe_load((trained.folder / "resolved_config.yaml").read_text())["data"]["val_files"]
     pair = [held_out, "--model", run, "--prompt", "micro", "--limit", "6", *SAMPLING]
@@ -34,9 +34,12 @@ def done(trained, repository, folder) -> dict[str, dict]:
         "validate": ["validate", run, "--step", STEP, "--output", f"{folder}/validate"],
         "code": code,
         "code again": [*code, "--judge-only"],
+    }
+    nightly = {
         "test": ["eval", "test", *pair, "--tests", "1", "--max-mutants", "10", "--output", f"{folder}/test"],
         "select": ["select", *pair, *OF_TESTS, *SIZES, "--output", f"{folder}/select"],
     }
+    commands |= nightly if request.config.getoption("--all") else {}
     driver = Path(__file__).parent / "drivers" / "several_commands.py"
     process = subprocess.run(
         [sys.executable, str(driver)],
@@ -71,10 +74,12 @@ def test_the_code_llm_of_a_run_is_evaluated_on_a_file(done, folder):
     assert done["code again"] == done["code"]
 
 
+@pytest.mark.nightly
 def test_the_test_llm_of_a_run_is_evaluated_on_a_file(done):
     assert "| mut_all@1 " in done["test"]["printed"]
 
 
+@pytest.mark.nightly
 def test_the_best_of_n_is_chosen_by_a_trained_pair(done, folder):
     assert done["select"]["printed"]
     rows = [json.loads(line) for line in (folder / "select" / "choices.jsonl").open()]
