@@ -107,6 +107,7 @@ def _find_block(text: str, *, unclosed_counts: bool = False) -> str | Extraction
     if len(text) > MAX_RESPONSE_CHARS:
         return ExtractionFailure(reason="too_long", detail=f"{len(text)} characters, more than {MAX_RESPONSE_CHARS}")
     blocks, unclosed = _split_blocks(text)
+    # The last one: models that think aloud write drafts before it.
     chosen = [block for block in blocks if block.tag in _PYTHON_TAGS] or [b for b in blocks if not b.tag]
     if unclosed and unclosed_counts:
         chosen = chosen or [unclosed]
