@@ -74,6 +74,7 @@ from .judge.verdict import (
 from .limits import Limits as Limits
 from .runners.base import (
     HANGS_THROUGHOUT as HANGS_THROUGHOUT,
+    NOT_ASKED as NOT_ASKED,
     TOTAL_SPENT as TOTAL_SPENT,
     CallResult as CallResult,
     CallStatus as CallStatus,

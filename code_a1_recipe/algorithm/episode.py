@@ -137,7 +137,7 @@ class EpisodeRunner:
         response = await self.greedy.sample(messages, seed=0, session=f"{task.step}/{task.question.id}")
         result = candidate_result(response, reads_input=task.question.reads_input)
         try:
-            hidden = await self._ask(request_for(task.question, result.source, task.question.tests))
+            hidden = await self._ask(_on_hidden_tests(task, result.source))
         except (SandboxUnavailableError, TimeoutError) as error:
             return replace(result, outage=_outage(error))
         return replace(result, hidden=hidden)
@@ -184,7 +184,7 @@ class EpisodeRunner:
         if not (task.with_hidden_tests and task.question.tests):
             return None, None, ""
         started = time.time()
-        request = request_for(task.question, written.source, task.question.tests)
+        request = _on_hidden_tests(task, written.source)
         try:
             return await self._ask(request), task.span_since(started), ""
         except (SandboxUnavailableError, TimeoutError) as error:
@@ -270,6 +270,10 @@ class EpisodeRunner:
 def _pool(programs: Sequence[CandidateResult]) -> tuple[str, ...]:
     """All asserts that were written for them, each once."""
     return tuple(dict.fromkeys(text for one in programs for suite in one.suites for text in suite.asserts))
+
+
+def _on_hidden_tests(task: EpisodeTask, source: str | None) -> JudgeRequest:
+    return request_for(task.question, source, task.question.tests, until_timeout=task.until_timeout)
 
 
 def _outage(error: Exception) -> str:

@@ -85,6 +85,8 @@ class EpisodeTask:
     """Place of the question in its step."""
     with_hidden_tests: bool = False
     """Judge every candidate on the question's own tests as well, for metrics only."""
+    until_timeout: bool = False
+    """A program that times out in a hidden test is asked no further one."""
     is_validation: bool = False
     """Its hidden tests are what is measured: an outage of theirs is one of the program."""
     with_greedy: bool = False

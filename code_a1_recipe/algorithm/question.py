@@ -66,7 +66,11 @@ class Question:
 
 
 def request_for(
-    question: Question, program: str | None, *suites: Sequence[str], history: tuple[str, ...] = ()
+    question: Question,
+    program: str | None,
+    *suites: Sequence[str],
+    history: tuple[str, ...] = (),
+    until_timeout: bool = False,
 ) -> JudgeRequest:
     """A program on several suites and replayed calls; without a program, the reference alone is asked."""
     return JudgeRequest(
@@ -79,6 +83,7 @@ def request_for(
         entry_points=question.entry_points,
         kind=question.kind,
         checker=question.checker,
+        until_timeout=until_timeout,
     )
 
 

@@ -106,6 +106,8 @@ class ValidationSettings(Block):
     """Also one program per question at temperature 0."""
     num_buggy_program_suites: Amount = 0
     """Suites for each of a question's ``buggy_programs``, which measure every Test LLM on the same programs."""
+    until_timeout: bool = True
+    """A program that times out in a hidden test is asked no further one: it is incorrect whatever they say."""
     hidden_in_training: bool = False
     """Judge training's programs on the hidden tests too, for metrics only: how often is full reward undeserved?"""
 

@@ -37,6 +37,7 @@ def tasks_of(
             num_candidates=counts.num_candidates,
             num_suites=counts.num_suites,
             with_hidden_tests=validate or validation.hidden_in_training,
+            until_timeout=validation.until_timeout,
             is_validation=validate,
             with_greedy=validate and validation.greedy,
             num_buggy_program_suites=validation.num_buggy_program_suites if validate else 0,

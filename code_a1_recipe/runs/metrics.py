@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from reward_fns import Breakdown
-from sandbox import CandidateVerdict, CaseOutcome, SuiteVerdict
+from sandbox import NOT_ASKED, CandidateVerdict, CaseOutcome, SuiteVerdict
 
 from ..algorithm.episode_types import CandidateResult, Episode, SuiteResult
 from ..algorithm.mistake_book import BookChange, MistakeBook
@@ -136,6 +136,8 @@ def _add_candidate(
         hidden, is_right = candidate.hidden.suites[0], solves(candidate.hidden)
         collector.add("code/pass@1", is_right)
         collector.add("code/hidden_case_pass_rate", 1.0 - hidden.num_failed / max(1, hidden.num_valid))
+        num_left_out = sum(case.detail == NOT_ASKED for case in hidden.cases)
+        collector.add("code/hidden_not_asked_frac", num_left_out / max(1, hidden.num_valid))
         if reward.total > FULL_REWARD:
             collector.add("code/reward_false_positive_rate", not is_right)
 

@@ -31,12 +31,17 @@ class JudgeRequest:
     """A value of ``Kind``: the use that tests make of a program."""
     checker: str = DEFAULT_CHECKER
     """How printed outputs are compared, see ``CHECKERS``; for ``Kind.STDIN`` only."""
+    until_timeout: bool = False
+    """Only whether all cases pass is wanted: a program that times out in one is asked no more. Its other cases count as
+    timed out, with the detail ``NOT_ASKED``."""
 
     def __post_init__(self) -> None:
         for name in ("question_id", "reference", "prelude", "candidate", "checker"):
             value = getattr(self, name)
             if not isinstance(value, str) and not (value is None and name == "candidate"):
                 raise TypeError(f"{name!r} must be a text, got {str(value)[:80]!r} ({type(value).__name__})")
+        if not isinstance(self.until_timeout, bool):
+            raise TypeError(f"'until_timeout' must be true or false, got {str(self.until_timeout)[:80]!r}")
         for name in ("history", "entry_points"):
             _require_texts(name, getattr(self, name))
         if isinstance(self.suites, str):

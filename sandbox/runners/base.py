@@ -17,6 +17,8 @@ TOTAL_SPENT = "the program's total time is spent"
 """Detail of a TIMED_OUT result of a call that was not made, or not finished, for want of ``total_seconds``."""
 HANGS_THROUGHOUT = "the first calls all timed out"
 """Detail of the TIMED_OUT results of the calls that were not made, see ``Program.max_timeouts_without_result``."""
+NOT_ASKED = "an earlier call timed out"
+"""Detail of the TIMED_OUT results of the calls that were not made, see ``Program.max_timeouts``."""
 _DECAY, _DECAY_OF_REFERENCES = 4, 2
 """Divisors of the limits of later calls, for each time-out of a program. A candidate's first one does not count."""
 MIN_FACTOR = 5
@@ -64,6 +66,8 @@ class Program:
     max_timeouts_without_result: int = 6
     """A program that times out in its first so many calls, and has returned from none, is asked no more; not
     where it is timed, as a reference."""
+    max_timeouts: int | None = None
+    """A program that has timed out in so many calls is asked no more; None: as many as there are."""
     isolated: bool = False
     """Every call in a process of its own, freshly loaded."""
     timed: bool = False

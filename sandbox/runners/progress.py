@@ -5,7 +5,16 @@ from dataclasses import dataclass, field
 
 from ..errors import ProcessLostError
 from .attempt import Attempt, ExitReason
-from .base import HANGS_THROUGHOUT, TOTAL_SPENT, CallResult, CallStatus, Program, ProgramResult, total_seconds
+from .base import (
+    HANGS_THROUGHOUT,
+    NOT_ASKED,
+    TOTAL_SPENT,
+    CallResult,
+    CallStatus,
+    Program,
+    ProgramResult,
+    total_seconds,
+)
 from .forker import Forker
 
 
@@ -106,18 +115,23 @@ class Progress:
             self.results[index] = CallResult(status=CallStatus.TIMED_OUT, detail=TOTAL_SPENT)
 
     def _give_up_barren(self) -> None:
-        """Ask a program no more that gave nothing in its first calls.
+        """Ask a program no more that gave nothing in its first calls, or as little as ``max_timeouts`` allows.
 
         Not a reference: one suite's hanging calls must not cost another suite its results.
         """
-        if self.program.timed or len(self.results) != self.program.max_timeouts_without_result:
+        program = self.program
+        if program.timed:
             return
-        barren = (CallStatus.TIMED_OUT, CallStatus.OUTPUT_LIMIT)
-        if any(result.status not in barren for result in self.results.values()):
+        statuses = [result.status for result in self.results.values()]
+        num_barren = statuses.count(CallStatus.TIMED_OUT) + statuses.count(CallStatus.OUTPUT_LIMIT)
+        if len(statuses) == num_barren == program.max_timeouts_without_result:
+            detail = HANGS_THROUGHOUT
+        elif program.max_timeouts is not None and num_barren >= program.max_timeouts:
+            detail = NOT_ASKED
+        else:
             return
-        for index in range(len(self.program.calls)):
-            if index not in self.results:
-                self.results[index] = CallResult(status=CallStatus.TIMED_OUT, detail=HANGS_THROUGHOUT)
+        for index in range(len(program.calls)):
+            self.results.setdefault(index, CallResult(status=CallStatus.TIMED_OUT, detail=detail))
 
     def _num_timeouts(self) -> int:
         found = sum(result.status is CallStatus.TIMED_OUT for result in self.results.values())

@@ -10,7 +10,18 @@ import dataclasses
 
 import pytest
 
-from sandbox import HANGS_THROUGHOUT, Call, CallStatus, Limits, Program, Role, SandboxUnavailableError, decode, encode
+from sandbox import (
+    HANGS_THROUGHOUT,
+    NOT_ASKED,
+    Call,
+    CallStatus,
+    Limits,
+    Program,
+    Role,
+    SandboxUnavailableError,
+    decode,
+    encode,
+)
 from sandbox.checks.self_test import LIMITS
 
 from .programs import BUSY, HANG, NOT_LOADING, PROGRAMS, kinds, run
@@ -74,6 +85,12 @@ class RunnerContract:
         result = run(runner, source, *(f"f({x})" for x in range(10)), max_timeouts_without_result=7)
         assert kinds(result) == ["timed_out"] * 10
         assert [answer.detail == HANGS_THROUGHOUT for answer in result.results] == [False] * 7 + [True] * 3
+
+    def test_a_program_may_be_asked_until_it_has_timed_out(self, runner):
+        source = f"def f(x):\n    if x != 2: return x\n{HANG}"
+        result = run(runner, source, *(f"f({x})" for x in range(5)), max_timeouts=1)
+        assert kinds(result) == ["value"] * 2 + ["timed_out"] * 3
+        assert [answer.detail == NOT_ASKED for answer in result.results] == [False] * 3 + [True] * 2
 
     def test_the_limits_are_the_program_s_not_the_runner_s(self, runner):
         limits = dataclasses.replace(LIMITS, cpu_seconds_per_case=0.05, value_bytes=100)

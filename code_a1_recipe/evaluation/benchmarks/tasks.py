@@ -109,7 +109,9 @@ class AssertGrading:
         borders = [0, *range(FIRST_TESTS, len(tests), LATER_TESTS), len(tests)]
         for start, end in pairwise(borders):
             left = [place for place in range(len(programs)) if place not in found]
-            requests = [request_for(self.question, programs[place], tests[start:end]) for place in left]
+            requests = [
+                request_for(self.question, programs[place], tests[start:end], until_timeout=True) for place in left
+            ]
             for place, result in zip(left, self.judges.judge_all(requests), strict=True):
                 if isinstance(result, SandboxUnavailableError):
                     found[place] = result

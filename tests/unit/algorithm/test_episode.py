@@ -353,6 +353,13 @@ def test_replays_are_met_with_the_suites_and_not_by_hidden_tests_or_the_greedy_p
     asyncio.run(runner(code, test, judge, greedy=greedy).run(wanted))
     met = sorted((len(request.suites), request.history) for request in judge.requests)
     assert met == [(1, ()), (1, ()), (1, ()), (2, ("f(1)",)), (2, ("f(1)",))]
+    assert not any(request.until_timeout for request in judge.requests)
+    judge.requests.clear()
+    asyncio.run(runner(code, test, judge, greedy=greedy).run(replace(wanted, until_timeout=True)))
+    # Of hidden tests it only counts whether all pass; a reward is made of how many do.
+    assert sorted((len(request.suites), request.until_timeout) for request in judge.requests) == [
+        (1, True), (1, True), (1, True), (2, False), (2, False),
+    ]  # fmt: skip
 
 
 TESTER = """def write(question, program, *, num_suites, num_cases, seed):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from sandbox import CaseOutcome, Judge, JudgeRequest, RejectionReason
+from sandbox import NOT_ASKED, CaseOutcome, Judge, JudgeRequest, RejectionReason
 from sandbox.cases.gate import Gate
 from sandbox.judge import oracle
 
@@ -48,6 +48,24 @@ def test_an_exception_is_named(ask):
 def test_a_hang_costs_the_one_case_it_happens_in(ask):
     candidate = "def f(n):\n    while n == 2:\n        pass\n    return 2 * n\n"
     assert outcomes(ask(DOUBLE, candidate, *THREE)) == ["passed", "timed_out", "passed"]
+
+
+def test_where_only_passing_counts_a_hang_ends_the_questions(runner):
+    asserts = tuple(f"assert f({x}) == {x}" for x in range(12))
+    reference = "def f(x): return x"
+    hanging = "def f(x):\n    while x % 2: pass\n    return x"
+    request = JudgeRequest(question_id="until", reference=reference, candidate=hanging, suites=(asserts,))
+    judge = Judge(runner)
+    all_asked, few_asked = judge.judge(request), judge.judge(replace(request, until_timeout=True))
+    assert [case.outcome.value for case in all_asked.suites[0].cases] == ["passed", "timed_out"] * 6
+    assert few_asked.loaded
+    cases = few_asked.suites[0].cases
+    assert len(cases) == 12
+    left_out = sum(case.detail == NOT_ASKED for case in cases)
+    assert sum(case.outcome.value == "timed_out" for case in cases) == left_out + 1
+    assert few_asked.cpu_seconds < all_asked.cpu_seconds
+    right = judge.judge(replace(request, candidate=reference, until_timeout=True))
+    assert right.suites[0].num_failed == 0
 
 
 def test_a_sleep_costs_the_one_case_it_happens_in(ask):
