@@ -3,6 +3,7 @@
 import dataclasses
 import traceback
 from collections.abc import Callable
+from typing import Any
 
 from hydra.errors import HydraException
 from omegaconf import DictConfig
@@ -60,7 +61,7 @@ def _check_actor(view: DictConfig) -> None:
     build_optimizer([torch.nn.Parameter(torch.zeros(1))], actor.optim)
     get_policy_loss_fn(actor.policy_loss.loss_mode)  # type: ignore[no-untyped-call]
     if actor.use_kl_loss:
-        one = torch.zeros(1, 1)
+        one: Any = torch.zeros(1, 1)  # verl writes torch.FloatTensor, which no tensor is to mypy
         _named("actor.kl_loss_type", actor.kl_loss_type, lambda kind: kl_penalty(one, one, kind))
 
 
