@@ -134,7 +134,7 @@ def _note_start(folder: RunFolder, config: RunConfig, command: str) -> None:
 def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers, stages: StageClock) -> None:
     import ray
 
-    from .process_watch import ProcessWatch
+    from .process_watch import process_watch
     from .start_watch import start_watch
 
     limit = config.checkpoint.leave_within_seconds
@@ -161,7 +161,7 @@ def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers, stag
                 has_started = watches.enter_context(watch)
                 trainer = CodeA1Trainer(config, signals=signals)
                 trainer._setup()  # verl's `init` in its two parts: the first weights wait for a server that is lost
-                processes = ProcessWatch(
+                processes = process_watch(
                     trainer.processes(),
                     lambda lost: _exit(f"\nerror: the {lost} was lost, and the run waits for it", 1, config, leftovers),
                 )
