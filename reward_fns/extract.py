@@ -155,12 +155,10 @@ def _top_level_asserts(module: ast.Module, source: str, max_asserts: int) -> lis
 
 def _segment(lines: list[bytes], node: ast.stmt) -> str:
     """The source text of a node; its offsets count UTF-8 bytes."""
-    assert node.end_lineno is not None, "only nodes from the parser come here"
-    first, last = node.lineno - 1, node.end_lineno - 1
-    if first == last:
-        return lines[first][node.col_offset : node.end_col_offset].decode()
-    inner = lines[first + 1 : last]
-    return b"".join([lines[first][node.col_offset :], *inner, lines[last][: node.end_col_offset]]).decode()
+    own = lines[node.lineno - 1 : node.end_lineno]
+    own[-1] = own[-1][: node.end_col_offset]  # first, since it may be the line that the start is cut off as well
+    own[0] = own[0][node.col_offset :]
+    return b"".join(own).decode()
 
 
 def _scan_asserts(source: str, max_asserts: int) -> list[str]:

@@ -210,13 +210,8 @@ def measure_function(
 
 def _spread(verdict: CandidateVerdict, right: Sequence[bool]) -> Flags:
     """One row of ``kills``: the judged suites in the places of the right tests."""
-    suites = iter(verdict.suites)
-    row = []
-    for is_right in right:
-        cases = next(suites).cases if is_right else ()
-        is_killed = is_right and (not verdict.loaded or any(case.outcome.failed for case in cases))
-        row.append(is_killed)
-    return tuple(row)
+    kills = (not verdict.loaded or any(case.outcome.failed for case in suite.cases) for suite in verdict.suites)
+    return tuple(is_right and next(kills) for is_right in right)
 
 
 def verdicts_of(judge_all: JudgeAll, requests: Sequence[JudgeRequest]) -> list[CandidateVerdict]:

@@ -1,6 +1,7 @@
 """Ray actors that run episodes, store trajectories and report compact results to the trainer."""
 
 import asyncio
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -265,13 +266,8 @@ class EpisodePool:
         waiting = iter(tasks)
         pending: dict[Any, int] = {}
         running = [0] * len(self._workers)
-        is_done = False
-        while pending or not is_done:
-            while not is_done and min(running) < _EPISODES_AT_ONCE:
-                task = next(waiting, None)
-                if task is None:
-                    is_done = True
-                    break
+        while True:
+            for task in itertools.islice(waiting, _EPISODES_AT_ONCE * len(running) - len(pending)):
                 number = running.index(min(running))
                 worker = self._workers[number]
                 run = worker.validate if validate else worker.train

@@ -71,23 +71,20 @@ class CheckpointKeeper:
                 row = {name: plain_number(value) for name, value in finished.row.items()}
                 (folder / checkpointing.ROW_NAME).write_text(json.dumps(row), encoding="utf-8")
                 _check_shards(folder, policies)
-                checkpointing.write_state(folder, self._state_of(finished))
+                state = {
+                    "step": finished.step,
+                    "versions": versions_text(),
+                    "curriculum": dict(finished.curriculum),
+                    "config": self._made_with(),
+                    checkpointing.IDENTITY: dict(self._identity),
+                    checkpointing.ORIGIN: self._origin,
+                }
+                checkpointing.write_state(folder, state)
             self.saved_step = finished.step
             saved_book = checkpointing.step_folder(self._root, finished.step) / checkpointing.BOOK_NAME
             write_whole(self._run_folder.mistake_book, saved_book.read_bytes())
             checkpointing.keep_newest(self._root, self._config.trainer.max_actor_ckpt_to_keep)
         return checkpointing.step_folder(self._root, finished.step)
-
-    def _state_of(self, finished: TrainState) -> dict[str, Any]:
-        """Content of a checkpoint's ``state.json``."""
-        return {
-            "step": finished.step,
-            "versions": versions_text(),
-            "curriculum": dict(finished.curriculum),
-            "config": self._made_with(),
-            checkpointing.IDENTITY: dict(self._identity),
-            checkpointing.ORIGIN: self._origin,
-        }
 
     def resume(self, *, policies: Mapping[str, Policy], dataloader: Any) -> tuple[TrainState, MistakeBook] | None:
         """Load the checkpoint that the configuration asks for into policies and dataloader; None to start afresh.
