@@ -2,9 +2,9 @@
 
 import asyncio
 import math
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from verl.workers.rollout.llm_server import LLMServerClient
@@ -34,16 +34,12 @@ class ServerSampler:
 
     def __post_init__(self) -> None:
         self._places = asyncio.Semaphore(self.max_calls)
-        self._prompts: OrderedDict[tuple[tuple[str, str], ...], list[int]] = OrderedDict()
+        # The newest prompts are kept, since a group samples one prompt many times.
+        self._prompt_ids = lru_cache(_KEPT_PROMPTS)(self._encoded)
 
-    def _prompt_ids(self, messages: Sequence[Message]) -> list[int]:
-        """Token ids; those of the newest prompts are kept, since a group samples one prompt many times."""
-        key = tuple((message["role"], message["content"]) for message in messages)
-        if key not in self._prompts:
-            self._prompts[key] = prompt_token_ids(self.tokenizer, messages)
-            if len(self._prompts) > _KEPT_PROMPTS:
-                self._prompts.popitem(last=False)
-        return self._prompts[key]
+    def _encoded(self, *messages: tuple[str, str]) -> list[int]:
+        """Token ids of a prompt, given as (role, content) of each message."""
+        return prompt_token_ids(self.tokenizer, [{"role": role, "content": text} for role, text in messages])
 
     async def _generate(self, session: str, prompt_ids: list[int], sampling: dict[str, Any]) -> TokenOutput:
         limit = self.timeout_seconds
@@ -69,7 +65,7 @@ class ServerSampler:
             OutageError: the server gave the response up twice, or took too long.
         """
         parameters = self.parameters
-        prompt_ids = self._prompt_ids(messages)
+        prompt_ids = self._prompt_ids(*((message["role"], message["content"]) for message in messages))
         if len(prompt_ids) > parameters.max_prompt_tokens:
             raise PromptTooLongError(f"{len(prompt_ids)} tokens, rollout.prompt_length={parameters.max_prompt_tokens}")
         sampling = {
