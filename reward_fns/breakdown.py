@@ -19,6 +19,7 @@ class Breakdown:
         odd = {name: value for name, value in self.parts.items() if not math.isfinite(value)}
         if odd:
             raise ValueError(f"reward parts must be finite numbers, got {odd}")
+        # Copies: whoever made the mappings may go on to change them.
         object.__setattr__(self, "parts", dict(self.parts))
         object.__setattr__(self, "terms", dict(self.terms))
 

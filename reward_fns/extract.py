@@ -101,6 +101,7 @@ def _find_block(text: str, *, unclosed_counts: bool = False) -> str | Extraction
     if len(text) > MAX_RESPONSE_CHARS:
         return ExtractionFailure(reason="too_long", detail=f"{len(text)} characters, more than {MAX_RESPONSE_CHARS}")
     blocks, unclosed = _split_blocks(text)
+    # The last one: models that think aloud write drafts before it.
     chosen = [block for tag, block in blocks if tag in _PYTHON_TAGS] or [block for tag, block in blocks if not tag]
     if unclosed is not None and unclosed_counts:
         chosen = chosen or [unclosed]

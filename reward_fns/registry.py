@@ -79,6 +79,7 @@ def _find(
     if not callable(function):
         hint = f"define `def {name}(question)` there, or name one that it has by rewards.{role}.name"
         raise ValueError(f"{path} has no function {name!r}; {hint}")
+    # Bound here and not at the first episode, which may come an hour later.
     signature = inspect.signature(function)
     arguments = {key: value for key, value in defaults.items() if key in signature.parameters} | dict(kwargs)
     try:
@@ -119,12 +120,14 @@ def load_module(path: str) -> ModuleType:
 
 def _load_file(file: Path) -> ModuleType:
     content = file.read_bytes()
+    # Named after place and content: an edited file is loaded anew, and two files of one name do not meet.
     name = f"reward_file_{hashlib.sha256(str(file.absolute()).encode() + b'/' + content).hexdigest()[:16]}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise ImportError("its name does not end in .py")
+    # Listed before it runs: its dataclasses look their own module up.
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
@@ -174,6 +177,7 @@ def _check_reward(reward: object, question: QuestionVerdicts, c: int, *, place: 
         return
     if not isinstance(reward, Breakdown):
         raise ValueError(f"must reward {place} with a Breakdown or None, got {reward!r}; {_HINT}")
+    # Parts may be finite while their sum is no float32, in which verl carries rewards.
     try:
         is_finite = math.isfinite(reward.total)
     except OverflowError:

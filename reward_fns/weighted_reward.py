@@ -88,6 +88,7 @@ def weighted_test_rewards(
         if candidate.verdict is None:
             return None
         found = of_suite(candidate.verdict, s)
+        # Lengths are known in a run; a question made by hand has none.
         return shorten(found, candidate.suite_tokens[s]) if candidate.suite_tokens else found
 
     def of_suite(verdict: CandidateVerdict, s: int) -> Breakdown:

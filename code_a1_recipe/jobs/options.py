@@ -79,6 +79,13 @@ def within(low: float, high: float = math.inf, *, ends: str = "[]") -> Callable[
     return check
 
 
+def _json_lines(path: Path) -> Path:
+    """A file named after another format would be refused by whoever reads it next."""
+    if path.suffix in (".parquet", ".csv"):
+        raise typer.BadParameter(f"is written as JSON lines; name it {path.with_suffix('.jsonl')}, got {path}")
+    return path
+
+
 Adapter = Annotated[str, Option(callback=one_of(("auto", *ADAPTERS)), help="how to read the columns")]
 Columns = Annotated[
     Mapping[str, str],
@@ -96,5 +103,5 @@ AllowMissing = Annotated[
     Option(callback=one_of(tuple(OPTIONAL_FEATURES)), metavar="NAME", help="a protection this kernel lacks"),
 ]
 JudgeOnly = Annotated[bool, Option(help="judge stored responses; no model is started")]
-ResumedFile = Annotated[Path, Option(help="JSON lines; a repeated command resumes")]
+ResumedFile = Annotated[Path, Option(callback=_json_lines, help="JSON lines; a repeated command resumes")]
 ResumedFolder = Annotated[Path, Option(help="folder of responses, verdicts and tables; a repeated command resumes")]

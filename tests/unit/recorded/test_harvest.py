@@ -205,6 +205,12 @@ def test_missing_mutants_are_refused_before_work(command, tmp_path, capsys, monk
     assert not list(tmp_path.glob("tests*"))
 
 
+def test_a_name_of_another_format_is_refused_before_work(tmp_path, capsys):
+    assert main(["harvest", str(tmp_path), "--output", "tests.parquet"]) == 2
+    words = " ".join(capsys.readouterr().err.replace("│", "").split())
+    assert "is written as JSON lines; name it tests.jsonl, got tests.parquet" in words
+
+
 def test_a_file_of_somebody_else_is_left_alone(command, tmp_path, one_judge, capsys):
     run = tmp_path / "run"
     for target in (tmp_path / "tests.jsonl", run / "questions.jsonl", run / "rollouts" / "train_000001.jsonl"):
