@@ -68,22 +68,17 @@ def _suites(
 
     rewards: list[Breakdown | None] = []
     written = len(candidate.suite_texts)  # a suite of the dataset's own tests gets no reward
-    for suite, cases in list(zip(verdict.suites, counted, strict=True))[:written]:
+    for suite, cases in zip(verdict.suites[:written], counted, strict=False):
         usable = len(cases) / num_cases
         invalid = suite.num_rejected + suite.num_expected_incorrect
         valid = max(0.0, min(worth(cases), 1.0 - invalid / num_cases, 1.0))
         adv = worth([case for case in cases if case.outcome.failed])
         gate = verdict.loaded * usable
-        parts = {
-            "validity": gate * alpha * valid,
-            "adversarial": gate * (1.0 - alpha) * adv,
-        }
-        terms = {
-            "valid": valid,
-            "adv": adv,
-            "usable": usable,
-        }
-        rewards.append(Breakdown(parts=parts, terms=terms))
+        reward = Breakdown(
+            parts={"validity": gate * alpha * valid, "adversarial": gate * (1.0 - alpha) * adv},
+            terms={"valid": valid, "adv": adv, "usable": usable},
+        )
+        rewards.append(reward)
     return rewards
 
 

@@ -32,12 +32,6 @@ class ExtractionFailure:
     detail: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Block:
-    tag: str
-    text: str
-
-
 def extract_candidate(text: str, *, reads_input: bool = False) -> str | ExtractionFailure:
     """Find the program in a Code LLM's response.
 
@@ -108,21 +102,21 @@ def _find_block(text: str, *, unclosed_counts: bool = False) -> str | Extraction
         return ExtractionFailure(reason="too_long", detail=f"{len(text)} characters, more than {MAX_RESPONSE_CHARS}")
     blocks, unclosed = _split_blocks(text)
     # The last one: models that think aloud write drafts before it.
-    chosen = [block for block in blocks if block.tag in _PYTHON_TAGS] or [b for b in blocks if not b.tag]
-    if unclosed and unclosed_counts:
+    chosen = [block for tag, block in blocks if tag in _PYTHON_TAGS] or [block for tag, block in blocks if not tag]
+    if unclosed is not None and unclosed_counts:
         chosen = chosen or [unclosed]
     if chosen:
-        source = chosen[-1].text
+        source = chosen[-1]
         return source if source.strip() else ExtractionFailure(reason="empty", detail="the last block is empty")
-    if unclosed:
+    if unclosed is not None:
         return ExtractionFailure(reason="unclosed_block", detail="a fence opens and never closes")
     if blocks:
-        return ExtractionFailure(reason="no_code", detail=f"only blocks tagged {sorted({b.tag for b in blocks})}")
+        return ExtractionFailure(reason="no_code", detail=f"only blocks tagged {sorted({tag for tag, _ in blocks})}")
     return None
 
 
-def _split_blocks(text: str) -> tuple[list[_Block], _Block | None]:
-    """All complete fenced blocks in order, and the one that is left open at the end."""
+def _split_blocks(text: str) -> tuple[list[tuple[str, str]], str | None]:
+    """Tag and text of all complete fenced blocks in order, and the text of one that is left open at the end."""
     blocks = []
     tag = None
     lines: list[str] = []
@@ -132,11 +126,11 @@ def _split_blocks(text: str) -> tuple[list[_Block], _Block | None]:
             if mark.startswith("```"):
                 tag, lines = mark[3:].strip().lower(), []
         elif mark == "```":
-            blocks.append(_Block(tag=tag, text="\n".join(lines)))
+            blocks.append((tag, "\n".join(lines)))
             tag = None
         else:
             lines.append(line)
-    return blocks, None if tag is None else _Block(tag=tag, text="\n".join(lines))
+    return blocks, None if tag is None else "\n".join(lines)
 
 
 def _parse(source: str) -> ast.Module | None:
@@ -156,12 +150,10 @@ def _top_level_asserts(module: ast.Module, source: str, max_asserts: int) -> lis
 
 def _segment(lines: list[bytes], node: ast.stmt) -> str:
     """The source text of a node; its offsets count UTF-8 bytes."""
-    assert node.end_lineno is not None, "only nodes from the parser come here"
-    first, last = node.lineno - 1, node.end_lineno - 1
-    if first == last:
-        return lines[first][node.col_offset : node.end_col_offset].decode()
-    inner = lines[first + 1 : last]
-    return b"".join([lines[first][node.col_offset :], *inner, lines[last][: node.end_col_offset]]).decode()
+    own = lines[node.lineno - 1 : node.end_lineno]
+    own[-1] = own[-1][: node.end_col_offset]  # first, since it may be the line that the start is cut off as well
+    own[0] = own[0][node.col_offset :]
+    return b"".join(own).decode()
 
 
 def _scan_asserts(source: str, max_asserts: int) -> list[str]:

@@ -120,10 +120,19 @@ def test_reward(
     Raises:
         ValueError: ``num_cases``, ``alpha``, ``suite_index`` or ``adversarial`` is out of range or unknown.
     """
-    _check_arguments(verdict, suite_index, num_cases=num_cases, alpha=alpha)
+    if num_cases < 1:
+        raise ValueError(f"num_cases (K, the cases a suite is asked for) must be at least 1, got {num_cases!r}")
+    if not 0.0 <= alpha <= 1.0:
+        raise ValueError(f"alpha must be in [0, 1] (weight of validity against adversarial difficulty), got {alpha!r}")
+    if not 0 <= suite_index < len(verdict.suites):
+        raise ValueError(
+            f"suite_index must name one of the verdict's {len(verdict.suites)} suites, counted from 0, "
+            f"got {suite_index!r}; a refused response needs an empty SuiteVerdict in its place"
+        )
     reading = lookup(adversarial, ADVERSARIAL_READINGS, what="reading of the adversarial reward")
     suite = verdict.suites[suite_index]
-    fail_new = failed_rate(suite, num_cases=num_cases) if suite.cases else None
+    num_failed = sum(case.outcome.failed for case in suite.cases[:num_cases])
+    fail_new = num_failed / num_cases if suite.cases else None  # missing cases earn nothing
     fail_hist = 1.0 - pass_rate(verdict.history) if verdict.history else None
     valid = validity(suite, num_cases=num_cases)
     adv = reading(fail_new=fail_new, fail_hist=fail_hist)
@@ -160,26 +169,9 @@ def validity(suite: SuiteVerdict, *, num_cases: int) -> float:
     return min(1.0, max(0.0, min(len(suite.cases) / num_cases, 1.0 - num_invalid / num_cases)))
 
 
-def failed_rate(suite: SuiteVerdict, *, num_cases: int) -> float:
-    """Failures among the first K valid cases, over K, in [0, 1]. Missing cases earn nothing."""
-    return sum(case.outcome.failed for case in suite.cases[:num_cases]) / num_cases
-
-
 def nonprintable_frac(text: str) -> float:
     """Share of characters that are neither printable nor a newline, return or tab; 0 for empty text."""
     if not text:
         return 0.0
     odd = sum(not character.isprintable() and character not in _LAYOUT_CHARACTERS for character in text)
     return odd / len(text)
-
-
-def _check_arguments(verdict: CandidateVerdict, suite_index: int, *, num_cases: int, alpha: float) -> None:
-    if num_cases < 1:
-        raise ValueError(f"num_cases (K, the cases a suite is asked for) must be at least 1, got {num_cases!r}")
-    if not 0.0 <= alpha <= 1.0:
-        raise ValueError(f"alpha must be in [0, 1] (weight of validity against adversarial difficulty), got {alpha!r}")
-    if not 0 <= suite_index < len(verdict.suites):
-        raise ValueError(
-            f"suite_index must name one of the verdict's {len(verdict.suites)} suites, counted from 0, "
-            f"got {suite_index!r}; a refused response needs an empty SuiteVerdict in its place"
-        )

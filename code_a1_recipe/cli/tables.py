@@ -12,13 +12,9 @@ from ..stats.tables import Table
 
 def print_table(table: Table) -> None:
     """Print a table on stdout."""
-    if sys.stdout.isatty():
-        Console().print(_drawn(table))
-    else:
+    if not sys.stdout.isatty():
         typer.echo(table.markdown(), nl=False)
-
-
-def _drawn(table: Table) -> RichTable:
+        return
     drawn = RichTable(
         title=Text(table.title) if table.title else None, caption=Text(table.note), caption_justify="left"
     )
@@ -26,4 +22,4 @@ def _drawn(table: Table) -> RichTable:
         drawn.add_column(Text(column))
     for row in table.rows:
         drawn.add_row(*map(Text, row))
-    return drawn
+    Console().print(drawn)

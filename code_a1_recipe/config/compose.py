@@ -265,7 +265,7 @@ def _explain(error: Exception) -> str:
 @cache
 def _known_keys() -> frozenset[str]:
     """Keys that verl's YAML or the recipe's has, at any depth and in both policies."""
-    known = set(_leaf_keys(_compose(CONFIG_DIR, BASE_CONFIG, ())))
+    known = set(_leaf_keys(_preset(BASE_CONFIG)))
     shared = {key.removeprefix("actor_rollout_ref.") for key in known if key.startswith("actor_rollout_ref.")}
     return frozenset(known.union(*({f"policies.{policy}.{key}" for key in shared} for policy in POLICY_NAMES)))
 

@@ -8,24 +8,18 @@ from omegaconf import DictConfig, OmegaConf
 from pydantic import TypeAdapter
 
 from ..algorithm.settings_block import Block
+from .verl_keys import value_at
 
 _REFERENCE = re.compile(r"\$\{(?:oc\.select:)?([\w.]+)")
 
 
 def origin(tree: DictConfig, key: str) -> str:
     """The key that a value was set by: a policy's may come from ``actor_rollout_ref``, and that by an interpolation."""
-    if key.startswith("policies.") and _raw_value(tree, key) is None:
+    written = OmegaConf.to_container(tree, resolve=False)
+    if key.startswith("policies.") and value_at(written, key) is None:
         key = f"actor_rollout_ref.{key.split('.', 2)[2]}"
-    reference = _REFERENCE.match(str(_raw_value(tree, key)))
+    reference = _REFERENCE.match(str(value_at(written, key)))
     return reference.group(1) if reference else key
-
-
-def _raw_value(tree: DictConfig, key: str) -> Any:
-    """A value as it was written, interpolations unresolved; None where there is none."""
-    value: Any = OmegaConf.to_container(tree, resolve=False)
-    for part in key.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    return value
 
 
 def without(block: type[Any], raw: Mapping[str, Any], refused: Collection[tuple[Any, ...]]) -> Any:

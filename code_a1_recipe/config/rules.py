@@ -164,15 +164,16 @@ def _policies(config: RunConfig) -> Iterator[str]:
         if rollout.n != size:
             yield f"{key}.n must be episode.{source} = {size}, got {rollout.n}; set episode.{source} instead"
         prompt, response, limit = rollout.prompt_length, rollout.response_length, rollout.max_model_len
-        if limit is not None and prompt + response > limit:
-            tokens = f"{prompt} + {response} = {prompt + response} tokens"
+        length = prompt + response
+        if limit is not None and length > limit:
+            tokens = f"{prompt} + {response} = {length} tokens"
             yield f"{key}: prompt_length + response_length = {tokens} exceed max_model_len {limit}"
         actor = config.policy(name).actor
-        budget = actor.ppo_max_token_len_per_gpu or prompt + response
-        if actor.use_dynamic_bsz and budget < prompt + response:
+        budget = actor.ppo_max_token_len_per_gpu or length
+        if actor.use_dynamic_bsz and budget < length:
             parts = config.for_policy(name).actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size
-            if budget * parts < prompt + response:
-                need = f"at least prompt_length + response_length = {prompt + response} or null"
+            if budget * parts < length:
+                need = f"at least prompt_length + response_length = {length} or null"
                 yield f"policies.{name}.actor.ppo_max_token_len_per_gpu must be {need}, got {budget}"
 
 

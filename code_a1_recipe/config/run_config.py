@@ -206,7 +206,7 @@ class CorrectionConfig(VerlBlock):
 
 class AdvantageConfig(VerlBlock):
     rollout_correction: CorrectionConfig
-    adv_estimator: Literal["grpo", "grpo_vectorized", "rloo", "opo"]
+    adv_estimator: Literal["grpo", "grpo_vectorized", "rloo"]
     """Those of verl's that compare a response with its group alone; others ask for a critic, a second response or
     several rewards, or for a whole batch, into which verl's filling rows would count."""
 

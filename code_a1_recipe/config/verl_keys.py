@@ -43,9 +43,7 @@ def changed_keys(tree: DictConfig, base: DictConfig, kind: str) -> Iterator[str]
     own: Any = OmegaConf.to_container(base, resolve=False)
     for key, value in _leaves(plain):
         rule = rule_of(key)
-        if rule is None or rule.kind != kind:
-            continue
-        if value != _at(own, _shared(key)):
+        if rule is not None and rule.kind == kind and value != value_at(own, _shared(key)):
             what = "is not honoured here" if kind == "refused" else "has no effect here"
             yield f"{key}={value!r} {what}: {rule.hint}"
 
@@ -75,7 +73,8 @@ def _leaves(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]
             yield f"{prefix}{name}", value
 
 
-def _at(tree: Any, key: str) -> Any:
+def value_at(tree: Any, key: str) -> Any:
+    """The value of a dotted key in plain dictionaries; None where there is none."""
     for part in key.split("."):
         tree = tree.get(part) if isinstance(tree, dict) else None
     return tree

@@ -31,9 +31,7 @@ def input_asserts(inputs: Sequence[Any], outputs: Sequence[Any]) -> Asserts:
     for pair in zip(inputs, outputs, strict=False):
         given, printed = map(_text, pair)
         text = f"assert {INPUT_ENTRY}({given!r}) == {printed!r}"
-        if given is None or printed is None:
-            continue
-        if len(text) <= MAX_ASSERT_CHARS:
+        if given is not None and printed is not None and len(text) <= MAX_ASSERT_CHARS:
             found[text] = None
     return list(found), max(len(inputs), len(outputs)) - len(found)
 

@@ -33,9 +33,13 @@ class Mistake:
     """Relative frequency among the mistakes of a question."""
 
 
-def mistakes_of(operation: Operation) -> tuple[Mistake, ...]:
+def mistakes_of(operation: Operation) -> Iterator[Mistake]:
     """All typical mistakes of ``operation``, in a fixed order; some may answer everything rightly."""
-    return (*_slips_in_parts(operation), *_slips_of_structure(operation))
+    for path, part in parts_of(operation):
+        slips = _condition_slips(part) if isinstance(part, Condition) else _action_slips(part)
+        for words, slipped, weight in slips:
+            yield Mistake(words, with_part(operation, path, slipped), weight)
+    yield from _slips_of_structure(operation)
 
 
 def draw_mistake(rng: random.Random, mistakes: tuple[Mistake, ...]) -> Mistake:
@@ -56,13 +60,6 @@ def misread(rng: random.Random, operation: Operation, *, chance: float) -> Opera
     if isinstance(operation, Selection) and operation.default is not None and rng.random() < chance:
         operation = replace(operation, default=None)
     return operation
-
-
-def _slips_in_parts(operation: Operation) -> Iterator[Mistake]:
-    for path, part in parts_of(operation):
-        slips = _condition_slips(part) if isinstance(part, Condition) else _action_slips(part)
-        for words, slipped, weight in slips:
-            yield Mistake(words, with_part(operation, path, slipped), weight)
 
 
 def _condition_slips(condition: Condition) -> Iterator[tuple[str, Condition, int]]:

@@ -23,8 +23,7 @@ def record_buggy_programs(code_model: Path, questions: Sequence[MicroQuestion]) 
     Recorded once, so that every Test LLM is measured on the same ones. Programs of the model run confined, as
     everywhere.
     """
-    prompts = [code_messages(question.prompt) for question in questions]
-    sampled = _sample(code_model, prompts, num_samples=_RECORDED_SAMPLES)
+    sampled = _sample(code_model, [code_messages(question.prompt) for question in questions])
     found = {}
     with LocalRunner() as runner:
         judge = Judge(runner)
@@ -40,7 +39,7 @@ def record_buggy_programs(code_model: Path, questions: Sequence[MicroQuestion]) 
     return found
 
 
-def _sample(model_folder: Path, prompts: Sequence[Messages], *, num_samples: int) -> list[list[str]]:
+def _sample(model_folder: Path, prompts: Sequence[Messages]) -> list[list[str]]:
     """Sample ``[prompt][sample]`` texts at temperature 1 with transformers."""
     tokenizer = AutoTokenizer.from_pretrained(model_folder)
     model = AutoModelForCausalLM.from_pretrained(model_folder).eval()  # type: ignore[no-untyped-call]
@@ -57,10 +56,10 @@ def _sample(model_folder: Path, prompts: Sequence[Messages], *, num_samples: int
             do_sample=True,
             temperature=1.0,
             top_k=0,
-            num_return_sequences=num_samples,
+            num_return_sequences=_RECORDED_SAMPLES,
         )
     decoded = tokenizer.batch_decode(ids[:, batch["input_ids"].shape[1] :], skip_special_tokens=True)
-    return [decoded[i : i + num_samples] for i in range(0, len(decoded), num_samples)]
+    return [decoded[i : i + _RECORDED_SAMPLES] for i in range(0, len(decoded), _RECORDED_SAMPLES)]
 
 
 def _solves(judge: Judge, question: MicroQuestion, candidate: str) -> bool:

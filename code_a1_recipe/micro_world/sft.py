@@ -133,7 +133,13 @@ def train(
     def rate(step: int) -> float:
         return min(1.0, (step + 1) / _WARM_UP_STEPS) * (1.0 - (1.0 - _FINAL_LR_SHARE) * step / settings.num_steps)
 
-    optimizers = _optimizers(model, settings)
+    matrices = [weight for weight in model.model.layers.parameters() if weight.ndim == 2]
+    inside = {id(weight) for weight in matrices}
+    rest = [weight for weight in model.parameters() if id(weight) not in inside]
+    optimizers: list[torch.optim.Optimizer] = [
+        torch.optim.Muon(matrices, lr=settings.muon_lr, momentum=0.95, weight_decay=0.01),
+        torch.optim.AdamW(rest, lr=settings.adamw_lr, betas=(0.9, 0.98), weight_decay=0.0),
+    ]
     schedulers = [LambdaLR(optimizer, rate) for optimizer in optimizers]
     model.train()
     for step, batch in enumerate(itertools.islice(batches, settings.num_steps)):
@@ -163,16 +169,6 @@ def response_loss(model: LlamaForCausalLM, batch: Sequence[Example]) -> torch.Te
     hidden = model.model(input_ids=ids_NL, use_cache=False).last_hidden_state[predicts_NL]
     targets = ids_NL.roll(-1, dims=1)[predicts_NL]
     return torch.nn.functional.cross_entropy(model.lm_head(hidden), targets)
-
-
-def _optimizers(model: LlamaForCausalLM, settings: ModelSettings) -> list[torch.optim.Optimizer]:
-    matrices = [weight for weight in model.model.layers.parameters() if weight.ndim == 2]
-    inside = {id(weight) for weight in matrices}
-    rest = [weight for weight in model.parameters() if id(weight) not in inside]
-    return [
-        torch.optim.Muon(matrices, lr=settings.muon_lr, momentum=0.95, weight_decay=0.01),
-        torch.optim.AdamW(rest, lr=settings.adamw_lr, betas=(0.9, 0.98), weight_decay=0.0),
-    ]
 
 
 def _demonstrations(role: Role, settings: MicroSettings, questions: Sequence[MicroQuestion]) -> Iterator[Demonstration]:

@@ -146,27 +146,6 @@ def judge_assertions(question: Question, asserts: Sequence[str], judge_all: Judg
     return tuple(any(case.expected_correct for case in suite.cases) for suite in verdict.suites)
 
 
-def judge_kills(
-    question: Question,
-    asserts: Sequence[str],
-    judge_all: JudgeAll,
-    *,
-    right: Sequence[bool],
-    sources: Sequence[str],
-) -> tuple[Flags, ...]:
-    """[sources][asserts] whether each right assert fails on each program; False where ``right`` is.
-
-    Raises:
-        SandboxUnavailableError: a program could not be judged.
-    """
-    suites = [(text,) for text in itertools.compress(asserts, right)]
-    if not suites or not sources:
-        return ((False,) * len(asserts),) * len(sources)
-    requests = [request_for(question, source, *suites) for source in sources]
-    verdicts = verdicts_of(judge_all, requests)
-    return tuple(_spread(verdict, right) for verdict in verdicts)
-
-
 def measure_function(
     question: Question,
     asserts: Sequence[str],
@@ -194,7 +173,11 @@ def measure_function(
         SandboxUnavailableError: the sandbox could not judge something; nothing is made up for it.
     """
     right = judge_assertions(question, asserts, judge_all)
-    sources = [mutant.source for mutant in mutants]
+    kills: tuple[Flags, ...] = ((False,) * len(asserts),) * len(mutants)
+    suites = [(text,) for text in itertools.compress(asserts, right)]
+    if suites and mutants:
+        requests = [request_for(question, mutant.source, *suites) for mutant in mutants]
+        kills = tuple(_spread(verdict, right) for verdict in verdicts_of(judge_all, requests))
     covered: dict[str, Any] = {}
     if coverage is not None:
         covered = {"num_lines": len(coverage.lines), "lines": coverage.lines_of_call}
@@ -202,7 +185,7 @@ def measure_function(
     return FunctionResult(
         question_id=question.id,
         right=right,
-        kills=judge_kills(question, asserts, judge_all, right=right, sources=sources),
+        kills=kills,
         killable=None if killable is None else tuple(killable),
         **covered,
     )
@@ -210,13 +193,8 @@ def measure_function(
 
 def _spread(verdict: CandidateVerdict, right: Sequence[bool]) -> Flags:
     """One row of ``kills``: the judged suites in the places of the right tests."""
-    suites = iter(verdict.suites)
-    row = []
-    for is_right in right:
-        cases = next(suites).cases if is_right else ()
-        is_killed = is_right and (not verdict.loaded or any(case.outcome.failed for case in cases))
-        row.append(is_killed)
-    return tuple(row)
+    kills = (not verdict.loaded or any(case.outcome.failed for case in suite.cases) for suite in verdict.suites)
+    return tuple(is_right and next(kills) for is_right in right)
 
 
 def verdicts_of(judge_all: JudgeAll, requests: Sequence[JudgeRequest]) -> list[CandidateVerdict]:

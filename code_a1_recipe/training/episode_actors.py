@@ -1,6 +1,7 @@
 """Ray actors that run episodes, store trajectories and report compact results to the trainer."""
 
 import asyncio
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -224,12 +225,12 @@ def _report(
     )
 
 
+@dataclass(eq=False)
 class EpisodePool:
     """All episode workers, seen from the trainer."""
 
-    def __init__(self, workers: list[Any]) -> None:
-        self._workers = workers
-        self._connections = b""
+    workers: list[Any]
+    _connections: bytes = b""
 
     @classmethod
     def start(cls, settings: RecipeSettings) -> "EpisodePool":
@@ -249,7 +250,7 @@ class EpisodePool:
         # With every call, so that one that Ray starts again knows it too: a handle among the arguments of a
         # constructor counts as an object that may be gone by then.
         self._connections = cloudpickle.dumps((dict(endpoints), judges))
-        ray.get([worker.ready.remote(self._connections) for worker in self._workers])
+        ray.get([worker.ready.remote(self._connections) for worker in self.workers])
         return self
 
     def run(
@@ -264,16 +265,11 @@ class EpisodePool:
         """
         waiting = iter(tasks)
         pending: dict[Any, int] = {}
-        running = [0] * len(self._workers)
-        is_done = False
-        while pending or not is_done:
-            while not is_done and min(running) < _EPISODES_AT_ONCE:
-                task = next(waiting, None)
-                if task is None:
-                    is_done = True
-                    break
+        running = [0] * len(self.workers)
+        while True:
+            for task in itertools.islice(waiting, _EPISODES_AT_ONCE * len(running) - len(pending)):
                 number = running.index(min(running))
-                worker = self._workers[number]
+                worker = self.workers[number]
                 run = worker.validate if validate else worker.train
                 pending[run.remote(task, self._connections)] = number
                 running[number] += 1
@@ -287,5 +283,5 @@ class EpisodePool:
 
     def close(self) -> None:
         """End the workers, and with them every episode that is under way."""
-        for worker in self._workers:
+        for worker in self.workers:
             ray.kill(worker)

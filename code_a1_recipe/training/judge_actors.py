@@ -1,6 +1,7 @@
 """Judges as Ray actors: each holds a runner, by default its own pool of confined interpreters; none holds torch."""
 
 import hashlib
+from dataclasses import dataclass
 from typing import Any
 
 import ray
@@ -36,11 +37,11 @@ class JudgeWorker:
         self._runner.close()
 
 
+@dataclass(frozen=True, eq=False)
 class JudgePool:
     """Handles of all judges; a question always meets the same one, which keeps its reference answers."""
 
-    def __init__(self, workers: list[Any]) -> None:
-        self._workers = workers
+    workers: list[Any]
 
     @classmethod
     def start(cls, settings: SandboxSettings, *, seed: int) -> "JudgePool":
@@ -63,7 +64,7 @@ class JudgePool:
             SandboxUnavailableError: the sandbox, or the actor around it, could not run the program after retries.
         """
         digest = hashlib.sha256(request.question_id.encode()).digest()
-        worker = self._workers[int.from_bytes(digest[:8], "big") % len(self._workers)]
+        worker = self.workers[int.from_bytes(digest[:8], "big") % len(self.workers)]
         try:
             verdict: CandidateVerdict = await worker.judge.remote(request)
         except RayTaskError:
@@ -75,7 +76,7 @@ class JudgePool:
 
     def close(self) -> None:
         """Close every judge; one that is already gone has taken its interpreters with it."""
-        for worker in self._workers:
+        for worker in self.workers:
             try:
                 ray.get(worker.close.remote(), timeout=10)
             except RayError:

@@ -21,7 +21,7 @@ from .checkpoint.fingerprints import check_weights, data_fingerprint, model_fing
 from .checkpoint.folder import FORMAT, find_checkpoint, saved_steps
 from .plan.check import plan_of
 from .plan.machine import Machine, why_no_gpu
-from .plan.sizes import check_adapter, size_of
+from .plan.sizes import size_of, without_weights
 from .question_checks import (
     check_chat_template,
     check_given_tests,
@@ -301,9 +301,14 @@ def _load_tokenizer(config: RunConfig, name: str) -> Any:
 
 def _check_adapter(config: RunConfig, name: str) -> None:
     """The layers that LoRA is to change are the model's; verl would say so only when the worker starts."""
-    model = config.for_policy(name).actor_rollout_ref.model
+    from peft import LoraConfig, get_peft_model
+
+    own, model = config.policy(name).model, config.for_policy(name).actor_rollout_ref.model
+    keys = ("lora_alpha", "target_modules", "target_parameters", "exclude_modules")
+    wanted = {key: model[key] for key in keys if key in model}
     try:
-        check_adapter(model.path, model, rank=config.policy(name).model.rank_of_lora)
+        _, plain = without_weights(model.path, trust_remote_code=own.trust_remote_code)
+        get_peft_model(plain, LoraConfig(task_type="CAUSAL_LM", r=own.rank_of_lora, **wanted))
     except (ValueError, TypeError) as error:
         raise SettingsError(
             f"policies.{name}.model: LoRA with target_modules={model.target_modules!r} does not fit "

@@ -2,8 +2,9 @@
 
 import asyncio
 import math
-from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from verl.workers.rollout.llm_server import LLMServerClient
@@ -17,48 +18,35 @@ _KEPT_PROMPTS = 64
 _ABORTED = ("aborted", "abort")
 
 
+@dataclass(eq=False, kw_only=True)
 class ServerSampler:
-    """A ``Sampler`` over one policy's servers and tokenizer.
+    """A ``Sampler`` over one policy's servers and tokenizer."""
 
-    Args:
-        is_seeded: give each request its seed; vLLM draws the tokens of such requests one by one on GPUs.
-        max_calls: responses under way at a time; others wait here, where a server's queue does not hold them.
-        timeout_seconds: for one response, counted from its place among these.
-    """
+    client: LLMServerClient
+    tokenizer: Any
+    parameters: SamplingParameters
+    is_seeded: bool = True
+    """Give each request its seed; vLLM draws the tokens of such requests one by one on GPUs."""
+    max_calls: int = 1024
+    """Responses under way at a time; others wait here, where a server's queue does not hold them."""
+    timeout_seconds: float = math.inf
+    """For one response, counted from its place among these."""
 
-    def __init__(
-        self,
-        *,
-        client: LLMServerClient,
-        tokenizer: Any,
-        parameters: SamplingParameters,
-        is_seeded: bool = True,
-        max_calls: int = 1024,
-        timeout_seconds: float = math.inf,
-    ) -> None:
-        self._timeout_seconds = timeout_seconds
-        self._is_seeded = is_seeded
-        self._places = asyncio.Semaphore(max_calls)
-        self._client = client
-        self._tokenizer = tokenizer
-        self._parameters = parameters
-        self._prompts: OrderedDict[tuple[tuple[str, str], ...], list[int]] = OrderedDict()
+    def __post_init__(self) -> None:
+        self._places = asyncio.Semaphore(self.max_calls)
+        # The newest prompts are kept, since a group samples one prompt many times.
+        self._prompt_ids = lru_cache(_KEPT_PROMPTS)(self._encoded)
 
-    def _prompt_ids(self, messages: Sequence[Message]) -> list[int]:
-        """Token ids; those of the newest prompts are kept, since a group samples one prompt many times."""
-        key = tuple((message["role"], message["content"]) for message in messages)
-        if key not in self._prompts:
-            self._prompts[key] = prompt_token_ids(self._tokenizer, messages)
-            if len(self._prompts) > _KEPT_PROMPTS:
-                self._prompts.popitem(last=False)
-        return self._prompts[key]
+    def _encoded(self, *messages: tuple[str, str]) -> list[int]:
+        """Token ids of a prompt, given as (role, content) of each message."""
+        return prompt_token_ids(self.tokenizer, [{"role": role, "content": text} for role, text in messages])
 
     async def _generate(self, session: str, prompt_ids: list[int], sampling: dict[str, Any]) -> TokenOutput:
-        limit = self._timeout_seconds
+        limit = self.timeout_seconds
         try:
             async with asyncio.timeout(limit):
                 for _ in range(2):
-                    output = await self._client.generate(session, prompt_ids=prompt_ids, sampling_params=sampling)
+                    output = await self.client.generate(session, prompt_ids=prompt_ids, sampling_params=sampling)
                     if output.stop_reason not in _ABORTED:
                         return output
         except TimeoutError as error:
@@ -76,8 +64,8 @@ class ServerSampler:
             PromptTooLongError: the prompt exceeds ``parameters.max_prompt_tokens``.
             OutageError: the server gave the response up twice, or took too long.
         """
-        parameters = self._parameters
-        prompt_ids = self._prompt_ids(messages)
+        parameters = self.parameters
+        prompt_ids = self._prompt_ids(*((message["role"], message["content"]) for message in messages))
         if len(prompt_ids) > parameters.max_prompt_tokens:
             raise PromptTooLongError(f"{len(prompt_ids)} tokens, rollout.prompt_length={parameters.max_prompt_tokens}")
         sampling = {
@@ -86,7 +74,7 @@ class ServerSampler:
             "top_k": parameters.top_k,
             "max_tokens": parameters.max_response_tokens,
             "logprobs": True,
-            **({"seed": seed} if self._is_seeded else {}),
+            **({"seed": seed} if self.is_seeded else {}),
         }
         async with self._places:
             output = await self._generate(session, prompt_ids, sampling)
@@ -98,8 +86,8 @@ class ServerSampler:
             prompt_ids=tuple(prompt_ids),
             token_ids=token_ids,
             log_probs=log_probs,
-            text=beginning_of_answer(messages) + self._tokenizer.decode(token_ids, skip_special_tokens=True),
+            text=beginning_of_answer(messages) + self.tokenizer.decode(token_ids, skip_special_tokens=True),
             policy_version=int(output.extra_fields.get("global_steps") or 0),
             cached_tokens=int(output.extra_fields.get("num_cached_tokens") or 0),
-            is_truncated=token_ids[parameters.max_response_tokens - 1 :] not in ((), (self._tokenizer.eos_token_id,)),
+            is_truncated=token_ids[parameters.max_response_tokens - 1 :] not in ((), (self.tokenizer.eos_token_id,)),
         )

@@ -1,5 +1,6 @@
 """Start of a run's parts: pools of GPUs, both policies with their servers, judges and episode workers."""
 
+import time
 from functools import partial
 
 from verl.single_controller.ray import RayResourcePool, ResourcePoolManager
@@ -42,7 +43,7 @@ def start_parts(
     pools = make_pools(manager, config)
 
     def start_policy(name: str) -> Policy:
-        began = stages.now()
+        began = time.monotonic()
         every = {"code": config.schedule.code_every, "test": config.schedule.test_every}[name]
         updates = max(1, total_steps // every) if every else 1
         policy = Policy.start(name, config, pool=pools[name], total_updates=updates)

@@ -4,14 +4,14 @@ A partition per policy, so that neither update sees the other's rows. A row's ui
 the Code LLM, the question and candidate for the Test LLM.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
-from ..algorithm.episode_types import Episode, Response
+from ..algorithm.episode_types import CandidateResult, Episode, Response, SuiteResult
 from ..verl_plugin.row_queue import put_rows_async
 
 
@@ -56,44 +56,36 @@ def join_rows(parts: Sequence[StoredRows]) -> StoredRows:
     )
 
 
-def group_uid(step: int, index: int, candidate: int | None = None) -> str:
-    """Group id of the ``index``-th question of a step, or of one of its candidates."""
-    question = f"s{step}q{index}"
-    return question if candidate is None else f"{question}c{candidate}"
+def group_uid(step: int, index: int) -> str:
+    """Group id of the ``index``-th question of a step."""
+    return f"s{step}q{index}"
 
 
 def code_trajectories(episode: Episode, *, group: str) -> list[Trajectory]:
     """The rewarded candidates of a question, one group of up to C; then its repairs, a group for each turn.
 
-    A group that outages left with fewer than two members is dropped. Prompts of repairs differ in the program and the
-    case that they show; what they share is the question.
+    Prompts of repairs differ in the program and the case that they show; what they share is the question.
     """
     turns = {group: list(enumerate(episode.candidates))}
     for repair in episode.repairs:
         turns.setdefault(f"{group}r{repair.turn}", []).append((repair.candidate, repair.result))
-    rows = [
-        [
-            Trajectory(group=name, member=c, response=one.response, reward=one.reward.total)
-            for c, one in programs
-            if one.reward is not None and one.response.token_ids
-        ]
-        for name, programs in turns.items()
-    ]
-    # A group of one has no mean to compare with: its advantage would be its raw reward.
-    return [row for members in rows if len(members) >= 2 for row in members]
+    return [row for name, programs in turns.items() for row in _group(name, programs)]
 
 
 def test_trajectories(episode: Episode, *, selected: Sequence[int], group: str) -> list[Trajectory]:
     """The suites of the selected ones of ``episode.tested``: a group of up to S for each."""
-    rows: list[Trajectory] = []
-    for c in selected:
-        members = [
-            Trajectory(group=f"{group}c{c}", member=s, response=suite.response, reward=suite.reward.total)
-            for s, suite in enumerate(episode.tested[c].suites)
-            if suite.reward is not None and suite.response.token_ids
-        ]
-        rows.extend(members if len(members) >= 2 else [])
-    return rows
+    return [row for c in selected for row in _group(f"{group}c{c}", enumerate(episode.tested[c].suites))]
+
+
+def _group(name: str, members: Iterable[tuple[int, CandidateResult | SuiteResult]]) -> list[Trajectory]:
+    """The rewarded members of a group; none of them where outages left fewer than two."""
+    rows = [
+        Trajectory(group=name, member=number, response=one.response, reward=one.reward.total)
+        for number, one in members
+        if one.reward is not None and one.response.token_ids
+    ]
+    # A group of one has no mean to compare with: its advantage would be its raw reward.
+    return rows if len(rows) >= 2 else []
 
 
 def lesson_trajectories(responses: Sequence[Response], *, weight: float, group: str) -> list[Trajectory]:

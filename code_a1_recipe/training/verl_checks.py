@@ -2,7 +2,6 @@
 
 import dataclasses
 import traceback
-from collections.abc import Callable
 from typing import Any
 
 from hydra.errors import HydraException
@@ -62,7 +61,11 @@ def _check_actor(view: DictConfig) -> None:
     get_policy_loss_fn(actor.policy_loss.loss_mode)  # type: ignore[no-untyped-call]
     if actor.use_kl_loss:
         one: Any = torch.zeros(1, 1)  # verl writes torch.FloatTensor, which no tensor is to mypy
-        _named("actor.kl_loss_type", actor.kl_loss_type, lambda kind: kl_penalty(one, one, kind))
+        kind = actor.kl_loss_type
+        try:
+            kl_penalty(one, one, kind)
+        except NotImplementedError as error:  # without a word
+            raise ValueError(f"actor.kl_loss_type={kind!r} is none that it knows") from error
 
 
 def _check_correction(view: DictConfig) -> None:
@@ -89,11 +92,3 @@ def _check_engine(view: DictConfig) -> None:
     known = {field.name for field in dataclasses.fields(AsyncEngineArgs)}
     if unknown := sorted(given - known):
         raise ValueError(f"rollout.engine_kwargs.vllm.{unknown[0]} is no option of the installed vLLM")
-
-
-def _named(key: str, value: str, call: Callable[[str], object]) -> None:
-    """Call a function of verl's that refuses a value without a word, and say which value it was."""
-    try:
-        call(value)
-    except NotImplementedError as error:
-        raise ValueError(f"{key}={value!r} is none that it knows") from error

@@ -47,8 +47,12 @@ def model_fingerprint(path: str) -> str:
         if file.name in _READ_WHOLE:
             digest.update(file.name.encode() + file.read_bytes())
         elif file.suffix in _WEIGHTS:
-            digest.update(f"{file.name} {file.stat().st_size}".encode())
-            _add_samples(digest, file)
+            size = file.stat().st_size
+            digest.update(f"{file.name} {size}".encode())
+            with file.open("rb") as handle:
+                for start in sorted({0, size // 2, max(0, size - _SAMPLE_BYTES)}):
+                    handle.seek(start)
+                    digest.update(handle.read(_SAMPLE_BYTES))
     return digest.hexdigest()[:_DIGITS]
 
 
@@ -71,11 +75,3 @@ def check_weights(path: str) -> None:
         if name.endswith(".safetensors"):
             with safe_open(folder / name, "pt"):  # reads the header, which must cover the file
                 pass
-
-
-def _add_samples(digest: "hashlib._Hash", file: Path) -> None:
-    size = file.stat().st_size
-    with file.open("rb") as handle:
-        for start in sorted({0, size // 2, max(0, size - _SAMPLE_BYTES)}):
-            handle.seek(start)
-            digest.update(handle.read(_SAMPLE_BYTES))

@@ -300,7 +300,7 @@ def find_checkpoint(root: Path, *, mode: str, path: str | None) -> Checkpoint | 
     own = _newest(root)
     if mode == "resume_path":
         named = _named(Path(path or ""))
-        if own is None or named.folder.parent == root.resolve():
+        if own is None or named.folder.parent == root:
             return named
         # The command is given again: the run that started from there resumes from its own newest step.
         origin = Path(own.state().get(ORIGIN) or "")

@@ -39,18 +39,20 @@ class TrainState:
     """The trainer's own after it, see ``random_states.capture``; None before step 1."""
 
 
+@dataclass(eq=False)
 class CheckpointKeeper:
     """Saves finished steps of a run below its folder, each once."""
 
-    def __init__(self, config: RunConfig, run_folder: RunFolder, *, identity: Mapping[str, Any]) -> None:
-        """``identity``: what a run that resumes must share, see ``preflight.run_identity``."""
-        self._config = config
-        self._run_folder = run_folder
-        self._identity = identity
-        self._root = Path(config.trainer.default_local_dir).resolve()
-        self._origin: str | None = None
-        self.saved_step = 0
-        """Newest finished step that is saved in this run's own folder."""
+    config: RunConfig
+    run_folder: RunFolder
+    identity: Mapping[str, Any] = field(kw_only=True)
+    """What a run that resumes must share, see ``preflight.run_identity``."""
+    saved_step: int = field(default=0, init=False)
+    """Newest finished step that is saved in this run's own folder."""
+    _origin: str | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._root = Path(self.config.trainer.default_local_dir).resolve()
 
     def save(self, finished: TrainState, *, policies: Mapping[str, Policy], book: MistakeBook) -> Path:
         """Save the newest finished step unless it is saved; policies and book must be as it left them.
@@ -71,23 +73,20 @@ class CheckpointKeeper:
                 row = {name: plain_number(value) for name, value in finished.row.items()}
                 (folder / checkpointing.ROW_NAME).write_text(json.dumps(row), encoding="utf-8")
                 _check_shards(folder, policies)
-                checkpointing.write_state(folder, self._state_of(finished))
+                state = {
+                    "step": finished.step,
+                    "versions": versions_text(),
+                    "curriculum": dict(finished.curriculum),
+                    "config": self._made_with(),
+                    checkpointing.IDENTITY: dict(self.identity),
+                    checkpointing.ORIGIN: self._origin,
+                }
+                checkpointing.write_state(folder, state)
             self.saved_step = finished.step
             saved_book = checkpointing.step_folder(self._root, finished.step) / checkpointing.BOOK_NAME
-            write_whole(self._run_folder.mistake_book, saved_book.read_bytes())
-            checkpointing.keep_newest(self._root, self._config.trainer.max_actor_ckpt_to_keep)
+            write_whole(self.run_folder.mistake_book, saved_book.read_bytes())
+            checkpointing.keep_newest(self._root, self.config.trainer.max_actor_ckpt_to_keep)
         return checkpointing.step_folder(self._root, finished.step)
-
-    def _state_of(self, finished: TrainState) -> dict[str, Any]:
-        """Content of a checkpoint's ``state.json``."""
-        return {
-            "step": finished.step,
-            "versions": versions_text(),
-            "curriculum": dict(finished.curriculum),
-            "config": self._made_with(),
-            checkpointing.IDENTITY: dict(self._identity),
-            checkpointing.ORIGIN: self._origin,
-        }
 
     def resume(self, *, policies: Mapping[str, Policy], dataloader: Any) -> tuple[TrainState, MistakeBook] | None:
         """Load the checkpoint that the configuration asks for into policies and dataloader; None to start afresh.
@@ -95,13 +94,13 @@ class CheckpointKeeper:
         Raises:
             CheckpointError: it is missing, damaged, or belongs to another run.
         """
-        trainer = self._config.trainer
+        trainer = self.config.trainer
         found = checkpointing.find_checkpoint(self._root, mode=trainer.resume_mode, path=trainer.resume_from_path)
         if found is None:
             return None
-        same = found.check_fits(self._identity, allow_new_questions=self._config.checkpoint.allow_new_questions)
+        same = found.check_fits(self.identity, allow_new_questions=self.config.checkpoint.allow_new_questions)
         finished = _load(found, policies=policies, dataloader=dataloader if same else None)
-        book_file, config = found.folder / checkpointing.BOOK_NAME, self._config
+        book_file, config = found.folder / checkpointing.BOOK_NAME, self.config
         book = MistakeBook.load(book_file, config.mistake_book, config.opponents)
         if found.folder.parent == self._root:
             self.saved_step = found.step
@@ -109,11 +108,11 @@ class CheckpointKeeper:
             aside = checkpointing.announce(self._root, found.step)  # before the records of later steps are forgotten
             if aside:
                 what = f"later checkpoints are now {', '.join(aside)} and go with the next save"
-                self._run_folder.show(f"{what}; rename one to global_step_<n> to keep it")
+                self.run_folder.show(f"{what}; rename one to global_step_<n> to keep it")
         else:  # a run that continues elsewhere saves where it is
             self._origin = str(found.folder)
         changes = [f"\n  changed since it was saved: {change}" for change in found.changed_settings(self._made_with())]
-        self._run_folder.show(f"resumed from {found.folder}{''.join(changes)}")
+        self.run_folder.show(f"resumed from {found.folder}{''.join(changes)}")
         return finished, book
 
     def continue_records(self, finished: TrainState, book: MistakeBook, *, last_step: int) -> bool:
@@ -122,7 +121,7 @@ class CheckpointKeeper:
         Returns:
             Whether the validation of that step is still due; at a fresh start verl's ``val_before_train`` says so.
         """
-        step, folder, trainer = finished.step, self._run_folder, self._config.trainer
+        step, folder, trainer = finished.step, self.run_folder, self.config.trainer
         if not self.saved_step and (aside := folder.set_aside()) is not None:
             folder.show(f"no step of an earlier start was saved in this run_dir: its records are in {aside}")
         if not step:
@@ -138,12 +137,12 @@ class CheckpointKeeper:
         Raises:
             SettingsError: ``checkpoint.keep_best`` names a metric that validation does not have.
         """
-        name = self._config.checkpoint.keep_best
+        name = self.config.checkpoint.keep_best
         if name is None:
             return
         if name not in metrics:
             # Known before, it is merely undefined this time: the share of something that did not occur.
-            if self._run_folder.has_metric(name):
+            if self.run_folder.has_metric(name):
                 return
             raise SettingsError(
                 f"checkpoint.keep_best={name}: validation has no such metric; it has {', '.join(sorted(metrics))}"
@@ -153,8 +152,8 @@ class CheckpointKeeper:
 
     def _made_with(self) -> dict[str, Any]:
         """The resolved configuration, and what is in the user's own templates and reward functions."""
-        files = {key: file_fingerprint(path) for key, path in self._config.user_files.items()}
-        return {**self._config.to_plain(), "user_files": files}
+        files = {key: file_fingerprint(path) for key, path in self.config.user_files.items()}
+        return {**self.config.to_plain(), "user_files": files}
 
 
 def _check_shards(folder: Path, policies: Mapping[str, Policy]) -> None:

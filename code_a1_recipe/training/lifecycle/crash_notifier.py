@@ -4,7 +4,6 @@ A SIGKILL, the kernel's out-of-memory killer, or Ray's own end (a driver whose R
 code): a small process waits for that and prints how to resume.
 """
 
-import contextlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -26,15 +25,7 @@ _waiting: list[subprocess.Popen[bytes]] = []
 def dismiss_notifier() -> None:
     """To be called before a process ends itself inside the block, after a message of its own."""
     while _waiting:
-        _dismiss(_waiting.pop())
-
-
-def _dismiss(waiter: subprocess.Popen[bytes]) -> None:
-    assert waiter.stdin is not None
-    with contextlib.suppress(BrokenPipeError):  # somebody ended it
-        waiter.stdin.write(_END)
-        waiter.stdin.close()
-    waiter.wait()
+        _waiting.pop().communicate(_END)  # passes over a pipe whose other end is gone
 
 
 @contextmanager

@@ -23,7 +23,8 @@ def explain(error: BaseException, *, run_dir: str) -> str | None:
     for one in _chain(error):
         if isinstance(one, CodeA1Error):
             return str(_own_words(one))
-        if _is_full_disk(one):
+        is_full_disk = isinstance(one, OSError) and one.errno in (errno.ENOSPC, errno.EDQUOT)
+        if is_full_disk or any(text in str(one) for text in _DISK_FULL_TEXTS):
             return (
                 f"no room to write, probably in {run_dir} or in Ray's folder for temporary files ({_short(one)}); "
                 "make room there"
@@ -49,12 +50,6 @@ def _own_words(error: BaseException) -> str:
     """Without the traceback of the worker, which Ray puts into the text of what it raises again."""
     carried = getattr(error, "cause", None)
     return str(carried if isinstance(carried, BaseException) else error)
-
-
-def _is_full_disk(error: BaseException) -> bool:
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return True
-    return any(text in str(error) for text in _DISK_FULL_TEXTS)
 
 
 def _lost_process(error: BaseException) -> str | None:

@@ -67,7 +67,9 @@ def train(config: RunConfig, *, command: str = "") -> RunFolder:
         folder = _create_folder(config)
         crash = "the trainer's process was ended from outside: killed, out of memory, or with Ray's own processes"
         with folder.lock(), crash_notifier(f"\nerror: {crash}\n{resume_hint(config.run_dir)}\n"):
-            _note_start(folder, config, command)
+            folder.resolved_config.write_text(config.to_yaml(), encoding="utf-8")
+            with folder.command.open("a", encoding="utf-8") as handle:  # for each start, what it ran on
+                handle.write(f"{command}\n# {versions_text()}\n")
             with folder.driver_log.open("a", encoding="utf-8") as log, contextlib.redirect_stdout(log):
                 _run_on_ray(config, folder, leftovers, stages)
         return folder
@@ -125,16 +127,10 @@ def _create_folder(config: RunConfig) -> RunFolder:
     return RunFolder(Path(config.run_dir))
 
 
-def _note_start(folder: RunFolder, config: RunConfig, command: str) -> None:
-    folder.resolved_config.write_text(config.to_yaml(), encoding="utf-8")
-    with folder.command.open("a", encoding="utf-8") as handle:  # for each start, what it ran on
-        handle.write(f"{command}\n# {versions_text()}\n")
-
-
 def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers, stages: StageClock) -> None:
     import ray
 
-    from .process_watch import ProcessWatch
+    from .process_watch import process_watch
     from .start_watch import start_watch
 
     limit = config.checkpoint.leave_within_seconds
@@ -161,7 +157,7 @@ def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers, stag
                 has_started = watches.enter_context(watch)
                 trainer = CodeA1Trainer(config, signals=signals)
                 trainer._setup()  # verl's `init` in its two parts: the first weights wait for a server that is lost
-                processes = ProcessWatch(
+                processes = process_watch(
                     trainer.processes(),
                     lambda lost: _exit(f"\nerror: the {lost} was lost, and the run waits for it", 1, config, leftovers),
                 )

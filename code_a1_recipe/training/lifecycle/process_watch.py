@@ -6,7 +6,8 @@ inside another call, waits for ever.
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import ray
@@ -19,42 +20,37 @@ GRACE_SECONDS = 30.0
 """For the trainer to notice by itself, with more to say."""
 
 
-class ProcessWatch:
-    """Asks the actors that a run cannot do without whether they live, while the block runs.
+@contextmanager
+def process_watch(actors: Mapping[str, Any], give_up: Callable[[str], None]) -> Iterator[None]:
+    """Ask the actors that a run cannot do without whether they live, while the block runs.
 
     Args:
         actors: handles by what a user would call them.
         give_up: called with that name, in a thread of its own, when one is gone and the block has not ended
             ``GRACE_SECONDS`` later; it ends the process.
     """
+    is_over = threading.Event()
 
-    def __init__(self, actors: Mapping[str, Any], give_up: Callable[[str], None]) -> None:
-        self._actors = dict(actors)
-        self._give_up = give_up
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="process-watch", daemon=True)
-
-    def __enter__(self) -> "ProcessWatch":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._is_over.set()
-
-    def _watch(self) -> None:
+    def watch() -> None:
         # One question an actor at a time: a busy one answers when it has time, a dead one at once, through Ray.
         asked: dict[str, Any] = {}
-        while not self._is_over.wait(LOOK_SECONDS):
+        while not is_over.wait(LOOK_SECONDS):
             try:
-                asked |= {name: a.__ray_ready__.remote() for name, a in self._actors.items() if name not in asked}
+                asked |= {name: a.__ray_ready__.remote() for name, a in actors.items() if name not in asked}
                 lost = next((name for name, answer in list(asked.items()) if _is_lost(answer, asked, name)), None)
             except RayError as error:  # of Ray itself, which ends its driver then
                 logger.warning("cannot ask whether the run's processes live: %s", error)
                 continue
             if lost is not None:
-                if not self._is_over.wait(GRACE_SECONDS):
-                    self._give_up(lost)
+                if not is_over.wait(GRACE_SECONDS):
+                    give_up(lost)
                 return
+
+    threading.Thread(target=watch, name="process-watch", daemon=True).start()
+    try:
+        yield
+    finally:
+        is_over.set()
 
 
 def _is_lost(answer: Any, asked: dict[str, Any], name: str) -> bool:

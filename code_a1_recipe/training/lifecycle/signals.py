@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
 
 from ...errors import CodeA1Error
@@ -37,31 +38,26 @@ class InterruptedRunError(CodeA1Error):
         self.exit_status = _EXIT_BASE + signal_number
 
 
+@dataclass(eq=False, kw_only=True)
 class SignalHandler:
-    """Listens for signals while a run goes on.
+    """Listens for signals while a run goes on."""
 
-    Args:
-        leave_within_seconds: from the first signal to the end of the process, at most; then it ends unsaved.
-        show: prints a line for the user.
-        clean_up: called before the process ends without unwinding.
-    """
-
-    def __init__(
-        self, *, leave_within_seconds: float, show: Callable[[str], None], clean_up: Callable[[], None] = lambda: None
-    ) -> None:
-        self._limit = leave_within_seconds
-        self._show = show
-        self._clean_up = clean_up
-        self._timer: threading.Timer | None = None
-        self.can_save = False
-        """Set by the trainer once there is something to save; before that a signal ends the run at once."""
-        self.is_saved = False
-        """Set by the trainer after it has saved because of a signal."""
-        self.signal_number: int | None = None
+    leave_within_seconds: float
+    """From the first signal to the end of the process, at most; then it ends unsaved."""
+    show: Callable[[str], None]
+    """Prints a line for the user."""
+    clean_up: Callable[[], None] = lambda: None
+    """Called before the process ends without unwinding."""
+    can_save: bool = False
+    """Set by the trainer once there is something to save; before that a signal ends the run at once."""
+    is_saved: bool = False
+    """Set by the trainer after it has saved because of a signal."""
+    signal_number: int | None = None
+    _timer: threading.Timer | None = None
 
     def note_save(self, seconds: float) -> None:
         """Leave room for another save as long as the last one."""
-        self._limit = max(self._limit, _SAVES * seconds)
+        self.leave_within_seconds = max(self.leave_within_seconds, _SAVES * seconds)
 
     def check(self) -> None:
         """Raises LeaveRequestedError after a signal."""
@@ -88,26 +84,26 @@ class SignalHandler:
         repeated = self.signal_number is not None
         self.signal_number = number
         if self._timer is None:
-            self._timer = threading.Timer(self._limit, self._give_up, args=[number])
+            self._timer = threading.Timer(self.leave_within_seconds, self._give_up, args=[number])
             self._timer.daemon = True
             self._timer.start()
         if repeated or not self.can_save:
             raise KeyboardInterrupt
         name = signal.Signals(number).name
-        self._print(f"{name}: saving and leaving, within {self._limit:g} s; once more: leave at once")
+        self._print(f"{name}: saving and leaving, within {self.leave_within_seconds:g} s; once more: leave at once")
 
     def _print(self, line: str) -> None:
         # Whoever read the output (`... | tee log`) may have had the same signal; that must not keep it from saving.
         with contextlib.suppress(OSError, ValueError, RuntimeError):
-            self._show(line)
+            self.show(line)
 
     def _give_up(self, number: int) -> None:
         outcome = "saved, but" if self.is_saved else "not saved, and"
         self._print(
-            f"error: {outcome} not left within {self._limit:g} s (checkpoint.leave_within_seconds, or twice what the "
-            "last save took); ended. Repeat the command to resume from the newest whole checkpoint"
+            f"error: {outcome} not left within {self.leave_within_seconds:g} s (checkpoint.leave_within_seconds, or "
+            "twice what the last save took); ended. Repeat the command to resume from the newest whole checkpoint"
         )
         dismiss_notifier()
-        self._clean_up()
+        self.clean_up()
         # The main thread may hang in a library; Ray's processes end with their driver.
         os._exit(_EXIT_BASE + number)

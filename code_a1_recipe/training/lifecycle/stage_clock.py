@@ -17,15 +17,11 @@ class StageClock:
         self._lock = threading.Lock()
         self._last = time.monotonic()
 
-    def now(self) -> float:
-        """Seconds on a clock that never goes back, for ``since``."""
-        return time.monotonic()
-
     def ended(self, stage: str, *, since: float | None = None) -> None:
         """Show a stage that has just ended.
 
         Args:
-            since: when it began; the end of the stage shown before it, unless given.
+            since: when it began (``time.monotonic()``); the end of the stage shown before it, unless given.
         """
         with self._lock:
             now = time.monotonic()

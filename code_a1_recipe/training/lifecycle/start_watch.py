@@ -50,10 +50,11 @@ def start_watch(
 def _pending_actors() -> dict[str, str]:
     """Classes of the actors that have no process yet, by their ids; none where Ray does not answer."""
     try:
-        pending = {key: one for key, one in state.actors().items() if one["State"] == "PENDING_CREATION"}
+        actors = state.actors().items()
     except RayError:
         return {}
-    return {key: actor["ActorClassName"] for key, actor in pending.items() if not actor["Pid"]}  # others begin to work
+    # One that has a process already begins to work.
+    return {key: one["ActorClassName"] for key, one in actors if one["State"] == "PENDING_CREATION" and not one["Pid"]}
 
 
 def without_a_place(before: Collection[str] | None = None) -> str:

@@ -104,10 +104,10 @@ def plan_of(config: RunConfig, machine: Machine) -> Plan:
     }
     rows = []
     for place in dict.fromkeys(need.place for need in needs):
-        taken = dict.fromkeys(moments, 0)
+        own = [need for need in needs if need.place == place]
+        taken = {}
         for moment, updating in moments.items():
-            own = [need for need in needs if need.place == place and need.is_taken(updating)]
-            taken[moment] = sum(need.amount * need.count for need in own)
+            taken[moment] = sum(need.amount * need.count for need in own if need.is_taken(updating))
         worst = max(taken, key=taken.__getitem__)
         when = worst if len(set(taken.values())) > 1 else "always"
         rows.append(Row(place, taken[worst], there.get(place, machine.gpu_memory), when))

@@ -1,7 +1,6 @@
 """Sizes of models: from a Hugging Face configuration, or for the presets' models from a table that needs no hub."""
 
 import functools
-from collections.abc import Mapping
 from typing import Any
 
 from ...config.run_config import ModelConfig, RunConfig
@@ -107,7 +106,7 @@ def model_size(path: str | None, *, trust_remote_code: bool = False) -> ModelSiz
     if (known := KNOWN.get(path or "micro")) is not None:
         return known
     try:
-        config, model = _without_weights(str(path), trust_remote_code=trust_remote_code)
+        config, model = without_weights(str(path), trust_remote_code=trust_remote_code)
         return ModelSize(
             parameters=sum(weight.numel() for weight in model.parameters()),
             layers=config.num_hidden_layers,
@@ -123,28 +122,7 @@ def model_size(path: str | None, *, trust_remote_code: bool = False) -> ModelSiz
         ) from error
 
 
-def check_adapter(path: str, model: Mapping[str, Any], *, rank: int) -> None:
-    """Look whether LoRA finds its layers in the model, as verl will ask for them.
-
-    Args:
-        path: a model folder, or an id.
-        model: the model's block of verl's configuration.
-        rank: of the adapter, at least 1.
-
-    Raises:
-        ValueError: no layer fits ``target_modules``, or peft refuses another value.
-    """
-    from peft import LoraConfig, get_peft_model
-
-    keys = ("lora_alpha", "target_modules", "target_parameters", "exclude_modules")
-    wanted = {key: model[key] for key in keys if key in model}
-    get_peft_model(
-        _without_weights(path, trust_remote_code=bool(model.get("trust_remote_code")))[1],
-        LoraConfig(task_type="CAUSAL_LM", r=rank, **wanted),
-    )
-
-
-def _without_weights(path: str, *, trust_remote_code: bool) -> tuple[Any, Any]:
+def without_weights(path: str, *, trust_remote_code: bool) -> tuple[Any, Any]:
     """Configuration and model, on torch's device "meta"."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM

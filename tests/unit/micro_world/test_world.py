@@ -144,7 +144,7 @@ def test_the_mistakes_of_a_guarded_maximum():
 
 
 def test_boundary_mistakes_are_drawn_most_often():
-    mistakes = mistakes_of(Decision(condition=AT_MOST_THREE, then=ADD_ONE, otherwise=FIVE))
+    mistakes = tuple(mistakes_of(Decision(condition=AT_MOST_THREE, then=ADD_ONE, otherwise=FIVE)))
     assert {mistake.name: mistake.weight for mistake in mistakes} == {
         "the bound on the wrong side": 6,
         "the wrong sign": 1,
@@ -160,7 +160,7 @@ def test_draw_mistake_follows_the_weights():
             assert list(weights) == [mistake.weight for mistake in population]
             return [population[0]]
 
-    mistakes = mistakes_of(Decision(condition=AT_MOST_THREE, then=ADD_ONE, otherwise=FIVE))
+    mistakes = tuple(mistakes_of(Decision(condition=AT_MOST_THREE, then=ADD_ONE, otherwise=FIVE)))
     assert draw_mistake(AlwaysFirst(), mistakes) is mistakes[0]
 
 

@@ -90,7 +90,7 @@ def stored(queue, groups):
         (("data.train_batch_size=256",), {f"{n}": 8 for n in range(256)} | {f"{n}h0": 1 for n in range(32)}, None),
         *[
             ((f"algorithm.adv_estimator={name}",), {f"{n}": 8 for n in range(256)} | {"3h0": 1}, None)
-            for name in ("grpo_vectorized", "rloo", "opo")
+            for name in ("grpo_vectorized", "rloo")
         ],
     ],
 )

@@ -62,7 +62,7 @@ def refusal(*overrides: str) -> str:
         (["schedule=null"], "schedule must be a block of keys"),
         (
             ["algorithm.adv_estimator=gae"],
-            "adv_estimator must be 'grpo', 'grpo_vectorized', 'rloo' or 'opo', got 'gae'",
+            "adv_estimator must be 'grpo', 'grpo_vectorized' or 'rloo', got 'gae'",
         ),
         (["trainer.v1.trainer_mode=sync"], "trainer.v1.trainer_mode must be 'code_a1', got 'sync'"),
         (["policies.code.rollout.name=vllm"], "policies.code.rollout.name must be 'vllm_code'"),

@@ -83,7 +83,7 @@ def test_a_group_that_an_outage_left_alone_is_dropped():
     assert suite_trajectories(episode(candidate(0.5, [1.0, None])), selected=[0], group="g") == []
 
 
-@pytest.mark.parametrize("uid", [group_uid(3, 17), group_uid(3, 17, 5)])
+@pytest.mark.parametrize("uid", [group_uid(3, 17), f"{group_uid(3, 17)}c5"])
 def test_a_group_id_has_no_underscore_because_verl_splits_keys_there(uid):
     assert "_" not in uid
 

@@ -41,7 +41,7 @@ def test_a_server_that_is_lost_while_the_first_weights_come_is_noticed(monkeypat
         log.append("watched")
 
     monkeypatch.setattr(trainer_module, "CodeA1Trainer", Trainer)
-    monkeypatch.setattr(process_watch, "ProcessWatch", watch)
+    monkeypatch.setattr(process_watch, "process_watch", watch)
     monkeypatch.setattr("ray.init", lambda **arguments: None)
     monkeypatch.setattr(launch, "ray_log_folder", lambda: tmp_path)
     monkeypatch.setattr(launch, "segments_below", lambda pid: log.append("segments noted"))
