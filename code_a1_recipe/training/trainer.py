@@ -208,10 +208,7 @@ class CodeA1Trainer(PPOTrainerSync):
             metrics.update(self.curriculum.metrics())
 
     def _collect_grpo_groups(self, reports: Sequence[EpisodeReport]) -> dict[str, StoredRows]:
-        """Keys of the rows that each policy may train on, which episode workers selected and stored.
-
-        A group of the Code LLM is a question's candidates, one of the Test LLM the suites of a candidate of TOPVAR's.
-        """
+        """Keys of the rows that each policy may train on, which episode workers selected (TOPVAR) and stored."""
         return {name: join_rows([report.grpo_rows[name] for report in reports]) for name in self.policies}
 
     def _alternate_updates(
@@ -263,8 +260,7 @@ class CodeA1Trainer(PPOTrainerSync):
             raise InterruptedRunError(number, self._save_and_tell()) from None
         except Exception:  # a server, an engine or an episode is lost; the workers hold the finished step
             limit = self.settings.checkpoint.leave_within_seconds
-            try:
-                # A worker that waits for a stalled server saves nothing either.
+            try:  # within a limit: a worker that waits for a stalled server saves nothing either
                 if not within(limit, lambda: self.run_folder.show(self._save_and_tell()), name="save"):
                     self.run_folder.show(f"not saved: no answer within checkpoint.leave_within_seconds={limit:g} s")
             except (RayError, CodeA1Error, OSError, RuntimeError) as error:
@@ -289,8 +285,8 @@ class CodeA1Trainer(PPOTrainerSync):
         at_once = self.settings.layout == SEPARATE
         metrics.update(time_fractions(timing_raw, updates_at_once=at_once))
         metrics["time_frac/exposed_judging"] = metrics["timing_s/exposed_judging"] / timing_raw["step"]
-        num_devices = sum(map(sum, self.settings.pool_spec().values()))
-        metrics.update(throughputs(metrics, timing_raw, num_devices=num_devices, updates_at_once=at_once))
+        devices = sum(map(sum, self.settings.pool_spec().values()))
+        metrics.update(throughputs(metrics, timing_raw, num_devices=devices, updates_at_once=at_once))
         metrics.update(self._row(metrics))
         self.run_folder.append_metrics(global_steps, metrics)
         if global_steps >= self.total_training_steps:  # where no checkpoint is saved
@@ -304,7 +300,7 @@ class CodeA1Trainer(PPOTrainerSync):
     def _row(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
         return {**metrics, "training/global_step": self.global_steps, "training/epoch": self._epoch}
 
-    # ------------------------------ validation ------------------------------
+    # ------------------------------ validation and checkpoints ------------------------------
 
     def _validate(self) -> dict[str, float]:
         """Both policies on the held-out questions; metrics are prefixed ``val/``."""
@@ -319,8 +315,6 @@ class CodeA1Trainer(PPOTrainerSync):
         self.checkpoints.keep_best(metrics, step=self.global_steps)
         self.run_folder.show(step_line(self.global_steps, self.total_training_steps, metrics, prefix="val/"))
         return metrics
-
-    # ------------------------------ checkpoints ------------------------------
 
     def _save_checkpoint(self) -> None:
         folder = self._save_finished()
