@@ -8,7 +8,7 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
 # For two quiet cores, set-up not counted; that of --all is an estimate.
-ORDINARY_MINUTES=23
+ORDINARY_MINUTES=18
 ALL_MINUTES=90
 
 all=()
