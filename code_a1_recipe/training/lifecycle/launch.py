@@ -96,7 +96,8 @@ def prepare_environment(config: RunConfig) -> dict[str, str]:
         variables |= {"VERL_FULL_DETERMINISM": "1", "VLLM_BATCH_INVARIANT": "1", "PYTHONHASHSEED": str(rollout.seed)}
     if config.trainer.device == "cpu":
         variables |= cpu_environment(
-            threads=_threads(config, at_a_time=True),
+            # All cores for each server: programs come first and suites after them, so mostly one of the two computes.
+            threads=_threads(config, at_a_time=False),
             training_threads=_threads(config, at_a_time=config.layout == SEPARATE),
         )
     if config.trainer.device == "cpu" or _address(config) == "local":  # other nodes of a cluster may not have it

@@ -12,8 +12,8 @@ REAL = ("policies.code.model.path=a/b", "policies.test.model.path=a/b")
     ("overrides", "of_servers", "of_training"),
     [
         ((), "1", "1"),  # the tiny models
-        (REAL, "4", "8"),
-        ((*REAL, "layout=separate"), "4", "4"),
+        (REAL, "8", "8"),
+        ((*REAL, "layout=separate"), "8", "4"),
     ],
 )
 def test_processes_that_compute_at_the_same_time_share_the_cores(monkeypatch, overrides, of_servers, of_training):
