@@ -4,6 +4,7 @@ The recipe's own blocks are ``algorithm.settings``; the blocks here are the part
 reads. verl itself gets hydra's tree, by ``RunConfig.for_verl`` and ``RunConfig.for_policy`` alone.
 """
 
+import os
 import pickle
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
@@ -213,6 +214,11 @@ class AdvantageConfig(VerlBlock):
 
 class RayConfig(VerlBlock):
     ray_init: dict[str, Any]
+
+    @property
+    def address(self) -> str:
+        """The cluster to join, or "local": without an address Ray would join whatever runs on this machine."""
+        return str(self.ray_init.get("address") or os.environ.get("RAY_ADDRESS") or "local")
 
 
 class QueueConfig(VerlBlock):

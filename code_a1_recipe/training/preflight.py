@@ -4,7 +4,6 @@ No check changes anything. ``with_micro_assets`` makes what the synthetic task s
 a second (``START_RULES``) and the loading of models and data (``check_run``).
 """
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -45,7 +44,7 @@ def _verl_version(config: RunConfig) -> Iterator[str]:
 
 
 def _device(config: RunConfig) -> Iterator[str]:
-    if config.trainer.device != "cuda" or config.ray_kwargs.ray_init.get("address") is not None:
+    if config.trainer.device != "cuda" or config.ray_kwargs.address != "local":
         return
     import torch
 
@@ -57,9 +56,8 @@ def _device(config: RunConfig) -> Iterator[str]:
 
 
 def _nodes(config: RunConfig) -> Iterator[str]:
-    address = config.ray_kwargs.ray_init.get("address") or os.environ.get("RAY_ADDRESS")
     nodes = max(len(devices) for devices in config.pool_spec().values())
-    if nodes > 1 and not address:
+    if nodes > 1 and config.ray_kwargs.address == "local":
         yield (
             f"the run asks for {nodes} nodes (trainer.nnodes, pools.*.nnodes), and a Ray of its own has one; name the "
             "cluster: +ray_kwargs.ray_init.address=auto"
@@ -318,7 +316,7 @@ def _check_adapter(config: RunConfig, name: str) -> None:
 
 def _check_plan(config: RunConfig) -> None:
     """This machine has what the run needs; nothing is known here of the nodes of a cluster that runs already."""
-    if config.ray_kwargs.ray_init.get("address") is not None:
+    if config.ray_kwargs.address != "local":
         return
     machine = Machine.here(config.trainer.default_local_dir, device=config.trainer.device)
     refused = list(plan_of(config, machine).problems())

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ray.exceptions import RayError
 from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils.debug import marked_timer
@@ -22,7 +21,6 @@ from ..algorithm.mistake_book import BookChange, MistakeBook
 from ..algorithm.question import Question
 from ..algorithm.tasks import tasks_of
 from ..config.run_config import SEPARATE, RunConfig
-from ..errors import CodeA1Error
 from ..jobs.judge_loop import in_parallel
 from ..runs import metrics as measures
 from ..runs.console import step_line, throughputs, time_fractions
@@ -263,7 +261,7 @@ class CodeA1Trainer(PPOTrainerSync):
             try:  # within a limit: a worker that waits for a stalled server saves nothing either
                 if not within(limit, lambda: self.run_folder.show(self._save_and_tell()), name="save"):
                     self.run_folder.show(f"not saved: no answer within checkpoint.leave_within_seconds={limit:g} s")
-            except (RayError, CodeA1Error, OSError, RuntimeError) as error:
+            except Exception as error:  # noqa: BLE001  # whatever it is, the first error ended the run and is raised
                 self.run_folder.show(f"not saved: {explain(error, run_dir=self.settings.run_dir) or error}")
             raise
 

@@ -1,4 +1,4 @@
-"""What verl and vLLM look up minutes after the start, looked up before it: names of losses, estimators, options."""
+"""What verl and vLLM look up minutes after the start, looked up before it: losses, optimizers, corrections, options."""
 
 import dataclasses
 import traceback

@@ -115,7 +115,7 @@ class Progress:
             self.results[index] = CallResult(status=CallStatus.TIMED_OUT, detail=TOTAL_SPENT)
 
     def _give_up_barren(self) -> None:
-        """Ask a program no more that gave nothing in its first calls, or as little as ``max_timeouts`` allows.
+        """Ask a program no more that gave nothing in its first calls, or has timed out in ``max_timeouts``.
 
         Not a reference: one suite's hanging calls must not cost another suite its results.
         """
@@ -126,7 +126,7 @@ class Progress:
         num_barren = statuses.count(CallStatus.TIMED_OUT) + statuses.count(CallStatus.OUTPUT_LIMIT)
         if len(statuses) == num_barren == program.max_timeouts_without_result:
             detail = HANGS_THROUGHOUT
-        elif program.max_timeouts is not None and num_barren >= program.max_timeouts:
+        elif program.max_timeouts is not None and self._num_timeouts() >= program.max_timeouts:
             detail = NOT_ASKED
         else:
             return

@@ -59,7 +59,7 @@ def train(config: RunConfig, *, command: str = "") -> RunFolder:
         stages.ended("verl and the recipe are imported")
         config = with_sizes(with_base_models(with_micro_assets(config)))
         config = with_attention(without_long_questions(config))
-        if _address(config) == "local":
+        if config.ray_kwargs.address == "local":
             config = with_engines(config, Machine.here(config.trainer.default_local_dir, device=config.trainer.device))
         with contextlib.redirect_stdout(io.StringIO()):  # verl prints that it is content
             check_run(config)
@@ -100,7 +100,9 @@ def prepare_environment(config: RunConfig) -> dict[str, str]:
             threads=_threads(config, at_a_time=False),
             training_threads=_threads(config, at_a_time=config.layout == SEPARATE),
         )
-    if config.trainer.device == "cpu" or _address(config) == "local":  # other nodes of a cluster may not have it
+    if (
+        config.trainer.device == "cpu" or config.ray_kwargs.address == "local"
+    ):  # other nodes of a cluster may not have it
         variables[_VLLM_SOCKETS] = os.environ.get(_VLLM_SOCKETS) or make_sockets_folder()
     os.environ.update(variables)
     return variables
@@ -176,16 +178,11 @@ def _run_on_ray(config: RunConfig, folder: RunFolder, leftovers: Leftovers, stag
             _close(trainer, sys.exception(), config, leftovers)
 
 
-def _address(config: RunConfig) -> str:
-    """A cluster of its own unless one is named: without an address Ray would join whatever runs on this machine."""
-    return str(config.ray_kwargs.ray_init.get("address") or os.environ.get("RAY_ADDRESS") or "local")
-
-
 def _ray_arguments(config: RunConfig) -> dict[str, Any]:
     from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
 
     arguments = dict(config.ray_kwargs.ray_init)
-    arguments["address"] = _address(config)
+    arguments["address"] = config.ray_kwargs.address
     if arguments["address"] != "local":
         arguments = {key: value for key, value in arguments.items() if key not in _OF_A_CLUSTERS_START}
     elif config.trainer.device == "cpu" and arguments.get("num_gpus") is None:
