@@ -54,6 +54,9 @@ def test_several_nodes_need_a_cluster_with_an_address(monkeypatch):
         (words,) = preflight._nodes(config_of(*given))
         assert "the run asks for 2 nodes" in words
         assert list(preflight._nodes(config_of(*given, "+ray_kwargs.ray_init.address=auto"))) == []
+        monkeypatch.setenv("RAY_ADDRESS", "head:6379")
+        assert list(preflight._nodes(config_of(*given))) == []
+        monkeypatch.delenv("RAY_ADDRESS")
     assert list(preflight._nodes(config_of())) == []
 
 
