@@ -4,13 +4,16 @@
 
 Programs come to the judge when their last suite came in the run, on as many places as given; values are those of
 `sandbox.limits`. Prints a row for each file, and its slowest programs.
+
+With `--hidden` the greedy programs of a validation meet their questions' own tests instead, one after the other, with
+the reference's answers known: all of the tests, and as far as the first time-out (`validation.until_timeout`).
 """
 
 import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -42,11 +45,15 @@ def judging_waits(
     questions: Annotated[Path, typer.Option()],
     places: Annotated[int, typer.Option(min=1)] = 2,
     limit: Annotated[list[str] | None, typer.Option(help="a value of sandbox.limits, as NAME=NUMBER")] = None,
+    hidden: Annotated[bool, typer.Option("--hidden", help="greedy programs on their questions' own tests")] = False,
 ) -> None:
     """Replay a run's judging."""
     limits = Limits.from_mapping(OmegaConf.from_dotlist(limit or []), where="--limit")
     table = question_table([questions])
     for file in files:
+        if hidden:
+            typer.echo(f"{file.name}: {_on_hidden_tests(file, table, limits)}")
+            continue
         programs = sorted(_programs(file, table), key=lambda program: program.arrival)
         with LocalRunner(num_workers=places, limits=limits) as runner:
             ends, seconds = _replay(programs, Judge(runner, limits=limits, reuse_results=True), places)
@@ -74,6 +81,29 @@ def _programs(file: Path, questions: QuestionTable) -> list[_Program]:
     if not programs:
         raise InputError(f"{file}: no program with suites; give a run's rollouts/train_*.jsonl")
     return programs
+
+
+def _on_hidden_tests(file: Path, questions: QuestionTable, limits: Limits) -> str:
+    rows = [
+        row for row in read_rows(file) if row["kind"] == "greedy" and row["source"] and row["question"] in questions
+    ]
+    if not rows:
+        raise InputError(f"{file}: no greedy program of --questions; give a run's rollouts/val_*.jsonl")
+    requests = [
+        request_for(questions[row["question"]], row["source"], questions[row["question"]].tests) for row in rows
+    ]
+    lines = []
+    with LocalRunner(num_workers=1, limits=limits) as runner:
+        judge = Judge(runner, limits=limits)
+        for request in requests:
+            judge.prepare([request])
+        for until_timeout in (False, True):
+            started = time.monotonic()
+            verdicts = [judge.judge(replace(request, until_timeout=until_timeout)) for request in requests]
+            num_failing = sum(verdict.suites[0].num_failed > 0 for verdict in verdicts)
+            asked = "to the first time-out" if until_timeout else "all tests"
+            lines.append(f"{asked} {time.monotonic() - started:.1f} s, {num_failing} programs fail")
+    return f"{len(requests)} programs; {'; '.join(lines)}"
 
 
 def _replay(programs: Sequence[_Program], judge: Judge, places: int) -> tuple[list[float], list[float]]:

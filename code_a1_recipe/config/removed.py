@@ -78,6 +78,7 @@ REMOVED_OPTIONS: dict[str, str] = {
     "report --serve": _FOLLOW,
     "score --columns": "`code-a1 data prepare` writes questions of any columns in the project's own",
     "score --role": "a row with a `candidate` holds suites, any other row programs; leave it out",
+    "select --repair": "`--samples` asks for more programs; `arm=repair` trains a model to mend its own",
 }
 """A command and its option, such as `report --serve` -> what takes the option's place."""
 

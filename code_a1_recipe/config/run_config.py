@@ -332,10 +332,7 @@ class RunConfig(RecipeSettings):
 
 
 def copied(tree: DictConfig) -> DictConfig:
-    """A deep copy, which several threads may make of one tree at a time.
-
-    `copy.deepcopy` takes several times as long, and detaches nodes from their parents meanwhile.
-    """
+    """A deep copy, which several threads may make at a time; `copy.deepcopy` is slower, and detaches nodes."""
     copy: DictConfig = pickle.loads(pickle.dumps(tree))
     return copy
 
@@ -343,8 +340,7 @@ def copied(tree: DictConfig) -> DictConfig:
 def merged_policy(tree: DictConfig, name: str) -> DictConfig:
     """verl's configuration with a policy's overrides merged over ``actor_rollout_ref``.
 
-    Interpolations resolve against the merged tree, so a value that refers to ``actor_rollout_ref.actor.…`` follows the
-    policy's own override.
+    Interpolations resolve against the merged tree: what refers to ``actor_rollout_ref.actor`` follows an override.
     """
     view = copied(tree)
     overrides = OmegaConf.to_container(view.pop("policies")[name], resolve=False)

@@ -1,9 +1,8 @@
 """Figures of the project's layout, from its tracked files alone.
 
-``python tests/architecture/house_figures.py [--rooms]`` prints one row a figure: the value now, the goal, and whether
+``python tests/architecture/house_figures.py`` prints one row a figure: the value now, the goal, and whether
 it is met. A figure that misses its goal has a limit, the value it had when it was last lowered: ``test_figures.py``
-holds the better of the two, so a figure only improves. ``--rooms`` adds the code tokens of each room. Every figure's
-rule stands in the docstring of what counts it.
+holds the better of the two, so a figure only improves. Every figure's rule stands in the docstring of what counts it.
 """
 
 from __future__ import annotations
@@ -12,9 +11,7 @@ import ast
 import io
 import statistics
 import subprocess
-import sys
 import tokenize
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -415,13 +412,6 @@ def main() -> None:
     print()
     for name, places in missed.items():
         print(f"{name}: {', '.join(places) or 'none'}")
-    if "--rooms" in sys.argv:
-        rooms: Counter[str] = Counter()
-        for source in house.product:
-            rooms["/".join(source.name.split("/")[:-1][:2])] += source.tokens
-        print("\n| Room | Code tokens |\n| --- | ---: |")
-        for room, size in rooms.most_common():
-            print(f"| `{room}/` | {size:,} |")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from sandbox import (
-    Call,
     CallResult,
     CallStatus,
     Case,
@@ -20,11 +19,9 @@ from sandbox import (
     Role,
     Runner,
     Same,
-    ValueFormatError,
     comparison,
     matches,
     parse_suite,
-    to_literal,
 )
 
 from ...algorithm.question import Question, definitions
@@ -59,7 +56,6 @@ def answer_matrix(
     about: Question,
     *,
     num_threads: int = 1,
-    known: dict[str, ProgramResult] | None = None,
 ) -> tuple[Passes, Answers]:
     """Run N programs on M tests.
 
@@ -69,7 +65,6 @@ def answer_matrix(
         runner: runs the programs.
         about: says what is executed before each program, and how printed outputs are compared.
         num_threads: programs that run at once.
-        known: what programs answered to the calls of ``cases`` before, by source; gets what the others answer.
 
     Returns:
         passes_NM: the answer is the value that the test expects, by ``sandbox.matches`` or the checker.
@@ -80,8 +75,7 @@ def answer_matrix(
         SandboxUnavailableError: a program could not be run, which says nothing about it.
     """
     same = comparison(about.kind, about.checker)
-    calls = calls_of(cases)
-    results = {} if known is None else known
+    calls = tuple(dict.fromkeys(case.call for case in cases))
 
     def ask(source: str) -> ProgramResult:
         program = Program(
@@ -89,8 +83,7 @@ def answer_matrix(
         )
         return runner.run(program, role=Role.CANDIDATE)
 
-    missing = [source for source in dict.fromkeys(programs) if source not in results]
-    results.update(in_parallel(missing, ask, num_threads=num_threads))
+    results = dict(in_parallel(dict.fromkeys(programs), ask, num_threads=num_threads))
     shape = len(programs), len(cases)
     passes_NM = np.zeros(shape, dtype=np.bool_)
     answers_NM = np.full(shape, NO_ANSWER, dtype=np.int64)
@@ -103,11 +96,6 @@ def answer_matrix(
         for number, group in enumerate(group_answers(answers_N, same)):
             answers_NM[list(group), place] = number
     return passes_NM, answers_NM
-
-
-def calls_of(cases: Iterable[Case]) -> tuple[Call, ...]:
-    """The different calls, in the order in which programs are asked them."""
-    return tuple(dict.fromkeys(case.call for case in cases))
 
 
 def group_answers(answers: Sequence[CallResult | None], same: Same = matches) -> list[tuple[int, ...]]:
@@ -144,14 +132,6 @@ def _key(answer: CallResult | None) -> bytes | str | None:
 def error_name(detail: str) -> str:
     """The exception's type in the remark of a RAISED answer: ``ValueError: no digits`` -> ``ValueError``."""
     return detail.partition(":")[0].strip()[:80]
-
-
-def literal_of(value: bytes) -> str:
-    """An encoded value as Python source, or why there is none."""
-    try:
-        return to_literal(value)
-    except ValueFormatError as error:
-        return str(error)
 
 
 def _match(one: Any, other: Any, same: Same) -> bool:

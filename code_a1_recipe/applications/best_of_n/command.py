@@ -1,9 +1,7 @@
 """``code-a1 select``: the best of N programs by generated tests, without a reference."""
 
-import asyncio
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +16,9 @@ from ...data.reader import question_table
 from ...errors import InputError
 from ...evaluation.benchmarks.tasks import AssertGrading
 from ...evaluation.models.options import run_of, usual_prompt
-from ...evaluation.models.response_store import RESPONSES, ResponseStore, StoredSampler, finish_all
+from ...evaluation.models.response_store import RESPONSES
 from ...evaluation.models.source import ModelChoice, choose_model, sample_stored
-from ...files import json_lines, write_whole
+from ...files import fingerprint, json_lines, write_whole
 from ...jobs.jsonl_store import JsonlStore, Row
 from ...jobs.judge_loop import judge_into
 from ...jobs.outputs import Report
@@ -28,11 +26,26 @@ from ...stats.estimates import bootstrap
 from ...stats.tables import Table, table_of
 from .answer_matrix import answer_matrix, read_cases
 from .options import SelectOptions
-from .repair import Pool, RepairSearch, run_search
 from .selection_rules import ORACLE, RULES, best_programs, expected_passes
 
 CHOICES = "choices.jsonl"
 SELECTED = "selected.jsonl"
+
+
+@dataclass(slots=True, kw_only=True)
+class Pool:
+    """What was sampled for one question."""
+
+    question: Question
+    programs: list[str]
+    """N; responses without a program are not among them."""
+    suites: list[tuple[str, ...]] = field(default_factory=list)
+    """Suites of asserts, as written."""
+
+    @property
+    def key(self) -> str:
+        """Changes with the question, its tests, the programs and the suites: a choice is never that of others."""
+        return f"{self.question.id} {fingerprint(repr(self))}"
 
 
 def select(options: SelectOptions) -> Report:
@@ -55,19 +68,15 @@ def select(options: SelectOptions) -> Report:
         "code": [code.fingerprint, asdict(options.model.sampling("code"))],
         "test": [test.fingerprint, asdict(options.test_model.sampling("test", shared=options.model))],
         **{name: getattr(options, name) for name in ("samples", "suites", "tests", "prompt", "seed")},
-        **({"repair": options.repair} if options.repair else {}),
     }
     with JsonlStore(options.output / CHOICES, settings=settings) as choices:
         pools = _sampled_programs(questions, code, options)
         _sample_suites(pools, test, options)
-        if options.repair:
-            _repair(pools, code, options)
         if options.sample_only:
             return Report(text=f"responses are in {options.output / RESPONSES}; judge them with --judge-only")
-        _judge(pools, choices, num_workers=options.workers)
+        _judge(pools, choices, options)
         rows = [choices.row(pool.key) for pool in pools]
-    repairs = f" and {options.repair} repairs" if options.repair else ""
-    title = f"Best of {options.samples}{repairs}: programs of {code.label}, {options.suites} suites of {test.label}"
+    title = f"Best of {options.samples}: programs of {code.label}, {options.suites} suites of {test.label}"
     return _written(rows, options, title)
 
 
@@ -98,7 +107,7 @@ def _sampled_programs(questions: Sequence[Question], model: ModelChoice, options
     for question, row in zip(questions, responses, strict=True):
         found = [extract_candidate(one.text, reads_input=question.reads_input) for one in row if one]
         programs = [program for program in found if isinstance(program, str)]
-        pools.append(Pool(question=question, programs=programs, num_responses=options.samples))
+        pools.append(Pool(question=question, programs=programs))
     return pools
 
 
@@ -127,51 +136,38 @@ def _sample_suites(pools: Sequence[Pool], model: ModelChoice, options: SelectOpt
             pool.suites.append(asserts)
 
 
-def _repair(pools: Sequence[Pool], model: ModelChoice, options: SelectOptions) -> None:
-    """Let the Code LLM refine the programs of every question, each by itself."""
-    template = PROMPT_PAIRS[str(options.prompt)].repair
-    open_model = None if options.judge_only else model.open
-    parameters = options.model.sampling("code")
-    with ResponseStore(options.output / RESPONSES) as store, LocalRunner(num_workers=options.workers) as runner:
-        sampler = StoredSampler(store, model=model.fingerprint, parameters=parameters, open_model=open_model)
-        searches = [RepairSearch(pool=pool, seed=options.seed) for pool in pools]
-        work = [run_search(one, sampler, runner, template=template, num_turns=options.repair) for one in searches]
-        asyncio.run(finish_all(work, samplers=[sampler]))
-
-
-def _judge(pools: Sequence[Pool], store: JsonlStore, *, num_workers: int) -> None:
+def _judge(pools: Sequence[Pool], store: JsonlStore, options: SelectOptions) -> None:
     """Append the row of each question that has none yet."""
     left = [pool for pool in pools if pool.key not in store]
     if not left:
         return
-    with LocalRunner(num_workers=num_workers) as runner, JudgeProcesses(num_workers) as judges:
+    with LocalRunner(num_workers=options.workers) as runner, JudgeProcesses(options.workers) as judges:
         judge_into(
             store,
             left,
-            lambda pool: [_judged_row(pool, runner, judges, num_threads=num_workers)],
-            num_threads=2 * num_workers,
+            lambda pool: [_judged_row(pool, runner, judges, options)],
+            num_threads=2 * options.workers,
             total=len(pools),
         )
 
 
-def _judged_row(pool: Pool, runner: Runner, judges: JudgeProcesses, *, num_threads: int) -> Row:
+def _judged_row(pool: Pool, runner: Runner, judges: JudgeProcesses, options: SelectOptions) -> Row:
     """One question: the choice of every rule, and where it has tests, the chance that the choice is right.
 
     A response without a program counts as a wrong choice of ``random``; no rule chooses it, as any user could.
 
     Returns:
         ``chosen`` maps a rule to the source of its choice (the first of those with the highest score), ``expected``
-        maps a rule to a value in [0, 1], or is null; ``repairs`` says of each repair whether the program was right
-        before, and after.
+        maps a rule to a value in [0, 1], or is null.
     """
     question, programs = pool.question, pool.programs
-    row: Row = {"key": pool.key, "question": question.id, "outage": "", "chosen": {}, "expected": None, "repairs": []}
+    row: Row = {"key": pool.key, "question": question.id, "outage": "", "chosen": {}, "expected": None}
     if not programs:
         nothing = dict.fromkeys((*RULES, ORACLE), 0.0)
         return {**row, "expected": nothing if question.tests else None}
     try:
         cases = read_cases(programs, pool.suites, question)
-        passes, answers = answer_matrix(programs, cases, runner, question, num_threads=num_threads)
+        passes, answers = answer_matrix(programs, cases, runner, question, num_threads=options.workers)
         right = _right_programs(programs, AssertGrading(question=question, judges=judges)) if question.tests else set()
     except SandboxUnavailableError as error:
         return {**row, "outage": f"{type(error).__name__}: {error}"}
@@ -181,8 +177,7 @@ def _judged_row(pool: Pool, runner: Runner, judges: JudgeProcesses, *, num_threa
     if question.tests:
         is_right = np.array([program in right for program in programs], dtype=np.bool_)
         row["expected"] = expected_passes(passes, answers, is_right)
-        row["expected"]["random"] *= len(programs) / pool.num_responses
-        row["repairs"] = [[before in right, after in right] for before, after in pool.repairs]
+        row["expected"]["random"] *= len(programs) / options.samples
     return row
 
 
@@ -217,13 +212,6 @@ def _rules_table(rows: Sequence[Row], *, title: str) -> Table | None:
     note = f"Percent of {len(graded)} questions; 95 % bootstrap intervals over questions, ties as expected values."
     if num_outages := sum(bool(row["outage"]) for row in rows):
         note += f" {num_outages} questions were lost to an outage and are not among them."
-    repairs = Counter((before, after) for row in rows for before, after in row["repairs"])
-    if repairs:
-        to_right, to_wrong = repairs[False, True], repairs[True, False]
-        note += (
-            f" {to_right} of {to_right + repairs[False, False]} repairs of incorrect programs are correct. "
-            f"{to_wrong} of {to_wrong + repairs[True, True]} repairs of correct ones are no longer correct."
-        )
     return table_of(title, cells, note=note)
 
 

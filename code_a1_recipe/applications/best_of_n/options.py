@@ -21,7 +21,6 @@ class SelectOptions(SamplingEvalOptions):
     samples: Annotated[int, Option(min=1, help="programs a question")] = 16
     suites: Annotated[int, Option(min=1, help="suites a question")] = 16
     tests: Annotated[int | None, Option(min=1, help="asserts a suite", show_default="8, of a run its own")] = None
-    repair: Annotated[int, Option(min=0, help="programs more a question, each the repair of one that fails a test")] = 0
     rule: Annotated[
         str, Option(callback=one_of(RULE_NAMES), help=f"whose choice is written: {', '.join(RULE_NAMES)}")
     ] = "codet"

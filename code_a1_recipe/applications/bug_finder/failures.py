@@ -8,10 +8,12 @@ from sandbox import (
     CallResult,
     CallStatus,
     OracleValue,
+    ValueFormatError,
     matches,
+    to_literal,
 )
 
-from ..best_of_n.answer_matrix import error_name, literal_of
+from ..best_of_n.answer_matrix import error_name
 
 TIME_OUT = "time-out"
 _LONGEST_SHOWN = 120
@@ -47,7 +49,10 @@ def failure_of(expected: OracleValue, answer: CallResult) -> Failure | None:
         if matches(expected.value, answer.value):
             return None
         kind = "returns None" if answer.value == b"N" else _KINDS[answer.status]
-        shown = literal_of(answer.value)
+        try:
+            shown = to_literal(answer.value)
+        except ValueFormatError as error:
+            shown = str(error)
     elif answer.status is CallStatus.RAISED:
         kind = f"raises {one_line(error_name(answer.detail)) or 'an exception'}"
         shown = answer.detail.rstrip(": ") or "an exception"

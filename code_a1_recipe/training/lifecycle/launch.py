@@ -100,9 +100,8 @@ def prepare_environment(config: RunConfig) -> dict[str, str]:
             threads=_threads(config, at_a_time=False),
             training_threads=_threads(config, at_a_time=config.layout == SEPARATE),
         )
-    if (
-        config.trainer.device == "cpu" or config.ray_kwargs.address == "local"
-    ):  # other nodes of a cluster may not have it
+    # Other nodes of a cluster may not have the folder.
+    if config.trainer.device == "cpu" or config.ray_kwargs.address == "local":
         variables[_VLLM_SOCKETS] = os.environ.get(_VLLM_SOCKETS) or make_sockets_folder()
     os.environ.update(variables)
     return variables

@@ -108,3 +108,10 @@ def test_a_recorded_steps_judging_is_replayed(tmp_path, capsys):
     words = [str(tmp_path / "train.jsonl"), "--questions", str(tmp_path / "questions.jsonl")]
     assert run_study(judging_waits.app, [*words, "--limit", "load_cpu_seconds=2"], name="judging_waits") == 0
     assert "train.jsonl: 1 programs; last suite after 0.2 s" in capsys.readouterr().out
+    (tmp_path / "questions.jsonl").write_text(
+        json.dumps(question | {"tests": ["assert f(1) == 2", "assert f(0) == 0"]})
+    )
+    (tmp_path / "val.jsonl").write_text(json.dumps(row | {"kind": "greedy", "source": "def f(x):\n    while x: pass"}))
+    words[0] = str(tmp_path / "val.jsonl")
+    assert run_study(judging_waits.app, [*words, "--hidden"], name="judging_waits") == 0
+    assert capsys.readouterr().out.count("1 programs fail") == 2
