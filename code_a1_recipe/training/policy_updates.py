@@ -16,6 +16,7 @@ from verl.utils.seqlen_balancing import log_seqlen_unbalance
 from ..config.run_config import RunConfig
 from ..errors import CodeA1Error
 from ..runs.metrics import check_served_weights
+from ..verl_plugin import own_log_probs
 from ..verl_plugin.compat import rename_training_metrics
 from ..verl_plugin.row_queue import KVBatchMeta, clear_rows, get_fields, put_rows
 from .batch_parts import balanced_parts, deal, group_parts
@@ -69,9 +70,7 @@ class PolicyUpdates(PPOTrainerSync):
             batch = self._balance_batch(batch, metrics=metrics)
             with marked_timer("old_log_prob", timing):
                 batch = self._compute_old_log_prob(batch, metrics=metrics)
-            # Before anything is learned from what other weights wrote; the run then ends at its newest checkpoint.
-            known = {f"{self.name}/{key}": value for key, value in rename_training_metrics(metrics).items()}
-            check_served_weights(known, limit=self.settings.episode.max_probs_diff, step=step)
+            self._check_served_weights(metrics, step=step)
             if self.use_reference_policy:
                 with marked_timer("ref", timing):
                     batch = self._compute_ref_log_prob(batch, metrics=metrics)
@@ -79,6 +78,7 @@ class PolicyUpdates(PPOTrainerSync):
                 batch = self._compute_advantage(batch, metrics=metrics)
             with marked_timer("update_actor", timing):
                 batch = self._update_actor(batch, metrics=metrics)
+        self._check_served_weights(metrics, step=step)
         self._check_gradient(metrics, step=step)
         # verl reads the rollout's share of the step from this timer; here episodes serve both policies.
         timing["gen"] = 0.0
@@ -86,6 +86,11 @@ class PolicyUpdates(PPOTrainerSync):
         clear_rows(keys=batch.keys, partition_id=batch.partition_id)
         self._empty_caches()
         return rename_training_metrics(metrics)
+
+    def _check_served_weights(self, metrics: dict[str, float], *, step: int) -> None:
+        """Before a step is saved that learned from what other weights wrote; the run ends at its newest checkpoint."""
+        known = {f"{self.name}/{key}": value for key, value in rename_training_metrics(metrics).items()}
+        check_served_weights(known, limit=self.settings.episode.max_probs_diff, step=step)
 
     def _check_gradient(self, metrics: dict[str, float], *, step: int) -> None:
         """Count the updates in a row that verl left out because their gradient was no number."""
@@ -118,7 +123,23 @@ class PolicyUpdates(PPOTrainerSync):
     def _ranks(self) -> int:
         return 1 + max(self.actor_rollout_wg._dispatch_info["actor"])
 
+    def _takes_own_log_probs(self, batch: KVBatchMeta) -> bool:
+        """The old log-probabilities are those of the update's own pass, and nothing reads them before it."""
+        actor, algorithm = self.config.actor_rollout_ref.actor, self.config.algorithm
+        correction = algorithm.rollout_correction
+        is_one_step = len(batch) == actor.ppo_mini_batch_size * self.config.actor_rollout_ref.rollout.n
+        reads_them = (
+            algorithm.use_kl_in_reward or correction.bypass_mode or correction.rollout_is or correction.rollout_rs
+        )
+        return is_one_step and actor.ppo_epochs == 1 and not reads_them and not any(map(is_lesson, batch.keys))
+
     def _compute_old_log_prob(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
+        batch.extra_info[own_log_probs.FLAG] = takes_own = self._takes_own_log_probs(batch)
+        if takes_own:
+            rows = get_fields(keys=batch.keys, partition_id=self.name, select_fields=["rollout_log_probs"])
+            rows["old_log_probs"] = rows.pop("rollout_log_probs")  # only so that there is such a column
+            put_rows(keys=batch.keys, partition_id=self.name, fields=rows)
+            return batch
         batch = self._in_parts(super()._compute_old_log_prob, batch, metrics)
         sampled = [key for key, tag in zip(batch.keys, batch.tags, strict=True) if not tag.get("is_padding")]
         if not (lessons := [key for key in batch.keys if is_lesson(key)]):
@@ -139,7 +160,24 @@ class PolicyUpdates(PPOTrainerSync):
 
     def _compute_advantage(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
         parts = group_parts(_groups(batch), fillers=_fillers(batch))
-        return self._in_parts(super()._compute_advantage, batch, metrics, parts=parts)
+        batch = self._in_parts(super()._compute_advantage, batch, metrics, parts=parts)
+        if batch.extra_info.get(own_log_probs.FLAG):  # what compares old log-probabilities with the servers'
+            for name in [name for name in metrics if "rollout_corr/" in name]:
+                del metrics[name]
+        return batch
+
+    def _update_actor(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
+        batch = super()._update_actor(batch, metrics)
+        if batch.extra_info.get(own_log_probs.FLAG):
+            reported = own_log_probs.finalize(metrics, ranks=self._ranks(), prefix="actor/")
+            if not reported:  # the servers' log-probabilities were taken for the policy's
+                raise CodeA1Error(
+                    f"the {self.name} policy's workers train with another engine than the recipe's, so step "
+                    f"{self.global_steps} learned from the wrong probabilities; is the recipe installed, in this "
+                    "release, wherever workers start?"
+                )
+            metrics.update(reported)
+        return batch
 
     def _compute_metrics(
         self, batch: KVBatchMeta, metrics: dict[str, Any], timing_raw: dict[str, float], global_steps: int, epoch: int

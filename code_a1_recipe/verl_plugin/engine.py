@@ -23,6 +23,7 @@ from verl.workers.engine import EngineRegistry
 from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
 from verl.workers.utils.losses import ppo_loss
 
+from . import own_log_probs
 from .cpu.environment import PLATFORM_NAME, TRAINING_THREADS_VARIABLE, give_back_freed_memory, logits_chunk
 
 
@@ -91,9 +92,23 @@ class PackedFSDPEngineWithLMHead(FSDPEngineWithLMHead):
             yield
 
     def forward_step(self, micro_batch: Any, loss_function: Any, forward_only: bool) -> Any:
-        if not forward_only and self.get_data_parallel_size() == 1 and has_no_gradient(loss_function, micro_batch):
-            return torch.zeros((), requires_grad=True), {"loss": 0.0, "metrics": {}}
-        return super().forward_step(micro_batch, loss_function, forward_only)
+        if forward_only:
+            return super().forward_step(micro_batch, loss_function, forward_only)
+        learns = self.get_data_parallel_size() > 1 or not has_no_gradient(loss_function, micro_batch)
+        if takes_own := tensordict_utils.get_non_tensor_data(micro_batch, own_log_probs.FLAG, default=False):
+            keeps_entropy = tensordict_utils.get_non_tensor_data(micro_batch, "calculate_entropy", default=False)
+            tensordict_utils.assign_non_tensor(micro_batch, calculate_entropy=True)
+            loss_function = partial(
+                own_log_probs.loss_with_own_log_probs, loss_function, keeps_entropy=bool(keeps_entropy)
+            )
+        if learns:
+            return super().forward_step(micro_batch, loss_function, forward_only)
+        metrics = {}
+        if takes_own:  # the entropy is of all rows, whether there is something to learn from them or not
+            with torch.no_grad():
+                found = super().forward_step(micro_batch, loss_function, forward_only)[1]["metrics"]
+            metrics = {name: value for name, value in found.items() if name.startswith(own_log_probs.PREFIX)}
+        return torch.zeros((), requires_grad=True), {"loss": 0.0, "metrics": metrics}
 
     def optimizer_step(self) -> Any:
         for parameter in self.module.parameters():

@@ -9,7 +9,7 @@ from ...evaluation.models.options import ModelOptions
 from ...evaluation.options import SamplingEvalOptions
 from ...jobs.options import one_of
 
-RULE_NAMES = ("random", "pass_count", "codet", "mbr_exec", "discrimination")
+RULE_NAMES = ("random", "pass_count", "codet", "mbr_exec")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,52 +53,6 @@ def mbr_exec(passes_NM: Passes, answers_NM: Answers) -> Scores:
     return np.where(lacks_answer_NM.any(axis=1), 0.0, sizes_N)
 
 
-def discrimination(passes_NM: Passes, answers_NM: Answers) -> Scores:
-    """Passed tests, each weighed by how well it agrees with the other tests about which programs are good.
-
-    The weight is the item's corrected item-total correlation of classical test theory (Lord and Novick, Statistical
-    Theories of Mental Test Scores, 1968; the correction: Henrysson, Psychometrika 28, 1963): the point-biserial
-    correlation, over programs, of passing the test with the number of *other* tests passed. Negative weights count 0,
-    and so does a test that all programs pass or none does. Where all weights are 0 the rule is :func:`pass_count`.
-    """
-    counts_N = pass_count(passes_NM, answers_NM)
-    weights_M = discriminations(passes_NM)
-    if not weights_M.any():
-        return counts_N
-    return np.asarray(passes_NM @ weights_M)
-
-
-def discriminations(passes_NM: Passes) -> Scores:
-    """The weights of :func:`discrimination`, each in [0, 1].
-
-    Example:
-        Tests 0 and 1 agree, and test 2 with neither.
-
-        >>> passes = np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1], [0, 0, 0]], bool)
-        >>> discriminations(passes).round(3).tolist()
-        [0.577, 0.577, 0.0]
-    """
-    num_programs = len(passes_NM)
-    # In whole numbers, so that a correlation of 0 is exactly 0.
-    passes = passes_NM.astype(np.int64)
-    rest_NM = passes.sum(axis=1, keepdims=True) - passes
-    passed_M = passes.sum(axis=0)
-    rest_M = rest_NM.sum(axis=0)
-    both_M = (passes * rest_NM).sum(axis=0)
-    rest_squares_M = (rest_NM**2).sum(axis=0)
-    covariance_M = num_programs * both_M - passed_M * rest_M
-    variance_M = num_programs * passed_M - passed_M**2
-    rest_variance_M = num_programs * rest_squares_M - rest_M**2
-    scale_M = np.sqrt(variance_M.astype(np.float64) * rest_variance_M)
-    weights_M = np.divide(
-        covariance_M,
-        scale_M,
-        out=np.zeros(len(scale_M)),
-        where=scale_M > 0,
-    )
-    return np.asarray(np.clip(weights_M, 0.0, 1.0))
-
-
 def random_choice(passes_NM: Passes, answers_NM: Answers) -> Scores:
     """All programs alike: the lower bound, pass@1."""
     return np.zeros(len(passes_NM))
@@ -109,7 +63,6 @@ RULES: dict[str, Callable[[Passes, Answers], Scores]] = {
     "pass_count": pass_count,
     "codet": codet,
     "mbr_exec": mbr_exec,
-    "discrimination": discrimination,
 }
 """Name -> ``(passes_NM, answers_NM) -> scores_N``, higher is better."""
 ORACLE = "oracle"

@@ -270,33 +270,6 @@ def test_select_compares_all_rules_and_writes_the_chosen_programs(questions, tmp
     assert next(row for row in chosen if row["question"] == "double")["program"].strip() == RIGHT.strip()
 
 
-def test_select_has_failing_programs_written_again_and_says_what_became_of_them(questions, tmp_path, capsys):
-    asked_to_repair = []
-
-    def answer(messages, seed):
-        text = messages[-1]["content"]
-        if "It fails a test." not in text:
-            return answers(messages, seed)
-        asked_to_repair.append(text)
-        return fenced(RIGHT if "double(x)" in text else SIGN_WRONG)
-
-    output = tmp_path / "out"
-    with StandInEndpoint(answer) as server:
-        test_model = ["--test-endpoint", server.url, "--test-endpoint-model", "stand-in"]
-        asked = words(questions, output, server, "--samples", "4", "--suites", "2", "--tests", "3", *test_model)
-        assert select([*asked, "--repair", "2"]) == 0
-        number = len(server.requests)
-        assert select([*asked, "--repair", "2"]) == 0
-        assert len(server.requests) == number
-        assert select([*asked, "--repair", "2", "--judge-only"]) == 0
-    assert len(asked_to_repair) == 4  # 2 of 2 questions: every program of each fails a test, as one test is wrong
-    assert any("double(1)" in text and "returns 2" in text and "\n3\n" in text for text in asked_to_repair)
-    shown = capsys.readouterr().out
-    assert "Best of 4 and 2 repairs" in shown
-    assert "0 of 2 repairs of incorrect programs are correct. 0 of 2 repairs of correct ones are no longer" in shown
-    assert select([*asked, "--repair", "-1"]) == 2
-
-
 def test_a_choice_is_never_that_of_other_tests(questions, tmp_path, capsys):
     rows = [{**row, "strict": ["assert double(3) == 7"]} for row in QUESTIONS[:1]]
     questions.write_text("".join(json.dumps(row) + "\n" for row in rows))

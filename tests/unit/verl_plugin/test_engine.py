@@ -13,10 +13,14 @@ pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh se
 
 from tensordict import TensorDict
 from transformers import LlamaConfig, LlamaForCausalLM
+from verl import DataProto
 from verl.utils import tensordict_utils
+from verl.utils.debug.metrics import calculate_debug_metrics
+from verl.utils.metric import Metric
 from verl.workers.config.actor import ActorConfig, PolicyLossConfig
 from verl.workers.utils.losses import ppo_loss, sft_loss
 
+from code_a1_recipe.verl_plugin import own_log_probs
 from code_a1_recipe.verl_plugin.engine import (
     PackedFSDPEngineWithLMHead,
     Segments,
@@ -230,6 +234,77 @@ def test_rows_without_advantage_have_no_gradient_unless_the_loss_has_another_ter
     assert has_no_gradient(loss_function, rows) is expected
 
 
+def test_an_update_takes_its_own_log_probs_as_old_ones_and_reports_what_a_pass_of_its_own_would():
+    """Loss, gradient and metrics: verl's, given the values of this very pass. Two micro-batches on one rank."""
+    generator = torch.Generator().manual_seed(3)
+    lengths = [(2, 3), (4, 1), (3, 5), (1, 4)]
+
+    def nested(values):
+        return torch.nested.as_nested_tensor(values, layout=torch.jagged)
+
+    def drawn(*sizes):
+        return [torch.rand(size, generator=generator) for size in sizes]
+
+    responses = [response for _, response in lengths]
+    table = {
+        "prompts": drawn(*(prompt for prompt, _ in lengths)),
+        "responses": drawn(*responses),
+        "response_mask": [torch.tensor([1.0] * (size - 1) + [float(size < 5)]) for size in responses],
+        "rollout_log_probs": [-values for values in drawn(*responses)],
+        "advantages": [
+            torch.full((size,), value) for size, value in zip(responses, (1.0, -0.5, 0.7, 0.2), strict=True)
+        ],
+    }
+    outputs = [
+        [(-values).requires_grad_() for values in drawn(*(sum(pair) for pair in lengths))],
+        drawn(*(sum(pair) for pair in lengths)),
+    ]
+    loss_function, together = verls_loss(), {}
+
+    def of(rows, **more):
+        columns = {name: nested([values[row] for row in rows]) for name, values in {**table, **more}.items()}
+        data = TensorDict(columns, batch_size=[len(rows)])
+        for name, value in {"dp_size": 1, "batch_num_tokens": 12, "global_batch_size": 4}.items():
+            tensordict_utils.assign_non_tensor(data, **{name: value})
+        log_probs, entropy = (nested([values[row] for row in rows]) for values in outputs)
+        return {"log_probs": log_probs, "entropy": entropy}, data
+
+    losses = []
+    for rows in ((0, 1), (2, 3)):
+        model_output, data = of(rows)
+        loss, metrics = own_log_probs.loss_with_own_log_probs(
+            loss_function, model_output=model_output, data=data, keeps_entropy=False
+        )
+        losses.append(loss)
+        for name, metric in metrics.items():
+            if isinstance(metric, Metric):
+                together.setdefault(name, metric.init_list()).append(metric)
+    sum(losses).backward()
+    gradient = [values.grad.clone() for values in outputs[0]]
+    for values in outputs[0]:
+        values.grad = None
+
+    own = [values.detach()[prompt - 1 : -1] for values, (prompt, _) in zip(outputs[0], lengths, strict=True)]
+    expected = []
+    for rows in ((0, 1), (2, 3)):
+        model_output, data = of(rows, old_log_probs=own)
+        model_output.pop("entropy")
+        expected.append(loss_function(model_output=model_output, data=data)[0])
+    sum(expected).backward()
+    assert losses == expected
+    torch.testing.assert_close(gradient, [values.grad for values in outputs[0]], rtol=0, atol=0)
+
+    metrics = {f"actor/{name}": metric.aggregate() for name, metric in together.items()}
+    found = own_log_probs.finalize(metrics, ranks=1, prefix="actor/")
+    assert not [name for name in metrics if own_log_probs.PREFIX in name]
+    padded = of((0, 1, 2, 3), old_log_probs=own)[1].to_padded_tensor()
+    entropies = [values[prompt - 1 : -1] for values, (prompt, _) in zip(outputs[1], lengths, strict=True)]
+    counted = torch.cat(table["response_mask"]).bool()
+    of_a_pass = calculate_debug_metrics(DataProto(batch=padded))
+    del of_a_pass["training/rollout_probs_diff_valid"]
+    assert found == pytest.approx({**of_a_pass, "actor/entropy": torch.cat(entropies)[counted].mean().item()}, rel=1e-5)
+
+
 @pytest.mark.parametrize(("ranks", "forward_only", "skipped"), [(1, False, True), (2, False, False), (1, True, False)])
 def test_such_rows_are_left_out_of_an_update_on_one_rank(monkeypatch, ranks, forward_only, skipped):
     base = PackedFSDPEngineWithLMHead.__mro__[1]
@@ -243,6 +318,23 @@ def test_such_rows_are_left_out_of_an_update_on_one_rank(monkeypatch, ranks, for
     loss, output = result
     loss.backward()  # as verl does of each
     assert output == {"loss": 0.0, "metrics": {}}
+
+
+def test_such_rows_are_still_reported_where_an_update_takes_its_own_log_probs(monkeypatch):
+    def computed(self, rows, loss_function, forward_only):
+        assert not torch.is_grad_enabled()
+        assert tensordict_utils.get_non_tensor_data(rows, "calculate_entropy", default=False)
+        return None, {"loss": 1.0, "metrics": {f"{own_log_probs.PREFIX}tokens": 3, "pg_clipfrac": 0.0}}
+
+    monkeypatch.setattr(PackedFSDPEngineWithLMHead.__mro__[1], "forward_step", computed)
+    engine = object.__new__(PackedFSDPEngineWithLMHead)
+    monkeypatch.setattr(engine, "get_data_parallel_size", lambda: 1)
+    rows = NONE.clone()
+    tensordict_utils.assign_non_tensor(rows, **{own_log_probs.FLAG: True})
+    assert engine.forward_step(rows, verls_loss(), False)[1] == {
+        "loss": 0.0,
+        "metrics": {f"{own_log_probs.PREFIX}tokens": 3},
+    }
 
 
 def test_an_update_without_any_gradient_moves_weights_by_the_momentum_they_have(monkeypatch):
