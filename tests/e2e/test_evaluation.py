@@ -30,12 +30,10 @@ def done(trained, repository, folder, request) -> dict[str, dict]:
     held_out = yaml.safe_load((trained.folder / "resolved_config.yaml").read_text())["data"]["val_files"]
     pair = [held_out, "--model", run, "--prompt", "micro", "--limit", "6", *SAMPLING]
     code = ["eval", "code", *pair, "--samples", "4", "--output", f"{folder}/code"]
-    commands = {
-        "validate": ["validate", run, "--step", STEP, "--output", f"{folder}/validate"],
+    commands = {"validate": ["validate", run, "--step", STEP, "--output", f"{folder}/validate"]}
+    nightly = {
         "code": code,
         "code again": [*code, "--judge-only"],
-    }
-    nightly = {
         "test": ["eval", "test", *pair, "--tests", "1", "--max-mutants", "10", "--output", f"{folder}/test"],
         "select": ["select", *pair, *OF_TESTS, *SIZES, "--output", f"{folder}/select"],
     }
@@ -67,6 +65,7 @@ def test_a_checkpoint_validates_to_the_very_figures_of_training(done, trained, f
     assert written == recorded
 
 
+@pytest.mark.nightly
 def test_the_code_llm_of_a_run_is_evaluated_on_a_file(done, folder):
     rows = [json.loads(line) for line in (folder / "code" / "verdicts.jsonl").open()]
     assert len(rows) == 24

@@ -35,7 +35,13 @@ def plans_of(preset: str) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.parametrize("preset", preset_names())
+# The others have the same parts and come with `--all`.
+ORDINARY = ("cpu", "smollm2-135m", "qwen2.5-coder-1.5b-1gpu")
+
+
+@pytest.mark.parametrize(
+    "preset", [name if name in ORDINARY else pytest.param(name, marks=pytest.mark.nightly) for name in preset_names()]
+)
 def test_a_presets_plan_is_the_recorded_one(preset):
     assert plans_of(preset) == json.loads(PLANS.read_text(encoding="utf-8"))[preset]
 

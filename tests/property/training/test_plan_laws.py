@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import cache
 
+import pytest
 from hypothesis import given, strategies as st
 
 from code_a1_recipe.config.compose import preset_names, read_config
@@ -59,6 +60,7 @@ def test_more_devices_never_need_more_of_each(size):
     assert needed == sorted(needed, reverse=True)
 
 
+@pytest.mark.nightly
 @given(
     preset=st.sampled_from(GPU_PRESETS),
     factors=st.tuples(*[st.floats(1, 4)] * 5),

@@ -263,7 +263,7 @@ def test_select_compares_all_rules_and_writes_the_chosen_programs(questions, tmp
         assert select(asked) == 0
         assert len(server.requests) == number
     shown = capsys.readouterr().out
-    for rule in ("random", "pass_count", "codet", "discrimination", "oracle"):
+    for rule in ("random", "pass_count", "codet", "mbr_exec", "oracle"):
         assert f"| {rule} " in shown
     chosen = [json.loads(line) for line in (output / "selected.jsonl").read_text().splitlines()]
     assert {row["question"] for row in chosen} == {"double", "sign"}

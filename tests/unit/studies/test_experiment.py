@@ -14,6 +14,7 @@ from code_a1_recipe.training.preflight import START_RULES
 from studies.experiment import __main__ as command, runs
 from studies.experiment.grid import Experiment
 
+pytestmark = pytest.mark.nightly
 STUDIES = Path(__file__).resolve().parents[3] / "studies"
 GRID = {
     "seeds": [0, 1],
@@ -105,7 +106,6 @@ def test_a_folder_of_other_settings_or_of_somebody_else_is_never_deleted(grid, s
     assert (mine / "thesis.txt").is_file()
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("path", sorted(STUDIES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_every_arm_of_the_shipped_grids_composes(path):
     experiment = Experiment.load(path)

@@ -10,6 +10,7 @@ from studies.book_memory import measure_book
 from studies.command_line import run_study
 from studies.judge_benchmark import __main__ as judge_benchmark, bench
 
+pytestmark = pytest.mark.nightly
 REFERENCE = "def f(items):\n    total = 0\n    for item in items[:3]:\n        total += item\n    return total\n"
 TEST = """
 def check(f):
@@ -22,7 +23,6 @@ FORGED = "class Any:\n    def __eq__(self, other):\n        return True\n\n\ndef
 NAMES = ("book_memory", "plan_against_measured", "reward_parts_cost")
 
 
-@pytest.mark.nightly
 def test_the_reward_ranks_258_of_261_pairs_right(capsys):
     assert run_study(reward_ranking.app, [], name="reward_ranking") == 0
     printed = capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 import ast
 
+import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from code_a1_recipe.applications.bug_finder.literal_calls import take_apart
@@ -48,6 +49,7 @@ def test_any_choices_keep_the_types_of_arguments(text, data):
     assert types == given_types[: len(types)]
 
 
+@pytest.mark.nightly
 @settings(max_examples=6, suppress_health_check=[HealthCheck.nested_given])
 @given(text=calls())
 def test_the_simplest_of_each_type_is_left(text):

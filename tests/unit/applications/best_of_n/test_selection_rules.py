@@ -1,7 +1,5 @@
 """Each rule on matrices small enough to be worked out by hand."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,6 @@ from code_a1_recipe.applications.best_of_n.selection_rules import (
     NO_ANSWER,
     RULES,
     best_programs,
-    discriminations,
     expected_pass,
     expected_passes,
 )
@@ -50,26 +47,6 @@ def test_mbr_exec_counts_programs_with_the_same_answers_whatever_the_claims():
 def test_a_program_without_an_answer_agrees_with_none_not_even_itself():
     given = answers("0x", "0x", "00")
     assert scores("mbr_exec", passes("11", "11", "00"), given) == [0, 0, 1]
-
-
-def test_the_weight_of_a_test_is_its_correlation_with_the_number_of_other_tests_passed():
-    # Test 0 is passed by 1, 1, 0, 0; the others by 1, 1, 1, 0 of each program's: r = 2 / sqrt(4 * 3) = 1 / sqrt(3).
-    # Test 2 is passed by 0, 0, 1, 0; the others by 2, 2, 0, 0: r = -4 / sqrt(3 * 16), negative, so 0.
-    weights = discriminations(passes("110", "110", "001", "000"))
-    assert weights.tolist() == pytest.approx([1 / math.sqrt(3), 1 / math.sqrt(3), 0.0])
-
-
-def test_discrimination_sums_the_weights_of_the_tests_passed():
-    third = 1 / math.sqrt(3)
-    expected = [2 * third, 2 * third, 0.0, 0.0]
-    assert scores("discrimination", passes("110", "110", "001", "000")) == pytest.approx(expected)
-
-
-def test_without_any_weight_discrimination_is_pass_count():
-    # Tests 0 and 1 contradict one another.
-    matrix = passes("101", "101", "011")
-    assert discriminations(matrix).tolist() == [0.0, 0.0, 0.0]
-    assert scores("discrimination", matrix) == [2, 2, 2]
 
 
 def test_ties_are_settled_by_their_expected_value():

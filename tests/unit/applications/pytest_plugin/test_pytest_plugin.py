@@ -116,6 +116,7 @@ def test_a_mutant_of_an_installed_package_is_found(project):
     project(test_it=mutant.replace("[-_.]", "[-_.]+")).assert_outcomes(passed=1)
 
 
+@pytest.mark.nightly
 def test_a_model_is_asked_when_that_is_wanted_and_its_responses_are_stored(project, model):
     project(*asking(model)[1:], programs=BUGGY, test_it=TEST).assert_outcomes(skipped=1)
     assert model.requests == []
@@ -161,6 +162,7 @@ def test_a_check_that_cannot_be_made_is_an_error(project, check, words):
     assert words in found.stdout.str()
 
 
+@pytest.mark.nightly
 def test_a_property_decides_and_refused_arguments_do_not_count(project):
     found = project(
         test_it="""
@@ -231,6 +233,7 @@ def test_a_property_that_cannot_be_asked_is_named(project, holds, words):
     found.stdout.fnmatch_lines([words])
 
 
+@pytest.mark.nightly
 def test_state_iterators_and_coroutines(project):
     found = project(
         test_it="""

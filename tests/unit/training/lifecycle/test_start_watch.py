@@ -8,6 +8,8 @@ import pytest
 
 from code_a1_recipe.training.lifecycle import start_watch
 
+pytestmark = pytest.mark.nightly
+
 # In a process of its own, as Ray's driver state is one a process.
 STALLED = """
 import threading
