@@ -48,6 +48,8 @@ class PolicyUpdates(PPOTrainerSync):
     name: str
     settings: RunConfig
     _left_out = 0
+    _takes_own_log_probs = False
+    """The update under way takes its own log-probabilities as old ones."""
 
     def update(self, rows: StoredRows, *, step: int, epoch: int) -> dict[str, float]:
         """One verl GRPO update on the stored rows, which are removed from the queue.
@@ -123,8 +125,8 @@ class PolicyUpdates(PPOTrainerSync):
     def _ranks(self) -> int:
         return 1 + max(self.actor_rollout_wg._dispatch_info["actor"])
 
-    def _takes_own_log_probs(self, batch: KVBatchMeta) -> bool:
-        """The old log-probabilities are those of the update's own pass, and nothing reads them before it."""
+    def _may_take_own_log_probs(self, batch: KVBatchMeta) -> bool:
+        """Old log-probabilities would be those of the update's own pass, and nothing reads them before it."""
         actor, algorithm = self.config.actor_rollout_ref.actor, self.config.algorithm
         correction = algorithm.rollout_correction
         is_one_step = len(batch) == actor.ppo_mini_batch_size * self.config.actor_rollout_ref.rollout.n
@@ -134,8 +136,8 @@ class PolicyUpdates(PPOTrainerSync):
         return is_one_step and actor.ppo_epochs == 1 and not reads_them and not any(map(is_lesson, batch.keys))
 
     def _compute_old_log_prob(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
-        batch.extra_info[own_log_probs.FLAG] = takes_own = self._takes_own_log_probs(batch)
-        if takes_own:
+        self._takes_own_log_probs = self._may_take_own_log_probs(batch)
+        if self._takes_own_log_probs:
             rows = get_fields(keys=batch.keys, partition_id=self.name, select_fields=["rollout_log_probs"])
             rows["old_log_probs"] = rows.pop("rollout_log_probs")  # only so that there is such a column
             put_rows(keys=batch.keys, partition_id=self.name, fields=rows)
@@ -161,14 +163,15 @@ class PolicyUpdates(PPOTrainerSync):
     def _compute_advantage(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
         parts = group_parts(_groups(batch), fillers=_fillers(batch))
         batch = self._in_parts(super()._compute_advantage, batch, metrics, parts=parts)
-        if batch.extra_info.get(own_log_probs.FLAG):  # what compares old log-probabilities with the servers'
+        if self._takes_own_log_probs:  # what compares old log-probabilities with the servers'
             for name in [name for name in metrics if "rollout_corr/" in name]:
                 del metrics[name]
         return batch
 
     def _update_actor(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
+        batch.extra_info[own_log_probs.FLAG] = self._takes_own_log_probs
         batch = super()._update_actor(batch, metrics)
-        if batch.extra_info.get(own_log_probs.FLAG):
+        if self._takes_own_log_probs:
             reported = own_log_probs.finalize(metrics, ranks=self._ranks(), prefix="actor/")
             if not reported:  # the servers' log-probabilities were taken for the policy's
                 raise CodeA1Error(

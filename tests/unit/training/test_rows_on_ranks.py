@@ -141,12 +141,14 @@ def test_old_log_probs_are_the_updates_own_where_a_batch_is_one_step(queue, over
     policy = policy_of(*sizes, *overrides)
     groups = {f"{n}": 8 for n in range(num_groups)} | ({"3h0": 1} if num_groups < 256 else {})
     batch = policy._balance_batch(stored(queue, groups), {})
-    assert policy._takes_own_log_probs(batch) is expected
+    assert policy._may_take_own_log_probs(batch) is expected
 
 
 def test_workers_that_do_not_report_them_end_the_run(monkeypatch):
     policy = policy_of()
     monkeypatch.setattr(PPOTrainerSync, "_update_actor", lambda self, batch, metrics: batch)
-    batch = KVBatchMeta(keys=[], tags=[], partition_id="code", extra_info={own_log_probs.FLAG: True})
+    policy._takes_own_log_probs = True
+    batch = KVBatchMeta(keys=[], tags=[], partition_id="code")
     with pytest.raises(CodeA1Error, match="another engine than the recipe's"):
         policy._update_actor(batch, {"actor/loss": 1.0})
+    assert batch.extra_info[own_log_probs.FLAG]
