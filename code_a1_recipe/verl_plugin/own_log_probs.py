@@ -80,6 +80,7 @@ def finalize(metrics: dict[str, Any], *, ranks: int, prefix: str) -> dict[str, f
     scale = np.sqrt(max(0.0, variances[3, 3] * variances[4, 4]))
     return {
         "actor/entropy": float(means[1]),
+        "training/rollout_probs_diff_valid": int(products[0, 0] > 0),
         "training/rollout_probs_diff_max": float(largest),
         "training/rollout_probs_diff_mean": float(means[2]),
         "training/rollout_probs_diff_std": float(np.sqrt(max(0.0, variances[2, 2]) * number / max(number - 1, 1.0))),

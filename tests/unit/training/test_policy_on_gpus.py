@@ -83,14 +83,17 @@ def test_each_gpus_cache_is_emptied_for_the_other_policy(policy_of, monkeypatch,
     assert asked == [policy_updates._empty_cache] * num_asked
 
 
+@pytest.mark.parametrize("seen_in", ["_compute_old_log_prob", "_update_actor"])
 @pytest.mark.parametrize(("limit", "stops"), [("0.1", True), ("0.3", False), ("null", False)])
-def test_nothing_is_learned_from_what_servers_with_other_weights_wrote(policy_of, monkeypatch, limit, stops):
+def test_what_servers_with_other_weights_wrote_ends_the_run(policy_of, monkeypatch, limit, stops, seen_in):
+    """An update that takes its own log-probabilities sees it at its end; the step is then not saved."""
     policy, phases = policy_of("test", f"episode.max_probs_diff={limit}", preset="cpu"), []
 
     def phase(name):
         def run(batch, metrics):
             phases.append(name)
-            metrics["training/rollout_probs_diff_mean"] = 0.2
+            if name == seen_in:
+                metrics["training/rollout_probs_diff_mean"] = 0.2
             return batch
 
         return run
@@ -112,7 +115,7 @@ def test_nothing_is_learned_from_what_servers_with_other_weights_wrote(policy_of
         return
     with pytest.raises(OutageError, match=r"step 3: test/rollout_probs_diff_mean is 0.2, above episode.max_probs_diff"):
         policy.update(rows, step=3, epoch=0)
-    assert phases == ["_balance_batch", "_compute_old_log_prob"]
+    assert phases[-1] == seen_in
 
 
 def test_a_run_ends_where_its_gradient_stays_no_number(policy_of):
