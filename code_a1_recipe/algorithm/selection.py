@@ -27,13 +27,13 @@ def top_variance(reward_CS: RewardsCS, *, update_n: int) -> tuple[int, ...]:
         fewer are eligible, perhaps none. A group without spread can be chosen; its advantages are 0.
 
     Raises:
-        ValueError: ``update_n`` is below 1, or a reward is not finite.
+        ValueError: a reward is not finite.
 
     Example:
         >>> top_variance([[0.5, 0.5], [0.0, 1.0], [None, 1.0]], update_n=1)
         (1,)
     """
-    eligible = _eligible(reward_CS, update_n=update_n)
+    eligible = _eligible(reward_CS)
     # The variance ranks as the standard deviation does. `statistics` computes it exactly, so that candidates with the
     # same rewards in another order tie, which a sum of rounded floats would not grant.
     variances = {}
@@ -46,17 +46,15 @@ def top_variance(reward_CS: RewardsCS, *, update_n: int) -> tuple[int, ...]:
 
 def every_candidate(reward_CS: RewardsCS, *, update_n: int = 1) -> tuple[int, ...]:
     """All eligible candidates, in order; ``update_n`` is not used."""
-    return tuple(_eligible(reward_CS, update_n=update_n))
+    return tuple(_eligible(reward_CS))
 
 
 GROUP_SELECTORS: dict[str, GroupSelector] = {"topvar": top_variance, "all": every_candidate}
 """Selectors by ``selection.name``; "topvar" is the default."""
 
 
-def _eligible(reward_CS: RewardsCS, *, update_n: int) -> list[int]:
+def _eligible(reward_CS: RewardsCS) -> list[int]:
     """Indices of the candidates that have all their rewards."""
-    if update_n < 1:
-        raise ValueError(f"update_n (candidates that train the Test LLM) must be at least 1, got {update_n!r}")
     eligible = []
     for candidate, rewards in enumerate(reward_CS):
         for reward in rewards:

@@ -57,6 +57,8 @@ class EpisodeSettings(Block):
     """Processes that run episodes."""
     repair_turns: Annotated[int, Field(ge=0, le=8)] = 0
     """How often a program that failed a case is shown it and written again; a batch has room for all turns."""
+    max_refills: Amount = 0
+    """Rounds in which questions whose programs all earned the same give way to others of the training set."""
     tester: str | None = None
     """``pkg://module:function`` or ``FILE.py:function`` that writes the suites; null: the Test LLM."""
     generation_timeout_seconds: Seconds = 3600.0

@@ -18,6 +18,7 @@ def tasks_of(
     step: int,
     started_at: float,
     validate: bool,
+    first_index: int = 0,
 ) -> list[EpisodeTask]:
     """One task for each question, in their order.
 
@@ -26,6 +27,7 @@ def tasks_of(
         step: of training, from 1; for validation the newest finished one.
         started_at: Unix seconds, the zero of the step's spans.
         validate: the counts of ``validation`` instead of those of ``episode``.
+        first_index: of the first question among all of the step.
     """
     validation = settings.validation
     counts = validation if validate else settings.episode
@@ -45,7 +47,7 @@ def tasks_of(
             started_at=started_at,
             **({} if validate else _from_the_book(question, index, settings=settings, book=book, step=step)),
         )
-        for index, question in enumerate(questions)
+        for index, question in enumerate(questions, first_index)
     ]
 
 

@@ -2,7 +2,6 @@
 ``Annotated`` type with Typer's words for it; ``cli.declared`` makes the command's parameters of them."""
 
 import math
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +14,9 @@ from sandbox import LOCAL_TIERS, OPTIONAL_FEATURES
 
 from ..data.formats import ADAPTERS
 from ..data.reader import COLUMNS
+from .cores import usable_cores
 
-NUM_CORES = os.cpu_count() or 1
+NUM_CORES = usable_cores()
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,11 @@ class EpisodeReport:
     outage: str
     """Why the sandbox could not judge a program of it; empty where it judged all."""
 
+    @property
+    def has_spread(self) -> bool:
+        """The question's programs earned different rewards, without which none has an advantage."""
+        return len(set(self.code_rewards)) > 1
+
     def without_records(self) -> "EpisodeReport":
         """The same report without text, small enough to keep for a whole step."""
         return replace(self, records=b"")

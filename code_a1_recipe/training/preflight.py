@@ -33,6 +33,8 @@ from .reporting import check_reporting
 from .runners import service_answers
 from .verl_checks import check_verl_config
 
+_LEAST_ADAPTER_RATE = 5e-6
+
 
 def _verl_version(config: RunConfig) -> Iterator[str]:
     del config
@@ -109,6 +111,14 @@ def _run_folder(config: RunConfig) -> Iterator[str]:
         )
 
 
+def _adapter_rates(config: RunConfig) -> Iterator[str]:
+    for name in config.policy_names:
+        policy = config.policy(name)
+        if policy.model.rank_of_lora and 0 < (rate := policy.actor.optim.lr) < _LEAST_ADAPTER_RATE:
+            need = f"at least {_LEAST_ADAPTER_RATE:g} with a LoRA adapter, which a rate for whole weights hardly moves"
+            yield f"policies.{name}.actor.optim.lr must be {need}, got {rate:g}; begin with 2e-5"
+
+
 START_RULES: tuple[Rule, ...] = (
     *VALUE_RULES,
     _verl_version,
@@ -117,6 +127,7 @@ START_RULES: tuple[Rule, ...] = (
     _question_files,
     _model_folders,
     _run_folder,
+    _adapter_rates,
     service_answers,
 )
 """All that is checked in a second; ``config.compose.read_config`` reports what breaks them with every bad value."""

@@ -8,6 +8,7 @@ import time
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +17,6 @@ from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils.debug import marked_timer
 
 from ..algorithm.curriculum import Curriculum
-from ..algorithm.episode_types import EpisodeTask
 from ..algorithm.mistake_book import BookChange, MistakeBook
 from ..algorithm.question import Question
 from ..algorithm.tasks import tasks_of
@@ -36,6 +36,7 @@ from .lifecycle.stage_clock import StageClock
 from .lifecycle.time_limit import within
 from .policy import Policy
 from .preflight import run_identity
+from .refill import give_way, refill
 from .reporting import AllWorkers, log_generations
 from .startup import start_parts
 from .trajectories import StoredRows, join_rows
@@ -126,14 +127,13 @@ class CodeA1Trainer(PPOTrainerSync):
         self._has_stepped = True
         with marked_timer("episodes", timing_raw), self._saving():
             questions = self._next_questions()
-            tasks = self._tasks(questions, validate=False)  # with replays from the Mistake Book
-            reports = self._run_episodes(tasks, metrics)  # candidates, suites, verdicts, rewards
+            reports = self._run_episodes(questions, metrics)  # replays, candidates, suites, verdicts, rewards
         if self.curr_step_profile:
             self._stop_rollout_profiling()
         self._sleep_servers()
         self._update_mistake_book(reports, metrics)
         self._update_curriculum(reports, metrics)
-        groups = self._collect_grpo_groups(reports)  # of suites those that TOPVAR selected
+        groups = self._collect_grpo_groups(reports, len(questions))  # of suites those that TOPVAR selected
         self._alternate_updates(groups, metrics, timing_raw)
         self._finish_step(metrics)
         return step_marker(self.global_steps)
@@ -156,18 +156,9 @@ class CodeA1Trainer(PPOTrainerSync):
         drawn = self.curriculum.draw(self.global_steps, len(batch["question"]))
         return [self.train_dataset.questions[q] for q in drawn]
 
-    def _tasks(self, questions: Sequence[Question], *, validate: bool) -> list[EpisodeTask]:
-        return tasks_of(
-            questions,
-            settings=self.settings,
-            book=self.book,
-            step=self.global_steps,
-            started_at=time.time(),
-            validate=validate,
-        )
-
-    def _run_episodes(self, tasks: Sequence[EpisodeTask], metrics: dict[str, Any]) -> list[EpisodeReport]:
-        reports = self._reports(tasks, validate=False)
+    def _run_episodes(self, questions: Sequence[Question], metrics: dict[str, Any]) -> list[EpisodeReport]:
+        reports = self._reports(questions, validate=False)
+        metrics["episode/refilled_questions"] = len(reports) - len(questions)
         metrics["timing_s/exposed_judging"] = seconds_of_exposed_judging(reports)
         metrics.update(measures.finalize_metrics(measures.merge_accumulators(report.accumulator for report in reports)))
         share, limit = metrics.get("judge/outage_rate", 0.0), self.settings.sandbox.max_outage_rate
@@ -175,15 +166,24 @@ class CodeA1Trainer(PPOTrainerSync):
         measures.check_outages(share, limit=limit, step=self.global_steps, reason=reason)
         return reports
 
-    def _reports(self, tasks: Sequence[EpisodeTask], *, validate: bool) -> list[EpisodeReport]:
-        """Run the episodes and write their rollouts; reports in the order of the questions."""
-        trainer = self.settings.trainer
+    def _reports(self, questions: Sequence[Question], *, validate: bool) -> list[EpisodeReport]:
+        """Run the episodes and write their rollouts; reports in the order of the questions, then of refills."""
+        trainer, episode = self.settings.trainer, self.settings.episode
         copy_in = trainer.validation_data_dir if validate else trainer.rollout_data_dir
-        reports = []
-        with self.run_folder.rollout_log(self.global_steps, validation=validate, copy_in=copy_in) as write:
-            for report in self.episodes.run(tasks, validate=validate, while_waiting=self.signals.check):
-                write(report.records)
-                reports.append(report.without_records())
+        step, seed = self.global_steps, self.settings.seed
+        make_tasks = partial(
+            tasks_of, settings=self.settings, book=self.book, step=step, started_at=time.time(), validate=validate
+        )
+        reports: list[EpisodeReport] = []
+        with self.run_folder.rollout_log(step, validation=validate, copy_in=copy_in) as write:
+            asked = questions
+            for number in range(1 if validate else 1 + episode.max_refills):
+                if number:
+                    asked = refill(self.train_dataset.questions, reports, wanted=len(questions), seed=seed, step=step)
+                tasks = make_tasks(asked, first_index=len(reports))
+                for report in self.episodes.run(tasks, validate=validate, while_waiting=self.signals.check):
+                    write(report.records)
+                    reports.append(report.without_records())
         return sorted(reports, key=lambda report: report.index)
 
     def _sleep_servers(self) -> None:
@@ -205,9 +205,12 @@ class CodeA1Trainer(PPOTrainerSync):
                 self.curriculum.update(report.question_id, report.code_rewards)
             metrics.update(self.curriculum.metrics())
 
-    def _collect_grpo_groups(self, reports: Sequence[EpisodeReport]) -> dict[str, StoredRows]:
+    def _collect_grpo_groups(self, reports: Sequence[EpisodeReport], num_questions: int) -> dict[str, StoredRows]:
         """Keys of the rows that each policy may train on, which episode workers selected (TOPVAR) and stored."""
-        return {name: join_rows([report.grpo_rows[name] for report in reports]) for name in self.policies}
+        kept, left_out = give_way(reports, wanted=num_questions)
+        for name, policy in self.policies.items() if left_out else ():
+            policy.discard(join_rows([report.grpo_rows[name] for report in left_out]))
+        return {name: join_rows([report.grpo_rows[name] for report in kept]) for name in self.policies}
 
     def _alternate_updates(
         self, groups: Mapping[str, StoredRows], metrics: dict[str, Any], timing_raw: dict[str, float]
@@ -304,7 +307,7 @@ class CodeA1Trainer(PPOTrainerSync):
         """Both policies on the held-out questions; metrics are prefixed ``val/``."""
         questions = self.val_dataset.questions  # not by their loader, which draws from training's random numbers
         with self._saving():
-            reports = self._reports(self._tasks(questions, validate=True), validate=True)
+            reports = self._reports(questions, validate=True)
         log_generations(self, self.run_folder.rollout_file(self.global_steps, validation=True), questions)
         found = [(questions[report.index].data_source, report.accumulator) for report in reports]
         metrics = measures.validation_metrics(found)

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from tensordict import TensorDict
 from verl.utils.metric import AggregationType, Metric
 from verl.workers.utils.padding import no_padding_2_padding, response_to_nested
 
@@ -27,7 +26,7 @@ def loss_with_own_log_probs(
     loss_function: Callable[..., tuple[torch.Tensor, dict[str, Any]]],
     *,
     model_output: dict[str, Any],
-    data: TensorDict,
+    data: Any,
     keeps_entropy: bool,
     dp_group: Any = None,
 ) -> tuple[torch.Tensor, dict[str, Any]]:
@@ -36,7 +35,7 @@ def loss_with_own_log_probs(
     Args:
         loss_function: verl's, which reads ``old_log_probs``.
         model_output: ``log_probs`` and ``entropy`` of all tokens, nested.
-        data: rows of the micro-batch; get ``old_log_probs``.
+        data: rows of the micro-batch, a TensorDict; get ``old_log_probs``.
         keeps_entropy: the loss has a term of it.
         dp_group: verl's process group.
 

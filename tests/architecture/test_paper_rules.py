@@ -87,7 +87,7 @@ def test_the_trainers_step_takes_the_rules_in_their_order():
     (step,) = [
         node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef) and node.name == "step"
     ]
-    rules = ["_tasks", "_run_episodes", "_update_mistake_book", "_collect_grpo_groups", "_alternate_updates"]
+    rules = ["_run_episodes", "_update_mistake_book", "_collect_grpo_groups", "_alternate_updates"]
     calls = {node.func.attr: node.lineno for node in ast.walk(step) if isinstance(node, ast.Call) and is_own(node.func)}
     assert sorted((name for name in calls if name in rules), key=calls.get) == rules
 

@@ -1,6 +1,7 @@
 """Short runs on one NVIDIA card, and what was measured of them for `gpu_report.md`.
 
 CODE_A1_GPU_REHEARSAL=1 runs the same tests without a card: preset `cpu` in place of the card's, and small models.
+The report is written after each run; CODE_A1_GPU_MINUTES says until when another one may begin (6 on a card).
 """
 
 import os
@@ -32,6 +33,8 @@ REHEARSAL = os.environ.get("CODE_A1_GPU_REHEARSAL") == "1"
 _ROOM_FOR_1_5B = 39 * GIB
 _MARKER = "CODE_A1_GPU_TEST"
 _LEAVE_SECONDS = 30
+_MINUTES = float(os.environ.get("CODE_A1_GPU_MINUTES", "inf" if REHEARSAL else "6"))
+_BEGAN = time.monotonic()
 _CUT_AFTER_STEP_1, _WATCHED = ("e2e/drivers/cut_weight_sync.py", "1"), ("gpu/drivers/watched_run.py",)
 _REPORT = pytest.StashKey[Report]()
 
@@ -91,6 +94,9 @@ def measured_run(stage: Stage, repository: Path, pytestconfig: pytest.Config) ->
             pytest.skip("layout=separate needs two cards, and one is here")
         if name == "resumed":
             run("colocated")
+        longest = max((one.seconds for one in finished.values()), default=0.0)
+        if time.monotonic() - _BEGAN + longest > 60 * _MINUTES:
+            pytest.skip(f"{name} would end after CODE_A1_GPU_MINUTES={_MINUTES:g}; name more for all runs")
         folder = stage.folder / {"resumed": "colocated"}.get(name, name)
         words = [f"run_dir={folder}", *stage.overrides, *RUNS[name]]
         config = with_sizes(read_config(stage.preset, words))
@@ -126,6 +132,7 @@ def measured_run(stage: Stage, repository: Path, pytestconfig: pytest.Config) ->
             sleeps=rows_of(folder / SLEEPS_FILE),
             facts=facts_of(done, rows),
         )
+        _report_file(pytestconfig).write_text(pytestconfig.stash[_REPORT].text({}), encoding="utf-8")
         return finished[name]
 
     return run
@@ -155,11 +162,15 @@ def _memory_beyond(before: Card | None) -> int:
     return max(0, now.used - before.used - 64 * MIB) if now else 0
 
 
+def _report_file(config: pytest.Config) -> Path:
+    return config.rootpath / "gpu_report.md"
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Write the report, and print it, where a run took place."""
     report = config.stash.get(_REPORT, None)
     if report is not None and report.runs:
-        path = config.rootpath / "gpu_report.md"
+        path = _report_file(config)
         path.write_text(report.text(terminalreporter.stats), encoding="utf-8")
         terminalreporter.section(f"written to {path}")
         terminalreporter.write_line(path.read_text(encoding="utf-8"))

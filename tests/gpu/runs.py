@@ -20,7 +20,7 @@ _ROLLOUT = "actor_rollout_ref.rollout"
 _SHORT = ("trainer.total_training_steps=2", "trainer.save_freq=-1", f"{_ROLLOUT}.enforce_eager=true")
 RUNS: dict[str, tuple[str, ...]] = {
     # With vLLM's graphs, as a user has them, and a checkpoint
-    "colocated": ("trainer.total_training_steps=1", "trainer.save_freq=1"),
+    "colocated": ("trainer.total_training_steps=2", "trainer.save_freq=2"),
     # From that checkpoint, in the same folder
     "resumed": ("trainer.total_training_steps=3", "trainer.save_freq=-1"),
     # The Test LLM trains an adapter, the Code LLM all weights
@@ -28,6 +28,7 @@ RUNS: dict[str, tuple[str, ...]] = {
         "policies.test.model.lora_rank=16",
         "policies.test.model.lora_alpha=16",
         "policies.test.model.target_modules=all-linear",
+        "policies.test.actor.optim.lr=2e-5",
         *_SHORT,
     ),
     "separate": ("layout=separate", "pools.code.n_gpus_per_node=1", "pools.test.n_gpus_per_node=1", *_SHORT),
@@ -44,7 +45,7 @@ RUNS: dict[str, tuple[str, ...]] = {
         *_SHORT,
     ),
 }
-STEPS = {"colocated": 1, "resumed": 3, "lora": 2, "separate": 2, "deterministic": 2, "repeated": 2}
+STEPS = {"colocated": 2, "resumed": 3, "lora": 2, "separate": 2, "deterministic": 2, "repeated": 2}
 """Of the runs that are to end well."""
 
 

@@ -3,12 +3,11 @@
 import json
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from .run import TESTS, Project, changed_lines, function_spans, innermost, read_equivalents, report_row, wanted
+from .run import TESTS, Project, function_spans, read_equivalents
 
 MODULE = """\
 def total(numbers):
@@ -102,33 +101,6 @@ def test_tests_that_fail_anyway_kill_nothing(seen):
     assert "fail without any mutant" in seen["failing"]
 
 
-def test_mutants_know_their_place(project):
-    trials = project.trials("mutated_package/sums.py")
-    assert {trial.function for trial in trials} == {"total", "untested"}
-    minus = next(trial for trial in trials if trial.after == "return a - 1")
-    assert (minus.line, minus.before, minus.operator) == (10, "return a + 1", "ReplaceBinaryOperator_Add_Sub")
-
-
-def test_functions_are_named_by_the_innermost():
-    source = "class A:\n    def f(self):\n        def g():\n            return 1\n        return g\nx = 1\n"
-    spans = function_spans(source)
-    assert [innermost(spans, line) for line in (2, 4, 5, 6)] == ["A.f", "A.f.g", "A.f", ""]
-    assert changed_lines("-  a\n-  b\n+  c", "-") == "a b"
-
-
-def test_patterns_name_modules():
-    tests = {"pack/replay.py": (), "pack/spans.py": ()}
-    assert wanted(tests, []) == list(tests)
-    assert wanted(tests, ["spans", "pack/*.py"]) == ["pack/spans.py", "pack/replay.py"]
-    with pytest.raises(ValueError, match=r"no module matches 'repaly'; known: pack/replay.py"):
-        wanted(tests, ["repaly"])
-
-
-def test_a_row_counts_survivors_that_are_not_equivalent():
-    row = report_row("m", Counter(killed=6, timed_out=1, equivalent=2, survived=1))
-    assert row == "| m | 10 | 6 | 1 | 2 | 1 | 70.0% |"
-
-
 def test_every_listed_file_and_equivalent_is_there(repository):
     for module, files in TESTS.items():
         assert (repository / module).is_file(), module
@@ -138,11 +110,3 @@ def test_every_listed_file_and_equivalent_is_there(repository):
         assert function in {name for _, _, name in function_spans(source)}, (module, function)
         flat = " ".join(line.strip() for line in source.splitlines())
         assert before in flat, (module, before)
-
-
-def test_an_equivalent_without_a_reason_is_an_error(tmp_path):
-    path = tmp_path / "equivalent.toml"
-    assert read_equivalents(path) == {}
-    path.write_text('[[mutant]]\nfile = "a.py"\nfunction = "f"\nbefore = "x"\nafter = "y"\n')
-    with pytest.raises(ValueError, match="needs file, function, before, after and reason"):
-        read_equivalents(path)

@@ -1,4 +1,4 @@
-"""One check of a function: calls of asserts and small changes of them, then a Test LLM's; what fails is shrunk."""
+"""One check of a function: calls of asserts and small changes of them; what fails is shrunk."""
 
 import ast
 import contextlib
@@ -17,7 +17,6 @@ import pytest
 from sandbox import Call, Case, Gate, Limits
 
 from ...errors import InputError
-from ...files import fingerprint
 from ...stats.tables import counted, counts_text
 from ..bug_finder.failures import TIME_OUT
 from ..bug_finder.inputs import read_suites
@@ -26,8 +25,6 @@ from ..bug_finder.output import group_lines
 from ..bug_finder.search import Attack
 from .function_runner import FunctionRunner, settled
 
-FOLDER = ".code_a1"
-"""Below rootdir: responses of models."""
 _LIMITS = Limits(reference_cpu_seconds_per_case=1.0, total_seconds=60.0)
 
 
@@ -40,7 +37,6 @@ class CheckOptions:
     holds: Callable[..., bool] | None = None
     raises: type[BaseException] | tuple[type[BaseException], ...] = ()
     suites: str | Path | Sequence[str | Path] = ()
-    question: str | None = None
 
     def __post_init__(self) -> None:
         if not getattr(self.function, "__name__", "").isidentifier():
@@ -75,7 +71,6 @@ class Check:
     def __init__(self, options: CheckOptions, item: pytest.Item) -> None:
         self._options = options
         self._item = item
-        self._option = item.config.getoption
         self._entry: str = options.function.__name__
         self._source = ""
         with contextlib.suppress(OSError, TypeError):  # built in, or made by code that is in no file
@@ -96,11 +91,9 @@ class Check:
 
         Raises:
             InputError: an option cannot be used, or no call has an answer of the reference.
-            OutageError, SandboxUnavailableError: a model, or a fork of this process, is down.
+            SandboxUnavailableError: a fork of this process ended early.
         """
         found = self._search(self._suites())
-        if not found and self._option("code_a1"):
-            found = self._search(self._asked_suites())
         if found or not self._made:
             return found or None
         if not self._attack.expect(self._made):
@@ -126,7 +119,7 @@ class Check:
                 plain = gate.call(ast.unparse(literal.lists[0])) if literal else None
                 if isinstance(plain, Case):
                     tested[plain.call] = None
-        near = self._attack.calls_near(list(tested), max_calls=self._option("code_a1_max_calls"))
+        near = self._attack.calls_near(list(tested), max_calls=self._item.config.getoption("code_a1_max_calls"))
         new = [call for call in near if call not in self._made]
         self._made |= dict.fromkeys(new)
         groups = self._attack.find(new)
@@ -145,23 +138,3 @@ class Check:
         with contextlib.suppress(InputError):  # the test's own file need not have asserts
             return read_suites([self._item.path]).suites
         return ()
-
-    def _asked_suites(self) -> Iterable[Sequence[str]]:
-        # Here: the imports take seconds.
-        from ...evaluation.models.options import ModelOptions
-        from ..bug_finder.command import ask_test_llm
-        from ..bug_finder.options import AttackOptions
-
-        names = ("model", "endpoint", "endpoint_model", "max_tokens")
-        model = ModelOptions(**{name: self._option(f"code_a1_{name}") for name in names}, prefix="code-a1-")
-        how = AttackOptions(
-            solution=self._item.path,
-            model=model,
-            num_suites=self._option("code_a1_num_suites"),
-            seed=self._option("code_a1_seed"),
-        )
-        question = self._options.question or inspect.getdoc(self._options.function) or "What the program below does."
-        # A file for each test: other tests may run in other processes.
-        responses = self._item.config.rootpath / FOLDER / f"{fingerprint(self._item.nodeid)}.jsonl"
-        responses.parent.mkdir(exist_ok=True)
-        return ask_test_llm(how, question, self._source, entry_points=(self._entry,), responses=responses).suites

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,22 +9,11 @@ import pytest
 
 from ...errors import CodeA1Error
 
-_OPTIONS: tuple[tuple[str, str, type, Any, str], ...] = (
-    ("model", "FOLDER", str, None, "the Test LLM: a Hugging Face folder or a run folder, loaded anew for each test"),
-    ("endpoint", "URL", str, None, "OpenAI-compatible server instead, such as http://localhost:8000/v1"),
-    ("endpoint-model", "NAME", str, None, "the model's name there"),
-    ("num-suites", "N", int, 8, "responses to sample for a function"),
-    ("max-tokens", "N", int, 1024, "of a response"),
-    ("max-calls", "N", int, 300, "small changes of known calls fill up to so many"),
-    ("seed", "N", int, 0, "of sampling; another one asks the model anew"),
-)
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("code-a1", "calls on which functions break (fixture code_a1)")
-    group.addoption("--code-a1", action="store_true", help="ask a Test LLM for calls, beside those that are there")
-    for name, metavar, kind, default, text in _OPTIONS:
-        group.addoption(f"--code-a1-{name}", metavar=metavar, type=kind, default=default, help=f"{text} ({default})")
+    text = "small changes of known calls fill up to so many (300)"
+    group.addoption("--code-a1-max-calls", metavar="N", type=int, default=300, help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -52,9 +40,9 @@ class Checker:
     def check(self, function: Callable[..., Any], **options: Any) -> None:
         """Fail the test where a call is found on which ``function`` breaks; skip it where there is no call to make.
 
-        Calls come from asserts ``function(literals) == literal``, from small changes of them and, with ``--code-a1``,
-        from a Test LLM; what asserts expect decides nothing. They are made in forks of this process. An iterator's
-        items are its result, and so is what a coroutine returns.
+        Calls come from asserts ``function(literals) == literal`` and from small changes of them; what asserts expect
+        decides nothing. They are made in forks of this process. An iterator's items are its result, and so is what a
+        coroutine returns.
 
         Args:
             function: with a name; takes and returns plain values.
@@ -62,7 +50,6 @@ class Checker:
             holds: the property instead: ``holds(result, *arguments)`` is true where the result is right.
             raises: with ``holds``: exceptions by which the function refuses arguments, one or a tuple.
             suites: files with asserts, paths from rootdir; the test's own file if none is named.
-            question: what the function should do, for the model; its docstring if None.
 
         The marker ``code_a1`` takes the same options for all checks of a test, class or module.
         """
@@ -76,9 +63,9 @@ class Checker:
         try:
             found = Check(CheckOptions(function=function, **options), self._item).run()
         except (CodeA1Error, SandboxError) as error:
-            self.problem = "code-a1: " + re.sub(r"--(?=endpoint|model|max-tokens)", "--code-a1-", str(error))
+            self.problem = f"code-a1: {error}"
             pytest.skip(self.problem)
         if found:
             raise AssertionError(found)
         if found is None:
-            pytest.skip("code-a1: no call to make; write asserts of the function (suites=...), or add --code-a1")
+            pytest.skip("code-a1: no call to make; write asserts of the function, or name them: suites=...")

@@ -11,6 +11,7 @@ from typing import Any
 from ...algorithm.episode_types import Message, PromptTooLongError, Response
 from ...algorithm.sampling import SamplingParameters, beginning_of_answer, prompt_token_ids
 from ...errors import InputError, OutageError
+from ...jobs.cores import usable_cores
 from ...verl_plugin.cpu.environment import cpu_environment
 
 LOADING_ERRORS = (OSError, ValueError, RuntimeError, TypeError)
@@ -30,7 +31,7 @@ def prepare_environment() -> bool:
     }
     on_cpu = not torch.cuda.is_available()
     if on_cpu:
-        variables = cpu_environment(threads=len(os.sched_getaffinity(0))) | variables
+        variables = cpu_environment(threads=usable_cores()) | variables
     for name, value in variables.items():
         os.environ.setdefault(name, value)
     return on_cpu

@@ -18,6 +18,7 @@ from typing import Any
 from ...config.compose import keys_without_effect
 from ...config.run_config import SEPARATE, RunConfig
 from ...errors import SettingsError
+from ...jobs.cores import usable_cores
 from ...runs.folder import RunFolder, versions_text
 from ...verl_plugin.cpu.environment import cpu_environment
 from .crash_notifier import crash_notifier, dismiss_notifier
@@ -114,7 +115,7 @@ def _threads(config: RunConfig, *, at_a_time: bool) -> int:
     """
     if not all(config.policy(name).model.path for name in config.policy_names):
         return 1
-    return max(1, len(os.sched_getaffinity(0)) // (len(config.policy_names) if at_a_time else 1))
+    return max(1, usable_cores() // (len(config.policy_names) if at_a_time else 1))
 
 
 def _create_folder(config: RunConfig) -> RunFolder:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+from ...jobs.cores import usable_cores
 from .memory import GIB, LABEL_LOSS
 
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
@@ -28,7 +29,7 @@ class Machine:
 
     @classmethod
     def here(cls, folder: str, *, device: str) -> Self:
-        """Measure this machine; a container's limit of memory is heeded.
+        """Measure this machine; a container's limits of memory and CPUs are heeded.
 
         Args:
             folder: of the run's checkpoints; it need not exist. What they hold counts as free.
@@ -39,7 +40,7 @@ class Machine:
         saved = sum(path.stat().st_size for path in Path(folder).glob("global_step_*/**/*") if path.is_file())
         gpus = _gpus() if device == "cuda" else []
         return cls(
-            cores=os.cpu_count() or 1,
+            cores=usable_cores(),
             memory=min([memory, *(int(limit) for limit in limits if limit.isdecimal())]),
             shared_memory=shutil.disk_usage(_SHARED).total,
             disk=shutil.disk_usage(existing_part(Path(folder))).free + saved,

@@ -41,7 +41,5 @@ def test_all_takes_every_eligible_candidate():
 @pytest.mark.parametrize("name", sorted(GROUP_SELECTORS))
 def test_every_selector_refuses_bad_arguments(name):
     choose = GROUP_SELECTORS[name]
-    with pytest.raises(ValueError, match=r"update_n .* at least 1, got 0"):
-        choose([[0.1]], update_n=0)
     with pytest.raises(ValueError, match="finite, got nan for candidate 1"):
         choose([[0.1], [0.2, float("nan")], [float("inf")]], update_n=1)

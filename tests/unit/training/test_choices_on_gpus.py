@@ -211,7 +211,7 @@ CARD = Machine(cores=16, memory=0, shared_memory=0, disk=0, num_gpus=1, gpu_memo
 
 def test_a_servers_kv_cache_is_what_its_weights_and_a_pass_leave():
     config = with_engines(config_of("qwen2.5-coder-1.5b-1gpu"), CARD)
-    weights, one_pass = 2 * 1_543_714_304, 16_384 * (4 * 1536 + 3 * 8960) * 2 + 256 * 151_936 * 16
+    weights, one_pass = 2 * 1_543_714_304, 16_384 * (4 * 1536 + 3 * 8960) * 2 + 512 * 151_936 * 16
     assert {kv_memory(config, name) for name in ("code", "test")} == {
         int(0.35 * 80 * GIB) - weights - one_pass - 2 * GIB
     }

@@ -50,9 +50,10 @@ class Episodes:
         self.log, self.rows, self.tasks = log, rows, []
 
     def run(self, tasks, *, validate, while_waiting):
-        self.tasks = list(tasks)
+        tasks = list(tasks)
+        self.tasks += tasks
         self.log.append("episodes")
-        for task in reversed(self.tasks):
+        for task in reversed(tasks):
             yield report(task, rows=self.rows)
 
 
@@ -75,7 +76,7 @@ def report(task, *, rows):
             for policy in ("code", "test")
         },
         book_update=BookUpdate(failed=(failed, failed)),
-        code_rewards=(0.0, 1.0) if name == "q0" else (0.5, 0.5),
+        code_rewards=(0.5, 0.5) if name == "q1" else (0.0, 1.0),
         accumulator={"code/reward": (0.5, 1)},
         busy={"generate": (), "judge": ()},
         records=b"",
@@ -131,6 +132,23 @@ def test_a_step_is_the_papers_rules_in_their_order(make_trainer):
     finished = trainer.finished
     assert (finished.step, finished.data, finished.random_states) == (3, "order", "states")
     assert finished.row["training/epoch"] == 1
+
+
+@pytest.mark.parametrize(("rounds", "left_out"), [(0, []), (1, ["q1"]), (9, ["q1"])])
+def test_questions_without_spread_give_way_to_others(make_trainer, rounds, left_out):
+    trainer, log = make_trainer(f"episode.max_refills={rounds}")
+    other = Question(id="spread", prompt="p", reference="def f(x): return x")
+    trainer.train_dataset.questions = [*QUESTIONS, other]
+    metrics = {}
+    trainer.step(metrics, {})
+    kept = ["q0", "spread"] if rounds else ["q0", "q1"]
+    assert metrics["episode/refilled_questions"] == len(left_out)
+    assert [task.index for task in trainer.episodes.tasks] == list(range(2 + len(left_out)))
+    for name in ("code", "test"):
+        discarded = [line for line in log if line.startswith(f"{name} discards")]
+        assert discarded == [f"{name} discards {name}-{question}" for question in left_out]
+        assert f"{name} updates on {name}-{kept[0]} {name}-{kept[1]} at step 3 of epoch 1" in log
+    assert log.count("Mistake Book") == len(trainer.episodes.tasks)  # what was seen of q1 is kept
 
 
 def test_servers_wake_in_turn_when_all_updates_are_done(make_trainer):
@@ -213,7 +231,7 @@ def test_what_the_book_holds_is_replayed_in_the_next_step(make_trainer):
     assert [task.history for task in trainer.episodes.tasks] == [(), ()]
     trainer.global_steps, trainer.train_dataloader_it = 4, iter([{"question": QUESTIONS}])
     trainer.step({}, {})
-    assert [task.history for task in trainer.episodes.tasks] == [("f(1)",), ("f(1)",)]
+    assert [task.history for task in trainer.episodes.tasks[2:]] == [("f(1)",), ("f(1)",)]
 
 
 @pytest.mark.parametrize(

@@ -237,71 +237,66 @@ def test_rows_without_advantage_have_no_gradient_unless_the_loss_has_another_ter
 def test_an_update_takes_its_own_log_probs_as_old_ones_and_reports_what_a_pass_of_its_own_would():
     """Loss, gradient and metrics: verl's, given the values of this very pass. Two micro-batches on one rank."""
     generator = torch.Generator().manual_seed(3)
-    lengths = [(2, 3), (4, 1), (3, 5), (1, 4)]
+    prompts, responses = (2, 4, 3, 1), (3, 1, 5, 4)
 
-    def nested(values):
-        return torch.nested.as_nested_tensor(values, layout=torch.jagged)
+    def drawn(sizes):
+        return [-torch.rand(size, generator=generator) for size in sizes]
 
-    def drawn(*sizes):
-        return [torch.rand(size, generator=generator) for size in sizes]
-
-    responses = [response for _, response in lengths]
-    table = {
-        "prompts": drawn(*(prompt for prompt, _ in lengths)),
-        "responses": drawn(*responses),
-        "response_mask": [torch.tensor([1.0] * (size - 1) + [float(size < 5)]) for size in responses],
-        "rollout_log_probs": [-values for values in drawn(*responses)],
-        "advantages": [
-            torch.full((size,), value) for size, value in zip(responses, (1.0, -0.5, 0.7, 0.2), strict=True)
-        ],
-    }
-    outputs = [
-        [(-values).requires_grad_() for values in drawn(*(sum(pair) for pair in lengths))],
-        drawn(*(sum(pair) for pair in lengths)),
+    totals = [prompt + response for prompt, response in zip(prompts, responses, strict=True)]
+    log_probs, entropy = [one.requires_grad_() for one in drawn(totals)], drawn(totals)
+    of_responses = [
+        [values.detach()[prompt - 1 : -1] for values, prompt in zip(column, prompts, strict=True)]
+        for column in (log_probs, entropy)
     ]
-    loss_function, together = verls_loss(), {}
+    table = {
+        "prompts": drawn(prompts),
+        "responses": drawn(responses),
+        "response_mask": [torch.tensor([1.0] * (size - 1) + [float(size < 5)]) for size in responses],
+        "rollout_log_probs": drawn(responses),
+        "advantages": drawn(responses),
+        "old_log_probs": of_responses[0],
+    }
 
-    def of(rows, **more):
-        columns = {name: nested([values[row] for row in rows]) for name, values in {**table, **more}.items()}
-        data = TensorDict(columns, batch_size=[len(rows)])
-        for name, value in {"dp_size": 1, "batch_num_tokens": 12, "global_batch_size": 4}.items():
-            tensordict_utils.assign_non_tensor(data, **{name: value})
-        log_probs, entropy = (nested([values[row] for row in rows]) for values in outputs)
-        return {"log_probs": log_probs, "entropy": entropy}, data
+    def nested(column, rows):
+        return torch.nested.as_nested_tensor([column[row] for row in rows], layout=torch.jagged)
 
-    losses = []
-    for rows in ((0, 1), (2, 3)):
-        model_output, data = of(rows)
-        loss, metrics = own_log_probs.loss_with_own_log_probs(
-            loss_function, model_output=model_output, data=data, keeps_entropy=False
+    def rows_of(*rows, without=()):
+        names = table.keys() - set(without)
+        data = TensorDict({name: nested(table[name], rows) for name in names}, batch_size=[len(rows)])
+        tensordict_utils.assign_non_tensor(data, dp_size=1, batch_num_tokens=12, global_batch_size=4)
+        return {"data": data, "model_output": {"log_probs": nested(log_probs, rows), "entropy": nested(entropy, rows)}}
+
+    def gradients(losses):
+        sum(losses).backward()
+        found = [values.grad for values in log_probs]
+        for values in log_probs:
+            values.grad = None
+        return found
+
+    parts, together = ((0, 1), (2, 3)), {}
+    own = [
+        own_log_probs.loss_with_own_log_probs(
+            verls_loss(), **rows_of(*part, without=["old_log_probs"]), keeps_entropy=False
         )
-        losses.append(loss)
+        for part in parts
+    ]
+    plain = []
+    for part, (_, metrics) in zip(parts, own, strict=True):
+        given = rows_of(*part)
+        del given["model_output"]["entropy"]
+        plain.append(verls_loss()(**given)[0])
         for name, metric in metrics.items():
             if isinstance(metric, Metric):
-                together.setdefault(name, metric.init_list()).append(metric)
-    sum(losses).backward()
-    gradient = [values.grad.clone() for values in outputs[0]]
-    for values in outputs[0]:
-        values.grad = None
-
-    own = [values.detach()[prompt - 1 : -1] for values, (prompt, _) in zip(outputs[0], lengths, strict=True)]
-    expected = []
-    for rows in ((0, 1), (2, 3)):
-        model_output, data = of(rows, old_log_probs=own)
-        model_output.pop("entropy")
-        expected.append(loss_function(model_output=model_output, data=data)[0])
-    sum(expected).backward()
-    assert losses == expected
-    torch.testing.assert_close(gradient, [values.grad for values in outputs[0]], rtol=0, atol=0)
-
-    metrics = {f"actor/{name}": metric.aggregate() for name, metric in together.items()}
-    found = own_log_probs.finalize(metrics, ranks=1, prefix="actor/")
-    assert not [name for name in metrics if own_log_probs.PREFIX in name]
-    padded = of((0, 1, 2, 3), old_log_probs=own)[1].to_padded_tensor()
-    entropies = [values[prompt - 1 : -1] for values, (prompt, _) in zip(outputs[1], lengths, strict=True)]
+                together.setdefault(f"actor/{name}", metric.init_list()).append(metric)
+    losses = [loss for loss, _ in own]
+    assert losses == plain
+    torch.testing.assert_close(gradients(losses), gradients(plain), rtol=0, atol=0)
+    metrics = {name: metric.aggregate() for name, metric in together.items()}
+    expected = calculate_debug_metrics(DataProto(batch=rows_of(0, 1, 2, 3)["data"].to_padded_tensor()))
     counted = torch.cat(table["response_mask"]).bool()
-    of_a_pass = calculate_debug_metrics(DataProto(batch=padded))
-    assert found == pytest.approx({**of_a_pass, "actor/entropy": torch.cat(entropies)[counted].mean().item()}, rel=1e-5)
+    expected["actor/entropy"] = torch.cat(of_responses[1])[counted].mean().item()
+    assert own_log_probs.finalize(metrics, ranks=1, prefix="actor/") == pytest.approx(expected, rel=1e-5)
+    assert not [name for name in metrics if own_log_probs.PREFIX in name]
 
 
 @pytest.mark.parametrize(("ranks", "forward_only", "skipped"), [(1, False, True), (2, False, False), (1, True, False)])

@@ -1,22 +1,15 @@
-"""The fixture ``code_a1`` as a project's tests use it: what it finds, asks, skips, and leaves alone."""
+"""The fixture ``code_a1`` as a project's tests use it: what it finds, skips, and leaves alone."""
 
-import asyncio
 import re
-import socket
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
-import openai
 import pytest
 
 # Imported here, for each inner run of pytest forgets what it has imported itself.
-import code_a1_recipe.applications.bug_finder.command
 import code_a1_recipe.applications.pytest_plugin.check  # noqa: F401
-from code_a1_recipe.evaluation.models import endpoint as endpoint_module
-
-from ...evaluation.stand_in_endpoint import StandInEndpoint
 
 pytest_plugins = "pytester"
 PLUGIN = "code_a1_recipe.applications.pytest_plugin.plugin"
@@ -41,19 +34,6 @@ ASSERTS = "def asserts():\n    assert median([3, 1, 2]) == 2\n"
 MINIMAL = "E         assert median([0, 1]) == 0.5  # your function: 1"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def loaded_client():
-    """The client imports parts of itself with its first request, which an inner run would forget again."""
-
-    async def ask(url):
-        client = openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0)
-        messages = [{"role": "user", "content": "hello"}]
-        await client.chat.completions.create(model="stand-in", messages=messages, seed=0)
-
-    with StandInEndpoint(lambda messages, seed: "hello") as started:
-        asyncio.run(ask(started.url))
-
-
 @pytest.fixture
 def project(pytester, monkeypatch):
     """``project(options, name=text, ...)`` writes ``name.py`` and runs its tests in this process."""
@@ -69,17 +49,6 @@ def project(pytester, monkeypatch):
         return pytester.runpytest_inprocess("-p", PLUGIN, *left_out, "--strict-markers", *options)
 
     return run
-
-
-@pytest.fixture
-def model():
-    """A Test LLM that always writes one assert, whose expected output is wrong."""
-    with StandInEndpoint(lambda messages, seed: "```python\nassert median([5, 2, 9, 4]) == 0\n```") as started:
-        yield started
-
-
-def asking(model, *options):
-    return ("--code-a1", "--code-a1-endpoint", model.url, "--code-a1-endpoint-model", "stand-in", *options)
 
 
 def test_a_failure_is_shrunk_and_its_assert_may_be_pasted_where_the_others_stand(project):
@@ -114,33 +83,6 @@ def test_a_mutant_of_an_installed_package_is_found(project):
         ["E         assert canonicalize_name('__') == '-'  # your function: '--'"]
     )
     project(test_it=mutant.replace("[-_.]", "[-_.]+")).assert_outcomes(passed=1)
-
-
-@pytest.mark.nightly
-def test_a_model_is_asked_when_that_is_wanted_and_its_responses_are_stored(project, model):
-    project(*asking(model)[1:], programs=BUGGY, test_it=TEST).assert_outcomes(skipped=1)
-    assert model.requests == []
-    found = project(*asking(model))
-    found.stdout.fnmatch_lines([MINIMAL])
-    assert len(model.requests) == 8
-    assert "The median of a list of numbers." in model.requests[0]["messages"][-1]["content"]
-    project(*asking(model), programs=RIGHT).assert_outcomes(passed=1)
-    project(*asking(model, "--code-a1-seed", "1", "--code-a1-num-suites", "2"), programs=BUGGY)
-    assert len(model.requests) == 8 + 8 + 2  # another program is another prompt
-    project(*asking(model)).assert_outcomes(failed=1)
-    assert len(model.requests) == 8 + 8 + 2
-
-
-def test_a_model_that_is_down_is_an_error_and_no_failure_of_the_function(project, monkeypatch):
-    monkeypatch.setattr(endpoint_module, "_TRIES", 0)
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
-    options = ("--code-a1", "--code-a1-endpoint", url, "--code-a1-endpoint-model", "m")
-    found = project(*options, programs=RIGHT, test_it=TEST + ASSERTS)
-    found.assert_outcomes(skipped=1, errors=1)
-    found.stdout.fnmatch_lines(["*ERROR at teardown of test_median*", "code-a1: --code-a1-endpoint=*does not answer*"])
-    found = project(*options, programs=BUGGY)  # what needs no model is found all the same
-    found.assert_outcomes(failed=1)
 
 
 @pytest.mark.parametrize(

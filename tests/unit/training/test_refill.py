@@ -1,0 +1,37 @@
+"""Dynamic sampling: which questions come in place of others, and what a step then learns from."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from code_a1_recipe.algorithm.question import Question
+from code_a1_recipe.training.refill import give_way, refill
+
+QUESTIONS = [Question(id=f"q{number}", prompt="p", reference="def f(x): return x") for number in range(20)]
+
+
+def reports(text):
+    """``reports("+-")``: the first question's programs earned different rewards, the second's the same."""
+    return [SimpleNamespace(index=n, question_id=f"q{n}", has_spread=mark == "+") for n, mark in enumerate(text)]
+
+
+@pytest.mark.parametrize(("text", "number"), [("++++", 0), ("+--+", 2), ("----", 4), ("+-+--+", 1), ("-" * 18, 2)])
+def test_as_many_are_drawn_as_lack_and_none_twice(text, number):
+    drawn, again = (refill(QUESTIONS, reports(text), wanted=4, seed=1, step=7) for _ in range(2))
+    assert drawn == again
+    assert len({question.id for question in drawn} - {f"q{n}" for n in range(len(text))}) == len(drawn) == number
+
+
+def test_another_seed_step_or_round_draws_others():
+    rounds = (("-" * 8, 1, 7), ("-" * 8, 2, 7), ("-" * 8, 1, 8), ("-" * 9, 1, 7))
+    draws = [refill(QUESTIONS, reports(text), wanted=8, seed=seed, step=step) for text, seed, step in rounds]
+    assert len({tuple(question.id for question in drawn) for drawn in draws}) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "kept", "left_out"),
+    [("+-", [0, 1], []), ("+-+", [0, 2], [1]), ("-+-+", [1, 3], [0, 2]), ("--+", [0, 2], [1]), ("--", [0, 1], [])],
+)
+def test_those_without_spread_give_way(text, kept, left_out):
+    learned, others = give_way(reports(text), wanted=2)
+    assert ([one.index for one in learned], [one.index for one in others]) == (kept, left_out)
