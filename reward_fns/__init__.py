@@ -8,6 +8,7 @@ from .breakdown import Breakdown as Breakdown
 from .code_reward import code_reward as code_reward, pass_rate as pass_rate
 from .extract import (
     ExtractionFailure as ExtractionFailure,
+    asked_names as asked_names,
     extract_candidate as extract_candidate,
     extract_suite as extract_suite,
 )

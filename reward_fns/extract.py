@@ -5,9 +5,12 @@ Nothing here runs or repairs code. What is taken is a piece of the response, as 
 
 import ast
 import re
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 
-from .sandbox_seam import parse_untrusted
+from .answer_blocks import answer_of, blocks_of
+from .sandbox_seam import defined_names, missing_names, parse_untrusted
 
 MAX_RESPONSE_CHARS = 200_000
 """Longest response that is read, in characters. Far above any response budget; it bounds parsing time."""
@@ -20,7 +23,12 @@ MAX_ASSERT_CHARS = 16_384
 
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 """A line as Python's parser counts them, its end included; ``splitlines`` also splits at form feeds."""
-_PYTHON_TAGS = frozenset({"python", "py", "python3"})
+_BEGINS_CODE = re.compile(r"(?:async\s+def|def|class|import|from)\b|@|[A-Za-z_][\w.]*\s*(?::[^=]*)?=(?!=)|[a-z_]\w*\(")
+"""A line at which a program may begin."""
+_BEGINS_LINE = re.compile(r"[^\s)\]}]")
+_CALLED = re.compile(r"\b([A-Za-z_]\w*)\(")
+_MAX_PARSED_CHARS = 2_000_000
+"""Of all tries to find a run of lines, which bounds their time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,41 +40,144 @@ class ExtractionFailure:
     detail: str = ""
 
 
-def extract_candidate(text: str, *, reads_input: bool = False) -> str | ExtractionFailure:
-    """Find the program in a Code LLM's response.
+def extract_candidate(text: str, *, reads_input: bool = False, names: Collection[str] = ()) -> str | ExtractionFailure:
+    """Find the program in a Code LLM's response; `README.md` has twelve examples of the rule.
 
-    The last complete fenced block tagged as Python, else the last complete untagged one, else the whole
-    text when it has no fence, parses, and defines a function or class at top level (small models write no
-    fences). A fenced block is returned whether or not it parses: the judge says why it does not load.
+    The last block that defines what is asked for, fenced as Python or without a tag; where it reads names that it does
+    not define, the blocks before it that define them stand before it. Else all blocks, where they define it together;
+    else the longest run of lines that parses and defines it, fenced or not; else the last block, as it is: the judge
+    says why it does not load. Of a block that does not parse, such a run counts.
 
     Args:
         text: the decoded response.
-        reads_input: a program that reads standard input is asked for, which need not define anything: without a fence
-            any text that parses and calls something is one.
+        reads_input: a program that reads standard input is asked for, which need not define anything: it calls
+            something, and the last block that parses is it.
+        names: functions and classes that are asked for; ``Stack.push`` is the class. Empty: any function or class.
 
     Returns:
         The program's source, or an ``ExtractionFailure``. Never raises, whatever the text.
     """
-    block = _find_block(text)
-    if block is not None:
-        return block
+    if failure := _unreadable(text):
+        return failure
+    answer = answer_of(text)
+    blocks = blocks_of(answer)
+    asked = {name.partition(".")[0] for name in names}
+    pieces = [_piece(block.text, asked, reads_input) for block in blocks if block.is_python or block.is_untagged]
+    # From the end: drafts come first, and a block that corrects another one behind it.
+    for place in range(len(pieces) - 1, -1, -1):
+        if pieces[place].fits(asked, reads_input):
+            return _with_what_it_reads(pieces[: place + 1])
+    # One function a block, all of which are asked for.
+    readable = [piece for piece in pieces if piece.module is not None]
+    if asked and asked <= {name for piece in readable for name in piece.defined}:
+        return "\n\n".join(piece.source for piece in readable)
+    # Small models write no fences, or prose around their code.
+    run = _longest_run(answer, asked, reads_input)
+    if run is not None:
+        return run.source
+    if pieces:
+        last = pieces[-1].source
+        if not last.strip():
+            return ExtractionFailure(reason="empty", detail="the last block is empty")
+        if pieces[-1].module is None and not blocks[-1].is_closed:
+            return ExtractionFailure(reason="unclosed_block", detail="the last block never closes, and is cut off")
+        return last
+    if blocks:
+        return ExtractionFailure(reason="no_code", detail=f"only blocks tagged {sorted({one.info for one in blocks})}")
+    wanted = "calls something" if reads_input else f"defines {', '.join(sorted(asked)) or 'a function'}"
+    return ExtractionFailure(reason="no_code", detail=f"neither a fenced block nor bare code that {wanted}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Piece:
+    """Source of a block or of a run of lines, and its tree where it parses."""
+
+    source: str
+    module: ast.Module | None
+
+    @cached_property
+    def defined(self) -> set[str]:
+        return set() if self.module is None else defined_names(self.module)
+
+    def fits(self, asked: set[str], reads_input: bool) -> bool:
+        """It parses, and defines what is asked for."""
+        if self.module is None:
+            return False
+        if asked and not reads_input:
+            return asked <= self.defined
+        wanted = ast.Call if reads_input else ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+        return any(isinstance(node, wanted) for node in (ast.walk(self.module) if reads_input else self.module.body))
+
+
+def _piece(text: str, asked: set[str], reads_input: bool) -> _Piece:
     module = _parse(text)
-    parts = () if module is None else ast.walk(module) if reads_input else module.body
-    wanted = ast.Call if reads_input else ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-    if not any(isinstance(node, wanted) for node in parts):
-        detail = (
-            f"neither a fenced block nor bare code that {'calls something' if reads_input else 'defines a function'}"
-        )
-        return ExtractionFailure(reason="no_code", detail=detail)
-    return text
+    run = _longest_run(text, asked, reads_input) if module is None else None
+    return run or _Piece(source=text, module=module)
+
+
+def _with_what_it_reads(pieces: Sequence[_Piece]) -> str:
+    """The last one, behind those before it that define names which it, or one of these, reads."""
+    *before, last = pieces
+    kept = [last.source]
+    if before and last.module is not None:
+        missing = missing_names(last.module)
+        for piece in reversed(before):
+            if piece.module is not None and missing & piece.defined:
+                kept.append(piece.source)
+                missing = (missing | missing_names(piece.module)) - piece.defined
+    return "\n\n".join(reversed(kept))
+
+
+def _longest_run(text: str, asked: set[str], reads_input: bool) -> _Piece | None:
+    """The longest run of whole lines that parses and defines what is asked for, the last of equally long ones.
+
+    A run begins where a statement may, and ends before the statement that the parser refuses: no half of a function
+    is taken for one.
+    """
+    lines = text.split("\n")
+    best: _Piece | None = None
+    num_parsed = longest = reached = 0
+    for start, line in enumerate(lines):
+        if start < reached or not _BEGINS_CODE.match(line):
+            continue
+        end = len(lines)
+        while end > start and num_parsed < _MAX_PARSED_CHARS:
+            source = "\n".join(lines[start:end])
+            num_parsed += len(source)
+            try:
+                piece = _Piece(source=source, module=parse_untrusted(source))
+            except SyntaxError as error:
+                end = min(end - 1, start + max(0, (error.lineno or 1) - 1))
+                while end > start and not _BEGINS_LINE.match(lines[end]):
+                    end -= 1
+                continue
+            except (ValueError, MemoryError, RecursionError):
+                break
+            reached = end
+            if end - start >= longest and piece.fits(asked, reads_input):
+                best, longest = _Piece(source=source.rstrip("\n"), module=piece.module), end - start
+            break
+    return best
+
+
+def asked_names(entry_points: Collection[str], reference: str, tests: Iterable[str] = ()) -> tuple[str, ...]:
+    """What a question asks a program to define: its entry points, else what of the reference its tests call.
+
+    Empty where nothing says it: the reference has helpers, which a program need not have.
+    """
+    if entry_points:
+        return tuple(entry_points)
+    module = _parse(reference)
+    defined = set() if module is None else defined_names(module)
+    called = {name for test in tests for name in _CALLED.findall(test)} & defined
+    return tuple(sorted(called or (defined if len(defined) == 1 else ())))
 
 
 def extract_suite(text: str, *, max_asserts: int = 64) -> tuple[str, ...] | ExtractionFailure:
     """Find the asserts in a Test LLM's response.
 
-    The block is found as in :func:`extract_candidate`, with the whole text in its place when there is no
-    fence. A block that never closes counts: its asserts are whole, but for the last, whereas half a program is none.
-    When it parses, its top-level ``assert`` statements are taken; otherwise every line that starts
+    All blocks that are fenced as Python or without a tag are read, or the whole text when there is none.
+    When a block parses, its top-level ``assert`` statements are taken; otherwise every line that starts
     with ``assert`` begins one, and it goes on to the first line that completes it. An assert that never
     completes is still returned, so that it counts against validity. Other lines are passed over.
 
@@ -83,54 +194,28 @@ def extract_suite(text: str, *, max_asserts: int = 64) -> tuple[str, ...] | Extr
     """
     if max_asserts < 1:
         raise ValueError(f"max_asserts must be at least 1, got {max_asserts!r}")
-    block = _find_block(text, unclosed_counts=True)
-    if isinstance(block, ExtractionFailure):
-        return block
-    source = text if block is None else block
-    module = _parse(source)
-    asserts = _scan_asserts(source, max_asserts) if module is None else _top_level_asserts(module, source, max_asserts)
+    if failure := _unreadable(text):
+        return failure
+    answer = answer_of(text)
+    blocks = [block.text for block in blocks_of(answer) if block.is_python or block.is_untagged]
+    blocks = [text for text in blocks if text.strip()]
+    asserts: list[str] = []
+    # All of them: a model may write one assert a block, and end with a block that shows how to run them.
+    for source in blocks or [answer]:
+        module = _parse(source)
+        read = _scan_asserts if module is None else partial(_top_level_asserts, module)
+        asserts += read(source, max_asserts - len(asserts))
     if not asserts:
         return ExtractionFailure(reason="no_asserts", detail="no line of the block starts with 'assert'")
     return tuple(asserts)
 
 
-def _find_block(text: str, *, unclosed_counts: bool = False) -> str | ExtractionFailure | None:
-    """The block to read; None when the text has no fence at all."""
+def _unreadable(text: str) -> ExtractionFailure | None:
     if not text.strip():
         return ExtractionFailure(reason="empty", detail="the response has no visible character")
     if len(text) > MAX_RESPONSE_CHARS:
         return ExtractionFailure(reason="too_long", detail=f"{len(text)} characters, more than {MAX_RESPONSE_CHARS}")
-    blocks, unclosed = _split_blocks(text)
-    # The last one: models that think aloud write drafts before it.
-    chosen = [block for tag, block in blocks if tag in _PYTHON_TAGS] or [block for tag, block in blocks if not tag]
-    if unclosed is not None and unclosed_counts:
-        chosen = chosen or [unclosed]
-    if chosen:
-        source = chosen[-1]
-        return source if source.strip() else ExtractionFailure(reason="empty", detail="the last block is empty")
-    if unclosed is not None:
-        return ExtractionFailure(reason="unclosed_block", detail="a fence opens and never closes")
-    if blocks:
-        return ExtractionFailure(reason="no_code", detail=f"only blocks tagged {sorted({tag for tag, _ in blocks})}")
     return None
-
-
-def _split_blocks(text: str) -> tuple[list[tuple[str, str]], str | None]:
-    """Tag and text of all complete fenced blocks in order, and the text of one that is left open at the end."""
-    blocks = []
-    tag = None
-    lines: list[str] = []
-    for line in text.split("\n"):
-        mark = line.strip()
-        if tag is None:
-            if mark.startswith("```"):
-                tag, lines = mark[3:].strip().lower(), []
-        elif mark == "```":
-            blocks.append((tag, "\n".join(lines)))
-            tag = None
-        else:
-            lines.append(line)
-    return blocks, None if tag is None else "\n".join(lines)
 
 
 def _parse(source: str) -> ast.Module | None:

@@ -15,6 +15,8 @@ try:
         Limits as Limits,
         LocalRunner as LocalRunner,
         SuiteVerdict as SuiteVerdict,
+        defined_names as defined_names,
+        missing_names as missing_names,
         parse_untrusted as parse_untrusted,
     )
 except ImportError as error:  # its message says what is missing, and in which file

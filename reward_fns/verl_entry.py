@@ -27,7 +27,7 @@ from dataclasses import replace
 from typing import Any
 
 from .code_reward import code_reward
-from .extract import ExtractionFailure, extract_candidate, extract_suite
+from .extract import ExtractionFailure, asked_names, extract_candidate, extract_suite
 from .sandbox_seam import CandidateVerdict, Judge, JudgeRequest, Kind, Limits, LocalRunner, parse_untrusted
 from .suite_reward import test_reward
 
@@ -126,7 +126,8 @@ def judge_here(request: JudgeRequest, options: dict[str, Any]) -> CandidateVerdi
 
 
 def _score_code(solution: str, truth: JudgeRequest, sandbox: dict[str, Any]) -> dict[str, float]:
-    found = extract_candidate(solution, reads_input=truth.kind == Kind.STDIN)
+    names = asked_names(truth.entry_points, truth.reference, truth.suites[0])
+    found = extract_candidate(solution, reads_input=truth.kind == Kind.STDIN, names=names)
     candidate = None if isinstance(found, ExtractionFailure) else found
     verdict = _SHARED.judge(replace(truth, candidate=candidate), sandbox)
     num_valid = len(verdict.suites[0].cases)

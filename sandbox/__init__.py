@@ -40,6 +40,7 @@ from .cases.case import (
     RejectionReason as RejectionReason,
     Suite as Suite,
 )
+from .cases.definitions import defined_names as defined_names, missing_names as missing_names
 from .cases.gate import Gate as Gate
 from .cases.parser import parse_assert as parse_assert, parse_call as parse_call, parse_suite as parse_suite
 from .cases.reference_interface import Interface as Interface, parse_untrusted as parse_untrusted

@@ -135,7 +135,7 @@ class EpisodeRunner:
         # Any seed will do, since the likeliest token is always the same.
         messages = render(self.prompts.code_template, **task.question.prompt_fields)
         response = await self.greedy.sample(messages, seed=0, session=f"{task.step}/{task.question.id}")
-        result = candidate_result(response, reads_input=task.question.reads_input)
+        result = candidate_result(response, task.question)
         try:
             hidden = await self._ask(_on_hidden_tests(task, result.source))
         except (SandboxUnavailableError, TimeoutError) as error:
@@ -197,7 +197,7 @@ class EpisodeRunner:
         seed = sampling_seed(task.seed, "code", task.step, task.question.id, c)
         messages = render(template, **fields)
         response = await self.code.sample(messages, seed=seed, session=f"{task.step}/{task.question.id}")
-        found = candidate_result(response, reads_input=task.question.reads_input)
+        found = candidate_result(response, task.question)
         return replace(found, span=task.span_since(started))
 
     async def _tested(self, task: EpisodeTask, c: int, written: CandidateResult) -> CandidateResult:
@@ -285,9 +285,9 @@ def given_tests(question: Question, rewards: RewardSettings) -> tuple[str, ...]:
     return question.tests if rewards.code_tests == "hidden" else question.golden_tests[: rewards.num_golden]
 
 
-def candidate_result(response: Response, *, reads_input: bool = False) -> CandidateResult:
+def candidate_result(response: Response, question: Question) -> CandidateResult:
     """The response with the program found in it, or why there is none."""
-    extracted = extract_candidate(response.text, reads_input=reads_input)
+    extracted = extract_candidate(response.text, reads_input=question.reads_input, names=question.asked_names)
     if isinstance(extracted, ExtractionFailure):
         return CandidateResult(response=response, source=None, extraction_failure=extracted.reason)
     return CandidateResult(response=response, source=extracted)

@@ -188,11 +188,6 @@ class Episode:
     def repaired(self) -> tuple[CandidateResult, ...]:
         return tuple(repair.result for repair in self.repairs)
 
-    @property
-    def code_rewards(self) -> tuple[float, ...]:
-        """The Code LLM's rewards, of those candidates that have one."""
-        return tuple(candidate.reward.total for candidate in self.candidates if candidate.reward is not None)
-
     def suite_rewards_CS(self) -> list[list[float | None]]:
         """[C', S] rewards of the suites written for ``tested``; None for a suite without a reward."""
         return [

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
+from reward_fns import asked_names
 from sandbox import DEFAULT_CHECKER, INPUT_ENTRY, Interface, JudgeRequest, Kind, parse_untrusted
 
 UNNAMED = "what the problem names"
@@ -56,6 +57,11 @@ class Question:
     @property
     def reads_input(self) -> bool:
         return self.kind == Kind.STDIN
+
+    @property
+    def asked_names(self) -> tuple[str, ...]:
+        """What a program must define, for the reading of responses; empty where nothing says it."""
+        return asked_names(self.entry_points, self.reference, self.tests[:16])
 
     @property
     def prompt_fields(self) -> PromptFields:

@@ -22,7 +22,6 @@ from .question_view import (
     program_lines,
     question_lines,
     questions_by_id,
-    steps_lines,
     totals_by_question,
 )
 
@@ -130,7 +129,6 @@ def _question_of_run(run: RunRecords, steps: Sequence[int], options: InspectOpti
     if question_id in questions:
         lines = question_lines(questions[question_id], paint, most=options.limit)
     lines += book_lines(run.mistake_book().entries(question_id), paint)
-    lines += steps_lines(found, paint)
     for record in shown:
         lines += ["", *program_lines(record, paint)]
     return lines

@@ -5,14 +5,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any
 
 from sandbox import CaseResult
 
 from ..algorithm.mistake_book import BookEntry
 from ..algorithm.question import Question
 from ..errors import InputError
-from ..jobs.terminal import Paint, indented, printable, table
+from ..jobs.terminal import Paint, indented, printable
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import SUITE, RewardRecord, RolloutRecord, SuiteRecord
 
@@ -163,27 +162,23 @@ def _reward(reward: RewardRecord | None) -> str:
 # ------------------------------ sums ------------------------------
 
 _PROGRAM_MEANS = ("solved", "reward")
-_SUITE_MEANS = ("right", "broke", "suites' reward")
-HEAD = ("visits", "programs", *_PROGRAM_MEANS, "suites", *_SUITE_MEANS, "outages")
+HEAD = ("visits", "programs", *_PROGRAM_MEANS, "outages")
 """Names of ``QuestionTotals.cells``."""
-LEGEND = (
-    "visits: steps with the question; solved: share of the programs that pass all hidden tests; right: share of the\n"
-    "suites whose assertions are all correct; broke: share of the suites that broke their program; outages: lost"
-)
+LEGEND = "visits: steps with the question; solved: share of the programs that pass all hidden tests; outages: lost"
 
 
 @dataclass(slots=True)
 class QuestionTotals:
-    """Sums over programs and their suites. Programs lost to an outage count as outages and nowhere else."""
+    """Sums over programs. Those lost to an outage count as outages and nowhere else."""
 
     steps: set[int] = field(default_factory=set)
     num_programs: int = 0
     num_outages: int = 0
     values: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    """What each of the means is made of; ``right`` and ``broke`` have a value for each suite with a verdict."""
+    """What each of the means is made of."""
 
     def add(self, record: RolloutRecord) -> None:
-        """Count one program with its suites."""
+        """Count one program."""
         self.steps.add(record.step)
         if record.outage:
             self.num_outages += 1
@@ -193,13 +188,6 @@ class QuestionTotals:
             self.values["solved"].append(record.is_solved)
         if record.reward is not None and record.kind == "sampled":
             self.values["reward"].append(record.reward.total)
-        for suite in record.suites:
-            if suite.reward is not None:
-                self.values["suites' reward"].append(suite.reward.total)
-            if (verdict := suite.verdict) is not None:
-                is_right = 0 < verdict.num_valid == verdict.num_expected_correct and not verdict.rejections
-                self.values["right"].append(is_right)
-                self.values["broke"].append(verdict.num_failed > 0)
 
     @property
     def hardness(self) -> tuple[float, ...]:
@@ -208,9 +196,7 @@ class QuestionTotals:
 
     def cells(self) -> list[int | str]:
         """A row under ``HEAD``; a dash where nothing was counted."""
-        programs, suites = (map(self._mean, names) for names in (_PROGRAM_MEANS, _SUITE_MEANS))
-        counts = (len(self.steps), self.num_programs)
-        return [*counts, *programs, len(self.values["right"]), *suites, self.num_outages]
+        return [len(self.steps), self.num_programs, *map(self._mean, _PROGRAM_MEANS), self.num_outages]
 
     def _mean(self, name: str) -> str:
         return f"{fmean(self.values[name]):.2f}" if self.values[name] else "-"
@@ -218,19 +204,7 @@ class QuestionTotals:
 
 def totals_by_question(records: Iterable[RolloutRecord]) -> dict[str, QuestionTotals]:
     """Sums of every question, the hardest first; ties by id."""
-    found = _totals_by("question", records)
-    return dict(sorted(found.items(), key=lambda item: (item[1].hardness, item[0])))
-
-
-def steps_lines(records: Iterable[RolloutRecord], paint: Paint) -> list[str]:
-    """How one question went over the run: a line for each step with it."""
-    found = _totals_by("step", records)
-    rows = [[step, *totals.cells()[1:]] for step, totals in sorted(found.items())]
-    return [paint("heading", "over the run"), *[f"  {line}" for line in table(["step", *HEAD[1:]], rows)]]
-
-
-def _totals_by(field_name: str, records: Iterable[RolloutRecord]) -> dict[Any, QuestionTotals]:
-    found: dict[Any, QuestionTotals] = defaultdict(QuestionTotals)
+    found: dict[str, QuestionTotals] = defaultdict(QuestionTotals)
     for record in records:
-        found[getattr(record, field_name)].add(record)
-    return found
+        found[record.question].add(record)
+    return dict(sorted(found.items(), key=lambda item: (item[1].hardness, item[0])))

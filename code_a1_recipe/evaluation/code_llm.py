@@ -219,7 +219,7 @@ def _extracted(sample: Sample) -> Extracted:
     if task.evaluator and task.evaluator.extract:
         program = task.evaluator.extract(text)
         return Extracted(program=program, failure="" if program else "no_code")
-    candidate = extract_candidate(text, reads_input=task.reads_input)
+    candidate = extract_candidate(text, reads_input=task.reads_input, names=task.asked_names)
     if isinstance(candidate, str):
         return Extracted(program=candidate)
     return Extracted(failure=candidate.reason)

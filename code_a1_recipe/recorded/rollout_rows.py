@@ -92,7 +92,7 @@ def _recorded_items(record: RolloutRecord, questions: QuestionTable, history: tu
     if record.kind in _WITHOUT_SUITES:
         return []
     question = _question(record.question, questions)
-    program = candidate_result(Response.scripted(record.response), reads_input=question.reads_input)
+    program = candidate_result(Response.scripted(record.response), question)
     suites = tuple(suite_result(Response.scripted(suite.response)) for suite in record.suites)
     result = replace(
         program,
@@ -121,7 +121,7 @@ def _own_items(row: Mapping[str, Any], questions: QuestionTable) -> list[Item]:
         raise RowError("tests", f"question {question.id!r} has none; give asserts that judge its programs")
     items = []
     for number, response in enumerate(responses):
-        result = candidate_result(response, reads_input=question.reads_input)
+        result = candidate_result(response, question)
         head = {"question": question.id, "role": "code", "response": number}
         items.append(Item(question=question, result=result, tests=tests, row=head))
     return items

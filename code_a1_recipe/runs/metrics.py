@@ -119,6 +119,8 @@ def _add_candidate(
     reward: Breakdown,
 ) -> None:
     collector.add_all({"code/reward": reward.total, "code/loaded_rate": verdict.loaded})
+    if verdict.loaded:
+        collector.add("code/example_failure_rate", bool(verdict.example_failure))
     cases = [case for suite in verdict.suites for case in suite.cases]
     if (share := distinct_call_rate([case.key or case.call for case in cases])) is not None:
         # Of all suites for one program; when it falls, the Test LLM is settling on a habit.

@@ -46,6 +46,8 @@ class VerdictRecord(msgspec.Struct, frozen=True, kw_only=True):
     history: tuple[CaseResult, ...]
     """Replayed cases."""
     cpu_seconds: float
+    example_failure: str = ""
+    """As in ``sandbox.CandidateVerdict``."""
 
 
 class HiddenTestsRecord(msgspec.Struct, frozen=True, kw_only=True):

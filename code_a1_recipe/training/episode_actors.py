@@ -72,7 +72,7 @@ class EpisodeReport:
     """Stored GRPO groups by policy name: the candidates, and the suites of those that TOPVAR selected."""
     book_update: BookUpdate
     code_rewards: tuple[float, ...]
-    """``Episode.code_rewards``."""
+    """The Code LLM's, of those candidates that have one: an outage is no reward."""
     accumulator: MetricAccumulator
     busy: Mapping[str, tuple[Span, ...]]
     """When something was generated ("generate") and judged ("judge") for this question; sorted and disjoint."""
@@ -222,7 +222,7 @@ def _report(
         question_id=episode.task.question.id,
         grpo_rows=grpo_rows,
         book_update=collect_book_update(verdicts, lessons=episode.lessons, opponents=opponents),
-        code_rewards=episode.code_rewards,
+        code_rewards=tuple(one.reward.total for one in episode.candidates if one.reward is not None),
         accumulator=accumulate_episode(episode),
         busy=busy_spans(episode),
         records=encode_records(episode_records(episode, selected=selected)),

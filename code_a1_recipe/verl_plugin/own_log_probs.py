@@ -42,22 +42,42 @@ def loss_with_own_log_probs(
     Returns:
         The loss; verl's metrics, and those that ``finalize`` reads.
     """
+    # An entropy in the output would become a term of the loss, with a gradient to compute, even at a weight of 0.
     entropy = model_output["entropy"] if keeps_entropy else model_output.pop("entropy")
     mask = data["response_mask"]
-    own, entropies = (
-        response_to_nested(no_padding_2_padding(values.detach(), data), mask)
-        for values in (model_output["log_probs"], entropy)
+
+    def of_responses(values: torch.Tensor) -> torch.Tensor:
+        return response_to_nested(no_padding_2_padding(values.detach(), data), mask)
+
+    data["old_log_probs"] = of_responses(model_output["log_probs"])
+    loss, metrics = loss_function(
+        model_output=model_output,
+        data=data,
+        dp_group=dp_group,
     )
-    data["old_log_probs"] = own
-    loss, metrics = loss_function(model_output=model_output, data=data, dp_group=dp_group)
     counts = torch.cat(mask.unbind()).bool()
-    columns = (torch.cat(values.unbind())[counts].double() for values in (entropies, own, data["rollout_log_probs"]))
-    uncertainty, here, there = next(columns), next(columns).exp(), next(columns).exp()
+
+    def of_tokens(nested: torch.Tensor) -> torch.Tensor:
+        return torch.cat(nested.unbind())[counts].double()
+
+    here = of_tokens(data["old_log_probs"]).exp()
+    there = of_tokens(data["rollout_log_probs"]).exp()
     apart = (here - there).abs()
-    table = torch.stack([torch.ones_like(here), uncertainty, apart, here, there])
-    products = (table @ table.T).flatten().tolist()  # the first row has the sums
-    sums = {f"{PREFIX}{number}": Metric(AggregationType.SUM, value) for number, value in enumerate(products)}
-    return loss, {**metrics, **sums, _MAX: Metric(AggregationType.MAX, max(apart.tolist(), default=0.0))}
+    table = torch.stack(
+        [
+            torch.ones_like(here),
+            of_tokens(of_responses(entropy)),
+            apart,
+            here,
+            there,
+        ]
+    )
+    # All products of two columns, summed over the tokens: the first row has the plain sums.
+    products = (table @ table.T).flatten().tolist()
+    for number, value in enumerate(products):
+        metrics[f"{PREFIX}{number}"] = Metric(AggregationType.SUM, value)
+    metrics[_MAX] = Metric(AggregationType.MAX, max(apart.tolist(), default=0.0))
+    return loss, metrics
 
 
 def finalize(metrics: dict[str, Any], *, ranks: int, prefix: str) -> dict[str, float]:
@@ -71,17 +91,23 @@ def finalize(metrics: dict[str, Any], *, ranks: int, prefix: str) -> dict[str, f
     if prefix + _MAX not in metrics:
         return {}
     largest = metrics.pop(prefix + _MAX)
-    sums = [metrics.pop(f"{prefix}{PREFIX}{number}") for number in range(_NUM_COLUMNS**2)]
+    sums = []
+    for number in range(_NUM_COLUMNS**2):
+        sums.append(metrics.pop(f"{prefix}{PREFIX}{number}"))
     products = ranks * np.reshape(sums, (_NUM_COLUMNS, _NUM_COLUMNS))
-    number = max(products[0, 0], 1.0)
-    means = products[0] / number
-    variances = products / number - np.outer(means, means)
+    # A step without a token has sums of 0, and figures of 0.
+    count = max(products[0, 0], 1.0)
+    means = products[0] / count
+    variances = products / count - np.outer(means, means)
+    spread = np.sqrt(max(0.0, variances[2, 2]) * count / max(count - 1, 1.0))
+    # Pearson's correlation has no value where all tokens are equally likely.
     scale = np.sqrt(max(0.0, variances[3, 3] * variances[4, 4]))
+    correlation = variances[3, 4] / scale if scale else np.nan
     return {
         "actor/entropy": float(means[1]),
         "training/rollout_probs_diff_valid": int(products[0, 0] > 0),
         "training/rollout_probs_diff_max": float(largest),
         "training/rollout_probs_diff_mean": float(means[2]),
-        "training/rollout_probs_diff_std": float(np.sqrt(max(0.0, variances[2, 2]) * number / max(number - 1, 1.0))),
-        "training/rollout_actor_probs_pearson_corr": float(variances[3, 4] / scale) if scale else float("nan"),
+        "training/rollout_probs_diff_std": float(spread),
+        "training/rollout_actor_probs_pearson_corr": float(correlation),
     }

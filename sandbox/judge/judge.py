@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 from ..cases.case import Call, Case, Kind, Rejection, Suite
+from ..cases.definitions import without_examples
 from ..cases.gate import Gate
 from ..cases.parser import gather_suite
 from ..errors import ValueFormatError
@@ -70,7 +71,7 @@ class Judge:
         suites = self._parse(request)
         groups = _calls_of(suites)
         batch = self._ask_references(request, groups)
-        answers, result, is_cached = self._run_candidate(request, batch, groups)
+        answers, result, is_cached, example_failure = self._run_candidate(request, batch, groups)
         same = comparison(request.kind, request.checker)
         # With the checker ``accepted`` the reference prints every right output at once, which is none of them.
         is_reference = request.candidate == request.reference
@@ -85,6 +86,7 @@ class Judge:
             cpu_seconds=0.0 if result is None else result.cpu_seconds,
             wall_seconds=time.monotonic() - started,
             was_cached=is_cached,
+            example_failure=example_failure,
         )
 
     def prepare(self, requests: Sequence[JudgeRequest]) -> None:
@@ -137,10 +139,14 @@ class Judge:
 
     def _run_candidate(
         self, request: JudgeRequest, batch: OracleBatch, groups: list[list[Call]]
-    ) -> tuple[dict[Call, CallResult], ProgramResult | None, bool]:
-        """Ask the candidate every call that has an oracle, in shuffled order; True: it had been asked them before."""
+    ) -> tuple[dict[Call, CallResult], ProgramResult | None, bool, str]:
+        """Ask the candidate every call that has an oracle, in shuffled order.
+
+        Returns:
+            Its answers, its result, whether it had been asked them before, and why its examples were left out.
+        """
         if request.candidate is None:
-            return {}, None, False
+            return {}, None, False, ""
         # A call without an oracle is not made: nothing could be learned from it, and it would cost time.
         oracles = {call: oracle for call, oracle in batch.oracles.items() if isinstance(oracle, OracleValue)}
         calls = self._order(request.question_id, [[call for call in group if call in oracles] for group in groups])
@@ -159,7 +165,17 @@ class Judge:
             reads_input=request.kind == Kind.STDIN,
         )
         result, is_cached = self._run(request.question_id, program)
-        return dict(zip(calls, result.results, strict=False)), result, is_cached
+        failure = ""
+        # It may have defined all that it was asked for, and failed in an example behind it. One that ends its process,
+        # or breaks the channel to it, is no such program.
+        asked = self._gate(request.reference, request.entry_points, kind=Kind(request.kind)).interface.entry_points
+        has_died = result.load_error.startswith(CallStatus.DIED.value)
+        whole = result.loaded or has_died or program.reads_input
+        if not whole and (rest := without_examples(program.source, asked)):
+            again, is_cached = self._run(request.question_id, replace(program, source=rest))
+            if again.loaded:
+                result, failure = again, result.load_error
+        return dict(zip(calls, result.results, strict=False)), result, is_cached, failure
 
     def _run(self, question_id: str, program: Program) -> tuple[ProgramResult, bool]:
         if self._runs is None:

@@ -92,3 +92,6 @@ class CandidateVerdict:
     """Wall time of the whole judgement, reference included."""
     was_cached: bool = False
     """An identical program had been asked the same calls before, see ``Judge(reuse_results=...)``; it was not run."""
+    example_failure: str = ""
+    """Why the program does not load as a whole, where it was judged on its definitions alone: an example at its top
+    level raises, asks for input, hangs or ends the process. Empty where it loads as it is."""

@@ -105,7 +105,11 @@ def _sampled_programs(questions: Sequence[Question], model: ModelChoice, options
     )
     pools = []
     for question, row in zip(questions, responses, strict=True):
-        found = [extract_candidate(one.text, reads_input=question.reads_input) for one in row if one]
+        found = [
+            extract_candidate(one.text, reads_input=question.reads_input, names=question.asked_names)
+            for one in row
+            if one
+        ]
         programs = [program for program in found if isinstance(program, str)]
         pools.append(Pool(question=question, programs=programs))
     return pools

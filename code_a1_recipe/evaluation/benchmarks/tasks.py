@@ -59,6 +59,8 @@ class CodeTask:
     prompt: str
     entry_points: str = UNNAMED
     """The names that a program must define, in the words of prompts."""
+    asked_names: tuple[str, ...] = ()
+    """The same as names, where they are known."""
     reads_input: bool = False
     """It reads standard input and prints."""
     reference: str = ""
@@ -81,6 +83,7 @@ class CodeTask:
         return cls(
             id=question.id,
             data_source=question.data_source or "questions",
+            asked_names=question.asked_names,
             **question.prompt_fields,
             reference=question.reference,
             entry_point=names[0] if len(names) == 1 and names[0].isidentifier() else "",

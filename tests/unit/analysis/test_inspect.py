@@ -97,12 +97,10 @@ def refuse(capsys):
 def test_questions_are_listed_hardest_first_with_their_counts(show, run_folder):
     lines = show(run_folder).splitlines()
     assert lines[0] == f"{run_folder}: 2 questions in steps 1 to 3, the hardest first"
-    assert lines[1].split() == [
-        "question", "visits", "programs", "solved", "reward", "suites", "right", "broke", "suites'", "reward", "outages"
-    ]  # fmt: skip
-    # Two of three programs pass; rewards 0.75, 0.5, 1; of four suites three are right, one broke its program.
-    assert lines[2].split() == ["hard-1", "2", "3", "0.67", "0.75", "4", "0.75", "0.25", "0.31", "1"]
-    assert lines[3].split() == ["hard-2", "1", "1", "1.00", "1.00", "0", "-", "-", "-", "0"]
+    assert lines[1].split() == ["question", "visits", "programs", "solved", "reward", "outages"]
+    # Two of three programs pass; rewards 0.75, 0.5, 1.
+    assert lines[2].split() == ["hard-1", "2", "3", "0.67", "0.75", "1"]
+    assert lines[3].split() == ["hard-2", "1", "1", "1.00", "1.00", "0"]
     assert lines[4] == "2 of 2 shown; --limit N shows more, --question ID shows one"
 
 
@@ -153,11 +151,6 @@ def test_a_question_of_a_run_is_shown_with_all_that_is_known(show, run_folder):
         "  outage: SandboxUnavailableError: gone\n",
     ):
         assert piece in text
-    steps = text.split("over the run\n")[1].split("\n\n")[0].splitlines()
-    assert [line.split() for line in steps[1:]] == [
-        ["1", "1", "1.00", "0.75", "1", "1.00", "0.00", "0.25", "0"],
-        ["3", "2", "0.50", "0.75", "3", "0.67", "0.33", "0.33", "1"],
-    ]
     assert "step 1:" not in text, "programs are those of its last step"
     assert "\x1b" not in text
 

@@ -47,7 +47,7 @@ def test_a_fenced_block_that_does_not_parse_is_left_to_the_judge():
         ("I cannot solve this.", "no_code"),
         ("word", "no_code"),
         ("x = 1", "no_code"),
-        ("```python\ndef f(x):\n    return", "unclosed_block"),
+        ("```python\ndef f(x):\n    return (", "unclosed_block"),
         ("```python\n\n```", "empty"),
         ("```json\n{}\n```", "no_code"),
         ("x" * 200_001, "too_long"),
@@ -82,12 +82,12 @@ def test_a_cut_off_last_line_does_not_lose_the_suite():
     assert extract_suite("assert f(1) == 2\nassert f('ab") == ("assert f(1) == 2", "assert f('ab")
 
 
-def test_asserts_of_a_block_that_never_closes_count_where_no_other_block_does():
+def test_asserts_of_all_blocks_count_also_of_one_that_never_closes():
     run_on = "```python\nassert f(1) == 2\nassert f(2) == 3\nassert f('ab"
     assert extract_suite(run_on) == ("assert f(1) == 2", "assert f(2) == 3", "assert f('ab")
     closed = "```python\nassert f(1) == 2\n```\nAnd more:\n```python\nassert f(2"
-    assert extract_suite(closed) == ("assert f(1) == 2",)
-    assert extract_suite("```python\n").reason == "empty"
+    assert extract_suite(closed) == ("assert f(1) == 2", "assert f(2")
+    assert extract_suite("```python\n").reason == "no_asserts"
 
 
 def test_an_assert_over_several_lines_is_found_beside_a_broken_one():

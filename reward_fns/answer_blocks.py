@@ -1,0 +1,143 @@
+"""The answer in a response, and the fenced blocks in the answer.
+
+A response may begin with reasoning and end with marks of the end; neither belongs to the answer. Fences follow
+CommonMark 0.31, section 4.5, with what models write beside it: a fence at the end of a line of text, a closing mark
+behind code, and a second opening mark where the first block was never closed.
+"""
+
+import re
+from dataclasses import dataclass
+
+_REASONING = r"(?:think|thinking|thought|reasoning)"
+_REASONING_BEGINS = re.compile(rf"<{_REASONING}>", re.IGNORECASE)
+_REASONING_ENDS = re.compile(rf"</{_REASONING}>", re.IGNORECASE)
+_BEGINS = re.compile(r"<answer>|^[ \t]*\[BEGIN\][ \t]*$", re.IGNORECASE | re.MULTILINE)
+"""Marks before an answer; ``[BEGIN]`` and ``[DONE]`` are those of MBPP's prompt."""
+_ENDS = re.compile(
+    r"</answer>|^[ \t]*\[DONE\][ \t]*$"
+    r"|(?:<\|(?:im_end|im_start|endoftext|eot_id|end|eos|eom_id|end_of_text|end_of_turn)\|>|<end_of_turn>|<eos>|</s>"
+    r"|<｜end▁of▁sentence｜>)[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Marks behind an answer; those of a turn stand at the end of a line, since a program may hold one as a text."""
+
+_OPENS = re.compile(r"(?P<before>[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?)(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>.*)")
+_OPENS_LATE = re.compile(r"[^`]*[^`\s][ \t]*(?P<mark>`{3,})[ \t]*(?P<info>[\w{}.+#-]*(?:[ \t]\d+)?)[ \t]*")
+"""At the end of a line of text."""
+_CLOSES = re.compile(r"(?P<code>.*?)[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*")
+_STRINGS = re.compile(
+    r"#[^\n]*|(?P<quotes>\"\"\"|''')|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?|[^#\"']+", re.DOTALL
+)
+_LANGUAGE = re.compile(r"[{.\s]*([a-z]*)")
+_PYTHON = frozenset({"python", "py", "ipython"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """The text of one fenced block."""
+
+    info: str
+    """What stands behind the opening mark."""
+    text: str
+    is_closed: bool
+
+    @property
+    def is_python(self) -> bool:
+        """Its first word names Python, of any version: ``python3.11``, ``Python 3``, ``{python}``, ``python:a.py``."""
+        return _names_python(self.info)
+
+    @property
+    def is_untagged(self) -> bool:
+        return not self.info
+
+
+def _names_python(info: str) -> bool:
+    match = _LANGUAGE.match(info.lower())
+    return match is not None and match[1] in _PYTHON
+
+
+def answer_of(text: str) -> str:
+    """A response without its reasoning, closed or not, and without what follows the end of its turn."""
+    # The last one: a prompt may hold the beginning, and reasoning may speak of these marks.
+    if ends := list(_REASONING_ENDS.finditer(text)):
+        text = text[ends[-1].end() :]
+    elif begins := _REASONING_BEGINS.search(text):
+        text = text[: begins.start()]
+    if marks := list(_BEGINS.finditer(text)):
+        text = text[marks[-1].end() :]
+    end = _ENDS.search(text)
+    return text[: end.start()] if end else text
+
+
+def blocks_of(text: str) -> list[Block]:
+    """The fenced blocks of a text in order. A mark inside a triple-quoted string of a block's program is none."""
+    blocks, is_string_open = _blocks(text, heeds_strings=True)
+    # A block that ends inside a string is no program with such a string: an apostrophe of its text was taken for one.
+    return _blocks(text, heeds_strings=False)[0] if is_string_open else blocks
+
+
+def _blocks(text: str, *, heeds_strings: bool) -> tuple[list[Block], bool]:
+    blocks: list[Block] = []
+    lines: list[str] = []
+    opened: re.Match[str] | None = None
+    indent, quotes = 0, ""
+
+    def end(*, is_closed: bool) -> None:
+        assert opened is not None
+        blocks.append(Block(info=opened["info"].strip(), text="\n".join(lines), is_closed=is_closed))
+        lines.clear()
+
+    for line in text.split("\n"):
+        plain = line.rstrip("\r")
+        opens = _OPENS.fullmatch(plain) or (_OPENS_LATE.fullmatch(plain) if opened is None else None)
+        if opens and opens["mark"][0] == "`" and "`" in opens["info"]:  # a span of code, not a fence
+            opens = None
+        if opened is None:
+            if opens:
+                opened, quotes = opens, ""
+                indent = len(opens["before"].expandtabs(4)) if "before" in opens.groupdict() else 0
+            continue
+        mark = opened["mark"]
+        if not quotes:
+            closes = _CLOSES.fullmatch(plain)
+            if closes and closes["mark"][0] == mark[0] and len(closes["mark"]) >= len(mark):
+                if closes["code"].strip():
+                    lines.append(_dedented(closes["code"], indent))
+                end(is_closed=True)
+                opened = None
+                continue
+            if opens and opens["info"] and opens["mark"][0] == mark[0] and len(opens["mark"]) >= len(mark):
+                # A block that was never closed, or one that is closed by a mark with text behind it.
+                begins_another = " " not in opens["info"].strip() or _names_python(opens["info"])
+                end(is_closed=not begins_another)
+                opened, indent = (opens, len(opens["before"].expandtabs(4))) if begins_another else (None, 0)
+                continue
+        lines.append(_dedented(line, indent))
+        if heeds_strings:
+            quotes = _open_quotes(line, quotes)
+    if opened is not None:
+        end(is_closed=False)
+    return blocks, bool(opened is not None and quotes)
+
+
+def _dedented(line: str, indent: int) -> str:
+    """The line without as many leading blanks as the opening mark had."""
+    # Fewer are taken from a line that has fewer, such as an empty one.
+    blanks = len(line) - len(line.lstrip(" \t"))
+    return line[min(blanks, indent) :]
+
+
+def _open_quotes(line: str, quotes: str) -> str:
+    """The triple quotes of a string that is open behind a line, with those that were open before it; "" for none."""
+    place = 0
+    while place < len(line):
+        if quotes:
+            end = line.find(quotes, place)
+            if end < 0:
+                return quotes
+            place, quotes = end + 3, ""
+            continue
+        match = _STRINGS.match(line, place)
+        assert match is not None
+        place, quotes = match.end(), match["quotes"] or ""
+    return quotes

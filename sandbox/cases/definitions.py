@@ -1,0 +1,134 @@
+"""What a program defines, and what of it the definitions need: its examples left out."""
+
+import ast
+import builtins
+import symtable
+from collections.abc import Collection, Iterator
+
+from .reference_interface import parse_untrusted
+
+_DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_IMPORTS = ast.Import | ast.ImportFrom
+_BUILTINS = frozenset(dir(builtins)) | {
+    "__name__",
+    "__file__",
+    "__builtins__",
+}
+_SETTINGS = (
+    "sys.setrecursionlimit",
+    "sys.set_int_max_str_digits",
+    "threading.stack_size",
+)
+"""Calls that change how definitions run, so that they are no examples."""
+
+
+def defined_names(module: ast.Module) -> set[str]:
+    """Names that the program itself makes at top level, also below ``if``, ``try``, ``with`` and loops: no imports."""
+    names: set[str] = set()
+    for statement in module.body:
+        # `from solution import add` in a block of tests defines nothing.
+        if not isinstance(statement, _IMPORTS):
+            names.update(_bound(statement))
+    return names
+
+
+def missing_names(module: ast.Module) -> set[str]:
+    """Names that the program reads from its top level and never binds there: other code may define them."""
+    bound = set(_BUILTINS)
+    for statement in module.body:
+        bound.update(_bound(statement))
+    return _read(module) - bound
+
+
+def without_examples(source: str, names: Collection[str]) -> str | None:
+    """The functions and classes of a program that defines one of ``names``, and what makes the names that they read.
+
+    Returns:
+        The rest in its order; None where no name is defined, nothing is left out, or the source does not parse.
+    """
+    try:
+        module = parse_untrusted(source)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
+    if defined_names(module).isdisjoint(names):
+        return None
+    kept: list[ast.stmt] = []
+    rest: list[ast.stmt] = []
+    for statement in module.body:
+        is_kept = isinstance(statement, _DEFINITIONS) or _is_setting(statement)
+        (kept if is_kept else rest).append(statement)
+    # A statement that is needed may need others in turn: a table that a loop fills, and the bound of that loop.
+    while needed := [one for one in rest if _makes(one, names, kept)]:
+        kept += needed
+        rest = [one for one in rest if one not in needed]
+    if not rest:
+        return None
+    body = [statement for statement in module.body if statement in kept]
+    return ast.unparse(ast.Module(body, type_ignores=[]))
+
+
+def _makes(statement: ast.stmt, names: Collection[str], kept: list[ast.stmt]) -> bool:
+    """It makes, or changes, one of the names or something that a kept statement reads."""
+    if isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test):
+        return False  # what a script does when it is called
+    changed = set(_changed(statement))
+    return not changed.isdisjoint(names) or any(changed & _read(one) for one in kept)
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+    """Names that a statement binds in the scope where it stands, and those of the statements below it."""
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            yield node.name
+            return
+        case ast.Import() | ast.ImportFrom():
+            for alias in node.names:
+                yield (alias.asname or alias.name).partition(".")[0]
+        case ast.Name(ctx=ast.Store()):
+            yield node.id
+        case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            return
+    for child in ast.iter_child_nodes(node):
+        yield from _bound(child)
+
+
+def _changed(statement: ast.stmt) -> Iterator[str]:
+    """Names that a statement binds or whose values it may change: an item, an attribute, a call of a method."""
+    yield from _bound(statement)
+    # The value of an assignment changes nothing that counts: `total = items.pop()` is an example's.
+    may_call = isinstance(statement, ast.Expr | ast.For | ast.While)
+    for node in ast.walk(statement):
+        owner: ast.expr | None = None
+        if isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            owner = node.value
+        elif may_call and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            owner = node.func.value
+        while isinstance(owner, ast.Subscript | ast.Attribute):
+            owner = owner.value
+        if isinstance(owner, ast.Name):
+            yield owner.id
+
+
+def _read(node: ast.Module | ast.stmt) -> set[str]:
+    """Names that a statement, or what it defines, reads from the program's top level."""
+    table = symtable.symtable(ast.unparse(node), "<program>", "exec")
+    names = set()
+    tables = [table]
+    while tables:
+        inner = tables.pop()
+        tables += inner.get_children()
+        for symbol in inner.get_symbols():
+            # At top level every name is global, and symtable calls some of them local.
+            if symbol.is_referenced() and (inner is table or symbol.is_global()):
+                names.add(symbol.get_name())
+    return names
+
+
+def _is_setting(statement: ast.stmt) -> bool:
+    """A call that changes how definitions run, ``from __future__`` or ``from module import *``."""
+    match statement:
+        case ast.Expr(value=ast.Call(func=function)):
+            return ast.unparse(function) in _SETTINGS
+        case ast.ImportFrom(module="__future__") | ast.ImportFrom(names=[ast.alias(name="*")]):
+            return True
+    return False

@@ -1,0 +1,64 @@
+"""Programs whose examples fail are judged on their definitions; what else does not load is not."""
+
+import pytest
+
+from sandbox import Judge, JudgeRequest, LocalRunner
+
+ADD = "def add(a, b):\n    return a + b\n"
+NEEDS = (
+    "import math\nLIMIT = 3\ntable = [0] * LIMIT\nfor i in range(LIMIT):\n    table[i] = i\nmemo = {}\nmemo.update(x=0)\n"
+    "def add(a, b):\n    result = table[a] + table[b] + memo['x']\n    return math.floor(result)\nresult = add('x', 1)"
+)
+
+
+@pytest.fixture(scope="module")
+def judge():
+    with LocalRunner() as runner:
+        yield Judge(runner)
+
+
+def judged(judge, candidate, **changes):
+    request = {"question_id": "q", "reference": ADD, "suites": (("assert add(1, 2) == 3",),), "entry_points": ("add",)}
+    return judge.judge(JudgeRequest(candidate=candidate, **request | changes))
+
+
+@pytest.mark.parametrize(
+    ("candidate", "failure"),
+    [
+        (f"{ADD}print(add(a, 1))", "NameError"),
+        (f"{ADD}assert add(1, 2) == 4", "AssertionError"),
+        (f"{ADD}n = int(input())", "EOFError"),
+        (f"{ADD}while True: pass", "timed_out while loading"),
+        (f"{ADD}import sys\nsys.exit(0)", "SystemExit"),
+        (f"from solution import sub\n{ADD}", "ImportError"),
+        ("def add(a, b):\n    return plus(a, b)\nprint(add(1, 2))\ndef plus(a, b):\n    return a + b", "NameError"),
+        ("def add(a, b):\n    return 0\nassert add(1, 2) == 3\ndef add(a, b):\n    return a + b", "AssertionError"),
+        (NEEDS, "TypeError"),
+    ],
+)
+def test_a_program_whose_example_fails_is_judged_on_its_definitions(judge, candidate, failure):
+    verdict = judged(judge, candidate)
+    assert (verdict.loaded, verdict.load_error) == (True, "")
+    assert verdict.example_failure.startswith(failure)
+    assert [case.outcome for case in verdict.suites[0].cases] == ["passed"]
+
+
+@pytest.mark.parametrize(
+    "candidate",
+    [
+        "def sub(a, b):\n    return a - b\nsub(1)",  # defines nothing that is asked for
+        "1 / 0",
+        f"{ADD}def broken(:",
+        f"{ADD}import os\nos._exit(0)",
+        "from operator import add\n1 / 0",
+        "add = 1 / 0\ndef f(): return add",
+    ],
+)
+def test_what_else_does_not_load_is_not(judge, candidate):
+    verdict = judged(judge, candidate)
+    assert (verdict.loaded, verdict.example_failure) == (False, "")
+
+
+def test_a_wrong_program_stays_wrong_and_one_without_examples_says_nothing(judge):
+    assert judged(judge, "def add(a, b):\n    return a\nadd()").suites[0].cases[0].outcome == "wrong_value"
+    assert judged(judge, ADD).example_failure == ""
