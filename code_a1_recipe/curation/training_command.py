@@ -41,7 +41,7 @@ def training_command(
         max_tokens=-(-longest // 1024) * 1024,
         folder=options.output.with_name(f"{options.output.stem}_model").absolute(),
     )
-    return shlex.join(words.split("\n"))
+    return shlex.join(filter(None, words.split("\n")))  # a block of the template that is left out is an empty line
 
 
 def _num_bytes(row: Row) -> int:

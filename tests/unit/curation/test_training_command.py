@@ -99,6 +99,11 @@ def test_the_command_starts_verls_trainer():
 ANSWERS = [f"assert f({x}) == {x + 1}" for x in range(16)]
 
 
+@pytest.mark.parametrize(("num_val", "cpu"), [(0, True), (64, False)])
+def test_no_word_of_the_command_is_empty(tmp_path, num_val, cpu):
+    assert all(words(tmp_path / "d.parquet", num_train=64, num_val=num_val, longest_bytes=400, model="", cpu=cpu))
+
+
 @pytest.fixture(scope="module")
 def test_model():
     from code_a1_recipe.micro_world.assets import ensure_assets

@@ -6,7 +6,7 @@ from sandbox import Judge, JudgeRequest, LocalRunner
 
 ADD = "def add(a, b):\n    return a + b\n"
 NEEDS = (
-    "import math\nLIMIT = 3\ntable = [0] * LIMIT\nfor i in range(LIMIT):\n    table[i] = i\nmemo = {}\nmemo.update(x=0)\n"
+    "import math\nLIMIT = 3\ntable = [0] * LIMIT\nfor i in range(LIMIT):\n    table[i] = i\nmemo = {}\nmemo['x'] = 0\n"
     "def add(a, b):\n    result = table[a] + table[b] + memo['x']\n    return math.floor(result)\nresult = add('x', 1)"
 )
 
