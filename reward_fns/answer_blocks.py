@@ -24,7 +24,6 @@ _ENDS = re.compile(
 _OPENS = re.compile(r"(?P<before>[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?)(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>.*)")
 _OPENS_LATE = re.compile(r"[^`]*[^`\s][ \t]*(?P<mark>`{3,})[ \t]*(?P<info>[\w{}.+#-]*(?:[ \t]\d+)?)[ \t]*")
 """At the end of a line of text."""
-_CLOSES = re.compile(r"(?P<code>.*?)[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*")
 _STRINGS = re.compile(
     r"#[^\n]*|(?P<quotes>\"\"\"|''')|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?|[^#\"']+", re.DOTALL
 )
@@ -99,10 +98,11 @@ def _blocks(text: str, *, heeds_strings: bool) -> tuple[list[Block], bool]:
             continue
         mark = opened["mark"]
         if not quotes:
-            closes = _CLOSES.fullmatch(plain)
-            if closes and closes["mark"][0] == mark[0] and len(closes["mark"]) >= len(mark):
-                if closes["code"].strip():
-                    lines.append(_dedented(closes["code"], indent))
+            # No expression: one that looks for the end of the code at every place takes hours for a line of blanks.
+            code = plain.rstrip(" \t").rstrip(mark[0])
+            if len(plain.rstrip(" \t")) - len(code) >= len(mark):
+                if code.strip():
+                    lines.append(_dedented(code.rstrip(" \t"), indent))
                 end(is_closed=True)
                 opened = None
                 continue

@@ -62,7 +62,8 @@ def extract_candidate(text: str, *, reads_input: bool = False, names: Collection
     answer = answer_of(text)
     blocks = blocks_of(answer)
     asked = {name.partition(".")[0] for name in names}
-    pieces = [_piece(block.text, asked, reads_input) for block in blocks if block.is_python or block.is_untagged]
+    programs = [block for block in blocks if block.is_python or block.is_untagged]
+    pieces = [_piece(block.text, asked, reads_input) for block in programs]
     # From the end: drafts come first, and a block that corrects another one behind it.
     for place in range(len(pieces) - 1, -1, -1):
         if pieces[place].fits(asked, reads_input):
@@ -79,7 +80,7 @@ def extract_candidate(text: str, *, reads_input: bool = False, names: Collection
         last = pieces[-1].source
         if not last.strip():
             return ExtractionFailure(reason="empty", detail="the last block is empty")
-        if pieces[-1].module is None and not blocks[-1].is_closed:
+        if pieces[-1].module is None and not programs[-1].is_closed:
             return ExtractionFailure(reason="unclosed_block", detail="the last block never closes, and is cut off")
         return last
     if blocks:
