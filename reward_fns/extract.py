@@ -5,7 +5,7 @@ Nothing here runs or repairs code. What is taken is a piece of the response, as 
 
 import ast
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -178,9 +178,10 @@ def extract_suite(text: str, *, max_asserts: int = 64) -> tuple[str, ...] | Extr
     """Find the asserts in a Test LLM's response.
 
     All blocks that are fenced as Python or without a tag are read, or the whole text when there is none.
-    When a block parses, its top-level ``assert`` statements are taken; otherwise every line that starts
-    with ``assert`` begins one, and it goes on to the first line that completes it. An assert that never
-    completes is still returned, so that it counts against validity. Other lines are passed over.
+    When a block parses, its ``assert`` statements are taken, at top level and in test functions and methods, where
+    ``self.assertEqual`` is one too; otherwise every line that starts with ``assert`` begins one, and it goes on to the
+    first line that completes it. An assert that never completes is still returned, so that it counts against validity.
+    Other lines are passed over.
 
     Args:
         text: the decoded response.
@@ -204,7 +205,7 @@ def extract_suite(text: str, *, max_asserts: int = 64) -> tuple[str, ...] | Extr
     # All of them: a model may write one assert a block, and end with a block that shows how to run them.
     for source in blocks or [answer]:
         module = _parse(source)
-        read = _scan_asserts if module is None else partial(_top_level_asserts, module)
+        read = _scan_asserts if module is None else partial(_written_asserts, module)
         asserts += read(source, max_asserts - len(asserts))
     if not asserts:
         return ExtractionFailure(reason="no_asserts", detail="no line of the block starts with 'assert'")
@@ -227,14 +228,32 @@ def _parse(source: str) -> ast.Module | None:
         return None
 
 
-def _top_level_asserts(module: ast.Module, source: str, max_asserts: int) -> list[str]:
+def _written_asserts(module: ast.Module, source: str, max_asserts: int) -> list[str]:
+    """The asserts at top level, and in test functions and methods as pytest and unittest collect them."""
     # Split once: ast.get_source_segment splits the whole source again for every node.
     lines = _LINE.findall(source.encode())
-    nodes = [node for node in module.body if isinstance(node, ast.Assert)][:max_asserts]
-    return [_segment(lines, node) for node in nodes]
+    asserts = [_as_assert(node, lines) for node in _statements_of_tests(module)]
+    return [text for text in asserts if text][:max_asserts]
 
 
-def _segment(lines: list[bytes], node: ast.stmt) -> str:
+def _statements_of_tests(node: ast.Module | ast.stmt) -> Iterator[ast.stmt]:
+    for statement in getattr(node, "body", ()):
+        yield statement
+        if getattr(statement, "name", "").lower().startswith("test"):
+            yield from _statements_of_tests(statement)
+
+
+def _as_assert(node: ast.stmt, lines: list[bytes]) -> str:
+    """The text of an assert, or of ``self.assertEqual(call, value)`` as one; "" for another statement."""
+    match node:
+        case ast.Assert():
+            return _segment(lines, node)
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="assertEqual"), args=[call, value, *_])):
+            return f"assert {_segment(lines, call)} == {_segment(lines, value)}"
+    return ""
+
+
+def _segment(lines: list[bytes], node: ast.stmt | ast.expr) -> str:
     """The source text of a node; its offsets count UTF-8 bytes."""
     own = lines[node.lineno - 1 : node.end_lineno]
     own[-1] = own[-1][: node.end_col_offset]  # first, since it may be the line that the start is cut off as well

@@ -24,7 +24,6 @@ run a program without a verdict         ``LocalRunner``, ``SandboxFusionRunner``
 write another runner                    ``Runner``, ``ProgramResult``, ``CallResult``, ``CallStatus``
 bound what a program may use            ``Limits``
 ask what this machine confines          ``probe``, ``LOCAL_TIERS``, ``OPTIONAL_FEATURES``
-measure what confinement costs          ``start_as_fork_server``
 read an assert without running it       ``Gate``, ``parse_assert``, ``Interface``
 ask references for expected values      ``ReferencePass``
 compare, decode and print values        ``matches``, ``decode``, ``to_literal``
@@ -54,8 +53,6 @@ from .errors import (
 )
 from .judge.judge import Judge as Judge, comparison as comparison
 from .judge.oracle import (
-    NoOracle as NoOracle,
-    OracleBatch as OracleBatch,
     OracleValue as OracleValue,
     ReferencePass as ReferencePass,
 )
@@ -87,7 +84,6 @@ from .runners.base import (
     cpu_limit as cpu_limit,
 )
 from .runners.fusion.runner import SandboxFusionRunner as SandboxFusionRunner
-from .runners.local.fork_server import start_as_fork_server as start_as_fork_server
 from .runners.local.runner import LocalRunner as LocalRunner
 from .values.comparison import comparer as comparer, matches as matches, to_literal as to_literal
 from .values.decoding import decode as decode, decode_raw as decode_raw

@@ -110,15 +110,15 @@ def passes_alone(statement, *, seconds):
 '''
 
 
-def group_lines(groups: Sequence[FailureGroup], *, shows_expected: bool = True) -> list[str]:
-    """Failures by kind, each minimal call as an assert that can be pasted, or the call alone."""
+def group_lines(groups: Sequence[FailureGroup]) -> list[str]:
+    """Failures by kind, each minimal call as an assert that can be pasted."""
     lines = []
     for group in groups:
         lines.append(f"{group.kind} ({counted(group.num_calls, 'call')})")
         if bug := group.bug:
             before = "".join(f"{call.text}; " for call in bug.earlier)
-            text = f"assert {bug.call.text} == {bug.expected.literal}" if shows_expected else bug.call.text
-            lines.append(f"  {before}{text}  # your function: {bug.failure.shown}")
+            text = f"{before}assert {bug.call.text} == {bug.expected.literal}"
+            lines.append(f"  {text}  # your function: {bug.failure.shown}")
         else:
             lines.append("  (no minimal call: slow but right, or only after several others)")
     return lines
