@@ -26,7 +26,6 @@ START_SECONDS = 60.0
 _CONTROL_SECONDS = 60.0
 """Longest wait for a fork or a reap."""
 _STOP_SECONDS = 5.0
-_START_FILE = "from sandbox.runners.local.fork_server_main import run_file; run_file(*sys.argv[1:])"
 _START = "from sandbox.runners.local.fork_server_main import main; main(sys.argv[1:])"
 
 
@@ -194,22 +193,6 @@ class ForkServer:
         """Stop it without waiting for it to notice."""
         self._process.kill()
         self.close()
-
-
-def start_as_fork_server(path: str) -> subprocess.Popen[str]:
-    """Start an interpreter set up as a fork server of tier 0 that calls ``main(confine)`` of a Python file of ours.
-
-    It shows what forks and confinement cost. ``confine(channel)`` confines the forked process that calls it, for good;
-    ``channel`` is a descriptor that it keeps. Standard input and output are pipes.
-    """
-    return subprocess.Popen(
-        [*clean_interpreter(_START_FILE), path, json.dumps(_features())],
-        env=CLEAN_ENVIRONMENT,
-        cwd="/",
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
 
 
 def _features() -> list[str]:

@@ -31,7 +31,7 @@ from ...confinement.jail import ForkServerFacts, Jail, ProcessLimits, readable_p
 from ...confinement.libc import end_with_parent, forbid_inspection
 from ...confinement.namespaces import NamespaceError, Namespaces, plan_layout
 from .. import child
-from .jail_choice import PROBE_LIMITS, choose_jail, isolate
+from .jail_choice import choose_jail, isolate
 
 PID = struct.Struct("=ci")
 END = struct.Struct("=ci?")
@@ -84,25 +84,6 @@ def main(argv: list[str]) -> None:
     sys.modules["random"].seed(settings["seed"])
     _freeze()
     fork_server.serve()
-
-
-def run_file(path: str, features: str) -> None:
-    """Set this process up without a judge, and call ``main(confine)`` of a file; see ``start_as_fork_server``."""
-    preload()
-    forbid_inspection()
-    facts = ForkServerFacts.read(has_own_user=False)
-    open_proc()
-    jail, notes = choose_jail(json.loads(features), plan_layout(readable_paths()).binds, facts, None)
-    if jail is None:
-        sys.exit("; ".join(notes) or _KILLED)
-
-    def confine(channel: int) -> None:
-        isolate(jail, channel=channel)
-        jail.enter(PROBE_LIMITS)
-
-    run = importlib.import_module("runpy").run_path(path)["main"]
-    _freeze()
-    run(confine)
 
 
 def _freeze() -> None:
