@@ -91,8 +91,9 @@ def judged_row(question: Question, judge_all: JudgeAll) -> Row:
     for verdict in judge_all(requests):
         if isinstance(verdict, SandboxUnavailableError):
             return {"key": key, "outage": _cut(str(verdict))}
-        if not verdict.loaded:
-            row["load_error"] = row["load_error"] or _cut(verdict.load_error or "unknown error")
+        # A reference is executed as it stands, its examples too.
+        if failure := verdict.example_failure or verdict.load_error or ("" if verdict.loaded else "unknown error"):
+            row["load_error"] = row["load_error"] or _cut(failure)
         for suite in verdict.suites:
             row["faults"] += [(place, reason, _cut(detail)) for reason, detail in _faults(suite)]
             place += 1

@@ -1,6 +1,7 @@
 """The interface of a reference solution: its callables, their parameters, which of them are async."""
 
 import ast
+import contextlib
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -117,6 +118,11 @@ def parse_untrusted(text: str) -> ast.Module:
     Raises:
         SyntaxError, ValueError, RecursionError, MemoryError: the text does not parse.
     """
+    # CPython counts the depth of all threads' trees in one place and may take another thread's parsing for a mistake of
+    # its own (seen once with 3.11.7; python/cpython#106905). Nothing is wrong with the text then.
+    for _ in range(5):
+        with contextlib.suppress(SystemError):
+            return ast.parse(text, filename=_UNTRUSTED)
     return ast.parse(text, filename=_UNTRUSTED)
 
 

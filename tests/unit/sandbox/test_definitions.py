@@ -1,8 +1,10 @@
 """Programs whose examples fail are judged on their definitions; what else does not load is not."""
 
+import ast
+
 import pytest
 
-from sandbox import Judge, JudgeRequest, LocalRunner
+from sandbox import Judge, JudgeRequest, LocalRunner, parse_untrusted
 
 ADD = "def add(a, b):\n    return a + b\n"
 NEEDS = (
@@ -62,3 +64,15 @@ def test_what_else_does_not_load_is_not(judge, candidate):
 def test_a_wrong_program_stays_wrong_and_one_without_examples_says_nothing(judge):
     assert judged(judge, "def add(a, b):\n    return a\nadd()").suites[0].cases[0].outcome == "wrong_value"
     assert judged(judge, ADD).example_failure == ""
+
+
+def test_a_text_is_parsed_again_where_python_mistakes_another_threads_depth(monkeypatch):
+    parse, errors = ast.parse, [SystemError("AST constructor recursion depth mismatch")] * 2
+
+    def mistaken(text, **options):
+        if errors:
+            raise errors.pop()
+        return parse(text, **options)
+
+    monkeypatch.setattr(ast, "parse", mistaken)
+    assert len(parse_untrusted("x = 1").body) == 1
