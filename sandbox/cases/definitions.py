@@ -1,7 +1,12 @@
-"""What a program defines, and what of it the definitions need: its examples left out."""
+"""What a program defines, and what of it the definitions need: its examples left out.
+
+The parser takes texts that Python then refuses (``def f(a, a)``) or that are too deep to walk. Nothing is known of such
+a program's names, and none of the functions here raises.
+"""
 
 import ast
 import builtins
+import contextlib
 import symtable
 from collections.abc import Collection, Iterator
 
@@ -14,6 +19,7 @@ _BUILTINS = frozenset(dir(builtins)) | {
     "__file__",
     "__builtins__",
 }
+_REFUSED = (SyntaxError, ValueError, MemoryError, RecursionError)
 _SETTINGS = (
     "sys.setrecursionlimit",
     "sys.set_int_max_str_digits",
@@ -25,31 +31,38 @@ _SETTINGS = (
 def defined_names(module: ast.Module) -> set[str]:
     """Names that the program itself makes at top level, also below ``if``, ``try``, ``with`` and loops: no imports."""
     names: set[str] = set()
-    for statement in module.body:
-        # `from solution import add` in a block of tests defines nothing.
-        if not isinstance(statement, _IMPORTS):
-            names.update(_bound(statement))
+    with contextlib.suppress(RecursionError):
+        for statement in module.body:
+            # `from solution import add` in a block of tests defines nothing.
+            if not isinstance(statement, _IMPORTS):
+                names.update(_bound(statement))
     return names
 
 
 def missing_names(module: ast.Module) -> set[str]:
     """Names that the program reads from its top level and never binds there: other code may define them."""
     bound = set(_BUILTINS)
-    for statement in module.body:
-        bound.update(_bound(statement))
-    return _read(module) - bound
+    try:
+        for statement in module.body:
+            bound.update(_bound(statement))
+        return _read(module) - bound
+    except _REFUSED:
+        return set()
 
 
 def without_examples(source: str, names: Collection[str]) -> str | None:
     """The functions and classes of a program that defines one of ``names``, and what makes the names that they read.
 
     Returns:
-        The rest in its order; None where no name is defined, nothing is left out, or the source does not parse.
+        The rest in its order; None where no name is defined, nothing is left out, or Python refuses the source.
     """
     try:
-        module = parse_untrusted(source)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return _without_examples(parse_untrusted(source), names)
+    except _REFUSED:
         return None
+
+
+def _without_examples(module: ast.Module, names: Collection[str]) -> str | None:
     if defined_names(module).isdisjoint(names):
         return None
     kept: list[ast.stmt] = []

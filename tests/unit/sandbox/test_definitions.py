@@ -4,6 +4,7 @@ import ast
 
 import pytest
 
+from reward_fns import extract_candidate, extract_suite
 from sandbox import Judge, JudgeRequest, LocalRunner, parse_untrusted
 
 ADD = "def add(a, b):\n    return a + b\n"
@@ -76,3 +77,29 @@ def test_a_text_is_parsed_again_where_python_mistakes_another_threads_depth(monk
 
     monkeypatch.setattr(ast, "parse", mistaken)
     assert len(parse_untrusted("x = 1").body) == 1
+
+
+REFUSED = (
+    f"{ADD}def other(a, a):\n    return a",
+    f"{ADD}nonlocal x",
+    f"{ADD}return 5",
+    f"{ADD}x = 1\ndef g():\n    y = 1\n    global y",
+    f"{ADD}x = {'+'.join(['1'] * 2500)}",
+    f"{ADD}x = a{'.b' * 2500}",
+    f"{ADD}def g():\n    from os import *",
+    f"{ADD}y = [(x := 1) for x in [1]]",
+    f"{ADD}await x",
+)
+"""The parser takes each of them, and Python none."""
+
+
+@pytest.mark.parametrize("text", REFUSED, ids=range(len(REFUSED)))
+def test_what_the_parser_takes_and_python_does_not_is_no_error_of_ours(judge, text):
+    assert parse_untrusted(text).body
+    for candidate in (text, f"{text}\n1 / 0"):
+        verdict = judged(judge, candidate)
+        assert verdict.loaded or verdict.load_error
+    draft, example = f"```python\nx = 1\n```\n```python\n{text}\n```", f"```python\n{text}\n```\n```\nadd(1)\n```"
+    for response in (draft, example, text):
+        assert {type(extract_candidate(response, names=names)) for names in (("add",), ())} == {str}
+        assert extract_suite(response).reason == "no_asserts"
