@@ -41,16 +41,13 @@ class Block:
     is_closed: bool
 
     @property
-    def is_python(self) -> bool:
-        """Its first word names Python, of any version: ``python3.11``, ``Python 3``, ``{python}``, ``python:a.py``."""
-        return _names_python(self.info)
-
-    @property
-    def is_untagged(self) -> bool:
-        return not self.info
+    def may_be_python(self) -> bool:
+        """It has no tag, or one that names Python."""
+        return not self.info or _names_python(self.info)
 
 
 def _names_python(info: str) -> bool:
+    """The first word names Python, of any version: ``python3.11``, ``Python 3``, ``{python}``, ``python:a.py``."""
     match = _LANGUAGE.match(info.lower())
     return match is not None and match[1] in _PYTHON
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from .answer_blocks import answer_of, blocks_of
-from .sandbox_seam import defined_names, missing_names, parse_untrusted
+from .sandbox_seam import PARSE_ERRORS, defined_names, missing_names, parse_untrusted
 
 MAX_RESPONSE_CHARS = 200_000
 """Longest response that is read, in characters. Far above any response budget; it bounds parsing time."""
@@ -62,7 +62,7 @@ def extract_candidate(text: str, *, reads_input: bool = False, names: Collection
     answer = answer_of(text)
     blocks = blocks_of(answer)
     asked = {name.partition(".")[0] for name in names}
-    programs = [block for block in blocks if block.is_python or block.is_untagged]
+    programs = [block for block in blocks if block.may_be_python]
     pieces = [_piece(block.text, asked, reads_input) for block in programs]
     # From the end: drafts come first, and a block that corrects another one behind it.
     for place in range(len(pieces) - 1, -1, -1):
@@ -152,7 +152,7 @@ def _longest_run(text: str, asked: set[str], reads_input: bool) -> _Piece | None
                 while end > start and not _BEGINS_LINE.match(lines[end]):
                     end -= 1
                 continue
-            except (ValueError, MemoryError, RecursionError):
+            except PARSE_ERRORS:
                 break
             reached = end
             if end - start >= longest and piece.fits(asked, reads_input):
@@ -199,8 +199,7 @@ def extract_suite(text: str, *, max_asserts: int = 64) -> tuple[str, ...] | Extr
     if failure := _unreadable(text):
         return failure
     answer = answer_of(text)
-    blocks = [block.text for block in blocks_of(answer) if block.is_python or block.is_untagged]
-    blocks = [text for text in blocks if text.strip()]
+    blocks = [block.text for block in blocks_of(answer) if block.may_be_python and block.text.strip()]
     asserts: list[str] = []
     # All of them: a model may write one assert a block, and end with a block that shows how to run them.
     for source in blocks or [answer]:
@@ -224,7 +223,7 @@ def _parse(source: str) -> ast.Module | None:
     """The parsed module, or None. The parser refuses text in four ways; none of them is our error."""
     try:
         return parse_untrusted(source)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
+    except PARSE_ERRORS:
         return None
 
 

@@ -28,7 +28,16 @@ from typing import Any
 
 from .code_reward import code_reward
 from .extract import ExtractionFailure, asked_names, extract_candidate, extract_suite
-from .sandbox_seam import CandidateVerdict, Judge, JudgeRequest, Kind, Limits, LocalRunner, parse_untrusted
+from .sandbox_seam import (
+    PARSE_ERRORS,
+    CandidateVerdict,
+    Judge,
+    JudgeRequest,
+    Kind,
+    Limits,
+    LocalRunner,
+    parse_untrusted,
+)
 from .suite_reward import test_reward
 
 logger = logging.getLogger(__name__)
@@ -189,7 +198,7 @@ def read_ground_truth(raw: Mapping[str, Any] | str, *, role: str, where: str) ->
 def _check_reference(text: str, *, where: str) -> None:
     try:
         parse_untrusted(text)
-    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+    except PARSE_ERRORS as error:
         raise ValueError(f"{where}: 'reference' is not Python 3: {error}") from error
 
 

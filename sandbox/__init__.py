@@ -42,7 +42,11 @@ from .cases.case import (
 from .cases.definitions import defined_names as defined_names, missing_names as missing_names
 from .cases.gate import Gate as Gate
 from .cases.parser import parse_assert as parse_assert, parse_call as parse_call, parse_suite as parse_suite
-from .cases.reference_interface import Interface as Interface, parse_untrusted as parse_untrusted
+from .cases.reference_interface import (
+    PARSE_ERRORS as PARSE_ERRORS,
+    Interface as Interface,
+    parse_untrusted as parse_untrusted,
+)
 from .confinement.jail import OPTIONAL_FEATURES as OPTIONAL_FEATURES
 from .confinement.tiers import LOCAL_TIERS as LOCAL_TIERS, probe as probe
 from .errors import (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from reward_fns import asked_names
-from sandbox import DEFAULT_CHECKER, INPUT_ENTRY, Interface, JudgeRequest, Kind, parse_untrusted
+from sandbox import DEFAULT_CHECKER, INPUT_ENTRY, PARSE_ERRORS, Interface, JudgeRequest, Kind, parse_untrusted
 
 UNNAMED = "what the problem names"
 """Entry points of a problem that comes without a program, in a prompt."""
@@ -140,7 +140,7 @@ def parsed(source: str) -> ast.Module:
     """The source's tree; an empty one where it does not parse."""
     try:
         return parse_untrusted(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except PARSE_ERRORS:
         # A model may have written it. The judge says what is wrong with it; here it merely defines nothing.
         return ast.Module(body=[], type_ignores=[])
 

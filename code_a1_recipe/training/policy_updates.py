@@ -80,7 +80,8 @@ class PolicyUpdates(PPOTrainerSync):
                 batch = self._compute_advantage(batch, metrics=metrics)
             with marked_timer("update_actor", timing):
                 batch = self._update_actor(batch, metrics=metrics)
-        self._check_served_weights(metrics, step=step)
+        if self._takes_own_log_probs:
+            self._check_served_weights(metrics, step=step)
         self._check_gradient(metrics, step=step)
         # verl reads the rollout's share of the step from this timer; here episodes serve both policies.
         timing["gen"] = 0.0

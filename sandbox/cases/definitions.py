@@ -10,7 +10,7 @@ import contextlib
 import symtable
 from collections.abc import Collection, Iterator
 
-from .reference_interface import parse_untrusted
+from .reference_interface import PARSE_ERRORS, parse_untrusted
 
 _DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _IMPORTS = ast.Import | ast.ImportFrom
@@ -19,7 +19,6 @@ _BUILTINS = frozenset(dir(builtins)) | {
     "__file__",
     "__builtins__",
 }
-_REFUSED = (SyntaxError, ValueError, MemoryError, RecursionError)
 _SETTINGS = (
     "sys.setrecursionlimit",
     "sys.set_int_max_str_digits",
@@ -46,7 +45,7 @@ def missing_names(module: ast.Module) -> set[str]:
         for statement in module.body:
             bound.update(_bound(statement))
         return _read(module) - bound
-    except _REFUSED:
+    except PARSE_ERRORS:
         return set()
 
 
@@ -58,7 +57,7 @@ def without_examples(source: str, names: Collection[str]) -> str | None:
     """
     try:
         return _without_examples(parse_untrusted(source), names)
-    except _REFUSED:
+    except PARSE_ERRORS:
         return None
 
 

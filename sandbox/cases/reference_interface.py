@@ -13,6 +13,8 @@ from .case import Kind
 
 _NO_SHAPE_DECORATORS = frozenset({"staticmethod", "classmethod", "property", "cache", "lru_cache", "cached_property"})
 _UNTRUSTED = "<untrusted>"
+PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""Errors of ``parse_untrusted``; nesting too deep is one."""
 # Invalid escapes and the like, common in generated code, and errors under -W error. By file name because
 # warnings.catch_warnings is not thread-safe.
 warnings.filterwarnings("ignore", module=_UNTRUSTED)
@@ -103,7 +105,7 @@ class Interface:
             found = _top_level(parse_untrusted(reference))
             if not names:  # helpers of the reference, which a candidate need not have
                 found = {name: entry for name, entry in found.items() if not name.startswith("_")}
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+        except PARSE_ERRORS:
             found = {}
         if names:
             found = {name: found.get(name, EntryPoint()) for name in names}
@@ -116,7 +118,7 @@ def parse_untrusted(text: str) -> ast.Module:
     """``ast.parse`` without the compiler's warnings about style, which are not for our log.
 
     Raises:
-        SyntaxError, ValueError, RecursionError, MemoryError: the text does not parse.
+        PARSE_ERRORS: the text does not parse.
     """
     # CPython counts the depth of all threads' trees in one place and may take another thread's parsing for a mistake of
     # its own (seen once with 3.11.7; python/cpython#106905). Nothing is wrong with the text then.

@@ -12,7 +12,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from ..cases.reference_interface import parse_untrusted
+from ..cases.reference_interface import PARSE_ERRORS, parse_untrusted
 from ..runners.base import CallStatus, Program, ProgramResult
 
 MAX_BYTES = 64 << 20
@@ -33,7 +33,7 @@ def syntax_key(source: str) -> str:
     kind, text = "text", source
     if len(source) <= _MAX_PARSED_CHARS:
         # Whatever keeps it from parsing, its text tells it apart.
-        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        with contextlib.suppress(*PARSE_ERRORS):
             kind, text = "tree", ast.dump(parse_untrusted(source))
     return hashlib.sha256(f"{kind}:{text}".encode("utf-8", "surrogatepass")).hexdigest()
 

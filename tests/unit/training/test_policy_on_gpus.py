@@ -89,6 +89,8 @@ def test_what_servers_with_other_weights_wrote_ends_the_run(policy_of, monkeypat
     """An update that takes its own log-probabilities sees it at its end; the step is then not saved."""
     policy, phases = policy_of("test", f"episode.max_probs_diff={limit}", preset="cpu"), []
 
+    policy._takes_own_log_probs = seen_in == "_update_actor"
+
     def phase(name):
         def run(batch, metrics):
             phases.append(name)
