@@ -14,11 +14,7 @@ from .reference_interface import PARSE_ERRORS, parse_untrusted
 
 _DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _IMPORTS = ast.Import | ast.ImportFrom
-_BUILTINS = frozenset(dir(builtins)) | {
-    "__name__",
-    "__file__",
-    "__builtins__",
-}
+_BUILTINS = {*dir(builtins), "__file__"}
 _SETTINGS = (
     "sys.setrecursionlimit",
     "sys.set_int_max_str_digits",
