@@ -19,7 +19,7 @@ from typing import Any
 
 from .breakdown import Breakdown
 from .code_reward import code_reward
-from .extract import ExtractionFailure, extract_candidate, extract_suite
+from .extract import ExtractionFailure, asked_names, extract_candidate, extract_suite
 from .interface import JudgedCandidate, QuestionVerdicts
 from .lookup import lookup
 from .sandbox_seam import CandidateVerdict, JudgeRequest
@@ -200,8 +200,9 @@ class AdversarialReward:
         if not isinstance(code, str) or not isinstance(reference, str) or not isinstance(tests, str | list | tuple):
             got = ", ".join(type(one).__name__ for one in (code, tests, reference))
             raise ValueError(f"program and reference must be texts, tests a text or a list of asserts, got {got}")
-        found, suite = extract_candidate(code), extract_suite(tests) if isinstance(tests, str) else tuple(tests)
+        suite = extract_suite(tests) if isinstance(tests, str) else tuple(tests)
         texts = () if isinstance(suite, ExtractionFailure) else suite
+        found = extract_candidate(code, names=asked_names((), reference, texts))
         program = None if isinstance(found, ExtractionFailure) else found
         request = JudgeRequest.from_mapping({"reference": reference, "candidate": program, "tests": texts})
         return judge_here(request, dict(self.sandbox)), len(texts)

@@ -98,9 +98,7 @@ class PackedFSDPEngineWithLMHead(FSDPEngineWithLMHead):
         if takes_own := tensordict_utils.get_non_tensor_data(micro_batch, own_log_probs.FLAG, default=False):
             keeps_entropy = tensordict_utils.get_non_tensor_data(micro_batch, "calculate_entropy", default=False)
             tensordict_utils.assign_non_tensor(micro_batch, calculate_entropy=True)
-            loss_function = partial(
-                own_log_probs.loss_with_own_log_probs, loss_function, keeps_entropy=bool(keeps_entropy)
-            )
+            loss_function = partial(own_log_probs.loss_with_own_log_probs, loss_function, keeps_entropy=keeps_entropy)
         if learns:
             return super().forward_step(micro_batch, loss_function, forward_only)
         metrics = {}

@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterator
 from .reference_interface import PARSE_ERRORS, parse_untrusted
 
 _DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-_IMPORTS = ast.Import | ast.ImportFrom
 _BUILTINS = {*dir(builtins), "__file__"}
 _SETTINGS = (
     "sys.setrecursionlimit",
@@ -29,7 +28,7 @@ def defined_names(module: ast.Module) -> set[str]:
     with contextlib.suppress(RecursionError):
         for statement in module.body:
             # `from solution import add` in a block of tests defines nothing.
-            if not isinstance(statement, _IMPORTS):
+            if not isinstance(statement, ast.Import | ast.ImportFrom):
                 names.update(_bound(statement))
     return names
 

@@ -168,10 +168,9 @@ class Judge:
         failure = ""
         # It may have defined all that it was asked for, and failed in an example behind it. One that ends its process,
         # or breaks the channel to it, is no such program.
-        asked = self._gate(request.reference, request.entry_points, kind=Kind(request.kind)).interface.entry_points
-        has_died = result.load_error.startswith(CallStatus.DIED.value)
-        whole = result.loaded or has_died or program.reads_input
-        if not whole and (rest := without_examples(program.source, asked)):
+        is_judged = result.loaded or program.reads_input or result.load_error.startswith(CallStatus.DIED)
+        gate = self._gate(request.reference, request.entry_points, kind=Kind(request.kind))
+        if not is_judged and (rest := without_examples(program.source, gate.interface.entry_points)):
             again, is_cached = self._run(request.question_id, replace(program, source=rest))
             if again.loaded:
                 result, failure = again, result.load_error

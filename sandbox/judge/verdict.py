@@ -94,4 +94,4 @@ class CandidateVerdict:
     """An identical program had been asked the same calls before, see ``Judge(reuse_results=...)``; it was not run."""
     example_failure: str = ""
     """Why the program does not load as a whole, where it was judged on its definitions alone: an example at its top
-    level raises, asks for input, hangs or ends the process. Empty where it loads as it is."""
+    level raises (``sys.exit()`` too), asks for input or hangs. Empty where it loads as it is."""
