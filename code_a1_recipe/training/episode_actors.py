@@ -20,9 +20,8 @@ from ..algorithm.prompts import render
 from ..algorithm.replay import collect_book_update
 from ..algorithm.sampling import SamplingParameters, prompt_token_ids, with_chat_template
 from ..algorithm.selection import GROUP_SELECTORS
-from ..algorithm.settings import RecipeSettings
 from ..algorithm.spans import Span, outside, seconds_of
-from ..config.run_config import ModelConfig
+from ..config.run_config import RunConfig
 from ..runs.metrics import MetricAccumulator, accumulate_episode, busy_spans
 from ..runs.rollout_record import encode_records, episode_records
 from ..verl_plugin import row_queue
@@ -44,10 +43,6 @@ class PolicyEndpoint:
     """How an episode worker reaches one policy."""
 
     client: LLMServerClient
-    tokenizer_path: str
-    model: ModelConfig
-    chat_arguments: Mapping[str, Any]
-    """Of the model's chat template."""
     is_seeded: bool
     """Each request has a seed of its own."""
     max_calls: int
@@ -55,10 +50,13 @@ class PolicyEndpoint:
     training: SamplingParameters
     validation: SamplingParameters
 
-    def load_tokenizer(self) -> Any:
-        """The model's tokenizer, with the run's chat template."""
-        tokenizer = hf_tokenizer(self.tokenizer_path, trust_remote_code=self.model.trust_remote_code)
-        return with_chat_template(tokenizer, template=self.model.custom_chat_template, arguments=self.chat_arguments)
+
+def load_tokenizer(config: RunConfig, name: str) -> Any:
+    """A policy's tokenizer, with the run's chat template."""
+    model = config.policy(name).model
+    tokenizer = hf_tokenizer(model.tokenizer_path or model.path, trust_remote_code=model.trust_remote_code)
+    arguments = config.data.apply_chat_template_kwargs
+    return with_chat_template(tokenizer, template=model.custom_chat_template, arguments=arguments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,9 +101,11 @@ def seconds_of_exposed_judging(reports: Iterable[EpisodeReport]) -> float:
 class EpisodeWorker:
     """Runs any number of episodes at a time on one event loop."""
 
-    def __init__(self, settings: RecipeSettings) -> None:
+    def __init__(self, settings: RunConfig) -> None:
         self._settings = settings
         self._connections = b""
+        # It takes seconds, and the servers that come next take longer.
+        self._tokenizers = {name: load_tokenizer(settings, name) for name in settings.policy_names}
 
     def _connect(self, connections: bytes) -> None:
         """Get to know servers and judges once; a worker that Ray has started again does so with its next episode.
@@ -117,7 +117,6 @@ class EpisodeWorker:
             return
         endpoints, judges = cloudpickle.loads(connections)
         row_queue.init()
-        self._tokenizers = {name: endpoint.load_tokenizer() for name, endpoint in endpoints.items()}
         self._endpoints: Mapping[str, PolicyEndpoint] = endpoints
         self._runners = {validate: self._runner(judges, validate=validate) for validate in (False, True)}
         self._connections = connections
@@ -238,7 +237,7 @@ class EpisodePool:
     _connections: bytes = b""
 
     @classmethod
-    def start(cls, settings: RecipeSettings) -> "EpisodePool":
+    def start(cls, settings: RunConfig) -> "EpisodePool":
         """Start the workers, and do not wait: they import what they need while the servers start."""
         actor_class = ray.remote(EpisodeWorker).options(
             max_restarts=-1,

@@ -8,6 +8,7 @@ advantage, actor update, metrics) are verl's methods, called here on this policy
 import logging
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -31,7 +32,7 @@ from ..errors import OutageError, SettingsError
 from ..verl_plugin.client import PolicyServerManager
 from ..verl_plugin.compat import SYNC_MODE
 from ..verl_plugin.row_queue import clear_rows
-from .episode_actors import PolicyEndpoint
+from .episode_actors import PolicyEndpoint, load_tokenizer
 from .lifecycle.time_limit import in_background, within
 from .policy_updates import PolicyUpdates
 from .reporting import profiler_arguments
@@ -109,22 +110,17 @@ class Policy(PolicyUpdates):
     def start(cls, name: str, config: RunConfig, *, pool: RayResourcePool, total_updates: int) -> Self:
         """Load the model into its workers and start its servers; they sleep until the first weight sync."""
         policy = cls(name, config, pool=pool, total_updates=total_updates)
-        policy._init_model_config()
+        start_servers = partial(PolicyServerManager.beside_workers, policy.config, pool)
+        servers = in_background(start_servers, name=f"start-{name}-servers")
         policy._start_workers()
-        # A server asks its workers where they are before it starts, and needs nothing else of them: a worker that is
-        # there answers it, and loads its model beside it.
-        servers = in_background(policy._start_servers, name=f"start-{name}-servers")
+        # verl's `_init_model_config` would load it twice: the second time to find that a text model has no processor.
+        policy.tokenizer = load_tokenizer(config, name)
         check_shared_folder(config.trainer.default_local_dir, policy.actor_rollout_wg.workers)
         policy.actor_rollout_wg.init_model()
-        servers.result()
+        policy._connect_servers(servers.result())
         policy.sleep()
         logger.info("policy=%s model=%s servers=%s", name, config.policy(name).model.path, policy.addresses)
         return policy
-
-    def _init_model_config(self) -> None:
-        model = omega_conf_to_dataclass(self.config.actor_rollout_ref.model)
-        self.tokenizer, self.processor = model.tokenizer, model.processor
-        self.tokenizer_path = str(model.local_tokenizer_path)
 
     def _start_workers(self) -> None:
         model = self.config.actor_rollout_ref.model
@@ -148,13 +144,11 @@ class Policy(PolicyUpdates):
         self.actor_rollout_wg = group.spawn(prefix_set=[role])[role]
         self.ref_policy_wg = self.actor_rollout_wg
 
-    def _start_servers(self) -> None:
-        self.llm_server_manager = PolicyServerManager.create(
-            config=self.config, worker_group=self.actor_rollout_wg, rollout_resource_pool=self.pool
-        )
+    def _connect_servers(self, manager: PolicyServerManager) -> None:
+        self.llm_server_manager = manager
         engine_config = omega_conf_to_dataclass(self.config.actor_rollout_ref.rollout.checkpoint_engine)
         self.checkpoint_manager = CheckpointEngineManager(
-            config=engine_config, actor_wg=self.actor_rollout_wg, replicas=self.llm_server_manager.get_replicas()
+            config=engine_config, actor_wg=self.actor_rollout_wg, replicas=manager.get_replicas()
         )
 
     @property
@@ -177,9 +171,6 @@ class Policy(PolicyUpdates):
         client_config = OmegaConf.create({"actor_rollout_ref": {"rollout": plain_rollout}})
         return PolicyEndpoint(
             client=self.llm_server_manager.client(client_config),
-            tokenizer_path=self.tokenizer_path,
-            model=self.settings.policy(self.name).model,
-            chat_arguments=self.settings.data.apply_chat_template_kwargs,
             is_seeded=self.settings.deterministic or self.settings.trainer.device == "cpu",
             max_calls=max(1, _QUEUED * rollout.max_num_seqs * len(self.addresses) // self.settings.episode.num_workers),
             training=SamplingParameters.of_rollout(rollout),

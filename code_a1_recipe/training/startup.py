@@ -16,6 +16,18 @@ from .plan.sizes import kv_memory
 from .policy import Policy
 
 
+def note_model_class(path: str) -> None:
+    """Have vLLM look at a model's class, and keep what it finds in its cache, while its servers still import.
+
+    It does so in a process that imports it anew, and each server of a machine's first run would wait for one.
+    """
+    from transformers import PretrainedConfig
+    from vllm.model_executor.models.registry import ModelRegistry
+
+    config, _ = PretrainedConfig.get_config_dict(path)
+    ModelRegistry.models[config["architectures"][0]].inspect_model_cls()
+
+
 def make_pools(manager: ResourcePoolManager, config: RunConfig) -> dict[str, RayResourcePool]:
     """The GPUs of each policy: the same pool twice, or two."""
     names = config.policy_names
@@ -44,16 +56,30 @@ def start_parts(
 
     def start_policy(name: str) -> Policy:
         began = time.monotonic()
-        every = {"code": config.schedule.code_every, "test": config.schedule.test_every}[name]
+        every = {
+            "code": config.schedule.code_every,
+            "test": config.schedule.test_every,
+        }[name]
         updates = max(1, total_steps // every) if every else 1
-        policy = Policy.start(name, config, pool=pools[name], total_updates=updates)
+        policy = Policy.start(
+            name,
+            config,
+            pool=pools[name],
+            total_updates=updates,
+        )
         stages.ended(f"{name} policy: {config.policy(name).model.path}", since=began)
         return policy
 
     # Nobody asks the queue before the first episode, so its processes may import what they need meanwhile.
-    queue = in_background(partial(row_queue.init, config.for_verl().transfer_queue), name="start-queue")
+    start_queue = partial(row_queue.init, config.for_verl().transfer_queue)
+    queue = in_background(start_queue, name="start-queue")
     episodes = EpisodePool.start(config)
-    starting_judges = in_background(partial(JudgePool.start, config.sandbox, seed=config.seed), name="start-judges")
+    paths = {config.policy(name).model.path for name in config.policy_names}
+    for path in paths:
+        # What goes wrong here goes wrong again where a server tells of it.
+        in_background(partial(note_model_class, path), name="note-model-class")
+    start_judges = partial(JudgePool.start, config.sandbox, seed=config.seed)
+    starting_judges = in_background(start_judges, name="start-judges")
     # Loading models and engines mostly waits, so all of it happens at once, unless a server measures the free memory of
     # its card while it starts, which another one that starts beside it would falsify.
     is_measured = config.trainer.device == "cuda" and not all(kv_memory(config, name) for name in config.policy_names)

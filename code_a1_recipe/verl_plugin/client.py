@@ -1,9 +1,50 @@
 """Servers of a policy and the client that asks them: a single server is asked directly, without a load balancer."""
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Self
 
+import ray
 from ray.actor import ActorHandle
+from ray.util.placement_group import PlacementGroup
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+from verl.single_controller.ray import RayResourcePool
+from verl.single_controller.ray.base import sort_placement_group_by_node_ip
+from verl.utils.device import get_resource_name
 from verl.workers.rollout.llm_server import LLMServerClient, LLMServerManager
+
+
+@ray.remote(num_cpus=0, num_gpus=0.01)
+def _place_of_this_task(accelerator: str) -> tuple[str, str]:
+    context = ray.get_runtime_context()
+    node = context.get_node_id()
+    numbers = context.get_accelerator_ids()[accelerator]
+    return node, numbers[0]
+
+
+class WorkerPlace:
+    """A worker's place, for verl's servers, which ask a worker only for its node and its GPU before they start.
+
+    A worker answers when it has imported all of verl; a task on the same GPU answers at once.
+
+    Args:
+        group: GPUs of a node.
+        number: of the worker's GPU among them.
+    """
+
+    def __init__(self, group: PlacementGroup, number: int) -> None:
+        self._strategy = PlacementGroupSchedulingStrategy(
+            group,
+            placement_group_bundle_index=number,
+        )
+
+    @property
+    def __ray_call__(self) -> Self:
+        return self
+
+    def remote(self, _question: object) -> "ray.ObjectRef[tuple[str, str]]":
+        """The answer to verl's only question."""
+        task = _place_of_this_task.options(scheduling_strategy=self._strategy)
+        return task.remote(get_resource_name())
 
 
 class PolicyServerManager(LLMServerManager):
@@ -12,6 +53,26 @@ class PolicyServerManager(LLMServerManager):
     The balancer is a process that imports all of verl, and two messages around each response: more than a tiny model
     needs for the whole response.
     """
+
+    @classmethod
+    def beside_workers(cls, config: Any, pool: RayResourcePool) -> Self:
+        """Start the servers of a pool whose workers start at the same time.
+
+        Args:
+            config: as verl's server manager takes it.
+            pool: of GPUs; worker number r of its group gets the GPU that verl gives it.
+        """
+        places = []
+        for group in sort_placement_group_by_node_ip(pool.pgs):
+            for number in range(pool.store[0]):
+                places.append(WorkerPlace(group, number))
+        workers: Any = SimpleNamespace(world_size=len(places), workers=places)
+        manager: Self = cls.create(
+            config=config,
+            worker_group=workers,
+            rollout_resource_pool=pool,
+        )
+        return manager
 
     async def _init_global_load_balancer(self) -> None:
         if len(self.server_handles) > 1:

@@ -73,8 +73,14 @@ class PackedFSDPEngineWithLMHead(FSDPEngineWithLMHead):
             rows = zip(data["input_ids"].unbind(), data["response_mask"].unbind(), strict=True)
             prompts = [ids[: len(ids) - len(mask)].tolist() for ids, mask in rows]
             size = math.gcd(*(len(list(same)) for _, same in groupby(prompts)))
-            tokens = data["input_ids"].offsets().diff().view(-1, size).sum(dim=1)
-            budget = max(data["max_token_len_per_gpu"], int(tokens.max()))  # which counts each prompt every time
+            tokens = data["input_ids"].offsets().diff().view(-1, size).sum(dim=1).float()
+            repeated = tokens.new_tensor([(size - 1) * len(prompt) for prompt in prompts[::size]])
+            # verl counts each prompt every time, so its budget grows: no part computes more tokens than the user's.
+            bounds = torch.stack((-(tokens / (tokens - repeated)).min(), tokens.max()))
+            if self.get_data_parallel_size() > 1:  # the number of parts must be the same on all ranks
+                torch.distributed.all_reduce(bounds, torch.distributed.ReduceOp.MAX, self.get_data_parallel_group())
+            growth, longest = bounds.tolist()
+            budget = max(int(-growth * data["max_token_len_per_gpu"]), int(longest))
             tensordict_utils.assign_non_tensor(data, force_group_size=size, max_token_len_per_gpu=budget)
         results = super().forward_backward_batch(data, loss_function, forward_only)
         if _on_cpu():

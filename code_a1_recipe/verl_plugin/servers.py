@@ -4,12 +4,20 @@ import os
 from typing import Any
 
 import ray
+from verl.workers.rollout.replica import TokenOutput
 from verl.workers.rollout.vllm_rollout.vllm_async_server import vLLMHttpServer, vLLMReplica
+from vllm.sampling_params import RequestOutputKind
 
 from .backends import socket_job
 
 # verl's server reads its half of the socket path from here; its adapter asks Ray for the same job id.
 _JOB_VARIABLE = "VERL_RAY_JOB_ID"
+_FINISHED_TOKENS_ONLY = {
+    "output_kind": RequestOutputKind.FINAL_ONLY,
+    "detokenize": False,
+    "flat_logprobs": True,
+}
+"""Of vLLM's ``SamplingParams``."""
 
 
 class PolicyHttpServer(vLLMHttpServer):
@@ -22,10 +30,21 @@ class PolicyHttpServer(vLLMHttpServer):
         os.environ[_JOB_VARIABLE] = socket_job(os.environ[_JOB_VARIABLE], rollout_config.name, address)
         return rollout_config
 
+    async def generate(
+        self, prompt_ids: list[int], sampling_params: dict[str, Any], request_id: str, **others: Any
+    ) -> TokenOutput:
+        """verl's, which reads the tokens of the finished response alone.
+
+        Text, and an output for each token, cost this process more time than its engine needs for the token.
+        """
+        sampling = {**sampling_params, **_FINISHED_TOKENS_ONLY}
+        return await super().generate(prompt_ids, sampling, request_id, **others)
+
     async def abort_all_requests(self, reset_prefix_cache: bool = True, reject_request: bool = False) -> dict[str, Any]:
-        """verl's, which waits up to a minute for a first token of each request: those in vLLM's queue end before it."""
-        if reject_request and self.node_rank == 0:
-            self._submission_paused = self._rejecting = True
+        """verl's, which waits up to a minute for a first output of each request: those under way end before it."""
+        if self.node_rank == 0:
+            self._submission_paused = True
+            self._rejecting = reject_request
             await self.engine.abort(list(self.engine.output_processor.request_states), internal=True)
         return await super().abort_all_requests(reset_prefix_cache, reject_request)
 

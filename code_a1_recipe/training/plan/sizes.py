@@ -114,12 +114,16 @@ def model_size(path: str | None, *, trust_remote_code: bool = False) -> ModelSiz
             ffn=getattr(config, "intermediate_size", None) or 4 * config.hidden_size,
             vocabulary=config.vocab_size,
         )
-    except (OSError, ValueError, KeyError, AttributeError) as error:
-        first = (str(error).splitlines() or [type(error).__name__])[0]
+    except Exception as error:  # of a damaged file transformers may raise anything
         raise SettingsError(
-            f"policies.*.model.path={path!r} cannot be read: {first}; give a folder with its config.json "
+            f"policies.*.model.path={path!r} cannot be read: {in_a_line(error)}; give a folder with its config.json "
             f"(`code-a1 model get` makes one), or an id where the hub answers; known without it: {', '.join(KNOWN)}"
         ) from error
+
+
+def in_a_line(error: Exception) -> str:
+    """What a library says of a model's files, at most 300 characters of it."""
+    return " ".join(str(error).split())[:300] or type(error).__name__
 
 
 def without_weights(path: str, *, trust_remote_code: bool) -> tuple[Any, Any]:

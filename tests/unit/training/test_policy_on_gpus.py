@@ -51,7 +51,6 @@ def test_a_reference_is_loaded_only_for_a_policy_that_needs_one(policy_of, monke
 def endpoint_of(policy, num_servers):
     addresses = [f"host:{rank}" for rank in range(num_servers)]
     policy.llm_server_manager = SimpleNamespace(get_addresses=lambda: addresses, client=lambda config: None)
-    policy.tokenizer_path = ""
     return policy.endpoint()
 
 

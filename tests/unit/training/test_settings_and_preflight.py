@@ -247,6 +247,7 @@ def lose_a_shard(folder: Path) -> None:
     [
         (lambda folder: change_json(folder / "tokenizer_config.json", eos_token=None), "names no end token"),
         (lambda folder: change_json(folder / "config.json", vocab_size=2), "the tokenizer has 3 tokens, the model 2"),
+        (lambda folder: change_json(folder / "config.json", hidden_size="many"), "hidden_size"),
         (lambda folder: (folder / "model.safetensors").unlink(), "its weights (*.safetensors) are missing"),
         (lose_a_shard, "its weights (model-2.safetensors) are missing"),
         (cut_weights, "file not fully covered"),
@@ -334,7 +335,7 @@ def test_prompts_are_written_by_the_template_and_arguments_of_the_run_as_verl_wo
     """A template of verl's key instead of the model's, with ``data.apply_chat_template_kwargs``; counted as sampled."""
     from verl.utils import omega_conf_to_dataclass
 
-    from code_a1_recipe.training.episode_actors import PolicyEndpoint
+    from code_a1_recipe.training.episode_actors import load_tokenizer
 
     template = "{{ messages[0]['content'] }}{% if thinking %} a a{% endif %}"
     path = tmp_path / "run.yaml"
@@ -344,15 +345,10 @@ def test_prompts_are_written_by_the_template_and_arguments_of_the_run_as_verl_wo
         + "\ndata:\n  apply_chat_template_kwargs: {thinking: true}\n"
     )
     config = started(str(path), [f"run_dir={tmp_path / 'run'}", *two_files(tmp_path), *whole_model])
-    model = config.policies.code.model
-    endpoint = PolicyEndpoint(
-        client=None, tokenizer_path=str(tiny_model), model=model, training=None, validation=None,
-        chat_arguments=config.data.apply_chat_template_kwargs, is_seeded=True, max_calls=1,
-    )  # fmt: skip
     verls = omega_conf_to_dataclass(config.for_policy("code").actor_rollout_ref.model).tokenizer
     messages = [{"role": "user", "content": "a"}]
     expected = verls.apply_chat_template(messages, thinking=True, tokenize=True, return_dict=True)["input_ids"]
-    assert prompt_token_ids(endpoint.load_tokenizer(), messages) == list(expected) == [0, 0, 0]
+    assert prompt_token_ids(load_tokenizer(config, "code"), messages) == list(expected) == [0, 0, 0]
     check_run(config)
 
 

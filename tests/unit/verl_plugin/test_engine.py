@@ -186,21 +186,28 @@ def test_a_head_with_a_weight_of_its_own_is_gathered_before_it_is_read():
 
 
 @pytest.mark.parametrize(
-    ("prompts", "size", "budget"),
-    [((1, 1, 1, 1, 2, 2, 2, 2), 4, 44), ((1, 1, 1, 2, 2, 3, 3, 3), 1, 20), ((1, 1, 1, 1, 2, 2), 2, 22)],
+    ("prompts", "size", "named", "budget"),
+    [
+        # Four rows of 11 tokens are computed as 5 + 4 * 6, so a budget of 100 takes what verl counts as 151.
+        ((1, 1, 1, 1, 2, 2, 2, 2), 4, 100, 151),
+        ((1, 1, 1, 1, 2, 2, 2, 2), 4, 20, 44),
+        ((1, 1, 1, 2, 2, 3, 3, 3), 1, 20, 20),
+        ((1, 1, 1, 1, 2, 2), 2, 20, 25),
+    ],
 )
-def test_sequences_of_one_prompt_go_through_the_model_together(monkeypatch, prompts, size, budget):
+def test_sequences_of_one_prompt_go_through_the_model_together(monkeypatch, prompts, size, named, budget):
     base = PackedFSDPEngineWithLMHead.__mro__[1]
     monkeypatch.setattr(base, "forward_backward_batch", lambda self, data, loss_function, forward_only: data)
     engine = object.__new__(PackedFSDPEngineWithLMHead)
     engine.model_config, engine.use_remove_padding = SimpleNamespace(use_fused_kernels=True), True
     engine.engine_config = SimpleNamespace(ulysses_sequence_parallel_size=1)
+    engine.get_data_parallel_size = lambda: 1
     rows = [torch.tensor([prompt] * 5 + [9] * 6) for prompt in prompts]
     masks = [torch.ones(6, dtype=torch.long) for _ in prompts]
     nested = {"input_ids": rows, "response_mask": masks}
     tensors = {name: torch.nested.as_nested_tensor(kept, layout=torch.jagged) for name, kept in nested.items()}
     data = TensorDict(tensors, batch_size=[len(prompts)])
-    tensordict_utils.assign_non_tensor(data, max_token_len_per_gpu=20)
+    tensordict_utils.assign_non_tensor(data, max_token_len_per_gpu=named)
     sent = engine.forward_backward_batch(data, None)
     assert tensordict_utils.get(sent, "force_group_size") == size
     assert tensordict_utils.get(sent, "max_token_len_per_gpu") == budget

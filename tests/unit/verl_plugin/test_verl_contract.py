@@ -1,5 +1,6 @@
 """What the recipe assumes of verl 0.9.1; an upgrade that changes one of these fails here, with a name."""
 
+import asyncio
 import inspect
 import re
 from pathlib import Path
@@ -44,6 +45,23 @@ def test_verl_loads_our_plugin_and_knows_a_backend_per_policy():
     for policy in ("code", "test"):
         assert get_rollout_class(f"vllm_{policy}").__name__ == "PolicyServerAdapter"
         assert RolloutReplicaRegistry.get(f"vllm_{policy}").__name__ == "PolicyReplica"
+
+
+def test_a_server_is_asked_for_the_tokens_of_finished_responses_alone(monkeypatch):
+    """vLLM takes these keys, and the caller's own are as they were."""
+    from vllm.sampling_params import RequestOutputKind, SamplingParams
+
+    from code_a1_recipe.verl_plugin import servers
+
+    async def generate(self, prompt_ids, sampling_params, request_id, *, priority):
+        return SamplingParams(**sampling_params), prompt_ids, request_id, priority
+
+    monkeypatch.setattr(servers.vLLMHttpServer, "generate", generate)
+    given = {"temperature": 0.5}
+    server = object.__new__(servers.PolicyHttpServer)
+    sampling, *others = asyncio.run(server.generate([1, 2], given, "r", priority=3))
+    assert (sampling.output_kind, sampling.detokenize) == (RequestOutputKind.FINAL_ONLY, False)
+    assert (sampling.temperature, given, others) == (0.5, {"temperature": 0.5}, [[1, 2], "r", 3])
 
 
 def test_verl_still_tests_for_the_literal_sync_mode():
