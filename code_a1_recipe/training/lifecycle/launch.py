@@ -89,6 +89,9 @@ def prepare_environment(config: RunConfig) -> dict[str, str]:
         "VLLM_NO_USAGE_STATS": "1",
         "VERL_LOGGING_LEVEL": os.environ.get("VERL_LOGGING_LEVEL", "WARN"),
         "VLLM_LOGGING_LEVEL": os.environ.get("VLLM_LOGGING_LEVEL", "ERROR"),
+        # verl switches it off, since engines that compiled at the same time wrote broken files; torch 2.10 and newer
+        # writes each file as a whole (pytorch#162432).
+        "VLLM_DISABLE_COMPILE_CACHE": os.environ.get("VLLM_DISABLE_COMPILE_CACHE", "0"),
         # verl is imported for its text models; transformers reports that torchvision is missing all the same.
         "TRANSFORMERS_VERBOSITY": os.environ.get("TRANSFORMERS_VERBOSITY", "error"),
     }
