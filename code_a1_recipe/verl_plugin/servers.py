@@ -1,6 +1,8 @@
 """vLLM servers of one policy: verl's own classes with the backend name in actor names and socket paths."""
 
+import inspect
 import os
+from collections.abc import Callable
 from typing import Any
 
 import ray
@@ -49,12 +51,40 @@ class PolicyHttpServer(vLLMHttpServer):
         return await super().abort_all_requests(reset_prefix_cache, reject_request)
 
 
+def light_class() -> type:
+    """A class with the public methods of ``PolicyHttpServer`` that imports it where an instance is made.
+
+    Ray loads an actor's class wherever a handle of it arrives, and that one comes with all of vLLM: seconds and half a
+    gigabyte for each episode worker, which only calls.
+    """
+
+    def start(self: Any, *args: Any, **kwargs: Any) -> None:
+        from code_a1_recipe.verl_plugin.servers import PolicyHttpServer
+
+        self.server = PolicyHttpServer(*args, **kwargs)
+
+    def forwarded(name: str) -> Callable[..., Any]:
+        async def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            result = getattr(self.server, name)(*args, **kwargs)
+            return await result if hasattr(result, "__await__") else result
+
+        return call
+
+    methods = {
+        name: forwarded(name)
+        for name, _ in inspect.getmembers(PolicyHttpServer, inspect.isfunction)
+        if not name.startswith("_")
+    }
+    # Not the very class of that name in this module, so it is pickled as a whole.
+    return type("PolicyHttpServer", (), {"__init__": start, **methods})
+
+
 class PolicyReplica(vLLMReplica):
     """One replica; its server actors carry the backend name."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.server_class = ray.remote(PolicyHttpServer)
+        self.server_class = ray.remote(light_class())
 
     def _get_server_name_prefix(self) -> str:
         return f"{self.config.name}_"

@@ -98,7 +98,7 @@ def test_a_resumed_run_goes_on_with_the_questions_that_come_next(measured_run):
 def test_a_checkpoint_has_the_planned_size(measured_run, policy):
     colocated = measured_run("colocated")
     folder = colocated.run.folder / "checkpoints" / "global_step_2" / policy / "actor"
-    planned = [one for one in colocated.plan.needs if one.place == Place.DISK and one.policy == policy]
+    planned = [one for one in colocated.plan.needs if one.place == Place.DISK and one.process == f"{policy} checkpoint"]
     size = sum(path.stat().st_size for path in folder.glob("*.pt"))
     assert size == pytest.approx(sum(one.amount for one in planned), rel=0.1)
 
