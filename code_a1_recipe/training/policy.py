@@ -117,7 +117,12 @@ class Policy(PolicyUpdates):
         policy.tokenizer = load_tokenizer(config, name)
         check_shared_folder(config.trainer.default_local_dir, policy.actor_rollout_wg.workers)
         policy.actor_rollout_wg.init_model()
-        policy._connect_servers(servers.result())
+        policy.llm_server_manager = servers.result()
+        policy.checkpoint_manager = CheckpointEngineManager(
+            config=omega_conf_to_dataclass(policy.config.actor_rollout_ref.rollout.checkpoint_engine),
+            actor_wg=policy.actor_rollout_wg,
+            replicas=policy.llm_server_manager.get_replicas(),
+        )
         policy.sleep()
         logger.info("policy=%s model=%s servers=%s", name, config.policy(name).model.path, policy.addresses)
         return policy
@@ -143,13 +148,6 @@ class Policy(PolicyUpdates):
         )
         self.actor_rollout_wg = group.spawn(prefix_set=[role])[role]
         self.ref_policy_wg = self.actor_rollout_wg
-
-    def _connect_servers(self, manager: PolicyServerManager) -> None:
-        self.llm_server_manager = manager
-        engine_config = omega_conf_to_dataclass(self.config.actor_rollout_ref.rollout.checkpoint_engine)
-        self.checkpoint_manager = CheckpointEngineManager(
-            config=engine_config, actor_wg=self.actor_rollout_wg, replicas=manager.get_replicas()
-        )
 
     @property
     def addresses(self) -> list[str]:

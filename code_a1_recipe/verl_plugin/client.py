@@ -1,5 +1,6 @@
 """Servers of a policy and the client that asks them: a single server is asked directly, without a load balancer."""
 
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -16,26 +17,20 @@ from verl.workers.rollout.llm_server import LLMServerClient, LLMServerManager
 @ray.remote(num_cpus=0, num_gpus=0.01)
 def _place_of_this_task(accelerator: str) -> tuple[str, str]:
     context = ray.get_runtime_context()
-    node = context.get_node_id()
-    numbers = context.get_accelerator_ids()[accelerator]
-    return node, numbers[0]
+    return context.get_node_id(), context.get_accelerator_ids()[accelerator][0]
 
 
+@dataclass(frozen=True)
 class WorkerPlace:
     """A worker's place, for verl's servers, which ask a worker only for its node and its GPU before they start.
 
     A worker answers when it has imported all of verl; a task on the same GPU answers at once.
-
-    Args:
-        group: GPUs of a node.
-        number: of the worker's GPU among them.
     """
 
-    def __init__(self, group: PlacementGroup, number: int) -> None:
-        self._strategy = PlacementGroupSchedulingStrategy(
-            group,
-            placement_group_bundle_index=number,
-        )
+    gpus: PlacementGroup
+    """Of a node."""
+    number: int
+    """Of the worker's GPU among them."""
 
     @property
     def __ray_call__(self) -> Self:
@@ -43,8 +38,8 @@ class WorkerPlace:
 
     def remote(self, _question: object) -> "ray.ObjectRef[tuple[str, str]]":
         """The answer to verl's only question."""
-        task = _place_of_this_task.options(scheduling_strategy=self._strategy)
-        return task.remote(get_resource_name())
+        strategy = PlacementGroupSchedulingStrategy(self.gpus, placement_group_bundle_index=self.number)
+        return _place_of_this_task.options(scheduling_strategy=strategy).remote(get_resource_name())
 
 
 class PolicyServerManager(LLMServerManager):
@@ -63,15 +58,11 @@ class PolicyServerManager(LLMServerManager):
             pool: of GPUs; worker number r of its group gets the GPU that verl gives it.
         """
         places = []
-        for group in sort_placement_group_by_node_ip(pool.pgs):
+        for gpus in sort_placement_group_by_node_ip(pool.pgs):
             for number in range(pool.store[0]):
-                places.append(WorkerPlace(group, number))
+                places.append(WorkerPlace(gpus, number))
         workers: Any = SimpleNamespace(world_size=len(places), workers=places)
-        manager: Self = cls.create(
-            config=config,
-            worker_group=workers,
-            rollout_resource_pool=pool,
-        )
+        manager: Self = cls.create(config=config, worker_group=workers)
         return manager
 
     async def _init_global_load_balancer(self) -> None:

@@ -59,7 +59,7 @@ def light_class() -> type:
     """
 
     def start(self: Any, *args: Any, **kwargs: Any) -> None:
-        from code_a1_recipe.verl_plugin.servers import PolicyHttpServer
+        from .servers import PolicyHttpServer
 
         self.server = PolicyHttpServer(*args, **kwargs)
 
