@@ -74,8 +74,7 @@ def start_parts(
     start_queue = partial(row_queue.init, config.for_verl().transfer_queue)
     queue = in_background(start_queue, name="start-queue")
     episodes = EpisodePool.start(config)
-    paths = {config.policy(name).model.path for name in config.policy_names}
-    for path in paths:
+    for path in {config.policy(name).model.path for name in config.policy_names}:
         # What goes wrong here goes wrong again where a server tells of it.
         in_background(partial(note_model_class, path), name="note-model-class")
     start_judges = partial(JudgePool.start, config.sandbox, seed=config.seed)
