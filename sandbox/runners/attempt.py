@@ -5,15 +5,19 @@ protocol orders it; what does not fit the protocol ends the process. So a progra
 only chooses its own output, which it could have returned as well.
 """
 
+import contextlib
 import enum
+import os
 import select
 import socket
 import time
+from ast import literal_eval
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from ..cases.case import Call
+from ..values.literals import INPUT_ENTRY
 from .base import TOTAL_SPENT, CallResult, CallStatus, Program, cpu_limit, import_cpu_seconds
 from .child import CPU_TIME, HEADER, pack_call
 from .clocks import Stopwatch, is_stopped, process_cpu_seconds
@@ -101,6 +105,7 @@ class Attempt:
     _received: bytearray = field(default_factory=bytearray)
     _unsent: bytearray = field(default_factory=bytearray)
     _hung_up: bool = False
+    _input: "_InputFile | None" = None
     _was_slow: bool = False
     """Its clock was looked at."""
     _num_bytes: int = 0
@@ -121,9 +126,13 @@ class Attempt:
         if self.indices:
             seconds += len(self.indices) * self._cpu_limit(self.indices[0], is_first=True)  # the same for each of them
         self.cpu_ceiling = int(min(seconds, self.seconds_left)) + _SPARE_CPU_SECONDS
-        channel, pid = forker.fork(limits, cpu_seconds=self.cpu_ceiling)
-        total = Stopwatch.of_new_process(pid)
-        with channel:
+        with contextlib.ExitStack() as files:
+            if self.program.reads_input:
+                self._input = files.enter_context(_InputFile())
+            given = [self._input.reading] if self._input is not None else []
+            channel, pid = forker.fork(limits, cpu_seconds=self.cpu_ceiling, given=given)
+            total = Stopwatch.of_new_process(pid)
+            files.enter_context(channel)
             stop = self._converse(channel, pid, total)
             # Before the process is reaped: afterwards its clock is gone.
             self.cpu_seconds = process_cpu_seconds(pid)
@@ -218,8 +227,11 @@ class Attempt:
         self._unsent += HEADER.pack(kind, len(payload)) + payload
 
     def _request_calls(self) -> None:
-        calls = (self.program.calls[index] for index in self.indices)
-        # One message, because a round trip a call would cost more than most calls do.
+        # One message, because a round trip a call would cost more than most calls do; but of inputs the file holds one.
+        calls = [self.program.calls[index] for index in self.indices[len(self.results) :]]
+        if self._input is not None:
+            del calls[1:]
+            self._input.hold(calls[0])
         payload = b"".join([_packed(call) for call in calls])
         self._unsent += HEADER.pack(b"T" if self.program.timed else b"C", len(payload)) + payload
 
@@ -285,6 +297,8 @@ class Attempt:
             return ExitReason.BROKE_PROTOCOL
         elif not self._take_result(_STATUSES[kind], payload):
             return ExitReason.FULL
+        elif self._input is not None and len(self.results) < len(self.indices):
+            self._request_calls()
         return ExitReason.FINISHED if len(self.results) == len(self.indices) else None
 
     def _take_greeting(self, kind: bytes, payload: bytes) -> ExitReason | None:
@@ -310,6 +324,28 @@ class Attempt:
         self.results.append(result)
         # Printing without end takes as long as a hang: what gives nothing else is asked no more, as one that hangs.
         return self.take(result) and not (self.program.reads_input and status is CallStatus.OUTPUT_LIMIT)
+
+
+class _InputFile:
+    """A file in memory with the input of one call, which its process can only read."""
+
+    def __enter__(self) -> "_InputFile":
+        self._writing = os.memfd_create("input")
+        self.reading = os.open(f"/proc/self/fd/{self._writing}", os.O_RDONLY)
+        os.fchmod(self._writing, 0o444)  # nor can it be opened again to write, by another user
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._writing)
+        os.close(self.reading)
+
+    def hold(self, call: Call) -> None:
+        """The input of ``call``, whose expression is ``run(text)``, in place of the last one's."""
+        left = memoryview(literal_eval(call.expression[len(INPUT_ENTRY) + 1 : -1]).encode("utf-8", "surrogatepass"))
+        os.ftruncate(self._writing, 0)
+        at = 0
+        while at < len(left):
+            at += os.pwrite(self._writing, left[at:], at)
 
 
 def _packed(call: Call) -> bytes:

@@ -75,7 +75,7 @@ class Program:
     earlier_timeouts: int = 0
     """Calls of the same program that timed out when it was asked before: its limits go on falling, see ``Limits``."""
     reads_input: bool = False
-    """``run(text)`` in a call is what the program prints for ``text`` on standard input."""
+    """Each call is ``run(text)``, with a literal: what the program prints for the text on standard input."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reference_cpu_seconds", self.reference_cpu_seconds or (0.0,) * len(self.calls))

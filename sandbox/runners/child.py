@@ -37,7 +37,7 @@ import os
 import struct
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from time import process_time_ns
 from typing import Any
 
@@ -59,11 +59,25 @@ HEADER = struct.Struct("<cI")
 CPU_TIME = struct.Struct("<Q")
 _CALL_HEADER = struct.Struct("<BI")
 CHANNEL_FD = 3
+_HIGH, _MAX_DESCRIPTORS = 64, 1 << 16
 MODULE_NAME = "solution"
 """A name other than ``__main__``: a program's main block wants a terminal, not a judge."""
 _AWAITED, _USES_LIBRARY, _IS_SOURCE = 1, 2, 4
 _DETAIL_CHARS = 200
 _OWN_PACKAGE = __name__.partition(".")[0]
+
+
+def keep_only(descriptors: Sequence[int]) -> None:
+    """Leave /dev/null on 0 to 2, these from ``CHANNEL_FD`` on, and no other descriptor."""
+    # Out of the way first: the numbers below are about to be overwritten.
+    high = [os.dup2(descriptor, _HIGH + place) for place, descriptor in enumerate(descriptors)]
+    # Opened anew: one that all programs inherit would carry its status flags (O_APPEND, say) from one to the next.
+    devnull = os.open(os.devnull, os.O_RDWR)
+    for standard in range(CHANNEL_FD):
+        os.dup2(devnull, standard)
+    for place, descriptor in enumerate(high, CHANNEL_FD):
+        os.dup2(descriptor, place)
+    os.closerange(CHANNEL_FD + len(high), _MAX_DESCRIPTORS)
 
 
 def pack_call(expression: str, *, awaited: bool, uses_library: bool) -> bytes:

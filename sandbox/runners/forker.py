@@ -2,6 +2,7 @@
 
 import signal
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -35,8 +36,12 @@ class ProcessExit:
 class Forker(Protocol):
     """Starts and ends the processes of programs: a fork server, or the harness inside a service."""
 
-    def fork(self, limits: Limits, *, cpu_seconds: int) -> tuple[socket.socket, int]:
-        """Start one confined process, which RLIMIT_CPU ends; its channel (non-blocking) and its pid."""
+    def fork(self, limits: Limits, *, cpu_seconds: int, given: Sequence[int]) -> tuple[socket.socket, int]:
+        """Start one confined process, which RLIMIT_CPU ends; its channel (non-blocking) and its pid.
+
+        Args:
+            given: its descriptor ``INPUT_FD``, or none.
+        """
 
     def end(self, pid: int, *, is_closed: bool) -> ProcessExit:
         """Kill and reap one process. ``is_closed``: its channel is closed, so it may be ending by itself."""

@@ -1,8 +1,9 @@
 """Runs inside a program's process: gives a program that reads standard input one input, and returns what it printed.
 
-Descriptors 0 and 1 are pipes, as for a program in a shell, so whatever it reads and writes with works: ``input()``,
-``sys.stdin``, its ``buffer``, ``open(0)``, ``os.read(0, n)``, ``print``, ``os.write(1, data)``. Like all that shares a
-process with untrusted code it is not trusted, and knows no expected output.
+Descriptor 0 is a file with the input's bytes and 1 a pipe, as at a contest's judge, so whatever it reads and writes
+with works: ``input()``, ``sys.stdin``, its ``buffer``, ``open(0)``, ``os.read(0, n)``, the file's size, seeking and
+mapping, ``print``, ``os.write(1, data)``. Like all that shares a process with untrusted code it is not trusted, and
+knows no expected output.
 """
 
 import _thread
@@ -17,9 +18,9 @@ import types
 import weakref
 from typing import Any
 
+INPUT_FD = 4
+"""Reads a file in memory that holds the input of one call after the other; only the judge writes it."""
 _CHUNK_BYTES = 1 << 16
-_PIPE_BYTES = 4096
-"""Any pipe takes that much at once."""
 _LAST_OUTPUT_SECONDS = 1.0
 """Longest wait for the last output. Only a program that closed our end of the pipe lets it pass."""
 _open = open
@@ -45,14 +46,15 @@ class InputProgram:
         builtins.open = io.open = _open_kept
         _import_early(tree)
 
-    def __call__(self, text: str) -> str:
-        """Run the program on ``text`` and return what it prints, decoded as UTF-8.
+    def __call__(self, _: str) -> str:
+        """Run the program on the text, which is in the file by now; what it prints, decoded as UTF-8.
 
         ``sys.exit`` of any status is an end like any other; other exceptions are raised. The text is longer than
         ``most_bytes`` where the program printed more.
         """
         self._put_back()
-        _feed(text.encode("utf-8", "surrogatepass"))
+        os.dup2(INPUT_FD, 0)
+        os.lseek(0, 0, os.SEEK_SET)
         output = _Output(self._most_bytes)
         streams = sys.stdin, sys.stdout
         sys.stdin = sys.__stdin__ = _open_kept(0, encoding="utf-8", errors="surrogateescape")  # type: ignore[misc]
@@ -95,7 +97,7 @@ class InputProgram:
         return True
 
     def _put_back(self) -> None:
-        """Leave no pipe at 0 and 1: a reader at the other end is done, and a new pipe gets numbers above 2."""
+        """Leave no pipe at 1: a reader at the other end is done, and a new pipe gets numbers above 2."""
         _thread.stack_size(0)  # our threads need no deep stack, which the program may have asked for its own
         for number, outside in enumerate(self._outside):
             os.dup2(outside, number)
@@ -135,25 +137,6 @@ def _import_early(tree: ast.Module) -> None:
         if isinstance(node, ast.Import | ast.ImportFrom):
             with contextlib.suppress(Exception):  # it is raised again where the program is asked
                 exec(compile(ast.Module([node], []), "<program>", "exec", dont_inherit=True), {"__name__": "__main__"})
-
-
-def _feed(data: bytes) -> None:
-    """Make ``data`` what descriptor 0 gives, and then its end."""
-    reading, writing = os.pipe()
-    os.dup2(reading, 0)
-    os.close(reading)
-
-    def write() -> None:
-        left = memoryview(data)
-        with contextlib.suppress(OSError):  # nobody reads on
-            while left:
-                left = left[os.write(writing, left[:_CHUNK_BYTES]) :]
-        os.close(writing)
-
-    if len(data) <= _PIPE_BYTES:
-        write()
-    else:
-        _thread.start_new_thread(write, ())
 
 
 class _Output:

@@ -92,8 +92,17 @@ VALUES = (
     row(
         "a_program_that_reads_standard_input_is_a_function_of_it",
         "import sys\nn = int(input())\nif n == 3:\n    1 / 0\nprint(n + extra, sys.stdin.read())\nsys.exit(1)\n",
-        {"run('1\\nrest')": "11 rest\n", "run('3')": RAISED, "run('2\\n' + 'x' * 9999)": f"12 {'x' * 9999}\n"},
+        {"run('1\\nrest')": "11 rest\n", "run('3')": RAISED, f"run('2\\n{'x' * 9999}')": f"12 {'x' * 9999}\n"},
         prelude="extra = 10",
+        reads_input=True,
+    ),
+    row(
+        "standard_input_is_a_file_that_only_gives",
+        "import mmap, os, sys\nsize = os.fstat(0).st_size\nfirst = os.read(0, size)\nsys.stdin.seek(0)\n"
+        "again = sys.stdin.read().encode()\nmapped = mmap.mmap(0, 0, access=mmap.ACCESS_READ)[:]\n"
+        "def fails(call, *arguments):\n    try: call(*arguments)\n    except OSError: return True\n"
+        "print(first == again == mapped, size, fails(os.write, 0, b'x'), fails(os.ftruncate, 4, 1 << 20))\n",
+        {"run('a b  \\n\\n')": "True 7 True True\n", "run('\u00e9')": "True 2 True True\n"},
         reads_input=True,
     ),
     row(

@@ -25,6 +25,7 @@ import socket
 import sys
 import time
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 from ...cases.case import Call
@@ -32,7 +33,7 @@ from ...errors import ProcessLostError
 from ...limits import Limits
 from ..attempt import Attempt, ExitReason
 from ..base import CallResult, CallStatus, Program
-from ..child import CHANNEL_FD, Server
+from ..child import Server, keep_only
 from ..clocks import process_cpu_seconds
 from ..forker import ProcessExit
 from ..progress import Progress
@@ -42,7 +43,7 @@ KILLS = 3
 MAX_DETAIL = 400
 _DYING_SECONDS = 2.0
 _LAST_LINE_BYTES, _RECURSION_SLACK = 1024, 64
-_NOBODY, _MAX_DESCRIPTORS, _MAX_ORPHANS = 65534, 4096, 10_000
+_NOBODY, _MAX_ORPHANS = 65534, 10_000
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 4, 36, 38
 
 
@@ -172,7 +173,7 @@ class _Processes:
         self.pid = 0
         """Pid of the process that runs now."""
 
-    def fork(self, limits: Limits, *, cpu_seconds: int) -> tuple[socket.socket, int]:
+    def fork(self, limits: Limits, *, cpu_seconds: int, given: Sequence[int]) -> tuple[socket.socket, int]:
         """See ``Forker.fork``.
 
         Raises:
@@ -181,7 +182,7 @@ class _Processes:
         ours, theirs = socket.socketpair()
         self.pid = os.fork()
         if self.pid == 0:
-            self._run_child(limits, theirs.fileno(), cpu_seconds)
+            self._run_child(limits, [theirs.fileno(), *given], cpu_seconds)
         theirs.close()
         ours.setblocking(False)
         return ours, self.pid
@@ -200,15 +201,10 @@ class _Processes:
         _end_orphans()
         return ProcessExit(status=status, by_itself=bool(found))
 
-    def _run_child(self, limits: Limits, channel: int, cpu_seconds: int) -> None:
+    def _run_child(self, limits: Limits, given: Sequence[int], cpu_seconds: int) -> None:
         """Run the program in this forked process and end it. Never returns."""
         try:
-            os.dup2(channel, CHANNEL_FD)
-            null = os.open(os.devnull, os.O_RDWR)
-            for standard in (0, 1, 2):
-                os.dup2(null, standard)
-            # Above all the descriptor on which this side reports.
-            os.closerange(CHANNEL_FD + 1, _MAX_DESCRIPTORS)
+            keep_only(given)  # above all not the descriptor on which this side reports
             os.chdir("/")
             _drop_root()
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from ...confinement import bubblewrap
@@ -127,10 +128,8 @@ class ForkServer:
         except subprocess.TimeoutExpired:
             return False
 
-    def fork(self, limits: Limits, *, cpu_seconds: int) -> tuple[socket.socket, int]:
-        """Start one confined process, which RLIMIT_CPU ends; its channel (non-blocking) and its pid.
-
-        The pid stays taken until ``end``.
+    def fork(self, limits: Limits, *, cpu_seconds: int, given: Sequence[int] = ()) -> tuple[socket.socket, int]:
+        """See ``Forker.fork``. The pid stays taken until ``end``.
 
         Raises:
             ProcessLostError: the fork server is gone.
@@ -143,7 +142,7 @@ class ForkServer:
             message = b"F" + limits.value_bytes.to_bytes(8, "little") + numbers.pack()
             # Our copy closes at once. Otherwise the end of the child would not hang up.
             with theirs:
-                answer = self._ask(message, theirs.fileno())
+                answer = self._ask(message, theirs.fileno(), *given)
             if answer[:1] == b"!":
                 raise SandboxUnavailableError(f"the system refused a fork: {answer[1:].decode()}")
             # The reader must be able to look at the clock whatever the program sends.

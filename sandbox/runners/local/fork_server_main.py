@@ -7,7 +7,8 @@ live in namespaces, in a root that holds what programs may read and nothing else
 
 Control messages (one SOCK_SEQPACKET datagram each):
 
-- ``F`` + limits, with a socket attached: fork; answers ``P`` + pid, or ``!`` + reason.
+- ``F`` + limits, with a socket attached, and its input's file for a program that reads one: fork; answers ``P`` + pid,
+  or ``!`` + reason.
 - ``E`` + pid + whether its socket is already closed: kill and reap; answers ``S`` + wait status +
   whether it had ended by itself.
 """
@@ -122,15 +123,15 @@ class _ForkServer:
         while os.getppid() == self.parent:
             if not poller.poll(_PARENT_CHECK_MS):
                 continue
-            message, descriptors, _, _ = socket.recv_fds(self.control, MAX_MESSAGE, 1)
+            message, descriptors, _, _ = socket.recv_fds(self.control, MAX_MESSAGE, 2)
             if not message:
                 return
             if message[:1] == b"F":
-                self.control.send(self._fork(message[1:], descriptors[0]))
+                self.control.send(self._fork(message[1:], descriptors))
             else:
                 self.control.send(_end(*END.unpack(message)[1:]))
 
-    def _fork(self, numbers: bytes, channel: int) -> bytes:
+    def _fork(self, numbers: bytes, given: list[int]) -> bytes:
         value_bytes = int.from_bytes(numbers[:8], "little")
         limits = ProcessLimits.unpack(numbers[8:])
         try:
@@ -141,15 +142,16 @@ class _ForkServer:
                 sys.exit("the init of the programs' pid namespace was killed")  # the judge starts another fork server
             return b"!" + str(error).encode()
         if pid == 0:
-            run_child(self.jail, self.server, limits, channel=channel, value_bytes=value_bytes)
-        os.close(channel)
+            run_child(self.jail, self.server, limits, given=given, value_bytes=value_bytes)
+        for descriptor in given:
+            os.close(descriptor)
         return PID.pack(b"P", pid)
 
 
-def run_child(jail: Jail, server: child.Server, limits: ProcessLimits, *, channel: int, value_bytes: int) -> None:
+def run_child(jail: Jail, server: child.Server, limits: ProcessLimits, *, given: list[int], value_bytes: int) -> None:
     """Confine this forked process, run its program, end it. Never returns."""
     try:
-        isolate(jail, channel=channel)
+        isolate(jail, given=given)
         try:
             jail.enter(limits)
         except OSError as error:

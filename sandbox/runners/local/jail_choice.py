@@ -23,21 +23,19 @@ PROBE_LIMITS = ProcessLimits(
 _SHARED_UID = "the uid is one for all programs in this user namespace, which lacks ids of their own: no limits.threads"
 
 
-def isolate(jail: Jail, *, channel: int) -> None:
-    """Leave only /dev/null on 0-2, the program's channel on 3 and, until it is used, the ruleset on 4."""
+def isolate(jail: Jail, *, given: Sequence[int]) -> None:
+    """Leave /dev/null on 0-2, what is given from 3 on, and, until it is used, the ruleset behind it.
+
+    Args:
+        given: the program's channel, and its input's file if it has one.
+    """
     # In a session of its own a program has no terminal to write to.
     os.setsid()
-    # Out of the way first: the numbers below are about to be overwritten.
-    high = os.dup2(channel, 64)
-    ruleset = os.dup2(jail.ruleset_fd, 65) if jail.ruleset_fd is not None else None
-    # Opened anew: one that all programs inherit would carry its status flags (O_APPEND, say) from one to the next.
-    devnull = os.open(os.devnull, os.O_RDWR)
-    for standard in (0, 1, 2):
-        os.dup2(devnull, standard)
-    os.dup2(high, child.CHANNEL_FD)
-    if ruleset is not None:
-        jail.ruleset_fd = os.dup2(ruleset, child.CHANNEL_FD + 1)
-    os.closerange(child.CHANNEL_FD + (1 if ruleset is None else 2), 1 << 20)
+    if jail.ruleset_fd is None:
+        child.keep_only(given)
+    else:
+        child.keep_only([*given, jail.ruleset_fd])
+        jail.ruleset_fd = child.CHANNEL_FD + len(given)
 
 
 def choose_jail(
@@ -78,7 +76,7 @@ def try_jail(jail: Jail) -> str | None:
     if pid == 0:
         complaint = "it ended early"
         try:
-            isolate(jail, channel=writing)
+            isolate(jail, given=[writing])
             jail.enter(PROBE_LIMITS)
             complaint = _inspect_jail(jail.features, can_write=jail.scratch is not None)
         except (OSError, ValueError, ImportError) as error:
