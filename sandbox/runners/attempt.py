@@ -231,7 +231,8 @@ class Attempt:
         calls = [self.program.calls[index] for index in self.indices[len(self.results) :]]
         if self._input is not None:
             del calls[1:]
-            self._input.hold(calls[0])
+            for call in calls:
+                self._input.hold(call)
         payload = b"".join([_packed(call) for call in calls])
         self._unsent += HEADER.pack(b"T" if self.program.timed else b"C", len(payload)) + payload
 
