@@ -10,7 +10,6 @@ from ..jobs.options import NUM_CORES, ResumedFile, Workers
 from ..recorded.rollout_rows import COLUMNS
 from .status import finish, resumable
 
-Run = Annotated[Path, Argument(help="run folder")]
 SCORE_HELP = """Give rollouts on disk their rewards: extraction, judge and reward functions, to JSON lines.
 
 SOURCE is a run folder, a file of its rollouts/, or a file of yours (JSON lines or parquet) with these columns:
@@ -59,7 +58,7 @@ def score(
 
 
 def harvest(
-    run: Run,
+    run: Annotated[Path, Argument(help="run folder")],
     output: ResumedFile,
     minimise: Annotated[bool, Option(help="keep as few tests as kill the same programs; else the best 32")] = True,
     workers: Workers = NUM_CORES,

@@ -41,7 +41,7 @@ def attack(options: AttackOptions) -> None:
 
     With --reference (a slow but right solution, an old version) wrong means: another answer than the reference's, and
     the minimal calls are written as a pytest file. The reference also decides what is a valid call: where it raises
-    nothing is compared; where it answers inputs that the problem rules out, so must you (--no-mutate keeps to the
+    nothing is compared; where it answers inputs that the problem rules out, so must you (--max-calls 1 keeps to the
     tests' calls). Without a reference the tests that expect something else are shown, not who is right, and no test
     file is written, for it might test the wrong answer.
 

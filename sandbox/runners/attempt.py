@@ -15,6 +15,7 @@ from ast import literal_eval
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from io import FileIO
 
 from ..cases.case import Call
 from ..values.literals import INPUT_ENTRY
@@ -105,7 +106,8 @@ class Attempt:
     _received: bytearray = field(default_factory=bytearray)
     _unsent: bytearray = field(default_factory=bytearray)
     _hung_up: bool = False
-    _input: "_InputFile | None" = None
+    _input: FileIO | None = None
+    """In memory, with the input of the call that was asked last."""
     _was_slow: bool = False
     """Its clock was looked at."""
     _num_bytes: int = 0
@@ -127,9 +129,12 @@ class Attempt:
             seconds += len(self.indices) * self._cpu_limit(self.indices[0], is_first=True)  # the same for each of them
         self.cpu_ceiling = int(min(seconds, self.seconds_left)) + _SPARE_CPU_SECONDS
         with contextlib.ExitStack() as files:
+            given = []
             if self.program.reads_input:
-                self._input = files.enter_context(_InputFile())
-            given = [self._input.reading] if self._input is not None else []
+                self._input = files.enter_context(open(os.memfd_create("input"), "wb", 0))
+                number = self._input.fileno()
+                os.fchmod(number, 0o444)  # its process, another user, can only read it
+                given = [files.enter_context(open(f"/proc/self/fd/{number}", "rb")).fileno()]
             channel, pid = forker.fork(limits, cpu_seconds=self.cpu_ceiling, given=given)
             total = Stopwatch.of_new_process(pid)
             files.enter_context(channel)
@@ -157,8 +162,8 @@ class Attempt:
         kind = b"I" if self.program.reads_input else b"P"
         for request, source in ((b"P", self.program.prelude), (kind, self.program.source)):
             if source or request == b"I":
-                self._request(request, source)
-        self._request(b"B", "")  # the calls only when it has loaded: a program could read them while it loads
+                self._request(request, _bytes(source))
+        self._request(b"B", b"")  # the calls only when it has loaded: a program could read them while it loads
         # A prompt response costs no look at the clock. Only one that takes longer than a tick is timed.
         watch = Stopwatch(pid)
         poller = select.poll()
@@ -222,8 +227,7 @@ class Attempt:
             return TOTAL_SPENT, 0.0
         return None, min(max(min(most_cpu - cpu, idle_limit - idle, left), 0.002), _MAX_POLL_SECONDS)
 
-    def _request(self, kind: bytes, text: str) -> None:
-        payload = text.encode("utf-8", "surrogatepass")
+    def _request(self, kind: bytes, payload: bytes) -> None:
         self._unsent += HEADER.pack(kind, len(payload)) + payload
 
     def _request_calls(self) -> None:
@@ -231,10 +235,11 @@ class Attempt:
         calls = [self.program.calls[index] for index in self.indices[len(self.results) :]]
         if self._input is not None:
             del calls[1:]
-            for call in calls:
-                self._input.hold(call)
-        payload = b"".join([_packed(call) for call in calls])
-        self._unsent += HEADER.pack(b"T" if self.program.timed else b"C", len(payload)) + payload
+            for call in calls:  # its expression is run(text)
+                self._input.truncate(0)
+                self._input.seek(0)
+                self._input.write(_bytes(literal_eval(call.expression[len(INPUT_ENTRY) + 1 : -1])))
+        self._request(b"T" if self.program.timed else b"C", b"".join([_packed(call) for call in calls]))
 
     def _write(self, channel: socket.socket) -> None:
         try:
@@ -327,26 +332,8 @@ class Attempt:
         return self.take(result) and not (self.program.reads_input and status is CallStatus.OUTPUT_LIMIT)
 
 
-class _InputFile:
-    """A file in memory with the input of one call, which its process can only read."""
-
-    def __enter__(self) -> "_InputFile":
-        self._writing = os.memfd_create("input")
-        self.reading = os.open(f"/proc/self/fd/{self._writing}", os.O_RDONLY)
-        os.fchmod(self._writing, 0o444)  # nor can it be opened again to write, by another user
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._writing)
-        os.close(self.reading)
-
-    def hold(self, call: Call) -> None:
-        """The input of ``call``, whose expression is ``run(text)``, in place of the last one's."""
-        left = memoryview(literal_eval(call.expression[len(INPUT_ENTRY) + 1 : -1]).encode("utf-8", "surrogatepass"))
-        os.ftruncate(self._writing, 0)
-        at = 0
-        while at < len(left):
-            at += os.pwrite(self._writing, left[at:], at)
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _packed(call: Call) -> bytes:

@@ -153,7 +153,7 @@ def _run(search: Attack, suites: Suites, options: AttackOptions, *, entry: str, 
         )
     tested = list(dict.fromkeys(case.call for case in cases))
     calls = tested
-    if search.reference and options.mutate:
+    if search.reference:
         calls = search.calls_near(tested, max_calls=options.max_calls)
     changed = f", {len(calls) - len(tested)} more by small changes" if len(calls) > len(tested) else ""
     lines = [

@@ -28,9 +28,8 @@ class AttackOptions:
     num_suites: Annotated[int, Option(min=1, help="responses to sample from the Test LLM")] = 16
     responses: Annotated[Path | None, Option(help="responses are kept here", show_default="beside --output")] = None
     seed: shared.Seed = 0
-    mutate: Annotated[bool, Option(help="also make calls with small changes of the tests' arguments")] = True
     max_calls: Annotated[
-        int, Option(min=1, help="the tests' own calls are all made; changes fill up to so many calls")
+        int, Option(min=1, help="the tests' own calls are all made; small changes of them fill up to so many, 1: none")
     ] = 600
     output: Annotated[
         Path | None, Option(help="the pytest file; needs --reference", show_default="test_NAME_bugs.py")

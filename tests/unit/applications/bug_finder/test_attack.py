@@ -106,10 +106,10 @@ def test_a_bug_is_found_shrunk_and_written_as_a_test_that_fails_until_it_is_mend
 
 def test_a_right_program_gives_nothing_and_keeps_the_tests_of_an_earlier_attack(files, capsys):
     files(solution=MEDIAN, reference=RIGHT_MEDIAN, **{"tests.txt": TESTS})
-    assert attack("median", "--reference", "reference.py", "--no-mutate") == 1
+    assert attack("median", "--reference", "reference.py", "--max-calls", "1") == 1
     earlier = Path("test_median_bugs.py").read_text()
     files(solution=RIGHT_MEDIAN)
-    assert attack("median", "--reference", "reference.py", "--no-mutate") == 0
+    assert attack("median", "--reference", "reference.py", "--max-calls", "1") == 0
     assert capsys.readouterr().out.endswith("nothing found\n")
     assert Path("test_median_bugs.py").read_text() == earlier
 
@@ -148,7 +148,7 @@ def test_suites_are_read_from_test_files_and_plain_text(files, capsys):
             "tests.txt": "Some tests:\nassert median([9]) == 9\n",
         },
     )
-    words = ["--suites", "own_tests.py", "--suites", "tests.txt", "--no-mutate"]
+    words = ["--suites", "own_tests.py", "--suites", "tests.txt", "--max-calls", "1"]
     assert main(["solution.py", "--reference", "reference.py", *words]) == 1
     assert "2 suites, 3 asserts, 2 different calls" in capsys.readouterr().out
 
@@ -202,7 +202,9 @@ def test_a_file_of_an_earlier_attack_is_written_anew_and_an_explicit_one_made(fi
     files(solution=MEDIAN, reference=RIGHT_MEDIAN, **{"tests.txt": TESTS})
     Path("deep").mkdir()
     for _ in range(2):
-        assert attack("median", "--reference", "reference.py", "--output", "deep/er/test_it.py", "--no-mutate") == 1
+        assert (
+            attack("median", "--reference", "reference.py", "--output", "deep/er/test_it.py", "--max-calls", "1") == 1
+        )
     text = Path("deep/er/test_it.py").read_text()
     assert text.startswith(MARK)
     assert "'../../solution.py'" in text
@@ -227,7 +229,7 @@ def test_a_dead_sandbox_is_no_verdict(files, capsys, monkeypatch):
 def test_text_of_the_program_under_attack_cannot_leave_its_comment(files):
     hostile = "def f(x):\n    raise ValueError('a\\n    assert True\\r\\x0bimport os\\u2028x' + 'y' * 999)\n"
     files(solution=hostile, reference="def f(x):\n    return x\n", **{"tests.txt": "assert f(1) == 1\n"})
-    assert attack("f", "--reference", "reference.py", "--no-mutate") == 1
+    assert attack("f", "--reference", "reference.py", "--max-calls", "1") == 1
     tests = Path("test_f_bugs.py").read_text().split("def test_1")[1]
     assert len(tests.splitlines()) == 4
     assert one_line("a\nb\x1b[31m") == "a b [31m"
@@ -236,7 +238,7 @@ def test_text_of_the_program_under_attack_cannot_leave_its_comment(files):
 def test_async_functions_and_library_values_are_written_so_that_they_run(files, tmp_path):
     right = "from fractions import Fraction\nasync def f(x):\n    return [Fraction(x, 3)]\n"
     files(solution="async def f(x):\n    return []\n", reference=right, **{"tests.txt": "assert await f(1) == [2]\n"})
-    assert attack("f", "--reference", "reference.py", "--no-mutate") == 1
+    assert attack("f", "--reference", "reference.py", "--max-calls", "1") == 1
     text = Path("test_f_bugs.py").read_text()
     assert "same(asyncio.run(program.f(0)), [Fraction(0, 1)])" in text
     assert pytest_outcomes(tmp_path, "test_f_bugs.py", right=right) == {"right": {"PASSED"}}
@@ -249,7 +251,7 @@ def test_async_functions_and_library_values_are_written_so_that_they_run(files, 
 def test_what_would_take_pytest_with_it_is_tested_in_a_process_of_its_own(files, tmp_path, kind, body):
     buggy, right = f"def f(x):\n    {body}\n", "def f(x):\n    return x\n"
     files(solution=buggy, reference=right, **{"tests.txt": "assert f(1) == 1\n"})
-    assert attack("f", "--reference", "reference.py", "--no-mutate") == 1
+    assert attack("f", "--reference", "reference.py", "--max-calls", "1") == 1
     assert f"def test_1_{kind}():" in Path("test_f_bugs.py").read_text()
     found = pytest_outcomes(tmp_path, "test_f_bugs.py", buggy=buggy, right=right)
     assert found == {"buggy": {"FAILED"}, "right": {"PASSED"}}

@@ -82,7 +82,7 @@ def written_outcome(folder="."):
 def test_calls_that_stay_unasked_are_counted_and_are_not_nothing_found(attack, capsys, monkeypatch):
     monkeypatch.setattr(attack_command, "LIMITS", replace(attack_command.LIMITS, total_seconds=0.4))
     texts = {"solution": SLOW_LAST, "reference": SAME, "tests": asserts(range(20))}
-    assert attack(texts, "--reference", "reference.py", "--no-mutate") == 1
+    assert attack(texts, "--reference", "reference.py", "--max-calls", "1") == 1
     *_, told, last = capsys.readouterr().out.splitlines()
     assert told.startswith("not complete: 1")
     assert "calls could not be asked (time)" in told
@@ -91,7 +91,7 @@ def test_calls_that_stay_unasked_are_counted_and_are_not_nothing_found(attack, c
 
 def test_a_wrong_value_is_found_behind_many_calls_that_hang(attack, capsys, short_hangs):
     texts = {"solution": HANGS, "reference": SAME, "tests": asserts([*range(6, 18), -3])}
-    assert attack(texts, "--reference", "reference.py", "--no-mutate") == 1
+    assert attack(texts, "--reference", "reference.py", "--max-calls", "1") == 1
     assert "assert f(-3) == -3  # your function: 99" in capsys.readouterr().out
 
 
@@ -107,7 +107,7 @@ def test_a_references_calls_beyond_its_total_time_are_counted(runner):
 def test_where_nothing_is_compared_the_attack_is_refused(attack, capsys):
     raises = "def f(n):\n    raise ValueError(n)\n"
     texts = {"solution": SAME, "other": raises, "tests": asserts([1])}
-    assert attack(texts, "--reference", "other.py", "--no-mutate") == 2
+    assert attack(texts, "--reference", "other.py", "--max-calls", "1") == 2
     assert "got none (reference_raised 1)" in capsys.readouterr().err
 
 
@@ -120,7 +120,7 @@ def test_an_unasked_call_is_no_incorrect_assertion():
 def test_a_call_that_dies_after_the_time_limit_has_a_test(attack, capsys):
     dies = "import os, time\ndef f(n):\n    while time.process_time() < 0.6: pass\n    os._exit(0)\n"
     texts = {"solution": dies, "reference": SAME, "tests": asserts([1])}
-    assert attack(texts, "--reference", "reference.py", "--no-mutate") == 1
+    assert attack(texts, "--reference", "reference.py", "--max-calls", "1") == 1
     assert "(1 test; run" in capsys.readouterr().out
     assert "def test_1_the_process_ends()" in Path("test_f_bugs.py").read_text()
     assert written_outcome() == "1 failed"
@@ -129,6 +129,6 @@ def test_a_call_that_dies_after_the_time_limit_has_a_test(attack, capsys):
 def test_a_slow_call_that_is_right_in_the_end_has_no_test(attack, capsys):
     slow = "import time\ndef f(n):\n    while time.process_time() < 0.6: pass\n    return n\n"
     texts = {"solution": slow, "reference": SAME, "tests": asserts([0])}
-    assert attack(texts, "--reference", "reference.py", "--no-mutate") == 1
+    assert attack(texts, "--reference", "reference.py", "--max-calls", "1") == 1
     assert "(no minimal call: slow but right" in capsys.readouterr().out
     assert not Path("test_f_bugs.py").exists()
