@@ -1,4 +1,4 @@
-"""Commands that put a recorded run to use again: score, harvest."""
+"""Commands that put a recorded run to use again: score, harvest, validate."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,9 +7,12 @@ import typer
 from typer import Argument, Option
 
 from ..jobs.options import NUM_CORES, ResumedFile, Workers
+from ..jobs.outputs import Report
 from ..recorded.rollout_rows import COLUMNS
 from .status import finish, resumable
+from .tables import print_table
 
+Run = Annotated[Path, Argument(help="run folder")]
 SCORE_HELP = """Give rollouts on disk their rewards: extraction, judge and reward functions, to JSON lines.
 
 SOURCE is a run folder, a file of its rollouts/, or a file of yours (JSON lines or parquet) with these columns:
@@ -28,7 +31,8 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     columns = "\n".join(f"- {name}: {meaning}" for name, meaning in COLUMNS.items())
     app.command(rich_help_panel="Runs", help=SCORE_HELP.format(columns=columns))(score)
-    app.command(rich_help_panel="Runs")(harvest)
+    for command in (harvest, validate):
+        app.command(rich_help_panel="Runs")(command)
 
 
 def score(
@@ -58,7 +62,7 @@ def score(
 
 
 def harvest(
-    run: Annotated[Path, Argument(help="run folder")],
+    run: Run,
     output: ResumedFile,
     minimise: Annotated[bool, Option(help="keep as few tests as kill the same programs; else the best 32")] = True,
     workers: Workers = NUM_CORES,
@@ -74,3 +78,20 @@ def harvest(
     with resumable(output):
         report = harvest_tests(run, output=output, minimise=minimise, workers=workers)
     finish(report)
+
+
+def validate(
+    run: Run,
+    output: Annotated[Path, Option(help="folder; responses in it are not sampled again")],
+    step: Annotated[str, Option(help="latest, best, or a saved step")] = "latest",
+) -> None:
+    """Run a run's validation of a checkpoint again, and show its figures beside the figures of training.
+
+    `code-a1 validate outputs/my-run --step 40 --output out/validation`
+    """
+    from ..recorded.validation import validate as validate_again
+
+    with resumable(output):
+        figures, num_different = validate_again(run, step=step, output=output)
+    print_table(figures)
+    finish(Report(text="", failure=f"{num_different} figures are not those of training" if num_different else ""))

@@ -10,7 +10,6 @@ from omegaconf import DictConfig, OmegaConf
 
 _FOLLOW = "`code-a1 watch RUN` follows a run in the terminal; in a browser TensorBoard and wandb do"
 _CHOSEN = "write another program with `code-a1 select`, or yourself, and name it with --reference"
-_IN_TRAINING = "`trainer.test_freq` validates while a run trains; `code-a1 eval code` measures a checkpoint of it"
 _UPLOAD = "`hf upload OWNER/NAME FILE_OR_FOLDER` uploads what was written, with its card as README.md"
 _DATES = (
     "`python -m lcb_runner.evaluation.compute_scores --eval_all_file FILE --start_date DATE --end_date DATE` scores "
@@ -37,8 +36,7 @@ REMOVED_COMMANDS: dict[str, str] = {
     "micro": "`code-a1 cpu` makes its tiny models and questions itself; `code-a1 eval` measures models",
     "rollouts": "`code-a1 data inspect RUN --outcome NAME` shows programs of a run",
     "eval mutants": "`code-a1 eval test FILE --own-tests --output FOLDER` measures a file's own tests by mutants",
-    "eval run": _IN_TRAINING,
-    "validate": _IN_TRAINING,
+    "eval run": "`code-a1 validate RUN --output FOLDER` runs a run's own validation again",
     "eval table": "`code-a1 eval compare FIRST SECOND` shows two evaluations and their difference",
 }
 """Words of a command line behind `code-a1`, such as `eval table` -> what takes the command's place."""

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-pytestmark = [pytest.mark.e2e, pytest.mark.nightly, pytest.mark.xdist_group("evaluation")]
+from code_a1_recipe.runs.reader import read_rollouts
 
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("evaluation")]
+
+STEP = "4"
 SAMPLING = ["--temperature", "1", "--top-p", "1", "--max-tokens", "64", "--max-prompt-tokens", "512"]
 OF_TESTS = [f"--test-{word.removeprefix('--')}" if word.startswith("--") else word for word in SAMPLING]
 SIZES = ["--samples", "4", "--suites", "4", "--tests", "1"]
@@ -21,18 +24,20 @@ def folder(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def done(trained, repository, folder) -> dict[str, dict]:
+def done(trained, repository, folder, request) -> dict[str, dict]:
     """Status and standard output of each command by name; each engine takes half a minute to start."""
     run = str(trained.folder)
     held_out = yaml.safe_load((trained.folder / "resolved_config.yaml").read_text())["data"]["val_files"]
     pair = [held_out, "--model", run, "--prompt", "micro", "--limit", "6", *SAMPLING]
     code = ["eval", "code", *pair, "--samples", "4", "--output", f"{folder}/code"]
-    commands = {
+    commands = {"validate": ["validate", run, "--step", STEP, "--output", f"{folder}/validate"]}
+    nightly = {
         "code": code,
         "code again": [*code, "--judge-only"],
         "test": ["eval", "test", *pair, "--tests", "1", "--max-mutants", "10", "--output", f"{folder}/test"],
         "select": ["select", *pair, *OF_TESTS, *SIZES, "--output", f"{folder}/select"],
     }
+    commands |= nightly if request.config.getoption("--all") else {}
     driver = Path(__file__).parent / "drivers" / "several_commands.py"
     process = subprocess.run(
         [sys.executable, str(driver)],
@@ -48,6 +53,19 @@ def done(trained, repository, folder) -> dict[str, dict]:
     return dict(zip(commands, results, strict=True))
 
 
+def test_a_checkpoint_validates_to_the_very_figures_of_training(done, trained, folder):
+    printed = done["validate"]["printed"]
+    assert " NO " not in printed
+    assert "figures of training are the same here" in printed
+    name = f"val_{int(STEP):06}.jsonl"
+    written, recorded = (
+        {(row.question, row.kind, row.candidate): row.response for row in read_rollouts(path)}
+        for path in (folder / "validate" / name, trained.folder / "rollouts" / name)
+    )
+    assert written == recorded
+
+
+@pytest.mark.nightly
 def test_the_code_llm_of_a_run_is_evaluated_on_a_file(done, folder):
     rows = [json.loads(line) for line in (folder / "code" / "verdicts.jsonl").open()]
     assert len(rows) == 24
@@ -55,10 +73,12 @@ def test_the_code_llm_of_a_run_is_evaluated_on_a_file(done, folder):
     assert done["code again"] == done["code"]
 
 
+@pytest.mark.nightly
 def test_the_test_llm_of_a_run_is_evaluated_on_a_file(done):
     assert "| mut_all@1 " in done["test"]["printed"]
 
 
+@pytest.mark.nightly
 def test_the_best_of_n_is_chosen_by_a_trained_pair(done, folder):
     assert done["select"]["printed"]
     rows = [json.loads(line) for line in (folder / "select" / "choices.jsonl").open()]

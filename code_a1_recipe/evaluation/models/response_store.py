@@ -40,15 +40,18 @@ class ResponseStore(JsonlStore):
         super().__init__(path, settings={"format": 1})
 
 
-async def finish_all(work: Iterable[Coroutine[Any, Any, Result]], *, sampler: "StoredSampler") -> list[Result]:
-    """The results of all, in order. The first error ends the others; at the end the model is closed."""
+async def finish_all(
+    work: Iterable[Coroutine[Any, Any, Result]], *, samplers: "Iterable[StoredSampler]"
+) -> list[Result]:
+    """The results of all, in order. The first error ends the others; at the end the models are closed."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one) for one in work]
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
     finally:
-        await sampler.close()
+        for sampler in samplers:
+            await sampler.close()
     return [task.result() for task in tasks]
 
 

@@ -181,7 +181,7 @@ def sample_all(
             return response
 
         work = [one(*prompt, seed) for prompt, row in zip(prompts, seeds, strict=True) for seed in row]
-        responses = iter(asyncio.run(finish_all(work, sampler=sampler)))
+        responses = iter(asyncio.run(finish_all(work, samplers=[sampler])))
     return [[next(responses) for _ in row] for row in seeds]
 
 

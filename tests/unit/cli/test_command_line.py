@@ -34,7 +34,7 @@ def test_an_option_that_was_removed_from_one_command_is_no_word_of_another():
         _with_command(["report", "--serve=yes", "outputs/x"])
 
 
-@pytest.mark.parametrize("command", ["score", "harvest", "watch", "report", "export"])
+@pytest.mark.parametrize("command", ["score", "harvest", "validate", "watch", "report", "export"])
 def test_a_command_on_runs_has_its_help(command, capsys):
     assert main([command, "--help"]) == 0
     assert "Usage: code-a1 " in capsys.readouterr().out

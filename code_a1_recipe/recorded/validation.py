@@ -1,0 +1,156 @@
+"""``code-a1 validate``: a run's own validation of a checkpoint, outside training.
+
+Episodes, seeds, prompts and judge are the same as in training, so the figures are the figures that training wrote.
+"""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sandbox import CandidateVerdict, JudgeProcesses, JudgeRequest, SandboxUnavailableError
+
+from ..algorithm.episode import EpisodeRunner
+from ..algorithm.episode_types import Episode, EpisodeTask
+from ..algorithm.mistake_book import MistakeBook
+from ..algorithm.sampling import SamplingParameters
+from ..algorithm.tasks import tasks_of
+from ..data.torch_dataset import QuestionDataset
+from ..evaluation.models.response_store import RESPONSES, OpenModel, ResponseStore, StoredSampler, finish_all
+from ..evaluation.models.source import ModelChoice, checkpoint_model
+from ..files import write_whole
+from ..jobs.confinement import Confinement
+from ..jobs.progress import Progress
+from ..runs.metrics import accumulate_episode, validation_metrics
+from ..runs.reader import RunRecords
+from ..runs.rollout_record import encode_records, episode_records
+from ..stats.tables import Table, table_of
+from ..training.checkpoint.export import find_step
+
+_OF_SERVERS = "val/test/prompt_cached_frac"
+_ENGINE_KEYS = (
+    "dtype max_model_len max_num_seqs enable_chunked_prefill max_num_batched_tokens enable_prefix_caching "
+    "enforce_eager seed"
+)
+"""Keys of a policy's block ``rollout`` that decide kernels and rounding, under vLLM's own names."""
+
+
+def validate(folder: Path, *, step: str, output: Path) -> tuple[Table, int]:
+    """Validate both policies of a run at a step: latest, best, or a number.
+
+    Responses, records and the table are written to the folder ``output``, and responses in it are not sampled again.
+
+    Returns:
+        The figures beside the figures of training, and how many differ.
+
+    Raises:
+        InputError, SandboxConfigError: something cannot be used.
+        OutageError, SandboxUnavailableError: a model or the sandbox is down.
+    """
+    run = RunRecords.open(folder)
+    settings, data = run.settings, run.settings.data
+    number = find_step(folder, step).step
+    held_out = QuestionDataset(data.val_files, config=dict(data), max_samples=data.val_max_samples)
+    tasks = tasks_of(
+        held_out.questions,
+        settings=settings,
+        book=MistakeBook(),
+        step=number,
+        started_at=time.time(),
+        validate=True,
+    )
+    policies = [_Policy.open(name, run, step=number, output=output) for name in settings.policy_names]
+    code, test = policies[0], policies[-1]  # a run with one model writes suites by it too
+    with (
+        ResponseStore(output / RESPONSES) as store,
+        Confinement.of_run(settings.sandbox).judges(None, seed=settings.seed) as judges,
+        Progress("validate", total=len(tasks), unit="question") as progress,
+    ):
+        samplers = [code.sampler(store), test.sampler(store), code.sampler(store, greedy=True)]
+        runner = EpisodeRunner(
+            code=samplers[0],
+            test=samplers[1],
+            greedy=samplers[2],
+            judge=_AsyncJudge(judges),
+            episode=settings.episode,
+            rewards=settings.rewards,
+            prompts=settings.prompts,
+            judge_timeout_seconds=settings.sandbox.judge_timeout_seconds,
+        )
+
+        async def run_episode(task: EpisodeTask) -> Episode:
+            episode = await runner.run(task)
+            progress.advance()
+            return episode
+
+        episodes = asyncio.run(finish_all(map(run_episode, tasks), samplers=samplers))
+    lines = [encode_records(episode_records(episode, selected=())) for episode in episodes]
+    write_whole(output / f"val_{number:06d}.jsonl", b"".join(lines))
+    sums = [(episode.task.question.data_source, accumulate_episode(episode)) for episode in episodes]
+    before = next((row for row in run.metrics if row["step"] == number), {})
+    table, num_different = comparison_table(validation_metrics(sums), before, step=number)
+    write_whole(output / f"validation_{number:06d}.md", table.markdown())
+    return table, num_different
+
+
+def comparison_table(metrics: dict[str, float], before: dict[str, Any], *, step: int) -> tuple[Table, int]:
+    """Figures of both policies beside the figures of training, where it wrote any, and how many differ."""
+    rows = []
+    num_different = num_same = 0
+    for name, value in metrics.items():
+        if not name.startswith(("val/code/", "val/test/")) or name == _OF_SERVERS:
+            continue
+        row = {"metric": name, "here": f"{value:.6g}", "training": "", "same": ""}
+        if (known := before.get(name)) is not None:
+            is_same = abs(known - value) <= 1e-9 * max(1.0, abs(known))
+            num_same += is_same
+            num_different += not is_same
+            row |= {"training": f"{known:.6g}", "same": "yes" if is_same else "NO"}
+        rows.append(row)
+    note = f"{num_same} of {num_same + num_different} figures of training are the same here."
+    return table_of(f"Validation at step {step}", rows, note=note), num_different
+
+
+@dataclass(slots=True)
+class _Policy:
+    """One policy at a step. Its one engine, for greedy and other requests, starts when a response is not stored."""
+
+    model: ModelChoice
+    sampling: SamplingParameters
+    engine: "asyncio.Future[Any] | None" = None
+
+    @classmethod
+    def open(cls, name: str, run: RunRecords, *, step: int, output: Path) -> "_Policy":
+        rollout = run.settings.policy(name).rollout
+        engine = {
+            **{key: getattr(rollout, key) for key in _ENGINE_KEYS.split()},
+            "tensor_parallel_size": rollout.tensor_model_parallel_size,
+            "gpu_memory_utilization": min(rollout.gpu_memory_utilization, 0.45),  # two engines share a GPU
+            **(rollout.engine_kwargs.get("vllm") or {}),
+        }
+        model = checkpoint_model(run.folder, str(step), name, work_folder=output, engine=engine)
+        return cls(model, SamplingParameters.of_rollout(rollout, validation=True))
+
+    def sampler(self, store: ResponseStore, *, greedy: bool = False) -> StoredSampler:
+        parameters = self.sampling.greedy() if greedy else self.sampling
+        return StoredSampler(store, model=self.model.fingerprint, parameters=parameters, open_model=self._open)
+
+    async def _open(self, parameters: SamplingParameters) -> OpenModel:
+        if self.engine is None:
+            self.engine = asyncio.ensure_future(self.model.open(parameters))
+        opened: OpenModel = (await self.engine).with_parameters(parameters)
+        return opened
+
+
+@dataclass(frozen=True, slots=True)
+class _AsyncJudge:
+    """An ``AsyncJudge`` over judge processes of this machine, without Ray."""
+
+    judges: JudgeProcesses
+
+    async def judge(self, request: JudgeRequest) -> CandidateVerdict:
+        (answer,) = await asyncio.to_thread(lambda: list(self.judges.judge_all([request])))
+        if isinstance(answer, SandboxUnavailableError):
+            raise answer
+        return answer
