@@ -14,7 +14,7 @@ FORMAT_VERSION = 5
 Rows = dict[str, list[list[Any]]]
 """Question id -> rows ``[call, answer, frequency, key, num_met, num_failed]``, oldest first."""
 Buffers = dict[str, Any]
-"""The states of ``MistakeBook.lessons`` and ``MistakeBook.opponents``, by these names."""
+"""``{"lessons": MistakeBook.lessons}``, as plain values."""
 
 
 def digest_of(rows: Any) -> str:

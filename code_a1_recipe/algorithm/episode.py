@@ -68,31 +68,23 @@ class EpisodeRunner:
         server) ends the episode and reaches the trainer.
         """
         # All at once: greedy and buggy programs need nothing of the candidates, and keep the servers busy.
-        (tested, lessons), greedy, buggy_programs = await asyncio.gather(
-            self._tested_programs(task), self._greedy_candidate(task), self._buggy_programs(task)
+        (candidates, lessons), greedy, buggy_programs = await asyncio.gather(
+            self._candidates(task), self._greedy_candidate(task), self._buggy_programs(task)
         )
         return Episode(
             task=task,
-            candidates=tested[: task.num_candidates],
-            repairs=await self._repairs(task, tested),
+            candidates=candidates,
+            repairs=await self._repairs(task, candidates),
             repair_turns=self.episode.repair_turns,
-            # Nobody learns to write an earlier program, so its reward is of no use.
-            victims=tuple(replace(one, reward=None) for one in tested[task.num_candidates :]),
             greedy=greedy,
             buggy_programs=buggy_programs,
             lessons=lessons,
         )
 
-    async def _tested_programs(self, task: EpisodeTask) -> tuple[tuple[CandidateResult, ...], tuple[Lesson, ...]]:
-        """Candidates, then earlier programs (``task.opponents``), rewarded together; and lessons of them."""
+    async def _candidates(self, task: EpisodeTask) -> tuple[tuple[CandidateResult, ...], tuple[Lesson, ...]]:
+        """All candidates, rewarded together; and lessons of them."""
         lessons: tuple[Lesson, ...] = ()
-        old = [one.texts[0] for one in task.opponents.programs]
-        sizes = {"num_suites": task.num_suites}
-        candidates, victims = await asyncio.gather(
-            asyncio.gather(*[self._candidate(task, c) for c in range(task.num_candidates)]),
-            asyncio.gather(*[self._known_program(task, f"opponent{p}", text, **sizes) for p, text in enumerate(old)]),
-        )
-        found = [*candidates, *victims]
+        found = await asyncio.gather(*[self._candidate(task, c) for c in range(task.num_candidates)])
         # The pool is known when the last suite of the question is there, so programs are judged on it a second time.
         is_rewarded = self.rewards.code_tests == "pooled"
         if is_rewarded or self.hindsight is not None:
@@ -123,7 +115,7 @@ class EpisodeRunner:
             return replace(judged, suites=())
 
         return await repair_turns(
-            tested[: task.num_candidates],
+            tested,
             num_turns=self.episode.repair_turns,
             write=write,
             reward=lambda results: self._question_rewards.apply(task.question, results),

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Protocol
 from reward_fns import Breakdown
 from sandbox import CandidateVerdict, JudgeRequest, SuiteVerdict
 
-from .opponents import Opponents
 from .question import Question
 from .spans import Span
 
@@ -95,8 +94,6 @@ class EpisodeTask:
     """Validation: suites for each of the question's buggy programs."""
     lessons: tuple["Lesson", ...] = ()
     """What the Test LLM imitates at this step beside its own suites; of any questions."""
-    opponents: Opponents = field(default_factory=Opponents)
-    """What earlier policies wrote for the question."""
     started_at: float = field(default_factory=time.time)
     """When the step began (Unix seconds): the zero of all spans. Clocks of nodes are taken to agree."""
 
@@ -174,15 +171,8 @@ class Episode:
     """Decoded at temperature 0 and judged on the hidden tests; in validation, where asked for."""
     buggy_programs: tuple[CandidateResult, ...] = ()
     """The question's buggy programs with the suites written for them, in validation."""
-    victims: tuple[CandidateResult, ...] = ()
-    """Earlier programs of ``task.opponents`` with the suites written for them."""
     lessons: tuple["Lesson", ...] = ()
     """What was found to imitate, with ``hindsight.weight``."""
-
-    @property
-    def tested(self) -> tuple[CandidateResult, ...]:
-        """[C'] all programs whose suites may train the Test LLM: candidates, then earlier programs."""
-        return self.candidates + self.victims
 
     @property
     def repaired(self) -> tuple[CandidateResult, ...]:
@@ -192,5 +182,5 @@ class Episode:
         """[C', S] rewards of the suites written for ``tested``; None for a suite without a reward."""
         return [
             [None if suite.reward is None else suite.reward.total for suite in candidate.suites]
-            for candidate in self.tested
+            for candidate in self.candidates
         ]

@@ -18,7 +18,6 @@ from pathlib import Path
 from .book_file import Buffers, Rows, read_rows, write_rows
 from .book_rules import BookRules, QuestionSizes
 from .hindsight import Lesson
-from .opponents import OpponentPool, Opponents, OpponentSettings
 
 logger = logging.getLogger(__name__)
 
@@ -82,8 +81,6 @@ class BookUpdate:
     """Keys, one per candidate and suite that passes it as a valid case; likewise."""
     lessons: Sequence[Lesson] = ()
     """Suites that the Test LLM may imitate."""
-    opponents: Opponents | None = None
-    """Programs and suites that later policies may meet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,14 +102,12 @@ class MistakeBook:
     Not thread-safe: the trainer updates it once a step, from one place.
     """
 
-    def __init__(self, rules: BookRules | None = None, opponents: OpponentSettings | None = None) -> None:
+    def __init__(self, rules: BookRules | None = None) -> None:
         self._rules = rules or BookRules()
         self._entries: dict[str, dict[str, BookEntry]] = {}
         self._num_cases = 0
         self.lessons: deque[Lesson] = deque(maxlen=self._rules.max_lessons)
         """Suites that the Test LLM may imitate, the newest last."""
-        self.opponents = OpponentPool(opponents)
-        """Programs and suites of earlier policies."""
         self._sizes = QuestionSizes()
 
     def __eq__(self, other: object) -> bool:
@@ -166,8 +161,6 @@ class MistakeBook:
         and a logarithm of the number of questions.
         """
         self.lessons.extend(update.lessons)
-        if update.opponents is not None:
-            self.opponents.update(question_id, update.opponents)
         # Keys and not texts: a candidate meets the same case under many spellings.
         gained: Counter[str] = Counter(case.key or case.call for case in update.failed)
         num_failed = gained + Counter(update.failed_replays)
@@ -200,19 +193,16 @@ class MistakeBook:
         write_rows(path, *self._content())
 
     @classmethod
-    def load(
-        cls, path: Path, rules: BookRules | None = None, opponents: OpponentSettings | None = None
-    ) -> "MistakeBook":
+    def load(cls, path: Path, rules: BookRules | None = None) -> "MistakeBook":
         """Read a saved book; cases beyond ``max_size`` are left out.
 
         Raises:
             FileNotFoundError: no such file.
             InputError: it is damaged, of another version, or no Mistake Book.
         """
-        book = cls(rules, opponents)
+        book = cls(rules)
         rows, buffers = read_rows(path)
         book.lessons.extend(Lesson(**item | {"asserts": tuple(item["asserts"])}) for item in buffers["lessons"])
-        book.opponents.restore(buffers["opponents"])
         for question_id, cases in rows.items():
             entries = [BookEntry(**dict(zip(_COLUMNS, case, strict=True))) for case in cases]
             book._entries[question_id] = {entry.key or entry.call: entry for entry in entries}
@@ -247,7 +237,7 @@ class MistakeBook:
     def _content(self) -> tuple[Rows, Buffers]:
         values = attrgetter(*_COLUMNS)
         rows = {name: [list(values(entry)) for entry in self.entries(name)] for name in self.question_ids()}
-        return rows, {"lessons": [asdict(one) for one in self.lessons], "opponents": self.opponents.state()}
+        return rows, {"lessons": [asdict(one) for one in self.lessons]}
 
 
 def _worth(entry: BookEntry) -> tuple[float, int]:

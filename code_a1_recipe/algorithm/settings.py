@@ -15,7 +15,6 @@ from sandbox import OPTIONAL_FEATURES, Limits
 from .book_rules import BookRules
 from .curriculum import CurriculumSettings
 from .hindsight import HindsightSettings
-from .opponents import OpponentSettings
 from .prompts import PromptSettings
 from .rewards import RewardSettings
 from .schedule import UpdateSchedule
@@ -139,7 +138,6 @@ class RecipeSettings(Block):
     mistake_book: MistakeBookSettings
     selection: SelectionSettings
     hindsight: HindsightSettings = HindsightSettings()
-    opponents: OpponentSettings = OpponentSettings()
     schedule: UpdateSchedule
     curriculum: CurriculumSettings = CurriculumSettings()
     sandbox: SandboxSettings

@@ -56,18 +56,14 @@ def _from_the_book(
 ) -> dict[str, Any]:
     """The fields of a training task that come from the Mistake Book.
 
-    A question replays its cases in the book, then the calls of earlier suites, each call once. Lessons are as many as a
-    group has suites, drawn anew for each question of the step.
+    A question replays its cases in the book. Lessons are as many as a group has suites, drawn anew for each question of
+    the step.
     """
     episode, seed = settings.episode, settings.seed
     fields: dict[str, Any] = {}
-    opponents = book.opponents.draw(
-        question.id, step=step, seed=seed, num_candidates=episode.num_candidates, num_suites=episode.num_suites
-    )
-    fields["opponents"] = opponents
     if settings.mistake_book.enabled:
-        replayed = [entry.call for entry in book.retrieve(question.id, settings.mistake_book.replay_limit)]
-        fields["history"] = tuple(dict.fromkeys([*replayed, *opponents.calls]))
+        replayed = book.retrieve(question.id, settings.mistake_book.replay_limit)
+        fields["history"] = tuple(entry.call for entry in replayed)
     # By index and not by question: one that stands twice in a step gets other lessons the second time.
     if settings.learns_in_hindsight:
         fields["lessons"] = draw_lessons(book.lessons, episode.num_suites, seed=f"{seed}/lessons/{step}/{index}")

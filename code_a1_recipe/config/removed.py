@@ -25,7 +25,7 @@ REMOVED_KEYS: dict[str, str] = {
     "leave it out",
     "mistake_book.max_cases_per_question": "mistake_book.max_size bounds the whole book",
     "mistake_book.sampler": "the most frequent cases are replayed, as in the paper; leave it out",
-    "opponents.sampling": "all generations of opponents are met equally often; leave it out",
+    "opponents": "programs and suites of earlier policies are met no more; the Mistake Book keeps what broke programs",
     "selection.part": "groups are selected by the whole reward of their suites; for another rule write a reward "
     "function and name it by rewards.test.path",
 }

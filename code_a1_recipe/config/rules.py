@@ -30,8 +30,7 @@ def broken_rules(config: RunConfig, rules: Iterable[Rule], *, is_partial: bool) 
 def groups_per_step(config: RunConfig) -> dict[str, int]:
     """GRPO groups each policy trains on in a step when nothing is masked."""
     questions, selection = config.data.train_batch_size, config.selection
-    victims = config.opponents.code.num_drawn(config.episode.num_candidates)
-    per_question = config.episode.num_candidates + victims if selection.name == "all" else selection.update_n
+    per_question = config.episode.num_candidates if selection.name == "all" else selection.update_n
     suites = questions * (per_question + config.learns_in_hindsight) if config.episode.num_suites else 0
     return {"code": questions + suites} if config.self_play else {"code": questions, "test": suites}
 
@@ -57,18 +56,6 @@ def _hindsight(config: RunConfig) -> Iterator[str]:
     if config.algorithm.rollout_correction.bypass_mode:
         why = "algorithm.rollout_correction.bypass_mode=true (no server sampled a lesson and knows its probability)"
         yield f"hindsight.weight must be 0 with {why}, got {weight}"
-
-
-def _opponents(config: RecipeSettings) -> Iterator[str]:
-    for side in ("code", "test"):
-        key, share = f"opponents.{side}.share", getattr(config.opponents, side).share
-        if share and not config.mistake_book.enabled:
-            yield f"{key} must be 0 without the Mistake Book, which keeps the opponents, got {share}"
-        if share and (config.self_play or not config.episode.num_suites):
-            yield f"{key} must be 0 where no Test LLM writes suites, got {share}"
-    learns = "test" in config.policy_names and config.schedule.test_every
-    if (share := config.opponents.code.share) and not learns:
-        yield f"opponents.code.share must be 0 where no Test LLM learns from them, got {share}"
 
 
 def _given_tests(config: RecipeSettings) -> Iterator[str]:
@@ -215,7 +202,6 @@ VALUE_RULES: tuple[Rule, ...] = (
     _schedule,
     _selection,
     _hindsight,
-    _opponents,
     _given_tests,
     _user_files,
     _scripted_tester,

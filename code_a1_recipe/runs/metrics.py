@@ -53,7 +53,7 @@ def accumulate_episode(episode: Episode) -> MetricAccumulator:
             for suite, verdict in zip(candidate.suites, candidate.verdict.suites, strict=False):
                 if suite.reward is not None:
                     _add_suite(collector, suite, suite.reward, verdict)
-    written = [*episode.tested, *episode.buggy_programs, *episode.repaired]
+    written = [*episode.candidates, *episode.buggy_programs, *episode.repaired]
     responses = [one.response for one in written] + [suite.response for one in written for suite in one.suites]
     collector.add(GENERATED_TOKENS, sum(len(response.token_ids) for response in responses))
     _add_repairs(collector, episode)
@@ -65,7 +65,7 @@ def accumulate_episode(episode: Episode) -> MetricAccumulator:
 
 def busy_spans(episode: Episode) -> dict[str, tuple[Span, ...]]:
     """When the episode had something generated ("generate") and judged ("judge"): sorted, disjoint spans."""
-    candidates = [*episode.tested, *episode.buggy_programs, *episode.repaired]
+    candidates = [*episode.candidates, *episode.buggy_programs, *episode.repaired]
     programs = [one.span for one in candidates]
     suites = [suite.span for one in candidates for suite in one.suites]
     judged = [span for one in candidates for span in (one.judge_span, one.hidden_span, one.pooled_span)]
@@ -213,7 +213,6 @@ def validation_metrics(parts: Sequence[tuple[str, MetricAccumulator]]) -> dict[s
 def book_metrics(book: MistakeBook, change: BookChange) -> dict[str, float]:
     """The Mistake Book after a step, and what the step changed in it."""
     return {
-        **book.opponents.metrics(),
         "book/cases": book.num_cases,
         "book/questions": book.num_questions,
         "book/lessons": len(book.lessons),

@@ -104,9 +104,9 @@ class RunRecords:
         return [record for record in found if record.kind != "repair"]
 
     def training(self, step: int) -> list[RolloutRecord]:
-        """Programs for the training questions of ``step``, without earlier programs (``opponents.code``) or repairs."""
+        """Programs for the training questions of ``step``, without repairs."""
         records = read_rollouts(self.paths.rollout_file(step, validation=False))
-        return [record for record in records if record.kind not in ("opponent", "repair")]
+        return [record for record in records if record.kind != "repair"]
 
     def _rollout_steps(self, kind: str) -> list[int]:
         stems = [path.stem.removeprefix(f"{kind}_") for path in self.paths.rollouts.glob(f"{kind}_*.jsonl")]

@@ -25,9 +25,9 @@ SUITE, REPLAYED = "suite", "replayed from the Mistake Book"
 """Names of ``RolloutRecord.met_cases``."""
 
 
-Kind = Literal["sampled", "greedy", "buggy_program", "opponent", "repair"]
-"""In validation also "greedy" (the program at temperature 0) and "buggy_program" (one of the question's); in training
-also "opponent", an earlier program (``opponents.code``); "repair" is one written again (``episode.repair_turns``)."""
+Kind = Literal["sampled", "greedy", "buggy_program", "repair"]
+"""In validation also "greedy" (the program at temperature 0) and "buggy_program" (one of the question's); "repair" is
+one written again (``episode.repair_turns``)."""
 
 
 class RewardRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -202,9 +202,6 @@ def episode_records(episode: Episode, *, selected: Sequence[int]) -> Iterator[Ro
         yield _record(episode, "repair", repair.candidate, repair.result, turn=repair.turn)
     if episode.greedy is not None:
         yield _record(episode, "greedy", 0, episode.greedy)
-    for p, victim in enumerate(episode.victims):
-        is_selected = len(episode.candidates) + p in selected
-        yield _record(episode, "opponent", p, victim, selected=is_selected)
     for p, buggy in enumerate(episode.buggy_programs):
         yield _record(episode, "buggy_program", p, buggy)
 

@@ -15,7 +15,6 @@ from ..algorithm.episode import EpisodeRunner
 from ..algorithm.episode_types import Episode, EpisodeTask, Response
 from ..algorithm.hindsight import Lesson
 from ..algorithm.mistake_book import BookUpdate
-from ..algorithm.opponents import Opponents, collect_opponents
 from ..algorithm.prompts import render
 from ..algorithm.replay import collect_book_update
 from ..algorithm.sampling import SamplingParameters, prompt_token_ids, with_chat_template
@@ -174,7 +173,6 @@ class EpisodeWorker:
             episode,
             grpo_rows=dict(zip(trajectories, stored, strict=True)),
             selected=selected,
-            opponents=collect_opponents(episode) if self._settings.opponents.is_on else None,
         )
 
     def _lesson_response(self, lesson: Lesson, step: int) -> Response | None:
@@ -213,19 +211,18 @@ def _report(
     *,
     grpo_rows: Mapping[str, StoredRows],
     selected: Sequence[int],
-    opponents: Opponents | None = None,
 ) -> EpisodeReport:
     verdicts = [candidate.verdict for candidate in episode.candidates if candidate.verdict is not None]
     return EpisodeReport(
         index=episode.task.index,
         question_id=episode.task.question.id,
         grpo_rows=grpo_rows,
-        book_update=collect_book_update(verdicts, lessons=episode.lessons, opponents=opponents),
+        book_update=collect_book_update(verdicts, lessons=episode.lessons),
         code_rewards=tuple(one.reward.total for one in episode.candidates if one.reward is not None),
         accumulator=accumulate_episode(episode),
         busy=busy_spans(episode),
         records=encode_records(episode_records(episode, selected=selected)),
-        outage=next((one.outage for one in (*episode.tested, *episode.repaired) if one.outage), ""),
+        outage=next((one.outage for one in (*episode.candidates, *episode.repaired) if one.outage), ""),
     )
 
 

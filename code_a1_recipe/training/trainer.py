@@ -51,7 +51,7 @@ class CodeA1Trainer(PPOTrainerSync):
     def __init__(self, config: RunConfig, *, signals: SignalHandler | None = None) -> None:
         self.settings = config
         self.run_folder = RunFolder(Path(config.run_dir))
-        self.book = MistakeBook(config.mistake_book, config.opponents)
+        self.book = MistakeBook(config.mistake_book)
         self.policies: dict[str, Policy] = {}
         self.finished = TrainState(step=0, data=None)
         self._has_stepped = False

@@ -73,8 +73,8 @@ def code_trajectories(episode: Episode, *, group: str) -> list[Trajectory]:
 
 
 def test_trajectories(episode: Episode, *, selected: Sequence[int], group: str) -> list[Trajectory]:
-    """The suites of the selected ones of ``episode.tested``: a group of up to S for each."""
-    return [row for c in selected for row in _group(f"{group}c{c}", enumerate(episode.tested[c].suites))]
+    """The suites of the selected ones of ``episode.candidates``: a group of up to S for each."""
+    return [row for c in selected for row in _group(f"{group}c{c}", enumerate(episode.candidates[c].suites))]
 
 
 def _group(name: str, members: Iterable[tuple[int, CandidateResult | SuiteResult]]) -> list[Trajectory]:

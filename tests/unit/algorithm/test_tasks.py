@@ -7,7 +7,6 @@ import pytest
 
 from code_a1_recipe.algorithm.hindsight import Lesson
 from code_a1_recipe.algorithm.mistake_book import BookUpdate, FailedCase, MistakeBook
-from code_a1_recipe.algorithm.opponents import Opponent, OpponentPool, Opponents, OpponentSettings, PoolSettings
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.algorithm.settings import MistakeBookSettings, ValidationSettings
 from code_a1_recipe.algorithm.tasks import tasks_of
@@ -98,12 +97,3 @@ def test_each_question_of_a_step_draws_as_many_lessons_as_a_group_has_suites():
     assert first[0].lessons != first[1].lessons
     assert make_tasks(book, Settings())[0].lessons == ()
     assert make_tasks(book, Settings(learns_in_hindsight=True), validate=True)[0].lessons == ()
-
-
-def test_calls_of_earlier_suites_are_replayed_after_the_books_and_each_once(book):
-    pool = OpponentPool(OpponentSettings(test=PoolSettings(share=0.25)))  # one of four suites
-    suite = Opponent(texts=("f(3)", "f(9)"), generation=0)
-    pool.update("q1", Opponents(suites=(suite,)))
-    book.opponents = pool
-    assert [task.history for task in make_tasks(book)] == [("f(3)", "f(2)", "f(9)"), ()]
-    assert make_tasks(book, validate=True)[0].history == ()

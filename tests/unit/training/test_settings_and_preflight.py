@@ -89,15 +89,6 @@ def refusal(*overrides: str) -> str:
         (["arm=self_play", "episode.num_suites=3"], "episode.num_suites must be episode.num_candidates = 4"),
         (["arm=self_play", "schedule.test_every=2"], "schedule.test_every must be schedule.code_every = 1"),
         (["arm=self_play", "hindsight.weight=1.0"], "hindsight.weight must be 0 where the Test LLM is not shown"),
-        (
-            ["opponents.code.share=0.5", "mistake_book.enabled=false"],
-            "opponents.code.share must be 0 without the Mistake",
-        ),
-        (["arm=golden", "opponents.test.share=0.5"], "opponents.test.share must be 0 where no Test LLM writes suites"),
-        (
-            ["arm=frozen", "opponents.code.share=0.5"],
-            "opponents.code.share must be 0 where no Test LLM learns from them",
-        ),
         (["hindsight.weight=1.0", "mistake_book.enabled=false"], "hindsight.weight must be 0 without the Mistake Book"),
         (
             ["hindsight.weight=1.0", "algorithm.rollout_correction.bypass_mode=true"],
