@@ -179,7 +179,7 @@ class Episode:
         return tuple(repair.result for repair in self.repairs)
 
     def suite_rewards_CS(self) -> list[list[float | None]]:
-        """[C', S] rewards of the suites written for ``tested``; None for a suite without a reward."""
+        """[C, S] rewards of the suites written for the candidates; None for a suite without a reward."""
         return [
             [None if suite.reward is None else suite.reward.total for suite in candidate.suites]
             for candidate in self.candidates

@@ -42,6 +42,7 @@ REMOVED_COMMANDS: dict[str, str] = {
 """Words of a command line behind `code-a1`, such as `eval table` -> what takes the command's place."""
 
 REMOVED_OPTIONS: dict[str, str] = {
+    "attack --mutate": "`--max-calls` says how many calls are made in all",
     "attack --no-mutate": "`--max-calls 1` makes the tests' own calls alone",
     "attack --candidates": _CHOSEN,
     "attack --cases": "as many asserts as in the run, or 8, are asked for; `--num-suites` asks for more suites",

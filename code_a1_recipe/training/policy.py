@@ -113,7 +113,7 @@ class Policy(PolicyUpdates):
         start_servers = partial(PolicyServerManager.beside_workers, policy.config, pool)
         servers = in_background(start_servers, name=f"start-{name}-servers")
         policy._start_workers()
-        # verl's `_init_model_config` would load it twice: the second time to find that a text model has no processor.
+        # verl's `_init_tokenizer` would load it twice: the second time to find that a text model has no processor.
         policy.tokenizer = load_tokenizer(config, name)
         check_shared_folder(config.trainer.default_local_dir, policy.actor_rollout_wg.workers)
         policy.actor_rollout_wg.init_model()

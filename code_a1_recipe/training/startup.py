@@ -22,7 +22,9 @@ def note_model_class(path: str) -> None:
     It does so in a process that imports it anew, and each server of a machine's first run would wait for one.
     """
     from transformers import PretrainedConfig
-    from vllm.model_executor.models.registry import ModelRegistry
+
+    from ..verl_plugin import servers  # noqa: F401  # the way by which other threads import vLLM at this moment
+    from vllm.model_executor.models.registry import ModelRegistry  # isort: skip
 
     config, _ = PretrainedConfig.get_config_dict(path)
     ModelRegistry.models[config["architectures"][0]].inspect_model_cls()

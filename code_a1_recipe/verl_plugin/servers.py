@@ -1,5 +1,6 @@
 """vLLM servers of one policy: verl's own classes with the backend name in actor names and socket paths."""
 
+import asyncio
 import inspect
 import os
 from collections.abc import Callable
@@ -14,6 +15,8 @@ from .backends import socket_job
 
 # verl's server reads its half of the socket path from here; its adapter asks Ray for the same job id.
 _JOB_VARIABLE = "VERL_RAY_JOB_ID"
+_ADMISSION_LOOKS = 1000
+"""Ten seconds."""
 _FINISHED_TOKENS_ONLY = {
     "output_kind": RequestOutputKind.FINAL_ONLY,
     "detokenize": False,
@@ -47,7 +50,12 @@ class PolicyHttpServer(vLLMHttpServer):
         if self.node_rank == 0:
             self._submission_paused = True
             self._rejecting = reject_request
-            await self.engine.abort(list(self.engine.output_processor.request_states), internal=True)
+            self._resume_event.clear()
+            for _ in range(_ADMISSION_LOOKS):  # one that was let in may not be at the engine yet
+                if not self._admitting:
+                    break
+                await self.engine.abort(list(self.engine.output_processor.request_states), internal=True)
+                await asyncio.sleep(0.01)
         return await super().abort_all_requests(reset_prefix_cache, reject_request)
 
 

@@ -11,14 +11,13 @@ import os
 import select
 import socket
 import time
-from ast import literal_eval
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from io import FileIO
+from tempfile import TemporaryFile
 
 from ..cases.case import Call
-from ..values.literals import INPUT_ENTRY
 from .base import TOTAL_SPENT, CallResult, CallStatus, Program, cpu_limit, import_cpu_seconds
 from .child import CPU_TIME, HEADER, pack_call
 from .clocks import Stopwatch, is_stopped, process_cpu_seconds
@@ -131,9 +130,13 @@ class Attempt:
         with contextlib.ExitStack() as files:
             given = []
             if self.program.reads_input:
-                self._input = files.enter_context(open(os.memfd_create("input"), "wb", 0))
+                # Pythons that were built for old systems have no file in memory.
+                if hasattr(os, "memfd_create"):
+                    self._input = files.enter_context(open(os.memfd_create("input"), "wb", 0))
+                else:
+                    self._input = files.enter_context(TemporaryFile(buffering=0))
                 number = self._input.fileno()
-                os.fchmod(number, 0o444)  # its process, another user, can only read it
+                os.fchmod(number, 0o444)  # a program of another user could not open it to write, if it found a way
                 given = [files.enter_context(open(f"/proc/self/fd/{number}", "rb")).fileno()]
             channel, pid = forker.fork(limits, cpu_seconds=self.cpu_ceiling, given=given)
             total = Stopwatch.of_new_process(pid)
@@ -235,10 +238,11 @@ class Attempt:
         calls = [self.program.calls[index] for index in self.indices[len(self.results) :]]
         if self._input is not None:
             del calls[1:]
-            for call in calls:  # its expression is run(text)
+            for call in calls:  # its expression is run(text), so the text is its first constant
                 self._input.truncate(0)
                 self._input.seek(0)
-                self._input.write(_bytes(literal_eval(call.expression[len(INPUT_ENTRY) + 1 : -1])))
+                text = compile(call.expression, "<call>", "eval", dont_inherit=True).co_consts[0]
+                self._input.write(_bytes(text))
         self._request(b"T" if self.program.timed else b"C", b"".join([_packed(call) for call in calls]))
 
     def _write(self, channel: socket.socket) -> None:

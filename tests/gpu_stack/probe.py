@@ -64,7 +64,6 @@ def policy_facts(name: str, config: Any) -> dict[str, Any]:
     from code_a1_recipe.training.policy import Policy
 
     policy = Policy(name, config, pool=None, total_updates=100)
-    policy._init_model_config()
     worker = started_worker(policy)
     rollout, server = server_facts(policy)
     return {

@@ -64,6 +64,11 @@ def test_s102_an_input_is_given_as_it_stands_and_other_bytes_are_another_case(as
     assert printed(echo, echo + "\n", *asserts) == ["passed"] * len(texts)
 
 
+def test_a_python_that_knows_no_file_in_memory_gives_one_without_a_name(printed, monkeypatch):
+    monkeypatch.delattr("os.memfd_create")
+    assert printed(SUM, SUM + "\n", 'assert run("1 2") == "3"', 'assert run("") == "0"') == ["passed"] * 2
+
+
 @pytest.mark.parametrize(
     ("checker", "right", "printed_text", "outcome"),
     [

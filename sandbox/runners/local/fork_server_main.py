@@ -141,10 +141,12 @@ class _ForkServer:
             if self.namespaces is not None and self.namespaces.is_over():
                 sys.exit("the init of the programs' pid namespace was killed")  # the judge starts another fork server
             return b"!" + str(error).encode()
-        if pid == 0:
-            run_child(self.jail, self.server, limits, given=given, value_bytes=value_bytes)
-        for descriptor in given:
-            os.close(descriptor)
+        else:
+            if pid == 0:
+                run_child(self.jail, self.server, limits, given=given, value_bytes=value_bytes)
+        finally:
+            for descriptor in given:
+                os.close(descriptor)
         return PID.pack(b"P", pid)
 
 
