@@ -10,6 +10,7 @@ Beside the rate over all mutants, give the one over the "killable" ones, which a
 """
 
 import ast
+import contextlib
 import difflib
 import hashlib
 import importlib
@@ -129,6 +130,14 @@ def _without_lines(code: types.CodeType) -> types.CodeType:
 
 
 def _make_all(source: str) -> list[Mutant]:
+    # As in `sandbox.parse_untrusted`: CPython may take another thread's parsing for a mistake of its own.
+    for _ in range(5):
+        with contextlib.suppress(SystemError):
+            return _made(source)
+    return _made(source)
+
+
+def _made(source: str) -> list[Mutant]:
     known: set[object]
     try:
         is_in_body = _bodies(source)
