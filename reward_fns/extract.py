@@ -220,7 +220,7 @@ def _unreadable(text: str) -> ExtractionFailure | None:
 
 
 def _parse(source: str) -> ast.Module | None:
-    """The parsed module, or None. The parser refuses text in four ways; none of them is our error."""
+    """The parsed module, or None. None of the ways in which the parser refuses a text is our error."""
     try:
         return parse_untrusted(source)
     except PARSE_ERRORS:

@@ -16,18 +16,11 @@ from .plan.sizes import kv_memory
 from .policy import Policy
 
 
-def note_model_class(path: str) -> None:
-    """Have vLLM look at a model's class, and keep what it finds in its cache, while its servers still import.
+def _note_model_class(path: str) -> None:
+    # By the door through which the servers' threads import vLLM at this moment.
+    from ..verl_plugin.servers import note_model_class
 
-    It does so in a process that imports it anew, and each server of a machine's first run would wait for one.
-    """
-    from transformers import PretrainedConfig
-
-    from ..verl_plugin import servers  # noqa: F401  # the way by which other threads import vLLM at this moment
-    from vllm.model_executor.models.registry import ModelRegistry  # isort: skip
-
-    config, _ = PretrainedConfig.get_config_dict(path)
-    ModelRegistry.models[config["architectures"][0]].inspect_model_cls()
+    note_model_class(path)
 
 
 def make_pools(manager: ResourcePoolManager, config: RunConfig) -> dict[str, RayResourcePool]:
@@ -78,7 +71,7 @@ def start_parts(
     episodes = EpisodePool.start(config)
     for path in {config.policy(name).model.path for name in config.policy_names}:
         # What goes wrong here goes wrong again where a server tells of it.
-        in_background(partial(note_model_class, path), name="note-model-class")
+        in_background(partial(_note_model_class, path), name="note-model-class")
     start_judges = partial(JudgePool.start, config.sandbox, seed=config.seed)
     starting_judges = in_background(start_judges, name="start-judges")
     # Loading models and engines mostly waits, so all of it happens at once, unless a server measures the free memory of

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import ray
+from transformers import PretrainedConfig
 from verl.workers.rollout.replica import TokenOutput
 from verl.workers.rollout.vllm_rollout.vllm_async_server import vLLMHttpServer, vLLMReplica
+from vllm.model_executor.models.registry import ModelRegistry
 from vllm.sampling_params import RequestOutputKind
 
 from .backends import socket_job
@@ -57,6 +59,15 @@ class PolicyHttpServer(vLLMHttpServer):
                 await self.engine.abort(list(self.engine.output_processor.request_states), internal=True)
                 await asyncio.sleep(0.01)
         return await super().abort_all_requests(reset_prefix_cache, reject_request)
+
+
+def note_model_class(path: str) -> None:
+    """Have vLLM look at a model's class, and keep what it finds in its cache, while its servers still import.
+
+    It does so in a process that imports it anew, and each server of a machine's first run would wait for one.
+    """
+    config, _ = PretrainedConfig.get_config_dict(path)
+    ModelRegistry.models[config["architectures"][0]].inspect_model_cls()
 
 
 def light_class() -> type:
