@@ -8,7 +8,9 @@ import ast
 import builtins
 import contextlib
 import symtable
+import sys
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
 from .reference_interface import PARSE_ERRORS, parse_untrusted
 
@@ -35,16 +37,22 @@ def defined_names(module: ast.Module) -> set[str]:
 
 def missing_names(module: ast.Module) -> set[str]:
     """Names that the program reads from its top level and never binds there: other code may define them."""
-    bound = set(_BUILTINS)
     try:
-        for statement in module.body:
-            bound.update(_bound(statement))
-        return _read(module) - bound
+        return _read(module).difference(_BUILTINS, *map(_bound, module.body))
     except PARSE_ERRORS:
         return set()
 
 
-def without_examples(source: str, names: Collection[str]) -> str | None:
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """What is left of a program without its examples."""
+
+    source: str
+    needs_no_examples: bool
+    """The whole program may be stopped early: no state that an example could fill, and nothing slow is imported."""
+
+
+def without_examples(source: str, names: Collection[str]) -> Definitions | None:
     """The functions and classes of a program that defines one of ``names``, and what makes the names that they read.
 
     Returns:
@@ -56,7 +64,7 @@ def without_examples(source: str, names: Collection[str]) -> str | None:
         return None
 
 
-def _without_examples(module: ast.Module, names: Collection[str]) -> str | None:
+def _without_examples(module: ast.Module, names: Collection[str]) -> Definitions | None:
     if defined_names(module).isdisjoint(names):
         return None
     kept: list[ast.stmt] = []
@@ -71,7 +79,21 @@ def _without_examples(module: ast.Module, names: Collection[str]) -> str | None:
     if not rest:
         return None
     body = [statement for statement in module.body if statement in kept]
-    return ast.unparse(ast.Module(body, type_ignores=[]))
+    is_plain = all(isinstance(one, _DEFINITIONS | ast.Import | ast.ImportFrom) for one in kept)
+    needs_none = is_plain and not any(map(_takes_time, ast.walk(module)))
+    return Definitions(ast.unparse(ast.Module(body, type_ignores=[])), needs_none)
+
+
+def _takes_time(node: ast.AST) -> bool:
+    """It imports a package, or gives a function state."""
+    match node:
+        case ast.Import(names=aliases):
+            modules = [alias.name for alias in aliases]
+        case ast.ImportFrom(module=str(name)):
+            modules = [name]
+        case _:
+            return isinstance(node, ast.Global)
+    return any(name.partition(".")[0] not in sys.stdlib_module_names for name in modules)
 
 
 def _makes(statement: ast.stmt, names: Collection[str], kept: list[ast.stmt]) -> bool:

@@ -25,6 +25,8 @@ from .run_cache import RunCache
 from .verdict import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
 
 _MIN_TIMEOUTS_WITHOUT_RESULT = 6
+_EXAMPLES_SHARE = 8
+"""Of its time for loading, one part is for a program whose definitions can do without its examples."""
 _MAX_GATES = 256
 """Questions whose asserts are remembered as read."""
 _SHOWN_VALUE_BYTES = 400
@@ -56,6 +58,12 @@ class Judge:
     ) -> None:
         self._runner = runner
         self._limits = limits if limits is not None else runner.limits
+        # A step waits for examples that hang, and then for the calls of the same program.
+        self._example_limits = replace(
+            self._limits,
+            load_cpu_seconds=self._limits.load_cpu_seconds / _EXAMPLES_SHARE,
+            load_idle_seconds=self._limits.load_idle_seconds / _EXAMPLES_SHARE,
+        )
         self._seed = seed
         self._gate = lru_cache(_MAX_GATES)(partial(Gate, assert_chars=self._limits.assert_chars))
         self._references = ReferencePass(runner, limits=self._limits)
@@ -164,14 +172,15 @@ class Judge:
             isolated=batch.is_stateful,
             reads_input=request.kind == Kind.STDIN,
         )
-        result, is_cached = self._run(request.question_id, program)
+        gate = self._gate(request.reference, request.entry_points, kind=Kind(request.kind))
+        rest = None if program.reads_input else without_examples(program.source, gate.interface.entry_points)
+        limits = self._example_limits if rest and rest.needs_no_examples else self._limits
+        result, is_cached = self._run(request.question_id, replace(program, limits=limits))
         failure = ""
         # It may have defined all that it was asked for, and failed in an example behind it. One that ends its process,
         # or breaks the channel to it, is no such program.
-        is_judged = result.loaded or program.reads_input or result.load_error.startswith(CallStatus.DIED)
-        gate = self._gate(request.reference, request.entry_points, kind=Kind(request.kind))
-        if not is_judged and (rest := without_examples(program.source, gate.interface.entry_points)):
-            again, is_cached = self._run(request.question_id, replace(program, source=rest))
+        if rest and not result.loaded and not result.load_error.startswith(CallStatus.DIED):
+            again, is_cached = self._run(request.question_id, replace(program, source=rest.source))
             if again.loaded:
                 result, failure = again, result.load_error
         return dict(zip(calls, result.results, strict=False)), result, is_cached, failure

@@ -5,7 +5,7 @@ import ast
 import pytest
 
 from reward_fns import extract_candidate, extract_suite
-from sandbox import Judge, JudgeRequest, LocalRunner, parse_untrusted
+from sandbox import Judge, JudgeRequest, Limits, LocalRunner, parse_untrusted
 
 ADD = "def add(a, b):\n    return a + b\n"
 NEEDS = (
@@ -43,6 +43,22 @@ def test_a_program_whose_example_fails_is_judged_on_its_definitions(judge, candi
     verdict = judged(judge, candidate)
     assert (verdict.loaded, verdict.load_error) == (True, "")
     assert verdict.example_failure.startswith(failure)
+    assert [case.outcome for case in verdict.suites[0].cases] == ["passed"]
+
+
+@pytest.mark.parametrize(
+    ("candidate", "seconds"),
+    [
+        (f"import math\n{ADD}print(add(2, 1))\nwhile True: pass", "0.05"),
+        (f"memo = {{}}\n{ADD.replace('return', 'memo[a] = b; return')}while True: pass", "0.4"),
+        (f"import attr\n{ADD}while True: pass", "0.4"),
+        (f"{ADD}def fill():\n    global x\n    x = 1\nwhile True: fill()", "0.4"),
+    ],
+)
+def test_an_example_may_compute_for_long_only_where_a_definition_may_need_it_or_imports_are_slow(candidate, seconds):
+    with LocalRunner(limits=Limits(load_cpu_seconds=0.4)) as runner:
+        verdict = judged(Judge(runner), candidate)
+    assert verdict.example_failure == f"timed_out while loading: more than {seconds} s of CPU time"
     assert [case.outcome for case in verdict.suites[0].cases] == ["passed"]
 
 
