@@ -29,7 +29,7 @@ _PLACEHOLDER = re.compile(r"\{\{([A-Za-z_][A-Za-z_0-9]*)\}\}")
 _SECTION = re.compile(r"^\[(system|user|assistant)\]\n", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PromptPair:
     """The templates of one style."""
 
@@ -44,18 +44,8 @@ class PromptPair:
 
 
 PROMPT_PAIRS: dict[str, PromptPair] = {
-    "chat_v2": PromptPair(
-        code="chat_v2_code",
-        test="chat_v2_test",
-        black_box_test="chat_v2_black_box_test",
-        repair="chat_v2_repair",
-    ),
-    "micro": PromptPair(
-        code="micro_code",
-        test="micro_test",
-        black_box_test="micro_black_box_test",
-        repair="micro_repair",
-    ),
+    name: PromptPair(*(f"{name}_{kind}" for kind in ("code", "test", "black_box_test", "repair")))
+    for name in ("chat_v2", "micro")
 }
 """Pairs by ``prompts.name``: "chat_v2" for instruction-tuned models, with one example of a suite; "micro" for the tiny
 models of ``code_a1_recipe.micro_world``."""

@@ -171,9 +171,7 @@ class Preparation:
         """For each evaluation set, its questions, those that were met, and the rows that met one."""
         names = {(question.data_source, question.id): None for question in self.eval_questions}
         for set_name, number in Counter(set_name for set_name, _ in names).items():
-            met = []
-            for row in self.dropped:
-                met.append({overlap.id for overlap in row.overlaps if overlap.set_name == set_name})
+            met = [{one.id for one in row.overlaps if one.set_name == set_name} for row in self.dropped]
             yield set_name, number, len(set().union(*met)), sum(map(bool, met))
 
     def write(self, command: Sequence[str]) -> None:

@@ -90,12 +90,12 @@ def judged_row(question: Question, judge_all: JudgeAll) -> Row:
     place = 0
     for verdict in judge_all(requests):
         if isinstance(verdict, SandboxUnavailableError):
-            return {"key": key, "outage": _cut(str(verdict))}
+            return {"key": key, "outage": str(verdict)[:_DETAIL_CHARACTERS]}
         # A reference is executed as it stands, its examples too.
         if failure := verdict.example_failure or verdict.load_error or ("" if verdict.loaded else "unknown error"):
-            row["load_error"] = row["load_error"] or _cut(failure)
+            row["load_error"] = row["load_error"] or failure[:_DETAIL_CHARACTERS]
         for suite in verdict.suites:
-            row["faults"] += [(place, reason, _cut(detail)) for reason, detail in _faults(suite)]
+            row["faults"] += [(place, reason, detail[:_DETAIL_CHARACTERS]) for reason, detail in _faults(suite)]
             place += 1
     return row
 
@@ -113,10 +113,6 @@ def _faults(suite: SuiteVerdict) -> Iterator[tuple[str, str]]:
         elif not case.expected_correct:
             detail = f"{case.call[:120]} is {case.reference_value[:80]}, expected {case.expected[:80]}"
             yield Reason.REFERENCE_FAILS, detail
-
-
-def _cut(text: str) -> str:
-    return text[:_DETAIL_CHARACTERS]
 
 
 # ------------------------------ decision ------------------------------

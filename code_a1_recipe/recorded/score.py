@@ -127,7 +127,7 @@ def judged_rows(items: Sequence[Item], judge_all: JudgeAll, rewards: QuestionRew
         else:
             results.append(replace(item.result, verdict=answer))
     rewarded = rewards.apply(items[0].question, results)
-    return [_row(item, result) for item, result in zip(items, rewarded, strict=True)]
+    return list(map(_row, items, rewarded))
 
 
 def _row(item: Item, result: CandidateResult) -> Row:

@@ -57,10 +57,11 @@ class PolicyServerManager(LLMServerManager):
             config: as verl's server manager takes it.
             pool: of GPUs; worker number r of its group gets the GPU that verl gives it.
         """
-        places = []
-        for gpus in sort_placement_group_by_node_ip(pool.pgs):
-            for number in range(pool.store[0]):
-                places.append(WorkerPlace(gpus, number))
+        places = [
+            WorkerPlace(gpus, number)
+            for gpus in sort_placement_group_by_node_ip(pool.pgs)
+            for number in range(pool.store[0])
+        ]
         workers: Any = SimpleNamespace(world_size=len(places), workers=places)
         manager: Self = cls.create(config=config, worker_group=workers)
         return manager

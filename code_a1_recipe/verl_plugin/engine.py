@@ -68,6 +68,16 @@ class PackedFSDPEngineWithLMHead(FSDPEngineWithLMHead):
             module.config._attn_implementation = attend_to_segments.__name__
         return module
 
+    @contextmanager
+    def disable_adapter(self) -> Iterator[None]:
+        trained = [parameter for parameter in self.module.parameters() if parameter.requires_grad]
+        with super().disable_adapter():
+            # FSDP looks in the first pass at what is trained. PEFT hides it in a pass of the reference, and gradients
+            # would stay in bfloat16, summed over ranks in it.
+            for parameter in trained:
+                parameter.requires_grad_()
+            yield
+
     def forward_backward_batch(self, data: Any, loss_function: Any, forward_only: bool = False) -> Any:
         if self._keeps_responses_only and tensordict_utils.get_non_tensor_data(data, "use_dynamic_bsz", default=True):
             rows = zip(data["input_ids"].unbind(), data["response_mask"].unbind(), strict=True)

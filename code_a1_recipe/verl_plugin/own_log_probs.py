@@ -91,9 +91,7 @@ def finalize(metrics: dict[str, Any], *, ranks: int, prefix: str) -> dict[str, f
     if prefix + _MAX not in metrics:
         return {}
     largest = metrics.pop(prefix + _MAX)
-    sums = []
-    for number in range(_NUM_COLUMNS**2):
-        sums.append(metrics.pop(f"{prefix}{PREFIX}{number}"))
+    sums = [metrics.pop(f"{prefix}{PREFIX}{number}") for number in range(_NUM_COLUMNS**2)]
     products = ranks * np.reshape(sums, (_NUM_COLUMNS, _NUM_COLUMNS))
     # A step without a token has sums of 0, and figures of 0.
     count = max(products[0, 0], 1.0)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from ..cases.case import Call
@@ -150,6 +151,8 @@ def f(n):
         return copy.tell()
 """
 
+_Confined = partial(Check, needs=("confines",))
+
 _RAISED, _DIED, _UNENCODABLE = CallStatus.RAISED, CallStatus.DIED, CallStatus.UNENCODABLE
 _VALUES = (
     Check(
@@ -189,42 +192,36 @@ _EARLY_ENDS = (
     Check(name="programs_find_no_expected_value_in_their_callers", source=_CALLERS, expected={"f()": []}),
 )
 _CONFINEMENT = (
-    Check(
+    _Confined(
         name="programs_cannot_read_files_of_the_machine",
         source="def f(path): return open(path).read(1)",
         expected=dict.fromkeys(("f('/etc/passwd')", "f('/proc/self/status')", "f('/proc/1/environ')"), _RAISED),
-        needs=("confines",),
     ),
-    Check(
+    _Confined(
         name="programs_cannot_write_files_of_the_machine",
         source=_WRITING,
         expected=dict.fromkeys(("f('/etc/left')", "f('/var/tmp/left')", "f('/dev/shm/left')"), _RAISED),
-        needs=("confines",),
     ),
-    Check(
+    _Confined(
         name="programs_cannot_start_processes",
         source=_STARTING,
         expected={"f()": _RAISED, "g()": _RAISED},
-        needs=("confines",),
     ),
-    Check(
+    _Confined(
         name="programs_cannot_open_sockets",
         source="import socket\ndef f(family): return socket.socket(family).fileno()",
         expected={"f(socket.AF_INET)": _RAISED, "f(socket.AF_UNIX)": _RAISED},
-        needs=("confines",),
     ),
-    Check(
+    _Confined(
         name="programs_cannot_signal_others",
         source="import os",
         expected={"os.kill(os.getppid(), 0)": _RAISED, "os.kill(1, 0)": _RAISED},
-        needs=("confines",),
     ),
     # Tier 0 refuses what the private folder of other tiers bounds: neither reaches the machine's files.
-    Check(
+    _Confined(
         name="programs_cannot_fill_the_disk_or_change_the_library",
         source=_FILLING,
         expected={"f()": _RAISED, "g()": _RAISED},
-        needs=("confines",),
     ),
     Check(
         name="programs_see_no_file_outside_their_root",

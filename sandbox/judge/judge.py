@@ -174,13 +174,14 @@ class Judge:
         )
         gate = self._gate(request.reference, request.entry_points, kind=Kind(request.kind))
         rest = None if program.reads_input else without_examples(program.source, gate.interface.entry_points)
-        limits = self._example_limits if rest and rest.needs_no_examples else self._limits
-        result, is_cached = self._run(request.question_id, replace(program, limits=limits))
+        if rest and rest.needs_no_examples and request.candidate != request.reference:
+            program = replace(program, limits=self._example_limits)
+        result, is_cached = self._run(request.question_id, program)
         failure = ""
         # It may have defined all that it was asked for, and failed in an example behind it. One that ends its process,
         # or breaks the channel to it, is no such program.
         if rest and not result.loaded and not result.load_error.startswith(CallStatus.DIED):
-            again, is_cached = self._run(request.question_id, replace(program, source=rest.source))
+            again, is_cached = self._run(request.question_id, replace(program, source=rest.source, limits=self._limits))
             if again.loaded:
                 result, failure = again, result.load_error
         return dict(zip(calls, result.results, strict=False)), result, is_cached, failure

@@ -29,6 +29,7 @@ RUNS: dict[str, tuple[str, ...]] = {
         "policies.test.model.lora_alpha=16",
         "policies.test.model.target_modules=all-linear",
         "policies.test.actor.optim.lr=2e-5",
+        "actor_rollout_ref.actor.fsdp_config.mixed_precision.param_dtype=bf16",  # as it is on a card
         *_SHORT,
     ),
     "separate": ("layout=separate", "pools.code.n_gpus_per_node=1", "pools.test.n_gpus_per_node=1", *_SHORT),

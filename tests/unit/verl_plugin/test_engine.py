@@ -7,10 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
 pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh setup")
 
+from peft import LoraConfig, get_peft_model
 from tensordict import TensorDict
 from transformers import LlamaConfig, LlamaForCausalLM
 from verl import DataProto
@@ -156,33 +157,56 @@ def test_what_segments_see_in_one_row_of_places():
     assert segments.longest == (3, 5)
 
 
-def test_a_head_with_a_weight_of_its_own_is_gathered_before_it_is_read():
-    """FSDP2 shards such a head by itself, and nothing calls its forward."""
+@pytest.fixture
+def mesh():
+    """Of one rank, on the CPU."""
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    yield torch.distributed.device_mesh.init_device_mesh("cpu", (1,))
+    torch.distributed.destroy_process_group()
+
+
+def untied_model():
     sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
     torch.manual_seed(0)
-    untied = LlamaForCausalLM(LlamaConfig(vocab_size=50, num_key_value_heads=1, tie_word_embeddings=False, **sizes))
+    return LlamaForCausalLM(LlamaConfig(vocab_size=50, num_key_value_heads=1, tie_word_embeddings=False, **sizes))
+
+
+def test_a_head_with_a_weight_of_its_own_is_gathered_before_it_is_read(mesh):
+    """FSDP2 shards such a head by itself, and nothing calls its forward."""
+    untied = untied_model()
     ids = torch.randint(0, 50, (1, 9))
     at = torch.arange(4, 8)
     arguments = {"hidden_at": at, "log_probs_at": at, "shift_labels": ids.roll(-1, dims=1), "input_ids": ids}
     expected = forward_with_log_probs(untied, **arguments).log_probs.detach()
-    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    fully_shard(untied.lm_head, mesh=mesh)
+    fully_shard(untied, mesh=mesh)
+    type(untied).forward, forward = forward_with_log_probs, type(untied).forward
     try:
-        mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (1,))
-        fully_shard(untied.lm_head, mesh=mesh)
-        fully_shard(untied, mesh=mesh)
-        type(untied).forward, forward = forward_with_log_probs, type(untied).forward
-        try:
-            output = untied(**arguments)
-            output.log_probs.sum().backward()
-            with torch.no_grad():
-                untied(**arguments)
-        finally:
-            type(untied).forward = forward
-        assert isinstance(untied.lm_head.weight, torch.distributed.tensor.DTensor)  # as the optimizer knows it
-        torch.testing.assert_close(output.log_probs, expected)
-        assert untied.lm_head.weight.grad.to_local().any()
+        output = untied(**arguments)
+        output.log_probs.sum().backward()
+        with torch.no_grad():
+            untied(**arguments)
     finally:
-        torch.distributed.destroy_process_group()
+        type(untied).forward = forward
+    assert isinstance(untied.lm_head.weight, torch.distributed.tensor.DTensor)  # as the optimizer knows it
+    torch.testing.assert_close(output.log_probs, expected)
+    assert untied.lm_head.weight.grad.to_local().any()
+
+
+def test_gradients_of_an_adapter_are_float32_also_where_the_reference_had_the_first_pass(mesh):
+    """FSDP looks once what is trained; gradients that it does not know of it leaves in the dtype of the computation."""
+    engine = object.__new__(PackedFSDPEngineWithLMHead)
+    engine.module = get_peft_model(untied_model(), LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False))
+    fully_shard(engine.module, mesh=mesh, mp_policy=MixedPrecisionPolicy(torch.bfloat16, torch.float32))
+    ids = torch.arange(9)[None]
+    with engine.disable_adapter(), torch.no_grad():
+        of_reference = engine.module(input_ids=ids).logits
+    logits = engine.module(input_ids=ids).logits
+    assert not torch.equal(logits, of_reference)
+    logits.sum().backward()
+    trained = {name: weight for name, weight in engine.module.named_parameters() if weight.grad is not None}
+    assert [name.split(".")[-3] for name in trained] == ["lora_A", "lora_B"]
+    assert {weight.grad.dtype for weight in trained.values()} == {torch.float32}
 
 
 @pytest.mark.parametrize(
