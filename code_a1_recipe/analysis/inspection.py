@@ -14,15 +14,12 @@ from ..jobs.terminal import Paint, indented, printable, table
 from ..runs.reader import RunRecords
 from ..runs.rollout_record import RolloutRecord
 from .question_view import (
-    HEAD,
-    LEGEND,
     OUTCOMES,
     book_lines,
     outcome_of,
     program_lines,
     question_lines,
     questions_by_id,
-    totals_by_question,
 )
 
 
@@ -32,7 +29,7 @@ class InspectOptions:
 
     source: Annotated[Path, Argument(metavar="RUN_OR_FILE", help="run folder; or parquet, JSONL or JSON")]
     question: Annotated[str, Option(metavar="ID", help="the question to show: its id, or how it begins")] = ""
-    step: Annotated[int | None, Option(help="of a run", show_default="all in the list, the last one of a question")] = (
+    step: Annotated[int | None, Option(help="of a run", show_default="the newest, or that of the question")] = (
         None
     )
     validation: Annotated[bool, Option(help="of a run: held-out questions")] = False
@@ -44,7 +41,7 @@ class InspectOptions:
             + "; ".join(f"{name}: {meaning}" for name, meaning in OUTCOMES.items()),
         ),
     ] = ""
-    limit: Annotated[int, Option(min=1, help="rows of a list, tests of a question, programs of an outcome")] = 30
+    limit: Annotated[int, Option(min=1, help="rows of a list, tests of a question, programs of a step")] = 30
     adapter: shared.Adapter = "auto"
     columns: shared.Columns = field(default_factory=dict)
 
@@ -69,12 +66,9 @@ def _of_run(options: InspectOptions) -> list[str]:
         raise InputError(f"{options.source} has no rollouts{hint}")
     if options.step is not None and options.step not in steps:
         raise InputError(f"--step {options.step}: {options.source} has rollouts of steps {steps[0]} to {steps[-1]}")
-    chosen = steps if options.step is None else [options.step]
-    if options.outcome:
-        return _programs_of_run(run, chosen[-1], options)
-    if options.question:
+    if options.question and not options.outcome:
         return _question_of_run(run, steps, options)
-    return _questions_of_run(run, chosen, options)
+    return _programs_of_run(run, steps[-1] if options.step is None else options.step, options)
 
 
 def _records(run: RunRecords, steps: Sequence[int], options: InspectOptions) -> Iterator[RolloutRecord]:
@@ -83,25 +77,9 @@ def _records(run: RunRecords, steps: Sequence[int], options: InspectOptions) -> 
         yield from (record for record in records if record.question.startswith(options.question))
 
 
-def _questions_of_run(run: RunRecords, steps: Sequence[int], options: InspectOptions) -> list[str]:
-    totals = totals_by_question(_records(run, steps, options))
-    rows = [[printable(question_id), *one.cells()] for question_id, one in totals.items()]
-    paint = Paint.for_stdout()
-    head, *body = table(["question", *HEAD], rows[: options.limit])
-    what = "validation " if options.validation else ""
-    span = f"{what}step {steps[0]}" if len(steps) == 1 else f"{what}steps {steps[0]} to {steps[-1]}"
-    return [
-        f"{run.folder}: {len(totals)} questions in {span}, the hardest first",
-        paint("heading", head),
-        *body,
-        f"{len(body)} of {len(rows)} shown; --limit N shows more, --question ID shows one",
-        paint("faint", LEGEND),
-    ]
-
-
 def _programs_of_run(run: RunRecords, step: int, options: InspectOptions) -> list[str]:
     records = list(_records(run, [step], options))
-    found = [record for record in records if outcome_of(record) == options.outcome]
+    found = [record for record in records if options.outcome in ("", outcome_of(record))]
     shown = found[: options.limit]
     questions = questions_by_id(run)
     paint = Paint.for_stdout()

@@ -1,10 +1,7 @@
-"""Questions as text a person can read: of a file, or with what a run recorded for them, one by one and in sums."""
+"""Questions as text a person can read: of a file, or with what a run recorded for them, one by one."""
 
 import sys
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from statistics import fmean
 
 from sandbox import CaseResult
 
@@ -157,54 +154,3 @@ def _reward(reward: RewardRecord | None) -> str:
         return "no reward"
     parts = " + ".join(f"{name} {value:.3f}" for name, value in reward.parts.items())
     return f"reward {reward.total:.3f}" + (f" = {parts}" if parts else "")
-
-
-# ------------------------------ sums ------------------------------
-
-_PROGRAM_MEANS = ("solved", "reward")
-HEAD = ("visits", "programs", *_PROGRAM_MEANS, "outages")
-"""Names of ``QuestionTotals.cells``."""
-LEGEND = "visits: steps with the question; solved: share of the programs that pass all hidden tests; outages: lost"
-
-
-@dataclass(slots=True)
-class QuestionTotals:
-    """Sums over programs. Those lost to an outage count as outages and nowhere else."""
-
-    steps: set[int] = field(default_factory=set)
-    num_programs: int = 0
-    num_outages: int = 0
-    values: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    """What each of the means is made of."""
-
-    def add(self, record: RolloutRecord) -> None:
-        """Count one program."""
-        self.steps.add(record.step)
-        if record.outage:
-            self.num_outages += 1
-            return
-        self.num_programs += 1
-        if record.kind != "buggy_program" and record.hidden_tests is not None:  # buggy programs are known to be wrong
-            self.values["solved"].append(record.is_solved)
-        if record.reward is not None and record.kind == "sampled":
-            self.values["reward"].append(record.reward.total)
-
-    @property
-    def hardness(self) -> tuple[float, ...]:
-        """Sorts the hardest question first: the share solved, then the mean reward; what is unknown comes last."""
-        return tuple(fmean(self.values[name] or [2.0]) for name in _PROGRAM_MEANS)
-
-    def cells(self) -> list[int | str]:
-        """A row under ``HEAD``; a dash where nothing was counted."""
-        return [len(self.steps), self.num_programs, *map(self._mean, _PROGRAM_MEANS), self.num_outages]
-
-    def _mean(self, name: str) -> str:
-        return f"{fmean(self.values[name]):.2f}" if self.values[name] else "-"
-
-
-def totals_by_question(records: Iterable[RolloutRecord]) -> dict[str, QuestionTotals]:
-    """Sums of every question, the hardest first; ties by id."""
-    found: dict[str, QuestionTotals] = defaultdict(QuestionTotals)
-    for record in records:
-        found[record.question].add(record)
-    return dict(sorted(found.items(), key=lambda item: (item[1].hardness, item[0])))

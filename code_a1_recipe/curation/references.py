@@ -13,6 +13,7 @@ import msgspec
 from sandbox import CaseOutcome, Kind, RejectionReason, SandboxUnavailableError, SuiteVerdict
 
 from ..algorithm.question import Question, request_for
+from ..data.asserts import LOOSE
 from ..jobs.confinement import JudgeAll
 from ..jobs.jsonl_store import Row
 from .options import PrepareOptions
@@ -140,7 +141,7 @@ def decide(
     for reason in _IN_ANY_CASE:
         if shown := [fault for fault in faults if fault.reason == reason]:
             return entry.dropped(reason, _told(shown, len(texts)))
-    failing = [fault for fault in faults if fault.reason != UNREADABLE]
+    failing = [fault for fault in faults if fault.reason != UNREADABLE and not texts[fault.place].endswith(LOOSE)]
     if failing:
         return entry.dropped(Reason(failing[0].reason), _told(failing, len(texts)))
     gone = {texts[fault.place] for fault in faults}

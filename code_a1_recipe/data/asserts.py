@@ -1,14 +1,16 @@
 """Reading the tests of problem sets as texts of the form ``assert f(literals) == literal``."""
 
 import ast
-from collections.abc import Iterator, Sequence
+import builtins
+import copy
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox import NODE_NAMES
+from sandbox import LIBRARY_NAMES, NODE_NAMES, Kind, LiteralReader, ValueFormatError, spell
 
 from ..algorithm.question import definitions, parsed
-from ..errors import PARSE_ERRORS, RowError
+from ..errors import RowError
 from .native_row import Asserts
 
 # EvalPlus's own comparison calls nothing but these; a row whose ``assertion`` calls more (``set``,
@@ -16,133 +18,126 @@ from .native_row import Asserts
 _PLAIN_COMPARISON_CALLS = frozenset({"is_floats", "np.allclose"})
 
 
-_SAME_NODES = frozenset({"is_same_list", "is_same_tree"})
+_LITERAL_NAMES = {*dir(builtins), *NODE_NAMES, *LIBRARY_NAMES, "inf"}
+LOOSE = "  # read from another form"
+"""Behind an assert that the source has as ``is``, ``isclose``, without a comparison, or with names: where the reference
+does not fulfil it, it may have been read wrongly."""
 
 
-class _InfinityToLiteral(ast.NodeTransformer):
-    """Infinity has no literal of its own; Python prints an overflowing float for it, which is one."""
+def asserts_in(module: ast.Module, names: Collection[str]) -> dict[str, Any]:
+    """The tests of a source that call one of ``names``, as columns ``tests``, ``num_dropped_tests`` and ``kind``.
+
+    Tests of functions that work in place are kept where there are no others. ``assert True`` is not counted.
+    """
+    found: dict[Kind, list[str]] = {Kind.FUNCTIONS: [], Kind.IN_PLACE: []}
+    num_tests = 0
+    for written, test in _conditions(_INFINITY.visit(module), {}):
+        num_tests += not isinstance(test, ast.Constant)
+        left, right, is_exact = _sides(test)
+        if not isinstance(left, ast.Call):
+            left, right = right, left
+        used = {part.id for side in (left, right) for part in ast.walk(side) if isinstance(part, ast.Name)}
+        if isinstance(left, ast.Call) and used <= _LITERAL_NAMES.union(names) and not used.isdisjoint(names):
+            kind = Kind.IN_PLACE if isinstance(left, _Changing) else Kind.FUNCTIONS
+            remark = "" if is_exact and test is written else LOOSE
+            found[kind].append(f"assert {_source(left)} == {_source(right)}{remark}")
+    kind = max(found, key=lambda kind: bool(found[kind]))
+    return {"tests": found[kind], "num_dropped_tests": num_tests - len(found[kind]), "kind": kind}
+
+
+class _Changing(ast.Call):
+    """A call that may have changed its first argument, in place of that argument."""
+
+
+def _conditions(node: ast.AST, known: dict[str, ast.expr]) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What is asserted below ``node``: as written, and with what was last assigned to a name in its place."""
+    for statement in getattr(node, "body", ()):
+        match statement:
+            case ast.Assign(targets=[ast.Name(name)], value=value):
+                known[name] = _put_in(value, known)
+            case ast.Expr(ast.Call(ast.Name(function), [ast.Name(name), *_]) as call) if (
+                name in known and function not in _LITERAL_NAMES
+            ):
+                changing = _put_in(call, known)
+                known[name] = _Changing(changing.func, changing.args, changing.keywords)
+            case ast.Assert(test=test):
+                yield test, _put_in(test, known)
+            case ast.Expr(ast.Call(ast.Attribute(attr=name)) as test) if name.startswith("assert"):
+                yield test, _put_in(test, known)
+            case _:
+                yield from _conditions(statement, dict(known))
+
+
+class _Names(ast.NodeTransformer):
+    def __init__(self, known: dict[str, ast.expr]) -> None:
+        self._known = known
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        return ast.Constant(value=float("inf")) if node.id == "inf" else node
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        if ast.unparse(node) in ("float('inf')", "math.inf"):
-            return ast.Constant(value=float("inf"))
-        return self.generic_visit(node)
+        return self._known.get(node.id, node)
 
 
-def literal_text(node: ast.expr) -> str | None:
-    """Source of a literal, with ``inf`` written as one, or of a list or tree of nodes; None of anything else."""
-    if isinstance(node, ast.Call) and (name := ast.unparse(node.func)) in NODE_NAMES and len(node.args) == 1:
-        values = literal_text(node.args[0])
-        return values and f"{name}({values})"
+_INFINITY = _Names({"inf": ast.Constant(float("inf"))})
+
+
+def _put_in(node: Any, known: dict[str, ast.expr]) -> Any:
+    if any(isinstance(part, ast.Name) and part.id in known for part in ast.walk(node)):
+        return _Names(known).visit(copy.deepcopy(node))
+    return node
+
+
+_EQUAL = {
+    "assertEqual": True,
+    "isclose": False,
+    "is_same_list": True,
+    "is_same_tree": True,
+}
+"""Functions of two values, and whether they are exact: unittest's, the libraries', LeetCodeDataset's."""
+_HOLDS = {"assertTrue": True, "assertFalse": False, "assertIsNone": None}
+
+
+def _sides(test: ast.expr) -> tuple[ast.expr, ast.expr, bool]:
+    """What a condition compares with what, itself with true where it is no comparison; and whether it says equal."""
+    match test:
+        case ast.Compare(left, [ast.Eq()], [ast.Call(function, [right, *_])]) if _last_name(function) == "approx":
+            return left, right, False
+        case ast.Compare(left, [ast.Eq()], [right]):
+            return left, right, True
+        case ast.Compare(left, [ast.Is()], [right]) | ast.Compare(
+            ast.Call(ast.Name("abs"), [ast.BinOp(left, ast.Sub(), right)]), [ast.Lt() | ast.LtE()]
+        ):
+            return left, right, False
+        case ast.UnaryOp(ast.Not(), left):
+            return left, ast.Constant(False), False
+        case ast.Call(function, [left, right, *_]) if (name := _last_name(function)) in _EQUAL:
+            return left, right, _EQUAL[name]
+        case ast.Call(function, [left, *_]) if (name := _last_name(function)) in _HOLDS:
+            return _sides(left) if _HOLDS[name] else (left, ast.Constant(_HOLDS[name]), False)
+    return test, ast.Constant(True), False
+
+
+def _last_name(node: ast.expr) -> str:
+    return ast.unparse(node).rpartition(".")[2]
+
+
+def parsed_texts(texts: Iterable[str]) -> ast.Module:
+    """One source of several; those that do not parse have no statement."""
+    return ast.Module([statement for text in texts for statement in parsed(text.strip()).body], type_ignores=[])
+
+
+def _source(node: ast.expr) -> str:
+    if isinstance(node, ast.Call) and all(one.arg for one in node.keywords):
+        given = [*map(_source, node.args), *(f"{one.arg}={_source(one.value)}" for one in node.keywords)]
+        return f"{ast.unparse(node.func)}({', '.join(given)})"
     try:
-        text = repr(ast.literal_eval(node))
-    except PARSE_ERRORS:
-        text = ""
-    if text and "inf" not in text and "{" not in text:
-        return text  # several times faster than ast.unparse, and the same but for infinities and set order
-    plain = _InfinityToLiteral().visit(node)
-    try:
-        ast.literal_eval(plain)
-    except PARSE_ERRORS:
-        return None
-    return ast.unparse(plain)
-
-
-def assert_text(
-    callee: str,
-    arguments: Sequence[str | None],
-    expected: str | None,
-) -> str | None:
-    """One assert; ``arguments`` and ``expected`` are source texts. None where one of them is none.
-
-    Example:
-        >>> assert_text("add", ["1", "b=2"], "3")
-        'assert add(1, b=2) == 3'
-    """
-    texts = [argument for argument in arguments if argument is not None]
-    if expected is None or len(texts) < len(arguments):
-        return None
-    return f"assert {callee}({', '.join(texts)}) == {expected}"
-
-
-def literal_assert(node: ast.Assert, *, callee: str | None = None) -> str | None:
-    """``node`` as an assert about literals, or None when it is of another form.
-
-    Args:
-        node: the assert. Its message is left out.
-        callee: written in place of the called name.
-    """
-    test = node.test
-    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
-        return None
-    call, expected = test.left, literal_text(test.comparators[0])
-    if not isinstance(call, ast.Call) or expected is None:
-        return None
-    arguments = [literal_text(argument) for argument in call.args]
-    for keyword in call.keywords:
-        value = literal_text(keyword.value) if keyword.arg else None
-        arguments.append(f"{keyword.arg}={value}" if value is not None else None)
-    return assert_text(
-        callee or ast.unparse(call.func),
-        arguments,
-        expected,
-    )
-
-
-def asserts_in(node: ast.AST) -> Iterator[ast.Assert]:
-    """All assert statements below ``node``."""
-    return (inner for inner in ast.walk(node) if isinstance(inner, ast.Assert))
-
-
-def literal_asserts(text: str) -> list[str]:
-    """The literal asserts of a piece of test source; empty when it does not parse."""
-    return [found for node in asserts_in(parsed(text.strip())) if (found := literal_assert(node)) is not None]
+        return spell(LiteralReader(arithmetic=True).read(node))
+    except ValueFormatError:
+        return ast.unparse(node)
 
 
 def called_names(text: str) -> list[str]:
-    """Names called on the left of an assert's comparison, outermost first; empty when nothing parses."""
-    return [
-        node.func.id
-        for check in asserts_in(parsed(text.strip()))
-        for node in ast.walk(check.test)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    ]
-
-
-def asserts_about_candidate(module: ast.Module, *, called_as: str) -> Asserts:
-    """The asserts of ``def check(candidate)``, about ``called_as`` instead.
-
-    Args:
-        module: test source of the HumanEval form.
-        called_as: what to call in place of ``candidate``: ``f`` or ``Solution().f``.
-
-    Returns:
-        The literal ones, and how many others there were. ``assert True`` is not counted.
-    """
-    found = []
-    num_other = 0
-    for node in asserts_in(module):
-        if isinstance(node.test, ast.Constant):
-            continue
-        node = _with_equality(node)
-        left = node.test.left if isinstance(node.test, ast.Compare) else None
-        is_plain = isinstance(left, ast.Call) and ast.unparse(left.func) == "candidate"
-        text = literal_assert(node, callee=called_as) if is_plain else None
-        if text is None:
-            num_other += 1
-        else:
-            found.append(text)
-    return found, num_other
-
-
-def _with_equality(node: ast.Assert) -> ast.Assert:
-    """``assert is_same_list(a, b)``, or ``..._tree``, as ``assert a == b``; any other as it is."""
-    test = node.test
-    if isinstance(test, ast.Call) and ast.unparse(test.func) in _SAME_NODES and len(test.args) == 2:
-        return ast.Assert(test=ast.Compare(left=test.args[0], ops=[ast.Eq()], comparators=test.args[1:]))
-    return node
+    """Names that are called in a test, outermost first; empty when it does not parse."""
+    calls = (node.func for node in ast.walk(parsed(text.strip())) if isinstance(node, ast.Call))
+    return [function.id for function in calls if isinstance(function, ast.Name)]
 
 
 def asserts_of_pairs(
@@ -166,19 +161,10 @@ def asserts_of_pairs(
     """
     if all(isinstance(answer, list) and len(answer) == 1 for answer in outputs):
         outputs = [answer[0] for answer in outputs]
-    found = []
-    for given, answer in zip(inputs, outputs, strict=False):
-        arguments = map(_value_text, given) if isinstance(given, list) else [None]
-        if (text := assert_text(callee, [*arguments], _value_text(answer))) is not None:
-            found.append(text)
-    return found, max(len(inputs), len(outputs)) - len(found)
-
-
-def _value_text(value: Any) -> str | None:
-    try:
-        return literal_text(ast.parse(repr(value), mode="eval").body)
-    except PARSE_ERRORS:
-        return None
+    pairs = [(given, answer) for given, answer in zip(inputs, outputs, strict=False) if isinstance(given, list)]
+    texts = [f"assert {callee}({', '.join(map(repr, given))}) == {answer!r}" for given, answer in pairs]
+    tests = asserts_in(parsed_texts(texts), {callee.partition("(")[0]})["tests"]
+    return tests, max(len(inputs), len(outputs)) - len(tests)
 
 
 def signature_of(source: str, name: str) -> str:
@@ -227,10 +213,10 @@ class EvalPlusCheck:
         Raises:
             RowError: there is no ``check`` with a list called ``inputs``.
         """
-        functions = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
-        check = functions.get("check")
-        lists = _lists_of(check) if check else {}
-        if check is None or "inputs" not in lists:
+        functions = {node.name: node for node in _INFINITY.visit(module).body if isinstance(node, ast.FunctionDef)}
+        check = functions.get("check", module)
+        lists = _lists_of(check)
+        if "inputs" not in lists:
             raise RowError("test", "must define check() with a list called 'inputs'")
         entry, tolerance, is_plain = "candidate", None, False
         for node in ast.walk(check):
@@ -250,18 +236,19 @@ class EvalPlusCheck:
             is_plain=is_plain,
         )
 
-    def tests(self) -> list[str]:
-        """The pairs of literals as asserts; none where results are compared otherwise than value by value."""
+    def tests(self) -> dict[str, Any]:
+        """As ``asserts_in`` has them, of pairs of literals; none where results are not compared value by value."""
         pairs = zip(self.inputs, self.results, strict=False) if self.is_plain else ()
-        texts = [
-            assert_text(self.entry, [literal_text(argument) for argument in given.elts], literal_text(expected))
+        asserts: list[ast.stmt] = [
+            ast.Assert(ast.Compare(ast.Call(ast.Name(self.entry), given.elts, []), [ast.Eq()], [expected]))
             for given, expected in pairs
             if isinstance(given, ast.List | ast.Tuple)
         ]
-        return [text for text in texts if text is not None]
+        found = asserts_in(ast.Module(asserts, []), {self.entry})
+        return found | {"num_dropped_tests": len(self.inputs) - len(found["tests"])}
 
 
-def _lists_of(check: ast.FunctionDef) -> dict[str, list[ast.expr]]:
+def _lists_of(check: ast.FunctionDef | ast.Module) -> dict[str, list[ast.expr]]:
     """``name = [...]`` statements directly in ``check``."""
     return {
         node.targets[0].id: node.value.elts

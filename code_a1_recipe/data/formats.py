@@ -12,19 +12,18 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 
+from reward_fns import extract_candidate
 from sandbox import NODE_NAMES, Kind
 
 from ..algorithm.question import Question, definitions
 from ..errors import RowError
 from .asserts import (
     EvalPlusCheck,
-    asserts_about_candidate,
     asserts_in,
     asserts_of_pairs,
     called_names,
     callee_in,
-    literal_assert,
-    literal_asserts,
+    parsed_texts,
     signature_of,
 )
 from .native_row import NativeRow, Row, json_of, list_of, parsed, text_of
@@ -61,7 +60,15 @@ class Adapter:
 def from_native(row: Row) -> NativeRow:
     """Columns ``id, prompt, reference`` and whichever of the others a row has."""
     names = [column.name for column in fields(Question)]
-    native = NativeRow(**{name: row[name] for name in names if row.get(name) is not None})
+    given = {name: row[name] for name in names if row.get(name) is not None}
+    if isinstance(messages := given.get("prompt"), list):  # as verl's files have it
+        asked = (one.get("content", "") for one in messages if isinstance(one, Mapping) and one.get("role") == "user")
+        given["prompt"] = "\n\n".join(map(str, asked))
+    if str(given.get("reference")).startswith("```"):
+        given["reference"] = extract_candidate(given["reference"])
+    if isinstance(given.get("tests"), str):
+        given["tests"] = asserts_in(parsed(row, "tests"), definitions(given["reference"]))["tests"]
+    native = NativeRow(**given)
     return with_inputs(row, native) if row.get("inputs") is not None else native
 
 
@@ -78,18 +85,16 @@ def from_mbpp(row: Row) -> NativeRow:
     entry = next((call for call in calls if call in definitions(reference)), None)
     if entry is None:
         raise RowError("test_list", f"no test calls a function that 'code' defines; the tests call {calls}")
-    tests = [test for text in texts for test in literal_asserts(text)]
     statement = text_of(row, "text" if "text" in row else "prompt")
-    prompt = f"{statement}\n\nName the function `{signature_of(reference, entry)}`."
-    return NativeRow(
+    native = NativeRow(
         id=f"MBPP/{row.get('task_id')}",
-        prompt=prompt,
+        prompt=f"{statement}\n\nName the function `{signature_of(reference, entry)}`.",
         reference=reference,
         entry_points=(entry,),
-        tests=tests,
         data_source="mbpp",
-        num_dropped_tests=len(texts) - len(tests),
+        **asserts_in(parsed_texts(texts), definitions(reference)),
     )
+    return _with_plus_tests(row, native, entry)
 
 
 def from_humaneval(row: Row) -> NativeRow:
@@ -109,37 +114,43 @@ def from_leetcode(row: Row) -> NativeRow:
 def _with_check(row: Row, *, prompt: str, data_source: str) -> NativeRow:
     """A row whose tests are ``def check(candidate)``, without its reference."""
     entry = text_of(row, "entry_point")
-    tests, num_dropped = asserts_about_candidate(parsed(row, "test"), called_as=entry)
-    return NativeRow(
+    called = {"test": text_of(row, "test").replace("candidate(", f"{entry}(")}
+    root = entry.split("(")[0].split(".")[0]
+    native = NativeRow(
         id=row.get("task_id"),
         prompt=prompt,
-        entry_points=(entry.split("(")[0].split(".")[0],),
-        tests=tests,
+        entry_points=(root,),
         data_source=data_source,
-        num_dropped_tests=num_dropped,
+        **asserts_in(parsed(called, "test"), {root}),
     )
+    return _with_plus_tests(row, native, entry)
+
+
+def _with_plus_tests(row: Row, native: NativeRow, entry: str) -> NativeRow:
+    """The hub's HumanEval+ and MBPP+ are known by lists of inputs and results in ``test``, which replace the others."""
+    if "inputs = [" not in str(row.get("test")):
+        return native
+    check = EvalPlusCheck.read(parsed(row, "test"), declared_name=entry)
+    return replace(native, data_source=f"{native.data_source}plus", **check.tests())
 
 
 def from_kodcode(row: Row) -> NativeRow:
-    """KodCode: ``question_id, question, solution, test_info, test``.
+    """KodCode: ``question_id, question, solution, test``; the tests are a pytest or unittest module.
 
-    The tests are a pytest module; the literal asserts of all its functions are taken.
+    All functions of the solution that tests call are asked for and declared: ``test_info`` names one of them at most.
     """
-    infos = row.get("test_info")
-    if not infos or not isinstance(infos[0], Mapping) or not infos[0].get("function_name"):
-        raise RowError("test_info", "must be a list whose first item names 'function_name'")
-    entry = str(infos[0]["function_name"])
-    declaration = infos[0].get("function_declaration") or f"def {entry}(...):"
-    nodes = list(asserts_in(parsed(row, "test")))
-    tests = [text for node in nodes if (text := literal_assert(node)) is not None]
+    reference = text_of(row, "solution")
+    tests = asserts_in(parsed(row, "test"), definitions(reference))
+    called = {name for test in tests["tests"] for name in called_names(test)}
+    names = tuple(name for name in definitions(reference) if name in called)
+    declared = " and ".join(f"`def {signature_of(reference, name)}:`" for name in names)
     return NativeRow(
         id=row.get("question_id"),
-        prompt=f"{text_of(row, 'question')}\n\nThe function is declared as `{declaration}`",
-        reference=text_of(row, "solution"),
-        entry_points=(entry,),
-        tests=tests,
+        prompt=f"{text_of(row, 'question')}\n\nDeclare {declared}.",
+        reference=reference,
+        entry_points=names,
         data_source="kodcode",
-        num_dropped_tests=len(nodes) - len(tests),
+        **tests,
     )
 
 
@@ -154,7 +165,6 @@ def from_unleaked(row: Row) -> NativeRow:
         texts = ast.literal_eval(raw) if isinstance(raw, str) else list_of(row, "test_list")
     except (ValueError, SyntaxError) as error:
         raise RowError("test_list", f"must be a list of asserts or its text: {error}") from error
-    tests = [test for text in texts for test in literal_asserts(str(text))]
     entry = text_of(row, "func_name")
     reference = text_of(row, "code")
     return NativeRow(
@@ -162,10 +172,9 @@ def from_unleaked(row: Row) -> NativeRow:
         prompt=f"{text_of(row, 'prompt')}\n\nName the function `{signature_of(reference, entry)}`.",
         reference=reference,
         entry_points=(entry,),
-        tests=tests,
         prelude=UNLEAKED_PRELUDE,
         data_source="unleaked",
-        num_dropped_tests=len(texts) - len(tests),
+        **asserts_in(parsed_texts(map(str, texts)), {entry}),
     )
 
 
@@ -184,16 +193,15 @@ def evalplus_row(row: Row) -> tuple[NativeRow, EvalPlusCheck]:
     if not isinstance(info, Mapping) or not info.get("function_name"):
         raise RowError("extra_info", "must be a mapping with 'function_name' and 'question_id'")
     check = EvalPlusCheck.read(parsed(row, "test"), declared_name=str(info["function_name"]))
-    code, tests = text_of(row, "GT_code"), check.tests()
+    code = text_of(row, "GT_code")
     native = NativeRow(
         id=info.get("question_id"),
         prompt=text_of(row, "problem"),
         reference=code if check.entry in definitions(code) else text_of(row, "problem") + code,
         entry_points=(check.entry,),
         prelude=info.get("imports") or "",
-        tests=tests,
         data_source=row.get("data_source") or "evalplus",
-        num_dropped_tests=len(check.inputs) - len(tests),
+        **check.tests(),
     )
     return native, check
 
@@ -242,7 +250,7 @@ ADAPTERS = {
     "evalplus": Adapter("problem GT_code test extra_info", from_evalplus),
     "leetcode": Adapter("task_id query prompt completion entry_point test", from_leetcode),
     "humaneval": Adapter("task_id prompt canonical_solution entry_point test", from_humaneval),
-    "kodcode": Adapter("question_id question solution test_info test", from_kodcode),
+    "kodcode": Adapter("question_id question solution test", from_kodcode),
     "mbpp": Adapter("task_id text code test_list", from_mbpp),
     "unleaked": Adapter("task_id func_name prompt code test_list", from_unleaked),
     "mbpp_sanitized": Adapter("task_id prompt code test_list", from_mbpp),

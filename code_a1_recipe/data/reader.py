@@ -290,7 +290,7 @@ def iter_rows(path: Path) -> Iterator[Row]:
                     yield from batch.to_pylist()
         else:
             opener = gzip.open if path.suffix == ".gz" else open
-            with opener(path, "rt", encoding="utf-8", newline="\n") as handle:
+            with opener(path, "rt", encoding="utf-8-sig", newline="\n") as handle:
                 yield from _json_rows(handle, path)
     except InputError:
         raise

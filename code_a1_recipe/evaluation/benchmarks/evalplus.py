@@ -10,13 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sandbox import Call, CallStatus, Program, Role, Runner, encode
+from sandbox import Call, CallStatus, LiteralReader, Program, Role, Runner, ValueFormatError, encode, spell
 
-from ...data.asserts import literal_text
 from ...data.formats import evalplus_row
 from ...data.native_row import Row
 from ...data.reader import columns_of, iter_rows, read_each, row_reader
-from ...errors import PARSE_ERRORS, InputError, RowError
+from ...errors import InputError, RowError
 from .tasks import MIB, USUAL_LIMITS
 
 EVALPLUS_LIMITS = replace(
@@ -151,24 +150,17 @@ def read_problem(row: Row) -> EvalPlusProblem:
     )
 
 
-def _literal(node: ast.expr) -> str:
-    text = literal_text(node)
-    if text is None:
-        raise RowError("test", f"holds {ast.unparse(node)[:80]!r}, which is no literal")
-    return text
-
-
 def _value(node: ast.expr) -> Any:
     try:
-        return ast.literal_eval(node)
-    except PARSE_ERRORS:
-        return ast.literal_eval(_literal(node))  # infinity
+        return LiteralReader(arithmetic=True).read(node)
+    except ValueFormatError as error:
+        raise RowError("test", f"holds {ast.unparse(node)[:80]!r}: {error}") from error
 
 
 def _call_text(entry_point: str, given: ast.expr) -> str:
     if not isinstance(given, ast.List | ast.Tuple):
         raise RowError("test", f"every input must be a list of arguments, got {ast.unparse(given)[:80]!r}")
-    return f"{entry_point}({', '.join(map(_literal, given.elts))})"
+    return f"{entry_point}({', '.join(spell(_value(argument)) for argument in given.elts)})"
 
 
 def prepare(problem: EvalPlusProblem, runner: Runner) -> EvalPlusProblem:

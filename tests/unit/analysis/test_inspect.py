@@ -5,7 +5,7 @@ import json
 import pytest
 
 from code_a1_recipe.algorithm.mistake_book import BookUpdate, FailedCase, MistakeBook
-from code_a1_recipe.analysis.question_view import program_lines, totals_by_question
+from code_a1_recipe.analysis.question_view import program_lines
 from code_a1_recipe.cli.app import main
 from code_a1_recipe.jobs import terminal
 from code_a1_recipe.jobs.terminal import Paint, indented, printable, table
@@ -94,26 +94,12 @@ def refuse(capsys):
     return run
 
 
-def test_questions_are_listed_hardest_first_with_their_counts(show, run_folder):
-    lines = show(run_folder).splitlines()
-    assert lines[0] == f"{run_folder}: 2 questions in steps 1 to 3, the hardest first"
-    assert lines[1].split() == ["question", "visits", "programs", "solved", "reward", "outages"]
-    # Two of three programs pass; rewards 0.75, 0.5, 1.
-    assert lines[2].split() == ["hard-1", "2", "3", "0.67", "0.75", "1"]
-    assert lines[3].split() == ["hard-2", "1", "1", "1.00", "1.00", "0"]
-    assert lines[4] == "2 of 2 shown; --limit N shows more, --question ID shows one"
-
-
-def test_the_list_can_be_of_one_step_or_shorter_or_of_the_validation(show, run_folder):
-    assert show(run_folder, "--step", 3).splitlines()[0].endswith("1 questions in step 3, the hardest first")
-    assert "1 of 2 shown" in show(run_folder, "--limit", 1)
-    assert "1 questions in validation step 2" in show(run_folder, "--validation")
-
-
-def test_a_question_that_nothing_is_known_of_comes_last():
-    unknown = record("a", hidden_tests=None, reward=None)
-    assert list(totals_by_question([unknown, record("b"), record("c", solved=False)])) == ["c", "b", "a"]
-    assert list(totals_by_question([record("b", total=1.0), record("c", total=0.5)])) == ["c", "b"]
+def test_without_a_question_or_an_outcome_the_newest_steps_programs_are_shown(show, run_folder):
+    text = show(run_folder, "--limit", 2)
+    assert text.splitlines()[0] == "question hard-1"
+    assert text.splitlines()[-1] == "2 of 3 that match, of 3 at step 3"
+    assert show(run_folder, "--step", 1).splitlines()[-1] == "2 of 2 that match, of 2 at step 1"
+    assert show(run_folder, "--validation").splitlines()[-1] == "1 of 1 that match, of 1 at step 2"
 
 
 def test_programs_of_an_outcome_are_shown_with_their_questions(show, run_folder):

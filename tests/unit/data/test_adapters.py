@@ -1,7 +1,9 @@
+import ast
 import json
 
 import pytest
 
+from code_a1_recipe.data.asserts import LOOSE, asserts_in
 from code_a1_recipe.data.reader import read_questions
 from code_a1_recipe.errors import InputError
 
@@ -38,8 +40,8 @@ def test_mbpp_names_the_function_in_the_prompt_and_keeps_literal_asserts(load_ro
     assert question.prompt == "Write a function to add.\n\nName the function `add(a, b=2)`."
     assert question.reference == "def help(): pass\ndef add(a, b=2):\n    return a + b"
     assert question.entry_points == ("add",)
-    assert question.tests == ("assert add(1) == 3", "assert add(1, b=1) == 2")
-    assert loaded.num_dropped_tests == 1
+    assert question.tests == ("assert add(1) == 3", "assert set(add(1, 2)) == {3}", "assert add(1, b=1) == 2")
+    assert loaded.num_dropped_tests == 0
 
 
 def test_mbpp_does_not_show_its_tests_in_the_prompt(load_row):
@@ -64,8 +66,8 @@ def test_humaneval_joins_prompt_and_body_and_renames_the_candidate(load_row):
     )
     assert loaded.adapter == "humaneval"
     assert question.reference == "def add(a):\n    '''Add one.'''\n    return a + 1\n"
-    assert question.tests == ("assert add(1) == 2",)
-    assert loaded.num_dropped_tests == 2
+    assert question.tests == ("assert add(1) == 2", f"assert add(1) == 2{LOOSE}", f"assert add(2) == True{LOOSE}")
+    assert loaded.num_dropped_tests == 0
 
 
 def test_leetcode_calls_the_method_of_a_solution_and_keeps_the_imports_apart(load_row):
@@ -127,7 +129,7 @@ def test_evalplus_pairs_inputs_and_results_and_writes_infinity_as_a_literal(load
     loaded, question = load_row(evalplus_row())
     assert loaded.adapter == "evalplus"
     assert (question.id, question.prelude, question.data_source) == ("MBPP/9", "import math", "mbppplus")
-    assert question.tests == ("assert f(1, 'x') == 1", "assert f(1e309, -2) == 1e309")
+    assert question.tests == ("assert f(1, 'x') == 1", "assert f(float('inf'), -2) == float('inf')")
     assert loaded.num_dropped_tests == 1
 
 
@@ -164,9 +166,9 @@ def test_kodcode_takes_the_literal_asserts_of_its_pytest_functions(load_row):
         }
     )
     assert loaded.adapter == "kodcode"
-    assert question.prompt == "Add one.\n\nThe function is declared as `def add(a):`"
-    assert question.tests == ("assert add(1) == 2",)
-    assert loaded.num_dropped_tests == 1
+    assert question.prompt == "Add one.\n\nDeclare `def add(a):`."
+    assert question.tests == ("assert add(1) == 2", f"assert add(3) == 4{LOOSE}")
+    assert loaded.num_dropped_tests == 0
 
 
 def test_unleaked_reads_the_list_from_its_text(load_row):
@@ -196,3 +198,61 @@ def test_unleaked_reads_the_list_from_its_text(load_row):
 def test_a_bad_evalplus_row_is_named(load_row, changes, words):
     with pytest.raises(InputError, match=words):
         load_row(evalplus_row(**changes))
+
+
+WRITTEN = """
+import pytest, math
+xs = [3, 1]
+result = add(xs)
+print(result)
+assert result == [1, 3]
+change(xs)
+assert xs == [1, 3]
+assert 5 == add(2)
+assert add(1) is True
+assert not add(2)
+assert add(3, 4)
+assert math.isclose(add(1), 0.5, rel_tol=1e-3)
+assert add(1) == pytest.approx(0.5)
+assert abs(add(1) - inf) < 1e-6
+assert set(add(1)) == set((1, 2))
+assert add([0] * 3) == 10 ** 2
+assert add(1) > 3
+assert add(unknown) == 3
+assert other(1) == 1
+class TestAdd(unittest.TestCase):
+    def test_add(self):
+        self.assertEqual(add(2), 3)
+        self.assertTrue(add(2) == 5)
+        self.assertFalse(add(2))
+        for x in (1, 2):
+            self.assertEqual(add(x), 3)
+"""
+
+
+def test_tests_of_every_form_are_calls_and_values_and_the_reading_is_marked_where_it_is_one():
+    found = asserts_in(ast.parse(WRITTEN), {"add", "change"})
+    assert found["num_dropped_tests"] == 5
+    assert found["kind"] == "functions"
+    assert [text.removesuffix(LOOSE) for text in found["tests"] if text.endswith(LOOSE)] == [
+        "assert add([3, 1]) == [1, 3]",
+        "assert add(1) == True",
+        "assert add(2) == False",
+        "assert add(3, 4) == True",
+        "assert add(1) == 0.5",
+        "assert add(1) == 0.5",
+        "assert add(1) == float('inf')",
+        "assert add(2) == False",
+    ]
+    assert [text for text in found["tests"] if not text.endswith(LOOSE)] == [
+        "assert add(2) == 5",
+        "assert set(add(1)) == set((1, 2))",
+        "assert add([0, 0, 0]) == 100",
+        "assert add(2) == 3",
+        "assert add(2) == 5",
+    ]
+
+
+def test_a_function_that_only_changes_its_argument_is_tested_in_place():
+    found = asserts_in(ast.parse("def test():\n    xs = [3, 1]\n    change(xs)\n    assert xs == [1, 3]"), {"change"})
+    assert found == {"tests": [f"assert change([3, 1]) == [1, 3]{LOOSE}"], "num_dropped_tests": 0, "kind": "in_place"}
