@@ -5,7 +5,8 @@
 
 Every program of the training rollouts is judged by its question's own tests, which took no part in its reward. The
 figures are pairs of a correct and an incorrect program of one question, and how many programs of each sort have full
-reward. Responses without a program, and programs without a reward, are left out.
+reward. Responses without a program, and programs without a reward, are left out. A program whose own examples fail
+counts as incorrect, as it did when these rewards were given.
 
 The stored rollouts are three steps of Qwen2.5-Coder-0.5B-Instruct as both LLMs, on MBPP questions, 16 a step with 8
 programs each and 4 suites of 4 asserts a program (commit 903dc83, one H100).
@@ -143,7 +144,8 @@ def _is_correct(verdict: CandidateVerdict | SandboxUnavailableError) -> bool:
     if isinstance(verdict, SandboxUnavailableError):
         raise OutageError(f"the sandbox could not judge a program: {verdict}; repeat the command") from verdict
     cases = verdict.suites[0].cases
-    return bool(cases) and not any(case.outcome.failed for case in cases)
+    # The judge that gave the stored rewards took such a program for one that does not load.
+    return bool(cases) and not verdict.example_failure and not any(case.outcome.failed for case in cases)
 
 
 @app.command()

@@ -29,9 +29,7 @@ class InspectOptions:
 
     source: Annotated[Path, Argument(metavar="RUN_OR_FILE", help="run folder; or parquet, JSONL or JSON")]
     question: Annotated[str, Option(metavar="ID", help="the question to show: its id, or how it begins")] = ""
-    step: Annotated[int | None, Option(help="of a run", show_default="the newest, or that of the question")] = (
-        None
-    )
+    step: Annotated[int | None, Option(help="of a run", show_default="the newest, or that of the question")] = None
     validation: Annotated[bool, Option(help="of a run: held-out questions")] = False
     outcome: Annotated[
         str,
@@ -68,7 +66,9 @@ def _of_run(options: InspectOptions) -> list[str]:
         raise InputError(f"--step {options.step}: {options.source} has rollouts of steps {steps[0]} to {steps[-1]}")
     if options.question and not options.outcome:
         return _question_of_run(run, steps, options)
-    return _programs_of_run(run, steps[-1] if options.step is None else options.step, options)
+    newest = steps[-1]
+    step = newest if options.step is None else options.step
+    return _programs_of_run(run, step, options)
 
 
 def _records(run: RunRecords, steps: Sequence[int], options: InspectOptions) -> Iterator[RolloutRecord]:

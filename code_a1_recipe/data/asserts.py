@@ -1,13 +1,14 @@
 """Reading the tests of problem sets as texts of the form ``assert f(literals) == literal``."""
 
 import ast
-import builtins
+import contextlib
 import copy
+import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox import LIBRARY_NAMES, NODE_NAMES, Kind, LiteralReader, ValueFormatError, spell
+from sandbox import LiteralReader, ValueFormatError, spell
 
 from ..algorithm.question import definitions, parsed
 from ..errors import RowError
@@ -18,35 +19,29 @@ from .native_row import Asserts
 _PLAIN_COMPARISON_CALLS = frozenset({"is_floats", "np.allclose"})
 
 
-_LITERAL_NAMES = {*dir(builtins), *NODE_NAMES, *LIBRARY_NAMES, "inf"}
+_READERS = {"set", "sorted", "tuple", "list", "len", "round", "abs"}
+"""Of a result, as the gate takes them."""
 LOOSE = "  # read from another form"
 """Behind an assert that the source has as ``is``, ``isclose``, without a comparison, or with names: where the reference
 does not fulfil it, it may have been read wrongly."""
 
 
 def asserts_in(module: ast.Module, names: Collection[str]) -> dict[str, Any]:
-    """The tests of a source that call one of ``names``, as columns ``tests``, ``num_dropped_tests`` and ``kind``.
+    """The tests of a source that call one of ``names``, as columns ``tests`` and ``num_dropped_tests``.
 
-    Tests of functions that work in place are kept where there are no others. ``assert True`` is not counted.
+    ``assert True`` is not counted.
     """
-    found: dict[Kind, list[str]] = {Kind.FUNCTIONS: [], Kind.IN_PLACE: []}
+    found: list[str] = []
     num_tests = 0
     for written, test in _conditions(_INFINITY.visit(module), {}):
         num_tests += not isinstance(test, ast.Constant)
         left, right, is_exact = _sides(test)
         if not isinstance(left, ast.Call):
             left, right = right, left
-        used = {part.id for side in (left, right) for part in ast.walk(side) if isinstance(part, ast.Name)}
-        if isinstance(left, ast.Call) and used <= _LITERAL_NAMES.union(names) and not used.isdisjoint(names):
-            kind = Kind.IN_PLACE if isinstance(left, _Changing) else Kind.FUNCTIONS
+        with contextlib.suppress(ValueFormatError):  # such a test is counted alone
             remark = "" if is_exact and test is written else LOOSE
-            found[kind].append(f"assert {_source(left)} == {_source(right)}{remark}")
-    kind = max(found, key=lambda kind: bool(found[kind]))
-    return {"tests": found[kind], "num_dropped_tests": num_tests - len(found[kind]), "kind": kind}
-
-
-class _Changing(ast.Call):
-    """A call that may have changed its first argument, in place of that argument."""
+            found.append(f"assert {_call_text(left, names)} == {_literal_text(right)}{remark}")
+    return {"tests": found, "num_dropped_tests": num_tests - len(found)}
 
 
 def _conditions(node: ast.AST, known: dict[str, ast.expr]) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -55,11 +50,6 @@ def _conditions(node: ast.AST, known: dict[str, ast.expr]) -> Iterator[tuple[ast
         match statement:
             case ast.Assign(targets=[ast.Name(name)], value=value):
                 known[name] = _put_in(value, known)
-            case ast.Expr(ast.Call(ast.Name(function), [ast.Name(name), *_]) as call) if (
-                name in known and function not in _LITERAL_NAMES
-            ):
-                changing = _put_in(call, known)
-                known[name] = _Changing(changing.func, changing.args, changing.keywords)
             case ast.Assert(test=test):
                 yield test, _put_in(test, known)
             case ast.Expr(ast.Call(ast.Attribute(attr=name)) as test) if name.startswith("assert"):
@@ -124,14 +114,23 @@ def parsed_texts(texts: Iterable[str]) -> ast.Module:
     return ast.Module([statement for text in texts for statement in parsed(text.strip()).body], type_ignores=[])
 
 
-def _source(node: ast.expr) -> str:
-    if isinstance(node, ast.Call) and all(one.arg for one in node.keywords):
-        given = [*map(_source, node.args), *(f"{one.arg}={_source(one.value)}" for one in node.keywords)]
-        return f"{ast.unparse(node.func)}({', '.join(given)})"
-    try:
-        return spell(LiteralReader(arithmetic=True).read(node))
-    except ValueFormatError:
-        return ast.unparse(node)
+def _call_text(node: ast.expr, names: Collection[str]) -> str:
+    """A call of one of ``names`` with literals, or what reads its result; ValueFormatError of anything else."""
+    if not isinstance(node, ast.Call):
+        raise ValueFormatError("no call")
+    callee, given, texts = ast.unparse(node.func), node.args, []
+    if re.split(r"[.(]", callee)[0] not in names:
+        if callee not in _READERS:
+            raise ValueFormatError(f"{callee} is not under test")
+        first, *given = given or [node.func]
+        texts = [_call_text(first, names)]
+    texts += map(_literal_text, given)
+    texts += [f"{one.arg}={_literal_text(one.value)}" for one in node.keywords]
+    return f"{callee}({', '.join(texts)})"
+
+
+def _literal_text(node: ast.expr) -> str:
+    return spell(LiteralReader(arithmetic=True).read(node))
 
 
 def called_names(text: str) -> list[str]:

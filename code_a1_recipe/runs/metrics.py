@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from reward_fns import Breakdown
-from sandbox import NOT_ASKED, CandidateVerdict, CaseOutcome, SuiteVerdict
+from sandbox import NOT_ASKED, CandidateVerdict, CaseOutcome, RejectionReason, SuiteVerdict
 
 from ..algorithm.episode_types import CandidateResult, Episode, SuiteResult
 from ..algorithm.mistake_book import BookChange, MistakeBook
@@ -128,6 +128,9 @@ def _add_candidate(
     for judged in (verdict, candidate.hidden):
         if judged is not None:
             collector.add("judge/cache_hit_rate", judged.was_cached)
+    for suite in verdict.suites:
+        num_slow = sum(one.reason == RejectionReason.REFERENCE_TIMED_OUT for one in suite.rejections)
+        collector.add("judge/slow_reference_rate", num_slow / max(1, suite.num_valid + len(suite.rejections)))
     collector.add("book/replayed", len(verdict.history))
     for case in cases:
         collector.add("code/case_pass_rate", case.outcome is CaseOutcome.PASSED)

@@ -144,6 +144,8 @@ class Server:
         self._scope["__builtins__"] = __builtins__
         # As __main__ too: a program that imports it must find itself and not the judge's.
         sys.modules[MODULE_NAME] = sys.modules["__main__"] = module
+        # Contest judges print and read integers of any length; the clock bounds what that costs. Old Pythons do so too.
+        getattr(sys, "set_int_max_str_digits", int)(0)
         self._library = LIBRARY_NAMES | {name: importlib.import_module(name) for name in LIBRARY_MODULES}
         for name in [name for name in sys.modules if name.partition(".")[0] == _OWN_PACKAGE]:
             del sys.modules[name]  # programs find no module of ours, only what is installed

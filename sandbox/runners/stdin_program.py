@@ -22,7 +22,7 @@ INPUT_FD = 4
 """Reads a file in memory that holds the input of one call after the other; only the judge writes it."""
 _CHUNK_BYTES = 1 << 16
 _LAST_OUTPUT_SECONDS = 1.0
-"""Longest wait for the last output. Only a program that closed our end of the pipe lets it pass."""
+"""Longest wait for the last output where a program has closed our end of the pipe."""
 _open = open
 
 
@@ -147,6 +147,7 @@ class _Output:
         self._most_bytes = most_bytes
         self._mark = b""
         self._reading, self._writing = os.pipe()
+        self._pipe = os.fstat(self._writing).st_ino
         os.dup2(self._writing, 1)
         self._has_ended = _thread.allocate_lock()
         self._has_ended.acquire()
@@ -155,10 +156,13 @@ class _Output:
     def end(self) -> None:
         """All that was written is in ``printed``. A mark ends it: a copy of the descriptor may stay open for ever."""
         self._mark = os.urandom(16)
+        seconds = _LAST_OUTPUT_SECONDS
         with contextlib.suppress(OSError):
             if len(self.printed) <= self._most_bytes:  # else the reader has left
                 os.write(self._writing, self._mark)
-        self._has_ended.acquire(timeout=_LAST_OUTPUT_SECONDS)
+            if os.fstat(self._writing).st_ino == self._pipe:
+                seconds = -1  # it comes, however long the reader waits for a processor
+        self._has_ended.acquire(timeout=seconds)
         if self.printed.endswith(self._mark):
             del self.printed[-len(self._mark) :]
 

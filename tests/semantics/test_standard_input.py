@@ -1,5 +1,8 @@
 """Rows S100 to S109: programs that read standard input and print, and calls that change an argument in place."""
 
+import subprocess
+import sys
+
 import pytest
 
 SUM = "import sys\nprint(sum(map(int, sys.stdin.read().split())))\n"
@@ -208,3 +211,20 @@ def test_what_cannot_change_is_no_case_in_place(reasons):
     reference = "def f(n, a):\n    a.sort()\n"
     asserts = [f"assert f({first}, [2, 1]) == {first}" for first in ("5", "'x'", "-1", "()")]
     assert reasons(reference, "def f(n, a): pass", *asserts, kind="in_place") == ["no_call"] * 4
+
+
+def test_the_last_output_is_waited_for_however_late_its_reader_gets_a_processor():
+    """A second was too little on a machine with seven times as much to do as it has cores."""
+    source = "\n".join(
+        (
+            "import os, sys",
+            "from sandbox.runners import stdin_program",
+            "stdin_program._LAST_OUTPUT_SECONDS = 0",
+            "os.dup2(os.open('/dev/null', os.O_RDONLY), stdin_program.INPUT_FD)",
+            "program = stdin_program.InputProgram('print(7)', {}, most_bytes=100)",
+            "found = {program('') for _ in range(50)}",
+            "os.write(2, repr(found).encode())",
+        )
+    )
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr == "{'7\\n'}"

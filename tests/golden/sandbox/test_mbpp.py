@@ -7,7 +7,8 @@ import pytest
 from sandbox import Judge, JudgeRequest, LocalRunner
 
 # Tests outside the gate's grammar: they build objects, pass types, compute the claim, or cut the result with int().
-OUTSIDE_THE_GATE = {367, 533, 596, 601, 912, 927}
+# The name of 798, `_sum`, is private: where no entry point is named, it is none.
+OUTSIDE_THE_GATE = {367, 533, 596, 601, 798, 912, 927}
 NUM_SAMPLED = 60
 
 

@@ -105,7 +105,7 @@ def test_leetcodes_lists_and_trees_of_nodes_stay_and_the_prompt_says_how_they_ar
     )
     assert question.tests == (
         "assert Solution().add(l1=list_node([2, 4])) == list_node([7])",
-        "assert Solution().add(l1=tree_node([1, None, 2])) == tree_node([])",
+        "assert Solution().add(l1=tree_node([1, None, 2])) == None",
     )
     assert question.prompt.startswith("Add two.\n\nA test writes linked lists as list_node([1, 2])")
     assert loaded.num_dropped_tests == 1
@@ -233,7 +233,6 @@ class TestAdd(unittest.TestCase):
 def test_tests_of_every_form_are_calls_and_values_and_the_reading_is_marked_where_it_is_one():
     found = asserts_in(ast.parse(WRITTEN), {"add", "change"})
     assert found["num_dropped_tests"] == 5
-    assert found["kind"] == "functions"
     assert [text.removesuffix(LOOSE) for text in found["tests"] if text.endswith(LOOSE)] == [
         "assert add([3, 1]) == [1, 3]",
         "assert add(1) == True",
@@ -246,13 +245,8 @@ def test_tests_of_every_form_are_calls_and_values_and_the_reading_is_marked_wher
     ]
     assert [text for text in found["tests"] if not text.endswith(LOOSE)] == [
         "assert add(2) == 5",
-        "assert set(add(1)) == set((1, 2))",
+        "assert set(add(1)) == {1, 2}",
         "assert add([0, 0, 0]) == 100",
         "assert add(2) == 3",
         "assert add(2) == 5",
     ]
-
-
-def test_a_function_that_only_changes_its_argument_is_tested_in_place():
-    found = asserts_in(ast.parse("def test():\n    xs = [3, 1]\n    change(xs)\n    assert xs == [1, 3]"), {"change"})
-    assert found == {"tests": [f"assert change([3, 1]) == [1, 3]{LOOSE}"], "num_dropped_tests": 0, "kind": "in_place"}
