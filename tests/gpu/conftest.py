@@ -27,7 +27,7 @@ from code_a1_recipe.training.plan.sizes import with_sizes
 
 from .card import GIB, MIB, Card, read_card, watched_peak
 from .report import Report
-from .runs import RUNS, SLEEPS_FILE, Measured, facts_of, rows_of, shared_overrides
+from .runs import IN_BFLOAT16, RUNS, SLEEPS_FILE, Measured, facts_of, rows_of, shared_overrides
 
 REHEARSAL = os.environ.get("CODE_A1_GPU_REHEARSAL") == "1"
 _ROOM_FOR_1_5B = 39 * GIB
@@ -56,7 +56,7 @@ class Stage:
     @property
     def max_mean_diff(self) -> float:
         """Above what rounding does (about 0.003 in bfloat16, 1e-7 in float32), below what other weights do (0.03)."""
-        return 0.01 if self.card else 1e-5
+        return IN_BFLOAT16 if self.card else 1e-5
 
 
 @pytest.fixture(scope="session")

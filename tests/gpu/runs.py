@@ -14,6 +14,8 @@ from code_a1_recipe.training.plan.needs import Place
 POLICIES = ("code", "test")
 QUESTIONS, CANDIDATES, SUITES = 8, 4, 4
 SLEEPS_FILE = "sleeps.jsonl"
+IN_BFLOAT16 = 0.01
+"""Mean difference of a token's probability: above what rounding does (0.003), below what other weights do (0.03)."""
 
 _ROLLOUT = "actor_rollout_ref.rollout"
 # Without vLLM's graphs, whose making takes a minute a server.

@@ -8,7 +8,7 @@ from e2e.proofs import order_problems
 from code_a1_recipe.training.plan.needs import Place
 
 from .card import GIB
-from .runs import CANDIDATES, POLICIES, QUESTIONS, STEPS, SUITES
+from .runs import CANDIDATES, IN_BFLOAT16, POLICIES, QUESTIONS, STEPS, SUITES
 
 # "e2e" and "alone" keep them out of the quick parts of tests/run.sh, also where there is a card.
 pytestmark = [pytest.mark.gpu, pytest.mark.e2e, pytest.mark.alone]
@@ -54,11 +54,13 @@ def test_every_program_has_a_verdict_and_its_suites(measured):
 
 def test_servers_sample_with_the_trained_weights_after_each_sync(measured, stage):
     assert measured.rows
+    # The policies of "lora" compute in bfloat16 in a rehearsal too.
+    most = IN_BFLOAT16 if measured.name == "lora" else stage.max_mean_diff
     for row in measured.rows:
         for policy in POLICIES:
             assert row[f"{policy}/rollout_probs_diff_valid"] == 1
             assert row[f"{policy}/rollout_actor_probs_pearson_corr"] > MIN_CORRELATION
-            assert row[f"{policy}/rollout_probs_diff_mean"] < stage.max_mean_diff
+            assert row[f"{policy}/rollout_probs_diff_mean"] < most
             assert row[f"{policy}/rollout_probs_diff_max"] < measured.config.episode.max_probs_diff
 
 
