@@ -54,7 +54,8 @@ def text_of(row: Row, column: str) -> str:
     """The row's string in ``column``; RowError when it is something else."""
     value = row.get(column)
     if not isinstance(value, str):
-        raise RowError(column, f"must be a string, got {type(value).__name__}: {str(value)[:60]!r}")
+        got = "nothing" if value is None else f"{type(value).__name__}: {str(value)[:60]!r}"
+        raise RowError(column, f"must be a string, got {got}")
     return value
 
 

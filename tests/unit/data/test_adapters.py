@@ -192,7 +192,7 @@ def test_unleaked_reads_the_list_from_its_text(load_row):
         ({"extra_info": {}}, "column 'extra_info': must be a mapping with 'function_name'"),
         ({"test": "def check(:"}, "column 'test': must be Python 3"),
         ({"test": "x = 1"}, r"column 'test': must define check\(\)"),
-        ({"GT_code": None}, "column 'GT_code': must be a string, got NoneType"),
+        ({"GT_code": None}, "column 'GT_code': must be a string, got nothing"),
     ],
 )
 def test_a_bad_evalplus_row_is_named(load_row, changes, words):
