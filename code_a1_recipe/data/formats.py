@@ -142,7 +142,7 @@ def from_kodcode(row: Row) -> NativeRow:
     reference = text_of(row, "solution")
     tests = asserts_in(parsed(row, "test"), definitions(reference))
     called = {name for test in tests["tests"] for name in called_names(test)}
-    names = tuple(name for name in definitions(reference) if name in called)
+    names = tuple(name for name in definitions(reference) if name in called or not called)
     declared = " and ".join(f"`def {signature_of(reference, name)}:`" for name in names)
     return NativeRow(
         id=row.get("question_id"),

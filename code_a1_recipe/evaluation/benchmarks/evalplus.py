@@ -109,7 +109,7 @@ class EvalPlusProblem:
         """The arguments of one call, as new objects."""
         call = ast.parse(self.calls[index], mode="eval").body
         assert isinstance(call, ast.Call)
-        return [ast.literal_eval(argument) for argument in call.args]
+        return list(map(_value, call.args))
 
 
 def read_problems(path: Path) -> list[tuple[Row, EvalPlusProblem]]:

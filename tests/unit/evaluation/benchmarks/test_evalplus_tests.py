@@ -114,7 +114,7 @@ def test_some_functions_are_compared_by_an_oracle_of_their_own(question_id, name
         (row("x = 1"), "column 'test': must define check() with a list called 'inputs'"),
         (row("def ("), "column 'test': must be Python 3"),
         (row(listed("[[1], [2]]", "[2]")), "has 2 inputs but 1 results"),
-        (row(listed("[[g(1)]]", "[2]")), "holds 'g(1)', which is no literal"),
+        (row(listed("[[g(1)]]", "[2]")), "holds 'g(1)': a call of g is not a literal"),
         (row(listed("[1]", "[2]")), "every input must be a list of arguments, got '1'"),
         (row(listed("[[1]]", "[2]"), question_id="Other/1"), "must begin with HumanEval/ or MBPP/, got 'Other/1'"),
         ({**row(listed("[[1]]", "[2]")), "extra_info": None}, "must be a mapping with 'function_name'"),
