@@ -36,9 +36,6 @@ def run(work: Callable[[], object]) -> int:
     except SandboxUnavailableError as error:
         error.add_note("the sandbox is down; try `python -m sandbox check`")
         return _report(error, BROKE_OFF)
-    except ModuleNotFoundError as error:
-        error.add_note("this command needs more: pip install 'code-a1-recipe[cpu,eval]', or [gpu,eval]")
-        return _report(error, REFUSED)
     except BrokenPipeError:  # `... | head`: the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKE_OFF

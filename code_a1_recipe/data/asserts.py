@@ -19,7 +19,7 @@ from .native_row import Asserts
 _PLAIN_COMPARISON_CALLS = frozenset({"is_floats", "np.allclose"})
 
 
-_READERS = {"set", "sorted", "tuple", "list", "len", "round", "abs"}
+_READERS = {"set", "sorted", "len"}
 """Of a result, as the gate takes them."""
 LOOSE = "  # read from another form"
 """Behind an assert that the source has as ``is``, ``isclose``, without a comparison, or with names: where the reference
@@ -33,12 +33,12 @@ def asserts_in(module: ast.Module, names: Collection[str]) -> dict[str, Any]:
     """
     found: list[str] = []
     num_tests = 0
-    for written, test in _conditions(_INFINITY.visit(module), {}):
+    for written, test in _conditions(module, {}):
         num_tests += not isinstance(test, ast.Constant)
         left, right, is_exact = _sides(test)
         if not isinstance(left, ast.Call):
             left, right = right, left
-        with contextlib.suppress(ValueFormatError):  # such a test is counted alone
+        with contextlib.suppress(ValueFormatError, RecursionError):  # such a test is counted alone
             remark = "" if is_exact and test is written else LOOSE
             found.append(f"assert {_call_text(left, names)} == {_literal_text(right)}{remark}")
     return {"tests": found, "num_dropped_tests": num_tests - len(found)}
@@ -46,10 +46,12 @@ def asserts_in(module: ast.Module, names: Collection[str]) -> dict[str, Any]:
 
 def _conditions(node: ast.AST, known: dict[str, ast.expr]) -> Iterator[tuple[ast.expr, ast.expr]]:
     """What is asserted below ``node``: as written, and with what was last assigned to a name in its place."""
-    for statement in getattr(node, "body", ()):
+    for statement in ast.iter_child_nodes(node):
         match statement:
+            case ast.expr():
+                pass
             case ast.Assign(targets=[ast.Name(name)], value=value):
-                known[name] = _put_in(value, known)
+                known[name] = value
             case ast.Assert(test=test):
                 yield test, _put_in(test, known)
             case ast.Expr(ast.Call(ast.Attribute(attr=name)) as test) if name.startswith("assert"):
@@ -66,12 +68,10 @@ class _Names(ast.NodeTransformer):
         return self._known.get(node.id, node)
 
 
-_INFINITY = _Names({"inf": ast.Constant(float("inf"))})
-
-
 def _put_in(node: Any, known: dict[str, ast.expr]) -> Any:
-    if any(isinstance(part, ast.Name) and part.id in known for part in ast.walk(node)):
-        return _Names(known).visit(copy.deepcopy(node))
+    for _ in range(2):  # a result's name, and those of its call's arguments; more could grow without bound
+        if any(isinstance(part, ast.Name) and part.id in known for part in ast.walk(node)):
+            node = _Names(known).visit(copy.deepcopy(node))
     return node
 
 
@@ -82,7 +82,7 @@ _EQUAL = {
     "is_same_tree": True,
 }
 """Functions of two values, and whether they are exact: unittest's, the libraries', LeetCodeDataset's."""
-_HOLDS = {"assertTrue": True, "assertFalse": False, "assertIsNone": None}
+_HOLDS = {"assertTrue": True, "assertFalse": False}
 
 
 def _sides(test: ast.expr) -> tuple[ast.expr, ast.expr, bool]:
@@ -116,7 +116,7 @@ def parsed_texts(texts: Iterable[str]) -> ast.Module:
 
 def _call_text(node: ast.expr, names: Collection[str]) -> str:
     """A call of one of ``names`` with literals, or what reads its result; ValueFormatError of anything else."""
-    if not isinstance(node, ast.Call):
+    if not isinstance(node, ast.Call) or not all(one.arg for one in node.keywords):
         raise ValueFormatError("no call")
     callee, given, texts = ast.unparse(node.func), node.args, []
     if re.split(r"[.(]", callee)[0] not in names:
@@ -130,7 +130,12 @@ def _call_text(node: ast.expr, names: Collection[str]) -> str:
 
 
 def _literal_text(node: ast.expr) -> str:
-    return spell(LiteralReader(arithmetic=True).read(node))
+    return spell(literal_value(node))
+
+
+def literal_value(node: ast.expr) -> Any:
+    """The value of a literal, or of ``inf``; ValueFormatError of anything else."""
+    return LiteralReader(arithmetic=True).read(_put_in(node, {"inf": ast.Constant(float("inf"))}))
 
 
 def called_names(text: str) -> list[str]:
@@ -212,7 +217,7 @@ class EvalPlusCheck:
         Raises:
             RowError: there is no ``check`` with a list called ``inputs``.
         """
-        functions = {node.name: node for node in _INFINITY.visit(module).body if isinstance(node, ast.FunctionDef)}
+        functions = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
         check = functions.get("check", module)
         lists = _lists_of(check)
         if "inputs" not in lists:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 
 from reward_fns import extract_candidate
-from sandbox import NODE_NAMES, Kind
+from sandbox import INPUT_ENTRY, NODE_NAMES, Kind
 
 from ..algorithm.question import Question, definitions
 from ..errors import RowError
@@ -65,9 +65,11 @@ def from_native(row: Row) -> NativeRow:
         asked = (one.get("content", "") for one in messages if isinstance(one, Mapping) and one.get("role") == "user")
         given["prompt"] = "\n\n".join(map(str, asked))
     if str(given.get("reference")).startswith("```"):
-        given["reference"] = extract_candidate(given["reference"])
+        found = extract_candidate(given["reference"])
+        given["reference"] = found if isinstance(found, str) else given["reference"]
     if isinstance(given.get("tests"), str):
-        given["tests"] = asserts_in(parsed(row, "tests"), definitions(given["reference"]))["tests"]
+        names = [*definitions(text_of(given, "reference")), *definitions(str(given.get("prelude"))), INPUT_ENTRY]
+        given |= asserts_in(parsed(row, "tests"), names)
     native = NativeRow(**given)
     return with_inputs(row, native) if row.get("inputs") is not None else native
 
@@ -128,7 +130,7 @@ def _with_check(row: Row, *, prompt: str, data_source: str) -> NativeRow:
 
 def _with_plus_tests(row: Row, native: NativeRow, entry: str) -> NativeRow:
     """The hub's HumanEval+ and MBPP+ are known by lists of inputs and results in ``test``, which replace the others."""
-    if "inputs = [" not in str(row.get("test")):
+    if not all(mark in str(row.get("test")) for mark in ("def assertion(", "inputs = [", "results = [")):
         return native
     check = EvalPlusCheck.read(parsed(row, "test"), declared_name=entry)
     return replace(native, data_source=f"{native.data_source}plus", **check.tests())
@@ -143,7 +145,8 @@ def from_kodcode(row: Row) -> NativeRow:
     tests = asserts_in(parsed(row, "test"), definitions(reference))
     called = {name for test in tests["tests"] for name in called_names(test)}
     names = tuple(name for name in definitions(reference) if name in called or not called)
-    declared = " and ".join(f"`def {signature_of(reference, name)}:`" for name in names)
+    signatures = [signature_of(reference, name) for name in names]  # that of a class ends with "..."
+    declared = " and ".join(f"`{'class' if '...' in one else 'def'} {one}:`" for one in signatures)
     return NativeRow(
         id=row.get("question_id"),
         prompt=f"{text_of(row, 'question')}\n\nDeclare {declared}.",

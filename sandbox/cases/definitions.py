@@ -7,6 +7,7 @@ a program's names, and none of the functions here raises.
 import ast
 import builtins
 import contextlib
+import re
 import symtable
 import sys
 from collections.abc import Collection, Iterator
@@ -14,6 +15,9 @@ from dataclasses import dataclass
 
 from .reference_interface import PARSE_ERRORS, parse_untrusted
 
+_IMPORTED = re.compile(r"^ *(?:from|import) (\w+)", re.MULTILINE)
+_STATE = re.compile(r"@|\b(?:class|exec|globals?|nonlocal|setattr|vars)\b|\w\.\w+(?:\[.*\])* [^ ]?= |def .*=")
+"""Decorators, classes, variables of other scopes, attributes of functions or modules, defaults."""
 _DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _BUILTINS = {*dir(builtins), "__file__"}
 _SETTINGS = (
@@ -49,7 +53,7 @@ class Definitions:
 
     source: str
     needs_no_examples: bool
-    """The whole program may be stopped early: no state that an example could fill, and nothing slow is imported."""
+    """By its text, the whole program may be stopped early: no example could fill a state, and no import is slow."""
 
 
 def without_examples(source: str, names: Collection[str]) -> Definitions | None:
@@ -80,20 +84,9 @@ def _without_examples(module: ast.Module, names: Collection[str]) -> Definitions
         return None
     body = [statement for statement in module.body if statement in kept]
     is_plain = all(isinstance(one, _DEFINITIONS | ast.Import | ast.ImportFrom) for one in kept)
-    needs_none = is_plain and not any(map(_takes_time, ast.walk(module)))
-    return Definitions(ast.unparse(ast.Module(body, type_ignores=[])), needs_none)
-
-
-def _takes_time(node: ast.AST) -> bool:
-    """It imports a package, or gives a function state."""
-    match node:
-        case ast.Import(names=aliases):
-            modules = [alias.name for alias in aliases]
-        case ast.ImportFrom(module=str(name)):
-            modules = [name]
-        case _:
-            return isinstance(node, ast.Global)
-    return any(name.partition(".")[0] not in sys.stdlib_module_names for name in modules)
+    text = ast.unparse(module)
+    is_quick = is_plain and not _STATE.search(text) and sys.stdlib_module_names >= set(_IMPORTED.findall(text))
+    return Definitions(ast.unparse(ast.Module(body, type_ignores=[])), is_quick)
 
 
 def _makes(statement: ast.stmt, names: Collection[str], kept: list[ast.stmt]) -> bool:

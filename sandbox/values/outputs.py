@@ -78,7 +78,8 @@ def _are_near(word: str, other: str, tolerance: float) -> bool:
     except ValueError:
         return False
     # Relative to the reference alone: else a wrong large number would widen its own tolerance.
-    return abs(one - two) <= tolerance * max(1.0, abs(one)) if math.isfinite(one) and math.isfinite(two) else one == two
+    # Infinity is no number: `inf` and all that is too large for a float would be the same.
+    return math.isfinite(one) and math.isfinite(two) and abs(one - two) <= tolerance * max(1.0, abs(one))
 
 
 def _is_accepted(reference: str, printed: str) -> bool:

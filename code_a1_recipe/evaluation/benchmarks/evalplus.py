@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sandbox import Call, CallStatus, LiteralReader, Program, Role, Runner, ValueFormatError, encode, spell
+from sandbox import Call, CallStatus, Program, Role, Runner, ValueFormatError, encode, spell
 
+from ...data.asserts import literal_value
 from ...data.formats import evalplus_row
 from ...data.native_row import Row
 from ...data.reader import columns_of, iter_rows, read_each, row_reader
@@ -152,7 +153,7 @@ def read_problem(row: Row) -> EvalPlusProblem:
 
 def _value(node: ast.expr) -> Any:
     try:
-        return LiteralReader(arithmetic=True).read(node)
+        return literal_value(node)
     except ValueFormatError as error:
         raise RowError("test", f"holds {ast.unparse(node)[:80]!r}: {error}") from error
 

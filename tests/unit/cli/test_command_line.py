@@ -2,7 +2,6 @@
 
 import pytest
 
-from code_a1_recipe.cli import status
 from code_a1_recipe.cli.app import _with_command, main
 from code_a1_recipe.config.removed import REMOVED_COMMANDS, REMOVED_OPTIONS
 from code_a1_recipe.errors import InputError
@@ -39,14 +38,3 @@ def test_an_option_that_was_removed_from_one_command_is_no_word_of_another():
 def test_a_command_on_runs_has_its_help(command, capsys):
     assert main([command, "--help"]) == 0
     assert "Usage: code-a1 " in capsys.readouterr().out
-
-
-def test_a_package_that_is_not_installed_is_named_with_the_extra_that_has_it(capsys):
-    def work():
-        raise ModuleNotFoundError("No module named 'datasketch'", name="datasketch")
-
-    assert status.run(work) == 2
-    assert capsys.readouterr().err == (
-        "error: No module named 'datasketch'\n"
-        "this command needs more: pip install 'code-a1-recipe[cpu,eval]', or [gpu,eval]\n"
-    )

@@ -250,3 +250,42 @@ def test_tests_of_every_form_are_calls_and_values_and_the_reading_is_marked_wher
         "assert add(2) == 3",
         "assert add(2) == 5",
     ]
+
+
+def test_tests_below_any_statement_count_and_what_grows_or_cannot_be_written_does_not():
+    source = "try:\n    pass\nexcept E:\n    assert f(1) == 1\nelse:\n    assert f(2) == 2\n"
+    assert asserts_in(ast.parse(source), {"f"})["tests"] == ["assert f(1) == 1", "assert f(2) == 2"]
+    doubling = (
+        "s = [1]\n" + "s = [s, s]\n" * 40 + "assert f(s) == 1\nassert f(**{'x': 1}) == 2\nx = " + "+".join("1" * 900)
+    )
+    assert asserts_in(ast.parse(doubling), {"f"}) == {"tests": [], "num_dropped_tests": 2}
+
+
+@pytest.mark.parametrize("line", ["inputs = [1, 2]", "results = 'inputs = [1]'", "if True: inputs = [1]"])
+def test_a_list_of_inputs_alone_makes_no_evalplus_row(load_row, line):
+    row = {
+        "task_id": "HumanEval/0",
+        "prompt": 'def add(a):\n    """Add one."""\n',
+        "entry_point": "add",
+        "canonical_solution": "    return a + 1\n",
+        "test": f"def check(candidate):\n    {line}\n    assert candidate(1) == 2\n",
+    }
+    assert load_row(row)[1].tests == ("assert add(1) == 2",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"reference": None}, "column 'reference': must be a string, got nothing"),
+        ({"reference": 3}, "column 'reference': must be a string, got int"),
+        ({"reference": "```text\nhello\n```"}, "column 'reference': must be Python 3"),
+    ],
+)
+def test_asserts_in_one_text_beside_a_bad_reference_are_refused_in_a_line(load_row, changes, rule):
+    row = {"id": "a", "prompt": "Add.", "reference": "def f(x): return x", "tests": "assert f(1) == 1\nassert f(2) > 1"}
+    with pytest.raises(InputError, match=rule):
+        load_row(row | changes)
+    loaded, question = load_row(row)
+    assert (question.tests, loaded.num_dropped_tests) == (("assert f(1) == 1",), 1)
+    stdin = {"kind": "stdin", "reference": "print(input())", "tests": "assert run('3\\n') == '3\\n'"}
+    assert len(load_row(row | stdin)[1].tests) == 1

@@ -53,6 +53,12 @@ def test_a_program_whose_example_fails_is_judged_on_its_definitions(judge, candi
         (f"memo = {{}}\n{ADD.replace('return', 'memo[a] = b; return')}while True: pass", "0.4"),
         (f"import attr\n{ADD}while True: pass", "0.4"),
         (f"{ADD}def fill():\n    global x\n    x = 1\nwhile True: fill()", "0.4"),
+        (f"{ADD}def fill():\n    add.seen = [1]\nwhile True: fill()", "0.4"),
+        (f"import math\n{ADD}def fill():\n    math.t = [1]\nwhile True: fill()", "0.4"),
+        (f"class T: seen = {{}}\n{ADD}while True: pass", "0.4"),
+        (f"def memo(f): return f\n@memo\n{ADD}while True: pass", "0.4"),
+        (f"{ADD.replace('b)', 'b, seen=[])', 1)}while True: pass", "0.4"),
+        (f"{ADD}def fill(): globals()['x'] = 1\nwhile True: fill()", "0.4"),
     ],
 )
 def test_an_example_may_compute_for_long_only_where_a_definition_may_need_it_or_imports_are_slow(candidate, seconds):
