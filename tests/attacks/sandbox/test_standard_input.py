@@ -140,7 +140,12 @@ def test_a_reference_that_prints_what_looks_like_infinity_is_matched_by_itself_a
     suite = ('assert run("1") == "inf"',)
     reference = "input()\nprint(float('inf'))"
     assert outcomes(printing("print('nan')", reference=reference, suite=suite, checker="floats")) == [WRONG]
-    assert outcomes(printing("print('1e400')", reference=reference, suite=suite, checker="floats")) == [PASSED]
+    assert outcomes(printing("print('1e400')", reference=reference, suite=suite, checker="floats")) == [WRONG]
+    assert outcomes(printing("print('inf')", reference=reference, suite=suite, checker="floats")) == [PASSED]
+    large = {"reference": "input()\nprint(10**400)", "suite": (f'assert run("1") == "{10**400}"',), "checker": "floats"}
+    assert outcomes(printing("print('inf')", **large)) == [WRONG]
+    assert outcomes(printing("print(9 * 10**400)", **large)) == [WRONG]
+    assert outcomes(printing("print(10**400)", **large)) == [PASSED]
 
 
 def test_a_hang_costs_its_own_case(printing):
