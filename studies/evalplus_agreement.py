@@ -3,7 +3,7 @@
     python -m studies.evalplus_agreement evalplus.parquet --samples 2100
     python -m studies.evalplus_agreement evalplus.parquet --programs samples.jsonl
 
-The programs are a model's (``--programs``, as ``code-a1 eval code --export-evalplus`` writes them), or made from the
+The programs are a model's (``--programs``, as ``code-a1 eval code`` writes them), or made from the
 references of HumanEval+ and MBPP+: the reference itself, mutants of it, and references whose result is changed in ways
 that test the comparison (another type of equal value, a value close by, another order). About a third of them is right.
 
@@ -153,7 +153,7 @@ def plan_samples(problems: Sequence[EvalPlusProblem], num_samples: int, *, seed:
 
 
 def read_programs(path: Path, problems: Sequence[EvalPlusProblem]) -> dict[str, list[Sample]]:
-    """Read a file of ``code-a1 eval code --export-evalplus``, or of EvalPlus's own code generation, by problem.
+    """Read the ``evalplus_samples.jsonl`` of ``code-a1 eval code``, or of EvalPlus's own code generation, by problem.
 
     Raises:
         InputError: a line is none of EvalPlus's samples, or its problem is not known.
@@ -165,7 +165,7 @@ def read_programs(path: Path, problems: Sequence[EvalPlusProblem]) -> dict[str, 
         if name not in known or not isinstance(program, str):
             raise InputError(
                 f"{path}: row {item} must have a text 'solution' and as 'task_id' a problem of FILE, got {name!r}; "
-                "write it with `code-a1 eval code FILE --export-evalplus`"
+                "`code-a1 eval code FILE` writes it as evalplus_samples.jsonl"
             )
         samples.setdefault(name, []).append(Sample(item=item, kind="response", program=program))
     return samples

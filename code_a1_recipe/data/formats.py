@@ -68,8 +68,8 @@ def from_native(row: Row) -> NativeRow:
         found = extract_candidate(given["reference"])
         given["reference"] = found if isinstance(found, str) else given["reference"]
     if isinstance(given.get("tests"), str):
-        names = [*definitions(text_of(given, "reference")), *definitions(str(given.get("prelude"))), INPUT_ENTRY]
-        given |= asserts_in(parsed(row, "tests"), names)
+        tested = [*definitions(text_of(given, "reference")), *definitions(str(given.get("prelude"))), INPUT_ENTRY]
+        given |= asserts_in(parsed(row, "tests"), tested)
     native = NativeRow(**given)
     return with_inputs(row, native) if row.get("inputs") is not None else native
 

@@ -60,7 +60,7 @@ def without_examples(source: str, names: Collection[str]) -> Definitions | None:
     """The functions and classes of a program that defines one of ``names``, and what makes the names that they read.
 
     Returns:
-        The rest in its order; None where no name is defined, nothing is left out, or Python refuses the source.
+        The rest in its order; None where no name is defined, nothing is left out, or the parser refuses the source.
     """
     try:
         return _without_examples(parse_untrusted(source), names)

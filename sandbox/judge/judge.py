@@ -179,8 +179,8 @@ class Judge:
         result, is_cached = self._run(request.question_id, program)
         failure = ""
         # It may have defined all that it was asked for, and failed in an example behind it. One that ends its process,
-        # or breaks the channel to it, is no such program.
-        if rest and not result.loaded and not result.load_error.startswith(CallStatus.DIED):
+        # or breaks the channel to it, is no such program, nor is one that Python does not compile.
+        if rest and not result.loaded and not result.load_error.startswith((CallStatus.DIED, "SyntaxError")):
             again, is_cached = self._run(request.question_id, replace(program, source=rest.source, limits=self._limits))
             if again.loaded:
                 result, failure = again, result.load_error

@@ -74,6 +74,9 @@ def test_an_example_may_compute_for_long_only_where_a_definition_may_need_it_or_
         "def sub(a, b):\n    return a - b\nsub(1)",  # defines nothing that is asked for
         "1 / 0",
         f"{ADD}def broken(:",
+        f"{ADD}return add(1, 2)",
+        f"{ADD}break",
+        f"{ADD}nonlocal x",
         f"{ADD}import os\nos._exit(0)",
         "from operator import add\n1 / 0",
         "add = 1 / 0\ndef f(): return add",
