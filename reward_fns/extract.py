@@ -27,6 +27,12 @@ _BEGINS_CODE = re.compile(r"(?:async\s+def|def|class|import|from)\b|@|[A-Za-z_][
 """A line at which a program may begin."""
 _BEGINS_LINE = re.compile(r"[^\s)\]}]")
 _CALLED = re.compile(r"\b([A-Za-z_]\w*)\(")
+_UNITTEST = {
+    "assertEqual": "assert {} == {}",
+    "assertTrue": "assert {}",
+    "assertFalse": "assert not {}",
+    "assertIs": "assert {} is {}",
+}
 _MAX_PARSED_CHARS = 2_000_000
 """Of all tries to find a run of lines, which bounds their time."""
 
@@ -179,9 +185,9 @@ def extract_suite(text: str, *, max_asserts: int = 64) -> tuple[str, ...] | Extr
 
     All blocks that are fenced as Python or without a tag are read, or the whole text when there is none.
     When a block parses, its ``assert`` statements are taken, at top level and in test functions and methods, where
-    ``self.assertEqual`` is one too; otherwise every line that starts with ``assert`` begins one, and it goes on to the
-    first line that completes it. An assert that never completes is still returned, so that it counts against validity.
-    Other lines are passed over.
+    ``self.assertEqual`` and its like are some too; otherwise every line that starts with ``assert`` begins one, and it
+    goes on to the first line that completes it. An assert that never completes is still returned, so that it counts
+    against validity. Other lines are passed over.
 
     Args:
         text: the decoded response.
@@ -243,12 +249,12 @@ def _statements_of_tests(node: ast.Module | ast.stmt) -> Iterator[ast.stmt]:
 
 
 def _as_assert(node: ast.stmt, lines: list[bytes]) -> str:
-    """The text of an assert, or of ``self.assertEqual(call, value)`` as one; "" for another statement."""
+    """The text of an assert, or of a unittest method as one; "" for another statement."""
     match node:
         case ast.Assert():
             return _segment(lines, node)
-        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="assertEqual"), args=[call, value, *_])):
-            return f"assert {_segment(lines, call)} == {_segment(lines, value)}"
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name), args=args)) if name in _UNITTEST:
+            return _UNITTEST[name].format(*(_segment(lines, argument) for argument in args), "", "")
     return ""
 
 

@@ -39,6 +39,7 @@ from .cases.case import (
     RejectionReason as RejectionReason,
     Suite as Suite,
 )
+from .cases.condition import compared as compared
 from .cases.definitions import defined_names as defined_names, missing_names as missing_names
 from .cases.gate import Gate as Gate
 from .cases.parser import parse_assert as parse_assert, parse_call as parse_call, parse_suite as parse_suite

@@ -21,7 +21,8 @@ from .schedule import UpdateSchedule
 from .selection import GROUP_SELECTORS
 from .settings_block import Amount, Block, Count, Rate, Seconds, one_of
 
-SANDBOX_RUNNERS = ("local", "ray", "fusion")
+FUSION = "fusion"
+SANDBOX_RUNNERS = ("local", FUSION)
 """Where programs may run (``sandbox.runner``); ``training.runners`` makes them."""
 
 

@@ -7,7 +7,7 @@ by itself.
 from collections.abc import Callable, Iterable, Iterator
 
 from ..algorithm.scripted_tester import find_scripted_tester
-from ..algorithm.settings import RecipeSettings
+from ..algorithm.settings import FUSION, RecipeSettings
 from ..errors import SettingsError
 from .run_config import SEPARATE, RunConfig
 
@@ -113,7 +113,7 @@ def _self_play(config: RecipeSettings) -> Iterator[str]:
 def _sandbox(config: RecipeSettings) -> Iterator[str]:
     sandbox = config.sandbox
     runner = f"with sandbox.runner={sandbox.runner}"
-    if sandbox.runner != "fusion":
+    if sandbox.runner != FUSION:
         if sandbox.url is not None:
             yield f"sandbox.url must be null {runner}, got {sandbox.url!r}; it belongs to sandbox.runner=fusion"
         return

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox import LiteralReader, ValueFormatError, spell
+from sandbox import LiteralReader, ValueFormatError, compared, spell
 
 from ..algorithm.question import definitions, parsed
 from ..errors import RowError
@@ -35,10 +35,8 @@ def asserts_in(module: ast.Module, names: Collection[str]) -> dict[str, Any]:
     num_tests = 0
     for written, test in _conditions(module, {}):
         num_tests += not isinstance(test, ast.Constant)
-        left, right, is_exact = _sides(test)
-        if not isinstance(left, ast.Call):
-            left, right = right, left
         with contextlib.suppress(ValueFormatError, RecursionError):  # such a test is counted alone
+            left, right, is_exact = compared(test)
             remark = "" if is_exact and test is written else LOOSE
             found.append(f"assert {_call_text(left, names)} == {_literal_text(right)}{remark}")
     return {"tests": found, "num_dropped_tests": num_tests - len(found)}
@@ -73,40 +71,6 @@ def _put_in(node: Any, known: dict[str, ast.expr]) -> Any:
         if any(isinstance(part, ast.Name) and part.id in known for part in ast.walk(node)):
             node = _Names(known).visit(copy.deepcopy(node))
     return node
-
-
-_EQUAL = {
-    "assertEqual": True,
-    "isclose": False,
-    "is_same_list": True,
-    "is_same_tree": True,
-}
-"""Functions of two values, and whether they are exact: unittest's, the libraries', LeetCodeDataset's."""
-_HOLDS = {"assertTrue": True, "assertFalse": False}
-
-
-def _sides(test: ast.expr) -> tuple[ast.expr, ast.expr, bool]:
-    """What a condition compares with what, itself with true where it is no comparison; and whether it says equal."""
-    match test:
-        case ast.Compare(left, [ast.Eq()], [ast.Call(function, [right, *_])]) if _last_name(function) == "approx":
-            return left, right, False
-        case ast.Compare(left, [ast.Eq()], [right]):
-            return left, right, True
-        case ast.Compare(left, [ast.Is()], [right]) | ast.Compare(
-            ast.Call(ast.Name("abs"), [ast.BinOp(left, ast.Sub(), right)]), [ast.Lt() | ast.LtE()]
-        ):
-            return left, right, False
-        case ast.UnaryOp(ast.Not(), left):
-            return left, ast.Constant(False), False
-        case ast.Call(function, [left, right, *_]) if (name := _last_name(function)) in _EQUAL:
-            return left, right, _EQUAL[name]
-        case ast.Call(function, [left, *_]) if (name := _last_name(function)) in _HOLDS:
-            return _sides(left) if _HOLDS[name] else (left, ast.Constant(_HOLDS[name]), False)
-    return test, ast.Constant(True), False
-
-
-def _last_name(node: ast.expr) -> str:
-    return ast.unparse(node).rpartition(".")[2]
 
 
 def parsed_texts(texts: Iterable[str]) -> ast.Module:

@@ -10,7 +10,7 @@ from ray.exceptions import RayError, RayTaskError
 from sandbox import CandidateVerdict, Judge, JudgeRequest, SandboxUnavailableError
 
 from ..algorithm.settings import SandboxSettings
-from .runners import RUNNERS
+from .runners import cpus_per_judge, make_runner
 
 # A judge that dies is started again by Ray and the call repeated: what it remembered saves time and changes nothing.
 _CALL_RETRIES = 2
@@ -23,7 +23,7 @@ class JudgeWorker:
     """One judge process; its runner bounds how many programs run at a time."""
 
     def __init__(self, settings: SandboxSettings, seed: int) -> None:
-        self._runner = RUNNERS[settings.runner].make(settings)
+        self._runner = make_runner(settings)
         self._judge = Judge(self._runner, limits=settings.limits, seed=seed, reuse_results=True)
 
     def judge(self, request: JudgeRequest) -> CandidateVerdict:
@@ -50,7 +50,7 @@ class JudgePool:
             max_concurrency=_WAITING * settings.programs_per_worker,
             max_restarts=-1,
             max_task_retries=_CALL_RETRIES,
-            num_cpus=RUNNERS[settings.runner].cpus_per_judge(settings),
+            num_cpus=cpus_per_judge(settings),
             scheduling_strategy="SPREAD",
         )
         workers = [actor_class.remote(settings, seed) for _ in range(settings.num_workers)]

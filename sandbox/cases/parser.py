@@ -2,7 +2,9 @@
 
 A case has the form ``assert CALL == LITERAL``, an optional message ignored (it is never evaluated):
 
-- exactly one comparison, ``==``; nothing is rewritten into it;
+- one comparison, ``==``, or a form that says the same: the sides exchanged, ``CALL is LITERAL``, ``CALL`` and
+  ``not CALL`` (true and false), ``isclose(CALL, LITERAL)`` and others of ``condition.py``. What the reference returns
+  must still equal the value: ``assert f(1)`` is incorrect where that is ``[3]``;
 - CALL calls an entry point of the question with literal arguments: ``f(1)``, ``Stack([1]).pop()``,
   ``Solution().f("a")``, ``await f(1)``, ``asyncio.run(f(1))``. The result may be read with
   literal subscripts or one of a few builtins (``sorted(f(1))``), an object of a class under test with
@@ -29,6 +31,7 @@ from ..values.encoding import encode
 from ..values.literals import LiteralReader
 from .call_reader import CallReader, RejectedError
 from .case import Case, Kind, Rejection, RejectionReason, Suite
+from .condition import compared
 from .reference_interface import Interface, parse_untrusted
 
 DEFAULT_ASSERT_CHARS = 16_384
@@ -77,12 +80,14 @@ def _gated(text: str, interface: Interface, assert_chars: int, *, is_assert: boo
         if not isinstance(statement, ast.Assert):
             call, key = reader.read(statement.value)
             return Case(text=text, call=call, key=key, expected="", expected_value=b"")
-        left, right = _sides(statement.test)
+        left, right, _ = compared(statement.test)
         call, key = reader.read(left)
         expected = _segment(text.strip(), right)
         return Case(text=text, call=call, key=key, expected=expected, expected_value=_expected_value(right, interface))
     except RejectedError as rejected:
         return Rejection(text=text, reason=rejected.reason, detail=rejected.detail)
+    except ValueFormatError as error:
+        return Rejection(text=text, reason=RejectionReason.NOT_AN_EQUALITY, detail=str(error))
     # Hostile text makes the parser raise any of these; that is a rejection and no error of the judge.
     except _PARSE_ERRORS as error:
         detail = f"{type(error).__name__}: {error}"[:200]
@@ -112,13 +117,9 @@ def _single_statement(text: str, assert_chars: int) -> ast.stmt:
 
 
 def _segment(text: str, node: ast.expr) -> str:
-    """The source of one expression of ``text``."""
+    """The source of one expression of ``text``; of a value that is not written there, its own."""
+    if not hasattr(node, "lineno"):
+        return ast.unparse(node)
     if text.isascii() and text.isprintable():  # one line, and offsets in bytes are offsets in characters
         return text[node.col_offset : node.end_col_offset]
     return ast.get_source_segment(text, node) or ast.unparse(node)
-
-
-def _sides(test: ast.expr) -> tuple[ast.expr, ast.expr]:
-    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
-        raise RejectedError(RejectionReason.NOT_AN_EQUALITY, "the condition is not one '=='")
-    return test.left, test.comparators[0]

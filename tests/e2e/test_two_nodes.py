@@ -1,4 +1,4 @@
-"""A Ray cluster of two nodes on this machine: ranks, servers and programs on both; a node's sandbox dies, a server
+"""A Ray cluster of two nodes on this machine: ranks, servers and judges on both; a judge dies, a server
 stops answering. Reward function and prompt template of the Test LLM are a user's, outside the package, named by key."""
 
 import shutil
@@ -50,9 +50,9 @@ def test_both_nodes_train_and_serve(two_nodes):
             assert row[f"{policy}/rollout_probs_diff_mean"] <= 1e-5  # the weights reached both nodes
 
 
-def test_the_loss_of_a_nodes_sandbox_costs_no_verdict(two_nodes):
-    assert "sandbox actors on each node: [2, 2]" in two_nodes.output  # one of each of the two judges
-    assert two_nodes.output.count("killed a sandbox actor of the worker node") >= 2
+def test_the_loss_of_a_nodes_judge_costs_no_verdict(two_nodes):
+    assert "judges on each node: [1, 1]" in two_nodes.output
+    assert "killed a judge of the worker node" in two_nodes.output
     records = [two_nodes.rollouts(step) for step in (1, 2)]
     assert [len(of_step) for of_step in records] == [8 * 4, 8 * 4]
     assert all(record.verdict is not None for of_step in records for record in of_step)

@@ -40,13 +40,18 @@ def test_s80_a_case_is_one_equality_of_a_call_and_a_literal():
     assert (case.call.text, case.expected) == ("f(1)", "[1, {'a': (None, True)}]")
 
 
-def test_s81_other_conditions_are_refused_and_never_rewritten():
-    refused("not_an_equality", "assert f(1) != 2", "assert f(1) > 0", "assert f(1)", "assert not f(1) == 1")
-    refused("not_an_equality", "assert f(1) is None", "assert f(1) == 1 == 1", "assert f(1) == 1 or f(2) == 2")
+def test_s81_forms_that_say_the_same_are_cases_and_other_conditions_are_refused():
+    cases = accepted("assert f(1) is None", "assert f(1)", "assert not f(1)", "assert isclose(f(1), 0.5)")
+    cases += accepted("assert f(1) == approx(0.5)", "assert abs(f(1) - 0.5) < 1e-3")
+    assert [case.expected for case in cases] == ["None", "True", "False", "0.5", "0.5", "0.5"]
+    refused("not_an_equality", "assert f(1) != 2", "assert f(1) > 0", "assert not f(1) == 1", "assert f(1) is not None")
+    refused("not_an_equality", "assert f(1) == 1 == 1", "assert f(1) == 1 or f(2) == 2")
 
 
-def test_s82_the_call_stands_on_the_left():
-    refused("no_call", "assert 1 == f(1)", "assert 1 == 1")
+def test_s82_the_call_stands_on_either_side():
+    (case,) = accepted("assert 1 == f(1)")
+    assert (case.call.text, case.expected) == ("f(1)", "1")
+    refused("no_call", "assert 1 == 1")
 
 
 def test_s83_only_entry_points_of_the_question_are_called():

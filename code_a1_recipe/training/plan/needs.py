@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ...algorithm.settings import FUSION
 from ...config.run_config import COLOCATED, RunConfig
 from ...verl_plugin.compat import CPUS_PER_DEVICE, CPUS_PER_QUEUE_ACTOR
 from ...verl_plugin.cpu.environment import KV_CACHE_GIB, logits_chunk
-from ..runners import RUNNERS
+from ..runners import cpus_per_judge
 from .memory import (
     ADAM,
     GIB,
@@ -74,10 +75,9 @@ def _shared_processes(config: RunConfig) -> Iterator[Need]:
 
     Ray starts an actor where so many CPUs and GPUs are free, and waits for ever where they never are.
     """
-    sandbox, runner = config.sandbox, RUNNERS[config.sandbox.runner]
+    sandbox = config.sandbox
     pools = config.pool_spec().values()
-    judge_cpus = runner.cpus_per_judge(sandbox) + runner.cpus_of_programs(sandbox, max(map(len, pools)))
-    programs = 0 if sandbox.runner == "fusion" else sandbox.num_workers * sandbox.programs_per_worker
+    programs = 0 if sandbox.runner == FUSION else sandbox.num_workers * sandbox.programs_per_worker
     servers = [
         config.num_devices(name) // config.policy(name).rollout.tensor_model_parallel_size
         for name in config.policy_names
@@ -89,7 +89,7 @@ def _shared_processes(config: RunConfig) -> Iterator[Need]:
         "queue storage": (config.transfer_queue.num_storage_units, CPUS_PER_QUEUE_ACTOR),
         "load balancer": (sum(count > 1 for count in servers), 0),
         "episode worker": (config.episode.num_workers, CPUS_PER_EPISODE_WORKER),
-        "judge": (sandbox.num_workers, judge_cpus),
+        "judge": (sandbox.num_workers, cpus_per_judge(sandbox)),
         "program": (programs, 0),
     }
     for process, (count, cpus) in processes.items():

@@ -69,15 +69,15 @@ def sabotage(nodes: list[subprocess.Popen], step: int) -> None:
     time.sleep(0.5)
     for name, words in (("workers", "ray::WorkerDict"), ("servers", "ray::PolicyHttpServer")):
         say(f"{name} on each node: {[len(matching(words, node.pid)) for node in nodes]}")
-    actors = [matching("ray::RunnerActor", node.pid) for node in nodes]
-    say(f"sandbox actors on each node: {[len(pids) for pids in actors]}")
+    actors = [matching("ray::JudgeWorker", node.pid) for node in nodes]
+    say(f"judges on each node: {[len(pids) for pids in actors]}")
     if step == 3:
         os.kill(matching("ray::PolicyHttpServer", nodes[1].pid)[0], signal.SIGSTOP)
         say("stopped a server of the worker node")
         return
     for pid in actors[1]:
         os.kill(pid, signal.SIGKILL)
-        say("killed a sandbox actor of the worker node")
+        say("killed a judge of the worker node")
 
 
 def main() -> None:
@@ -89,7 +89,7 @@ def main() -> None:
         wait_for_nodes(address, 1)
         nodes.append(start_node(f"--address={address}"))
         wait_for_nodes(address, 2)
-        config = read_config("cpu", [f"+ray_kwargs.ray_init.address={address}", "sandbox.runner=ray", *sys.argv[1:]])
+        config = read_config("cpu", [f"+ray_kwargs.ray_init.address={address}", *sys.argv[1:]])
         prepare_environment(config)
 
         from code_a1_recipe.training import policy

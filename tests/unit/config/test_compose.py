@@ -9,11 +9,9 @@ import pytest
 from omegaconf import OmegaConf
 
 from code_a1_recipe.algorithm.schedule import POLICY_NAMES
-from code_a1_recipe.algorithm.settings import SANDBOX_RUNNERS
 from code_a1_recipe.config.compose import preset_names, read_config, recorded_config
 from code_a1_recipe.config.run_config import RunConfig
 from code_a1_recipe.errors import SettingsError
-from code_a1_recipe.training.runners import RUNNERS
 from code_a1_recipe.verl_plugin.backends import backend_name
 from code_a1_recipe.verl_plugin.compat import TRAINER_NAME
 
@@ -187,7 +185,6 @@ def test_values_of_the_recipes_own_names_agree():
     assert get_args(modes.annotation) == (TRAINER_NAME,)
     rollouts = {name: read_config("cpu").policy(name).rollout.name for name in POLICY_NAMES}
     assert rollouts == {name: backend_name(name) for name in POLICY_NAMES}
-    assert tuple(RUNNERS) == SANDBOX_RUNNERS
 
 
 def test_several_threads_may_copy_one_configuration():

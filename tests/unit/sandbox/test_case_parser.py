@@ -85,17 +85,40 @@ def test_this_form_is_accepted(text, call):
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("assert 2 == f(1)", "2"),
+        ("assert f(1) is None", "None"),
+        ("assert f(1)", "True"),
+        ("assert (f(1)), 'a message'", "True"),
+        ("assert not f(1)", "False"),
+        ("assert math.isclose(f(1), 0.5, rel_tol=1e-3)", "0.5"),
+        ("assert f(1) == pytest.approx([0.5, 1.5], abs=1e-3)", "[0.5, 1.5]"),
+        ("assert abs(f(1) - 0.5) <= 1e-3", "0.5"),
+        ("assert self.assertAlmostEqual(f(1), 0.5)", "0.5"),
+    ],
+)
+def test_this_form_says_that_a_result_is_a_value(text, expected):
+    case = parsed(text)
+    assert isinstance(case, Case), case
+    assert (case.call.text, case.expected) == ("f(1)", expected)
+    assert case.expected_value == parsed(f"assert f(1) == {expected}").expected_value
+
+
+@pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("assert f(1) != 2", RejectionReason.NOT_AN_EQUALITY),
         ("assert f(1) > 0", RejectionReason.NOT_AN_EQUALITY),
-        ("assert f(1)", RejectionReason.NOT_AN_EQUALITY),
-        ("assert f(1) is True", RejectionReason.NOT_AN_EQUALITY),
+        ("assert f(1) is not None", RejectionReason.NOT_AN_EQUALITY),
+        ("assert abs(f(1) - 2) > 1e-6", RejectionReason.NOT_AN_EQUALITY),
+        ("assert 1 is True", RejectionReason.NOT_AN_EQUALITY),
+        ("assert isinstance(f(1), int)", RejectionReason.NO_CALL),
+        ("assert not all([f(1)])", RejectionReason.NO_CALL),
         ("assert f(1) == 1 == 1", RejectionReason.NOT_AN_EQUALITY),
         ("assert f(1) == 1 and f(2) == 2", RejectionReason.NOT_AN_EQUALITY),
         ("assert not f(1) == 1", RejectionReason.NOT_AN_EQUALITY),
         ("assert 1 == 1", RejectionReason.NO_CALL),
-        ("assert 1 == f(1)", RejectionReason.NO_CALL),
         ("assert g(1) == 1", RejectionReason.NO_CALL),
         ("assert len([1]) == 1", RejectionReason.NO_CALL),
         ("assert f(1) + 1 == 2", RejectionReason.NO_CALL),

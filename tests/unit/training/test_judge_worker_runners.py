@@ -1,6 +1,5 @@
 """``sandbox.runner`` and the keys that go with it: what is refused before anything starts, what a judge is given."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +9,7 @@ from code_a1_recipe.config.compose import read_config
 from code_a1_recipe.errors import SettingsError
 from code_a1_recipe.training.judge_actors import JudgeWorker
 from code_a1_recipe.training.preflight import START_RULES
-from code_a1_recipe.training.runners import RUNNERS, service_answers
+from code_a1_recipe.training.runners import cpus_per_judge, make_runner, service_answers
 from sandbox import CallResult, CallStatus, JudgeRequest, Limits, ProgramResult
 
 SETTINGS = SandboxSettings(num_workers=1, programs_per_worker=3, judge_timeout_seconds=60.0, max_outage_rate=0.5)
@@ -27,11 +26,11 @@ def composed(*overrides):
 @pytest.mark.parametrize(
     ("keys", "words"),
     [
-        (["runner=docker"], "sandbox.runner must be one of fusion, local, ray, got 'docker'"),
+        (["runner=docker"], "sandbox.runner must be one of fusion, local, got 'docker'"),
         (["runner=5"], "sandbox.runner must be a text, got 5"),
         (["runner=fusion"], "sandbox.url must be the address of the service with sandbox.runner=fusion, got None"),
         (["url=http://h"], "sandbox.url must be null with sandbox.runner=local, got 'http://h'"),
-        (["runner=ray", "url=http://h"], "it belongs to sandbox.runner=fusion"),
+        (["url=http://h"], "it belongs to sandbox.runner=fusion"),
         (["url=8080"], "sandbox.url must be a text or null, got 8080"),
         (["tier=3"], "sandbox.tier must be at most 2, got 3"),
         (["tier=-1"], "sandbox.tier must be at least 0, got -1"),
@@ -54,11 +53,11 @@ def test_keys_that_cannot_work_together_are_refused(keys, words):
 def test_judges_with_their_own_local_pools_are_the_default():
     settings = composed()
     assert (settings.runner, settings.url, settings.tier, settings.allow_missing) == ("local", None, 0, ())
-    assert RUNNERS["local"].cpus_per_judge(SETTINGS) == 3
+    assert cpus_per_judge(SETTINGS) == 3
 
 
 def test_every_runner_can_be_chosen():
-    assert composed("sandbox.runner=ray", "sandbox.tier=1").runner == "ray"
+    assert composed("sandbox.tier=1").runner == "local"
     assert composed("sandbox.runner=fusion", "sandbox.url=http://host:8080").url == "http://host:8080"
     assert composed("sandbox.allow_missing=[landlock]").allow_missing == ("landlock",)
 
@@ -98,8 +97,8 @@ class RecordingRunner:
 
 def test_a_judge_runs_its_programs_where_the_settings_say(monkeypatch):
     made = RecordingRunner()
-    monkeypatch.setitem(RUNNERS, "ray", replace(RUNNERS["ray"], make=lambda settings: made))
-    judge = JudgeWorker(SETTINGS.model_copy(update={"runner": "ray"}), seed=1)
+    monkeypatch.setattr("code_a1_recipe.training.runners.SandboxFusionRunner", lambda url, **options: made)
+    judge = JudgeWorker(SETTINGS.model_copy(update={"runner": "fusion"}), seed=1)
     verdict = judge.judge(
         JudgeRequest(
             question_id="q",
@@ -116,7 +115,7 @@ def test_a_judge_runs_its_programs_where_the_settings_say(monkeypatch):
 def test_local_pools_get_the_tier_and_the_protections_that_may_be_missing(monkeypatch):
     given = {}
     monkeypatch.setattr("code_a1_recipe.training.runners.LocalRunner", lambda **options: given.update(options))
-    RUNNERS["local"].make(SETTINGS)
+    make_runner(SETTINGS)
     assert given == {"num_workers": 3, "limits": SETTINGS.limits, "tier": 0, "allow_missing": ()}
-    RUNNERS["local"].make(SETTINGS.model_copy(update={"tier": 1, "allow_missing": ("landlock",)}))
+    make_runner(SETTINGS.model_copy(update={"tier": 1, "allow_missing": ("landlock",)}))
     assert (given["tier"], given["allow_missing"]) == (1, ("landlock",))

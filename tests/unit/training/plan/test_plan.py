@@ -172,7 +172,6 @@ def test_checkpoints_that_are_kept_and_the_best_and_one_being_written_need_disk(
     [
         ((), 8 * 3 + 1 + 2 + 8 * 2 + 4),
         (("transfer_queue.backend.SimpleStorage.num_data_storage_units=8",), 8 * 3 + 1 + 8 + 8 * 2 + 4),
-        (("sandbox.runner=ray",), 8 * 3 + 1 + 2 + 8 * (1 + 2) + 4),
         (("layout=separate",), 8 * 3 + 1 + 2 + 8 * 2 + 4),
     ],
 )
