@@ -4,6 +4,7 @@ verl's `ppo_trainer.yaml` is found without importing verl, so that a typing erro
 """
 
 import importlib.util
+import operator
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -48,9 +49,15 @@ _FREE_SUBTREES = (
     "rollout.enable_sleep_mode",
 )
 
-OmegaConf.register_new_resolver(
-    "by_layout", lambda layout, colocated, separate: separate if layout == SEPARATE else colocated, replace=True
-)
+
+
+def _share_of_card(shared: float, layout: str, is_self_play: bool, num_suites: int) -> float:
+    """Of a GPU's memory: with another policy's server on the card, or alone on it."""
+    return 0.8 if layout == SEPARATE or is_self_play or not num_suites else shared
+
+
+OmegaConf.register_new_resolver("share_of_card", _share_of_card, replace=True)
+OmegaConf.register_new_resolver("times", operator.mul, replace=True)
 
 _PLAIN_TEXT = re.compile(r"[\w./~@-]+", re.ASCII)
 _USER_FILES = ("prompts.code", "prompts.test", "rewards.code.path", "rewards.test.path")

@@ -233,9 +233,26 @@ def test_a_kv_cache_is_left_to_vllm_or_the_user(preset, overrides, num_gpus, exp
     assert kv_memory(config, "code") == expected
 
 
-@pytest.mark.parametrize(("overrides", "share"), [((), 0.4), (("layout=separate",), 0.8)])
-def test_a_server_with_a_card_to_itself_takes_more_of_it(overrides, share):
-    config = config_of(PRESET, *overrides)
-    for name in ("code", "test"):
+@pytest.mark.parametrize(
+    ("preset", "overrides", "share"),
+    [
+        (PRESET, (), 0.4),
+        (PRESET, ("layout=separate",), 0.8),
+        (PRESET, ("arm=golden",), 0.8),
+        ("qwen2.5-coder-1.5b-1gpu", ("arm=self_play",), 0.8),
+        ("qwen2.5-coder-0.5b", ("arm=frozen",), 0.25),
+        (PRESET, ("arm=static", "actor_rollout_ref.rollout.gpu_memory_utilization=0.6"), 0.6),
+    ],
+)
+def test_a_server_with_a_card_to_itself_takes_more_of_it(preset, overrides, share):
+    config = config_of(preset, *overrides)
+    for name in config.policy_names:
         assert config.for_policy(name).actor_rollout_ref.rollout.gpu_memory_utilization == share
         assert config.policy(name).rollout.gpu_memory_utilization == share
+
+
+def test_judges_and_episode_workers_grow_with_the_nodes():
+    one, two = (config_of(PRESET, f"trainer.nnodes={number}") for number in (1, 2))
+    assert (one.sandbox.num_workers, one.episode.num_workers) == (8, 4)
+    assert (two.sandbox.num_workers, two.episode.num_workers) == (16, 8)
+    assert config_of(PRESET, "trainer.nnodes=2", "sandbox.num_workers=3").sandbox.num_workers == 3
