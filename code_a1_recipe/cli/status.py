@@ -21,6 +21,10 @@ from ..jobs.outputs import Report
 Options = TypeVar("Options")
 DONE, BROKE_OFF, REFUSED = 0, 1, 2
 SIGNAL_BASE = 128
+_EXTRAS = (
+    "what commands load beyond the package's own needs comes with its extras: `bash run_codea1.sh setup`, or "
+    "`pip install 'code-a1-recipe[cpu,eval]'`, for cards [gpu,eval]"
+)
 
 
 def run(work: Callable[[], object]) -> int:
@@ -36,6 +40,11 @@ def run(work: Callable[[], object]) -> int:
     except SandboxUnavailableError as error:
         error.add_note("the sandbox is down; try `python -m sandbox check`")
         return _report(error, BROKE_OFF)
+    except ModuleNotFoundError as error:
+        if type(error) is not ModuleNotFoundError:  # Ray's errors of workers are instances of what they tell of
+            raise
+        error.add_note(_EXTRAS)
+        return _report(error, REFUSED)
     except BrokenPipeError:  # `... | head`: the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKE_OFF

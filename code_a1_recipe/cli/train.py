@@ -1,7 +1,9 @@
 """``code-a1 train``: a composed configuration to a finished run, in hydra's words."""
 
+import json
 import shlex
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -99,14 +101,20 @@ def plan(
     typer.echo("no place is too small for the least that a run needs")
 
 
-def doctor(folder: Annotated[Path, Argument(help="where runs are to be written")] = Path()) -> None:
+def doctor(
+    folder: Annotated[Path, Argument(help="where runs are to be written")] = Path(),
+    as_json: Annotated[bool, Option("--json", help="for a report of a fault")] = False,
+) -> None:
     """Look at versions, GPUs, sandbox, Ray, shared memory and disk; exit status 1 where no run would start."""
     from ..training.doctor import check_findings, examine, table_of_findings
 
     if "=" in str(folder) and not folder.exists():
         raise InputError(f"doctor takes the folder where runs are to be written and no settings, got {folder}")
     findings = examine(str(folder))
-    print_table(table_of_findings(findings))
+    if as_json:
+        typer.echo(json.dumps([asdict(finding) | {"state": finding.state} for finding in findings], indent=1))
+    else:
+        print_table(table_of_findings(findings))
     check_findings(findings)
 
 

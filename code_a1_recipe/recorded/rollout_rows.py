@@ -108,6 +108,8 @@ def _own_items(row: Mapping[str, Any], questions: QuestionTable) -> list[Item]:
     question = _question(str(present.get("question")), questions)
     is_list = isinstance(present.get("response"), list)
     texts = list_of(present, "response") if is_list else [text_of(present, "response")]
+    if not texts:
+        raise RowError("response", "must not be an empty list; leave the row out")
     responses = [Response.scripted(text) for text in texts]
     if "candidate" in present:
         result = CandidateResult(

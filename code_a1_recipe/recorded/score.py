@@ -108,9 +108,10 @@ def _reward_functions(settings: RewardSettings, num_cases: int) -> Callable[[Seq
 def _rollout_files(source: Path) -> list[Path]:
     if source.is_file():
         return [source]
-    files = RunRecords(source).rollout_files() or sorted(source.glob("*.jsonl"))
+    files = RunRecords(source).rollout_files() or sorted([*source.glob("*.jsonl"), *source.glob("*.jsonl.gz")])
     if not files:
-        raise InputError(f"{source} is no rollout file and no folder of *.jsonl (relative paths start at {Path.cwd()})")
+        hint = f"(relative paths start at {Path.cwd()})"
+        raise InputError(f"{source} is no rollout file and no folder of *.jsonl or *.jsonl.gz {hint}")
     return files
 
 

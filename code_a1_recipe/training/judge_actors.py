@@ -63,7 +63,7 @@ class JudgePool:
         Raises:
             SandboxUnavailableError: the sandbox, or the actor around it, could not run the program after retries.
         """
-        digest = hashlib.sha256(request.question_id.encode()).digest()
+        digest = hashlib.sha256(request.question_id.encode("utf-8", "surrogatepass")).digest()
         worker = self.workers[int.from_bytes(digest[:8], "big") % len(self.workers)]
         try:
             verdict: CandidateVerdict = await worker.judge.remote(request)

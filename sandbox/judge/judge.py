@@ -137,7 +137,7 @@ class Judge:
 
     def _order(self, question_id: str, groups: Iterable[Iterable[Call]]) -> list[Call]:
         """Suites in turns, so that none waits for another one's calls; shuffled within, and among them."""
-        rng = random.Random(f"{self._seed}:{question_id}")
+        rng = random.Random(f"{self._seed}:{question_id}".encode("utf-8", "surrogatepass"))
         # Sorted before it is shuffled: the order must depend on the calls and not on how a suite was written.
         shuffled = [sorted(dict.fromkeys(group), key=lambda call: call.text) for group in groups]
         for group in shuffled:

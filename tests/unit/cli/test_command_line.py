@@ -2,6 +2,7 @@
 
 import pytest
 
+from code_a1_recipe.cli import status
 from code_a1_recipe.cli.app import _with_command, main
 from code_a1_recipe.config.removed import REMOVED_COMMANDS, REMOVED_OPTIONS
 from code_a1_recipe.errors import InputError
@@ -26,6 +27,21 @@ def test_a_misspelt_command_is_refused_with_the_nearest():
 def test_what_was_removed_is_refused_with_what_takes_its_place(asked, instead, capsys):
     assert main([*asked.split(), "outputs/x"]) == 2
     assert capsys.readouterr().err == f"error: `code-a1 {asked}` was removed: {instead}\n"
+
+
+class WorkersError(ModuleNotFoundError):
+    """As Ray makes them: an instance of what it tells of."""
+
+
+def test_a_package_of_an_extra_is_named_and_a_workers_error_keeps_its_traceback(capsys):
+    def work(kind):
+        raise kind("No module named 'vllm'", name="vllm")
+
+    assert status.run(lambda: work(ModuleNotFoundError)) == 2
+    assert "No module named 'vllm'\n" in (said := capsys.readouterr().err)
+    assert "code-a1-recipe[cpu,eval]" in said
+    with pytest.raises(WorkersError):
+        status.run(lambda: work(WorkersError))
 
 
 def test_an_option_that_was_removed_from_one_command_is_no_word_of_another():

@@ -250,6 +250,7 @@ def test_parquet_is_read_as_well(questions, tmp_path):
         ({"question": "triple", "response": RIGHT}, "column 'question': 'triple' is not among the 1 questions"),
         ({"response": RIGHT}, "column 'question'"),
         ({"question": "double"}, "column 'response': must be a string, got nothing"),
+        ({"question": "double", "response": []}, "column 'response': must not be an empty list"),
         ({"question": "double", "response": [1]}, "column 'response': must hold strings only, got int"),
         (TEST_ROW | {"candidate": 3}, "column 'candidate': must be a string, got int"),
         ({"question": "double", "response": RIGHT, "tests": []}, "column 'tests': question 'double' has none"),

