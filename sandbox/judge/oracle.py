@@ -6,11 +6,16 @@ the two processes agree on all calls of a batch, order and hash seed do not matt
 answers are taken. If they differ, the reference is either nondeterministic or stateful (a mutable
 default, a global counter): the batch is run again with every call in a process of its own, and what
 still differs is nondeterministic. Candidates of a stateful reference get isolated calls too.
+
+Two runs can agree by chance. A reference whose text names sets, hashes, clocks or chance is run once more as a
+candidate is, so that a program equal to it passes; one that wavers, or names chance, several times more.
 """
 
 import hashlib
 import logging
+import re
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -64,6 +69,19 @@ Oracle = OracleValue | NoOracle
 
 _FURTHER_PASSES = 2
 """Passes after the first, each with ``limits.total_seconds``, while time was too short for some calls."""
+_CHANCE = re.compile(r"\b(?:random|secrets|urandom|uuid\w*)\b")
+_CLOCK = re.compile(
+    r"\b(?:time\.\w+|time|time_ns|now|utcnow|today|ctime|asctime|localtime|gmtime|strftime|perf_counter\w*)\s*\("
+)
+_ORDER = re.compile(
+    r"\b(?:set|frozenset|hash|id|getpid|listdir|scandir|i?glob|iterdir|as_completed|\w*Thread\w*)\s*\(|"
+    r"\{[^:{}]*(?:,|\bfor\b)"
+)
+"""The last part finds sets in braces."""
+_CLOCK_SECONDS = 1.1
+"""Pause before another run of a reference that asks for the time, which often shows whole seconds."""
+_REPEATS = (Role.CANDIDATE, Role.REFERENCE, Role.SECOND_REFERENCE, Role.REFERENCE, Role.SECOND_REFERENCE)
+_WAVERS = NoOracle(reason=RejectionReason.REFERENCE_NONDETERMINISTIC, detail="runs of the reference differ")
 _UNASKED = NoOracle(reason=RejectionReason.REFERENCE_TIMED_OUT, detail=TOTAL_SPENT)
 
 
@@ -81,6 +99,8 @@ class _Question:
     lock: threading.Lock = field(default_factory=threading.Lock)
     oracles: OrderedDict[Call, Oracle] = field(default_factory=OrderedDict)
     is_stateful: bool = False
+    wavers: bool = False
+    """Some call had two answers."""
     num_timeouts: int = 0
     """Of the reference so far. Each candidate's suites may have inputs that it hangs on, and all wait for it."""
     num_bytes: int = 0
@@ -249,12 +269,31 @@ class ReferencePass:
             logger.warning("a reference does not load, all its cases are refused: %s", load_errors[0])
             detail = f"the reference does not load: {load_errors[0]}"
             return dict.fromkeys(calls, NoOracle(reason=RejectionReason.REFERENCE_RAISED, detail=detail))
+        question.wavers |= any(oracle == _WAVERS for oracle in oracles.values())
         if shared:
             # Isolation made some call definite, or its repetition alone gave it away.
             question.is_stateful = shared.repetition_differs or any(
                 isinstance(oracles[call], OracleValue) for call in shared.differing
             )
+        text = program.source
+        if question.wavers or any(pattern.search(text) for pattern in (_CHANCE, _CLOCK, _ORDER)):
+            self._repeat(question, text, oracles, run)
         return oracles
+
+    def _repeat(self, question: _Question, text: str, oracles: dict[Call, Oracle], run: "_Run") -> None:
+        """Refuse the calls that have another answer in further runs."""
+        if _CLOCK.search(text):
+            time.sleep(_CLOCK_SECONDS)
+        question.wavers |= _CHANCE.search(text) is not None
+        for role in _REPEATS:
+            valued = {call: oracle.value for call, oracle in oracles.items() if isinstance(oracle, OracleValue)}
+            again = run(list(valued), role, isolated=question.is_stateful) if valued else []
+            for (call, value), answer in zip(valued.items(), again, strict=True):
+                if answer.status not in _CRASHES and (answer.status, answer.value) != (CallStatus.VALUE, value):
+                    oracles[call] = _WAVERS
+                    question.wavers = True
+            if not question.wavers:
+                return
 
 
 class _Run(Protocol):
@@ -305,8 +344,7 @@ def _judge(one: CallResult, other: CallResult) -> Oracle:
         if answer.status in _CRASHES:
             return NoOracle(reason=_REASONS[answer.status], detail=answer.detail)
     if one.status is not other.status or one.value != other.value:
-        detail = "two runs with different hash seeds differ"
-        return NoOracle(reason=RejectionReason.REFERENCE_NONDETERMINISTIC, detail=detail)
+        return _WAVERS
     if one.status is not CallStatus.VALUE:
         return NoOracle(reason=_REASONS[one.status], detail=one.detail)
     try:

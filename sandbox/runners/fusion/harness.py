@@ -210,7 +210,8 @@ class _Processes:
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             _prctl(_PR_SET_NO_NEW_PRIVS, 1)
             _set_rlimits(limits, cpu_seconds)
-            random.seed(self._hash_seed)  # here, because random seeds itself anew after a fork
+            if not self._hash_seed:
+                random.seed(0)  # here, because random seeds itself anew after a fork, as a reference's process shall
             gc.enable()
             self._server.serve(limits.value_bytes)
         finally:

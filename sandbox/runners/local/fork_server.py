@@ -35,7 +35,7 @@ class ForkServerSettings:
     """Settings that distinguish one fork server from another."""
 
     hash_seed: int
-    """PYTHONHASHSEED, and the seed of ``random`` in its programs."""
+    """PYTHONHASHSEED; with 0 also the seed of ``random`` in its programs, which else draw anew."""
     preload: tuple[str, ...] = ()
     readable: tuple[str, ...] = ()
     tier: int = 0

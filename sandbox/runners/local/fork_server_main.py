@@ -82,7 +82,11 @@ def main(argv: list[str]) -> None:
         return
     control.send(json.dumps({"pid": os.getpid(), "uid_policy": jail.uid_policy, "notes": notes}).encode())
     fork_server = _ForkServer(control=control, parent=parent, jail=jail, namespaces=namespaces, server=child.Server())
-    sys.modules["random"].seed(settings["seed"])
+    if settings["seed"]:
+        # A reference whose answers are chance must show it: each of its processes draws anew.
+        os.register_at_fork(after_in_child=sys.modules["random"].seed)
+    else:
+        sys.modules["random"].seed(0)
     _freeze()
     fork_server.serve()
 
