@@ -4,9 +4,10 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import UnencodableError, ValueFormatError
+from ..values.alike import alike_containers, alike_words
 from ..values.encoding import canonical_key
 from ..values.literals import (
     INPUT_ENTRY,
@@ -65,6 +66,18 @@ class _Target:
     """The last step is a method without a result, of an object that has more to show."""
 
 
+class ReadCall(NamedTuple):
+    """A call, and what ``Case`` says of its spelling."""
+
+    call: Call
+    key: bytes
+    family: bytes
+
+
+def _digest(value: Any) -> bytes:
+    return blake2b(canonical_key(value), digest_size=_KEY_BYTES).digest()
+
+
 class CallReader:
     """Reads the left side of one assert."""
 
@@ -73,11 +86,8 @@ class CallReader:
         self._assert_chars, self._longest_text = assert_chars, min(_MAX_CANONICAL_TEXT, assert_chars)
         self._literals = LiteralReader(arithmetic=True)
 
-    def read(self, node: ast.expr) -> tuple[Call, bytes]:
+    def read(self, node: ast.expr) -> ReadCall:
         """Read one call.
-
-        Returns:
-            The call, and a key of 16 bytes that all spellings of it share.
 
         Raises:
             RejectedError: it is no call of what is under test, or an argument is no literal.
@@ -94,16 +104,17 @@ class CallReader:
             detail = f"{target.steps[-1][0]}() returns nothing in the reference; read the object's state after it"
             raise _no_call(detail)
         try:
-            key = canonical_key((target.name, target.steps))
+            key = _digest((target.name, target.steps))
+            family = _digest((target.name, alike_containers(target.steps)))
         except UnencodableError as error:
             raise _not_literal(error) from error
         expression, uses_library = self._expression(node, target)
         awaited = awaited or target.awaitable
         callee_chars = _callee_chars(expression) if is_in_place else 0
         call = Call(expression=expression, awaited=awaited, uses_library=uses_library, callee_chars=callee_chars)
-        return call, blake2b(key, digest_size=_KEY_BYTES).digest()
+        return ReadCall(call, key, family)
 
-    def _input_call(self, node: ast.expr) -> tuple[Call, bytes]:
+    def _input_call(self, node: ast.expr) -> ReadCall:
         """``run(text)``: the program gets these very characters, and other ones are another case."""
         arguments: list[Any] = []
         keywords: dict[str, Any] = {}
@@ -116,8 +127,7 @@ class CallReader:
         if len(expression) > self._assert_chars:
             detail = f"an input of {len(expression)} characters, more than limits.assert_chars = {self._assert_chars}"
             raise _not_literal(detail)
-        key = canonical_key(arguments[0])
-        return Call(expression=expression), blake2b(key, digest_size=_KEY_BYTES).digest()
+        return ReadCall(Call(expression=expression), _digest(arguments[0]), _digest(alike_words(arguments[0])))
 
     def _has_argument(self, node: ast.expr) -> bool:
         """The outermost thing is a call of what is under test, with an argument by position that can change."""

@@ -78,12 +78,18 @@ def _gated(text: str, interface: Interface, assert_chars: int, *, is_assert: boo
             raise RejectedError(RejectionReason.UNPARSABLE, f"a {type(statement).__name__}, not {wanted}")
         reader = CallReader(interface, assert_chars)
         if not isinstance(statement, ast.Assert):
-            call, key = reader.read(statement.value)
-            return Case(text=text, call=call, key=key, expected="", expected_value=b"")
+            read = reader.read(statement.value)
+            return Case(text=text, call=read.call, key=read.key, family=read.family, expected="", expected_value=b"")
         left, right, _ = compared(statement.test)
-        call, key = reader.read(left)
-        expected = _segment(text.strip(), right)
-        return Case(text=text, call=call, key=key, expected=expected, expected_value=_expected_value(right, interface))
+        read = reader.read(left)
+        return Case(
+            text=text,
+            call=read.call,
+            key=read.key,
+            family=read.family,
+            expected=_segment(text.strip(), right),
+            expected_value=_expected_value(right, interface),
+        )
     except RejectedError as rejected:
         return Rejection(text=text, reason=rejected.reason, detail=rejected.detail)
     except ValueFormatError as error:

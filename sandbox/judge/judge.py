@@ -6,7 +6,7 @@ trusted process.
 
 import random
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
@@ -19,7 +19,8 @@ from ..limits import Limits
 from ..runners.base import CallResult, CallStatus, Program, ProgramResult, Role, Runner
 from ..values.comparison import matches, to_literal
 from ..values.outputs import Same, output_checker
-from .oracle import NoOracle, OracleBatch, OracleValue, ReferencePass, in_turns
+from .oracle import NoOracle, Oracle, OracleBatch, OracleValue, ReferencePass, in_turns
+from .repetition import once_each
 from .request import JudgeRequest
 from .run_cache import RunCache
 from .verdict import CandidateVerdict, CaseOutcome, CaseResult, SuiteVerdict
@@ -85,6 +86,13 @@ class Judge:
         is_reference = request.candidate == request.reference
         # Replays are judged as one more suite, by the same rules.
         *verdicts, history = (_suite_verdict(suite, batch, answers, same, is_reference) for suite in suites)
+
+        def ask(calls: Collection[Call]) -> Mapping[Call, Oracle]:
+            return self._ask_references(request, [list(calls)]).oracles
+
+        cases = {case.call.text: case for suite in suites for case in suite.cases}
+        reads_input = request.kind == Kind.STDIN
+        verdicts = [once_each(verdict, cases, ask if reads_input else None) for verdict in verdicts]
         return CandidateVerdict(
             loaded=result is not None and result.loaded,
             load_error="no program in the response" if result is None else result.load_error,

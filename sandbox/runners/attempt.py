@@ -87,6 +87,8 @@ class Attempt:
     """CPU seconds of the slowest call that the program has answered, at most; grows."""
     is_first: bool = True
     """The program has not loaded before."""
+    pays_imports: bool = True
+    """Its first call may import what no process of the program has at hand."""
     seconds_left: float
     """CPU and idle seconds this process may use in all."""
     take: Callable[[CallResult | None], bool] = lambda result: True
@@ -95,6 +97,8 @@ class Attempt:
     """Results of the first ``indices``. Shorter than these when the attempt stopped early."""
     load_error: str = ""
     detail: str = ""
+    was_shortened: bool = False
+    """It timed out under a limit that earlier time-outs had shortened."""
     cpu_seconds: float = 0.0
     used_seconds: float = 0.0
     """CPU and idle seconds."""
@@ -156,10 +160,9 @@ class Attempt:
         status, detail = _EARLY_ENDS.get(stop, (CallStatus.DIED, ""))
         return status, self.detail or detail or (self.ending.describe() if self.ending else "")
 
-    def _cpu_limit(self, index: int, *, is_first: bool) -> float:
-        return cpu_limit(
-            self.program, index, num_timeouts=self.num_timeouts, slowest=self.slowest_seconds, is_first=is_first
-        )
+    def _cpu_limit(self, index: int, *, is_first: bool, num_timeouts: int | None = None) -> float:
+        number = self.num_timeouts if num_timeouts is None else num_timeouts
+        return cpu_limit(self.program, index, num_timeouts=number, slowest=self.slowest_seconds, is_first=is_first)
 
     def _converse(self, channel: socket.socket, pid: int, total: Stopwatch) -> ExitReason:
         kind = b"I" if self.program.reads_input else b"P"
@@ -213,9 +216,11 @@ class Attempt:
         self._was_slow = True
         if self._phase is _Phase.CALLING:
             is_first, index = not self.results, self.indices[len(self.results)]
-            most_cpu = self._cpu_limit(index, is_first=is_first)
-            idle_limit = limits.wall_seconds(self._cpu_limit(index, is_first=False))
-            if is_first and self.is_first:
+            most_cpu = self._cpu_limit(index, is_first=is_first and self.is_first)
+            own_limit = self._cpu_limit(index, is_first=False)
+            idle_limit = limits.wall_seconds(own_limit)
+            self.was_shortened = own_limit < self._cpu_limit(index, is_first=False, num_timeouts=0)
+            if is_first and self.pays_imports:
                 most_cpu += import_cpu_seconds(self.program)
         else:
             most_cpu, idle_limit = limits.load_cpu_seconds, limits.load_idle_seconds
@@ -320,8 +325,11 @@ class Attempt:
         return None
 
     def _take_result(self, status: CallStatus, payload: bytes) -> bool:
-        if self.program.reads_input and status is CallStatus.RAISED and self.results:
-            return False  # asked again in a fresh process: an earlier run may have left something in a module
+        is_left_over = self.program.reads_input or b"MemoryError" in payload[: CPU_TIME.size + 11]
+        if is_left_over and status is CallStatus.RAISED and self.results:
+            return (
+                False  # asked again in a fresh process: an earlier call may have left something in a module, or memory
+            )
         seconds = 0.0
         if self.program.timed:
             # The program's own word, bounded afterwards by what its process used.

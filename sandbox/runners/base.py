@@ -19,8 +19,12 @@ HANGS_THROUGHOUT = "the first calls all timed out"
 """Detail of the TIMED_OUT results of the calls that were not made, see ``Program.max_timeouts_without_result``."""
 NOT_ASKED = "an earlier call timed out"
 """Detail of the TIMED_OUT results of the calls that were not made, see ``Program.max_timeouts``."""
+SHORTENED = "more CPU or idle time than is left to a call after so many time-outs"
+"""Detail of the TIMED_OUT results of calls that were not asked once more under their own limit."""
 _DECAY, _DECAY_OF_REFERENCES = 4, 2
-"""Divisors of the limits of later calls, for each time-out of a program. A candidate's first one does not count."""
+"""Divisors of the limits of later calls, for each time-out of a program."""
+_FREE_TIMEOUTS, _FREE_AT_FIRST = 1, 3
+"""Time-outs of a candidate that do not count: of one that has answered a call, and of one that has not."""
 MIN_FACTOR = 5
 """After any number of time-outs a call still has this many times the CPU seconds of the reference, and of the slowest
 call that the program has answered itself."""
@@ -109,7 +113,8 @@ class ProgramResult:
 def import_cpu_seconds(program: Program) -> float:
     """CPU seconds beside its limit for a program's first call, where calls import what is not preloaded.
 
-    Not of each process: a program that ends its process after every answer would get them for all of its calls.
+    Of its first process, and of one that follows a time-out, which the program has paid with a call. Not of others: a
+    program that ends its process after every answer would get them for all of its calls.
     """
     if any(call.awaited for call in program.calls):
         return _IMPORT_SECONDS  # asyncio
@@ -127,15 +132,20 @@ def cpu_limit(program: Program, index: int, *, num_timeouts: int, slowest: float
     Args:
         num_timeouts: of the program's calls so far.
         slowest: CPU seconds of the slowest call that the program has answered.
-        is_first: of its process. Whoever is asked first fills caches and tables that the later calls find; among the
-            reference's calls that was another one, so the slowest of them counts.
+        is_first: of the program. Whoever is asked first fills caches and tables that the later calls find; among the
+            reference's calls that was another one, so the slowest of them counts. Not of each process: a program that
+            times out in every other call would have that limit for the rest.
     """
     limits = program.limits
     # See ``is_first``: another call filled the tables when the reference ran.
     reference = max(program.reference_cpu_seconds) if is_first else program.reference_cpu_seconds[index]
     full = max(limits.cpu_seconds_per_case, limits.reference_factor * reference)
     least = max(limits.min_cpu_seconds_per_case, MIN_FACTOR * max(reference, slowest))
-    decay: float = _DECAY_OF_REFERENCES**num_timeouts if program.timed else _DECAY ** max(0, num_timeouts - 1)
+    decay: float = (
+        _DECAY_OF_REFERENCES**num_timeouts
+        if program.timed
+        else _DECAY ** max(0, num_timeouts - (_FREE_TIMEOUTS if slowest else _FREE_AT_FIRST))
+    )
     return min(full, max(full / decay, least))
 
 

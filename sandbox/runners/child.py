@@ -31,7 +31,9 @@ O         none; the encoded value exceeds the limit
 ========  ===============================================================
 """
 
+import builtins
 import importlib
+import io
 import marshal
 import os
 import struct
@@ -44,7 +46,7 @@ from typing import Any
 from ..errors import UnencodableError
 from ..values.encoding import encode
 from ..values.literals import INPUT_ENTRY, LIBRARY_MODULES, LIBRARY_NAMES
-from .stdin_program import InputProgram
+from .stdin_program import InputProgram, open_kept
 
 PRELOADED = (
     "abc bisect collections.abc contextlib copy dataclasses datetime decimal enum fractions functools heapq io "
@@ -141,7 +143,8 @@ class Server:
     def __init__(self) -> None:
         module = types.ModuleType(MODULE_NAME)
         self._scope = module.__dict__
-        self._scope["__builtins__"] = __builtins__
+        self._scope |= {"__builtins__": builtins, "__file__": f"{MODULE_NAME}.py"}  # as a script has them
+        builtins.open = io.open = open_kept
         # As __main__ too: a program that imports it must find itself and not the judge's.
         sys.modules[MODULE_NAME] = sys.modules["__main__"] = module
         # Contest judges print and read integers of any length; the clock bounds what that costs. Old Pythons do so too.

@@ -1,6 +1,6 @@
 """Progress of one program through its processes: a new one after each early end. The same here and in a service."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..errors import ProcessLostError
@@ -8,6 +8,7 @@ from .attempt import Attempt, ExitReason
 from .base import (
     HANGS_THROUGHOUT,
     NOT_ASKED,
+    SHORTENED,
     TOTAL_SPENT,
     CallResult,
     CallStatus,
@@ -16,6 +17,8 @@ from .base import (
     total_seconds,
 )
 from .forker import Forker
+
+_MAX_VAIN = 3
 
 
 @dataclass(kw_only=True)
@@ -34,6 +37,13 @@ class Progress:
     used_seconds: float = 0.0
     """CPU and idle seconds, as far as they count against the program."""
     _slowest_seconds: float = 0.0
+    _doubtful: set[int] = field(default_factory=set)
+    """Calls that timed out under a shortened limit, of a program that has answered others. They are asked once more at
+    the end, under their own."""
+    _num_vain: int = 0
+    """Of these, how many timed out again."""
+    _has_timed_out: bool = False
+    """The last process."""
 
     def run(self, forker: Forker) -> None:
         """Fork until every call has a result, or the program turns out not to load.
@@ -43,20 +53,26 @@ class Progress:
         """
         while not self.load_error:
             # Indices ascend and results come in order, so what is done is always a beginning.
-            pending = [index for index in range(len(self.program.calls)) if index not in self.results]
+            left = [index for index in range(len(self.program.calls)) if index not in self.results]
+            pending = [index for index in left if index not in self._doubtful]
+            is_last_try = self.has_loaded and not pending and bool(left)
+            if is_last_try:
+                # The dearest one: a shortened limit was too short for it sooner than for others.
+                pending = [max(left, key=self.program.reference_cpu_seconds.__getitem__)]
             if self.has_loaded and not pending:
                 return
             seconds_left = total_seconds(self.program) - self.used_seconds
             if seconds_left <= 0:
-                self._give_up(pending)
+                self._give_up(left)
                 return
             # Isolated calls have a process each, so no call finds what another one left.
             attempt = Attempt(
                 program=self.program,
                 indices=pending[:1] if self.program.isolated else pending,
-                num_timeouts=self._num_timeouts(),
+                num_timeouts=0 if is_last_try else self._num_timeouts(),
                 slowest_seconds=self._slowest_seconds,
                 is_first=not self.has_loaded,
+                pays_imports=not self.has_loaded or self._has_timed_out,
                 seconds_left=seconds_left,
                 take=self.take,
             )
@@ -69,7 +85,10 @@ class Progress:
                 self.used_seconds += attempt.used_seconds
                 self.has_loaded |= attempt.has_loaded
                 self._slowest_seconds = attempt.slowest_seconds
+            self._has_timed_out = stop is ExitReason.TIMED_OUT
             self.settle(attempt, stop)
+            if is_last_try:
+                self._end_last_try(pending[0])
 
     def take(self, result: CallResult | None) -> bool:
         """See ``Attempt.take``: each result while its process still runs, None when the program has loaded."""
@@ -93,8 +112,22 @@ class Progress:
         if not attempt.has_loaded:
             self._fail_load(attempt, status, detail)
             return
-        self.results[attempt.indices[len(attempt.results)]] = CallResult(status=status, detail=detail)
+        index = attempt.indices[len(attempt.results)]
+        if attempt.was_shortened and self._has_timed_out and self._slowest_seconds and not self.program.timed:
+            self._doubtful.add(index)
+        else:
+            self.results[index] = CallResult(status=status, detail=detail)
         self._give_up_barren()
+
+    def _end_last_try(self, index: int) -> None:
+        """Give up after a few that are vain: a program that hangs in some calls must not cost its whole time."""
+        if index not in self.results:
+            return  # not its fault: it is asked again
+        self._doubtful.remove(index)
+        self._num_vain += self.results[index].status is CallStatus.TIMED_OUT
+        if self._num_vain == _MAX_VAIN:
+            self._give_up(self._doubtful, detail=SHORTENED)
+            self._doubtful.clear()
 
     def result(self, wall_seconds: float) -> ProgramResult:
         """The finished program."""
@@ -107,12 +140,12 @@ class Progress:
             wall_seconds=wall_seconds,
         )
 
-    def _give_up(self, pending: Sequence[int]) -> None:
+    def _give_up(self, pending: Iterable[int], detail: str = TOTAL_SPENT) -> None:
         if not self.has_loaded:
             self.load_error = f"{CallStatus.TIMED_OUT.value} while loading: {TOTAL_SPENT}"
             return
         for index in pending:
-            self.results[index] = CallResult(status=CallStatus.TIMED_OUT, detail=TOTAL_SPENT)
+            self.results[index] = CallResult(status=CallStatus.TIMED_OUT, detail=detail)
 
     def _give_up_barren(self) -> None:
         """Ask a program no more that gave nothing in its first calls, or has timed out in ``max_timeouts``.
@@ -135,7 +168,7 @@ class Progress:
 
     def _num_timeouts(self) -> int:
         found = sum(result.status is CallStatus.TIMED_OUT for result in self.results.values())
-        return self.program.earlier_timeouts + found
+        return self.program.earlier_timeouts + found + len(self._doubtful - self.results.keys())
 
     def _fail_load(self, attempt: Attempt, status: CallStatus, detail: str) -> None:
         if not self.has_loaded:

@@ -9,9 +9,7 @@ knows no expected output.
 import _thread
 import ast
 import atexit
-import builtins
 import contextlib
-import io
 import os
 import sys
 import types
@@ -43,7 +41,6 @@ class InputProgram:
         self._code = compile(tree, "<program>", "exec", dont_inherit=True)
         self._given, self._most_bytes = dict(given), most_bytes
         self._outside = os.dup(0), os.dup(1), os.dup(2)
-        builtins.open = io.open = _open_kept
         _import_early(tree)
 
     def __call__(self, _: str) -> str:
@@ -57,8 +54,8 @@ class InputProgram:
         os.lseek(0, 0, os.SEEK_SET)
         output = _Output(self._most_bytes)
         streams = sys.stdin, sys.stdout
-        sys.stdin = sys.__stdin__ = _open_kept(0, encoding="utf-8", errors="surrogateescape")  # type: ignore[misc]
-        sys.stdout = _open_kept(1, "w", encoding="utf-8", errors="surrogateescape")
+        sys.stdin = sys.__stdin__ = open_kept(0, encoding="utf-8", errors="surrogateescape")  # type: ignore[misc]
+        sys.stdout = open_kept(1, "w", encoding="utf-8", errors="surrogateescape")
         sys.__stdout__ = sys.stdout  # type: ignore[misc]
         main = types.ModuleType("__main__")
         try:
@@ -76,7 +73,7 @@ class InputProgram:
             self._put_back()
             _flush(*_STREAMS)  # to nobody: it must not come out in a later run
             _STREAMS.clear()
-        return output.printed.decode("utf-8", "replace")
+        return output.printed.decode("utf-8", "surrogateescape")
 
     def _execute(self, main: types.ModuleType) -> bool:
         """False where it ended by ``os._exit``, which leaves unwritten what streams hold back."""
@@ -121,8 +118,13 @@ _STREAMS: weakref.WeakSet[Any] = weakref.WeakSet()
 """On descriptors 1 and 2, opened by programs."""
 
 
-def _open_kept(file: Any, *arguments: Any, **named: Any) -> Any:
-    """``open``; a stream on one of the standard descriptors, which may be dropped calls later, does not close it."""
+def open_kept(file: Any, *arguments: Any, **named: Any) -> Any:
+    """``open``; a stream on one of the standard descriptors, which may be dropped calls later, does not close it.
+
+    Nothing may be opened to be written, /dev/null neither, but descriptor 2 is that already.
+    """
+    if isinstance(file, str) and file == os.devnull:
+        return _open(os.dup(2), *arguments, **named)
     if not isinstance(file, int) or file > 2 or len(arguments) >= 6:
         return _open(file, *arguments, **named)
     stream = _open(file, *arguments, **named | {"closefd": False})

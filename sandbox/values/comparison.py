@@ -18,6 +18,9 @@ ABSOLUTE_TOLERANCE = 1e-6
 RELATIVE_TOLERANCE = 1e-7
 _DECODED_SIZE_FACTOR = 8
 _DECODED_SIZE_SLACK = 64
+_NUMBER_SLACK = 600
+"""Bytes by which an equal number may be longer than the reference's float or boolean: an integer of 1,024 bits takes
+258, and a ratio near a float two such."""
 _MIN_COMPARED_BITS = 1 << 15
 """A number is compared up to this size, or eight times the reference's: a ratio near a float is long."""
 _NUMBERS = (bool, int, float, complex, RawRatio, Decimal)
@@ -32,13 +35,15 @@ def matches(reference: bytes, value: bytes) -> bool:
     applied at every depth rather than to flat lists only.
 
     ``value`` may be any bytes; False for whatever cannot be compared. Work is bounded by the size of
-    ``reference``: an equal value never needs eight times its bytes (``1`` and ``1.0`` differ by a factor
-    of three), and nothing of the value is hashed, reduced or converted before its size is known.
+    ``reference``: an equal value needs at most eight times its bytes (``1`` and ``1.0`` differ by a factor
+    of three), and those by which an integer or a ratio is longer than a float; nothing
+    of the value is hashed, reduced or converted before its size is known.
     """
     # Equal bytes are equal values: the common case costs no decoding.
     if reference == value:
         return True
-    if len(value) > _DECODED_SIZE_FACTOR * len(reference) + _DECODED_SIZE_SLACK:
+    num_short = sum(map(reference.count, (b"f", b"T", b"F")))  # of texts too, which does no harm
+    if len(value) > _DECODED_SIZE_FACTOR * len(reference) + _DECODED_SIZE_SLACK + _NUMBER_SLACK * num_short:
         return False
     try:
         return _close(decode_raw(reference), decode_raw(value))
