@@ -168,10 +168,12 @@ class Judge:
         calls = self._order(request.question_id, [[call for call in group if call in oracles] for group in groups])
         # Costly calls come last. Otherwise they would spend the time of the rest.
         calls.sort(key=lambda call: oracles[call].cpu_seconds > self._limits.cpu_seconds_per_case / 10)
+        suite_of = {call: number for number, group in enumerate(groups) for call in group}
         program = Program(
             prelude=request.prelude,
             source=request.candidate,
             calls=tuple(calls),
+            suites=tuple(map(suite_of.__getitem__, calls)),
             reference_cpu_seconds=tuple(oracles[call].cpu_seconds for call in calls),
             limits=self._limits,
             # Each suite has been asked for once before a program is given up.

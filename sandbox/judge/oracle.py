@@ -284,7 +284,7 @@ class ReferencePass:
         """Refuse the calls that have another answer in further runs."""
         if _CLOCK.search(text):
             time.sleep(_CLOCK_SECONDS)
-        question.wavers |= _CHANCE.search(text) is not None
+        names_chance = _CHANCE.search(text) is not None
         for role in _REPEATS:
             valued = {call: oracle.value for call, oracle in oracles.items() if isinstance(oracle, OracleValue)}
             again = run(list(valued), role, isolated=question.is_stateful) if valued else []
@@ -292,8 +292,10 @@ class ReferencePass:
                 if answer.status not in _CRASHES and (answer.status, answer.value) != (CallStatus.VALUE, value):
                     oracles[call] = _WAVERS
                     question.wavers = True
-            if not question.wavers:
+            if not question.wavers and not names_chance:
                 return
+        if question.wavers and names_chance:  # of many calls some agree by chance, however often they are made
+            oracles |= {call: _WAVERS for call, oracle in oracles.items() if isinstance(oracle, OracleValue)}
 
 
 class _Run(Protocol):

@@ -1,8 +1,8 @@
 """Cases of a suite that show the same thing: their inputs differ in spelling, or in what the reference never reads.
 
 One wrong answer would otherwise be found ``run("3")``, ``run("3.0")``, ``run("3 x")`` times, or ``f([3])``, ``f({3})``
-times. Of cases with one reference value and one verdict, the first of a family counts. So a program that
-passes some of a family and fails others still shows both.
+times. Of failed cases with one reference value, the first of a family counts; where the program passes some of a family
+and fails others, each passed one counts beside it.
 """
 
 import ast
@@ -21,7 +21,7 @@ Ask = Callable[[Collection[Call]], Mapping[Call, Oracle]]
 
 
 def once_each(verdict: SuiteVerdict, cases: Mapping[str, Case], ask: Ask | None) -> SuiteVerdict:
-    """The suite with one case of each family; the others are refused as duplicates.
+    """The suite with one failed case of each family; the others are refused as duplicates.
 
     Args:
         cases: what was judged, by the text of its call.
@@ -33,7 +33,7 @@ def once_each(verdict: SuiteVerdict, cases: Mapping[str, Case], ask: Ask | None)
     kept: dict[Hashable, CaseResult] = {}
     refused = []
     for result in verdict.cases:
-        place = (families[result.call], result.reference_value, result.outcome.failed)
+        place = (families[result.call], result.reference_value) if result.outcome.failed else result.key
         if kept.setdefault(place, result) is not result:
             text = cases[result.call].text
             refused.append(Rejection(text=text, reason=RejectionReason.DUPLICATE, detail=_DETAIL))

@@ -29,7 +29,7 @@ MIN_FACTOR = 5
 """After any number of time-outs a call still has this many times the CPU seconds of the reference, and of the slowest
 call that the program has answered itself."""
 _TOTAL_FACTOR = 2
-_IMPORT_SECONDS = 1.0
+_IMPORT_SECONDS = 2.0
 _INNER_IMPORT = re.compile(
     r"(?:^[ \t]+|[:;][ \t]*)(?:import|from)[ \t]+([\w., ]+)|__import__|import_module", re.MULTILINE
 )
@@ -66,6 +66,8 @@ class Program:
     """The order is the one in which they are made."""
     reference_cpu_seconds: tuple[float, ...] = ()
     """Seconds that the reference needed for each call; zeros where that is not known, or left out."""
+    suites: tuple[int, ...] = ()
+    """Number of the suite that each call is of; zeros where left out. No suite's hangs cost another one its calls."""
     limits: Limits
     max_timeouts_without_result: int = 6
     """A program that times out in its first so many calls, and has returned from none, is asked no more; not
@@ -83,6 +85,7 @@ class Program:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reference_cpu_seconds", self.reference_cpu_seconds or (0.0,) * len(self.calls))
+        object.__setattr__(self, "suites", self.suites or (0,) * len(self.calls))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +116,8 @@ class ProgramResult:
 def import_cpu_seconds(program: Program) -> float:
     """CPU seconds beside its limit for a program's first call, where calls import what is not preloaded.
 
-    Of its first process, and of one that follows a time-out, which the program has paid with a call. Not of others: a
-    program that ends its process after every answer would get them for all of its calls.
+    Of its first process, and once more after a time-out. Not of each process: a program that ends its process after
+    every answer would get them for all of its calls.
     """
     if any(call.awaited for call in program.calls):
         return _IMPORT_SECONDS  # asyncio

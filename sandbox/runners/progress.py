@@ -44,6 +44,7 @@ class Progress:
     """Of these, how many timed out again."""
     _has_timed_out: bool = False
     """The last process."""
+    _has_imported_again: bool = False
 
     def run(self, forker: Forker) -> None:
         """Fork until every call has a result, or the program turns out not to load.
@@ -57,8 +58,7 @@ class Progress:
             pending = [index for index in left if index not in self._doubtful]
             is_last_try = self.has_loaded and not pending and bool(left)
             if is_last_try:
-                # The dearest one: a shortened limit was too short for it sooner than for others.
-                pending = [max(left, key=self.program.reference_cpu_seconds.__getitem__)]
+                pending = [min(left, key=self._hope)]
             if self.has_loaded and not pending:
                 return
             seconds_left = total_seconds(self.program) - self.used_seconds
@@ -72,7 +72,7 @@ class Progress:
                 num_timeouts=0 if is_last_try else self._num_timeouts(),
                 slowest_seconds=self._slowest_seconds,
                 is_first=not self.has_loaded,
-                pays_imports=not self.has_loaded or self._has_timed_out,
+                pays_imports=not self.has_loaded or self._may_import_again(),
                 seconds_left=seconds_left,
                 take=self.take,
             )
@@ -118,6 +118,19 @@ class Progress:
         else:
             self.results[index] = CallResult(status=status, detail=detail)
         self._give_up_barren()
+
+    def _may_import_again(self) -> bool:
+        """Once, after a time-out that has cost a program that answers calls one of these."""
+        may = self._has_timed_out and self._slowest_seconds > 0 and not self._has_imported_again
+        self._has_imported_again |= may
+        return may
+
+    def _hope(self, index: int) -> tuple[int, float]:
+        """Smaller for a call of a suite with fewer time-outs, and for a dear one, whom a short limit hits first."""
+        suites, program = self.program.suites, self.program
+        timed_out = [index for index, one in self.results.items() if one.status is CallStatus.TIMED_OUT]
+        hangs = sum(suites[other] == suites[index] for other in (*timed_out, *self._doubtful))
+        return hangs, -program.reference_cpu_seconds[index]
 
     def _end_last_try(self, index: int) -> None:
         """Give up after a few that are vain: a program that hangs in some calls must not cost its whole time."""

@@ -1,4 +1,4 @@
-"""Rows S100 to S109: programs that read standard input and print, and calls that change an argument in place."""
+"""Rows S100 to S109, and S111: programs that read standard input and print, calls that change an argument in place."""
 
 import subprocess
 import sys
@@ -65,6 +65,42 @@ def test_s102_an_input_is_given_as_it_stands_and_other_bytes_are_another_case(as
     texts = ("", "\n", " 1 \n\n", "é\r\n")
     asserts = [f"assert run({text!r}) == {repr(text.replace(chr(13) + chr(10), chr(10)))!r}" for text in texts]
     assert printed(echo, echo + "\n", *asserts) == ["passed"] * len(texts)
+
+
+def test_s111_failed_inputs_that_show_one_mistake_count_once(ask, outcomes):
+    square, wrong = "n = int(input())\nprint(n * n)\n", "n = int(input())\nprint(n * n if n != 3 else 0)\n"
+    texts = ["3", "3\n", "3\n0", "3\nx y", "03", "3\n3.0", "4", "4\n0"]
+    suite = ask(square, wrong, *(f'assert run({text!r}) == ""' for text in texts), kind="stdin").suites[0]
+    assert [case.call for case in suite.cases] == ["run('3')", "run('4')", "run('4\\n0')"]
+    assert {one.reason.value for one in suite.rejections} == {"duplicate"}
+    first_two, wrong = "a, b, *_ = input().split()\nprint(int(a) + int(b))\n", "print(0)"
+    texts = ["3 4", "3 4 x", "3 4 z z", "3 5", "3 4.5"]
+    suite = ask(first_two, wrong, *(f'assert run({text!r}) == ""' for text in texts), kind="stdin").suites[0]
+    assert [case.call for case in suite.cases] == ["run('3 4')", "run('3 5')"]  # the last one raises
+    largest = "print(max(map(int, input().split())))"
+    texts = ["3 9 1", "3 9 2", "3 2 9", "3 9"]
+    assert outcomes(largest, wrong, *(f'assert run({text!r}) == "9"' for text in texts), kind="stdin") == [
+        "wrong_value"
+    ] * 4
+
+
+def test_failed_calls_with_the_same_items_in_other_containers_count_once(outcomes):
+    spelled = ["[3, 1]", "(3, 1)", "{1: 2}", "deque([3, 1])", "bytes([3, 1])", "[1, 3]", "{3, 1}", "[[3], 1]"]
+    asserts = [f"assert f({text}) == 0" for text in spelled]
+    assert len(outcomes("def f(x): return len(x)", "def f(x): return 0", *asserts)) == 4
+    assert len(outcomes("def f(x): return len(x)", "def f(x): return len(x)", *asserts)) == 8
+
+
+def test_bytes_that_are_no_text_stay_apart(printed):
+    write = "import sys\nn = int(input())\nsys.stdout.buffer.write(bytes([{} + n]))\n"
+    asserts = ('assert run("1") == ""', 'assert run("2") == ""')
+    assert printed(write.format(200), write.format(200) + "\n", *asserts) == ["passed"] * 2
+    assert printed(write.format(200), write.format(210), *asserts) == ["wrong_value"] * 2
+
+
+def test_a_program_finds_what_a_script_finds(printed):
+    source = "import os\npr = __builtins__.print\nopen(os.devnull, 'w').write('x')\npr(__file__[-3:])"
+    assert printed("print('.py')", source, 'assert run("") == ".py"') == ["passed"]
 
 
 def test_a_python_that_knows_no_file_in_memory_gives_one_without_a_name(printed, monkeypatch):

@@ -61,7 +61,7 @@ def tri(n):
     assert outcomes(source) == {"passed": 16}
 
 
-def test_imports_inside_functions_buy_one_call_more_time_and_no_more(outcomes):
+def test_imports_inside_functions_buy_two_calls_more_time_and_no_more(outcomes):
     source = """
 import os, threading
 
@@ -73,7 +73,8 @@ def tri(n):
     threading.Timer(0.01, os._exit, [0]).start()
     return n * (n + 1) // 2
 """
-    assert outcomes(source, *ASSERTS[:4])["passed"] <= 1
+    # The first, and one that follows a time-out.
+    assert outcomes(source, *ASSERTS)["passed"] <= 2
 
 
 def test_bytes_that_trickle_in_do_not_keep_the_clock_from_being_read(outcomes):
@@ -104,7 +105,7 @@ def test_hangs_with_an_inner_import_do_not_cost_a_second_each():
     with LocalRunner() as runner:
         result = runner.run(Program(source=source, calls=calls, limits=Limits()), role=Role.CANDIDATE)
     assert {one.status.value for one in result.results} == {"timed_out"}
-    assert result.cpu_seconds < 4
+    assert result.cpu_seconds < 5  # 2.5 + 3 * 0.5 + 2 * 0.125
 
 
 def test_memory_touched_in_every_call_costs_no_case():
@@ -127,4 +128,4 @@ def test_new_pages_buy_four_times_the_time_and_no_more():
     with LocalRunner() as runner:
         result = runner.run(Program(source=source, calls=calls, limits=Limits()), role=Role.CANDIDATE)
     assert {one.status.value for one in result.results} == {"timed_out"}
-    assert result.cpu_seconds < 4 * (0.5 + 0.5 + 0.125 + 0.05) + 1
+    assert result.cpu_seconds < 4 * (4 * 0.5) + 1

@@ -63,3 +63,24 @@ def test_honest_candidates_under_hostile_tests_lose_nothing_but_what_the_policy_
 def test_partly_right_candidates_get_exactly_their_part(lines):
     exact = {name: lines[name]["passed"] for name in ("C24", "C33", "M03", "M04", "R07", "R15", "T29", "T30")}
     assert exact == {"C24": 1, "C33": 3, "M03": 8, "M04": 3, "R07": 8, "R15": 8, "T29": 3, "T30": 3}
+
+
+# A29 works on a dear call while it answers cheap ones, whose inputs it has read in the judge's frames.
+OVER_CREDITED_BY_ONE = {"A29"}
+# Not refused, but stable: the reference is asked as a candidate is, so a program that is equal to it passes.
+EQUAL_PROGRAMS_PASS = {"C11", "F01"}
+
+
+def test_the_third_round_of_attacks_has_its_deserved_values(shared_dir, repository):
+    file = shared_dir / "corpus/attacks_turn3.json"
+    command = [sys.executable, "-m", "sandbox", "judge", "--workers", "2", str(file)]
+    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=True, timeout=600)
+    found = {line["id"]: line for line in map(json.loads, done.stdout.splitlines())}
+    other = {}
+    for entry in json.loads(file.read_text()):
+        line, honest = found[entry["id"]], entry["honest"]
+        if entry["id"] in EQUAL_PROGRAMS_PASS:
+            assert line["passed"] == line["valid"]
+        elif (line["passed"], line["valid"]) != (honest["pass"], honest["valid"]):
+            other[entry["id"]] = line["passed"] - honest["pass"]
+    assert other == dict.fromkeys(OVER_CREDITED_BY_ONE, 1)
