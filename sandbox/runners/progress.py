@@ -18,7 +18,8 @@ from .base import (
 )
 from .forker import Forker
 
-_MAX_VAIN = 3
+_MAX_VAIN = 1
+"""Last tries that end as before. More would keep a step waiting for a program that merely hangs in some calls."""
 
 
 @dataclass(kw_only=True)
@@ -133,7 +134,7 @@ class Progress:
         return hangs, -program.reference_cpu_seconds[index]
 
     def _end_last_try(self, index: int) -> None:
-        """Give up after a few that are vain: a program that hangs in some calls must not cost its whole time."""
+        """Give up after ``_MAX_VAIN`` in vain."""
         if index not in self.results:
             return  # not its fault: it is asked again
         self._doubtful.remove(index)
