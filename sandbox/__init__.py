@@ -86,7 +86,6 @@ from .runners.base import (
     ProgramResult as ProgramResult,
     Role as Role,
     Runner as Runner,
-    cpu_limit as cpu_limit,
 )
 from .runners.fusion.runner import SandboxFusionRunner as SandboxFusionRunner
 from .runners.local.runner import LocalRunner as LocalRunner

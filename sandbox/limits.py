@@ -21,8 +21,8 @@ class Limits:
     The CPU limit of a case is ``max(cpu_seconds_per_case, reference_factor * t)`` with ``t`` the reference's own CPU
     seconds for the same call. Every time-out of a program after its first (its second, while it has answered nothing)
     takes it to a quarter, down to ``max(min_cpu_seconds_per_case, 5 * t, 5 * s)`` with ``s`` the slowest call that the
-    program has answered. At the end calls that timed out so are asked once more under their own limit, until one does so
-    again; a program that has answered nothing after some time-outs is asked no more. So one that hangs in every case
+    program has answered. At the end calls that timed out so are asked once more under their own limit, until one does
+    so again; a program that has answered nothing after some time-outs is asked no more. So one that hangs in every case
     costs about two seconds in all, and one that hangs in some is caught in each. ``total_seconds`` bounds the sum.
     """
 

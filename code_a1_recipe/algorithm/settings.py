@@ -22,8 +22,7 @@ from .selection import GROUP_SELECTORS
 from .settings_block import Amount, Block, Count, Rate, Seconds, one_of
 
 FUSION = "fusion"
-SANDBOX_RUNNERS = ("local", FUSION)
-"""Where programs may run (``sandbox.runner``); ``training.runners`` makes them."""
+"""Programs run in a service; else, with "local", in the judge processes' own pools (``training.runners``)."""
 
 
 def _group_or_none(size: int) -> int:
@@ -80,7 +79,7 @@ class SelectionSettings(Block):
 
 
 class SandboxSettings(Block):
-    runner: Annotated[str, one_of(SANDBOX_RUNNERS)] = "local"
+    runner: Annotated[str, one_of(("local", FUSION))] = "local"
     """Where programs run."""
     url: str | None = None
     """Address of the remote service, for the runner that uses one."""

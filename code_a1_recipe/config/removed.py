@@ -56,6 +56,8 @@ REMOVED_OPTIONS: dict[str, str] = {
     "data prepare --drop-tests": "a row with a test that its reference contradicts goes; take the test out of the file",
     "data prepare --public": _UPLOAD,
     "data prepare --push": _UPLOAD,
+    "data sft --cpu": "the card has the command that trains, and what takes its place without a GPU; leave it out",
+    "data sft --model": "the card has the command that trains: name the model there",
     "data sft --only-breaking": "suites that break the program shown come first; --max-per-question bounds the others",
     "data sft --run": "demonstrations are made of question files, with --mutants of small mistakes in their references",
     "eval compare --output": "the table is Markdown in a pipe: `code-a1 eval compare FIRST SECOND > FILE.md`",

@@ -148,8 +148,6 @@ class SftOptions(OutputOptions):
     val_frac: Annotated[
         float, Option(callback=shared.within(0, 1, ends="[)"), help="of the questions, for validation")
     ] = 0.05
-    model: Annotated[str | None, Option(help="that the printed command trains")] = None
-    cpu: Annotated[bool, Option(help="print a command for a machine without a GPU, for tiny models")] = False
 
     @property
     def val_output(self) -> Path:

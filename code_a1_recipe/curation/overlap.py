@@ -17,7 +17,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from ..algorithm.question import Question
-from .duplicates import PromptIndex
 from .near_index import NearIndex, ngrams
 from .rows import Entry, Overlap, Reason, Stage
 from .texts import (
@@ -29,6 +28,7 @@ from .texts import (
     content_words,
     reference_form,
     tokens_of,
+    words_of,
 )
 
 RUN_WORDS = 10
@@ -65,11 +65,12 @@ class EvalIndex:
         self._wholes_of_start: dict[str, set[str]] = defaultdict(set)
         self._statements = NearIndex(PROMPT_NGRAM)
         self._programs = NearIndex(_PROGRAM_NGRAM)
-        self._originals = self._find_originals()
-        different = set(self._originals)
+        # Copies within a set count once, so that they do not make its words common.
+        self._originals = [(one.data_source, " ".join(words_of(one.prompt))) for one in questions]
+        different = dict(zip(self._originals, range(len(questions)), strict=True))
         self._num_different = Counter(set_name for set_name, _ in different)
         prompts = defaultdict(list)
-        for set_name, place in sorted(different):
+        for (set_name, _), place in different.items():
             prompts[set_name].append(questions[place].prompt)
         self._phrases: Phrases = frozenset().union(*map(common_phrases, prompts.values()))
         """Phrases that many different questions of one set share, of all sets."""
@@ -96,20 +97,6 @@ class EvalIndex:
                 yield entry
 
     # ------------------------------ index ------------------------------
-
-    def _find_originals(self) -> list[tuple[str, int]]:
-        """For each question its set, and the place of the first one that it is a copy of, or its own place.
-
-        Copies are judged as in the training data, so that copies in an evaluation set do not make its words common.
-        """
-        prompts = PromptIndex()
-        first_copy: list[int] = []
-        for place, question in enumerate(self.questions):
-            twins = prompts.similar_to(question.prompt)
-            first_copy.append(first_copy[min(twins)] if twins else place)
-            prompts.add(question.prompt)
-        names = [question.data_source for question in self.questions]
-        return list(zip(names, first_copy, strict=True))
 
     def _is_common(self, places: Sequence[int]) -> bool:
         """Whether so many different questions of one set are its manner of speaking."""

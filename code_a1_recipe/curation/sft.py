@@ -1,12 +1,14 @@
-"""``code-a1 data sft``: demonstrations for a cold start of the Test LLM, and the command that trains on them."""
+"""``code-a1 data sft``: demonstrations for a cold start of the Test LLM; their card has the command that trains."""
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ..config.compose import quoted
 from ..data.reader import question_table
 from ..errors import CodeA1Error
 from ..files import fingerprint, write_whole
@@ -18,11 +20,10 @@ from ..test_quality.mutants import cosmic_ray_version
 from .dataset_card import dataset_card, write_parquet
 from .demonstrations import SHOWN, SuiteDemonstration, demonstrations_row, held_out, select
 from .options import SftOptions
-from .training_command import training_command
 
 
 def make_demonstrations(options: SftOptions) -> Report:
-    """Write demonstrations, their card and the command that trains on them; a repeated call resumes.
+    """Write demonstrations and their card; a repeated call resumes.
 
     Raises:
         InputError, SandboxConfigError: something cannot be used; nothing was written.
@@ -92,7 +93,6 @@ def _written(kept: Sequence[SuiteDemonstration], options: SftOptions, **counts: 
     if val:
         splits["validation"] = options.val_output
         write_parquet(options.val_output, val)
-    command = training_command(options, train, val)
     card = dataset_card(
         options.output,
         Path(__file__).with_name("sft_card.md.jinja"),
@@ -101,7 +101,7 @@ def _written(kept: Sequence[SuiteDemonstration], options: SftOptions, **counts: 
         kept=kept,
         num_val=len(val),
         meaning=SHOWN,
-        command=command,
+        shell=lambda key, value: shlex.quote(f"{key}={quoted(value)}"),
         **counts,
     )
     write_whole(options.card_output, card)
@@ -109,5 +109,5 @@ def _written(kept: Sequence[SuiteDemonstration], options: SftOptions, **counts: 
     return (
         f"{options.output}: {len(train)} demonstrations, {len(val)} more for validation\n"
         f"{num_breaking} of the suites break the program shown\n"
-        f"counts: {options.card_output}\n\ntrain on them:\n  {command}"
+        f"counts, and the command that trains on them: {options.card_output}"
     )

@@ -108,34 +108,31 @@ def bootstrap(*columns: Sequence[float], statistic: Statistic = mean_over_questi
     Raises:
         ValueError: columns of different lengths.
     """
-    arrays = [np.asarray(column, dtype=np.float64) for column in columns]
-    shapes = [array.shape for array in arrays]
-    number = shapes[0][0]
-    if any(shape != (number,) for shape in shapes):
-        raise ValueError(f"columns must have one value per question each, got {shapes}")
-    if not number:
-        return Estimate(value=math.nan, low=math.nan, high=math.nan, num_values=0)
-    value = float(statistic(*arrays))
-    replicates = _replicates(arrays, statistic, seed)
+    values = np.array(list(zip(*columns, strict=True)), dtype=np.float64)
+    number = len(values)
+    arrays = list(values.T)
+    value = float(statistic(*arrays)) if number else math.nan
+    if number < 2:
+        return Estimate(value=value, low=value, high=value, num_values=number)
+    from scipy import stats  # here: it takes longer to load than all other uses of this module
+
+    with np.errstate(all="ignore"):  # scipy's own interval of figures among which some are undefined
+        replicates = stats.bootstrap(
+            arrays,
+            lambda *drawn, axis: statistic(*drawn),
+            n_resamples=RESAMPLES,
+            batch=_BATCH,
+            paired=True,
+            vectorized=True,
+            method="percentile",
+            rng=np.random.default_rng(seed),
+        ).bootstrap_distribution
     defined = replicates[~np.isnan(replicates)]
     low = high = math.nan
     if len(defined) >= (1 - MOST_UNDEFINED) * RESAMPLES:
         tail = 100 * (1 - CONFIDENCE) / 2
         low, high = map(float, np.percentile(defined, [tail, 100 - tail]))
     return Estimate(value=value, low=low, high=high, num_values=number)
-
-
-def _replicates(arrays: Sequence[Array], statistic: Statistic, seed: int) -> Array:
-    """[RESAMPLES] the statistic of each resample."""
-    rng = np.random.default_rng(seed)
-    number = len(arrays[0])
-    batches = []
-    for start in range(0, RESAMPLES, _BATCH):
-        size = min(_BATCH, RESAMPLES - start)
-        drawn = rng.integers(0, number, size=(size, number))
-        values = statistic(*(array[drawn] for array in arrays))
-        batches.append(np.asarray(values, dtype=np.float64))
-    return np.concatenate(batches)
 
 
 def mean_estimate(values: Sequence[float]) -> Estimate:

@@ -199,12 +199,12 @@ class Judge:
     def _run(self, question_id: str, program: Program) -> tuple[ProgramResult, bool]:
         if self._runs is None:
             return self._runner.run(program, role=Role.CANDIDATE), False
-        known = self._runs.find(question_id, program)
+        key, known = self._runs.find(question_id, program)
         with known.lock:  # an identical program that comes meanwhile waits for this one's answers
             if known.result is not None:
                 return replace(known.result, cpu_seconds=0.0, wall_seconds=0.0), True
             result = self._runner.run(program, role=Role.CANDIDATE)
-            self._runs.keep(known, result)
+            self._runs.keep(key, known, result)
         return result, False
 
 

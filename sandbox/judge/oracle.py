@@ -11,7 +11,6 @@ Two runs can agree by chance. A reference whose text names sets, hashes, clocks 
 candidate is, so that a program equal to it passes; one that wavers, or names chance, several times more.
 """
 
-import hashlib
 import logging
 import re
 import threading
@@ -28,13 +27,13 @@ from ..errors import ValueFormatError
 from ..limits import Limits
 from ..runners.base import TOTAL_SPENT, CallResult, CallStatus, Program, Role, Runner
 from ..values.comparison import to_literal
+from .bounded_cache import BoundedCache
 
 logger = logging.getLogger(__name__)
 
-MAX_QUESTIONS = 4096
 MAX_CALLS_PER_QUESTION = 8192
 MAX_BYTES = 256 << 20
-"""Most bytes of all answers that are kept. The oldest questions go first."""
+"""Most bytes of all answers that are kept."""
 _ENTRY_BYTES = 450
 _CRASHES = (CallStatus.TIMED_OUT, CallStatus.DIED, CallStatus.OUTPUT_LIMIT)
 _REASONS = {
@@ -81,7 +80,7 @@ _ORDER = re.compile(
 _CLOCK_SECONDS = 1.1
 """Pause before another run of a reference that asks for the time, which often shows whole seconds."""
 _REPEATS = (Role.CANDIDATE, Role.REFERENCE, Role.SECOND_REFERENCE, Role.REFERENCE, Role.SECOND_REFERENCE)
-_WAVERS = NoOracle(reason=RejectionReason.REFERENCE_NONDETERMINISTIC, detail="runs of the reference differ")
+_WAVERS = NoOracle(reason=RejectionReason.REFERENCE_NONDETERMINISTIC, detail="runs with different hash seeds differ")
 _UNASKED = NoOracle(reason=RejectionReason.REFERENCE_TIMED_OUT, detail=TOTAL_SPENT)
 
 
@@ -105,8 +104,6 @@ class _Question:
     """Of the reference so far. Each candidate's suites may have inputs that it hangs on, and all wait for it."""
     num_bytes: int = 0
     """Size of the oracles."""
-    counted_bytes: int = 0
-    """The part that ``ReferencePass`` has in its sum; guarded by its lock."""
 
 
 def _size(call: Call, oracle: Oracle) -> int:
@@ -126,9 +123,8 @@ class ReferencePass:
     def __init__(self, runner: Runner, *, limits: Limits) -> None:
         self._runner = runner
         self._limits = limits
-        self._lock = threading.Lock()
-        self._questions: OrderedDict[tuple[str, str], _Question] = OrderedDict()
-        self._bytes = 0
+        self._questions = BoundedCache(_Question, max_bytes=MAX_BYTES)
+        self.forget = self._questions.forget
 
     def answer(
         self,
@@ -155,7 +151,10 @@ class ReferencePass:
         program = Program(
             prelude=prelude, source=reference, calls=(), limits=limits, timed=True, reads_input=reads_input
         )
-        question, calls = self._question(question_id, program), in_turns(suites)
+        calls = in_turns(suites)
+        # The reference is part of the key: a question whose reference was corrected starts anew.
+        text = f"{reads_input}{len(prelude)}:{prelude}{reference}"
+        key, question = self._questions.find(question_id, text)
         # One lock a question: its candidates wait for one reference run instead of each starting its own.
         with question.lock:
             known = question.oracles
@@ -181,39 +180,8 @@ class ReferencePass:
             while len(question.oracles) > MAX_CALLS_PER_QUESTION:
                 question.num_bytes -= _size(*question.oracles.popitem(last=False))
             if missing:
-                self._count(question)
+                self._questions.is_kept(key, question, question.num_bytes)
             return OracleBatch(oracles=oracles, is_stateful=question.is_stateful)
-
-    def forget(self, question_id: str) -> None:
-        """Drop the cached answers of a question, whatever its reference."""
-        with self._lock:
-            for key in [key for key in self._questions if key[0] == question_id]:
-                self._drop(self._questions.pop(key))
-
-    def _question(self, question_id: str, program: Program) -> _Question:
-        text = f"{program.reads_input}{len(program.prelude)}:{program.prelude}{program.source}"
-        # The reference is part of the key: a question whose reference was corrected starts anew.
-        key = (question_id, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
-        with self._lock:
-            question = self._questions.setdefault(key, _Question())
-            self._questions.move_to_end(key)
-            while len(self._questions) > MAX_QUESTIONS:
-                self._drop(self._questions.popitem(last=False)[1])
-            return question
-
-    def _count(self, question: _Question) -> None:
-        """Take the question's new answers into account; the questions that were asked last stay."""
-        with self._lock:
-            if question in self._questions.values():  # else it went while its reference ran
-                self._bytes += question.num_bytes - question.counted_bytes
-                question.counted_bytes = question.num_bytes
-            while self._bytes > MAX_BYTES and len(self._questions) > 1:
-                self._drop(self._questions.popitem(last=False)[1])
-
-    def _drop(self, question: _Question) -> None:
-        """Take a question that has left out of the sum; the caller holds the lock."""
-        self._bytes -= question.counted_bytes
-        question.counted_bytes = 0
 
     def _compute_in_passes(
         self, question: _Question, program: Program, calls: list[Call], suites: Sequence[Sequence[Call]]

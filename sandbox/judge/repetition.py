@@ -7,10 +7,11 @@ and fails others, each passed one counts beside it.
 
 import ast
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 
 from ..cases.case import Call, Case, Rejection, RejectionReason
 from ..values.alike import WORD, alike_words
+from ..values.literals import INPUT_ENTRY
 from .oracle import Oracle, OracleValue
 from .verdict import CaseResult, SuiteVerdict
 
@@ -20,7 +21,11 @@ _NEVER_READ = "~"
 Ask = Callable[[Collection[Call]], Mapping[Call, Oracle]]
 
 
-def once_each(verdict: SuiteVerdict, cases: Mapping[str, Case], ask: Ask | None) -> SuiteVerdict:
+def once_each(
+    verdict: SuiteVerdict,
+    cases: Mapping[str, Case],
+    ask: Ask | None,
+) -> SuiteVerdict:
     """The suite with one failed case of each family; the others are refused as duplicates.
 
     Args:
@@ -29,38 +34,52 @@ def once_each(verdict: SuiteVerdict, cases: Mapping[str, Case], ask: Ask | None)
     """
     families: dict[str, Hashable] = {text: case.family for text, case in cases.items()}
     if ask is not None:
-        families |= _read_parts([case for case in verdict.cases if case.outcome.failed], cases, ask)
+        families |= _read_parts(verdict.cases, cases, ask)
     kept: dict[Hashable, CaseResult] = {}
     refused = []
     for result in verdict.cases:
-        place = (families[result.call], result.reference_value) if result.outcome.failed else result.key
-        if kept.setdefault(place, result) is not result:
-            text = cases[result.call].text
-            refused.append(Rejection(text=text, reason=RejectionReason.DUPLICATE, detail=_DETAIL))
-    if not refused:
-        return verdict
-    return SuiteVerdict(cases=tuple(kept.values()), rejections=(*verdict.rejections, *refused))
+        family: Hashable = result.key
+        if result.outcome.failed:
+            family = families[result.call], result.reference_value
+        if family in kept:
+            refused.append(
+                Rejection(
+                    text=cases[result.call].text,
+                    reason=RejectionReason.DUPLICATE,
+                    detail=_DETAIL,
+                )
+            )
+        kept.setdefault(family, result)
+    return SuiteVerdict(
+        cases=tuple(kept.values()),
+        rejections=(*verdict.rejections, *refused),
+    )
 
 
-def _read_parts(failed: list[CaseResult], cases: Mapping[str, Case], ask: Ask) -> dict[str, Hashable]:
+def _read_parts(
+    results: Iterable[CaseResult],
+    cases: Mapping[str, Case],
+    ask: Ask,
+) -> dict[str, Hashable]:
     """The words that the reference reads, of failed inputs that begin and are answered alike; no others are asked."""
-    groups: dict[Hashable, list[Call]] = defaultdict(list)
-    words: dict[Call, tuple[str, ...]] = {}
-    for result in failed:
+    groups: dict[tuple[tuple[str, ...], str], list[Call]] = defaultdict(list)
+    for result in results:
         call = cases[result.call].call
-        words[call] = alike_words(_text_of(call))
-        groups[words[call][:1], result.reference_value].append(call)
-    alike = [call for group in groups.values() if len(group) > 1 for call in group]
+        if result.outcome.failed:
+            start = alike_words(_text_of(call))[:1]
+            groups[start, result.reference_value].append(call)
+    alike = {call: value for (_, value), group in groups.items() for call in group if len(group) > 1}
+    words = {call: alike_words(_text_of(call)) for call in alike}
     # The first word that is not read stands in [low, high]. At first the last one is tried, which most references read.
-    low, high = dict.fromkeys(alike, 1), {call: len(words[call]) for call in alike}
+    low = dict.fromkeys(alike, 1)
+    high = {call: len(words[call]) for call in alike}
     tried = {call: high[call] - 1 for call in alike}
-    values = ask(alike) if alike else {}
     while left := [call for call in alike if low[call] < high[call]]:
         changed = {call: _without_words(call, tried[call]) for call in left}
         answers = ask(changed.values())
         for call, other in changed.items():
-            value, answer = values[call], answers[other]
-            if isinstance(value, OracleValue) and isinstance(answer, OracleValue) and value.value == answer.value:
+            answer = answers[other]
+            if isinstance(answer, OracleValue) and answer.literal == alike[call]:
                 high[call] = tried[call]
             else:
                 low[call] = tried[call] + 1
@@ -70,7 +89,8 @@ def _read_parts(failed: list[CaseResult], cases: Mapping[str, Case], ask: Ask) -
 
 def _text_of(call: Call) -> str:
     """The input of ``run(text)``."""
-    return str(ast.literal_eval(call.expression.partition("(")[2].removesuffix(")")))
+    expression = ast.parse(call.expression, mode="eval").body
+    return str(ast.literal_eval(expression.args[0]))  # type: ignore[attr-defined]
 
 
 def _without_words(call: Call, first: int) -> Call:
@@ -78,4 +98,4 @@ def _without_words(call: Call, first: int) -> Call:
     text = _text_of(call)
     start = [match.start() for match in WORD.finditer(text)][first]
     changed = text[:start] + WORD.sub(_NEVER_READ, text[start:])
-    return Call(expression=f"{call.expression.partition('(')[0]}({changed!r})")
+    return Call(expression=f"{INPUT_ENTRY}({changed!r})")

@@ -97,8 +97,6 @@ class Attempt:
     """Results of the first ``indices``. Shorter than these when the attempt stopped early."""
     load_error: str = ""
     detail: str = ""
-    was_shortened: bool = False
-    """It timed out under a limit that earlier time-outs had shortened."""
     cpu_seconds: float = 0.0
     used_seconds: float = 0.0
     """CPU and idle seconds."""
@@ -160,15 +158,16 @@ class Attempt:
         status, detail = _EARLY_ENDS.get(stop, (CallStatus.DIED, ""))
         return status, self.detail or detail or (self.ending.describe() if self.ending else "")
 
-    def _cpu_limit(self, index: int, *, is_first: bool, num_timeouts: int | None = None) -> float:
-        number = self.num_timeouts if num_timeouts is None else num_timeouts
-        return cpu_limit(self.program, index, num_timeouts=number, slowest=self.slowest_seconds, is_first=is_first)
+    def _cpu_limit(self, index: int, *, is_first: bool) -> float:
+        return cpu_limit(
+            self.program, index, num_timeouts=self.num_timeouts, slowest=self.slowest_seconds, is_first=is_first
+        )
 
     def _converse(self, channel: socket.socket, pid: int, total: Stopwatch) -> ExitReason:
         kind = b"I" if self.program.reads_input else b"P"
         for request, source in ((b"P", self.program.prelude), (kind, self.program.source)):
             if source or request == b"I":
-                self._request(request, _bytes(source))
+                self._request(request, source.encode("utf-8", "surrogatepass"))
         self._request(b"B", b"")  # the calls only when it has loaded: a program could read them while it loads
         # A prompt response costs no look at the clock. Only one that takes longer than a tick is timed.
         watch = Stopwatch(pid)
@@ -217,9 +216,7 @@ class Attempt:
         if self._phase is _Phase.CALLING:
             is_first, index = not self.results, self.indices[len(self.results)]
             most_cpu = self._cpu_limit(index, is_first=is_first and self.is_first)
-            own_limit = self._cpu_limit(index, is_first=False)
-            idle_limit = limits.wall_seconds(own_limit)
-            self.was_shortened = own_limit < self._cpu_limit(index, is_first=False, num_timeouts=0)
+            idle_limit = limits.wall_seconds(self._cpu_limit(index, is_first=False))
             if is_first and self.pays_imports:
                 most_cpu += import_cpu_seconds(self.program)
         else:
@@ -247,7 +244,7 @@ class Attempt:
                 self._input.truncate(0)
                 self._input.seek(0)
                 text = compile(call.expression, "<call>", "eval", dont_inherit=True).co_consts[0]
-                self._input.write(_bytes(text))
+                self._input.write(text.encode("utf-8", "surrogatepass"))
         self._request(b"T" if self.program.timed else b"C", b"".join([_packed(call) for call in calls]))
 
     def _write(self, channel: socket.socket) -> None:
@@ -328,7 +325,7 @@ class Attempt:
         is_left_over = self.program.reads_input or b"MemoryError" in payload[: CPU_TIME.size + 11]
         if is_left_over and status is CallStatus.RAISED and self.results:
             return (
-                False  # asked again in a fresh process: an earlier call may have left something in a module, or memory
+                False  # asked again in a fresh process: an earlier call may have left a module changed, or memory full
             )
         seconds = 0.0
         if self.program.timed:
@@ -344,15 +341,9 @@ class Attempt:
         return self.take(result) and not (self.program.reads_input and status is CallStatus.OUTPUT_LIMIT)
 
 
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
 def _packed(call: Call) -> bytes:
-    pack = _pack_call if len(call.expression) <= _MAX_KEPT_CHARS else _pack_call.__wrapped__
-    return pack(call.evaluated, call.awaited, call.uses_library)
+    pack = _kept_call if len(call.expression) <= _MAX_KEPT_CHARS else pack_call
+    return pack(call.evaluated, awaited=call.awaited, uses_library=call.uses_library)
 
 
-@lru_cache(_PACKED_CALLS)
-def _pack_call(expression: str, awaited: bool, uses_library: bool) -> bytes:
-    return pack_call(expression, awaited=awaited, uses_library=uses_library)
+_kept_call = lru_cache(_PACKED_CALLS)(pack_call)

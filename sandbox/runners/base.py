@@ -23,7 +23,7 @@ SHORTENED = "more CPU or idle time than is left to a call after so many time-out
 """Detail of the TIMED_OUT results of calls that were not asked once more under their own limit."""
 _DECAY, _DECAY_OF_REFERENCES = 4, 2
 """Divisors of the limits of later calls, for each time-out of a program."""
-_FREE_TIMEOUTS, _FREE_AT_FIRST = 1, 2
+FREE_TIMEOUTS, _FREE_AT_FIRST = 1, 2
 """Time-outs of a candidate that do not count: of one that has answered a call, and of one that has not."""
 MIN_FACTOR = 5
 """After any number of time-outs a call still has this many times the CPU seconds of the reference, and of the slowest
@@ -147,7 +147,7 @@ def cpu_limit(program: Program, index: int, *, num_timeouts: int, slowest: float
     decay: float = (
         _DECAY_OF_REFERENCES**num_timeouts
         if program.timed
-        else _DECAY ** max(0, num_timeouts - (_FREE_TIMEOUTS if slowest else _FREE_AT_FIRST))
+        else _DECAY ** max(0, num_timeouts - (FREE_TIMEOUTS if slowest else _FREE_AT_FIRST))
     )
     return min(full, max(full / decay, least))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from ..errors import ProcessLostError
 from .attempt import Attempt, ExitReason
 from .base import (
+    FREE_TIMEOUTS,
     HANGS_THROUGHOUT,
     NOT_ASKED,
     SHORTENED,
@@ -114,7 +115,8 @@ class Progress:
             self._fail_load(attempt, status, detail)
             return
         index = attempt.indices[len(attempt.results)]
-        if attempt.was_shortened and self._has_timed_out and self._slowest_seconds and not self.program.timed:
+        is_shortened = attempt.num_timeouts > FREE_TIMEOUTS and self._has_timed_out
+        if is_shortened and self._slowest_seconds and not self.program.timed:
             self._doubtful.add(index)
         else:
             self.results[index] = CallResult(status=status, detail=detail)

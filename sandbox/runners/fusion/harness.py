@@ -106,7 +106,7 @@ class _ReportingProgress(Progress):
     def take(self, result: CallResult | None) -> bool:
         if result is not None:
             # In order: behind a call that will be asked once more, results wait for it.
-            return self._num_reported not in self._doubtful or self._report(result)
+            return self._num_reported in self._doubtful or self._report(result)
         if not self.has_loaded:
             self.has_loaded = True
             self.send(event="loaded")

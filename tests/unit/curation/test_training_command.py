@@ -1,4 +1,4 @@
-"""The printed command against the installed verl: its keys, its data set, and, with ``e2e``, its trainer."""
+"""The command on a card of demonstrations against the installed verl: its keys, its data set, and its trainer."""
 
 import re
 import shlex
@@ -13,25 +13,36 @@ import pytest
 from code_a1_recipe.algorithm.question import Question
 from code_a1_recipe.curation.demonstrations import SuiteDemonstration
 from code_a1_recipe.curation.options import SftOptions
-from code_a1_recipe.curation.training_command import training_command
+from code_a1_recipe.curation.sft import _written
 from code_a1_recipe.verl_plugin.cpu.sft import OVERRIDES
 
 pytest.importorskip("verl", reason="verl is not installed: bash run_codea1.sh setup")
+ANSWERS = [f"assert f({x}) == {x + 1}" for x in range(16)]
 
 
-def words(output="/d/t.parquet", *, num_train=300, num_val=20, longest_bytes=5000, **options):
-    """The words of the command for demonstrations of these sizes."""
-    row = {"messages": [{"role": "user", "content": "x" * longest_bytes}]}
-    options = SftOptions(files=(), output=Path(output), **options)
-    return shlex.split(training_command(options, [row] * num_train, [row] * num_val))
+@pytest.fixture
+def words(tmp_path):
+    """The words of the command for so many demonstrations of a pair of prompts, which are written too."""
+
+    def write(num=16, *, pair="micro", name="d.parquet", val_frac=0.0):
+        options = SftOptions(files=(), output=tmp_path / name, prompt=pair, val_frac=val_frac)
+        reference = "def f(x): return x + 1"
+        shown = [
+            SuiteDemonstration(
+                Question(id=f"q{n}", prompt="Return x plus 1.", reference=reference), "reference", reference,
+                (ANSWERS[n % 16],), 0,
+            )
+            for n in range(num)
+        ]  # fmt: skip
+        _written(shown, options, num_questions=num, num_outages=0, left_out=[])
+        card = options.card_output.read_text()
+        return shlex.split(card.partition("```bash\n")[2].partition("```")[0])
+
+    return write
 
 
-def overrides(*arguments, model="some/model", **options):
-    return [word for word in words(*arguments, model=model, **options) if "=" in word and not word.startswith("--")]
-
-
-def value_of(key, **options):
-    return dict(word.split("=", 1) for word in overrides(**options))[key]
+def overrides(words):
+    return [word for word in words if "=" in word and not word.startswith("--")]
 
 
 def composed(*keys):
@@ -44,64 +55,31 @@ def composed(*keys):
         return compose("sft_trainer_engine", overrides=list(keys))
 
 
-def test_batches_fit_into_both_parts():
-    assert value_of("data.train_batch_size") == "16"
-    assert value_of("data.train_batch_size", num_val=500) == "64"
-    assert value_of("data.train_batch_size", num_train=1, num_val=0) == "1"
-    few = [value_of(key, num_val=3) for key in ("data.train_batch_size", "data.val_files")]
-    assert few == ["64", "null"], "verl drops batches that are not full"
-
-
-def test_no_row_can_be_longer_than_the_limit():
-    assert value_of("data.max_length", longest_bytes=100) == "1024"
-    assert value_of("data.max_length", longest_bytes=768) == "1024"
-    assert value_of("data.max_length", longest_bytes=769) == "2048"
-
-
-def test_verl_knows_every_key():
-    config = composed(*overrides())
-    assert config.data.train_files == "/d/t.parquet"
-    assert config.data.val_files == "/d/t.val.parquet"
-    assert config.data.max_token_len_per_gpu >= config.data.max_length == 6144
+def test_verl_knows_every_key(words):
+    found = words(100, val_frac=0.5)
+    assert found[:6] == [
+        "torchrun", "--standalone", "--nnodes=1", "--nproc_per_node=1", "-m", "verl.trainer.sft_trainer",
+    ]  # fmt: skip
+    config = composed(*overrides(found))
+    assert (config.data.train_files, config.data.val_files) == ("d.parquet", "d.val.parquet")
     assert config.data.enable_thinking_default is None, 'verl\'s own "none" is a text, and so it is true'
-    assert config.optim.lr == 1e-5
     assert "hf_model" in config.checkpoint.save_contents
-    assert config.model.path == "some/model"
     assert config.trainer.test_freq == "after_each_epoch"
+    assert composed(*OVERRIDES, *overrides(found)).engine.strategy == "fsdp2"
 
 
-def test_verl_knows_the_keys_for_a_processor():
-    config = composed(*OVERRIDES, *overrides())
-    assert (config.trainer.device, config.engine.strategy) == ("cpu", "fsdp2")
-    assert config.model.external_lib == "code_a1_recipe.verl_plugin.engine"
+def test_batches_fit_into_the_part_that_trains(words):
+    few = composed(*overrides(words(10)))
+    assert (few.data.train_batch_size, few.data.val_files, few.trainer.test_freq) == (10, None, -1)
+    assert composed(*overrides(words(200))).data.train_batch_size == 64
 
 
-@pytest.mark.parametrize("odd", ["/d/a b", "/d/it's", "/d/a,b=c", "/d/[x]{y}", "/d/a\\b", "/d/ü"])
-def test_paths_survive_the_shell_and_hydra(odd):
-    config = composed(*overrides(f"{odd}/t.parquet", model=odd))
-    assert (config.model.path, config.data.train_files) == (odd, f"{odd}/t.parquet")
-
-
-def test_the_command_starts_verls_trainer():
-    assert words()[:6] == [
-        "torchrun",
-        "--standalone",
-        "--nnodes=1",
-        "--nproc_per_node=1",
-        "-m",
-        "verl.trainer.sft_trainer",
-    ]
-    assert words(cpu=True)[:3] == ["python", "-m", "code_a1_recipe.verl_plugin.cpu.sft"]
+@pytest.mark.parametrize("odd", ["a b", "it's", "a,b=c", "[x]{y}", "a\\b", "ü"])
+def test_names_survive_the_shell_and_hydra(words, odd):
+    assert composed(*overrides(words(name=f"{odd}.parquet"))).data.train_files == f"{odd}.parquet"
 
 
 # ------------------------------ with a tokenizer, and a model ------------------------------
-
-ANSWERS = [f"assert f({x}) == {x + 1}" for x in range(16)]
-
-
-@pytest.mark.parametrize(("num_val", "cpu"), [(0, True), (64, False)])
-def test_no_word_of_the_command_is_empty(tmp_path, num_val, cpu):
-    assert all(words(tmp_path / "d.parquet", num_train=64, num_val=num_val, longest_bytes=400, model="", cpu=cpu))
 
 
 @pytest.fixture(scope="module")
@@ -109,20 +87,6 @@ def test_model():
     from code_a1_recipe.micro_world.assets import ensure_assets
 
     return ensure_assets().test_model
-
-
-@pytest.fixture
-def parquet(tmp_path):
-    question = Question(id="q", prompt="Return x plus 1.", reference="def f(x): return x + 1")
-
-    def write(pair):
-        rows = [
-            SuiteDemonstration(question, "reference", question.reference, (answer,), 0).row(pair) for answer in ANSWERS
-        ]
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "d.parquet")
-        return tmp_path / "d.parquet"
-
-    return write
 
 
 QWEN_LIKE = """\
@@ -135,15 +99,15 @@ QWEN_LIKE = """\
 
 
 @pytest.mark.parametrize("pair", ["micro", "chat_v2"])
-def test_verls_data_set_learns_the_suite_and_nothing_else(parquet, test_model, pair):
+def test_verls_data_set_learns_the_suite_and_nothing_else(words, test_model, tmp_path, pair):
     from transformers import AutoTokenizer
     from verl.utils.dataset.multiturn_sft_dataset import MultiTurnSFTDataset
 
     tokenizer = AutoTokenizer.from_pretrained(test_model)
     if pair == "chat_v2":
         tokenizer.chat_template = QWEN_LIKE
-    path = parquet(pair)
-    config = composed(*overrides(longest_bytes=9000)).data
+    config = composed(*overrides(words(pair=pair))).data
+    path = tmp_path / "d.parquet"
     dataset = MultiTurnSFTDataset(parquet_files=[str(path)], tokenizer=tokenizer, config=config)
     assert len(dataset) == len(ANSWERS)
     messages = pyarrow.parquet.read_table(path).to_pylist()[3]["messages"]
@@ -159,11 +123,10 @@ def test_verls_data_set_learns_the_suite_and_nothing_else(parquet, test_model, p
 
 @pytest.mark.e2e
 @pytest.mark.nightly
-def test_verls_sft_trainer_trains_the_tiny_test_llm_without_a_gpu(parquet, test_model, tmp_path):
-    path = parquet("micro")
-    _, *rest = words(path, num_train=16, num_val=0, longest_bytes=400, model=str(test_model), cpu=True)
+def test_verls_sft_trainer_trains_the_tiny_test_llm_without_a_gpu(words, test_model, tmp_path):
+    keys = [*overrides(words()), f"model.path={test_model}", "data.train_batch_size=8", "optim.lr=1e-3"]
     done = subprocess.run(
-        [sys.executable, *rest, "data.train_batch_size=8", "optim.lr=1e-3", "trainer.total_training_steps=2"],
+        [sys.executable, "-m", "code_a1_recipe.verl_plugin.cpu.sft", *keys, "trainer.total_training_steps=2"],
         cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from sandbox import CallResult, CallStatus, Judge, JudgeRequest, Limits, LocalRunner, Program, ProgramResult, syntax_key
-from sandbox.judge.run_cache import RunCache
+from sandbox import Judge, JudgeRequest, LocalRunner, Program, ProgramResult, syntax_key
+from sandbox.judge.bounded_cache import BoundedCache
 
 REFERENCE = "def f(x):\n    return x + 1"
 
@@ -96,19 +96,18 @@ def test_a_time_out_or_a_death_is_never_taken_from_memory(pool, candidate):
         assert not judge.judge(request(candidate, "assert f(2) == 3")).was_cached
 
 
-def test_what_is_kept_has_a_bound(monkeypatch):
-    monkeypatch.setattr("sandbox.judge.run_cache.MAX_BYTES", 100_000)
-    known = RunCache()
-    for number in range(50):
-        program = Program(prelude="", source=f"x = {number}", calls=(), reference_cpu_seconds=(), limits=Limits())
-        run = known.find("q", program)
-        answers = (CallResult(status=CallStatus.VALUE, value=b"v" * 10_000),)
-        result = ProgramResult(loaded=True, load_error="", results=answers, cpu_seconds=0.0, wall_seconds=0.0)
-        known.keep(run, result)
-    assert known._bytes <= 111_000
-    assert len(known._runs) < 12
-    known.forget("q")
-    assert (known._bytes, len(known._runs)) == (0, 0)
+def test_what_is_kept_has_a_bound_and_is_counted_once():
+    known = BoundedCache(list, max_bytes=40_000)
+    for name in "abacd":
+        key, entry = known.find(name, "text")
+        assert known.is_kept(key, entry, 14_000)
+    assert [name for name, _ in known._entries] == ["c", "d"]
+    assert known.is_kept(key, entry, 20_000)
+    known.forget("c")
+    assert known._bytes == 20_000 + 1024
+    known.forget("d")
+    assert not known.is_kept(key, entry, 9)  # it went while its program ran
+    assert (known._bytes, known._sizes, len(known._entries)) == (0, {}, 0)
 
 
 def test_a_judge_that_was_not_told_to_runs_every_program(pool):
@@ -126,13 +125,3 @@ def test_forgetting_a_question_forgets_its_programs(pool):
         judge.judge(request("def f(x): return x", "assert f(1) == 2"))
         judge.forget("q")
     assert len(runner.programs) == 2
-
-
-def test_an_entry_that_went_while_its_program_ran_is_not_counted():
-    runs = RunCache()
-    result = ProgramResult(loaded=True, load_error="", results=(), cpu_seconds=0.0, wall_seconds=0.0)
-    program = Program(prelude="", source="a = 1", calls=(), reference_cpu_seconds=(), limits=Limits())
-    run = runs.find("q", program)
-    runs.forget("q")
-    runs.keep(run, result)
-    assert (run.result, runs._bytes) == (None, 0)
