@@ -148,6 +148,12 @@ class RunnerContract:
         assert 0.14 <= busy <= 0.4
         assert max(first, last) < 0.1
 
+    def test_a_call_that_a_shortened_limit_cut_off_is_asked_once_more_at_the_end(self, runner):
+        source = BUSY.replace("    return 1", "    while seconds < 0: pass\n    return 1")
+        calls = ["f(0)", "f(-1)", "f(-2)", "f(-3)", "f(-4)", "f(0.1)", "f(0.11)", "f(0)"]
+        result = run(runner, source, *calls, suites=(0, 1, 1, 1, 1, 0, 0, 0))
+        assert kinds(result) == ["value", *["timed_out"] * 4, *["value"] * 3]
+
     def test_timing_changes_no_result(self, runner):
         source = "import os\ndef f(x):\n    if x == 1: os._exit(0)\n    if x == 2: raise KeyError\n    return x\n"
         calls = [f"f({x})" for x in range(5)]
