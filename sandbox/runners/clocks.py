@@ -43,25 +43,19 @@ def _thread_waiting_seconds(path: str) -> float:
         return 0.0
 
 
-def is_stopped(pid: int) -> bool:
-    """True while the process is stopped, as by SIGSTOP. Programs cannot stop themselves: somebody else did."""
+def _stat(pid: int) -> list[bytes]:
+    """Fields of ``/proc/PID/stat`` from the state on, see ``proc(5)``; none where it cannot be read."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as handle:
             # A process may call itself anything, brackets included: fields are counted from the last bracket.
-            return handle.read().rpartition(b")")[2].split()[0] in b"Tt"
-    except (OSError, IndexError):
-        return False
+            return handle.read().rpartition(b")")[2].split()
+    except OSError:
+        return []
 
 
-def page_seconds(pid: int) -> float:
-    """CPU seconds, at most, that the kernel has spent on new pages of a process; 0 if it cannot be read."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as handle:
-            numbers = handle.read().rpartition(b")")[2].split()
-        # stime holds other work too, and faults alone say nothing of their cost: the smaller of the two is believed.
-        return min(int(numbers[12]) / _TICKS, int(numbers[7]) * _FAULT_SECONDS)  # stime, minflt
-    except (OSError, ValueError, IndexError):
-        return 0.0
+def is_stopped(pid: int) -> bool:
+    """True while the process is stopped, as by SIGSTOP. Programs cannot stop themselves: somebody else did."""
+    return _stat(pid)[:1] in ([b"T"], [b"t"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +64,17 @@ class _Reading:
     pages: float
     wall: float
     waiting: float | None
+    is_running: bool
+    """Or ready to run."""
+
+    @classmethod
+    def of(cls, pid: int) -> "_Reading":
+        cpu, fields, pages = process_cpu_seconds(pid), _stat(pid), 0.0
+        if fields:
+            # stime holds other work too, and faults alone say nothing of their cost: the smaller one is believed.
+            pages = min(int(fields[12]) / _TICKS, int(fields[7]) * _FAULT_SECONDS)  # stime, minflt
+        wall, waiting = time.monotonic(), waiting_seconds(pid)
+        return cls(cpu=cpu, pages=pages, wall=wall, waiting=waiting, is_running=fields[:1] == [b"R"])
 
 
 class Stopwatch:
@@ -83,13 +88,14 @@ class Stopwatch:
         self._pid = pid
         self._cpu_start = process_cpu_seconds(pid) if cpu_start is None else cpu_start
         self._last: _Reading | None = None
+        self._at_rest: _Reading | None = None
         self._idle = self._forgiven = 0.0
 
     @classmethod
     def of_new_process(cls, pid: int) -> "Stopwatch":
         """Measures from now on a process that was started just now and has used nothing."""
         watch = cls(pid, cpu_start=0.0)
-        watch._last = _Reading(cpu=0.0, pages=0.0, wall=time.monotonic(), waiting=0.0)
+        watch._last = watch._at_rest = _Reading(cpu=0.0, pages=0.0, wall=time.monotonic(), waiting=0.0, is_running=True)
         return watch
 
     def restart(self) -> float:
@@ -105,20 +111,22 @@ class Stopwatch:
         A stretch in which the watching process itself did not get to look counts as idle only in part:
         who stalls the watcher (a paused virtual machine, a crowded processor) stalls the program too.
         """
-        pid = self._pid
-        cpu, pages = process_cpu_seconds(pid), page_seconds(pid)
-        now = _Reading(cpu=cpu, pages=pages, wall=time.monotonic(), waiting=waiting_seconds(pid))
-        if self._last is None:
-            self._last, self._idle, self._forgiven = now, 0.0, 0.0
-        last, self._last = self._last, now
-        self._forgiven += (1 - PAGES_WEIGHT) * max(0.0, now.pages - last.pages)
-        # Time on the run queue is the machine's load and not the program's idleness.
-        waiting = 0.0
-        if now.waiting is not None and last.waiting is not None:
-            waiting = now.waiting - last.waiting
-        idle = now.wall - last.wall - (now.cpu - last.cpu) - waiting
-        # A longer stretch means that this process did not run either, so the program is not charged for it.
-        self._idle += min(max(0.0, idle), MAX_CREDIBLE_IDLE_SECONDS)
+        now = _Reading.of(self._pid)
+        if self._last is None or self._at_rest is None:
+            self._last = self._at_rest = now
+            self._idle = self._forgiven = 0.0
+        self._forgiven += (1 - PAGES_WEIGHT) * max(0.0, now.pages - self._last.pages)
+        self._last = now
+        # The kernel books a wait for a processor when it ends, so a stretch counts when the process rests.
+        if not now.is_running:
+            last, self._at_rest = self._at_rest, now
+            # Time on the run queue is the machine's load and not the program's idleness.
+            waiting = 0.0
+            if now.waiting is not None and last.waiting is not None:
+                waiting = now.waiting - last.waiting
+            idle = now.wall - last.wall - (now.cpu - last.cpu) - waiting
+            # A longer stretch means that this process did not run either, so the program is not charged for it.
+            self._idle += min(idle, MAX_CREDIBLE_IDLE_SECONDS)
         used = now.cpu - self._cpu_start
         # Never below a quarter of all: a program cannot have its whole time forgiven as page faults.
-        return max(used - self._forgiven, PAGES_WEIGHT * used), self._idle
+        return max(used - self._forgiven, PAGES_WEIGHT * used), max(0.0, self._idle)

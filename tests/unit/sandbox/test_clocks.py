@@ -39,7 +39,7 @@ def read_until(watch, enough):
 def test_a_spinning_process_uses_processor_time_and_is_not_idle(start):
     watch = Stopwatch(start("while True: pass"))
     cpu, idle = read_until(watch, lambda reading: reading[0] > 0.3)
-    assert idle < cpu
+    assert idle < 0.1  # whatever else the machine does
 
 
 def test_a_sleeping_process_is_idle(start):
