@@ -79,9 +79,10 @@ def test_s111_failed_inputs_that_show_one_mistake_count_once(ask, outcomes):
     assert [case.call for case in suite.cases] == ["run('3 4')", "run('3 5')"]  # the last one raises
     largest = "print(max(map(int, input().split())))"
     texts = ["3 9 1", "3 9 2", "3 2 9", "3 9"]
-    assert outcomes(largest, wrong, *(f'assert run({text!r}) == "9"' for text in texts), kind="stdin") == [
-        "wrong_value"
-    ] * 4
+    assert (
+        outcomes(largest, wrong, *(f'assert run({text!r}) == "9"' for text in texts), kind="stdin")
+        == ["wrong_value"] * 4
+    )
 
 
 def test_failed_calls_with_the_same_items_in_other_containers_count_once(outcomes):
